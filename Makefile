@@ -1,0 +1,53 @@
+# Two commands do everything on a fresh machine with Python 3.11+ and make:
+#   make demo    and    make test
+# Each first creates the pinned environment in .venv (requirements.lock: versions and hashes).
+
+PYTHON ?= python3
+CORES  ?= $(shell getconf _NPROCESSORS_ONLN)
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+SNAKEMAKE := $(BIN)/snakemake --cores $(CORES)
+
+.PHONY: help demo reproduce test lint bench clean lock dist
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else "gridsched needs Python 3.11 to 3.13, found %d.%d: run make PYTHON=python3.12 ..." % v)'
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(STAMP)  ## run the demo studies on synthetic workloads, without network data, and build the report
+	$(SNAKEMAKE) --configfile config/demo.yaml
+
+reproduce: $(STAMP)  ## run the studies on archive traces (downloaded, or from the mirrors in GRIDSCHED_MIRRORS)
+	$(SNAKEMAKE) --configfile config/reproduction.yaml
+
+lint: $(STAMP)  ## ruff, mypy, snakefmt and snakemake --lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/snakefmt --check Snakefile workflow
+	$(BIN)/snakemake --lint
+
+test: lint  ## lint, then the whole test suite
+	$(BIN)/pytest
+
+bench: $(STAMP)  ## speed of parser and engine, beside a C++ implementation where a compiler is present
+	$(BIN)/pytest tests/benchmarks --benchmark-only
+
+dist: $(STAMP)  ## build wheel and sdist
+	$(BIN)/python -m build --no-isolation
+
+lock: pyproject.toml  ## resolve the dependencies anew (needs uv)
+	uv pip compile pyproject.toml --quiet --all-extras --universal --python-version 3.11 --generate-hashes \
+		--no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file requirements.lock
+
+clean:  ## remove results and caches, keep the environment
+	rm -rf results .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks dist build

@@ -1,0 +1,1 @@
+"""gridsched: simulate, compare and reproduce schedulers of parallel jobs on clusters and grids."""

@@ -1,0 +1,1 @@
+"""Jitted kernels on plain record arrays: events, running and waiting jobs, availability, local schedulers."""

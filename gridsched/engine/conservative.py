@@ -1,0 +1,123 @@
+"""Conservative backfilling: every waiting job has a reservation, which no later job can delay.
+
+Feitelson and Weil, "Utilization and predictability in scheduling the IBM SP2 with backfilling", IPPS
+1998. The plan is kept between passes. When a job ends early, each waiting job in queue order gives up its
+reservation for the earliest place, never a later one. When a job outruns its estimate, the plan is
+made anew, since some reservations can no longer be kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gridsched.engine import heap, machine, profile
+from gridsched.engine.jit import jit, leaf, shift
+from gridsched.engine.records import FOREVER
+from gridsched.engine.reserving import Cluster, Options, drop_started, queue_candidates, reserve, submit
+
+
+@leaf
+def _release(c: Cluster, start: int, end: int, processors: int) -> None:
+    """Give processors back to the availability profile."""
+    state = c.state[0]
+    state["high"] = profile.change(c.steps, state["low"], state["high"], start, end, processors)
+
+
+@leaf
+def _place(c: Cluster, j: int, now: int) -> None:
+    """Reserve the earliest place for a waiting job."""
+    state = c.state[0]
+    processors = int(c.jobs[j]["processors"])
+    estimate = int(c.jobs[j]["estimate"])
+    c.plan[j] = profile.earliest_fit(c.steps, state["low"], state["high"], now, processors, estimate, FOREVER)
+    reserve(c, c.plan[j], estimate, processors)
+    state["planned"] = min(state["planned"], c.plan[j])
+
+
+@leaf
+def _move_forward(c: Cluster, j: int, now: int) -> None:
+    """Give a waiting job an earlier place if there is one."""
+    state = c.state[0]
+    processors = int(c.jobs[j]["processors"])
+    estimate = int(c.jobs[j]["estimate"])
+    old = c.plan[j]
+    time = profile.earliest_fit(c.steps, state["low"], state["high"], now, processors, estimate, old)
+    if time < old:
+        _release(c, old, old + estimate, processors)
+        reserve(c, time, estimate, processors)
+        c.plan[j] = time
+
+
+@leaf
+def _plan_again(c: Cluster, count: int, now: int, from_scratch: bool, options: Options, score: Any) -> None:
+    """Place the first `count` waiting jobs again, in queue order."""
+    state = c.state[0]
+    size = queue_candidates(c, count, now, options, score)
+    if from_scratch:
+        state["low"] = 0
+        state["high"] = profile.from_running(c.steps, c.blocks, c.runs, state["blocks"], state["free"], now)
+    while size > 0:
+        j = c.candidates[0]["job"]
+        size = heap.pop(c.candidates, size)
+        if from_scratch:
+            _place(c, j, now)
+        else:
+            _move_forward(c, j, now)
+
+
+@leaf
+def _start_planned(c: Cluster, now: int) -> None:
+    """Start the jobs whose time has come and that fit; find the next planned start."""
+    state = c.state[0]
+    state["planned"] = FOREVER
+    for k in range(state["waiting"]):
+        j = c.waiting[k]
+        if c.plan[j] <= now and c.jobs[j]["processors"] <= state["free"]:
+            machine.start(c, j, now, True)
+        else:
+            state["planned"] = min(state["planned"], c.plan[j])
+    drop_started(c)
+
+
+@leaf
+def _forget_past(c: Cluster, now: int) -> None:
+    """Drop the steps before now; move the profile to the front of its array before it runs over the end."""
+    state = c.state[0]
+    state["low"] = profile.forget_past(c.steps, state["low"], state["high"], now)
+    if state["low"] > len(c.steps) // 2:
+        length = state["high"] - state["low"]
+        shift(c.steps, 0, state["low"], length)
+        state["low"] = 0
+        state["high"] = length
+
+
+@jit
+def schedule(c: Cluster, options: Options, score: Any) -> None:
+    """Simulate the cluster to the end of its last job; `c.starts` is the result. See `reserving.schedule`."""
+    state = c.state[0]
+    while state["arrival"] < len(c.jobs) or state["ending"] > 0 or state["waiting"] > 0:
+        now = machine.next_event(c)
+        more = True
+        early = False
+        outrun = False
+        planned = state["waiting"]
+        _forget_past(c, now)
+        while more and machine.ends(c, now):
+            processors = int(c.jobs[c.events[0]["job"]]["processors"])
+            end = machine.complete(c, now, options.overrun, True)
+            if end > now:
+                _release(c, now, end, processors)
+                early = True
+            more = not options.pass_per_event
+        while more and machine.first_expected_end(c) == now:
+            machine.correct(c, now, options.overrun)
+            outrun = True
+            more = not options.pass_per_event
+        while more and machine.arrives(c, now):
+            submit(c)
+            more = not options.pass_per_event
+        if outrun or early:
+            _plan_again(c, planned, now, outrun, options, score)
+        for k in range(planned, state["waiting"]):
+            _place(c, c.waiting[k], now)
+        _start_planned(c, now)

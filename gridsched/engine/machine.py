@@ -1,0 +1,124 @@
+"""What every local scheduler does alike: submissions, starts, ends and outrun estimates of one cluster.
+
+The helpers take any named tuple of arrays that has the fields `jobs`, `events`, `blocks`, `runs`, `starts`
+and `state`; `static_order.Cluster` and `reserving.Cluster` do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gridsched.engine import heap, running
+from gridsched.engine.jit import leaf
+from gridsched.engine.overrun import expected_end
+from gridsched.engine.records import ENTRY, FOREVER
+
+STATE = np.dtype(
+    [
+        ("free", np.int64),  # idle processors
+        ("ending", np.int64),  # entries of the heap of ends
+        ("blocks", np.int64),  # blocks of running jobs, see `running`
+        ("waiting", np.int64),  # waiting jobs
+        ("arrival", np.int64),  # next job to be submitted
+        ("corrections", np.int64),  # estimates that were outrun so far
+        ("planned", np.int64),  # earliest planned start, see `conservative`
+        ("head", np.int64),  # no waiting job has a smaller position, see `static_order`
+        ("shadow", np.int64),  # a later job may start if it ends by this time ...
+        ("extra", np.int64),  # ... or needs no more than these processors
+        ("low", np.int64),  # first step of the availability profile, see `profile`
+        ("high", np.int64),  # end of the availability profile
+    ]
+)
+"""Scalars of a cluster, as the one element of an array so that helpers can change them."""
+
+
+def allocate(jobs: Any, processors: int) -> dict[str, Any]:
+    """The fields that the helpers here need, for an empty cluster."""
+    most = min(len(jobs), processors)
+    blocks, runs = running.allocate(most)
+    state = np.zeros(1, STATE)
+    state["free"] = processors
+    state["planned"] = FOREVER
+    return {
+        "jobs": jobs,
+        "events": np.empty(most + 1, ENTRY),
+        "blocks": blocks,
+        "runs": runs,
+        "starts": np.full(len(jobs), -1, np.int64),
+        "state": state,
+    }
+
+
+@leaf
+def first_expected_end(c: Any) -> int:
+    """Earliest expected end of the running jobs whose ends are tracked."""
+    if c.state[0]["blocks"] == 0:
+        return FOREVER
+    return c.runs[c.blocks[0]["slot"] * running.SIZE]["end"]
+
+
+@leaf
+def next_event(c: Any) -> int:
+    """Time of the next submission, end, outrun estimate or planned start."""
+    state = c.state[0]
+    now = min(state["planned"], first_expected_end(c))
+    if state["arrival"] < len(c.jobs):
+        now = min(now, c.jobs[state["arrival"]]["submit"])
+    if state["ending"] > 0:
+        now = min(now, c.events[0]["key"])
+    return now
+
+
+@leaf
+def arrives(c: Any, now: int) -> bool:
+    """Whether the next job is submitted now."""
+    arrival = c.state[0]["arrival"]
+    return arrival < len(c.jobs) and c.jobs[arrival]["submit"] == now
+
+
+@leaf
+def ends(c: Any, now: int) -> bool:
+    """Whether a running job ends now."""
+    return c.state[0]["ending"] > 0 and c.events[0]["key"] == now
+
+
+@leaf
+def start(c: Any, j: int, now: int, track: bool) -> None:
+    """Let a job run from now on; `track` its expected end if the policy looks at it."""
+    state = c.state[0]
+    processors = c.jobs[j]["processors"]
+    state["free"] -= processors
+    c.starts[j] = now
+    state["ending"] = heap.push(c.events, state["ending"], now + c.jobs[j]["run"], j)
+    if track:
+        end = now + c.jobs[j]["estimate"]
+        state["blocks"] = running.insert(c.blocks, c.runs, state["blocks"], end, j, processors)
+
+
+@leaf
+def complete(c: Any, now: int, overrun: int, track: bool) -> int:
+    """Take the first running job that ends now off its processors; return its expected end."""
+    state = c.state[0]
+    j = c.events[0]["job"]
+    processors = c.jobs[j]["processors"]
+    state["ending"] = heap.pop(c.events, state["ending"])
+    state["free"] += processors
+    if not track:
+        return now
+    end = expected_end(c.starts[j], int(c.jobs[j]["estimate"]), overrun, now)
+    state["blocks"] = running.remove(c.blocks, c.runs, state["blocks"], end, j, processors)
+    return end
+
+
+@leaf
+def correct(c: Any, now: int, overrun: int) -> None:
+    """Expect the first running job that should have ended now to end later."""
+    state = c.state[0]
+    j = int(c.runs[c.blocks[0]["slot"] * running.SIZE]["job"])
+    processors = c.jobs[j]["processors"]
+    end = expected_end(c.starts[j], int(c.jobs[j]["estimate"]), overrun, now + 1)
+    state["blocks"] = running.remove(c.blocks, c.runs, state["blocks"], now, j, processors)
+    state["blocks"] = running.insert(c.blocks, c.runs, state["blocks"], end, j, processors)
+    state["corrections"] += 1

@@ -1,0 +1,35 @@
+"""Expected end of a running job, also after it has outrun its estimate.
+
+The sequence of expected ends of a job is fixed by its start and estimate, so its present member needs
+no memory: it is the first one that has not passed.
+"""
+
+from __future__ import annotations
+
+from gridsched.engine.jit import leaf
+from gridsched.engine.records import Overrun
+
+INCREMENTS: tuple[int, ...] = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
+"""Seconds added at each correction, the last one again and again: Tsafrir, Etsion and Feitelson,
+"Backfilling using system-generated predictions rather than user runtime estimates", IEEE TPDS 18(6),
+2007, section 4.2, continued here beyond its last value."""
+
+_DOUBLING = int(Overrun.DOUBLING)
+
+
+@leaf
+def expected_end(start: int, estimate: int, rule: int, not_before: int) -> int:
+    """First expected end at or after `not_before` of a job that started at `start`."""
+    end = start + estimate
+    if end >= not_before:
+        return end
+    if rule == _DOUBLING:
+        length = estimate
+        while start + length < not_before:
+            length *= 2
+        return start + length
+    correction = 0
+    while end < not_before:
+        end += INCREMENTS[min(correction, len(INCREMENTS) - 1)]
+        correction += 1
+    return end

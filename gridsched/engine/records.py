@@ -1,0 +1,56 @@
+"""Record types of the engine. Few arrays of records, not many plain arrays: see `jit` for why.
+
+Fields are read as `array[i]["field"]`, which works compiled and with the JIT off alike.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+JOB = np.dtype([("submit", np.int64), ("run", np.int64), ("estimate", np.int32), ("processors", np.int32)])
+"""What the engine needs of a job: seconds, and the processors that the cluster loses while it runs."""
+
+LABELS = np.dtype([("user", np.int64), ("group", np.int64), ("queue", np.int64)])
+"""What else a user's score may look at."""
+
+ENTRY = np.dtype([("key", np.int64), ("job", np.int64)])
+"""Heap entry ordered by whole seconds, then job."""
+
+SCORED = np.dtype([("key", np.float64), ("job", np.int64)])
+"""Heap entry ordered by a score, then job."""
+
+RUN = np.dtype([("end", np.int64), ("job", np.int32), ("processors", np.int32)])
+"""A running job with its expected end."""
+
+BLOCK = np.dtype([("last", np.int64), ("processors", np.int64), ("slot", np.int32), ("count", np.int32)])
+"""A block of running jobs: largest expected end, sum of processors, where it is stored, how many."""
+
+NODE = np.dtype([("processors", np.int32), ("estimate", np.int32), ("work", np.float32)])
+"""Smallest processors, estimate and work (processors times estimate) below a node of `waiting_tree`."""
+
+STEP = np.dtype([("time", np.int64), ("free", np.int64)])
+"""From `time` on, `free` processors are available."""
+
+FOREVER = 2**62
+"""A time after every event. Twice this still fits into int64."""
+
+LARGEST = 2**31 - 1
+"""Largest estimate and number of processors that the engine holds."""
+
+
+class Backfilling(IntEnum):
+    """What a pass does once the first waiting job does not fit."""
+
+    NONE = 0
+    FIRST_FIT = 1
+    EASY = 2
+    CONSERVATIVE = 3
+
+
+class Overrun(IntEnum):
+    """How the expected end of a job that outruns its estimate is corrected."""
+
+    DOUBLING = 0
+    INCREMENTS = 1

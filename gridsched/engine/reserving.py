@@ -1,0 +1,220 @@
+"""Local scheduler for any queue order and any number of reservations, worked out anew at each pass.
+
+The general path of the engine: queue orders that change with time (largest expansion factor first, a
+user's score) and EASY with several reservations. A pass costs O(q log q + r) for q waiting and
+r running jobs; nothing is kept between passes but who waits and who runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gridsched.engine import heap, machine, profile
+from gridsched.engine.jit import jit, leaf
+from gridsched.engine.records import FOREVER, SCORED, STEP, Backfilling
+
+_NONE = int(Backfilling.NONE)
+_FIRST_FIT = int(Backfilling.FIRST_FIT)
+_EASY = int(Backfilling.EASY)
+
+
+class Options(NamedTuple):
+    """What does not change during a simulation."""
+
+    backfilling: int
+    reservations: int
+    overrun: int
+    pass_per_event: bool
+    changing: bool  # the queue order is given by the score at each pass, else by `queue_key`
+    queue_as_order: bool  # backfill order is the queue order, else given by `order_key`
+
+
+class Cluster(NamedTuple):
+    """Arrays of one simulated cluster."""
+
+    jobs: Any  # JOB[n], in order of submission
+    labels: Any  # LABELS[n], for the score
+    queue_key: Any  # float64[n], smallest first
+    order_key: Any  # float64[n], smallest first
+    waiting: Any  # int64[n], waiting jobs in order of submission
+    candidates: Any  # SCORED[n], heap of the jobs that a pass still has to try
+    events: Any  # ENTRY[...], heap of the ends of running jobs
+    blocks: Any  # BLOCK[...], see `running`
+    runs: Any  # RUN[...], see `running`
+    steps: Any  # STEP[...], see `profile`
+    starts: Any  # int64[n], the result
+    plan: Any  # int64[n], planned starts (conservative backfilling)
+    state: Any  # STATE[1]
+
+
+def allocate(jobs: Any, labels: Any, processors: int, queue_key: Any, order_key: Any) -> Cluster:
+    """Arrays of an empty cluster of so many processors, for these jobs."""
+    number = len(jobs)
+    cluster = Cluster(
+        labels=labels,
+        queue_key=queue_key,
+        order_key=order_key,
+        waiting=np.empty(number, np.int64),
+        candidates=np.empty(number + 1, SCORED),
+        # at most two steps a job, twice so that the profile can wander through the array
+        steps=np.empty(4 * number + 16, STEP),
+        plan=np.full(number, FOREVER, np.int64),
+        **machine.allocate(jobs, processors),
+    )
+    cluster.steps[0] = (0, processors)
+    cluster.state["high"] = 1
+    return cluster
+
+
+@leaf
+def submit(c: Cluster) -> int:
+    """Let the next job wait; return it."""
+    state = c.state[0]
+    j = state["arrival"]
+    c.waiting[state["waiting"]] = j
+    state["waiting"] += 1
+    state["arrival"] = j + 1
+    return j
+
+
+@leaf
+def drop_started(c: Cluster) -> None:
+    """Keep only the jobs that still wait, in order of submission."""
+    state = c.state[0]
+    kept = 0
+    for k in range(state["waiting"]):
+        j = c.waiting[k]
+        c.waiting[kept] = j
+        if c.starts[j] < 0:
+            kept += 1
+    state["waiting"] = kept
+
+
+@leaf
+def _queue_key(c: Cluster, j: int, now: int, options: Options, score: Any) -> float:
+    """Place of a waiting job in the queue: smallest first."""
+    if not options.changing:
+        return c.queue_key[j]
+    return -score(
+        now,
+        c.jobs[j]["submit"],
+        int(c.jobs[j]["estimate"]),
+        int(c.jobs[j]["processors"]),
+        c.labels[j]["user"],
+        c.labels[j]["group"],
+        c.labels[j]["queue"],
+    )
+
+
+@leaf
+def queue_candidates(c: Cluster, count: int, now: int, options: Options, score: Any) -> int:
+    """Heap of the first `count` waiting jobs in queue order; return its size."""
+    size = 0
+    for k in range(count):
+        j = c.waiting[k]
+        size = heap.push(c.candidates, size, _queue_key(c, j, now, options, score), j)
+    return size
+
+
+@leaf
+def _narrow_candidates(c: Cluster, size: int, options: Options) -> int:
+    """Keep the candidates that could fit at all, in backfill order; return how many."""
+    free = c.state[0]["free"]
+    kept = 0
+    for k in range(size):
+        j = c.candidates[k]["job"]
+        if c.jobs[j]["processors"] <= free:
+            key = c.candidates[k]["key"] if options.queue_as_order else c.order_key[j]
+            kept = heap.push(c.candidates, kept, key, j)
+    return kept
+
+
+@leaf
+def reserve(c: Cluster, time: int, estimate: int, processors: int) -> None:
+    """Take processors out of the availability profile."""
+    state = c.state[0]
+    state["high"] = profile.change(c.steps, state["low"], state["high"], time, time + estimate, -processors)
+
+
+@leaf
+def _start_or_reserve(c: Cluster, j: int, now: int, easy: bool, may_reserve: bool) -> bool:
+    """Start a job if it fits now for its whole estimate, else reserve; return whether it was started.
+
+    With a pass after each event, a job that is expected to end now may still hold its processors: it
+    counts as ended in the profile, but nothing can start on them yet.
+    """
+    state = c.state[0]
+    processors = int(c.jobs[j]["processors"])
+    estimate = int(c.jobs[j]["estimate"])
+    time = profile.earliest_fit(c.steps, state["low"], state["high"], now, processors, estimate, FOREVER)
+    startable = time == now and processors <= state["free"]
+    if startable or may_reserve:
+        reserve(c, time, estimate, processors)
+    if startable:
+        machine.start(c, j, now, easy)
+    return startable
+
+
+@leaf
+def _rebuild_profile(c: Cluster, now: int, easy: bool) -> None:
+    """Availability by the running jobs alone; without reservations only the present matters."""
+    state = c.state[0]
+    state["low"] = 0
+    if easy:
+        state["high"] = profile.from_running(c.steps, c.blocks, c.runs, state["blocks"], state["free"], now)
+    else:
+        c.steps[0]["time"] = now
+        c.steps[0]["free"] = state["free"]
+        c.steps[1]["time"] = FOREVER
+        c.steps[1]["free"] = FOREVER
+        state["high"] = 2
+
+
+@leaf
+def _pass(c: Cluster, now: int, options: Options, score: Any) -> None:
+    """Start what the policy starts now."""
+    state = c.state[0]
+    if state["free"] == 0 or state["waiting"] == 0:
+        return
+    easy = options.backfilling == _EASY
+    _rebuild_profile(c, now, easy)
+    size = queue_candidates(c, state["waiting"], now, options, score)
+    held = 0
+    while size > 0 and held < options.reservations:
+        j = c.candidates[0]["job"]
+        size = heap.pop(c.candidates, size)
+        if not _start_or_reserve(c, j, now, easy, easy):
+            held += 1
+    if options.backfilling != _NONE:
+        size = _narrow_candidates(c, size, options)
+        while size > 0 and state["free"] > 0:
+            j = c.candidates[0]["job"]
+            size = heap.pop(c.candidates, size)
+            _start_or_reserve(c, j, now, easy, False)
+    drop_started(c)
+
+
+@jit
+def schedule(c: Cluster, options: Options, score: Any) -> None:
+    """Simulate the cluster to the end of its last job; `c.starts` is the result.
+
+    `score` is a compiled function of (now, submit_time, estimate, processors, user, group, queue); the
+    waiting job of the largest score is first in the queue.
+    """
+    state = c.state[0]
+    easy = options.backfilling == _EASY
+    while state["arrival"] < len(c.jobs) or state["ending"] > 0:
+        now = machine.next_event(c)
+        more = True
+        while more and machine.ends(c, now):
+            machine.complete(c, now, options.overrun, easy)
+            more = not options.pass_per_event
+        while more and machine.first_expected_end(c) == now:
+            machine.correct(c, now, options.overrun)
+            more = not options.pass_per_event
+        while more and machine.arrives(c, now):
+            submit(c)
+            more = not options.pass_per_event
+        _pass(c, now, options, score)

@@ -1,0 +1,244 @@
+"""Gantt chart of a small run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from gridsched.errors import ConfigurationError
+from gridsched.figures import style
+
+MOST_JOBS = 60
+"""Most jobs that a Gantt chart can show legibly."""
+
+_PALETTE = sns.color_palette("pastel").as_hex()
+_MOST_LEVELS = 12
+
+
+@dataclass(frozen=True)
+class Block:
+    """A rectangle of the chart: processors `first` to `first + processors - 1` from start to end."""
+
+    cluster: int
+    job: int
+    first: int
+    processors: int
+    start: int
+    end: int
+
+
+@style.styled
+def gantt(run: xr.Dataset) -> style.Drawing:
+    """Gantt chart: time from left to right, processors from bottom to top, jobs as rectangles.
+
+    A run says how many processors a job has, not which. Each segment takes the lowest contiguous
+    processors that are free; where no gap is wide enough it is drawn in several rectangles.
+
+    Parameters
+    ----------
+    run : xarray.Dataset
+        A run dataset of at most 60 jobs.
+
+    Returns
+    -------
+    tuple of Figure and DataFrame
+        Columns cluster, job_number, first_processor, processors, start_time, end_time: one row a rectangle.
+
+    Raises
+    ------
+    ConfigurationError
+        If the run has more than 60 jobs, or a cluster runs more processors than it has.
+    """
+    jobs = run.sizes["job"]
+    if jobs > MOST_JOBS:
+        raise ConfigurationError(
+            f"a Gantt chart shows at most {MOST_JOBS} jobs, this run has {jobs}: simulate a shorter window"
+        )
+    sizes = run["cluster_processors"].to_numpy().tolist()
+    blocks = list(_blocks(run, sizes))
+    numbers = _table(run, blocks)
+    heights = [float(np.clip(0.16 * size, 1.0, 3.2)) for size in sizes]
+    limits = _time_limits(run)
+    levels = _submitted_levels(run, limits)
+    strip = 0.1 + 0.12 * (1 + max(levels, default=0))
+    figure = style.new_figure(strip + sum(heights) + 0.3 * len(sizes) + 0.4)
+    grid = figure.subplots(
+        len(sizes) + 1, 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": [strip, *heights]}
+    )[:, 0]
+    style.set_axis(grid[-1].xaxis, limits, "s", ticks=8, floor=limits[0])
+    names = (
+        [str(name) for name in run["cluster"].to_numpy()] if "cluster" in run.coords else [""] * len(sizes)
+    )
+    for cluster, axes in enumerate(grid[1:]):
+        title = style.plain(names[cluster]) if len(sizes) > 1 else ""
+        _cluster_panel(
+            axes, run, [block for block in blocks if block.cluster == cluster], sizes[cluster], title
+        )
+    _submitted_panel(grid[0], run, levels)
+    grid[-1].set_xlabel("time")
+    # Rectangles are labelled last: what fits depends on the final layout.
+    figure.draw_without_rendering()
+    for cluster, axes in enumerate(grid[1:]):
+        _label_blocks(axes, run, [block for block in blocks if block.cluster == cluster])
+    return figure, numbers
+
+
+def _time_limits(run: xr.Dataset) -> list[float]:
+    ends = run["segment_end"].to_numpy()
+    submits = run["submit_time"].to_numpy()
+    last = max([0, *ends.tolist(), *submits.tolist()])
+    return [float(min(submits.tolist(), default=0)), float(last)]
+
+
+# --- which processors -----------------------------------------------------------------------------
+
+
+def _blocks(run: xr.Dataset, sizes: Sequence[int]) -> Iterator[Block]:
+    """Rectangles of all segments, on the lowest processors that are free."""
+    start, end = run["segment_start"].to_numpy(), run["segment_end"].to_numpy()
+    free_at = [np.full(size, np.iinfo(np.int64).min) for size in sizes]
+    # A segment of no duration frees its processors for others that start at the same instant.
+    for segment in np.lexsort((end, start)).tolist():
+        cluster = int(run["segment_cluster"].to_numpy()[segment])
+        job = int(run["segment_job"].to_numpy()[segment])
+        wanted = int(run["segment_processors"].to_numpy()[segment])
+        begins, ends = int(start[segment]), int(end[segment])
+        free = free_at[cluster] <= begins
+        if free.sum() < wanted:
+            raise ConfigurationError(
+                f"cluster {cluster} has {int(free.sum())} free processors at {begins} s, "
+                f"but job {job} runs on {wanted}: the run is not a valid schedule"
+            )
+        for first, count in _places(free, wanted):
+            free_at[cluster][first : first + count] = ends
+            yield Block(cluster, job, first, count, begins, ends)
+
+
+def _places(free: NDArray[np.bool_], wanted: int) -> Iterator[tuple[int, int]]:
+    """The lowest gap that is wide enough as (first, count); else the lowest free processors in pieces."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], free, [False]]).astype(np.int8)))
+    gaps = [(int(first), int(last - first)) for first, last in edges.reshape(-1, 2)]
+    for first, width in gaps:
+        if width >= wanted:
+            yield first, wanted
+            return
+    for first, width in gaps:
+        if wanted > 0:
+            yield first, min(width, wanted)
+            wanted -= width
+
+
+def _table(run: xr.Dataset, blocks: list[Block]) -> pd.DataFrame:
+    job_numbers = run["job_number"].to_numpy()
+    names = run["cluster"].to_numpy() if "cluster" in run.coords else np.arange(run.sizes["cluster"])
+    return pd.DataFrame(
+        {
+            "cluster": [str(names[block.cluster]) for block in blocks],
+            "job_number": [int(job_numbers[block.job]) for block in blocks],
+            "first_processor": [block.first for block in blocks],
+            "processors": [block.processors for block in blocks],
+            "start_time": [block.start for block in blocks],
+            "end_time": [block.end for block in blocks],
+        }
+    )
+
+
+# --- drawing --------------------------------------------------------------------------------------
+
+
+def _color(job: int) -> str:
+    return str(_PALETTE[job % len(_PALETTE)])
+
+
+def _cluster_panel(axes: Axes, run: xr.Dataset, blocks: list[Block], processors: int, title: str) -> None:
+    axes.set_ylim(0, processors)
+    axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.set_ylabel("processors")
+    axes.set_title(title)
+    axes.spines["top"].set_visible(True)
+    rectangles = [Rectangle((b.start, b.first), b.end - b.start, b.processors) for b in blocks]
+    axes.add_collection(
+        PatchCollection(
+            rectangles, facecolor=[_color(block.job) for block in blocks], edgecolor=style.INK, linewidth=0.6
+        ),
+        autolim=False,
+    )
+
+
+def _label_blocks(axes: Axes, run: xr.Dataset, blocks: list[Block]) -> None:
+    """Write job numbers where they fit, smaller in small rectangles, upright in narrow ones."""
+    job_numbers = run["job_number"].to_numpy()
+    for block in blocks:
+        corners = axes.transData.transform(
+            [(block.start, block.first), (block.end, block.first + block.processors)]
+        )
+        width, height = (corners[1] - corners[0]) * 72 / axes.figure.dpi
+        text = str(job_numbers[block.job])
+        upright = width < height and width < 0.7 * 7 * len(text)
+        along, across = (height, width) if upright else (width, height)
+        size = min(7.0, across * 0.9, along / (0.7 * len(text)))
+        if size < 3.5:
+            continue
+        axes.text(
+            (block.start + block.end) / 2,
+            block.first + block.processors / 2,
+            text,
+            fontsize=size,
+            rotation=90 if upright else 0,
+            ha="center",
+            va="center_baseline" if not upright else "center",
+        )
+
+
+def _submitted_levels(run: xr.Dataset, limits: list[float]) -> list[int]:
+    """For each job the line of the strip of submissions on which its number has room."""
+    seconds_a_point = (limits[1] - limits[0]) / (0.85 * 72 * style.WIDTH)
+    submits, job_numbers = run["submit_time"].to_numpy(), run["job_number"].to_numpy()
+    levels = [0] * len(submits)
+    taken = [-np.inf] * _MOST_LEVELS
+    for job in np.argsort(submits, kind="stable").tolist():
+        level = next((k for k, end in enumerate(taken) if end <= submits[job]), int(np.argmin(taken)))
+        taken[level] = float(submits[job]) + (4.2 * len(str(job_numbers[job])) + 9) * seconds_a_point
+        levels[job] = level
+    return levels
+
+
+def _submitted_panel(axes: Axes, run: xr.Dataset, levels: list[int]) -> None:
+    """Strip with a marker and the number of each job at its submission, white if it was rejected."""
+    rejected = run["start_time"].to_numpy() < 0
+    submits, job_numbers = run["submit_time"].to_numpy(), run["job_number"].to_numpy()
+    for job, level in enumerate(levels):
+        axes.plot(
+            [submits[job]],
+            [-level],
+            marker="v",
+            markersize=3.5,
+            markeredgewidth=0.6,
+            color=style.INK,
+            markerfacecolor="white" if rejected[job] else _color(job),
+            clip_on=False,
+        )
+        axes.annotate(
+            str(job_numbers[job]),
+            (submits[job], -level),
+            (3, 0),
+            textcoords="offset points",
+            fontsize=6,
+            va="center_baseline",
+        )
+    axes.set_ylim(-max(levels, default=0) - 0.6, 0.6)
+    axes.set_yticks([])
+    note = "submitted\n(white: rejected)" if rejected.any() else "submitted"
+    axes.set_ylabel(note, rotation=0, ha="right", va="center", fontsize=7)
+    axes.spines[["left", "bottom"]].set_visible(False)
+    axes.tick_params(axis="x", length=0, labelbottom=False)

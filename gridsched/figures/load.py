@@ -1,0 +1,123 @@
+"""Load of the machine over time under the schemes of a study."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, MaxNLocator, PercentFormatter
+
+from gridsched.errors import ConfigurationError
+from gridsched.figures import panels, style
+from gridsched.metrics import RECORDED
+
+_DAY = 86400
+
+
+@style.styled
+def load_series(
+    study: xr.Dataset,
+    *,
+    workload: str | None = None,
+    estimate: str | None = None,
+    schemes: list[str] | None = None,
+) -> style.Drawing:
+    """Utilisation and queue length over time, one row a scheme, the reference scheme as a thin line in each.
+
+    Parameters
+    ----------
+    study : xarray.Dataset
+        A study dataset; its attribute `reference` names the scheme to compare with.
+    workload, estimate : str, optional
+        Workload and kind of estimates; the first of the study if not given.
+    schemes : list of str, optional
+        Schemes to show; all that have a series if not given.
+
+    Returns
+    -------
+    tuple of Figure and DataFrame
+        Columns workload, scheme, estimate, bin_time (left edge, s), utilisation, queue_length.
+    """
+    name = panels.choose(study, "workload", workload)
+    kind = panels.choose(study, "estimate", estimate)
+    numbers = _series(study, name, kind)
+    wanted = panels.schemes_in(study, numbers)
+    if schemes is not None:
+        wanted = [panels.choose(study, "scheme", scheme) for scheme in schemes]
+    if not wanted or numbers.empty:
+        raise ConfigurationError(
+            f"no scheme of this study has a time series for {name} with {kind} estimates"
+        )
+    figure = style.new_figure(0.75 + 0.58 * len(wanted))
+    grid = figure.subplots(len(wanted), 2, sharex=True, sharey="col", squeeze=False)
+    figure.suptitle(style.plain(name), x=0.01, ha="left", fontsize=8.5, fontweight="bold")
+    reference = numbers[numbers["scheme"] == str(study.attrs.get("reference", ""))]
+    styles = style.scheme_styles(panels.labels(study, "scheme"))
+    for row, scheme in zip(grid, wanted, strict=True):
+        own = numbers[numbers["scheme"] == scheme]
+        other = reference[reference["scheme"] != scheme]
+        _series_panel(row[0], own, other, "utilisation", styles[scheme])
+        _series_panel(row[1], own, other, "queue_length", styles[scheme])
+        row[0].set_title(style.plain(scheme), fontweight="normal", fontsize=7.5, pad=2)
+    _label(grid, numbers[numbers["scheme"].isin(wanted)])
+    if len(reference) and wanted != [str(reference["scheme"].iloc[0])]:
+        line = Line2D([], [], color=style.INK, linewidth=0.7)
+        text = f"{style.plain(reference['scheme'].iloc[0])}, the reference"
+        figure.legend([line], [text], loc="outside upper right")
+    return figure, numbers[numbers["scheme"].isin(wanted)]
+
+
+def _series(study: xr.Dataset, workload: str, estimate: str) -> pd.DataFrame:
+    """Rows of the time series of one workload; schemes without one are left out."""
+    chosen = study[["bin_time", "utilisation_series", "queue_length_series"]].sel(workload=workload)
+    frame = chosen.reset_coords(drop=True).to_dataframe().reset_index()
+    frame = frame.rename(
+        columns={"utilisation_series": "utilisation", "queue_length_series": "queue_length"}
+    ).dropna(subset=["bin_time", "queue_length"])
+    frame = frame.sort_values("bin", kind="stable")
+    is_recorded = frame["scheme"] == RECORDED
+    known = frame[is_recorded].drop_duplicates("bin").assign(estimate="")
+    rows = pd.concat([frame[(frame["estimate"] == estimate) & ~is_recorded], known]).assign(workload=workload)
+    return rows[["workload", "scheme", "estimate", "bin_time", "utilisation", "queue_length"]]
+
+
+def _series_panel(
+    axes: Axes, own: pd.DataFrame, reference: pd.DataFrame, column: str, look: style.SchemeStyle
+) -> None:
+    for rows, color, width in ((own, look.color, 0.8), (reference, style.INK, 0.5)):
+        if len(rows):
+            times, values = _closed(rows, column)
+            axes.step(times / _DAY, values, where="post", color=color, linewidth=width)
+    if own[column].notna().any():
+        times, values = _closed(own, column)
+        axes.fill_between(times / _DAY, values, step="post", color=look.color, alpha=0.5, linewidth=0)
+    else:
+        axes.text(
+            0.5, 0.5, "not known", transform=axes.transAxes, ha="center", va="center", color=style.FAINT
+        )
+
+
+def _closed(rows: pd.DataFrame, column: str) -> tuple[np.ndarray, np.ndarray]:
+    """Edges and values of the bins of a scheme, with the right edge of the last bin."""
+    times, values = rows["bin_time"].to_numpy(), rows[column].to_numpy()
+    width = times[1] - times[0] if len(times) > 1 else _DAY
+    return np.append(times, times[-1] + width), np.append(values, values[-1])
+
+
+def _label(grid: np.ndarray, numbers: pd.DataFrame) -> None:
+    """Labels and limits that all rows share."""
+    start = numbers["bin_time"].min() / _DAY
+    for axes in grid[:, 0]:
+        axes.yaxis.set_major_locator(FixedLocator([0, 0.5, 1]))
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+        axes.set_ylim(0, max(1.0, numbers["utilisation"].max()) * 1.04)
+    for axes in grid[:, 1]:
+        axes.yaxis.set_major_locator(MaxNLocator(2, integer=True))
+        axes.set_ylim(0, max(1.0, numbers["queue_length"].max()) * 1.04)
+    for axes, text in zip(grid[0], ("utilisation", "waiting jobs"), strict=True):
+        axes.set_title(text, loc="right", fontweight="normal", fontsize=8, pad=2)
+    for axes in grid[-1]:
+        axes.set_xlim(left=start)
+        axes.set_xlabel("time [d]")

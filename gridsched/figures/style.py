@@ -1,0 +1,368 @@
+"""What all figures share: size, fonts, a style for each scheme, axes of durations and of numbers, and saving.
+
+Figures are 7 inches wide, the width of a page. A scheme has the same colour, marker and dashes in every
+figure of a study, so that prints in grey stay readable. Text that comes from a log or a configuration goes
+through `plain`, which keeps it from being read as a formula.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, ParamSpec
+
+import matplotlib.style
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from numpy.typing import ArrayLike
+
+from gridsched.io import atomic_write
+from gridsched.metrics import RECORDED
+
+Drawing = tuple[Figure, pd.DataFrame]
+"""A figure and the numbers that it shows."""
+
+Unit = Literal["s", "1"]
+"""Unit of an axis: seconds, shown as durations, or a plain number."""
+
+Parameters = ParamSpec("Parameters")
+Dashes = tuple[float, ...]
+
+WIDTH = 7.0
+INK = "#222222"
+FAINT = "#8a8a8a"
+PALE = "#e4e4e4"
+
+_STYLE: dict[str, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": FAINT,
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 8,
+    "axes.linewidth": 0.6,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 8.5,
+    "axes.titleweight": "bold",
+    "axes.unicode_minus": True,
+    "figure.constrained_layout.h_pad": 0.05,
+    "figure.constrained_layout.w_pad": 0.05,
+    "figure.constrained_layout.wspace": 0.04,
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "grid.color": PALE,
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 7.5,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 5,
+    "patch.linewidth": 0.5,
+    "savefig.dpi": 200,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "gridsched",
+    "text.color": INK,
+    "xtick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "xtick.labelsize": 7,
+    "xtick.major.size": 3,
+    "xtick.major.width": 0.6,
+    "ytick.color": FAINT,
+    "ytick.labelcolor": INK,
+    "ytick.labelsize": 7,
+    "ytick.major.size": 3,
+    "ytick.major.width": 0.6,
+}
+
+
+def styled(function: Callable[Parameters, Drawing]) -> Callable[Parameters, Drawing]:
+    """Let a figure function draw in our style, whatever the user's settings, and fix its layout once."""
+
+    @functools.wraps(function)
+    def draw(*arguments: Parameters.args, **options: Parameters.kwargs) -> Drawing:
+        with matplotlib.style.context(["default", _STYLE], after_reset=True):
+            figure, numbers = function(*arguments, **options)
+            figure.draw_without_rendering()
+            # A later layout would depend on resolution and file format.
+            figure.set_layout_engine("none")
+        return figure, numbers.reset_index(drop=True)
+
+    return draw
+
+
+def save(figure: Figure, numbers: pd.DataFrame, stem: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
+    """Write a figure as SVG and PNG and its numbers as CSV: `stem.svg`, `stem.png`, `stem.csv`.
+
+    The same figure gives the same bytes again: files carry no dates and no random identifiers. Each file is
+    written whole or not at all.
+
+    Returns
+    -------
+    tuple of Path
+        The three files.
+    """
+    base = Path(stem)
+    svg, png, csv = (base.with_name(f"{base.name}.{suffix}") for suffix in ("svg", "png", "csv"))
+    with matplotlib.style.context(["default", _STYLE], after_reset=True):
+        with atomic_write(svg) as path:
+            figure.savefig(path, metadata={"Date": None, "Creator": None})
+        with atomic_write(png) as path:
+            figure.savefig(path, metadata={"Software": None})
+    with atomic_write(csv) as path:
+        numbers.to_csv(path, index=False, lineterminator="\n")
+    return svg, png, csv
+
+
+def new_figure(height: float) -> Figure:
+    """Empty figure of page width and `height` inches; the layout keeps texts apart."""
+    return Figure(figsize=(WIDTH, height), layout="constrained")
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+
+def plain(text: object, limit: int = 34) -> str:
+    """Text as it is, on one line and at most `limit` characters, never read as a formula."""
+    printable = "".join(character if character.isprintable() else "\ufffd" for character in str(text))
+    short = printable if len(printable) <= limit else printable[: limit - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    return short.replace("$", r"\$")
+
+
+_DURATIONS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+def duration(seconds: float) -> str:
+    """A duration in its largest fitting unit: 90 -> "1.5 min", 7200 -> "2 h"."""
+    if seconds == 0:
+        return "0"
+    unit, length = next(((u, n) for u, n in _DURATIONS if abs(seconds) >= n), _DURATIONS[-1])
+    return f"{number(seconds / length)} {unit}"
+
+
+def number(value: float, *, zeros: bool = False) -> str:
+    """A number with three digits and without an exponent: 12.3, 1.2k, 3.4M; with `zeros` also 1.20k."""
+    size = abs(value)
+    for suffix, unit in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if size >= 0.9995 * unit:
+            return number(value / unit, zeros=zeros) + suffix
+    digits = 0 if size >= 99.95 or size == 0 else 1 if size >= 9.995 else 2 if size >= 0.995 else 3
+    text = f"{value:.{digits}f}"
+    if not zeros and "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+# --- styles of schemes and estimates --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SchemeStyle:
+    """How a scheme is drawn in every figure of a study."""
+
+    color: str
+    marker: str
+    dashes: Dashes
+
+
+# The palette's yellow and light pink are too pale for lines on white and come last.
+_COLORS: tuple[str, ...] = tuple(
+    sns.color_palette("colorblind").as_hex()[i] for i in (0, 1, 2, 3, 4, 9, 5, 7, 8, 6)
+)
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
+_DASHES: tuple[Dashes, ...] = (
+    (),
+    (5, 1.5),
+    (1.5, 1.5),
+    (6, 1.5, 1.5, 1.5),
+    (8, 2),
+    (3, 1, 1, 1, 1, 1),
+    (4, 3),
+)
+_RECORDED_STYLE = SchemeStyle(INK, "*", ())
+
+
+def scheme_styles(schemes: Iterable[str]) -> dict[str, SchemeStyle]:
+    """Style of each scheme of a study, by its place in the study; recorded waits are always black."""
+    simulated = [scheme for scheme in schemes if scheme != RECORDED]
+    styles = {
+        scheme: SchemeStyle(_COLORS[i % len(_COLORS)], _MARKERS[i % len(_MARKERS)], _DASHES[i % len(_DASHES)])
+        for i, scheme in enumerate(simulated)
+    }
+    return {**styles, RECORDED: _RECORDED_STYLE}
+
+
+def line_options(style: SchemeStyle) -> dict[str, Any]:
+    """Keyword arguments of `Axes.plot` for a line of a scheme."""
+    linestyle = (0, style.dashes) if style.dashes else "-"
+    return {"color": style.color, "linestyle": linestyle, "marker": style.marker, "markersize": 3.5}
+
+
+# --- axes -----------------------------------------------------------------------------------------
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_LINEAR_STEPS = (
+    *(factor * unit for unit in (1, _MINUTE) for factor in (1, 2, 5, 10, 20, 30)),
+    *(factor * _HOUR for factor in (1, 2, 3, 6, 12)),
+    *(factor * 10**power * _DAY for power in range(5) for factor in (1, 2, 5)),
+)
+_LOG_DURATIONS = (
+    (1, _MINUTE, _HOUR, _DAY, 100 * _DAY),
+    (1, 10, _MINUTE, 10 * _MINUTE, _HOUR, 6 * _HOUR, _DAY, 10 * _DAY, 100 * _DAY),
+    tuple(
+        f * u for u, fs in ((1, (1, 3, 10, 30)), (_MINUTE, (1, 3, 10, 30)), (_HOUR, (1, 3, 10))) for f in fs
+    )
+    + tuple(f * _DAY for f in (1, 3, 10, 30, 100)),
+    tuple(f * u for u, fs in ((1, (1, 2, 5, 10, 20, 30)), (_MINUTE, (1, 2, 5, 10, 20, 30))) for f in fs)
+    + tuple(f * u for u, fs in ((_HOUR, (1, 2, 5, 10)), (_DAY, (1, 2, 5, 10, 20, 50, 100))) for f in fs),
+)
+_LOG_NUMBERS = (
+    tuple(10.0**power for power in range(-3, 13, 3)),
+    tuple(10.0**power for power in range(-4, 13, 2)),
+    tuple(10.0**power for power in range(-3, 13)),
+    tuple(factor * 10.0**power for power in range(-3, 13) for factor in (1, 3)),
+    tuple(factor * 10.0**power for power in range(-3, 13) for factor in (1, 2, 5)),
+)
+
+
+def needs_log(values: ArrayLike, ratio: float = 10) -> bool:
+    """Whether positive values span so much that a linear axis would press most of them into a corner."""
+    data = np.asarray(values, np.float64)
+    positive = data[np.isfinite(data) & (data > 0)]
+    return len(positive) > 1 and bool(positive.max() > ratio * positive.min())
+
+
+def set_axis(
+    axis: Axis,
+    values: ArrayLike,
+    unit: Unit,
+    *,
+    log: bool = False,
+    ticks: int = 5,
+    floor: float | None = None,
+) -> tuple[float, float]:
+    """Scale, limits and ticks of an axis for these values; returns the limits.
+
+    Parameters
+    ----------
+    axis : matplotlib.axis.Axis
+    values : array_like
+        All that is to be seen; NaN and infinite ones do not count.
+    unit : {"s", "1"}
+        Seconds are labelled as durations, each tick with its unit.
+    log : bool
+        Logarithmic; linear from 0 to 1 where there are zeros.
+    ticks : int
+        About the largest number of ticks.
+    floor : float, optional
+        Lowest possible value, where a linear axis begins.
+    """
+    data = np.asarray(values, np.float64)
+    data = data[np.isfinite(data)]
+    low, high = (float(data.min()), float(data.max())) if len(data) else (0.0, 1.0)
+    limits = _log_limits(axis, low, high) if log else _linear_limits(low, high, floor)
+    _set_limits(axis, *limits)
+    axis.set_major_locator(_locator(limits, unit, log, ticks))
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _: duration(value) if unit == "s" else number(value))
+    )
+    axis.set_minor_locator(NullLocator())
+    return limits
+
+
+def _set_limits(axis: Axis, low: float, high: float) -> None:
+    axes = axis.axes
+    if axis is axes.xaxis:
+        axes.set_xlim(low, high)
+    else:
+        axes.set_ylim(low, high)
+
+
+def _set_scale(axis: Axis, scale: str, **options: Any) -> None:
+    if axis is axis.axes.xaxis:
+        axis.axes.set_xscale(scale, **options)
+    else:
+        axis.axes.set_yscale(scale, **options)
+
+
+def _linear_limits(low: float, high: float, floor: float | None) -> tuple[float, float]:
+    if floor is not None:
+        low = floor
+    margin = 0.06 * (high - low) or 1.0
+    return (low if floor is not None else low - margin), high + margin
+
+
+def _log_limits(axis: Axis, low: float, high: float) -> tuple[float, float]:
+    if low > 0:
+        _set_scale(axis, "log")
+        margin = max((high / low) ** 0.06, 1.15)
+        return low / margin, high * margin
+    _set_scale(axis, "symlog", linthresh=1.0, linscale=0.6)
+    return -0.25, max(high, 1.0) * 1.6
+
+
+def _locator(limits: tuple[float, float], unit: Unit, log: bool, ticks: int) -> FixedLocator | MaxNLocator:
+    low, high = limits
+    if log:
+        return FixedLocator(_log_ticks(low, high, _LOG_DURATIONS if unit == "s" else _LOG_NUMBERS, ticks))
+    if unit == "1":
+        return MaxNLocator(ticks)
+    step = next((s for s in _LINEAR_STEPS if (high - low) / s <= ticks), _LINEAR_STEPS[-1])
+    if high - low < 2:
+        return MaxNLocator(ticks)
+    return FixedLocator((np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step).tolist())
+
+
+def _log_ticks(low: float, high: float, choices: Sequence[Sequence[float]], ticks: int) -> list[float]:
+    """The densest of the choices that gives not more than `ticks` labels."""
+    best: list[float] = []
+    for choice in choices:
+        # Where the axis is linear below 1, a label at 1 would touch that at 0.
+        with_zero = [0.0, *(value for value in choice if value > 1)] if low <= 0 else choice
+        inside = [value for value in with_zero if low <= value <= high]
+        if not best or len(best) < len(inside) <= ticks:
+            best = inside
+    return best
+
+
+def no_data(axes: Axes, text: str) -> None:
+    """Say in an empty panel why it is empty."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=FAINT, wrap=True)
+
+
+def legend_below(
+    figure: Figure,
+    handles: Sequence[Any],
+    labels: Sequence[str],
+    *,
+    columns: int = 5,
+    title: str | None = None,
+) -> None:
+    """Legend under all panels."""
+    if handles:
+        figure.legend(
+            list(handles),
+            [plain(label) for label in labels],
+            loc="outside lower center",
+            ncols=min(columns, len(handles)),
+            title=title,
+            title_fontsize=8,
+        )
+
+
+def scheme_handle(style: SchemeStyle) -> Line2D:
+    """Line with marker that stands for a scheme in a legend."""
+    return Line2D([], [], **line_options(style))

@@ -1,0 +1,650 @@
+"""What a schedule was worth: metrics of jobs and of the system, with intervals.
+
+Job-level functions work on plain arrays in seconds. `summarise` condenses a run dataset to means with
+confidence intervals, quantiles and time series, by job class; `difference` compares two such summaries by
+batches of the same jobs. Job-level metrics follow Feitelson and Rudolph, "Metrics and benchmarking for
+parallel job scheduling" (JSSPP 1998); job classes Srinivasan et al., "Characterization of backfilling
+strategies for parallel job scheduling" (ICPP Workshops 2002).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
+
+from gridsched.errors import ConfigurationError
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+SLOWDOWN_THRESHOLD = 10
+"""Shortest run time [s] that counts as such in the bounded slowdown."""
+
+LONG_RUN_TIME = 3600
+"""Longest run time [s] of a short job."""
+
+WIDE_PROCESSORS = 8
+"""Most processors of a narrow job."""
+
+JOB_CLASSES: tuple[str, ...] = ("all", "short narrow", "short wide", "long narrow", "long wide")
+"""Names of the job classes; `job_classes` gives the index of each job's own class, 1 to 4."""
+
+QUANTILES: Floats = np.append(np.arange(1, 100) / 100, 0.999)
+"""Quantiles that a summary holds."""
+
+METRICS: dict[str, tuple[str, str]] = {
+    "wait_time": ("wait time", "s"),
+    "response_time": ("response time", "s"),
+    "slowdown": ("slowdown", "1"),
+    "bounded_slowdown": ("bounded slowdown", "1"),
+}
+"""Job-level metrics of a summary: long name and unit by variable name."""
+
+RECORDED = "recorded"
+"""Scheme of the run that a log itself recorded."""
+
+NOT_STARTED = -1
+"""Start and end time of a job that was rejected."""
+
+
+class Interval(NamedTuple):
+    """A mean with its confidence interval; NaN where there are too few values."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class Steps(NamedTuple):
+    """A step function of time: `value[i]` holds from `time[i]` until `time[i + 1]`; 0 before the first."""
+
+    time: Integers
+    value: Integers
+
+
+# --- metrics of jobs ------------------------------------------------------------------------------
+
+
+def wait_time(submit_time: ArrayLike, start_time: ArrayLike) -> Floats:
+    """Seconds from submission to the first start: start - submit.
+
+    Parameters
+    ----------
+    submit_time, start_time : array_like
+        Seconds, one entry a job.
+    """
+    return np.subtract(start_time, submit_time, dtype=np.float64)
+
+
+def response_time(submit_time: ArrayLike, end_time: ArrayLike) -> Floats:
+    """Seconds from submission to completion (turnaround): end - submit.
+
+    Equals wait + run for a job that runs in one piece; a preempted job also counts the time it was stopped.
+
+    Parameters
+    ----------
+    submit_time, end_time : array_like
+        Seconds, one entry a job.
+    """
+    return np.subtract(end_time, submit_time, dtype=np.float64)
+
+
+def slowdown(response_time: ArrayLike, run_time: ArrayLike) -> Floats:
+    """Response time relative to the run time: response / max(run, 1 s).
+
+    The floor of one second defines the slowdown of jobs that a log rounds to zero seconds; it makes the
+    slowdown of such a job smaller than 1 if it waited less than a second.
+
+    Parameters
+    ----------
+    response_time, run_time : array_like
+        Seconds, one entry a job.
+    """
+    return np.asarray(response_time, np.float64) / np.maximum(np.asarray(run_time, np.float64), 1.0)
+
+
+def bounded_slowdown(
+    response_time: ArrayLike, run_time: ArrayLike, threshold: float = SLOWDOWN_THRESHOLD
+) -> Floats:
+    """Slowdown that very short jobs cannot dominate: max(1, response / max(run, threshold)).
+
+    For a job that runs in one piece response is wait + run, and this is the formula of Feitelson and
+    Rudolph (1998).
+
+    Parameters
+    ----------
+    response_time, run_time : array_like
+        Seconds, one entry a job.
+    threshold : float
+        Run time [s] below which jobs count as equally short; positive.
+    """
+    bounded_run = np.maximum(np.asarray(run_time, np.float64), threshold)
+    return np.maximum(1.0, np.asarray(response_time, np.float64) / bounded_run)
+
+
+def job_classes(
+    run_time: ArrayLike,
+    processors: ArrayLike,
+    *,
+    long_run_time: float = LONG_RUN_TIME,
+    wide_processors: int = WIDE_PROCESSORS,
+) -> Integers:
+    """Class of each job as an index of `JOB_CLASSES`, 1 to 4 (Srinivasan et al. 2002).
+
+    Parameters
+    ----------
+    run_time : array_like
+        Seconds; a job is long if it ran longer than `long_run_time`.
+    processors : array_like
+        Processors asked for; a job is wide if they are more than `wide_processors`.
+    """
+    is_long = np.asarray(run_time) > long_run_time
+    is_wide = np.asarray(processors) > wide_processors
+    return 1 + is_wide + 2 * is_long.astype(np.int64)
+
+
+def job_metrics(run: xr.Dataset, *, slowdown_threshold: float = SLOWDOWN_THRESHOLD) -> dict[str, Floats]:
+    """Every metric of `METRICS` for every job of a run dataset, NaN for rejected jobs."""
+    submit, run_time = run["submit_time"].to_numpy(), run["run_time"].to_numpy()
+    started = _started(run)
+    response = np.where(started, response_time(submit, run["end_time"].to_numpy()), np.nan)
+    return {
+        "wait_time": np.where(started, wait_time(submit, run["start_time"].to_numpy()), np.nan),
+        "response_time": response,
+        "slowdown": slowdown(response, run_time),
+        "bounded_slowdown": bounded_slowdown(response, run_time, slowdown_threshold),
+    }
+
+
+def _started(run: xr.Dataset) -> NDArray[np.bool_]:
+    return np.asarray(run["start_time"].to_numpy() != NOT_STARTED)
+
+
+# --- intervals ------------------------------------------------------------------------------------
+
+
+def batch_means(values: ArrayLike, batches: int = 30) -> Floats:
+    """Means of equal consecutive batches; NaN for a batch without a known value.
+
+    Parameters
+    ----------
+    values : array_like
+        One value a job in submit order; NaN where a job has none. Such jobs keep their place, so that two
+        schemes of one workload have the same jobs in the same batch.
+    batches : int
+        Number of batches; sizes differ by one job at most.
+    """
+    data = np.asarray(values, np.float64)
+    batch = np.arange(len(data)) * batches // max(len(data), 1)
+    known = ~np.isnan(data)
+    counts = np.bincount(batch[known], minlength=batches)
+    sums = np.bincount(batch[known], weights=data[known], minlength=batches)
+    means: Floats = np.divide(sums, counts, out=np.full(batches, np.nan), where=counts > 0)
+    return means
+
+
+def batch_means_interval(values: ArrayLike, batches: int = 30, confidence: float = 0.95) -> Interval:
+    """Mean of all values with a confidence interval by the method of batch means.
+
+    With m_1 ... m_b the means of b consecutive batches and s their standard deviation, the half width is
+    t(b - 1) s / sqrt(b) with Student's t (Law and Kelton, "Simulation modeling and analysis", chapter 9).
+
+    Waits of neighbouring jobs are strongly correlated; batches absorb this only if they are long against
+    the time over which the queue remembers. Under long congestion batch means are correlated too, and the
+    true coverage is below the nominal one. Comparisons of schemes should use `paired_difference`, where
+    most of what the schemes share cancels.
+
+    Parameters
+    ----------
+    values : array_like
+        One value a job in submit order, NaN where a job has none.
+    batches : int
+        Number of batches, at least 2.
+    confidence : float
+        Nominal coverage, between 0 and 1.
+
+    Returns
+    -------
+    Interval
+        Bounds are NaN with fewer than two known values a batch on average, the mean without any.
+    """
+    _check_interval(batches, confidence)
+    data = np.asarray(values, np.float64)
+    return _interval(data, batch_means(data, batches), confidence)
+
+
+def paired_difference(
+    values: ArrayLike, reference: ArrayLike, batches: int = 30, confidence: float = 0.95
+) -> Interval:
+    """Mean of values - reference over the same jobs, with its batch-means interval.
+
+    Parameters
+    ----------
+    values, reference : array_like
+        A metric of the same jobs, in submit order, under two schemes. Jobs that have no value (NaN) in one of
+        the two are left out.
+
+    Raises
+    ------
+    ConfigurationError
+        If the two have different numbers of jobs.
+    """
+    left, right = np.asarray(values, np.float64), np.asarray(reference, np.float64)
+    if left.shape != right.shape:
+        raise ConfigurationError(
+            f"a paired difference needs the same jobs in both schemes, found {left.size} and {right.size}"
+        )
+    return batch_means_interval(left - right, batches, confidence)
+
+
+def _check_interval(batches: int, confidence: float) -> None:
+    if batches < 2:
+        raise ConfigurationError(f"batches: an interval needs at least 2, found {batches}")
+    if not 0 < confidence < 1:
+        raise ConfigurationError(f"confidence must lie between 0 and 1, found {confidence}")
+
+
+def _interval(values: Floats, means: Floats, confidence: float) -> Interval:
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return Interval(np.nan, np.nan, np.nan)
+    mean = float(known.mean())
+    if len(known) < 2 * len(means):
+        return Interval(mean, np.nan, np.nan)
+    half = float(_half_width(means, confidence))
+    return Interval(mean, mean - half, mean + half)
+
+
+def _half_width(means: Floats, confidence: float) -> Floats:
+    """Half width of the t interval from batch means on the last axis, ignoring NaN; NaN if fewer than two."""
+    known = ~np.isnan(means)
+    count = known.sum(axis=-1)
+    enough = count >= 2
+    divisor = np.where(enough, count, 2)
+    centre = np.where(known, means, 0.0).sum(axis=-1) / divisor
+    squares = np.where(known, (means - centre[..., np.newaxis]) ** 2, 0.0).sum(axis=-1)
+    error = np.sqrt(squares / (divisor - 1) / divisor)
+    width = stdtrit(divisor - 1, 0.5 + confidence / 2) * error
+    return np.where(enough, width, np.nan)
+
+
+# --- metrics of the system ------------------------------------------------------------------------
+
+
+def steps(times: ArrayLike, changes: ArrayLike) -> Steps:
+    """Step function that is the sum of the changes up to and at each time.
+
+    All changes of one instant count together, so that a job which starts at once never was in the queue.
+
+    Parameters
+    ----------
+    times : array_like
+        Seconds, in any order.
+    changes : array_like
+        What is added at each time.
+    """
+    moments = np.asarray(times, np.int64)
+    order = np.argsort(moments)
+    moments = moments[order]
+    totals = np.cumsum(np.asarray(changes, np.int64)[order])
+    last = np.append(moments[1:] != moments[:-1], True)[: len(moments)]
+    return Steps(moments[last], totals[last])
+
+
+def time_average(function: Steps, edges: ArrayLike) -> Floats:
+    """Exact time averages of a step function between consecutive edges; NaN between equal edges.
+
+    The integral of a step function is piecewise linear in time, so that interpolating it at the edges
+    loses nothing.
+
+    Parameters
+    ----------
+    function : Steps
+    edges : array_like
+        Seconds, increasing.
+    """
+    bounds = np.asarray(edges, np.float64)
+    widths = np.diff(bounds)
+    if not len(function.time):
+        return np.where(widths > 0, 0.0, np.nan)
+    times = function.time.astype(np.float64)
+    if times[-1] < bounds[-1]:
+        times = np.append(times, bounds[-1])
+    integral = np.append(0.0, np.cumsum(function.value[: len(times) - 1] * np.diff(times)))
+    parts = np.diff(np.interp(bounds, times, integral))
+    averages: Floats = np.divide(parts, widths, out=np.full(len(widths), np.nan), where=widths > 0)
+    return averages
+
+
+def busy_processors(run: xr.Dataset) -> Steps:
+    """Processors that are allocated to jobs, over all clusters, as a step function."""
+    processors = run["segment_processors"].to_numpy()
+    times = np.concatenate([run["segment_start"].to_numpy(), run["segment_end"].to_numpy()])
+    return steps(times, np.concatenate([processors, -processors]))
+
+
+def queue_length(run: xr.Dataset) -> Steps:
+    """Jobs that have been submitted and have not started for the first time, as a step function."""
+    started = _started(run)
+    submit = run["submit_time"].to_numpy()[started]
+    start = run["start_time"].to_numpy()[started]
+    ones = np.ones(len(start), np.int64)
+    return steps(np.concatenate([submit, start]), np.concatenate([ones, -ones]))
+
+
+def queue_length_mean(run: xr.Dataset) -> float:
+    """Time average of the queue length from the first submission to the last end; NaN for an empty run."""
+    return float(time_average(queue_length(run), _window(run))[0])
+
+
+def queue_length_max(run: xr.Dataset) -> float:
+    """Largest queue length at any instant, after all that happens at it; NaN for an empty run."""
+    lengths = queue_length(run).value
+    return float(lengths.max()) if len(lengths) else np.nan
+
+
+def makespan(run: xr.Dataset) -> float:
+    """Seconds from the first submission to the last end of the jobs that ran; NaN for an empty run."""
+    first, last = _window(run)
+    return last - first
+
+
+def utilisation(run: xr.Dataset) -> float:
+    """Share of the processors that was allocated: work of the segments / (processors x makespan).
+
+    NaN for a run without segments or without duration.
+    """
+    capacity = _total_processors(run) * makespan(run)
+    segments = run.sizes["segment"]
+    return _work(run) / capacity if segments and capacity > 0 else np.nan
+
+
+def _work(run: xr.Dataset) -> float:
+    durations = run["segment_end"].to_numpy() - run["segment_start"].to_numpy()
+    return float((run["segment_processors"].to_numpy() * durations).sum())
+
+
+def _total_processors(run: xr.Dataset) -> int:
+    return int(run["cluster_processors"].to_numpy().sum())
+
+
+def _window(run: xr.Dataset) -> tuple[float, float]:
+    """First submission and last end of the jobs that ran; NaN if none did."""
+    started = _started(run)
+    if not started.any():
+        return np.nan, np.nan
+    submit, end = run["submit_time"].to_numpy(), run["end_time"].to_numpy()
+    return float(submit[started].min()), float(end[started].max())
+
+
+# --- summary --------------------------------------------------------------------------------------
+
+
+def summarise(
+    run: xr.Dataset,
+    *,
+    warm_up: float = 0.0,
+    cool_down: float = 0.0,
+    batches: int = 30,
+    bins: int = 200,
+    confidence: float = 0.95,
+    slowdown_threshold: float = SLOWDOWN_THRESHOLD,
+    long_run_time: float = LONG_RUN_TIME,
+    wide_processors: int = WIDE_PROCESSORS,
+) -> xr.Dataset:
+    """Condense a run dataset to means with intervals, quantiles, batch means and time series.
+
+    Rejected jobs (start time -1) enter no metric and are counted in `rejected`. System-level values cover
+    the whole run; they are NaN for a recorded run in which the waits of some jobs are unknown.
+
+    Parameters
+    ----------
+    run : xarray.Dataset
+        A run as `gridsched.simulate` or `recorded` gives it.
+    warm_up, cool_down : float
+        Fraction of the jobs, in submit order, that job-level metrics leave out at the beginning and end.
+    batches : int
+        Batches of an interval, see `batch_means_interval`.
+    bins : int
+        Equal bins of the time series between first submission and last end.
+    confidence : float
+        Nominal coverage of the intervals.
+    slowdown_threshold : float
+        See `bounded_slowdown`; seconds.
+    long_run_time, wide_processors : float, int
+        See `job_classes`.
+
+    Returns
+    -------
+    xarray.Dataset
+        Dimensions `job_class`, `quantile`, `batch`, `bin`; the attributes of the run and the settings.
+
+    Raises
+    ------
+    ConfigurationError
+        If warm-up and cool-down leave no jobs, or a number is out of range.
+    """
+    _check_interval(batches, confidence)
+    _check_trim(warm_up, cool_down)
+    if bins < 1:
+        raise ConfigurationError(f"bins: at least 1 is needed, found {bins}")
+    if slowdown_threshold <= 0:
+        raise ConfigurationError(f"slowdown_threshold must be positive, found {slowdown_threshold}")
+    measured = _measured_jobs(run, warm_up, cool_down)
+    classes = job_classes(
+        run["run_time"].to_numpy()[measured],
+        run["processors"].to_numpy()[measured],
+        long_run_time=long_run_time,
+        wide_processors=wide_processors,
+    )
+    members = [measured, *(measured[classes == index] for index in range(1, len(JOB_CLASSES)))]
+    variables = _job_level(run, members, slowdown_threshold, batches, confidence) | _system_level(run, bins)
+    settings = {
+        "warm_up": warm_up,
+        "cool_down": cool_down,
+        "confidence": confidence,
+        "slowdown_threshold": slowdown_threshold,
+        "long_run_time": long_run_time,
+        "wide_processors": wide_processors,
+    }
+    coordinates = {
+        "job_class": ("job_class", list(JOB_CLASSES), {"long_name": "job class"}),
+        "quantile": ("quantile", QUANTILES, {"long_name": "quantile", "units": "1"}),
+    }
+    return xr.Dataset(variables, coordinates, {**run.attrs, **settings})
+
+
+def _check_trim(warm_up: float, cool_down: float) -> None:
+    for name, share in (("warm_up", warm_up), ("cool_down", cool_down)):
+        if not 0 <= share < 1:
+            raise ConfigurationError(f"{name} is a fraction of the jobs in [0, 1), found {share}")
+    if warm_up + cool_down >= 1:
+        raise ConfigurationError(f"warm_up {warm_up} and cool_down {cool_down} together leave no jobs")
+
+
+def _measured_jobs(run: xr.Dataset, warm_up: float, cool_down: float) -> Integers:
+    """Indices of the jobs in submit order, without warm-up and cool-down."""
+    order = np.argsort(run["submit_time"].to_numpy(), kind="stable")
+    jobs = len(order)
+    return order[int(warm_up * jobs) : jobs - int(cool_down * jobs)]
+
+
+def _job_level(
+    run: xr.Dataset, members: list[Integers], threshold: float, batches: int, confidence: float
+) -> dict[str, xr.Variable]:
+    started = _started(run)
+    counts = [int(started[jobs].sum()) for jobs in members]
+    variables = {
+        "jobs": xr.Variable("job_class", counts, {"long_name": "jobs measured", "units": "1"}),
+        "rejected": xr.Variable(
+            (),
+            int((~started).sum()),
+            {
+                "long_name": "jobs without a start",
+                "units": "1",
+                "comment": "rejected jobs; in a recorded run also those whose wait is unknown",
+            },
+        ),
+    }
+    for name, values in job_metrics(run, slowdown_threshold=threshold).items():
+        variables |= _metric(name, [values[jobs] for jobs in members], batches, confidence)
+    return variables
+
+
+def _metric(name: str, values: list[Floats], batches: int, confidence: float) -> dict[str, xr.Variable]:
+    """Variables of one metric from the values of each job class."""
+    means = [batch_means(data, batches) for data in values]
+    intervals = np.array(
+        [_interval(data, mean, confidence) for data, mean in zip(values, means, strict=True)]
+    )
+    ordered = [np.sort(data[~np.isnan(data)]) for data in values]
+    label, unit = METRICS[name]
+    level = f"{confidence:.0%} interval"
+    columns: dict[str, tuple[Any, Any, str]] = {
+        "mean": ("job_class", intervals[:, 0], f"mean {label}"),
+        "mean_low": ("job_class", intervals[:, 1], f"mean {label}, lower bound of the {level}"),
+        "mean_high": ("job_class", intervals[:, 2], f"mean {label}, upper bound of the {level}"),
+        "max": ("job_class", [data[-1] if len(data) else np.nan for data in ordered], f"largest {label}"),
+        "quantile": (
+            ("job_class", "quantile"),
+            [_quantiles(data) for data in ordered],
+            f"{label}, quantiles",
+        ),
+        "batch": (("job_class", "batch"), means, f"mean {label} of consecutive batches of jobs"),
+    }
+    return {
+        f"{name}_{suffix}": xr.Variable(dims, np.asarray(data), {"long_name": text, "units": unit})
+        for suffix, (dims, data, text) in columns.items()
+    }
+
+
+def _quantiles(ordered: Floats) -> Floats:
+    """`QUANTILES` of sorted values, linear between neighbours as numpy.quantile; NaN without values."""
+    if not len(ordered):
+        return np.full(len(QUANTILES), np.nan)
+    return np.interp(QUANTILES * (len(ordered) - 1), np.arange(len(ordered)), ordered)
+
+
+def _system_level(run: xr.Dataset, bins: int) -> dict[str, xr.Variable]:
+    first, last = _window(run)
+    empty = np.full(bins, np.nan)
+    scalars = {
+        "utilisation": np.nan,
+        "makespan": np.nan,
+        "queue_length_mean": np.nan,
+        "queue_length_max": np.nan,
+    }
+    series = {"bin_time": empty, "utilisation_series": empty, "queue_length_series": empty}
+    if run.attrs.get("recorded_share", 1.0) == 1.0 and not np.isnan(first):
+        edges = np.linspace(first, last, bins + 1)
+        queue = queue_length(run)
+        scalars = {
+            "utilisation": utilisation(run),
+            "makespan": last - first,
+            "queue_length_mean": float(time_average(queue, (first, last))[0]),
+            "queue_length_max": float(queue.value.max()),
+        }
+        series = {"bin_time": edges[:-1], "queue_length_series": time_average(queue, edges)}
+        busy = time_average(busy_processors(run), edges) if run.sizes["segment"] else empty
+        series["utilisation_series"] = busy / _total_processors(run)
+    return {
+        name: xr.Variable(dims, values, {"long_name": _SYSTEM[name][0], "units": _SYSTEM[name][1]})
+        for dims, group in (((), scalars), ("bin", series))
+        for name, values in group.items()
+    }
+
+
+_SYSTEM = {
+    "utilisation": ("share of the processors allocated to jobs", "1"),
+    "makespan": ("time from the first submission to the last end", "s"),
+    "queue_length_mean": ("waiting jobs, time average", "1"),
+    "queue_length_max": ("waiting jobs, largest number", "1"),
+    "bin_time": ("left edge of the time bin", "s"),
+    "utilisation_series": ("share of the processors allocated to jobs in the time bin", "1"),
+    "queue_length_series": ("waiting jobs, time average in the time bin", "1"),
+}
+
+
+def recorded(run: xr.Dataset) -> xr.Dataset | None:
+    """The waits that the log recorded, as a run dataset of the scheme "recorded".
+
+    Starts are submit + recorded wait, ends start + run time. Jobs that the run rejected, and jobs whose wait
+    is unknown, have start -1. Segments, from which the utilisation comes, exist only where the wait of every
+    job is known and the platform is one cluster.
+
+    Parameters
+    ----------
+    run : xarray.Dataset
+        A run with the variable `recorded_wait_time` (seconds, -1 where unknown).
+
+    Returns
+    -------
+    xarray.Dataset or None
+        None where fewer than half of the jobs have a recorded wait. The attribute `recorded_share` is the
+        share of the run's accepted jobs whose wait is known.
+    """
+    accepted = _started(run)
+    wait, submit = run["recorded_wait_time"].to_numpy(), run["submit_time"].to_numpy()
+    known = accepted & (wait >= 0)
+    if not known.any() or 2 * known.sum() < accepted.sum():
+        return None
+    start = np.where(known, submit + wait, NOT_STARTED)
+    end = np.where(known, start + run["run_time"].to_numpy(), NOT_STARTED)
+    whole = known.sum() == accepted.sum() and run.sizes["cluster"] == 1
+    jobs = np.flatnonzero(known) if whole else np.empty(0, np.int64)
+    segments = {
+        "segment_job": jobs,
+        "segment_cluster": np.zeros_like(jobs),
+        "segment_processors": run["processors"].to_numpy()[jobs],
+        "segment_start": start[jobs],
+        "segment_end": end[jobs],
+    }
+    result = run.drop_dims("segment").assign(
+        {name: ("segment", values, run[name].attrs) for name, values in segments.items()}
+    )
+    result["start_time"] = ("job", start, run["start_time"].attrs)
+    result["end_time"] = ("job", end, run["end_time"].attrs)
+    share = float(known.sum() / accepted.sum())
+    return result.assign_attrs(scheme=RECORDED, recorded_share=share)
+
+
+def difference(
+    summary: xr.Dataset, reference: xr.Dataset, *, confidence: float = 0.95, tolerance: float = 0.01
+) -> xr.Dataset:
+    """Paired difference of means between summaries of the same workload, by batches of the same jobs.
+
+    The centre is the difference of the two means, the half width comes from the differences of the batch
+    means. All dimensions besides `batch` broadcast, so that a whole study can be compared with one scheme.
+
+    Parameters
+    ----------
+    summary, reference : xarray.Dataset
+        Summaries with the same batches and warm-up.
+    confidence : float
+        Nominal coverage.
+    tolerance : float
+        The two may differ in the number of jobs that they could measure (rejections, unknown waits) by this
+        share; beyond it the means are not of the same jobs, and the difference is NaN.
+
+    Returns
+    -------
+    xarray.Dataset
+        `{metric}_difference`, `{metric}_difference_low`, `{metric}_difference_high` for every metric.
+    """
+    most = np.maximum(summary["jobs"], reference["jobs"])
+    comparable = abs(summary["jobs"] - reference["jobs"]) <= tolerance * most
+    variables: dict[str, xr.DataArray] = {}
+    for name, (label, unit) in METRICS.items():
+        centre = (summary[f"{name}_mean"] - reference[f"{name}_mean"]).where(comparable)
+        apart = summary[f"{name}_batch"] - reference[f"{name}_batch"]
+        batches = apart.sizes["batch"]
+        half = xr.apply_ufunc(_half_width, apart, confidence, input_core_dims=[["batch"], []])
+        half = half.where(np.minimum(summary["jobs"], reference["jobs"]) >= 2 * batches)
+        for suffix, values in (("", centre), ("_low", centre - half), ("_high", centre + half)):
+            attributes = {"long_name": f"difference of the mean {label} from the reference", "units": unit}
+            variables[f"{name}_difference{suffix}"] = values.assign_attrs(attributes)
+    return xr.Dataset(variables)

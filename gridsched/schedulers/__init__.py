@@ -1,0 +1,1 @@
+"""The systems that decide where and when jobs run."""

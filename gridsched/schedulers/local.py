@@ -1,0 +1,310 @@
+"""Local schedulers of one cluster, composed of queue order, backfilling, backfill order and estimates.
+
+======================  ==========================  ==================  ==============
+name                    queue order                 backfilling         backfill order
+======================  ==========================  ==================  ==============
+``fcfs``                first come, first served    none
+``ff``                  first come, first served    first fit           queue
+``sjf``                 shortest estimate first     none
+``easy``                first come, first served    EASY                queue
+``easy(r)``             first come, first served    EASY, r             queue
+                                                    reservations
+``sjbf``                first come, first served    EASY                shortest first
+``lxf``                 largest expansion factor    EASY                queue
+``lxwf``                largest expansion and wait  EASY                queue
+``conservative``        first come, first served    every waiting job
+======================  ==========================  ==================  ==============
+
+The space is that of the Alvio simulator (Guim et al., "The XtreemOS JScheduler: using self-scheduling
+techniques in large computing architectures", LASCO 2008); EASY is that of Lifka, "The ANL/IBM SP scheduling
+system", JSSPP 1995. `tests/conformance/README.md` states every convention with an example.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.engine import conservative, reserving, static_order
+from gridsched.engine.records import JOB, LABELS, Backfilling, Overrun
+from gridsched.errors import ConfigurationError
+from gridsched.schedulers import scores
+from gridsched.schedulers.scores import Score
+
+BackfillingName = Literal["none", "first_fit", "easy", "conservative"]
+OverrunName = Literal["doubling", "increments"]
+PassName = Literal["instant", "event"]
+
+
+def _first_come(submit_time: Any) -> Any:
+    return -submit_time
+
+
+def _shortest(estimate: Any) -> Any:
+    return -estimate
+
+
+def _smallest(processors: Any) -> Any:
+    return -processors
+
+
+def _smallest_area(estimate: Any, processors: Any) -> Any:
+    return -estimate * processors
+
+
+ORDERS: dict[str, Score] = {
+    "fcfs": _first_come,
+    "shortest": _shortest,
+    "smallest": _smallest,
+    "smallest_area": _smallest_area,
+    "lxf": scores.largest_expansion_factor,
+    "lxwf": scores.largest_expansion_factor_and_wait,
+}
+"""Orders of waiting jobs by name, as scores; ties go by order of submission."""
+
+AS_QUEUE = "queue"
+"""Name of the backfill order that is the queue order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalPolicy:
+    """A point in the space of local scheduling policies.
+
+    Parameters
+    ----------
+    name : str
+        Label in results.
+    order : str or score
+        Queue order: a key of `ORDERS` or a user's score (see `scores`).
+    backfilling : {"none", "first_fit", "easy", "conservative"}
+        What happens once the first waiting job does not fit.
+    reservations : int
+        Number of waiting jobs that EASY protects from delay.
+    backfill_order : str or score
+        Order in which later jobs are tried: "queue", a key of `ORDERS` or a user's score that does not
+        change with time. Conservative backfilling has none.
+
+    Raises
+    ------
+    ConfigurationError
+        If a part is unknown or the parts do not go together.
+    """
+
+    name: str
+    order: str | Score = "fcfs"
+    backfilling: BackfillingName = "none"
+    reservations: int = 1
+    backfill_order: str | Score = AS_QUEUE
+
+    def __post_init__(self) -> None:
+        if self.backfilling not in get_args(BackfillingName):
+            allowed = ", ".join(get_args(BackfillingName))
+            raise self._error("backfilling", self.backfilling, f"use one of {allowed}")
+        if self.reservations < 1:
+            raise self._error("reservations", self.reservations, "use 1 or more")
+        if self.reservations > 1 and self.backfilling != "easy":
+            raise self._error("reservations", self.reservations, "only backfilling 'easy' takes a number")
+        _order_score(self.order, f"policy {self.name!r}: order")
+        if self.backfill_order == AS_QUEUE:
+            return
+        if self.backfilling not in ("first_fit", "easy"):
+            raise self._error("backfill_order", self.backfill_order, f"{self.backfilling} has none")
+        if scores.changes_with_time(
+            _order_score(self.backfill_order, f"policy {self.name!r}: backfill_order")
+        ):
+            raise self._error("backfill_order", self.backfill_order, "it must not change with time")
+
+    def _error(self, key: str, value: object, remedy: str) -> ConfigurationError:
+        return ConfigurationError(f"policy {self.name!r}: {key} is {value!r}; {remedy}")
+
+
+def _order_score(order: str | Score, where: str) -> Score:
+    """Score of an order given by name or as a function."""
+    if not isinstance(order, str):
+        scores.changes_with_time(order)  # checks its parameters
+        return order
+    if order not in ORDERS:
+        raise ConfigurationError(f"{where} is {order!r}; use one of {', '.join(ORDERS)} or a score function")
+    return ORDERS[order]
+
+
+POLICIES: dict[str, LocalPolicy] = {
+    policy.name: policy
+    for policy in (
+        LocalPolicy(name="fcfs"),
+        LocalPolicy(name="ff", backfilling="first_fit"),
+        LocalPolicy(name="sjf", order="shortest"),
+        LocalPolicy(name="easy", backfilling="easy"),
+        LocalPolicy(name="sjbf", backfilling="easy", backfill_order="shortest"),
+        LocalPolicy(name="lxf", order="lxf", backfilling="easy"),
+        LocalPolicy(name="lxwf", order="lxwf", backfilling="easy"),
+        LocalPolicy(name="conservative", backfilling="conservative"),
+    )
+}
+"""The named policies."""
+
+
+def named_policy(policy: str | LocalPolicy) -> LocalPolicy:
+    """Policy of a name such as ``easy`` or ``easy(4)``; a policy is returned as it is.
+
+    Raises
+    ------
+    ConfigurationError
+        If the name is unknown.
+    """
+    if isinstance(policy, LocalPolicy):
+        return policy
+    if policy in POLICIES:
+        return POLICIES[policy]
+    reservations = re.fullmatch(r"easy\((\d{1,9})\)", policy)
+    if reservations:
+        return replace(POLICIES["easy"], name=policy, reservations=int(reservations[1]))
+    raise ConfigurationError(f"unknown policy {policy!r}; use one of {', '.join(POLICIES)}, easy(r)")
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """What published simulators do differently, and every result must say.
+
+    Parameters
+    ----------
+    overrun : {"doubling", "increments"}
+        Expected end of a job that has outrun its estimate (see `gridsched.engine.overrun`).
+    passes : {"instant", "event"}
+        Whether one scheduling pass follows all events of an instant, or one follows each event.
+    """
+
+    overrun: OverrunName = "doubling"
+    passes: PassName = "instant"
+
+    def __post_init__(self) -> None:
+        for key, value, allowed in (
+            ("overrun", self.overrun, get_args(OverrunName)),
+            ("passes", self.passes, get_args(PassName)),
+        ):
+            if value not in allowed:
+                raise ConfigurationError(f"{key} is {value!r}; use one of {', '.join(allowed)}")
+
+
+def schedule(
+    jobs: NDArray[Any],
+    processors: int,
+    policy: LocalPolicy,
+    conventions: Conventions | None = None,
+    labels: NDArray[Any] | None = None,
+) -> tuple[NDArray[np.int64], int]:
+    """Start times of jobs on one cluster under a local policy.
+
+    Parameters
+    ----------
+    jobs : JOB[n]
+        Jobs in order of submission (`gridsched.engine.records.JOB`); none needs more than `processors`.
+    processors : int
+        Processors of the cluster.
+    policy : LocalPolicy
+        The policy.
+    conventions : Conventions, optional
+        The defaults if not given.
+    labels : LABELS[n], optional
+        User, group and queue of each job, for scores that look at them.
+
+    Returns
+    -------
+    starts : int64[n]
+        Start times, seconds.
+    corrections : int
+        How often a running job outran its expected end.
+    """
+    conventions = conventions or Conventions()
+    if labels is None:
+        labels = np.full(len(jobs), -1, LABELS)
+    overrun = int(Overrun[conventions.overrun.upper()])
+    per_event = conventions.passes == "event"
+    order = _order_score(policy.order, "order")
+    changing = scores.changes_with_time(order)
+    as_queue = policy.backfill_order == AS_QUEUE
+    backfill_order = order if as_queue else _order_score(policy.backfill_order, "backfill_order")
+    kind = Backfilling[policy.backfilling.upper()]
+
+    if not changing and policy.reservations == 1 and kind != Backfilling.CONSERVATIVE:
+        queue_rank = _ranks(_keys(order, jobs, labels))
+        order_rank = queue_rank if as_queue else _ranks(_keys(backfill_order, jobs, labels))
+        fast = static_order.allocate(jobs, processors, queue_rank, order_rank)
+        static_order.schedule(
+            fast,
+            static_order.Options(
+                backfilling=int(kind),
+                overrun=overrun,
+                pass_per_event=per_event,
+                first_come=_in_order(queue_rank) and _in_order(order_rank),
+                two_orders=not as_queue,
+            ),
+        )
+        return fast.starts, int(fast.state["corrections"][0])
+
+    nothing = np.zeros(len(jobs))
+    general = reserving.allocate(
+        jobs,
+        labels,
+        processors,
+        nothing if changing else _keys(order, jobs, labels),
+        nothing if as_queue else _keys(backfill_order, jobs, labels),
+    )
+    kernel = conservative if kind == Backfilling.CONSERVATIVE else reserving
+    kernel.schedule(
+        general,
+        reserving.Options(
+            backfilling=int(kind),
+            reservations=policy.reservations,
+            overrun=overrun,
+            pass_per_event=per_event,
+            changing=changing,
+            queue_as_order=as_queue,
+        ),
+        scores.compile_score(order if changing else scores.largest_expansion_factor),
+    )
+    return general.starts, int(general.state["corrections"][0])
+
+
+def _keys(score: Score, jobs: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
+    """Sort key of each job, smallest first, of a score that does not change with time."""
+    values = {
+        "submit_time": jobs["submit"],
+        "estimate": jobs["estimate"].astype(np.int64),
+        "processors": jobs["processors"].astype(np.int64),
+        "user": labels["user"],
+        "group": labels["group"],
+        "queue": labels["queue"],
+    }
+    if score in ORDERS.values():
+        return -np.asarray(score(**{name: values[name] for name in scores.parameters(score)}), np.float64)
+    return -scores.evaluate_once(score, values)
+
+
+def _ranks(keys: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Position of each job in the order of its key, and the job at each position."""
+    ranks = np.empty((2, len(keys)), np.int32)
+    ranks[1] = np.argsort(keys, kind="stable")
+    ranks[0, ranks[1]] = np.arange(len(keys), dtype=np.int32)
+    return ranks
+
+
+def _in_order(ranks: NDArray[np.int32]) -> bool:
+    """Whether an order is the order of submission."""
+    return bool((ranks[0, 1:] > ranks[0, :-1]).all())
+
+
+__all__ = [
+    "JOB",
+    "LABELS",
+    "ORDERS",
+    "POLICIES",
+    "Conventions",
+    "LocalPolicy",
+    "named_policy",
+    "schedule",
+]

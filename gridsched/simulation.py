@@ -1,0 +1,171 @@
+"""Simulate a workload on a cluster: what users call."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from gridsched import results
+from gridsched.engine.records import JOB, LABELS, LARGEST
+from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.platforms import Cluster
+from gridsched.schedulers.local import Conventions, LocalPolicy, OverrunName, PassName, named_policy, schedule
+from gridsched.workloads.table import Workload
+
+EstimateName = Literal["requested", "actual", "clairvoyant"]
+
+
+def simulate(
+    workload: Workload,
+    cluster: Cluster | None = None,
+    policy: str | LocalPolicy = "easy",
+    *,
+    estimates: EstimateName | NDArray[Any] = "requested",
+    kill: bool = False,
+    overrun: OverrunName = "doubling",
+    passes: PassName = "instant",
+) -> xr.Dataset:
+    """Run a workload through the local scheduler of one cluster.
+
+    Parameters
+    ----------
+    workload : Workload
+        Clean jobs in order of submission (see `gridsched.traces.clean`).
+    cluster : Cluster, optional
+        The machine; by default one of the workload's processors.
+    policy : str or LocalPolicy
+        A name of `gridsched.schedulers.local.POLICIES`, ``easy(r)``, or a policy.
+    estimates : {"requested", "actual", "clairvoyant"} or array of seconds
+        What the scheduler believes of run times: the requested time (the actual run time where the log
+        has none, counted in the attributes), the actual run time, the larger of both, or the given values.
+        Never less than one second.
+    kill : bool
+        Whether jobs end at their requested time.
+    overrun, passes
+        Conventions, see `gridsched.schedulers.local.Conventions`.
+
+    Returns
+    -------
+    xarray.Dataset
+        A run dataset, see `gridsched.results.run_dataset`.
+
+    Raises
+    ------
+    WorkloadError
+        If the workload is not clean, or does not say how large its machine is.
+    ConfigurationError
+        If an option is unknown.
+    """
+    policy = named_policy(policy)
+    cluster = cluster or machine_of(workload)
+    conventions = Conventions(overrun, passes)
+    _check_clean(workload)
+    requested = np.asarray(workload.requested_time, np.int64)
+    run = np.asarray(workload.run_time, np.int64)
+    if kill:
+        run = np.where(requested > 0, np.minimum(run, requested), run)
+    believed = _believed(workload, run, requested, estimates)
+    allocated = cluster.allocation(workload.processors)
+    accepted = allocated <= cluster.processors
+
+    jobs = np.empty(int(accepted.sum()), JOB)
+    jobs["submit"] = workload.submit_time[accepted]
+    jobs["run"] = cluster.duration(run[accepted])
+    jobs["estimate"] = cluster.duration(believed[accepted])
+    jobs["processors"] = allocated[accepted]
+    labels = np.empty(len(jobs), LABELS)
+    for name in ("user", "group", "queue"):
+        labels[name] = getattr(workload, name)[accepted]
+    starts, corrections = schedule(jobs, cluster.processors, policy, conventions, labels)
+
+    start_time = np.full(len(workload), -1, np.int64)
+    start_time[accepted] = starts
+    return results.run_dataset(
+        workload,
+        cluster,
+        start_time=start_time,
+        run_time=cluster.duration(run),
+        estimate=cluster.duration(believed),
+        allocated=allocated,
+        attributes={
+            "scheme": policy.name,
+            "estimates": estimates if isinstance(estimates, str) else "given",
+            "kill": int(kill),
+            "jobs_without_requested_time": int((requested <= 0).sum()),
+            "jobs_killed": int((run < workload.run_time).sum()),
+            "corrections": corrections,
+            **asdict(conventions),
+        },
+    )
+
+
+def machine_of(workload: Workload) -> Cluster:
+    """Cluster of the size that the workload's log states.
+
+    Raises
+    ------
+    WorkloadError
+        If it states none.
+    """
+    if workload.processors_available is None:
+        raise WorkloadError(
+            f"{workload.name}: the log does not say how many processors its machine has (MaxProcs); "
+            "give a cluster"
+        )
+    return Cluster(processors=workload.processors_available, name=workload.name)
+
+
+def _check_clean(workload: Workload) -> None:
+    """Refuse jobs that cannot be simulated, rather than leave them out silently."""
+    if len(workload) == 0:
+        raise WorkloadError(f"{workload.name}: no jobs to simulate")
+    broken = {
+        "submit time": workload.submit_time < 0,
+        "run time": workload.run_time < 0,
+        "processors": workload.processors <= 0,
+    }
+    for what, jobs in broken.items():
+        if jobs.any():
+            number = int(workload.job_number[np.argmax(jobs)])
+            raise WorkloadError(
+                f"{workload.name}: {int(jobs.sum())} jobs have no {what} (first: job {number}); "
+                "clean the workload first"
+            )
+    if (np.diff(workload.submit_time) < 0).any():
+        raise WorkloadError(f"{workload.name}: jobs are not in order of submission; clean the workload first")
+    for name in ("submit_time", "run_time", "requested_time"):
+        if getattr(workload, name).dtype != np.int64:
+            raise WorkloadError(f"{workload.name}: {name} has fractions of seconds; clean the workload first")
+
+
+def _believed(
+    workload: Workload, run: NDArray[np.int64], requested: NDArray[np.int64], estimates: str | NDArray[Any]
+) -> NDArray[np.int64]:
+    """Estimated run time of each job, at least one second."""
+    if not isinstance(estimates, str):
+        believed = np.ceil(np.asarray(estimates, np.float64)).astype(np.int64)
+        if believed.shape != run.shape:
+            raise ConfigurationError(
+                f"estimates: {believed.shape} values for {len(run)} jobs; give one for each job"
+            )
+    elif estimates == "requested":
+        believed = np.where(requested > 0, requested, run)
+    elif estimates == "actual":
+        believed = run
+    elif estimates == "clairvoyant":
+        believed = np.maximum(requested, run)
+    else:
+        raise ConfigurationError(
+            f"estimates is {estimates!r}; use requested, actual, clairvoyant or an array"
+        )
+    if believed.max() > LARGEST:
+        job = int(np.argmax(believed))
+        raise WorkloadError(
+            f"{workload.name}: job {workload.job_number[job]} is estimated at {believed[job]} s; "
+            f"at most {LARGEST} s can be simulated"
+        )
+    return np.maximum(believed, 1)

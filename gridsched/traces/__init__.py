@@ -1,0 +1,28 @@
+"""Logs of parallel jobs, from the file to a workload that can be simulated.
+
+`read_swf` and `write_swf` know the Standard Workload Format; `fetch` gets a verified log of the Parallel
+Workloads Archive, which `registry` and `find_log` describe; `clean` leaves out and repairs jobs, with
+counts; `select_window` takes a month (`by_month`, `months`), an interval (`by_interval`) or a number of
+jobs (`by_count`) of a log.
+"""
+
+from gridsched.traces.archive import ArchiveLog, archive_folder, fetch, find_log, registry
+from gridsched.traces.cleaning import clean
+from gridsched.traces.swf import read_swf, write_swf
+from gridsched.traces.windows import by_count, by_interval, by_month, months, select_window
+
+__all__ = [
+    "ArchiveLog",
+    "archive_folder",
+    "by_count",
+    "by_interval",
+    "by_month",
+    "clean",
+    "fetch",
+    "find_log",
+    "months",
+    "read_swf",
+    "registry",
+    "select_window",
+    "write_swf",
+]

@@ -1,0 +1,104 @@
+"""What the comment lines of a log say about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gridsched.errors import WorkloadError
+from gridsched.workloads.table import Workload
+
+_LABELLED = re.compile(r"\s*;+\s*([A-Za-z]+)\s*:\s*(.*?)\s*$", re.DOTALL)
+_WHOLE_NUMBER = re.compile(r"[-+]?\d{1,18}")
+
+
+@dataclass(frozen=True)
+class HeaderFacts:
+    """The header fields that a `Workload` keeps, None where the header is silent."""
+
+    processors_available: int | None
+    unix_start_time: int | None
+    time_zone: str | None
+    acknowledgement: str
+
+
+def parse_header(lines: Iterable[str]) -> HeaderFacts:
+    """Facts from header lines like `; MaxProcs: 64`; labels in any case, the first of several counts.
+
+    Standard Workload Format, version 2.2, "Header Comments". The processors are `MaxProcs`, else
+    `MaxNodes`. The time zone is `TimeZoneString`, else the deprecated `TimeZone` (seconds east of
+    UTC) if it is a whole number of hours. Several `Acknowledge` lines are joined with "; ".
+    """
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        if match := _LABELLED.match(line):
+            found.setdefault(match[1].lower(), []).append(match[2])
+    sizes = (_first_number(found.get(label, ())) for label in ("maxprocs", "maxnodes"))
+    start = _first_number(found.get("unixstarttime", ()))
+    return HeaderFacts(
+        processors_available=next((size for size in sizes if size and size > 0), None),
+        unix_start_time=start if start is not None and start >= 0 else None,
+        time_zone=_time_zone(found),
+        acknowledgement="; ".join(text for text in found.get("acknowledge", ()) if text),
+    )
+
+
+def header_lines(workload: Workload) -> list[str]:
+    """Header that says what the workload knows: its own lines, after those that must be added.
+
+    Raises
+    ------
+    WorkloadError
+        If a header line is not a comment of one line.
+    """
+    for line in workload.header:
+        if not line.lstrip().startswith(";") or "\n" in line:
+            raise WorkloadError(
+                f"{workload.name}: header line {line!r:.60} is not one comment line; begin it with ';'"
+            )
+    return [*_missing_lines(workload), *workload.header]
+
+
+def _missing_lines(workload: Workload) -> list[str]:
+    """Lines for the facts that the header of the workload does not give, or gives otherwise."""
+    given = parse_header(workload.header)
+    known = {
+        "MaxProcs": (workload.processors_available, given.processors_available),
+        "UnixStartTime": (workload.unix_start_time, given.unix_start_time),
+        "TimeZoneString": (workload.time_zone, given.time_zone),
+        "Acknowledge": (workload.acknowledgement, given.acknowledgement),
+    }
+    lines = [
+        f"; {label}: {_one_line(mine)}" for label, (mine, its) in known.items() if mine not in (its, "", None)
+    ]
+    if workload.header:
+        return lines
+    return [
+        "; Version: 2.2",
+        f"; Computer: {_one_line(workload.name)}",
+        *lines,
+        "; Note: written by gridsched",
+    ]
+
+
+def _one_line(value: object) -> str:
+    return " ".join(str(value).split())
+
+
+def _first_number(texts: Iterable[str]) -> int | None:
+    for text in texts:
+        if match := _WHOLE_NUMBER.search(text):
+            return int(match[0])
+    return None
+
+
+def _time_zone(found: dict[str, list[str]]) -> str | None:
+    for text in found.get("timezonestring", ()):
+        if words := text.split():
+            return words[0]
+    seconds = _first_number(found.get("timezone", ()))
+    if seconds is None or seconds % 3600 or not -12 <= seconds // 3600 <= 14:
+        return None
+    # The zones named Etc/GMT count their hours westwards.
+    return f"Etc/GMT{-seconds // 3600:+d}" if seconds else "Etc/GMT"

@@ -1,0 +1,155 @@
+"""Leaving out the jobs of a log that cannot be simulated, and repairing those that can; all are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.errors import TraceError, WorkloadError
+from gridsched.workloads.table import UNKNOWN, Workload, add_counts
+
+LONGEST_TIME = 2**40
+"""Seconds that a time may have (35,000 years); sums of more could overflow in a simulation."""
+
+MOST_PROCESSORS = 2**31 - 1
+"""Processors that a job may ask for."""
+
+_TIMES = ("submit_time", "wait_time", "run_time", "requested_time")
+_SIZES = ("requested_processors", "allocated_processors")
+_UNKNOWN_IF_NEGATIVE = (
+    "wait_time",
+    "allocated_processors",
+    "average_cpu_time",
+    "used_memory",
+    "requested_processors",
+    "requested_time",
+    "requested_memory",
+    "status",
+    "user",
+    "group",
+    "executable",
+    "queue",
+    "partition",
+    "preceding_job",
+    "think_time",
+)
+
+
+def clean(
+    workload: Workload, *, processors: int | None = None, statuses: Collection[int] = frozenset()
+) -> Workload:
+    """Workload that can be simulated: in order of submit time, every job with a size and a run time.
+
+    Left out, each job under the first reason that holds: "no submit time" (negative), "no size"
+    (neither requested nor allocated processors), "no run time" (negative; jobs of zero length stay),
+    "larger than the machine", "status N" and "duplicate job number" (the first job stays).
+
+    Repaired: "negative value made unknown" (numbers below -1 where -1 means unknown), "fractional
+    time rounded" (submit time down, run and requested time up to whole seconds; these columns are int64
+    then) and "out of order" (a job submitted before one that precedes it in the log; the sort is stable).
+
+    Parameters
+    ----------
+    workload : Workload
+        As read from a log.
+    processors : int, optional
+        Size of the machine; `workload.processors_available` if not given. Without either, no job is
+        larger than the machine.
+    statuses : collection of int, optional
+        Status codes of jobs to leave out, such as 5 for cancelled jobs.
+
+    Returns
+    -------
+    Workload
+        The jobs that remain, with the counts added to `left_out` and `repaired`.
+
+    Raises
+    ------
+    TraceError
+        If a time exceeds 2**40 s, or a size 2**31 - 1 processors, in any job.
+    WorkloadError
+        If no job remains.
+    """
+    _check_sizes(workload)
+    machine = workload.processors_available if processors is None else processors
+    keep = np.ones(len(workload), np.bool_)
+    left_out: dict[str, int] = {}
+    for reason, unfit in _unfit_jobs(workload, machine, statuses):
+        left_out[reason] = int(np.count_nonzero(keep & unfit))
+        keep &= ~unfit
+    repeated = np.flatnonzero(keep)[_repeated(workload.job_number[keep])]
+    left_out["duplicate job number"] = repeated.size
+    keep[repeated] = False
+    if not keep.any():
+        counts = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
+        raise WorkloadError(f"{workload.name}: no job remains after cleaning ({counts}); use another log")
+    return _repaired(workload.select(keep, left_out=add_counts(workload.left_out, left_out)))
+
+
+def _check_sizes(workload: Workload) -> None:
+    """Refuse numbers that no job can have; compared so that NaN is refused too."""
+    for names, most in ((_TIMES, LONGEST_TIME), (_SIZES, MOST_PROCESSORS)):
+        for name in names:
+            column = getattr(workload, name)
+            wrong = np.flatnonzero(~(column <= most))
+            if wrong.size:
+                job = workload.job_number[wrong[0]]
+                raise TraceError(
+                    f"{workload.name}: job {job:.0f} has {name} {column[wrong[0]]}, beyond {most} "
+                    f"({wrong.size:,} such jobs); correct the log or remove these lines"
+                )
+
+
+def _unfit_jobs(
+    workload: Workload, machine: int | None, statuses: Collection[int]
+) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Reasons to leave jobs out, with the jobs for which they hold."""
+    processors = workload.processors
+    yield "no submit time", workload.submit_time < 0
+    yield "no size", processors <= 0
+    yield "no run time", workload.run_time < 0
+    if machine is not None:
+        yield "larger than the machine", processors > machine
+    for status in sorted(statuses):
+        yield f"status {status}", workload.status == status
+
+
+def _repeated(numbers: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mask of the entries that are equal to an earlier one."""
+    repeated = np.ones(numbers.size, np.bool_)
+    repeated[np.unique(numbers, return_index=True)[1]] = False
+    return repeated
+
+
+def _repaired(workload: Workload) -> Workload:
+    """Workload with unknown values as -1, whole seconds, and jobs in order of submit time."""
+    jobs = len(workload)
+    negative = np.zeros(jobs, np.bool_)
+    rounded = np.zeros(jobs, np.bool_)
+    columns = workload.columns
+    for name in _UNKNOWN_IF_NEGATIVE:
+        wrong = (columns[name] < 0) & (columns[name] != UNKNOWN)
+        if wrong.any():
+            columns[name] = np.where(wrong, columns[name].dtype.type(UNKNOWN), columns[name])
+            negative |= wrong
+    for name, whole in (("submit_time", np.floor), ("run_time", np.ceil), ("requested_time", np.ceil)):
+        if columns[name].dtype == np.float64:
+            seconds = whole(columns[name])
+            rounded |= seconds != columns[name]
+            columns[name] = seconds.astype(np.int64)
+    submit = columns["submit_time"]
+    late = int(np.count_nonzero(submit < np.maximum.accumulate(submit)))
+    order = np.argsort(submit, kind="stable") if late else slice(None)
+    counts = {
+        "negative value made unknown": int(np.count_nonzero(negative)),
+        "fractional time rounded": int(np.count_nonzero(rounded)),
+        "out of order": late,
+    }
+    return workload.select(
+        order,
+        **{name: column[order] for name, column in columns.items()},
+        repaired=add_counts(workload.repaired, counts),
+    )

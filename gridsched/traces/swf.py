@@ -1,0 +1,188 @@
+"""Reading and writing logs in the Standard Workload Format (SWF).
+
+The format is that of the Parallel Workloads Archive, version 2.2: a line a job with 18 numbers, -1
+for what is not known, and comments from ';' to the end of the line.
+"""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import gzip
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import zstandard
+from numpy.typing import NDArray
+
+from gridsched.errors import TraceError, WorkloadError
+from gridsched.io import atomic_write
+from gridsched.traces._bytes import read_bytes
+from gridsched.traces._header import header_lines, parse_header
+from gridsched.traces._parse import FIELDS, LONGEST_NUMBER, ParsedText, parse
+from gridsched.workloads.table import SWF_FIELDS, Workload
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_SUFFIXES = re.compile(r"(\.swf|\.txt|\.gz|\.zst|\.bz2)+$", re.IGNORECASE)
+_NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?", re.IGNORECASE | re.ASCII)
+_ROWS_WRITTEN_AT_ONCE = 100_000
+
+
+def read_swf(
+    path: str | os.PathLike[str], *, name: str | None = None, max_bytes: int | None = None
+) -> Workload:
+    """Read a log in the Standard Workload Format, plain or compressed (gzip, bzip2, Zstandard).
+
+    Columns are int64; a column with a decimal point or an exponent in any value is float64. Fields may be
+    separated by any white space, comments may stand anywhere; those that have a line of their own are
+    kept in `Workload.header`. Nothing is cleaned: see `gridsched.traces.clean`.
+
+    Parameters
+    ----------
+    path : path-like
+        The log. Its compression is told by its first bytes, not by its name.
+    name : str, optional
+        Name of the workload; the file name without suffixes if not given.
+    max_bytes : int, optional
+        Largest uncompressed size; `GRIDSCHED_MAX_BYTES` from the environment, else 4 GiB, if not given.
+
+    Raises
+    ------
+    TraceError
+        If the file cannot be read, or a line is not a job; the message names the line.
+    """
+    file = Path(path)
+    text = read_bytes(file, max_bytes)
+    if text.size == 1:
+        raise TraceError(f"{file}: the file is empty; give an SWF log")
+    checksum = hashlib.sha256(text[:-1].data).hexdigest()
+    if text[:3].tobytes() == _BYTE_ORDER_MARK:
+        text = text[3:]
+    parsed = parse(text)
+    if parsed.binary_line:
+        raise TraceError(f"{file}:{parsed.binary_line}: a zero byte: this is a binary file; give an SWF log")
+    if parsed.bad_count:
+        raise TraceError(_describe_malformed(file, text, parsed))
+    if not len(parsed.columns[0]):
+        raise TraceError(f"{file}: no job line, only comments or blanks; give a log that has jobs")
+    header = _header(text, parsed.comments)
+    facts = parse_header(header)
+    columns: dict[str, Any] = dict(zip(SWF_FIELDS, parsed.columns, strict=True))
+    return Workload(
+        name=_SUFFIXES.sub("", file.name) if name is None else name,
+        **columns,
+        processors_available=facts.processors_available,
+        unix_start_time=facts.unix_start_time,
+        time_zone=facts.time_zone,
+        header=header,
+        acknowledgement=facts.acknowledgement,
+        checksum=checksum,
+    )
+
+
+def write_swf(workload: Workload, path: str | os.PathLike[str]) -> None:
+    """Write a workload as a log in the Standard Workload Format that `read_swf` reads back unchanged.
+
+    The header lines come first, as they are, then a line a job with one blank between its fields. Facts that
+    the header does not give (processors, start, time zone, acknowledgement) are put before it. The
+    file is compressed if its name ends in .gz, .bz2 or .zst, with the same bytes each time.
+
+    Raises
+    ------
+    WorkloadError
+        If the workload has no jobs, a number that is not finite, or a header line that is no comment.
+    """
+    if not len(workload):
+        raise WorkloadError(f"{workload.name}: no jobs to write; an SWF log has at least one")
+    for name, column in workload.columns.items():
+        if not np.isfinite(column).all():
+            raise WorkloadError(
+                f"{workload.name}: {name} has values that are not finite; SWF has only numbers"
+            )
+    lines = header_lines(workload)
+    try:
+        with atomic_write(path) as temporary, _compressed(temporary) as file:
+            file.write("".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
+            table = pd.DataFrame(workload.columns, copy=False)
+            table.to_csv(
+                file,
+                mode="wb",
+                sep=" ",
+                header=False,
+                index=False,
+                lineterminator="\n",
+                chunksize=_ROWS_WRITTEN_AT_ONCE,
+            )
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be written ({error.strerror}); choose another place") from error
+
+
+@contextlib.contextmanager
+def _compressed(path: Path) -> Iterator[Any]:
+    """Binary file that compresses as its suffix says, without names or times in the result."""
+    with contextlib.ExitStack() as stack:
+        file: Any = stack.enter_context(path.open("wb"))
+        match path.suffix.lower():
+            case ".gz":
+                file = stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
+            case ".bz2":
+                file = stack.enter_context(bz2.BZ2File(file, "wb"))
+            case ".zst":
+                file = stack.enter_context(zstandard.ZstdCompressor(write_checksum=True).stream_writer(file))
+        yield file
+
+
+def _header(text: NDArray[np.uint8], comments: NDArray[np.int64]) -> tuple[str, ...]:
+    return tuple(_decode(text, start, end).rstrip("\r") for start, end in comments)
+
+
+def _decode(text: NDArray[np.uint8], start: int, end: int) -> str:
+    """One line as UTF-8, or else as Latin-1, which has a character for every byte."""
+    line = text[start:end].tobytes()
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return line.decode("latin-1")
+
+
+def _describe_malformed(file: Path, text: NDArray[np.uint8], parsed: ParsedText) -> str:
+    """One line of text about the first malformed lines and the number of all."""
+    (first, start, end), *others = parsed.bad.tolist()
+    problems = [f"{file}:{first}: {_problem(_decode(text, start, end))}"]
+    problems += [f"line {line}: {_problem(_decode(text, start, end))}" for line, start, end in others]
+    total = f" ({parsed.bad_count:,} malformed lines in all)" if parsed.bad_count > 1 else ""
+    return (
+        f"{'; '.join(problems)}{total}; a job line has {FIELDS} numbers, -1 for unknown: "
+        "mend these lines or make them comments with ';'"
+    )
+
+
+def _problem(line: str) -> str:
+    """What is wrong with a line that the parser did not take."""
+    fields = line.partition(";")[0].split()
+    for number, (name, field) in enumerate(zip(SWF_FIELDS, fields, strict=False), start=1):
+        where = f"field {number} ({name}) is {_shown(field)}"
+        if not _NUMBER.fullmatch(field):
+            return f"{where}, not a number"
+        if len(field) > LONGEST_NUMBER:
+            return f"{where}, a number of more than {LONGEST_NUMBER} characters"
+        if _out_of_range(field):
+            return f"{where}, a number out of range"
+    return f"{len(fields)} fields instead of {FIELDS}: {_shown(line.strip())}"
+
+
+def _out_of_range(field: str) -> bool:
+    try:
+        return abs(int(field)) >= 2**63
+    except ValueError:
+        return abs(float(field)) == float("inf")
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 40 else f"{text[:40]}...")

@@ -1,0 +1,175 @@
+"""Parts of a log: calendar months, intervals of time, and runs of consecutive jobs.
+
+Submit times keep their origin, the start of the log, so that a window is still dated by
+`unix_start_time`. Jobs without a submit time are in no month and in no interval. All functions count the jobs
+that they leave out as "outside the window" in `Workload.left_out`.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.workloads.table import Workload, add_counts
+
+_MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])", re.ASCII)
+OUTSIDE = "outside the window"
+
+
+def select_window(
+    workload: Workload,
+    *,
+    month: str | None = None,
+    interval: tuple[float, float] | None = None,
+    jobs: tuple[int, int] | None = None,
+) -> Workload:
+    """Part of a log as a study's configuration names it; the whole log if it names none.
+
+    Parameters
+    ----------
+    workload : Workload
+        The log.
+    month : str, optional
+        Calendar month in the log's time zone, like "1996-10"; see `by_month`.
+    interval : (float, float), optional
+        Start and end in seconds since the start of the log; see `by_interval`.
+    jobs : (int, int), optional
+        Index of the first job, from 0, and number of jobs; see `by_count`.
+
+    Raises
+    ------
+    ConfigurationError
+        If more than one window is given, or the month is not written as year and month.
+    WorkloadError
+        If the window is empty, or the log does not say what is needed to find it.
+    """
+    given = {"month": month, "interval": interval, "jobs": jobs}
+    named = [key for key, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise ConfigurationError(f"{workload.name}: a window by {' and '.join(named)}; give only one of them")
+    if month is not None:
+        match = _MONTH.fullmatch(month)
+        if not match:
+            raise ConfigurationError(f"{workload.name}: month {month!r} is no month; write it like 1996-10")
+        return by_month(workload, int(match[1]), int(match[2]))
+    if interval is not None:
+        return by_interval(workload, *interval)
+    return workload if jobs is None else by_count(workload, *jobs)
+
+
+def months(workload: Workload) -> dict[str, int]:
+    """Number of jobs submitted in each calendar month of the log, in its own time zone.
+
+    Keys are like "1996-10", from the first to the last month with a job; months between without jobs count 0.
+    Errors are those of `by_month`.
+    """
+    zone, origin = _calendar(workload)
+    submit = _known(workload.submit_time)
+    if not submit.size:
+        return {}
+    try:
+        first, last = (datetime.fromtimestamp(origin + float(t), zone) for t in (submit.min(), submit.max()))
+    except (OverflowError, ValueError, OSError) as error:
+        raise WorkloadError(f"{workload.name}: submit times beyond the year 9999; correct the log") from error
+    indices = range(12 * first.year + first.month - 1, 12 * last.year + last.month)
+    edges = [_month_start(workload, index // 12, index % 12 + 1) for index in (*indices, indices.stop)]
+    counts = np.diff(np.searchsorted(np.sort(submit), edges))
+    labels = (f"{index // 12:04d}-{index % 12 + 1:02d}" for index in indices)
+    return dict(zip(labels, counts.tolist(), strict=True))
+
+
+def by_month(workload: Workload, year: int, month: int) -> Workload:
+    """Jobs submitted in one calendar month, in the log's own time zone.
+
+    Raises
+    ------
+    WorkloadError
+        If the log has no job in that month, or lacks its start (`UnixStartTime`) or time zone.
+    """
+    if not (1 <= month <= 12 and 1 <= year <= 9998):
+        raise ConfigurationError(f"{workload.name}: no month {month} of year {year}; months are 1 to 12")
+    start = _month_start(workload, year, month)
+    end = _month_start(workload, year + month // 12, month % 12 + 1)
+    mask = _within(workload, start, end)
+    if not mask.any():
+        found = list(months(workload))
+        has = f"{found[0]} to {found[-1]}" if found else "no job with a submit time"
+        raise WorkloadError(f"{workload.name}: no job in {year:04d}-{month:02d}; the log has {has}")
+    return _selected(workload, mask)
+
+
+def by_interval(workload: Workload, start: float, end: float) -> Workload:
+    """Jobs with start <= submit time < end, in seconds since the start of the log.
+
+    Raises
+    ------
+    WorkloadError
+        If there is no such job.
+    """
+    mask = _within(workload, start, end)
+    if not mask.any():
+        known = _known(workload.submit_time)
+        has = f"{known.min()} to {known.max()} s" if known.size else "no job with a submit time"
+        raise WorkloadError(
+            f"{workload.name}: no job is submitted from {start} to {end} s; the log has {has}"
+        )
+    return _selected(workload, mask)
+
+
+def by_count(workload: Workload, first: int, count: int) -> Workload:
+    """The `count` jobs from index `first` (from 0) on, in the order of the workload.
+
+    Raises
+    ------
+    WorkloadError
+        If the workload does not have all of them.
+    """
+    if first < 0 or count < 1 or first + count > len(workload):
+        raise WorkloadError(
+            f"{workload.name}: no {count} jobs from index {first} on; it has {len(workload)}, from index 0"
+        )
+    jobs = np.arange(len(workload))
+    return _selected(workload, (jobs >= first) & (jobs < first + count))
+
+
+def _selected(workload: Workload, mask: NDArray[np.bool_]) -> Workload:
+    outside = {OUTSIDE: int(np.count_nonzero(~mask))}
+    return workload.select(mask, left_out=add_counts(workload.left_out, outside))
+
+
+def _known(submit_time: NDArray[np.int64]) -> NDArray[np.int64]:
+    return submit_time[submit_time >= 0]
+
+
+def _within(workload: Workload, start: float, end: float) -> NDArray[np.bool_]:
+    submit = workload.submit_time
+    return np.asarray((submit >= max(start, 0)) & (submit < end))
+
+
+def _month_start(workload: Workload, year: int, month: int) -> int:
+    """Midnight of the first day of a month, in seconds since the start of the log."""
+    zone, origin = _calendar(workload)
+    return int(datetime(year, month, 1, tzinfo=zone).timestamp()) - origin
+
+
+def _calendar(workload: Workload) -> tuple[ZoneInfo, int]:
+    """Time zone of the log and Unix time of its start."""
+    if workload.unix_start_time is None:
+        raise WorkloadError(
+            f"{workload.name}: months need the log's start; add '; UnixStartTime: SECONDS' to it"
+        )
+    if workload.time_zone is None:
+        raise WorkloadError(
+            f"{workload.name}: months need the log's time zone; add '; TimeZoneString: AREA/CITY' to it"
+        )
+    try:
+        return ZoneInfo(workload.time_zone), workload.unix_start_time
+    except (KeyError, ValueError, OSError) as error:
+        raise WorkloadError(
+            f"{workload.name}: time zone {workload.time_zone!r} is unknown; name one like Europe/Rome"
+        ) from error

@@ -1,0 +1,205 @@
+"""Synthetic workloads drawn from models of size classes.
+
+Each class is a renewal process of its own; the classes are merged by time. Every class and every kind of
+value has its own random stream, named by machine, kind and class: a further class or another option leaves
+the other streams as they are, and a longer workload begins with the shorter one (estimates excepted: the
+modal model depends on the number of jobs).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from dataclasses import asdict, dataclass, field
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.errors import WorkloadError
+from gridsched.workloads.estimates import EstimateModel, Estimates, Modal, repairs
+from gridsched.workloads.hyper_erlang import HyperErlang
+from gridsched.workloads.size_classes import Machine, SizeClass, SizeModel
+from gridsched.workloads.table import Workload, add_counts
+
+_BLOCK = 4096
+"""Values drawn at a time. Blocks of one size make the first n values independent of how many follow."""
+
+
+class _Stream(IntEnum):
+    """Kinds of random streams; the numbers are part of what a seed means."""
+
+    ARRIVAL = 0
+    SERVICE = 1
+    SIZE = 2
+    ESTIMATE = 3
+
+
+def synthesise(
+    machine: Machine,
+    *,
+    seed: int,
+    jobs: int | None = None,
+    duration: float | None = None,
+    sizes: SizeModel | None = None,
+    estimates: EstimateModel | None = None,
+    load_scale: float = 1.0,
+) -> Workload:
+    """Draw a workload of a machine.
+
+    Parameters
+    ----------
+    machine : Machine
+        With the models of its size classes.
+    seed : int
+        The same seed and parameters give the same workload, bit for bit.
+    jobs, duration : int or float
+        The first `jobs` jobs, or all that arrive in the first `duration` seconds; exactly one of the two.
+    sizes : SizeModel, optional
+        Spread of sizes inside the classes.
+    estimates : EstimateModel, optional
+        Requested times; without it the modal model, whose longest estimate holds the longest run time.
+    load_scale : float
+        Inter-arrival times are divided by it: 2 doubles the offered load and changes nothing else.
+
+    Returns
+    -------
+    Workload
+        In whole seconds: submit times rounded down, run times up. No start time and time zone.
+
+    Raises
+    ------
+    WorkloadError
+        Where parameters are out of range, or no job arrives.
+
+    Notes
+    -----
+    Each class starts with a whole inter-arrival time at time 0, so that in T seconds about
+    T / mean + (cv**2 - 1) / 2 of its jobs arrive: a few more than the rate says where arrivals are bursty.
+    """
+    if (jobs is None) == (duration is None):
+        raise WorkloadError(f"machine {machine.name}: give either jobs or duration")
+    if jobs is not None and jobs < 1:
+        raise WorkloadError(f"machine {machine.name}: jobs is {jobs}, it must be at least 1")
+    if duration is not None and not (duration > 0 and np.isfinite(duration)):
+        raise WorkloadError(f"machine {machine.name}: duration is {duration} s, it must be positive")
+    if not (load_scale > 0 and np.isfinite(load_scale)):
+        raise WorkloadError(f"machine {machine.name}: load_scale is {load_scale}, it must be positive")
+    size_model = sizes or SizeModel()
+    estimate_model = estimates or Modal()
+
+    time, classes = _arrivals(machine, seed, jobs, duration, load_scale)
+    run_time = np.empty(len(time), np.int64)
+    processors = np.empty(len(time), np.int64)
+    for index, size_class in enumerate(machine.classes):
+        members = classes == index
+        count = int(np.count_nonzero(members))
+        service = _draw(size_class.service, count, _stream(machine, seed, _Stream.SERVICE, index))
+        run_time[members] = np.maximum(np.ceil(service), 1)
+        processors[members] = _sizes(
+            size_model, size_class, machine, count, _stream(machine, seed, _Stream.SIZE, index)
+        )
+    drawn = estimate_model.draw(run_time, _stream(machine, seed, _Stream.ESTIMATE, 0))
+    parameters = {
+        "machine": asdict(machine),
+        "seed": seed,
+        "jobs": jobs,
+        "duration": duration,
+        "sizes": asdict(size_model),
+        "estimates": repr(estimate_model),
+        "load_scale": load_scale,
+    }
+    return _workload(machine, parameters, np.floor(time).astype(np.int64), processors, drawn)
+
+
+def _stream(machine: Machine, seed: int, kind: _Stream, index: int) -> np.random.Generator:
+    """Random stream of one kind of value of one class of one machine."""
+    key = (zlib.crc32(machine.name.encode()), int(kind), index)
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+@dataclass
+class _ArrivalProcess:
+    """Arrival times of a class, drawn as far as they are asked for."""
+
+    interarrival: HyperErlang
+    rng: np.random.Generator
+    times: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+
+    def before(self, horizon: float) -> NDArray[np.float64]:
+        """All arrivals before `horizon`, s."""
+        blocks = [self.times]
+        last = float(self.times[-1]) if len(self.times) else 0.0
+        while last < horizon:
+            blocks.append(last + np.cumsum(self.interarrival.sample(_BLOCK, self.rng)))
+            last = float(blocks[-1][-1])
+        self.times = np.concatenate(blocks)
+        return self.times[: np.searchsorted(self.times, horizon)]
+
+
+def _arrivals(
+    machine: Machine, seed: int, jobs: int | None, duration: float | None, load_scale: float
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Arrival times of the merged classes, rising, and the class of each job."""
+    processes = [
+        _ArrivalProcess(c.interarrival.scaled(1 / load_scale), _stream(machine, seed, _Stream.ARRIVAL, index))
+        for index, c in enumerate(machine.classes)
+    ]
+    rate = float(machine.arrival_rates.sum()) * load_scale
+    horizon = duration if duration is not None else (jobs or 0) / rate
+    by_class = [process.before(horizon) for process in processes]
+    while jobs is not None and sum(map(len, by_class)) < jobs:
+        horizon *= 1.25
+        by_class = [process.before(horizon) for process in processes]
+    time = np.concatenate(by_class)
+    order = np.argsort(time, kind="stable")[:jobs]
+    if not len(order):
+        raise WorkloadError(
+            f"machine {machine.name}: no job arrives in {duration:g} s, use a longer duration"
+        )
+    return time[order], np.repeat(np.arange(len(by_class)), [len(t) for t in by_class])[order]
+
+
+def _draw(distribution: HyperErlang, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """First `count` values of the stream of a distribution."""
+    blocks = [distribution.sample(_BLOCK, rng) for _ in range(-(-count // _BLOCK))]
+    return np.concatenate([np.zeros(0), *blocks])[:count]
+
+
+def _sizes(
+    model: SizeModel, size_class: SizeClass, machine: Machine, count: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Processors of `count` jobs of a class."""
+    processors, probability = model.distribution(size_class, machine.processors_per_node)
+    below = np.cumsum(probability)[:-1]
+    return processors[np.searchsorted(below, rng.random(count), side="right")]
+
+
+def _workload(
+    machine: Machine,
+    parameters: dict[str, object],
+    submit_time: NDArray[np.int64],
+    processors: NDArray[np.int64],
+    drawn: Estimates,
+) -> Workload:
+    """Workload of the drawn columns, with its provenance."""
+    described = json.dumps(parameters, sort_keys=True)
+    digest = hashlib.sha256(described.encode())
+    for column in (submit_time, drawn.run_time, processors, drawn.requested_time):
+        digest.update(column.astype("<i8").tobytes())
+    options = {name: value for name, value in parameters.items() if name != "machine"}
+    return Workload(
+        name=f"{machine.name}-synthetic",
+        submit_time=submit_time,
+        run_time=drawn.run_time,
+        requested_processors=processors,
+        requested_time=drawn.requested_time,
+        processors_available=machine.processors,
+        header=(
+            f"Synthetic workload of machine {machine.name}, by size class, hyper-Erlang of common order",
+            f"Parameters: {json.dumps(options, sort_keys=True)}",
+        ),
+        checksum=digest.hexdigest(),
+        repaired=add_counts({}, repairs(drawn)),
+    )

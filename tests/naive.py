@@ -1,0 +1,349 @@
+"""A slow, plain simulator of one cluster for the whole policy space: the oracle of the engine.
+
+It keeps no structure between passes that it could recompute: free processors are added up from the
+running jobs each time, and a place for a job is found by trying every candidate time against every
+instant at which the occupation changes. It shares no code with the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+Score = Callable[[int, int, int, int], float]
+"""`score(now, submit_time, estimate, processors)`: the waiting job with the highest goes first."""
+
+INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
+"""Seconds that successive corrections add (Tsafrir, Etsion, Feitelson 2007)."""
+
+REJECTED = -1
+
+
+class Job(NamedTuple):
+    """A job as the cluster sees it; times in seconds, `estimate` >= 1, `run_time` >= 0."""
+
+    submit_time: int
+    run_time: int
+    estimate: int
+    processors: int
+
+
+class Occupation(NamedTuple):
+    """Processors held in [begin, end) by a running job (until its expected end) or a reservation."""
+
+    begin: int
+    end: int
+    processors: int
+
+
+class Policy(NamedTuple):
+    """A point of the policy space."""
+
+    order: str | Score
+    backfilling: str
+    reservations: int = 1
+    backfill_order: str = "queue"
+
+
+POLICIES: dict[str, Policy] = {
+    "fcfs": Policy("fcfs", "none"),
+    "ff": Policy("fcfs", "first_fit"),
+    "sjf": Policy("shortest", "none"),
+    "easy": Policy("fcfs", "easy"),
+    "easy(2)": Policy("fcfs", "easy", reservations=2),
+    "sjbf": Policy("fcfs", "easy", backfill_order="shortest"),
+    "lxf": Policy("lxf", "easy"),
+    "lxwf": Policy("lxwf", "easy"),
+    "conservative": Policy("fcfs", "conservative"),
+}
+"""The policies that have names."""
+
+
+def simulate(
+    jobs: list[Job],
+    processors: int,
+    *,
+    order: str | Score,
+    backfilling: str,
+    reservations: int = 1,
+    backfill_order: str = "queue",
+    overrun: str = "doubling",
+    passes: str = "instant",
+) -> list[int]:
+    """Start times [s] of the jobs on one cluster; -1 for a job that is larger than the cluster.
+
+    Parameters
+    ----------
+    jobs : list of Job
+        By submit time, never decreasing.
+    processors : int
+        Processors of the cluster.
+    order : str or Score
+        `fcfs`, `shortest`, `smallest`, `smallest_area`, `lxf`, `lxwf`, or a score.
+    backfilling : str
+        `none`, `first_fit`, `easy` or `conservative`.
+    reservations : int
+        How many waiting jobs hold a reservation in a pass of `easy`.
+    backfill_order : str
+        `queue`, or a name of `order` that is no score.
+    overrun : str
+        What a job that reaches its expected end is expected to do: `doubling` or `increments`.
+    passes : str
+        One scheduling pass an `instant`, or one an `event`.
+    """
+    assert all(job.run_time >= 0 and job.estimate >= 1 and job.processors >= 1 for job in jobs)
+    assert [job.submit_time for job in jobs] == sorted(job.submit_time for job in jobs)
+    policy = Policy(order, backfilling, reservations, backfill_order)
+    return _Cluster(jobs, processors, policy, overrun, passes).run()
+
+
+def simulate_policy(
+    jobs: list[Job], processors: int, policy: str, overrun: str = "doubling", passes: str = "instant"
+) -> list[int]:
+    """Start times [s] of the jobs under a named policy."""
+    order, backfilling, reservations, backfill_order = POLICIES[policy]
+    return simulate(
+        jobs,
+        processors,
+        order=order,
+        backfilling=backfilling,
+        reservations=reservations,
+        backfill_order=backfill_order,
+        overrun=overrun,
+        passes=passes,
+    )
+
+
+class _Cluster:
+    """The state of a simulation; jobs are named by their index."""
+
+    def __init__(self, jobs: list[Job], processors: int, policy: Policy, overrun: str, passes: str) -> None:
+        assert policy.backfilling in ("none", "first_fit", "easy", "conservative")
+        assert overrun in ("doubling", "increments")
+        assert passes in ("instant", "event")
+        self.jobs = jobs
+        self.processors = processors
+        self.policy = policy
+        self.overrun = overrun
+        self.passes = passes
+        self.now = 0
+        self.coming = [j for j, job in enumerate(jobs) if job.processors <= processors]
+        self.waiting: list[int] = []
+        self.running: list[int] = []
+        self.start = [REJECTED] * len(jobs)
+        self.expected_end: dict[int, int] = {}
+        self.corrections: dict[int, int] = {}
+        # What conservative backfilling keeps between passes.
+        self.planned: dict[int, int] = {}
+        self.arrived_since_pass: list[int] = []
+        self.corrected_since_pass = False
+        self.ended_early_since_pass = False
+
+    def run(self) -> list[int]:
+        while instants := self.future_instants():
+            self.now = min(instants)
+            while (events := self.events_now()) or self.now in self.planned.values():
+                for kind, job in events if self.passes == "instant" else events[:1]:
+                    self.happen(kind, job)
+                still_waiting = len(self.waiting)
+                self.schedule()
+                assert events or len(self.waiting) < still_waiting, "a planned start that never happens"
+        assert not self.waiting
+        return self.start
+
+    # Events
+
+    def end(self, job: int) -> int:
+        return self.start[job] + self.jobs[job].run_time
+
+    def uses_expected_ends(self) -> bool:
+        return self.policy.backfilling in ("easy", "conservative")
+
+    def future_instants(self) -> list[int]:
+        """All times at which something is known to happen."""
+        ends = [self.end(job) for job in self.running]
+        expected_ends = [self.expected_end[job] for job in self.running if self.uses_expected_ends()]
+        arrivals = [self.jobs[job].submit_time for job in self.coming]
+        return ends + expected_ends + arrivals + list(self.planned.values())
+
+    def events_now(self) -> list[tuple[str, int]]:
+        """The events of this instant that have not happened, in their order."""
+        completions = [job for job in sorted(self.running) if self.end(job) == self.now]
+        corrections = [
+            job
+            for job in sorted(self.running)
+            if self.uses_expected_ends() and self.expected_end[job] == self.now and self.end(job) > self.now
+        ]
+        arrivals = [job for job in self.coming if self.jobs[job].submit_time == self.now]
+        return (
+            [("completion", job) for job in completions]
+            + [("correction", job) for job in corrections]
+            + [("arrival", job) for job in arrivals]
+        )
+
+    def happen(self, kind: str, job: int) -> None:
+        if kind == "completion":
+            self.running.remove(job)
+            if self.expected_end[job] > self.now:
+                self.ended_early_since_pass = True
+        elif kind == "correction":
+            self.correct(job)
+            self.corrected_since_pass = True
+        else:
+            self.coming.remove(job)
+            self.waiting.append(job)
+            self.arrived_since_pass.append(job)
+
+    def correct(self, job: int) -> None:
+        if self.overrun == "doubling":
+            expected_run_time = self.jobs[job].estimate
+            while self.start[job] + expected_run_time <= self.now:
+                expected_run_time *= 2
+            self.expected_end[job] = self.start[job] + expected_run_time
+        else:
+            already = self.corrections.get(job, 0)
+            self.expected_end[job] += INCREMENTS[min(already, len(INCREMENTS) - 1)]
+            self.corrections[job] = already + 1
+        assert self.expected_end[job] > self.now
+
+    def begin(self, job: int) -> None:
+        assert self.jobs[job].processors <= self.free()
+        self.waiting.remove(job)
+        self.planned.pop(job, None)
+        self.running.append(job)
+        self.start[job] = self.now
+        self.expected_end[job] = self.now + self.jobs[job].estimate
+
+    # Orders
+
+    def ordered(self, order: str | Score, jobs: list[int]) -> list[int]:
+        """Jobs in an order; ties by job index."""
+        return sorted(jobs, key=lambda j: (self.rank(order, j), j))
+
+    def rank(self, order: str | Score, j: int) -> float:
+        """What the order sorts by: smallest first."""
+        job = self.jobs[j]
+        wait = self.now - job.submit_time
+        expansion = (wait + job.estimate) / job.estimate
+        if callable(order):
+            return -order(self.now, job.submit_time, job.estimate, job.processors)
+        ranks: dict[str, float] = {
+            "fcfs": j,
+            "shortest": job.estimate,
+            "smallest": job.processors,
+            "smallest_area": job.estimate * job.processors,
+            "lxf": -expansion,
+            "lxwf": -(expansion + 0.02 * wait / 3600),
+        }
+        return ranks[order]
+
+    def queue(self) -> list[int]:
+        return self.ordered(self.policy.order, self.waiting)
+
+    def in_backfill_order(self, queue: list[int]) -> list[int]:
+        """The jobs of a queue in the order in which they may backfill."""
+        if self.policy.backfill_order == "queue":
+            return list(queue)
+        assert self.policy.backfill_order in ("fcfs", "shortest", "smallest", "smallest_area")
+        return self.ordered(self.policy.backfill_order, queue)
+
+    # Processors
+
+    def free(self) -> int:
+        """Processors that no running job holds at this moment."""
+        return self.processors - sum(self.jobs[job].processors for job in self.running)
+
+    def fits_now(self, job: int) -> bool:
+        return self.jobs[job].processors <= self.free()
+
+    def occupation(self, job: int, begin: int) -> Occupation:
+        """What a job is expected to occupy from a time on."""
+        return Occupation(begin, begin + self.jobs[job].estimate, self.jobs[job].processors)
+
+    def running_occupations(self) -> list[Occupation]:
+        return [
+            Occupation(self.start[j], self.expected_end[j], self.jobs[j].processors) for j in self.running
+        ]
+
+    def is_place(self, place: Occupation, others: list[Occupation]) -> bool:
+        """Whether the place is free for its whole time beside the others."""
+        breakpoints = {place.begin} | {time for other in others for time in (other.begin, other.end)}
+        return all(
+            place.processors + sum(o.processors for o in others if o.begin <= time < o.end) <= self.processors
+            for time in breakpoints
+            if place.begin <= time < place.end
+        )
+
+    def earliest_place(self, job: int, others: list[Occupation]) -> int:
+        """The earliest time from now on at which a job has a place beside the others.
+
+        Processors become free only where something ends, so no other time can be the earliest.
+        """
+        candidates = sorted({self.now} | {other.end for other in others if other.end > self.now})
+        return next(time for time in candidates if self.is_place(self.occupation(job, time), others))
+
+    # Passes
+
+    def schedule(self) -> None:
+        passes = {
+            "none": self.pass_none,
+            "first_fit": self.pass_first_fit,
+            "easy": self.pass_easy,
+            "conservative": self.pass_conservative,
+        }
+        passes[self.policy.backfilling]()
+        self.arrived_since_pass = []
+        self.corrected_since_pass = False
+        self.ended_early_since_pass = False
+
+    def pass_none(self) -> None:
+        for job in self.queue():
+            if not self.fits_now(job):
+                return
+            self.begin(job)
+
+    def pass_first_fit(self) -> None:
+        queue = self.queue()
+        while queue and self.fits_now(queue[0]):
+            self.begin(queue.pop(0))
+        for job in self.in_backfill_order(queue):
+            if self.fits_now(job):
+                self.begin(job)
+
+    def pass_easy(self) -> None:
+        queue = self.queue()
+        reserved: list[Occupation] = []
+        while queue and len(reserved) < self.policy.reservations:
+            job = queue.pop(0)
+            place = self.earliest_place(job, self.running_occupations() + reserved)
+            if place == self.now and self.fits_now(job):
+                self.begin(job)
+            else:
+                reserved.append(self.occupation(job, place))
+        for job in self.in_backfill_order(queue):
+            others = self.running_occupations() + reserved
+            if self.is_place(self.occupation(job, self.now), others) and self.fits_now(job):
+                self.begin(job)
+
+    def pass_conservative(self) -> None:
+        moved = [job for job in self.queue() if job not in self.arrived_since_pass]
+        if self.corrected_since_pass:
+            self.planned = {}
+            for job in moved:
+                self.plan(job)
+        elif self.ended_early_since_pass:
+            for job in moved:
+                before = self.planned.pop(job)
+                self.plan(job)
+                assert self.planned[job] <= before
+        for job in self.arrived_since_pass:
+            self.plan(job)
+        for job in sorted(self.planned):
+            # With a pass an event, the processors may belong to a job whose end at this instant has
+            # not been handled: the planned job keeps its place, and another pass follows.
+            if self.planned[job] == self.now and self.fits_now(job):
+                self.begin(job)
+
+    def plan(self, job: int) -> None:
+        planned = [self.occupation(other, begin) for other, begin in self.planned.items()]
+        self.planned[job] = self.earliest_place(job, self.running_occupations() + planned)

@@ -1,0 +1,152 @@
+"""Cleaning: what is left out and repaired, and that all of it is counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gridsched.errors import TraceError, WorkloadError
+from gridsched.traces import clean
+from gridsched.workloads.table import Workload
+from tests.traces.examples import workload
+
+small = st.integers(-2, 4)
+
+
+@st.composite
+def dirty_workloads(draw: st.DrawFn) -> Workload:
+    jobs = draw(st.integers(1, 8))
+
+    def column(values: st.SearchStrategy[Any] = small) -> np.ndarray[Any, Any]:
+        return np.array(draw(st.lists(values, min_size=jobs, max_size=jobs)))
+
+    times = small | st.sampled_from([-0.5, 0.5, 2.5, 3.25])
+    return Workload(
+        name="dirty",
+        job_number=column(st.integers(1, 6)),
+        submit_time=column(times),
+        run_time=column(times),
+        requested_time=column(times),
+        requested_processors=column(),
+        allocated_processors=column(),
+        status=column(),
+        processors_available=draw(st.sampled_from([None, 3])),
+    )
+
+
+def naive_reason(job: dict[str, Any], machine: int | None, statuses: set[int], seen: set[int]) -> str | None:
+    """First reason to leave a job out; `seen` has the numbers of the jobs kept before."""
+    if job["submit_time"] < 0:
+        return "no submit time"
+    requested, allocated = job["requested_processors"], job["allocated_processors"]
+    size = requested if requested > 0 else allocated
+    if size <= 0:
+        return "no size"
+    if job["run_time"] < 0:
+        return "no run time"
+    if machine is not None and size > machine:
+        return "larger than the machine"
+    if job["status"] in statuses:
+        return f"status {job['status']}"
+    return "duplicate job number" if job["job_number"] in seen else None
+
+
+def rows(of: Workload) -> list[dict[str, Any]]:
+    names, columns = zip(*of.columns.items(), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in zip(*(c.tolist() for c in columns), strict=True)]
+
+
+@settings(deadline=None)
+@given(dirty_workloads(), st.sets(small, max_size=2), st.sampled_from([None, 2]))
+def test_same_jobs_and_counts_as_one_job_after_the_other(
+    dirty: Workload, statuses: set[int], processors: int | None
+) -> None:
+    machine = dirty.processors_available if processors is None else processors
+    left_out: dict[str, int] = {}
+    kept: list[dict[str, Any]] = []
+    for job in rows(dirty):
+        reason = naive_reason(job, machine, statuses, {other["job_number"] for other in kept})
+        if reason:
+            left_out[reason] = left_out.get(reason, 0) + 1
+        else:
+            kept.append(job)
+    if not kept:
+        with pytest.raises(WorkloadError, match="no job remains"):
+            clean(dirty, processors=processors, statuses=statuses)
+        return
+    cleaned = clean(dirty, processors=processors, statuses=statuses)
+    assert cleaned.left_out == left_out
+    kept.sort(key=lambda job: job["submit_time"] // 1)
+    assert cleaned.job_number.tolist() == [job["job_number"] for job in kept]
+    assert cleaned.submit_time.tolist() == [job["submit_time"] // 1 for job in kept]
+    assert cleaned.run_time.tolist() == [-(-job["run_time"] // 1) for job in kept]
+    expected = [max(-1, -(-job["requested_time"] // 1)) if job["requested_time"] >= 0 else -1 for job in kept]
+    assert cleaned.requested_time.tolist() == expected
+    assert {cleaned.submit_time.dtype, cleaned.run_time.dtype} == {np.dtype(np.int64)}
+
+
+@settings(deadline=None)
+@given(dirty_workloads())
+def test_cleaning_twice_is_cleaning_once(dirty: Workload) -> None:
+    try:
+        once = clean(dirty)
+    except WorkloadError:
+        return
+    assert clean(once).equals(once)
+
+
+def test_repairs_are_counted() -> None:
+    repaired = clean(
+        workload(
+            submit_time=[5, 3, 9.5, 4, 9, 10],
+            run_time=[0, 1.5, 1, 1, 1, 1],
+            requested_time=[1, -1, 2.5, -7, 0, 3],
+            user=[-1, -9, 0, 1, 2, 3],
+        )
+    )
+    assert repaired.repaired == {
+        "negative value made unknown": 2,
+        "fractional time rounded": 2,
+        "out of order": 2,
+    }
+    assert repaired.job_number.tolist() == [2, 4, 1, 3, 5, 6]
+    assert repaired.submit_time.tolist() == [3, 4, 5, 9, 9, 10]
+    assert repaired.run_time.tolist() == [2, 1, 0, 1, 1, 1]
+    assert repaired.requested_time.tolist() == [-1, -1, 1, 3, 0, 3]
+    assert repaired.user.tolist() == [-1, 1, -1, 0, 2, 3]
+    assert repaired.left_out == {}
+
+
+def test_counts_add_to_those_before() -> None:
+    before = workload(run_time=[1, -1, 1, 1], left_out={"no run time": 4, "other": 1}, repaired={"x": 2})
+    after = clean(before)
+    assert after.left_out == {"no run time": 5, "other": 1}
+    assert after.repaired == {"x": 2}
+
+
+def test_clean_log_is_unchanged() -> None:
+    assert clean(workload()).equals(workload())
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"run_time": [1, 2**40 + 1, 1, 2**50]}, r"job 2 has run_time 1099511627777, .*\(2 such jobs\)"),
+        ({"submit_time": [0.0, 1e300, 1.0, 2.0]}, "job 2 has submit_time"),
+        ({"requested_time": [1.0, np.nan, 1.0, 1.0]}, "job 2 has requested_time nan"),
+        ({"requested_processors": [1, 1, 2**31, 1]}, "job 3 has requested_processors 2147483648"),
+        ({"allocated_processors": [1e300, 1.0, 1.0, 1.0]}, "job 1 has allocated_processors"),
+    ],
+)
+def test_nonsense_is_refused(changes: dict[str, Any], problem: str) -> None:
+    with pytest.raises(TraceError, match=f"^example: {problem}"):
+        clean(workload(**changes))
+
+
+def test_largest_sensible_values_stay() -> None:
+    kept = clean(workload(run_time=[2**40] * 4, requested_processors=[2**31 - 1] * 4))
+    assert len(kept) == 4
