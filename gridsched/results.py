@@ -7,7 +7,8 @@ schedulers a job has one segment; systems that preempt, migrate or span clusters
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,13 @@ from numpy.typing import NDArray
 from gridsched.errors import GridschedError
 from gridsched.io import atomic_write
 from gridsched.platforms import Cluster
-from gridsched.workloads.table import Workload
+from gridsched.workloads.table import SWF_FIELDS, Workload
 
 NO_TIME = -1
 """Start and end of a job that was rejected."""
 
 _LONG_NAMES: dict[str, tuple[str, str]] = {
+    "job_number": ("job number", "1"),
     "submit_time": ("submit time", "s"),
     "run_time": ("run time on the cluster", "s"),
     "processors": ("requested processors", "1"),
@@ -96,7 +98,7 @@ def run_dataset(
     }
     dataset = xr.Dataset(
         variables,
-        coords={"job": workload.job_number, "cluster": [cluster.name]},
+        coords={"job_number": ("job", workload.job_number), "cluster": [cluster.name]},
         attrs={
             "title": f"{attributes.get('scheme', 'run')} on {workload.name}",
             "workload": workload.name,
@@ -109,7 +111,6 @@ def run_dataset(
             **provenance(),
         },
     )
-    dataset["job"].attrs["long_name"] = "job number"
     for name, (long_name, units) in _LONG_NAMES.items():
         dataset[name].attrs.update(long_name=long_name, units=units)
     return dataset
@@ -147,3 +148,121 @@ def read(path: str | Path) -> xr.Dataset:
         raise GridschedError(
             f"{path}: not a readable netCDF file ({error}); delete it and run again"
         ) from None
+
+
+# --- several runs of one workload in one file -----------------------------------------------------
+
+_PER_RUN = ("start_time", "end_time", "estimate")
+"""Job variables that differ between runs; the others are the same for all runs of a workload."""
+
+_RUN_ATTRIBUTES = ("scheme", "estimates", "jobs_rejected", "jobs_killed", "corrections")
+"""Attributes that differ between runs, kept as variables of the dimension `run`."""
+
+
+def stack_runs(runs: Sequence[xr.Dataset], identifiers: Sequence[str]) -> xr.Dataset:
+    """Put runs of one workload into one dataset with a dimension `run`.
+
+    Start and end times follow from the segments, which stand one run after the other.
+    """
+    first = runs[0]
+    stacked = first.drop_vars([name for name in first.data_vars if _is_segment(name) or name in _PER_RUN])
+    for name in first.data_vars:
+        if _is_segment(name):
+            values = np.concatenate([run[name].values for run in runs])
+            stacked[name] = ("segment", values, first[name].attrs)
+    lengths = [run.sizes["segment"] for run in runs]
+    stacked["segment_run"] = ("segment", np.repeat(np.arange(len(runs)), lengths))
+    stacked["segment_run"].attrs.update(long_name="index of the run", units="1")
+    estimates = np.stack([run["estimate"].values for run in runs])
+    stacked["estimate"] = (("run", "job"), estimates, first["estimate"].attrs)
+    for name in _RUN_ATTRIBUTES:
+        stacked[f"run_{name}"] = ("run", np.array([run.attrs[name] for run in runs]))
+    stacked.attrs = {key: value for key, value in first.attrs.items() if key not in _RUN_ATTRIBUTES}
+    stacked.attrs["title"] = f"runs on {first.attrs['workload']}"
+    return stacked.assign_coords(run=("run", list(identifiers), {"long_name": "identifier of the run"}))
+
+
+def unstack_run(stacked: xr.Dataset, index: int) -> xr.Dataset:
+    """One run of a dataset made by `stack_runs`."""
+    segments = np.flatnonzero(stacked["segment_run"].values == index)
+    run = stacked.isel(run=index, segment=segments).drop_vars(["segment_run", "run"])
+    job = run["segment_job"].values
+    for name, combine in (("start", np.minimum), ("end", np.maximum)):
+        times = np.full(run.sizes["job"], NO_TIME)
+        times[job] = run[f"segment_{name}"].values
+        combine.at(times, job, run[f"segment_{name}"].values)
+        run[f"{name}_time"] = ("job", times)
+        long_name, units = _LONG_NAMES[f"{name}_time"]
+        run[f"{name}_time"].attrs.update(long_name=long_name, units=units)
+    for name in _RUN_ATTRIBUTES:
+        run.attrs[name] = run[f"run_{name}"].values.item()
+        run = run.drop_vars(f"run_{name}")
+    run.attrs["title"] = f"{run.attrs['scheme']} on {run.attrs['workload']}"
+    return run
+
+
+def _is_segment(name: object) -> bool:
+    return str(name).startswith("segment_")
+
+
+# --- workloads ------------------------------------------------------------------------------------
+
+_CLUSTER_FIELDS = ("processors", "processors_per_node", "node_exclusive", "speed")
+
+
+def workload_dataset(workload: Workload, cluster: Cluster) -> xr.Dataset:
+    """Dataset of a workload and of the cluster that replays it."""
+    attributes: dict[str, Any] = {
+        "title": f"workload {workload.name}",
+        "name": workload.name,
+        "header": "\n".join(workload.header),
+        "acknowledgement": workload.acknowledgement,
+        "checksum": workload.checksum,
+        "left_out": json.dumps(dict(workload.left_out)),
+        "repaired": json.dumps(dict(workload.repaired)),
+        **{f"cluster_{name}": _plain(getattr(cluster, name)) for name in _CLUSTER_FIELDS},
+        **provenance(),
+    }
+    for name in ("processors_available", "unix_start_time", "time_zone"):
+        value = getattr(workload, name)
+        if value is not None:
+            attributes[name] = value
+    return xr.Dataset({name: ("job", column) for name, column in workload.columns.items()}, attrs=attributes)
+
+
+def workload_from_dataset(dataset: xr.Dataset) -> tuple[Workload, Cluster]:
+    """The workload and the cluster of a dataset made by `workload_dataset`."""
+    attributes = dataset.attrs
+    optional: dict[str, Any] = {
+        name: _unwrapped(attributes[name])
+        for name in ("processors_available", "unix_start_time", "time_zone")
+        if name in attributes
+    }
+    workload = Workload(
+        **{name: dataset[name].values for name in SWF_FIELDS},
+        **optional,
+        name=attributes["name"],
+        header=tuple(attributes["header"].split("\n")) if attributes["header"] else (),
+        acknowledgement=attributes["acknowledgement"],
+        checksum=attributes["checksum"],
+        left_out=json.loads(attributes["left_out"]),
+        repaired=json.loads(attributes["repaired"]),
+    )
+    cluster = Cluster(
+        processors=int(attributes["cluster_processors"]),
+        processors_per_node=int(attributes["cluster_processors_per_node"]),
+        node_exclusive=bool(attributes["cluster_node_exclusive"]),
+        speed=float(attributes["cluster_speed"]),
+        name=workload.name,
+    )
+    return workload, cluster
+
+
+def _plain(value: Any) -> Any:
+    """Value as netCDF can hold it."""
+    return int(value) if isinstance(value, bool) else value
+
+
+def _unwrapped(value: Any) -> Any:
+    """Value without the NumPy type that netCDF gives it."""
+    return value.item() if isinstance(value, np.generic) else value

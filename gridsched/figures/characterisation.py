@@ -143,7 +143,7 @@ def _times(axes: Axes, dataset: xr.Dataset) -> None:
     curves = (
         ("run time", "run_time_quantile", _JOBS, "-"),
         ("requested time", "requested_time_quantile", _WORK, (0, (5, 1.5))),
-        ("between arrivals", "interarrival_quantile", _OTHER, (0, (1.5, 1.5))),
+        ("interarrival time", "interarrival_quantile", _OTHER, (0, (1.5, 1.5))),
     )
     known = [curve for curve in curves if np.isfinite(dataset[curve[1]].to_numpy()).any()]
     if not known:
@@ -155,11 +155,9 @@ def _times(axes: Axes, dataset: xr.Dataset) -> None:
     style.set_axis(axes.xaxis, everything, "s", log=True, ticks=6)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     axes.set(xlabel="time", ylabel="share at or below", ylim=(0, 1.02))
-    axes.legend(loc="upper left" if len(known) > 1 else "best", handlelength=2)
-    if "requested time" not in [label for label, *_ in known]:
-        axes.text(
-            0.98, 0.04, "no requested times in this log", transform=axes.transAxes, ha="right", fontsize=7
-        )
+    missing = "requested time" not in [label for label, *_ in known]
+    title = "no requested times in this log" if missing else None
+    axes.legend(title=title, title_fontsize=7, alignment="left", handlelength=1.8, fontsize=7)
 
 
 def _accuracy(axes: Axes, dataset: xr.Dataset) -> None:

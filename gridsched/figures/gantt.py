@@ -108,7 +108,7 @@ def _blocks(run: xr.Dataset, sizes: Sequence[int]) -> Iterator[Block]:
     start, end = run["segment_start"].to_numpy(), run["segment_end"].to_numpy()
     free_at = [np.full(size, np.iinfo(np.int64).min) for size in sizes]
     # A segment of no duration frees its processors for others that start at the same instant.
-    for segment in np.lexsort((end, start)).tolist():
+    for segment in np.lexsort((end > start, start)).tolist():
         cluster = int(run["segment_cluster"].to_numpy()[segment])
         job = int(run["segment_job"].to_numpy()[segment])
         wanted = int(run["segment_processors"].to_numpy()[segment])

@@ -50,7 +50,7 @@ def load_series(
         raise ConfigurationError(
             f"no scheme of this study has a time series for {name} with {kind} estimates"
         )
-    figure = style.new_figure(0.75 + 0.58 * len(wanted))
+    figure = style.new_figure(0.75 + 0.56 * len(wanted), dense=True)
     grid = figure.subplots(len(wanted), 2, sharex=True, sharey="col", squeeze=False)
     figure.suptitle(style.plain(name), x=0.01, ha="left", fontsize=8.5, fontweight="bold")
     reference = numbers[numbers["scheme"] == str(study.attrs.get("reference", ""))]
@@ -86,17 +86,17 @@ def _series(study: xr.Dataset, workload: str, estimate: str) -> pd.DataFrame:
 def _series_panel(
     axes: Axes, own: pd.DataFrame, reference: pd.DataFrame, column: str, look: style.SchemeStyle
 ) -> None:
+    if not own[column].notna().any():
+        axes.text(
+            0.5, 0.5, "not known", transform=axes.transAxes, ha="center", va="center", color=style.FAINT
+        )
+        return
+    times, values = _closed(own, column)
+    axes.fill_between(times / _DAY, values, step="post", color=look.color, alpha=0.5, linewidth=0)
     for rows, color, width in ((own, look.color, 0.8), (reference, style.INK, 0.5)):
         if len(rows):
             times, values = _closed(rows, column)
             axes.step(times / _DAY, values, where="post", color=color, linewidth=width)
-    if own[column].notna().any():
-        times, values = _closed(own, column)
-        axes.fill_between(times / _DAY, values, step="post", color=look.color, alpha=0.5, linewidth=0)
-    else:
-        axes.text(
-            0.5, 0.5, "not known", transform=axes.transAxes, ha="center", va="center", color=style.FAINT
-        )
 
 
 def _closed(rows: pd.DataFrame, column: str) -> tuple[np.ndarray, np.ndarray]:
@@ -114,7 +114,7 @@ def _label(grid: np.ndarray, numbers: pd.DataFrame) -> None:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
         axes.set_ylim(0, max(1.0, numbers["utilisation"].max()) * 1.04)
     for axes in grid[:, 1]:
-        axes.yaxis.set_major_locator(MaxNLocator(2, integer=True))
+        axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
         axes.set_ylim(0, max(1.0, numbers["queue_length"].max()) * 1.04)
     for axes, text in zip(grid[0], ("utilisation", "waiting jobs"), strict=True):
         axes.set_title(text, loc="right", fontweight="normal", fontsize=8, pad=2)

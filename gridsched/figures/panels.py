@@ -132,6 +132,13 @@ def is_left(axes: Axes) -> bool:
     return place is not None and place.is_first_col()
 
 
+def room(axes: Axes) -> int:
+    """For how many labels the x axis of a panel has room."""
+    place = axes.get_subplotspec()
+    columns = 1 if place is None else place.get_gridspec().ncols
+    return {1: 9, 2: 6}.get(columns, 4)
+
+
 def scheme_rows(axes: Axes, schemes: list[str]) -> dict[str, int]:
     """Make the y axis one row a scheme, the first at the top; returns the rows."""
     axes.set_ylim(len(schemes) - 0.5, -0.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,11 @@ from gridsched.metrics import RECORDED
 
 _ROW = 0.19
 _ESTIMATE_MARKERS = ("o", "s", "^", "D", "v", "P")
+_STATISTICS = {"median": "|", "mean": "D", "90 %": "o", "99 %": "s"}
+_STATISTIC_QUANTILES = {"median": 0.5, "90 %": 0.9, "99 %": 0.99}
+_TABLE_COLORS = sns.color_palette("YlGnBu", as_cmap=True)
+_OUTLYING = 8
+"""A difference so many times the median one would hide all others: its value is written at the edge."""
 
 
 @style.styled
@@ -68,7 +74,7 @@ def _means_panel(
     # The lower bound of a wide interval may be near or below zero: it runs out of the panel.
     lows = rows["low"].clip(lower=max(metric.smallest, rows["mean"].min() / 3))
     seen = pd.concat([rows["mean"], lows, rows["high"]])
-    style.set_axis(axes.xaxis, seen, metric.unit, log=log, ticks=4, floor=0.0)
+    style.set_axis(axes.xaxis, seen, metric.unit, log=log, ticks=panels.room(axes), floor=0.0)
     known = rows[rows["scheme"] == RECORDED]
     for recorded in panels.each_row(known):
         axes.axvspan(recorded.low, recorded.high, color=style.PALE, zorder=0.5, linewidth=0)
@@ -89,7 +95,7 @@ def _markers(
         y = places[row.scheme] + shift[row.estimate]
         color = styles[row.scheme].color
         if not left <= row.mean <= right:
-            _off_panel(axes, row.mean, y, color, unit)
+            _off_panel(axes, row, y, color, unit)
             continue
         if np.isfinite(row.low) and np.isfinite(row.high):
             axes.hlines(y, max(row.low, left), min(row.high, right), color=color, linewidth=1.6)
@@ -103,14 +109,14 @@ def _markers(
         )
 
 
-def _off_panel(axes: Axes, value: float, y: float, color: str, unit: style.Unit) -> None:
-    """Arrow at the edge of a panel with the value that lies beyond it."""
-    right = value > axes.get_xlim()[1]
-    text = style.duration(value) if unit == "s" else style.number(value)
+def _off_panel(axes: Axes, row: Any, y: float, color: str, unit: style.Unit) -> None:
+    """Arrow at the edge of a panel with the value that lies beyond it, in brackets where zero is possible."""
+    text = style.duration(row.mean) if unit == "s" else style.number(row.mean)
+    text = text if getattr(row, "clear", True) else f"({text})"
+    right = row.mean > axes.get_xlim()[1]
+    arrow = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}" if right else "\N{BLACK LEFT-POINTING SMALL TRIANGLE}"
     axes.annotate(
-        f"{text} \N{BLACK RIGHT-POINTING SMALL TRIANGLE}"
-        if right
-        else f"\N{BLACK LEFT-POINTING SMALL TRIANGLE} {text}",
+        f"{text} {arrow}" if right else f"{arrow} {text}",
         (1.0 if right else 0.0, y),
         xycoords=("axes fraction", "data"),
         ha="right" if right else "left",
@@ -176,6 +182,8 @@ def policies_differences(study: xr.Dataset, *, job_class: str = "all") -> style.
     """Paired differences of the means from the reference scheme, with intervals.
 
     Left of zero is better than the reference. A marker is filled where the interval excludes zero.
+    Differences far beyond the others are written at the edge of the panel, in brackets where zero is
+    possible.
 
     Parameters
     ----------
@@ -203,7 +211,7 @@ def policies_differences(study: xr.Dataset, *, job_class: str = "all") -> style.
         for workload, axes in grid.items():
             _differences_panel(axes[column], study, rows[rows["workload"] == workload], schemes, metric)
     _label_columns(grid, [f"mean {metric.label}" for metric in SHOWN])
-    more = [(_dot("o"), "interval excludes zero"), (_dot("o", "white"), "interval contains zero")]
+    more = [(_dot("o"), "interval excludes zero"), (_dot("o", "white"), "(contains zero or unknown)")]
     title = f"difference from {style.plain(reference)} (left of zero: better)"
     _estimate_legend(figure, study, numbers, more, title)
     return figure, numbers
@@ -220,13 +228,9 @@ def _differences_panel(
     inside = rows[rows["mean"].abs() <= reach]
     bounds = pd.concat([inside["low"], inside["high"]]).clip(-reach, reach)
     seen = pd.concat([inside["mean"], bounds, pd.Series([0.0])])
-    style.set_axis(axes.xaxis, seen, metric.unit, ticks=4)
+    style.set_axis(axes.xaxis, seen, metric.unit, ticks=panels.room(axes))
     axes.axvline(0, color=style.INK, linewidth=0.9, zorder=1)
     _markers(axes, study, rows, places, metric.unit)
-
-
-_OUTLYING = 8
-"""A difference so many times the median one would hide all others: its value is written at the edge."""
 
 
 @style.styled
@@ -289,7 +293,7 @@ def _survival_panel(
         np.append(rows["value"].to_numpy(), metric.smallest),
         metric.unit,
         log=log,
-        ticks=5,
+        ticks=panels.room(axes),
         floor=metric.smallest,
     )
     axes.set_yscale("log")
@@ -353,12 +357,9 @@ def policies_classes(study: xr.Dataset, *, estimate: str | None = None) -> style
         shrink=0.6,
         label="mean bounded slowdown",
     )
-    style.set_axis(bar.ax.xaxis, [1.0, largest], "1", log=True, ticks=5)
+    style.set_axis(bar.ax.xaxis, [1.0, largest], "1", log=True, ticks=8)
     bar.ax.set_xlim(1.0, largest)
     return figure, numbers
-
-
-_TABLE_COLORS = sns.color_palette("YlGnBu", as_cmap=True)
 
 
 def _table_panels(workloads: list[str], across: int, height: float) -> tuple[Figure, dict[str, Axes]]:
@@ -400,10 +401,6 @@ def _class_table(
     axes.set_yticks(axes.get_yticks(), [style.plain(scheme, 22) for scheme in schemes], rotation=0)
     axes.tick_params(length=0, labelleft=panels.is_left(axes))
     axes.set(xlabel="", ylabel="", facecolor=style.PALE)
-
-
-_STATISTICS = {"median": "|", "mean": "D", "90 %": "o", "99 %": "s"}
-_STATISTIC_QUANTILES = {"median": 0.5, "90 %": 0.9, "99 %": 0.99}
 
 
 @style.styled
@@ -468,7 +465,7 @@ def _waits_panel(
     axes: Axes, rows: pd.DataFrame, schemes: list[str], styles: dict[str, style.SchemeStyle], log: bool
 ) -> None:
     places = panels.scheme_rows(axes, schemes)
-    style.set_axis(axes.xaxis, rows["value"], "s", log=log, ticks=6, floor=0.0)
+    style.set_axis(axes.xaxis, rows["value"], "s", log=log, ticks=panels.room(axes), floor=0.0)
     axes.axhspan(-0.5, 0.5, color=style.PALE, zorder=0.4, linewidth=0)
     for scheme, part in rows.groupby("scheme", sort=False):
         values = part.set_index("statistic")["value"]

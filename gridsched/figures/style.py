@@ -21,6 +21,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
@@ -123,9 +124,10 @@ def save(figure: Figure, numbers: pd.DataFrame, stem: str | os.PathLike[str]) ->
     return svg, png, csv
 
 
-def new_figure(height: float) -> Figure:
-    """Empty figure of page width and `height` inches; the layout keeps texts apart."""
-    return Figure(figsize=(WIDTH, height), layout="constrained")
+def new_figure(height: float, *, dense: bool = False) -> Figure:
+    """Empty figure of page width and `height` inches; the layout keeps texts apart, `dense` just so."""
+    layout = ConstrainedLayoutEngine(h_pad=0.02, hspace=0.0) if dense else ConstrainedLayoutEngine()
+    return Figure(figsize=(WIDTH, height), layout=layout)
 
 
 # --- texts ----------------------------------------------------------------------------------------
@@ -133,7 +135,8 @@ def new_figure(height: float) -> Figure:
 
 def plain(text: object, limit: int = 34) -> str:
     """Text as it is, on one line and at most `limit` characters, never read as a formula."""
-    printable = "".join(character if character.isprintable() else "\ufffd" for character in str(text))
+    line = " ".join(str(text).split())
+    printable = "".join(character if character.isprintable() else "\ufffd" for character in line)
     short = printable if len(printable) <= limit else printable[: limit - 1] + "\N{HORIZONTAL ELLIPSIS}"
     return short.replace("$", r"\$")
 
@@ -150,8 +153,10 @@ def duration(seconds: float) -> str:
 
 
 def number(value: float, *, zeros: bool = False) -> str:
-    """A number with three digits and without an exponent: 12.3, 1.2k, 3.4M; with `zeros` also 1.20k."""
+    """A number with three digits, 12.3, 1.2k, 3.4M; with `zeros` always three, 1.20k."""
     size = abs(value)
+    if 0 < size < 1e-3:
+        return f"{value:.2g}".replace("-", "\N{MINUS SIGN}")
     for suffix, unit in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if size >= 0.9995 * unit:
             return number(value / unit, zeros=zeros) + suffix
@@ -210,27 +215,44 @@ def line_options(style: SchemeStyle) -> dict[str, Any]:
 # --- axes -----------------------------------------------------------------------------------------
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_LINEAR_BELOW: dict[Unit, float] = {"s": 10.0, "1": 1.0}
+_LINEAR_SCALE = 0.6
 _LINEAR_STEPS = (
     *(factor * unit for unit in (1, _MINUTE) for factor in (1, 2, 5, 10, 20, 30)),
     *(factor * _HOUR for factor in (1, 2, 3, 6, 12)),
     *(factor * 10**power * _DAY for power in range(5) for factor in (1, 2, 5)),
 )
+
+
+def _durations(**factors: tuple[float, ...]) -> tuple[float, ...]:
+    """Increasing durations: factors of each unit."""
+    units = {"seconds": 1, "minutes": _MINUTE, "hours": _HOUR, "days": _DAY}
+    return tuple(factor * units[unit] for unit, several in factors.items() for factor in several)
+
+
+# From sparse to dense: an axis takes the first that gives it enough labels.
 _LOG_DURATIONS = (
-    (1, _MINUTE, _HOUR, _DAY, 100 * _DAY),
-    (1, 10, _MINUTE, 10 * _MINUTE, _HOUR, 6 * _HOUR, _DAY, 10 * _DAY, 100 * _DAY),
-    tuple(
-        f * u for u, fs in ((1, (1, 3, 10, 30)), (_MINUTE, (1, 3, 10, 30)), (_HOUR, (1, 3, 10))) for f in fs
-    )
-    + tuple(f * _DAY for f in (1, 3, 10, 30, 100)),
-    tuple(f * u for u, fs in ((1, (1, 2, 5, 10, 20, 30)), (_MINUTE, (1, 2, 5, 10, 20, 30))) for f in fs)
-    + tuple(f * u for u, fs in ((_HOUR, (1, 2, 5, 10)), (_DAY, (1, 2, 5, 10, 20, 50, 100))) for f in fs),
+    _durations(seconds=(1,), minutes=(1,), hours=(1,), days=(1, 100)),
+    _durations(seconds=(1, 10), minutes=(1, 10), hours=(1, 6), days=(1, 10, 100)),
+    _durations(seconds=(1, 3, 10, 30), minutes=(1, 3, 10, 30), hours=(1, 3, 10), days=(1, 3, 10, 30, 100)),
+    _durations(
+        seconds=(1, 2, 5, 10, 20, 30),
+        minutes=(1, 2, 5, 10, 20, 30),
+        hours=(1, 2, 3, 6, 12),
+        days=(1, 2, 5, 10, 20, 50, 100),
+    ),
 )
-_LOG_NUMBERS = (
-    tuple(10.0**power for power in range(-3, 13, 3)),
-    tuple(10.0**power for power in range(-4, 13, 2)),
-    tuple(10.0**power for power in range(-3, 13)),
-    tuple(factor * 10.0**power for power in range(-3, 13) for factor in (1, 3)),
-    tuple(factor * 10.0**power for power in range(-3, 13) for factor in (1, 2, 5)),
+_LOG_NUMBERS = tuple(
+    tuple(factor * 10.0**power for power in range(-4, 13, step) for factor in factors)
+    for step, factors in (
+        (3, (0.1,)),
+        (2, (1,)),
+        (1, (1,)),
+        (1, (1, 3)),
+        (1, (1, 2, 5)),
+        (1, (1, 1.5, 2, 3, 5, 7)),
+        (1, (1, 1.1, 1.2, 1.3, 1.5, 1.7, 2, 2.5, 3, 4, 5, 6, 7, 8)),
+    )
 )
 
 
@@ -260,16 +282,17 @@ def set_axis(
     unit : {"s", "1"}
         Seconds are labelled as durations, each tick with its unit.
     log : bool
-        Logarithmic; linear from 0 to 1 where there are zeros.
+        Logarithmic; with a linear beginning, to 10 s or 1, where there are zeros.
     ticks : int
-        About the largest number of ticks.
+        For how many labels there is room.
     floor : float, optional
         Lowest possible value, where a linear axis begins.
     """
     data = np.asarray(values, np.float64)
     data = data[np.isfinite(data)]
     low, high = (float(data.min()), float(data.max())) if len(data) else (0.0, 1.0)
-    limits = _log_limits(axis, low, high) if log else _linear_limits(low, high, floor)
+    linear = _LINEAR_BELOW[unit]
+    limits = _log_limits(axis, low, high, linear) if log else _linear_limits(low, high, floor)
     _set_limits(axis, *limits)
     axis.set_major_locator(_locator(limits, unit, log, ticks))
     axis.set_major_formatter(
@@ -301,19 +324,26 @@ def _linear_limits(low: float, high: float, floor: float | None) -> tuple[float,
     return (low if floor is not None else low - margin), high + margin
 
 
-def _log_limits(axis: Axis, low: float, high: float) -> tuple[float, float]:
+def _log_limits(axis: Axis, low: float, high: float, linear: float) -> tuple[float, float]:
     if low > 0:
         _set_scale(axis, "log")
         margin = max((high / low) ** 0.06, 1.15)
         return low / margin, high * margin
-    _set_scale(axis, "symlog", linthresh=1.0, linscale=0.6)
-    return -0.25, max(high, 1.0) * 1.6
+    _set_scale(axis, "symlog", linthresh=linear, linscale=_LINEAR_SCALE)
+    return -0.25 * linear, max(high, linear) * 1.6
 
 
 def _locator(limits: tuple[float, float], unit: Unit, log: bool, ticks: int) -> FixedLocator | MaxNLocator:
     low, high = limits
     if log:
-        return FixedLocator(_log_ticks(low, high, _LOG_DURATIONS if unit == "s" else _LOG_NUMBERS, ticks))
+        choices = _LOG_DURATIONS if unit == "s" else _LOG_NUMBERS
+        if low > 0:
+            return FixedLocator(_log_ticks(low, high, choices, ticks))
+        linear = _LINEAR_BELOW[unit]
+        decades = np.log10(high / linear)
+        room = ticks * decades / (decades + _LINEAR_SCALE)
+        # A label where the linear part ends would touch that at 0.
+        return FixedLocator([0.0, *_log_ticks(2 * linear, high, choices, room)])
     if unit == "1":
         return MaxNLocator(ticks)
     step = next((s for s in _LINEAR_STEPS if (high - low) / s <= ticks), _LINEAR_STEPS[-1])
@@ -322,15 +352,16 @@ def _locator(limits: tuple[float, float], unit: Unit, log: bool, ticks: int) -> 
     return FixedLocator((np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step).tolist())
 
 
-def _log_ticks(low: float, high: float, choices: Sequence[Sequence[float]], ticks: int) -> list[float]:
-    """The densest of the choices that gives not more than `ticks` labels."""
+def _log_ticks(low: float, high: float, choices: Sequence[Sequence[float]], room: float) -> list[float]:
+    """The sparsest of the choices that fills half of the room for labels; labels do not touch."""
+    closest = 0.8 * np.log(high / low) / room
     best: list[float] = []
     for choice in choices:
-        # Where the axis is linear below 1, a label at 1 would touch that at 0.
-        with_zero = [0.0, *(value for value in choice if value > 1)] if low <= 0 else choice
-        inside = [value for value in with_zero if low <= value <= high]
-        if not best or len(best) < len(inside) <= ticks:
+        inside = [value for value in choice if low <= value <= high]
+        if len(inside) > len(best) and bool(np.all(np.diff(np.log(inside)) >= closest)):
             best = inside
+        if len(best) > room / 2:
+            break
     return best
 
 
@@ -351,13 +382,15 @@ def legend_below(
     columns: int = 5,
     title: str | None = None,
 ) -> None:
-    """Legend under all panels."""
+    """Legend under all panels, in as many columns as fit, at most `columns`."""
+    texts = [plain(label, 26) for label in labels]
     if handles:
+        widest = 0.42 + 0.06 * max(len(text) for text in texts)
         figure.legend(
             list(handles),
-            [plain(label) for label in labels],
+            texts,
             loc="outside lower center",
-            ncols=min(columns, len(handles)),
+            ncols=max(1, min(columns, len(handles), int(WIDTH / widest))),
             title=title,
             title_fontsize=8,
         )

@@ -32,7 +32,7 @@ COUNTS = {
     "lublin_256-synthetic": (10000, None, None, None, 0, 0),
     "lublin_1024-synthetic": (20000, None, None, None, 0, 0),
 }
-"""Jobs, first and last submit time, values of the user field, jobs with a requested time, jobs without size."""
+"""Jobs, first and last submit time, values of the user field, jobs with requested time, jobs without size."""
 
 
 @pytest.mark.parametrize("name", COUNTS)

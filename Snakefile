@@ -1,0 +1,36 @@
+# gridsched: studies of parallel job scheduling, from logs to report.
+#
+# The configuration names study files; each study expands into runs, which are simulated in chunks.
+# Rules are thin: each calls one function of gridsched.study.stages or gridsched.report through a script.
+
+from snakemake.exceptions import WorkflowError
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+if "studies" not in config:
+
+    configfile: "config/demo.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/archive.smk"
+include: "workflow/rules/workloads.smk"
+include: "workflow/rules/simulation.smk"
+include: "workflow/rules/aggregation.smk"
+include: "workflow/rules/figures.smk"
+include: "workflow/rules/report.smk"
+
+
+report: "reports/overview.rst"
+
+
+localrules:
+    all,
+
+
+rule all:
+    default_target: True
+    input:
+        f"{RESULTS}/report.html",
+        [study_results(study) for study in STUDIES.values()],

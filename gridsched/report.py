@@ -1,0 +1,228 @@
+"""The report: one HTML page that holds everything it shows, and opens without a network.
+
+The page is made from `reports/page.html.j2`, whose variables are escaped, so no text of a log or of a
+configuration can become markup. Figures are embedded as images, their numbers as links to data.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+import xarray as xr
+
+from gridsched import results
+from gridsched.figures.style import duration, number
+from gridsched.io import atomic_write, resource
+from gridsched.study import plan
+from gridsched.study.config import StudyConfig
+
+LARGEST_EMBEDDED_TABLE = 400_000
+"""Tables of more bytes are named in the page but not embedded."""
+
+
+@dataclass(frozen=True)
+class FigureView:
+    """A figure as the page shows it."""
+
+    title: str
+    caption: str
+    image: str
+    table: str | None
+    table_path: str
+
+
+@dataclass(frozen=True)
+class PolicyRow:
+    """One line of a study's table of policies."""
+
+    scheme: str
+    wait: str
+    wait_interval: str
+    wait_median: str
+    difference: str
+    slowdown: str
+    slowdown_interval: str
+    utilisation: str
+    longest_queue: str
+    rejected: str
+    corrections: str
+    reference: bool
+
+
+def build_report(studies: Sequence[StudyConfig], folder: str | Path, target: str | Path) -> None:
+    """Write the report page of finished studies.
+
+    Parameters
+    ----------
+    studies : sequence of StudyConfig
+        The studies, in the order of the page.
+    folder : path
+        Folder of results, with one folder a study.
+    target : path
+        HTML file to write.
+    """
+    views = [_study_view(study, Path(folder) / study.name) for study in studies]
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(resource("reports", "page.html.j2").parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style = resource("reports", "page.css").read_text(encoding="utf-8")
+    page = environment.get_template("page.html.j2").render(
+        studies=views, style=style, source=results.provenance()["source"]
+    )
+    with atomic_write(target) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+
+
+def _study_view(study: StudyConfig, folder: Path) -> dict[str, Any]:
+    """Everything the page says of one study."""
+    dataset = results.read(folder / "study.nc")
+    return {
+        "name": study.name,
+        "title": study.title,
+        "description": study.description,
+        "reference": study.reference_scheme,
+        "estimates": study.estimates,
+        "conventions": _conventions(study),
+        "tables": [
+            {"workload": workload, "estimate": estimate, "rows": rows}
+            for workload in _labels(dataset, "workload")
+            for estimate in _labels(dataset, "estimate")
+            if (rows := _policy_rows(dataset.sel(workload=workload, estimate=estimate)))
+        ],
+        "workloads": [_workload_view(dataset.sel(workload=name)) for name in _labels(dataset, "workload")],
+        "figures": _figures(study, folder),
+        "configuration_hash": dataset.attrs["configuration_hash"],
+        "runs": f"{study.name}/runs.csv",
+        "acknowledgements": _acknowledgements(dataset),
+    }
+
+
+def _labels(dataset: xr.Dataset, dimension: str) -> list[str]:
+    return [str(label) for label in dataset[dimension].values]
+
+
+def _conventions(study: StudyConfig) -> list[str]:
+    """What the reader has to know about how the study was simulated and measured."""
+    metrics = study.metrics
+    trimmed = f"the first {metrics.warm_up:.0%} and the last {metrics.cool_down:.0%} of the jobs are left out"
+    return [
+        "A scheduling pass follows all events of an instant."
+        if study.passes == "instant"
+        else "A scheduling pass follows each single event.",
+        "Jobs end at their requested time."
+        if study.kill
+        else "Jobs are never killed; one that outruns its estimate keeps running.",
+        "The expected end of a job that outran its estimate "
+        + ("doubles its estimate." if study.overrun == "doubling" else "grows by fixed increments."),
+        f"Intervals are 95 % intervals of means over {metrics.batches} batches of consecutive jobs; "
+        + (trimmed if metrics.warm_up or metrics.cool_down else "all jobs count")
+        + ".",
+        f"Long jobs run more than {metrics.classes.long} s, wide jobs use more than "
+        f"{metrics.classes.wide} processors. Bounded slowdown has a threshold of 10 s.",
+    ]
+
+
+def _policy_rows(dataset: xr.Dataset) -> list[PolicyRow]:
+    """Rows of one workload and estimate; schemes without a result are left out."""
+    rows = []
+    for scheme in _labels(dataset, "scheme"):
+        row = dataset.sel(scheme=scheme, job_class="all")
+        if np.isnan(float(row["wait_time_mean"])):
+            continue
+        rows.append(
+            PolicyRow(
+                scheme=scheme,
+                wait=duration(float(row["wait_time_mean"])),
+                wait_interval=_interval(row, "wait_time_mean", duration),
+                wait_median=duration(float(row["wait_time_quantile"].sel(quantile=0.5, method="nearest"))),
+                difference=_difference(row),
+                slowdown=number(float(row["bounded_slowdown_mean"])),
+                slowdown_interval=_interval(row, "bounded_slowdown_mean", number),
+                utilisation=_known(row["utilisation"], "{:.1%}"),
+                longest_queue=_known(row["queue_length_max"], "{:,.0f}"),
+                rejected=_known(row["rejected"], "{:,.0f}"),
+                corrections=_known(row["corrections"], "{:,.0f}"),
+                reference=scheme == dataset.attrs["reference"],
+            )
+        )
+    return rows
+
+
+def _interval(row: xr.Dataset, name: str, form: Any) -> str:
+    low, high = (float(row[f"{name}_{side}"]) for side in ("low", "high"))
+    return "" if np.isnan(low) else f"{form(max(low, 0.0))} to {form(high)}"
+
+
+def _difference(row: xr.Dataset) -> str:
+    """Paired difference of the mean wait from the reference, and whether its interval excludes zero."""
+    mean, low, high = (float(row[f"wait_time_difference{side}"]) for side in ("", "_low", "_high"))
+    if np.isnan(mean) or mean == 0.0:
+        return ""
+    sign = "+" if mean > 0 else "\N{MINUS SIGN}"
+    sure = "" if low > 0 or high < 0 else " (not sure)"
+    return f"{sign}{duration(abs(mean))}{sure}"
+
+
+def _known(value: xr.DataArray, form: str) -> str:
+    return "" if np.isnan(float(value)) else form.format(float(value))
+
+
+def _workload_view(dataset: xr.Dataset) -> dict[str, Any]:
+    """What was left out of a workload, repaired or assumed."""
+    return {
+        "name": str(dataset["workload"].values),
+        "jobs": f"{int(dataset['jobs'].sel(job_class='all').max()):,}",
+        "left_out": _counts(dataset, "left_out"),
+        "repaired": _counts(dataset, "repaired"),
+        "without_requested_time": f"{int(dataset['jobs_without_requested_time']):,}",
+        "checksum": str(dataset["workload_checksum"].values),
+    }
+
+
+def _counts(dataset: xr.Dataset, kind: str) -> list[tuple[str, str]]:
+    counts = zip(_labels(dataset, f"{kind}_reason"), dataset[kind].values, strict=True)
+    return [(reason, f"{int(count):,}") for reason, count in counts if count]
+
+
+def _acknowledgements(dataset: xr.Dataset) -> list[tuple[str, str]]:
+    named = zip(_labels(dataset, "workload"), dataset["acknowledgement"].values, strict=True)
+    return [(workload, str(text)) for workload, text in named if text]
+
+
+def _figures(study: StudyConfig, folder: Path) -> list[FigureView]:
+    """Figures of a study in the order of the page."""
+    views = [_figure(folder, name, name) for name in plan.study_figures(study)]
+    for run in plan.gantt_runs(study):
+        what = f"{run.workload}, {run.scheme}, {run.estimate} run times"
+        views.append(_figure(folder, f"gantt-{run.identifier}", "gantt", what))
+    for kind in plan.WORKLOAD_FIGURES:
+        views += [_figure(folder, f"{kind}-{each.name}", kind, each.name) for each in study.workloads]
+    return views
+
+
+def _figure(folder: Path, stem: str, kind: str, what: str = "") -> FigureView:
+    """A figure with its caption, which is the one that the report of Snakemake shows too."""
+    caption = plan.caption(kind)
+    table = folder / "figures" / f"{stem}.csv"
+    return FigureView(
+        title=f"{caption['title']}: {what}" if what else caption["title"],
+        caption=caption["text"],
+        image=_data(folder / "figures" / f"{stem}.svg", "image/svg+xml"),
+        table=_data(table, "text/csv") if table.stat().st_size <= LARGEST_EMBEDDED_TABLE else None,
+        table_path=f"{folder.name}/figures/{stem}.csv",
+    )
+
+
+def _data(path: Path, kind: str) -> str:
+    """Content of a file as an address that holds it."""
+    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"

@@ -1,0 +1,110 @@
+"""What the workflow has to know before anything runs: which files a study consists of."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import cast
+
+import yaml
+
+from gridsched.io import resource
+from gridsched.study.config import PolicyConfig, StudyConfig, WorkloadConfig
+from gridsched.study.runs import Run, chunks, expand
+from gridsched.traces import find_log
+
+SMALL = 40
+"""Most jobs of a workload whose schedules are drawn as Gantt charts."""
+
+
+def log_file(workload: WorkloadConfig, results: str) -> list[str]:
+    """SWF file that a workload is read from; none if it is synthetic."""
+    if workload.archive is not None:
+        return [f"{results}/archive/{find_log(workload.archive).file}"]
+    return [workload.file] if workload.file is not None else []
+
+
+def score_files(study: StudyConfig) -> list[str]:
+    """Python files with the users' scores of a study."""
+    orders = [
+        order
+        for policy in study.policies
+        if isinstance(policy, PolicyConfig)
+        for order in (policy.order, policy.backfill_order)
+    ]
+    return sorted({order.rpartition(":")[0] for order in orders if ":" in order})
+
+
+def chunk_files(study: StudyConfig, workload: str, chunk_size: int, results: str) -> list[str]:
+    """Datasets with the runs of a workload."""
+    number = len(chunks(study, workload, chunk_size))
+    return [f"{results}/{study.name}/runs/{workload}/{chunk}.nc" for chunk in range(number)]
+
+
+def chunk_of_run(study: StudyConfig, identifier: str, chunk_size: int, results: str) -> str:
+    """Dataset that holds a run."""
+    run = find_run(study, identifier)
+    for chunk, runs in enumerate(chunks(study, run.workload, chunk_size)):
+        if run in runs:
+            return f"{results}/{study.name}/runs/{run.workload}/{chunk}.nc"
+    raise KeyError(identifier)
+
+
+def find_run(study: StudyConfig, identifier: str) -> Run:
+    """The run of an identifier."""
+    return next(run for run in expand(study) if run.identifier == identifier)
+
+
+def run_labels(study: StudyConfig, identifier: str) -> dict[str, str]:
+    """Labels of a run in the report of Snakemake."""
+    run = find_run(study, identifier)
+    return {"figure": f"{run.workload}, {run.scheme}, {run.estimate} run times"}
+
+
+def workload_files(study: StudyConfig, stage: str, results: str) -> list[str]:
+    """Datasets of one stage, one for each workload."""
+    return [f"{results}/{study.name}/{stage}/{workload.name}.nc" for workload in study.workloads]
+
+
+def study_figures(study: StudyConfig) -> list[str]:
+    """Figures of the whole study; waits are compared with recorded ones where there is a log."""
+    figures = [
+        "policies_means",
+        "policies_differences",
+        "policies_distribution",
+        "policies_classes",
+    ]
+    if any(workload.is_log for workload in study.workloads):
+        figures.append("recorded_waits")
+    return figures
+
+
+WORKLOAD_FIGURES: tuple[str, ...] = ("load", "workload")
+"""Figures that are drawn for each workload."""
+
+
+def gantt_runs(study: StudyConfig) -> list[Run]:
+    """Runs whose schedules are small enough to be drawn job by job."""
+    small = {workload.name for workload in study.workloads if _known_size(workload) <= SMALL}
+    return [run for run in expand(study) if run.workload in small]
+
+
+def _known_size(workload: WorkloadConfig) -> float:
+    """Jobs of a workload as far as the configuration says."""
+    if workload.synthetic is not None and workload.synthetic.jobs is not None:
+        return workload.synthetic.jobs
+    if workload.jobs is not None:
+        return len(workload.jobs)
+    if workload.window is not None and workload.window.jobs is not None:
+        return workload.window.jobs[1]
+    return float("inf")
+
+
+def caption(kind: str) -> dict[str, str]:
+    """Title and text of the caption of a figure or table."""
+    return _captions()[kind]
+
+
+@cache
+def _captions() -> dict[str, dict[str, str]]:
+    text = resource("reports", "captions.yaml").read_text(encoding="utf-8")
+    return cast(dict[str, dict[str, str]], yaml.safe_load(text))

@@ -1,0 +1,17 @@
+# Logs of the Parallel Workloads Archive, verified by checksum.
+
+
+rule fetch_log:
+    output:
+        f"{RESULTS}/archive/{{file}}.swf.gz",
+    log:
+        f"{RESULTS}/logs/archive/{{file}}.log",
+    retries: 1
+    conda:
+        "../envs/gridsched.yaml"
+    params:
+        mirrors=CONFIG.mirrors,
+    message:
+        "fetching {wildcards.file}"
+    script:
+        "../scripts/fetch_log.py"

@@ -1,0 +1,25 @@
+# The report: one self-contained page for all studies. `snakemake --report` carries the same figures.
+
+
+rule build_report:
+    input:
+        [study_results(study) for study in STUDIES.values()],
+    output:
+        report(
+            f"{RESULTS}/report.html",
+            caption="../../reports/caption.rst",
+            category="Overview",
+            labels={"content": "report of all studies"},
+        ),
+    log:
+        f"{RESULTS}/logs/report.log",
+    conda:
+        "../envs/gridsched.yaml"
+    params:
+        studies=[study.model_dump(mode="json") for study in STUDIES.values()],
+        folder=RESULTS,
+        caption=plan.caption("report"),
+    message:
+        "building the report"
+    script:
+        "../scripts/build_report.py"

@@ -1,0 +1,23 @@
+# Simulations: runs that share a workload, a chunk of them in one job; every schedule is verified.
+
+
+rule simulate:
+    input:
+        workload=f"{RESULTS}/{{study}}/workloads/{{workload}}.nc",
+        scores=lambda wildcards: plan.score_files(study_of(wildcards)),
+    output:
+        dataset=f"{RESULTS}/{{study}}/runs/{{workload}}/{{chunk}}.nc",
+        sidecar=f"{RESULTS}/{{study}}/runs/{{workload}}/{{chunk}}.made.json",
+    log:
+        f"{RESULTS}/logs/{{study}}/runs/{{workload}}/{{chunk}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/{{study}}/runs/{{workload}}/{{chunk}}.tsv"
+    conda:
+        "../envs/gridsched.yaml"
+    params:
+        study=study_values,
+        chunk_size=CONFIG.chunk_size,
+    message:
+        "{wildcards.study}: simulating {wildcards.workload}, chunk {wildcards.chunk}"
+    script:
+        "../scripts/simulate.py"

@@ -1,0 +1,18 @@
+"""Put all workloads of one study together."""
+
+from gridsched.study.config import StudyConfig
+from gridsched.study.logging import logged
+from gridsched.study.stages import aggregate_study
+
+with logged(snakemake.log[0]):
+    study = StudyConfig.model_validate(snakemake.params.study)
+    names = [workload.name for workload in study.workloads]
+    aggregate_study(
+        study,
+        dict(zip(names, snakemake.input.summaries, strict=True)),
+        dict(zip(names, snakemake.input.workloads, strict=True)),
+        snakemake.params.chunk_size,
+        snakemake.output.dataset,
+        means=snakemake.output.means,
+        runs=snakemake.output.runs,
+    )

@@ -1,0 +1,13 @@
+"""Prepare one workload."""
+
+from gridsched.study.config import WorkloadConfig
+from gridsched.study.logging import logged
+from gridsched.study.stages import prepare_workload
+
+with logged(snakemake.log[0]):
+    prepare_workload(
+        WorkloadConfig.model_validate(snakemake.params.workload),
+        snakemake.params.seed,
+        snakemake.input[0] if snakemake.input else None,
+        snakemake.output.dataset,
+    )
