@@ -25,9 +25,13 @@ $(STAMP): requirements.lock pyproject.toml
 
 demo: $(STAMP)  ## run the demo studies on synthetic workloads, without network data, and build the report
 	$(SNAKEMAKE) --configfile config/demo.yaml
+	@$(SNAKEMAKE) --configfile config/demo.yaml --report results/demo/snakemake-report.html 2>/dev/null
+	@echo "The report: results/demo/report.html (with provenance: results/demo/snakemake-report.html)"
 
 reproduce: $(STAMP)  ## run the studies on archive traces (downloaded, or from the mirrors in GRIDSCHED_MIRRORS)
 	$(SNAKEMAKE) --configfile config/reproduction.yaml
+	@$(SNAKEMAKE) --configfile config/reproduction.yaml --report results/reproduction/snakemake-report.html 2>/dev/null
+	@echo "The report: results/reproduction/report.html"
 
 lint: $(STAMP)  ## ruff, mypy, snakefmt and snakemake --lint
 	$(BIN)/ruff check .

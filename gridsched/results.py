@@ -238,8 +238,9 @@ def workload_from_dataset(dataset: xr.Dataset) -> tuple[Workload, Cluster]:
         for name in ("processors_available", "unix_start_time", "time_zone")
         if name in attributes
     }
+    columns: dict[str, Any] = {name: dataset[name].values for name in SWF_FIELDS}
     workload = Workload(
-        **{name: dataset[name].values for name in SWF_FIELDS},
+        **columns,
         **optional,
         name=attributes["name"],
         header=tuple(attributes["header"].split("\n")) if attributes["header"] else (),

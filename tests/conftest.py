@@ -11,7 +11,7 @@ REPOSITORY = Path(__file__).parent.parent
 
 @pytest.fixture(scope="session")
 def archive_mirror() -> Path:
-    """Folder with logs of the Parallel Workloads Archive beside the checkout; tests that need it skip without."""
+    """Folder with logs of the Parallel Workloads Archive; tests that need it skip without."""
     folder = REPOSITORY.parent / "shared" / "traces"
     if not folder.is_dir():
         pytest.skip("no mirror of the workload archive at ../shared/traces")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from gridsched.engine.records import JOB
@@ -23,11 +25,9 @@ def simulate(
 
 
 def simulate_policy(
-    jobs: list[Job],
-    processors: int,
-    policy: str,
-    overrun: OverrunName = "doubling",
-    passes: PassName = "instant",
+    jobs: list[Job], processors: int, policy: str, overrun: str = "doubling", passes: str = "instant"
 ) -> list[int]:
     """Start times [s] of the jobs under a named policy."""
-    return simulate(jobs, processors, named_policy(policy), overrun, passes)
+    return simulate(
+        jobs, processors, named_policy(policy), cast(OverrunName, overrun), cast(PassName, passes)
+    )

@@ -1,7 +1,6 @@
 """Build the report page of all studies."""
 
 from gridsched.report import build_report
-
 from gridsched.study.config import StudyConfig
 from gridsched.study.logging import logged
 
