@@ -55,19 +55,17 @@ class PolicyRow:
     reference: bool
 
 
-def build_report(studies: Sequence[StudyConfig], folder: str | Path, target: str | Path) -> None:
+def build_report(studies: Sequence[StudyConfig], target: str | Path) -> None:
     """Write the report page of finished studies.
 
     Parameters
     ----------
     studies : sequence of StudyConfig
         The studies, in the order of the page.
-    folder : path
-        Folder of results, with one folder a study.
     target : path
-        HTML file to write.
+        HTML file to write, in the folder of results, which has one folder a study.
     """
-    views = [_study_view(study, Path(folder) / study.name) for study in studies]
+    views = [_study_view(study, Path(target).parent / study.name) for study in studies]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(resource("reports", "page.html.j2").parent),
         autoescape=True,

@@ -17,7 +17,6 @@ rule build_report:
         "../envs/gridsched.yaml"
     params:
         studies=[study.model_dump(mode="json") for study in STUDIES.values()],
-        folder=RESULTS,
         caption=plan.caption("report"),
     message:
         "building the report"

@@ -5,8 +5,5 @@ from gridsched.study.config import StudyConfig
 from gridsched.study.logging import logged
 
 with logged(snakemake.log[0]):
-    build_report(
-        [StudyConfig.model_validate(study) for study in snakemake.params.studies],
-        snakemake.params.folder,
-        snakemake.output[0],
-    )
+    studies = [StudyConfig.model_validate(study) for study in snakemake.params.studies]
+    build_report(studies, snakemake.output[0])

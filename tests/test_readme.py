@@ -1,0 +1,39 @@
+"""The README does what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+
+def test_python_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
+    for example in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
+        exec(compile(example, "README.md", "exec"), names)
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        "fcfs",
+        "easy",
+        "conservative",
+    ]
+
+
+def test_make_targets_and_files_exist() -> None:
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"^(?:\S+=\S+ )?make ([a-z]+)", README, re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    for path in re.findall(r"\]\(([\w./-]+)\)", README):
+        assert (REPOSITORY / path).exists(), path
+
+
+def test_policies_of_the_table_are_the_named_ones() -> None:
+    from gridsched.schedulers.local import POLICIES, named_policy
+
+    table = README.split("| policy |")[1].split("\n\n")[0]
+    names = re.findall(r"`([a-z()]+)`", table)
+    assert set(names) - {"easy(r)"} == set(POLICIES)
+    assert named_policy("easy(3)").reservations == 3
