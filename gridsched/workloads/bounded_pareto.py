@@ -1,0 +1,95 @@
+"""The bounded Pareto distribution: a power law between two limits, for heavy-tailed sizes and times."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from gridsched.errors import WorkloadError
+
+
+@dataclass(frozen=True)
+class BoundedPareto:
+    """Pareto distribution cut off at both ends (M. Harchol-Balter, J. ACM 49(2), 2002).
+
+    Parameters
+    ----------
+    shape : float
+        Exponent of the tail, alpha: the density falls as x**(-alpha - 1).
+    low, high : float
+        Smallest and largest value, 0 < low < high.
+
+    Raises
+    ------
+    WorkloadError
+        Where a parameter is outside its range.
+    """
+
+    shape: float
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (self.shape > 0 and math.isfinite(self.shape)):
+            raise WorkloadError(f"bounded Pareto: shape is {self.shape}, it must be positive")
+        if not (0 < self.low < self.high and math.isfinite(self.high)):
+            raise WorkloadError(
+                f"bounded Pareto: limits are {self.low} and {self.high}, they must be positive and rise"
+            )
+
+    @property
+    def _range(self) -> float:
+        """Logarithm of high / low."""
+        return math.log(self.high / self.low)
+
+    @property
+    def _inside(self) -> float:
+        """Probability that the unbounded distribution has below `high`."""
+        return -math.expm1(-self.shape * self._range)
+
+    def moment(self, k: int) -> float:
+        """Non-central moment E[X^k], also where k is the shape."""
+        growth = self._range * float(special.exprel((k - self.shape) * self._range))
+        return self.shape * self.low**k * growth / self._inside
+
+    def moments(self, k: int = 3) -> NDArray[np.float64]:
+        """First k non-central moments, E[X] to E[X^k]; shape (k,)."""
+        return np.array([self.moment(i) for i in range(1, k + 1)])
+
+    @property
+    def mean(self) -> float:
+        """Mean, in the unit of the limits."""
+        return self.moment(1)
+
+    @property
+    def variance(self) -> float:
+        """Variance, in the square of the mean's unit."""
+        return self.moment(2) - self.mean**2
+
+    def pdf(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Probability density at `x`; same shape as `x`."""
+        values = np.asarray(x, np.float64)
+        inside = (values >= self.low) & (values <= self.high)
+        relative = np.where(inside, values, self.low) / self.low
+        density = self.shape / self.low * relative ** (-self.shape - 1) / self._inside
+        return np.where(inside, density, 0.0)
+
+    def cdf(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Probability of a value up to `x`; same shape as `x`."""
+        values = np.clip(np.asarray(x, np.float64), self.low, self.high)
+        return np.asarray(-np.expm1(-self.shape * np.log(values / self.low)) / self._inside, np.float64)
+
+    def quantile(self, probability: ArrayLike) -> NDArray[np.float64]:
+        """Value below which a share `probability`, in [0, 1], of the values lies; same shape."""
+        share = np.asarray(probability, np.float64)
+        values = self.low * np.exp(-np.log1p(-share * self._inside) / self.shape)
+        # Rounding may pass the limit by the last digit.
+        return np.asarray(np.clip(values, self.low, self.high), np.float64)
+
+    def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw `size` independent values; shape (size,)."""
+        return self.quantile(rng.random(size))
