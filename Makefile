@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES)
 
-.PHONY: help demo reproduce test lint bench clean lock dist
+.PHONY: help demo reproduce test lint schemas bench clean lock dist
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -42,6 +42,9 @@ lint: $(STAMP)  ## ruff, mypy, snakefmt and snakemake --lint
 
 test: lint  ## lint, then the whole test suite
 	$(BIN)/pytest
+
+schemas: $(STAMP)  ## write the JSON schemas and the key tables of config/README.md anew
+	$(BIN)/python -m gridsched.study.document --write
 
 bench: $(STAMP)  ## speed of parser and engine, beside a C++ implementation where a compiler is present
 	$(BIN)/pytest tests/benchmarks --benchmark-only

@@ -1,14 +1,15 @@
 # gridsched: studies of parallel job scheduling, from logs to report.
 #
 # The configuration names study files; each study expands into runs, which are simulated in chunks.
-# Rules are thin: each calls one function of gridsched.study.stages or gridsched.report through a script.
+# Rules are thin: each calls one function of gridsched (study.stages, study.drawing, report) through a script.
 
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 min_version("9.0")
 
-if "studies" not in config:
+# a configuration file of the user's own stands alone
+if not workflow.configfiles and "studies" not in config:
 
     configfile: "config/demo.yaml"
 

@@ -58,4 +58,7 @@ class Cluster:
         """Whole seconds that work of so many seconds takes on this cluster."""
         if self.speed == 1.0:
             return np.asarray(seconds, np.int64)
-        return np.ceil(np.asarray(seconds) / self.speed).astype(np.int64)
+        with np.errstate(over="ignore"):
+            lengths = np.asarray(seconds) / self.speed
+        # More than any simulation takes, but still a whole number.
+        return np.ceil(np.minimum(lengths, 2.0**62)).astype(np.int64)

@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched.errors import GridschedError
+from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.io import atomic_write
 from gridsched.platforms import Cluster
 from gridsched.workloads.table import SWF_FIELDS, Workload
@@ -122,14 +122,25 @@ def provenance() -> dict[str, str]:
 
 
 def write(dataset: xr.Dataset, path: str | Path) -> None:
-    """Write a dataset as compressed netCDF-4, whole or not at all."""
+    """Write a dataset as compressed netCDF-4, whole or not at all.
+
+    Raises
+    ------
+    GridschedError
+        If netCDF cannot write it, for instance on a full disk.
+    OSError
+        If there is no place for it.
+    """
     encoding = {
         name: {"zlib": True, "complevel": 4, "shuffle": True}
         for name, variable in dataset.variables.items()
         if variable.dtype.kind in "iufb" and variable.ndim
     }
     with atomic_write(path) as temporary:
-        dataset.to_netcdf(temporary, engine="netcdf4", encoding=encoding)
+        try:
+            dataset.to_netcdf(temporary, engine="netcdf4", encoding=encoding)
+        except (RuntimeError, UnicodeError) as error:
+            raise GridschedError(f"{path}: cannot be written ({error}); is the disk full?") from error
 
 
 def read(path: str | Path) -> xr.Dataset:
@@ -141,10 +152,12 @@ def read(path: str | Path) -> xr.Dataset:
         If the file is missing or is not readable as netCDF.
     """
     try:
-        return xr.load_dataset(path, engine="netcdf4")
+        # What is made of several files must not be written in the form of the first, which cuts longer texts
+        return xr.load_dataset(path, engine="netcdf4").drop_encoding()
     except FileNotFoundError:
         raise GridschedError(f"{path}: no such file") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError, AttributeError) as error:
+        # The last two are how the netCDF library reports damage inside a file that it could open.
         raise GridschedError(
             f"{path}: not a readable netCDF file ({error}); delete it and run again"
         ) from None
@@ -163,8 +176,15 @@ def stack_runs(runs: Sequence[xr.Dataset], identifiers: Sequence[str]) -> xr.Dat
     """Put runs of one workload into one dataset with a dimension `run`.
 
     Start and end times follow from the segments, which stand one run after the other.
+
+    Raises
+    ------
+    ConfigurationError
+        If the runs differ in more than policy and estimates: in jobs, cluster or conventions.
     """
     first = runs[0]
+    for run in runs[1:]:
+        _check_comparable(first, run)
     stacked = first.drop_vars([name for name in first.data_vars if _is_segment(name) or name in _PER_RUN])
     for name in first.data_vars:
         if _is_segment(name):
@@ -201,6 +221,19 @@ def unstack_run(stacked: xr.Dataset, index: int) -> xr.Dataset:
     return run
 
 
+def _check_comparable(first: xr.Dataset, run: xr.Dataset) -> None:
+    """Refuse runs that differ in what the stacked dataset holds once."""
+    shared = [name for name in first.variables if not (_is_segment(name) or name in _PER_RUN)]
+    attributes = set(first.attrs) - {"title", *_RUN_ATTRIBUTES}
+    different = [str(name) for name in shared if name not in run or not first[name].equals(run[name])]
+    different += sorted(name for name in attributes if first.attrs[name] != run.attrs.get(name))
+    if different:
+        raise ConfigurationError(
+            f"runs of {first.attrs['workload']} differ in {', '.join(different)}; "
+            "stack runs of the same jobs on the same cluster under the same conventions"
+        )
+
+
 def _is_segment(name: object) -> bool:
     return str(name).startswith("segment_")
 
@@ -215,7 +248,7 @@ def workload_dataset(workload: Workload, cluster: Cluster) -> xr.Dataset:
     attributes: dict[str, Any] = {
         "title": f"workload {workload.name}",
         "name": workload.name,
-        "header": "\n".join(workload.header),
+        "header": json.dumps(workload.header),
         "acknowledgement": workload.acknowledgement,
         "checksum": workload.checksum,
         "left_out": json.dumps(dict(workload.left_out)),
@@ -243,7 +276,7 @@ def workload_from_dataset(dataset: xr.Dataset) -> tuple[Workload, Cluster]:
         **columns,
         **optional,
         name=attributes["name"],
-        header=tuple(attributes["header"].split("\n")) if attributes["header"] else (),
+        header=tuple(json.loads(attributes["header"])),
         acknowledgement=attributes["acknowledgement"],
         checksum=attributes["checksum"],
         left_out=json.loads(attributes["left_out"]),

@@ -14,6 +14,7 @@ from gridsched.engine.records import JOB, LABELS, LARGEST
 from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.platforms import Cluster
 from gridsched.schedulers.local import Conventions, LocalPolicy, OverrunName, PassName, named_policy, schedule
+from gridsched.traces.cleaning import LONGEST_TIME
 from gridsched.workloads.table import Workload
 
 EstimateName = Literal["requested", "actual", "clairvoyant"]
@@ -68,14 +69,16 @@ def simulate(
     run = np.asarray(workload.run_time, np.int64)
     if kill:
         run = np.where(requested > 0, np.minimum(run, requested), run)
-    believed = _believed(workload, run, requested, estimates)
+    run_time = cluster.duration(run)
+    estimate = cluster.duration(_believed(run, requested, estimates))
     allocated = cluster.allocation(workload.processors)
     accepted = allocated <= cluster.processors
+    _check_limits(workload, cluster, run_time, estimate)
 
     jobs = np.empty(int(accepted.sum()), JOB)
     jobs["submit"] = workload.submit_time[accepted]
-    jobs["run"] = cluster.duration(run[accepted])
-    jobs["estimate"] = cluster.duration(believed[accepted])
+    jobs["run"] = run_time[accepted]
+    jobs["estimate"] = estimate[accepted]
     jobs["processors"] = allocated[accepted]
     labels = np.empty(len(jobs), LABELS)
     for name in ("user", "group", "queue"):
@@ -88,8 +91,8 @@ def simulate(
         workload,
         cluster,
         start_time=start_time,
-        run_time=cluster.duration(run),
-        estimate=cluster.duration(believed),
+        run_time=run_time,
+        estimate=estimate,
         allocated=allocated,
         attributes={
             "scheme": policy.name,
@@ -142,17 +145,34 @@ def _check_clean(workload: Workload) -> None:
             raise WorkloadError(f"{workload.name}: {name} has fractions of seconds; clean the workload first")
 
 
+def _check_limits(
+    workload: Workload, cluster: Cluster, run_time: NDArray[np.int64], estimate: NDArray[np.int64]
+) -> None:
+    """Refuse numbers that the engine cannot hold, or whose sums could overflow in it."""
+    if cluster.processors > LARGEST:
+        raise ConfigurationError(
+            f"cluster {cluster.name}: {cluster.processors} processors; at most {LARGEST} can be simulated"
+        )
+    for what, seconds, most in (
+        ("is submitted at", workload.submit_time, LONGEST_TIME),
+        ("runs for", run_time, LONGEST_TIME),
+        ("is estimated at", estimate, LARGEST),
+    ):
+        if seconds.max() > most:
+            job = int(np.argmax(seconds))
+            raise WorkloadError(
+                f"{workload.name}: job {workload.job_number[job]} {what} {seconds[job]} s; "
+                f"at most {most} s can be simulated"
+            )
+
+
 def _believed(
-    workload: Workload, run: NDArray[np.int64], requested: NDArray[np.int64], estimates: str | NDArray[Any]
+    run: NDArray[np.int64], requested: NDArray[np.int64], estimates: str | NDArray[Any]
 ) -> NDArray[np.int64]:
     """Estimated run time of each job, at least one second."""
     if not isinstance(estimates, str):
-        believed = np.ceil(np.asarray(estimates, np.float64)).astype(np.int64)
-        if believed.shape != run.shape:
-            raise ConfigurationError(
-                f"estimates: {believed.shape} values for {len(run)} jobs; give one for each job"
-            )
-    elif estimates == "requested":
+        return _given(np.asarray(estimates, np.float64), len(run))
+    if estimates == "requested":
         believed = np.where(requested > 0, requested, run)
     elif estimates == "actual":
         believed = run
@@ -162,10 +182,19 @@ def _believed(
         raise ConfigurationError(
             f"estimates is {estimates!r}; use requested, actual, clairvoyant or an array"
         )
-    if believed.max() > LARGEST:
-        job = int(np.argmax(believed))
-        raise WorkloadError(
-            f"{workload.name}: job {workload.job_number[job]} is estimated at {believed[job]} s; "
-            f"at most {LARGEST} s can be simulated"
-        )
     return np.maximum(believed, 1)
+
+
+def _given(estimates: NDArray[np.float64], jobs: int) -> NDArray[np.int64]:
+    """Estimates that are given as numbers, in whole seconds."""
+    if estimates.shape != (jobs,):
+        raise ConfigurationError(
+            f"estimates: {estimates.shape} values for {jobs} jobs; give one for each job"
+        )
+    unusable = ~np.isfinite(estimates)
+    if unusable.any():
+        job = int(np.argmax(unusable))
+        raise ConfigurationError(
+            f"estimates: {estimates[job]} for the job at index {job}; give a finite number"
+        )
+    return np.ceil(np.clip(estimates, 1, 2.0**62)).astype(np.int64)

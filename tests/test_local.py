@@ -17,6 +17,7 @@ from gridsched.schedulers.local import (
     ORDERS,
     POLICIES,
     BackfillingName,
+    Conventions,
     LocalPolicy,
     OverrunName,
     PassName,
@@ -230,3 +231,39 @@ def test_score_that_cannot_be_compiled_is_refused() -> None:
     jobs = np.array([(0, 10, 10, 1)], JOB)
     with pytest.raises(ConfigurationError, match="Numba cannot compile"):
         schedule(jobs, 1, LocalPolicy(name="own", order=by_name))
+
+
+def not_always_a_number(now: int, estimate: int) -> float:
+    return (now - now) / (estimate - estimate)
+
+
+def never_a_number(estimate: int) -> float:
+    return math.nan * estimate
+
+
+def failing(estimate: int) -> float:
+    if estimate > 0:
+        raise ValueError("no")
+    return 0.0
+
+
+@pytest.mark.parametrize(
+    ("score", "complaint"),
+    [
+        (not_always_a_number, "not a number for submit_time=0, estimate=10"),
+        (never_a_number, "not a number for estimate=10"),
+        (failing, "fails with ValueError"),
+        (abs, "give a plain Python function"),
+        (float, "give a plain Python function"),
+    ],
+)
+def test_scores_that_do_not_order_are_refused(score: scores.Score, complaint: str) -> None:
+    jobs = np.array([(0, 10, 10, 1), (0, 10, 10, 1)], JOB)
+    with pytest.raises(ConfigurationError, match=complaint):
+        schedule(jobs, 1, LocalPolicy(name="own", order=score))
+
+
+def test_far_outrun_estimates_do_not_take_forever() -> None:
+    jobs = np.array([(0, 2**40, 1, 1), (5, 1, 1, 1)], JOB)
+    starts, _ = schedule(jobs, 1, POLICIES["easy"], Conventions("increments"))
+    assert starts.tolist() == [0, 2**40]

@@ -128,4 +128,4 @@ def to_int64(values: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 def compile_callback(function: Function, signature: Any) -> Any:
     """Function of a fixed signature that kernels take as an argument, without being compiled anew for it."""
-    return function if numba.config.DISABLE_JIT else numba.cfunc(signature)(function)
+    return function if numba.config.DISABLE_JIT else numba.cfunc(signature, error_model="numpy")(function)

@@ -24,11 +24,13 @@ STATE = np.dtype(
         ("arrival", np.int64),  # next job to be submitted
         ("corrections", np.int64),  # estimates that were outrun so far
         ("planned", np.int64),  # earliest planned start, see `conservative`
-        ("head", np.int64),  # no waiting job has a smaller position, see `static_order`
+        ("queued", np.int64),  # entries of the heap of waiting jobs, see `static_order`
+        ("head", np.int64),  # first waiting job after a pass, see `static_order`
         ("shadow", np.int64),  # a later job may start if it ends by this time ...
         ("extra", np.int64),  # ... or needs no more than these processors
         ("low", np.int64),  # first step of the availability profile, see `profile`
         ("high", np.int64),  # end of the availability profile
+        ("unordered", np.int64),  # a job whose score was not a number, plus 1
     ]
 )
 """Scalars of a cluster, as the one element of an array so that helpers can change them."""

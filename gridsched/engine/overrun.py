@@ -28,8 +28,8 @@ def expected_end(start: int, estimate: int, rule: int, not_before: int) -> int:
         while start + length < not_before:
             length *= 2
         return start + length
-    correction = 0
-    while end < not_before:
-        end += INCREMENTS[min(correction, len(INCREMENTS) - 1)]
-        correction += 1
-    return end
+    for increment in INCREMENTS:
+        end += increment
+        if end >= not_before:
+            return end
+    return end + -(-(not_before - end) // INCREMENTS[-1]) * INCREMENTS[-1]

@@ -97,7 +97,7 @@ def _queue_key(c: Cluster, j: int, now: int, options: Options, score: Any) -> fl
     """Place of a waiting job in the queue: smallest first."""
     if not options.changing:
         return c.queue_key[j]
-    return -score(
+    value = score(
         now,
         c.jobs[j]["submit"],
         int(c.jobs[j]["estimate"]),
@@ -106,6 +106,9 @@ def _queue_key(c: Cluster, j: int, now: int, options: Options, score: Any) -> fl
         c.labels[j]["group"],
         c.labels[j]["queue"],
     )
+    if np.isnan(value):
+        c.state[0]["unordered"] = j + 1
+    return -value
 
 
 @leaf

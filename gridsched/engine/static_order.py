@@ -5,7 +5,8 @@ The fast path of the engine. Three facts keep the cost of a job nearly independe
 * While the first waiting job stays blocked and no processor was freed, every job that was refused is
   refused again, so an arrival needs to be tested alone. The shadow time and the extra processors
   are kept between events.
-* When processors are freed, `waiting_tree` steps over every subtree of waiting jobs in which none fits.
+* When processors are freed, `waiting_tree` steps over the size classes and subtrees of waiting jobs in
+  which none fits.
 * `running` finds the shadow time from sums of blocks.
 """
 
@@ -13,9 +14,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gridsched.engine import machine, running, waiting_tree
+import numpy as np
+
+from gridsched.engine import heap, machine, running, waiting_tree
 from gridsched.engine.jit import jit, leaf
-from gridsched.engine.records import FOREVER, LARGEST, Backfilling
+from gridsched.engine.records import ENTRY, FOREVER, LARGEST, Backfilling
 
 _NONE = int(Backfilling.NONE)
 _EASY = int(Backfilling.EASY)
@@ -27,16 +30,16 @@ class Options(NamedTuple):
     backfilling: int
     overrun: int
     pass_per_event: bool
-    first_come: bool  # queue order and backfill order are both the order of submission
-    two_orders: bool  # they differ, so that each needs its tree
+    first_come: bool  # the queue order is the order of submission
+    two_orders: bool  # the backfill order differs from it
 
 
 class Cluster(NamedTuple):
     """Arrays of one simulated cluster."""
 
     jobs: Any  # JOB[n], in order of submission
-    queue: Any  # NODE[...], waiting jobs in queue order
-    order: Any  # NODE[...], waiting jobs in backfill order; the same tree unless `two_orders`
+    waiting: waiting_tree.Waiting  # in backfill order; not used without backfilling
+    queue: Any  # ENTRY[n], heap of waiting jobs in queue order; not used if that is first come, first served
     queue_rank: Any  # int32[2, n], position of each job in the queue order, and the job at each position
     order_rank: Any  # int32[2, n], likewise in the backfill order
     events: Any  # ENTRY[...], heap of the ends of running jobs
@@ -46,42 +49,56 @@ class Cluster(NamedTuple):
     state: Any  # STATE[1]
 
 
-def allocate(jobs: Any, processors: int, queue_rank: Any, order_rank: Any) -> Cluster:
+def allocate(
+    jobs: Any, processors: int, queue_rank: Any, order_rank: Any, backfilling: int = _EASY
+) -> Cluster:
     """Arrays of an empty cluster of so many processors, for these jobs."""
-    queue = waiting_tree.allocate(len(jobs))
+    candidates = 0 if backfilling == _NONE else len(jobs)
     cluster = Cluster(
-        queue=queue,
-        order=queue if order_rank is queue_rank else waiting_tree.allocate(len(jobs)),
+        waiting=waiting_tree.allocate_classes(jobs["processors"][:candidates], order_rank[1, :candidates]),
+        queue=np.empty(len(jobs), ENTRY),
         queue_rank=queue_rank,
         order_rank=order_rank,
         **machine.allocate(jobs, processors),
     )
-    cluster.state["head"] = len(jobs)
     cluster.state["shadow"] = cluster.state["extra"] = -1
     return cluster
 
 
 @leaf
-def _enqueue(c: Cluster, j: int, two_orders: bool) -> None:
+def _enqueue(c: Cluster, j: int, options: Options) -> None:
     """Let a job wait."""
     state = c.state[0]
-    processors = c.jobs[j]["processors"]
-    estimate = c.jobs[j]["estimate"]
-    position = int(c.queue_rank[0, j])
-    waiting_tree.insert(c.queue, position, processors, estimate)
-    if two_orders:
-        waiting_tree.insert(c.order, int(c.order_rank[0, j]), processors, estimate)
-    state["head"] = min(state["head"], position)
+    if options.backfilling != _NONE:
+        waiting_tree.enter(c.waiting, j, c.jobs[j]["processors"], c.jobs[j]["estimate"])
+    if not options.first_come:
+        state["queued"] = heap.push(c.queue, state["queued"], int(c.queue_rank[0, j]), j)
     state["waiting"] += 1
 
 
 @leaf
-def _dequeue(c: Cluster, j: int, two_orders: bool) -> None:
+def _dequeue(c: Cluster, j: int, backfilling: int) -> None:
     """Let a job wait no longer."""
-    waiting_tree.remove(c.queue, int(c.queue_rank[0, j]))
-    if two_orders:
-        waiting_tree.remove(c.order, int(c.order_rank[0, j]))
+    if backfilling != _NONE:
+        waiting_tree.leave(c.waiting, j)
     c.state[0]["waiting"] -= 1
+
+
+@leaf
+def _first_in_queue(c: Cluster, first_come: bool) -> int:
+    """The first waiting job in queue order; there must be one.
+
+    Jobs that were started from further behind are passed over once they are first.
+    """
+    state = c.state[0]
+    if first_come:
+        j = state["head"]
+        while c.starts[j] >= 0:
+            j += 1
+        return j
+    while c.starts[c.queue[0]["job"]] >= 0:
+        state["queued"] = heap.pop(c.queue, state["queued"])
+    return c.queue[0]["job"]
 
 
 @leaf
@@ -111,13 +128,13 @@ def _arrive_alone(c: Cluster, j: int, now: int, options: Options) -> bool:
         if c.jobs[j]["processors"] <= state["free"]:
             machine.start(c, j, now, options.backfilling == _EASY)
             return False
-    elif c.queue_rank[0, j] > state["head"]:
-        if _fits_beside_head(c, j, now):
+    elif options.first_come or c.queue_rank[0, j] > c.queue_rank[0, state["head"]]:
+        if options.backfilling != _NONE and _fits_beside_head(c, j, now):
             _start_beside_head(c, j, now, options.backfilling)
         else:
-            _enqueue(c, j, options.two_orders)
+            _enqueue(c, j, options)
         return False
-    _enqueue(c, j, options.two_orders)
+    _enqueue(c, j, options)
     return True
 
 
@@ -126,13 +143,12 @@ def _start_in_order(c: Cluster, now: int, options: Options) -> None:
     """Start waiting jobs in queue order up to the first that does not fit."""
     state = c.state[0]
     while state["waiting"] > 0:
-        state["head"] = waiting_tree.first_waiting(c.queue, state["head"])
-        j = int(c.queue_rank[1, state["head"]])
+        j = _first_in_queue(c, options.first_come)
+        state["head"] = j
         if c.jobs[j]["processors"] > state["free"]:
             return
-        _dequeue(c, j, options.two_orders)
+        _dequeue(c, j, options.backfilling)
         machine.start(c, j, now, options.backfilling == _EASY)
-    state["head"] = len(c.jobs)
 
 
 @leaf
@@ -140,28 +156,29 @@ def _reserve_for_head(c: Cluster, now: int, backfilling: int) -> None:
     """Find the shadow time and the extra processors of the first waiting job."""
     state = c.state[0]
     if backfilling == _EASY:
-        needed = c.jobs[c.queue_rank[1, state["head"]]]["processors"]
+        needed = c.jobs[state["head"]]["processors"]
         state["shadow"], available = running.shadow(c.blocks, c.runs, state["blocks"], state["free"], needed)
         state["extra"] = available - needed
-    elif backfilling != _NONE:
+    else:
         state["shadow"] = FOREVER
 
 
 @leaf
-def _backfill(c: Cluster, now: int, options: Options) -> None:
+def _backfill(c: Cluster, now: int, backfilling: int) -> None:
     """Start every waiting job, in backfill order, that fits beside the first one."""
     state = c.state[0]
-    position = 0
-    while state["free"] > 0:
-        narrow = min(state["extra"], state["free"])
-        window = min(state["shadow"] - now, LARGEST - 1)
-        position = waiting_tree.next_fit(c.order, position, narrow, state["free"], window)
-        if position < 0:
-            return
-        j = int(c.order_rank[1, position])
-        _dequeue(c, j, options.two_orders)
-        _start_beside_head(c, j, now, options.backfilling)
-        position += 1
+    window = min(state["shadow"] - now, LARGEST)
+    narrow = min(state["extra"], state["free"])
+    classes = waiting_tree.search_classes(c.waiting, narrow, state["free"], window)
+    rank = waiting_tree.first_found(c.waiting, classes)
+    while rank < waiting_tree.NOWHERE:
+        j = int(c.order_rank[1, rank])
+        if _fits_beside_head(c, j, now):
+            _dequeue(c, j, backfilling)
+            _start_beside_head(c, j, now, backfilling)
+            narrow = min(state["extra"], state["free"])
+        classes = waiting_tree.search_on(c.waiting, j, classes, narrow, state["free"], window)
+        rank = waiting_tree.first_found(c.waiting, classes)
 
 
 @leaf
@@ -170,7 +187,8 @@ def _comes_alone(c: Cluster, now: int, options: Options) -> bool:
 
     Jobs submitted at one instant may overtake each other, unless all order is first come, first served.
     """
-    return options.first_come or options.pass_per_event or not machine.arrives(c, now)
+    first_come_only = options.first_come and not options.two_orders
+    return first_come_only or options.pass_per_event or not machine.arrives(c, now)
 
 
 @jit
@@ -196,11 +214,11 @@ def schedule(c: Cluster, options: Options) -> None:
             if not changed and _comes_alone(c, now, options):
                 changed = _arrive_alone(c, j, now, options)
             else:
-                _enqueue(c, j, options.two_orders)
+                _enqueue(c, j, options)
                 changed = True
             more = not options.pass_per_event
         if changed:
             _start_in_order(c, now, options)
-            if state["waiting"] > 0 and options.backfilling != _NONE:
+            if state["waiting"] > 0 and state["free"] > 0 and options.backfilling != _NONE:
                 _reserve_for_head(c, now, options.backfilling)
-                _backfill(c, now, options)
+                _backfill(c, now, options.backfilling)

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine import conservative, reserving, static_order
-from gridsched.engine.records import JOB, LABELS, Backfilling, Overrun
+from gridsched.engine.records import LABELS, Backfilling, Overrun
 from gridsched.errors import ConfigurationError
 from gridsched.schedulers import scores
 from gridsched.schedulers.scores import Score
@@ -218,6 +218,11 @@ def schedule(
         Start times, seconds.
     corrections : int
         How often a running job outran its expected end.
+
+    Raises
+    ------
+    ConfigurationError
+        If a user's score cannot be compiled, or is not a number for some job.
     """
     conventions = conventions or Conventions()
     if labels is None:
@@ -267,6 +272,11 @@ def schedule(
         ),
         scores.compile_score(order if changing else scores.largest_expansion_factor),
     )
+    unordered = int(general.state["unordered"][0]) - 1
+    if unordered >= 0:
+        job = jobs[unordered]
+        found = f"submit_time={job['submit']}, estimate={job['estimate']}, processors={job['processors']}"
+        raise scores.not_a_number(order, found)
     return general.starts, int(general.state["corrections"][0])
 
 
@@ -296,15 +306,3 @@ def _ranks(keys: NDArray[np.float64]) -> NDArray[np.int32]:
 def _in_order(ranks: NDArray[np.int32]) -> bool:
     """Whether an order is the order of submission."""
     return bool((ranks[0, 1:] > ranks[0, :-1]).all())
-
-
-__all__ = [
-    "JOB",
-    "LABELS",
-    "ORDERS",
-    "POLICIES",
-    "Conventions",
-    "LocalPolicy",
-    "named_policy",
-    "schedule",
-]

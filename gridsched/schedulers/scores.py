@@ -59,8 +59,10 @@ def parameters(score: Score) -> list[str]:
     Raises
     ------
     ConfigurationError
-        If a parameter is not one of `PARAMETERS`.
+        If it is not a plain function, or a parameter is not one of `PARAMETERS`.
     """
+    if not inspect.isfunction(score):
+        raise ConfigurationError(f"score {score!r}: give a plain Python function")
     names = list(inspect.signature(score).parameters)
     unknown = [name for name in names if name not in PARAMETERS]
     if unknown:
@@ -81,23 +83,30 @@ def evaluate_once(score: Score, values: dict[str, NDArray[Any]]) -> NDArray[np.f
     Raises
     ------
     ConfigurationError
-        If the score cannot be compiled, or is not a number for some job.
+        If the score cannot be compiled, raises an error, or is not a number for some job.
     """
     names = parameters(score)
     if not names:
         raise ConfigurationError(f"score {_name(score)}: takes no parameter, so it cannot order jobs")
+    columns = [values[name] for name in names]
     try:
-        scores = numba.vectorize([types.float64(*[types.int64] * len(names))])(score)(
-            *[values[name] for name in names]
-        )
+        universal = numba.vectorize([types.float64(*[types.int64] * len(names))])(score)
+        with np.errstate(all="ignore"):
+            result = np.asarray(universal(*columns), dtype=np.float64)
     except numba.core.errors.NumbaError as error:
         raise _cannot_compile(score, error) from None
-    result = np.asarray(scores, dtype=np.float64)
+    except Exception as error:
+        raise ConfigurationError(f"score {_name(score)}: fails with {error!r}; return a number") from error
     if np.isnan(result).any():
         job = int(np.flatnonzero(np.isnan(result))[0])
         found = ", ".join(f"{name}={values[name][job]}" for name in names)
-        raise ConfigurationError(f"score {_name(score)}: not a number for {found}; return a finite float")
+        raise not_a_number(score, found)
     return result
+
+
+def not_a_number(score: Score, found: str) -> ConfigurationError:
+    """What is said of a score that cannot order some job."""
+    return ConfigurationError(f"score {_name(score)}: not a number for {found}; return a finite float")
 
 
 @cache
@@ -110,7 +119,8 @@ def compile_score(score: Score) -> Any:
         If the score cannot be compiled.
     """
     names = parameters(score)
-    compiled = score if numba.config.DISABLE_JIT else numba.njit(score)
+    # a division by zero gives infinity or NaN, as in NumPy: an error could not leave the kernel
+    compiled = score if numba.config.DISABLE_JIT else numba.njit(score, error_model="numpy")
     # Numba knows no *args in callbacks; the source is made of names of PARAMETERS alone
     source = f"def adapter({', '.join(PARAMETERS)}):\n    return float(score({', '.join(names)}))"
     namespace: dict[str, Any] = {"score": compiled}
@@ -148,10 +158,10 @@ def load_score(location: str) -> Score:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigurationError(f"score {location!r}: {path} fails to load: {error!r}") from error
     score = getattr(module, name, None)
-    if not callable(score):
+    if not inspect.isfunction(score):
         raise ConfigurationError(f"score {location!r}: {path} has no function {name}")
     parameters(score)
-    return score  # type: ignore[no-any-return]
+    return score

@@ -1,4 +1,4 @@
-"""The stages of a study, from a log to figures: each workflow rule calls one of these functions.
+"""The stages of a study, from a log to its dataset: each workflow rule calls one of these functions.
 
 Every stage reads files, calls the library and writes its result whole or not at all. Equal
 configuration gives equal bits; what differs from one execution to the next (host, time, command) goes to a
@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from gridsched import figures, metrics, results
+from gridsched import metrics, results
 from gridsched.errors import ConfigurationError
 from gridsched.io import atomic_write
 from gridsched.platforms import Cluster
@@ -330,35 +330,6 @@ def means_table(study: xr.Dataset) -> pd.DataFrame:
     frame = study[[*names, *by_run, "jobs"]].to_dataframe(dim_order=keys).reset_index()
     frame = frame[frame["wait_time_mean"].notna()]
     return frame[[*keys, "jobs", *names, *by_run]]
-
-
-# --- figures --------------------------------------------------------------------------------------
-
-
-def draw_study(figure: str, dataset: str | Path, svg: str | Path) -> None:
-    """Draw one figure of a study dataset as SVG, with PNG and CSV of the same name beside it."""
-    figures.save(*figures.STUDY_FIGURES[figure](results.read(dataset)), _stem(svg))
-
-
-def draw_load(dataset: str | Path, workload: str, svg: str | Path) -> None:
-    """Draw utilisation and queue length over time for one workload of a study dataset."""
-    figures.save(*figures.load_series(results.read(dataset), workload=workload), _stem(svg))
-
-
-def draw_workload(dataset: str | Path, svg: str | Path) -> None:
-    """Draw what a workload looks like."""
-    figures.save(*figures.workload_characterisation(results.read(dataset)), _stem(svg))
-
-
-def draw_gantt(chunk: str | Path, run: str, svg: str | Path) -> None:
-    """Draw the schedule of one run of a small workload."""
-    stacked = results.read(chunk)
-    index = list(stacked["run"].values).index(run)
-    figures.save(*figures.gantt(results.unstack_run(stacked, index)), _stem(svg))
-
-
-def _stem(svg: str | Path) -> Path:
-    return Path(svg).with_suffix("")
 
 
 # --- files ----------------------------------------------------------------------------------------

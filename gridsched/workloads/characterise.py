@@ -20,6 +20,7 @@ ACCURACY_BINS = np.arange(21) / 20
 """Left edges of the bins of run time / requested time; the last holds all jobs above 1."""
 
 _QUARTER, _HOUR, _DAY = 900, 3600, 86400
+_LONGEST_LOG = 100 * 365 * _DAY
 _MONDAY = 4 * _DAY
 """A Monday at midnight in Unix time, taken as submit time 0 where the start is not known."""
 
@@ -145,6 +146,11 @@ def _arrivals(workload: Workload) -> dict[str, xr.Variable]:
     start = workload.unix_start_time or 0
     # Offsets of time zones are multiples of a quarter of an hour, so quarters begin together everywhere.
     first, last = (int(second) + start for second in (submit[0], submit[-1]))
+    if last - first > _LONGEST_LOG:
+        raise WorkloadError(
+            f"{workload.name}: submit times span {(last - first) // (365 * _DAY)} years; "
+            "check the units of the log"
+        )
     quarters = np.arange(first // _QUARTER, last // _QUARTER + 1) * _QUARTER - start
     wall, observed = _wall_clock(workload, submit), _wall_clock(workload, quarters)
     week = (wall // _DAY + 3) // 7

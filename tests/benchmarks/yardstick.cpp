@@ -26,8 +26,8 @@ struct Job {
 struct End {
     std::int64_t time;
     std::int32_t job, processors;
-    bool operator<(const End& other) const {
-        return time < other.time || (time == other.time && job < other.job);
+    bool operator<(const End& other) const {  // without branches that would be mispredicted half of the time
+        return (time < other.time) | ((time == other.time) & (job < other.job));
     }
 };
 
@@ -57,8 +57,8 @@ class EndHeap {
         End* heap = entries_.data();
         std::size_t hole = 0;
         for (std::size_t child = 1; child < size; child = 2 * hole + 1) {
-            if (child + 1 < size) child += heap[child + 1] < heap[child];
-            if (last < heap[child]) break;
+            child += heap[child + 1] < heap[child];  // behind the last child there is still `last`
+            if (!(heap[child] < last)) break;
             heap[hole] = heap[child];
             hole = child;
         }
@@ -216,73 +216,124 @@ class BlockList {
     std::vector<Run*> unused_;
 };
 
-// --- Waiting jobs in order of submission: segment tree of minima. ---
+// --- Waiting jobs in order of submission: for each size class, 2^k to 2^(k+1) - 1 processors, a segment tree. ---
 
-class WaitingTree {
+class WaitingJobs {
   public:
-    explicit WaitingTree(std::size_t positions) {
-        while (leaves_ < positions) leaves_ *= 2;
-        nodes_.assign(2 * leaves_, kNone);
+    static constexpr std::int32_t kNobody = kLargest;
+
+    WaitingJobs(const Job* jobs, std::size_t number) : jobs_(jobs), leaf_(number), job_(number) {
+        std::size_t numbers[kClasses] = {}, taken[kClasses] = {};
+        for (std::size_t j = 0; j < number; ++j) ++numbers[size_class(jobs[j])];
+        std::size_t nodes = 0, first = 0;
+        for (int k = 0; k < kClasses; ++k) {
+            Class& own = classes_[k];
+            own.leaves = 1;
+            while (own.leaves < numbers[k]) own.leaves *= 2;
+            own.first = first;
+            own.base = nodes;
+            first += numbers[k];
+            nodes += 2 * own.leaves;
+        }
+        nodes_.assign(nodes, kNone);
+        for (std::size_t j = 0; j < number; ++j) {
+            const int k = size_class(jobs[j]);
+            job_[classes_[k].first + taken[k]] = static_cast<std::int32_t>(j);
+            leaf_[j] = static_cast<std::int32_t>(classes_[k].leaves + taken[k]++);
+        }
     }
 
-    void insert(std::size_t position, const Job& job) {
-        const float work = static_cast<float>(job.processors) * static_cast<float>(job.estimate);
-        for (std::size_t k = leaves_ + position; k > 0; k /= 2) {
-            Node& node = nodes_[k];
-            if (node.processors <= job.processors && node.estimate <= job.estimate && node.work <= work) return;
+    void insert(std::size_t j) {
+        const Job& job = jobs_[j];
+        Node* const tree = &nodes_[classes_[size_class(job)].base];
+        for (auto k = static_cast<std::size_t>(leaf_[j]); k > 0; k /= 2) {
+            Node& node = tree[k];
+            if (node.processors <= job.processors && node.estimate <= job.estimate) return;
             node.processors = std::min(node.processors, job.processors);
             node.estimate = std::min(node.estimate, job.estimate);
-            node.work = std::min(node.work, work);
         }
     }
 
-    void remove(std::size_t position) {
-        std::size_t k = leaves_ + position;
-        nodes_[k] = kNone;
+    void remove(std::size_t j) {
+        Node* const tree = &nodes_[classes_[size_class(jobs_[j])].base];
+        auto k = static_cast<std::size_t>(leaf_[j]);
+        tree[k] = kNone;
         for (k /= 2; k > 0; k /= 2) {
-            const Node &left = nodes_[2 * k], &right = nodes_[2 * k + 1];
-            const Node node{std::min(left.processors, right.processors), std::min(left.estimate, right.estimate),
-                            std::min(left.work, right.work)};
-            if (node == nodes_[k]) return;
-            nodes_[k] = node;
+            const Node &left = tree[2 * k], &right = tree[2 * k + 1];
+            const Node node{std::min(left.processors, right.processors), std::min(left.estimate, right.estimate)};
+            if (node.processors == tree[k].processors && node.estimate == tree[k].estimate) return;
+            tree[k] = node;
         }
     }
 
-    // First position from `position` on whose job needs at most `narrow` processors, or at most `wide` for at
-    // most `window` seconds; -1 if there is none.
-    std::int64_t next_fit(std::size_t position, std::int64_t narrow, std::int64_t wide, std::int64_t window) const {
-        if (position >= leaves_) return -1;
-        const float most = static_cast<float>(wide) * static_cast<float>(window) * 1.00001f;
-        std::size_t k = leaves_ + position;
+    // What fits: at most `narrow` processors, or at most `wide` for at most `window` seconds.
+    struct Gap {
+        std::int32_t narrow, wide, window;
+        bool admits(std::int32_t processors, std::int32_t estimate) const {
+            return processors <= narrow || (processors <= wide && estimate <= window);
+        }
+    };
+
+    // Finds the first job that fits in each class of small enough jobs; returns the first of all, or kNobody.
+    std::int32_t first_fit(const Gap& gap) {
+        searched_ = 0;
+        for (; searched_ < kClasses && (1 << searched_) <= gap.wide; ++searched_) search(searched_, gap);
+        return first_found();
+    }
+
+    // The same after `j` was started or has proved not to fit any more.
+    std::int32_t next_fit(std::int32_t j, const Gap& gap) {
+        while (searched_ > 0 && (1 << (searched_ - 1)) > gap.wide) --searched_;
+        if (size_class(jobs_[j]) < searched_) search(size_class(jobs_[j]), gap);
+        return first_found();
+    }
+
+  private:
+    static constexpr int kClasses = 31;
+    struct Class {
+        std::size_t base, leaves, first;
+    };
+    struct Node {
+        std::int32_t processors, estimate;
+    };
+    static constexpr Node kNone{kLargest, kLargest};
+
+    static int size_class(const Job& job) { return 31 - __builtin_clz(static_cast<unsigned>(job.processors)); }
+
+    void search(int size_class, const Gap& gap) {
+        const Class& own = classes_[size_class];
+        const Node* const tree = &nodes_[own.base];
+        std::size_t k = 1;
         while (true) {
-            const Node& node = nodes_[k];
-            if (node.processors <= narrow ||
-                (node.processors <= wide && node.estimate <= window && node.work <= most)) {
-                if (k >= leaves_) return static_cast<std::int64_t>(k - leaves_);
+            if (gap.admits(tree[k].processors, tree[k].estimate)) {
+                if (k >= own.leaves) {
+                    found_[size_class] = job_[own.first + k - own.leaves];
+                    return;
+                }
                 k *= 2;
             } else {
                 while (k & 1) k /= 2;
-                if (k == 0) return -1;
+                if (k == 0) {
+                    found_[size_class] = kNobody;
+                    return;
+                }
                 ++k;
             }
         }
     }
 
-    std::size_t first_from(std::size_t position) const {
-        return static_cast<std::size_t>(next_fit(position, kLargest - 1, 0, 0));
+    std::int32_t first_found() const {
+        std::int32_t first = kNobody;
+        for (int k = 0; k < searched_; ++k) first = std::min(first, found_[k]);
+        return first;
     }
 
-  private:
-    struct Node {
-        std::int32_t processors, estimate;
-        float work;
-        bool operator==(const Node& other) const {
-            return processors == other.processors && estimate == other.estimate && work == other.work;
-        }
-    };
-    static constexpr Node kNone{kLargest, kLargest, std::numeric_limits<float>::infinity()};
-    std::size_t leaves_ = 1;
+    const Job* jobs_;
+    std::vector<std::int32_t> leaf_, job_;
     std::vector<Node> nodes_;
+    Class classes_[kClasses];
+    std::int32_t found_[kClasses];
+    int searched_ = 0;
 };
 
 // --- Schedulers. ---
@@ -308,9 +359,11 @@ template <class RunningList>
 class Easy {
   public:
     Easy(const Job* jobs, std::size_t number, std::int64_t processors, std::int64_t* starts)
-        : jobs_(jobs), number_(number), starts_(starts), free_(processors), head_(number),
+        : jobs_(jobs), number_(number), starts_(starts), free_(processors), 
           ends_(std::min<std::size_t>(number, static_cast<std::size_t>(processors))),
-          running_(std::min<std::size_t>(number, static_cast<std::size_t>(processors))), waiting_(number) {}
+          running_(std::min<std::size_t>(number, static_cast<std::size_t>(processors))), waiting_(jobs, number) {
+        std::fill(starts, starts + number, -1);
+    }
 
     void simulate() {
         std::size_t arrival = 0;
@@ -366,8 +419,8 @@ class Easy {
     }
 
     void enqueue(std::size_t j) {
-        waiting_.insert(j, jobs_[j]);
-        if (waiting_count_++ == 0) head_ = j;
+        waiting_.insert(j);
+        ++waiting_count_;
     }
 
     void start_beside_head(std::size_t j, std::int64_t now) {
@@ -394,36 +447,43 @@ class Easy {
     }
 
     void pass(std::int64_t now) {
-        while (waiting_count_ > 0) {
-            head_ = waiting_.first_from(head_);
+        for (; waiting_count_ > 0; ++head_) {
+            while (starts_[head_] >= 0) ++head_;
             if (jobs_[head_].processors > free_) break;
             waiting_.remove(head_);
             --waiting_count_;
             start(head_, now);
         }
-        if (waiting_count_ == 0) return;
+        if (waiting_count_ == 0 || free_ == 0) return;
         const Shadow shadow = running_.shadow(free_, jobs_[head_].processors);
         shadow_ = shadow.time;
         extra_ = shadow.available - jobs_[head_].processors;
-        std::int64_t position = static_cast<std::int64_t>(head_);
-        const std::int64_t window = std::min<std::int64_t>(shadow_ - now, kLargest - 1);
-        while (free_ > 0) {
-            position = waiting_.next_fit(static_cast<std::size_t>(position) + 1, std::min(extra_, free_), free_, window);
-            if (position < 0) return;
-            waiting_.remove(static_cast<std::size_t>(position));
-            --waiting_count_;
-            start_beside_head(static_cast<std::size_t>(position), now);
+        WaitingJobs::Gap gap = gap_at(now);
+        std::int32_t j = waiting_.first_fit(gap);
+        while (j != WaitingJobs::kNobody) {
+            if (gap.admits(jobs_[j].processors, jobs_[j].estimate)) {
+                waiting_.remove(static_cast<std::size_t>(j));
+                --waiting_count_;
+                start_beside_head(static_cast<std::size_t>(j), now);
+                gap = gap_at(now);
+            }
+            j = waiting_.next_fit(j, gap);
         }
+    }
+
+    WaitingJobs::Gap gap_at(std::int64_t now) const {
+        return {static_cast<std::int32_t>(std::min(extra_, free_)), static_cast<std::int32_t>(free_),
+                static_cast<std::int32_t>(std::min<std::int64_t>(shadow_ - now, kLargest))};
     }
 
     const Job* jobs_;
     std::size_t number_;
     std::int64_t* starts_;
     std::int64_t free_, shadow_ = 0, extra_ = 0;
-    std::size_t head_, waiting_count_ = 0;
+    std::size_t head_ = 0, waiting_count_ = 0;
     EndHeap ends_;
     RunningList running_;
-    WaitingTree waiting_;
+    WaitingJobs waiting_;
 };
 
 }  // namespace

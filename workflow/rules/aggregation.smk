@@ -16,7 +16,7 @@ rule summarise_workload:
     conda:
         "../envs/gridsched.yaml"
     params:
-        study=study_values,
+        study=measured_values,
     message:
         "{wildcards.study}: measuring the runs of {wildcards.workload}"
     script:

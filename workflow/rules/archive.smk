@@ -9,8 +9,6 @@ rule fetch_log:
     retries: 1
     conda:
         "../envs/gridsched.yaml"
-    params:
-        mirrors=CONFIG.mirrors,
     message:
         "fetching {wildcards.file}"
     script:

@@ -5,7 +5,9 @@ from gridsched.study import plan
 from gridsched.study.config import load_config
 
 try:
-    CONFIG, STUDIES = load_config(config)
+    CONFIG, STUDIES = load_config(
+        config, where=", ".join(map(str, workflow.configfiles)) or "configuration"
+    )
 except GridschedError as error:
     raise WorkflowError(str(error)) from None
 
@@ -30,9 +32,25 @@ def study_values(wildcards):
     return study_of(wildcards).model_dump(mode="json")
 
 
+def simulated_values(wildcards):
+    """What the runs of a workload depend on, as plain values."""
+    return study_of(wildcards).simulated(wildcards.workload).model_dump(mode="json")
+
+
+def measured_values(wildcards):
+    """What the metrics of the runs of a workload depend on, as plain values."""
+    return study_of(wildcards).measured(wildcards.workload).model_dump(mode="json")
+
+
 def workload_values(wildcards):
     """What the study says of a workload, as plain values."""
     return study_of(wildcards).workload(wildcards.workload).model_dump(mode="json")
+
+
+def workload_seed(wildcards):
+    """Seed of a workload that is drawn; no other depends on it."""
+    drawn = study_of(wildcards).workload(wildcards.workload).synthetic is not None
+    return CONFIG.seed if drawn else 0
 
 
 def study_results(study):

@@ -15,7 +15,7 @@ rule simulate:
     conda:
         "../envs/gridsched.yaml"
     params:
-        study=study_values,
+        study=simulated_values,
         chunk_size=CONFIG.chunk_size,
     message:
         "{wildcards.study}: simulating {wildcards.workload}, chunk {wildcards.chunk}"

@@ -17,7 +17,7 @@ rule prepare_workload:
         "../envs/gridsched.yaml"
     params:
         workload=workload_values,
-        seed=CONFIG.seed,
+        seed=workload_seed,
     message:
         "{wildcards.study}: preparing workload {wildcards.workload}"
     script:

@@ -7,4 +7,5 @@ from gridsched.traces import fetch
 
 with logged(snakemake.log[0]):
     target = Path(snakemake.output[0])
-    fetch(target.name, folder=target.parent, mirrors=snakemake.params.mirrors)
+    # Not a parameter of the rule: a log is the same wherever it comes from, so nothing is fetched anew
+    fetch(target.name, folder=target.parent, mirrors=snakemake.config.get("mirrors", ()))

@@ -1,0 +1,259 @@
+"""The report page: one file that holds everything, opens without a network, and takes text literally."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from gridsched.report import build_report
+from gridsched.results import read
+from gridsched.study import drawing, plan, stages
+from gridsched.study.config import StudyConfig
+from gridsched.study.runs import chunks
+
+NASTY = """</p><script>alert("1")</script> & 'co' ${x} $x_1$ {{ 7 * 7 }} <b>Ünïcode</b> 🚀 %s \\x"""
+POLICY = """<i>"own"</i> & {{ 7 }} $y$"""
+
+LOG = """\
+; MaxProcs: 8
+; UnixStartTime: 0
+; TimeZoneString: Europe/Stockholm
+; Acknowledge: <img src=x onerror=alert(2)> of "Växjö" & co
+1 0 5 100 4 -1 -1 4 200 -1 1 1 1 -1 1 -1 -1 -1
+2 10 0 50 8 -1 -1 8 60 -1 1 1 1 -1 1 -1 -1 -1
+3 20 0 30 1 -1 -1 1 -1 -1 1 1 1 -1 1 -1 -1 -1
+4 30 7 100 2 -1 -1 2 300 -1 1 1 1 -1 2 -1 -1 -1
+5 40 7 100 2 -1 -1 2 300 -1 5 1 1 -1 1 -1 -1 -1
+6 50 7 100 99 -1 -1 99 300 -1 1 1 1 -1 1 -1 -1 -1
+7 15 7 100 2 -1 -1 2 300 -1 1 1 1 -1 1 -1 -1 -1
+"""
+
+VOID = {"meta", "img", "br", "hr", "link", "input"}
+
+
+@dataclass
+class Page(HTMLParser):
+    """What a page consists of."""
+
+    pieces: list[str] = field(default_factory=list)
+    tags: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    open: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.pieces.append(data)
+
+    def attributes(self, name: str) -> list[str]:
+        return [attributes[name] for _, attributes in self.tags if name in attributes]
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    @property
+    def words(self) -> str:
+        """Text with one blank between any two words or cells."""
+        return " ".join(" ".join(self.pieces).split())
+
+
+def finish(study: StudyConfig, folder: Path) -> None:
+    """All files of a study, as the workflow makes them, in its folder of results."""
+    names = [workload.name for workload in study.workloads]
+    prepared = {name: folder / "workloads" / f"{name}.nc" for name in names}
+    summaries = {name: folder / "summaries" / f"{name}.nc" for name in names}
+    figures = folder / "figures"
+    for workload in study.workloads:
+        name = workload.name
+        chunk = folder / "runs" / name / "0.nc"
+        looks = folder / "characterisation" / f"{name}.nc"
+        stages.prepare_workload(workload, 1, workload.file, prepared[name])
+        stages.characterise_workload(prepared[name], looks)
+        drawing.draw_workload(looks, figures / f"workload-{name}.svg")
+        runs = chunks(study, name, 20)[0]
+        stages.simulate_chunk(study, runs, prepared[name], chunk)
+        stages.summarise_workload(study, [chunk], summaries[name])
+        for run in set(runs) & set(plan.gantt_runs(study)):
+            drawing.draw_gantt(chunk, run.identifier, figures / f"gantt-{run.identifier}.svg")
+    dataset = folder / "study.nc"
+    stages.aggregate_study(
+        study,
+        summaries,
+        prepared,
+        20,
+        dataset,
+        means=folder / "means.csv",
+        runs=folder / "runs.csv",
+    )
+    for figure in plan.study_figures(study):
+        drawing.draw_study(figure, dataset, figures / f"{figure}.svg")
+    for name in names:
+        drawing.draw_load(dataset, name, figures / f"load-{name}.svg")
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> StudyConfig:
+    log = tmp_path_factory.mktemp("logs") / "own.swf"
+    log.write_text(LOG, encoding="utf-8")
+    return StudyConfig.model_validate(
+        {
+            "name": "tiny",
+            "title": NASTY,
+            "description": f"{NASTY}\nsecond line",
+            "workloads": [
+                {
+                    "name": "listed",
+                    "cluster": {"processors": 4},
+                    "jobs": [[0, 100, 200, 2], [10, 50, 60, 4], [20, 30, 30, 1], [30, 9, 9, 5]],
+                },
+                {"name": "log", "file": str(log), "leave_out_status": [5], "leave_out_queue": [2]},
+            ],
+            "policies": ["fcfs", {"name": POLICY, "order": "shortest", "backfilling": "easy"}],
+            "estimates": ["requested", "actual"],
+            "metrics": {"batches": 2, "bins": 8, "warm_up": 0.1, "classes": {"long": 60, "wide": 3}},
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def results(study: StudyConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    finish(study, folder / study.name)
+    build_report([study], folder / "report.html")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(results: Path) -> Page:
+    parsed = Page()
+    parsed.feed((results / "report.html").read_text(encoding="utf-8"))
+    parsed.close()
+    return parsed
+
+
+def test_markup_is_balanced(page: Page) -> None:
+    assert page.open == []
+    assert Counter(tag for tag, _ in page.tags)["html"] == 1
+    identifiers = page.attributes("id")
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_nothing_is_loaded_from_elsewhere(page: Page, results: Path) -> None:
+    assert {tag for tag, _ in page.tags}.isdisjoint({"script", "link", "iframe", "object", "embed", "base"})
+    assert page.attributes("src")
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in page.attributes("src"))
+    targets = page.attributes("href")
+    assert all(target.startswith(("data:text/csv;base64,", "#")) for target in targets)
+    anchors = {target[1:] for target in targets if target.startswith("#")}
+    assert anchors <= set(page.attributes("id"))
+    assert "tiny" in anchors
+    style = (results / "report.html").read_text(encoding="utf-8").partition("<style>")[2]
+    assert "url(" not in style.partition("</style>")[0]
+    assert "@import" not in style.partition("</style>")[0]
+
+
+def test_figures_load_nothing_and_are_well_formed(page: Page) -> None:
+    for source in page.attributes("src"):
+        svg = base64.b64decode(source.partition(",")[2], validate=True)
+        for element in ElementTree.fromstring(svg).iter():
+            assert not element.tag.endswith("script")
+            for name, value in element.attrib.items():
+                assert not name.lower().startswith("on")
+                if name.endswith("href"):
+                    assert value.startswith(("#", "data:"))
+
+
+def test_text_of_the_user_stays_text(page: Page) -> None:
+    assert {tag for tag, _ in page.tags}.isdisjoint({"script", "b", "i"})
+    assert all(not name.startswith("on") for _, attributes in page.tags for name in attributes)
+    assert page.text.count(NASTY) >= 3  # title of the page, heading, description
+    assert POLICY in page.text
+    assert '<img src=x onerror=alert(2)> of "Växjö" & co' in page.text
+
+
+def test_tables_hold_the_numbers_of_the_dataset(page: Page, results: Path) -> None:
+    dataset = read(results / "tiny" / "study.nc")
+    assert page.text.count("estimates: requested") == 2
+    assert page.text.count("estimates: actual") == 2
+    for workload in ("listed", "log"):
+        jobs = int(dataset["jobs"].sel(workload=workload, job_class="all").max())
+        assert f"{workload} {jobs}" in page.words
+    for value in dataset["utilisation"].values.ravel():
+        assert value != value or f"{value:.1%}" in page.text
+
+
+def test_every_figure_is_there_with_its_caption_and_numbers(
+    page: Page, results: Path, study: StudyConfig
+) -> None:
+    kinds = [*plan.study_figures(study), *plan.WORKLOAD_FIGURES, "gantt"]
+    for kind in kinds:
+        caption = plan.caption(kind)
+        assert caption["title"] in page.text
+        assert caption["text"] in page.words
+    drawn = sorted((results / "tiny" / "figures").glob("*.svg"))
+    shown = {base64.b64decode(source.partition(",")[2]) for source in page.attributes("src")}
+    assert shown == {figure.read_bytes() for figure in drawn}
+    tables = [
+        base64.b64decode(target.partition(",")[2]).decode()
+        for target in page.attributes("href")
+        if target.startswith("data:")
+    ]
+    assert len(tables) == len(drawn)
+    assert all(len(list(csv.reader(io.StringIO(table)))) > 1 for table in tables)
+    assert all(alternative for alternative in page.attributes("alt"))
+
+
+def test_counts_of_what_was_left_out(page: Page) -> None:
+    for count in ("1 queue 2", "1 larger than the machine", "1 status 5", "1 out of order"):
+        assert count in page.words
+
+
+def test_conventions_and_sources(page: Page, study: StudyConfig) -> None:
+    assert "Jobs are never killed" in page.text
+    assert "over 2 batches" in page.text
+    assert "first 10%" in page.text
+    assert "tiny/runs.csv" in page.text
+    assert study.checksum()[:12] in page.text
+    assert "Made with gridsched" in page.text
+
+
+def test_same_results_give_the_same_page(results: Path, study: StudyConfig) -> None:
+    before = (results / "report.html").read_bytes()
+    build_report([study], results / "report.html")
+    assert (results / "report.html").read_bytes() == before
+
+
+def test_two_studies_on_one_page(results: Path, study: StudyConfig) -> None:
+    other = study.measured("listed").model_copy(update={"name": "other", "estimates": ("requested",)})
+    finish(other, results / "other")
+    build_report([study, other], results / "two.html")
+    parsed = Page()
+    parsed.feed((results / "two.html").read_text(encoding="utf-8"))
+    parsed.close()
+    assert {"#tiny", "#other"} <= set(parsed.attributes("href"))
+    assert {"tiny", "other"} <= set(parsed.attributes("id"))
+    assert parsed.open == []
+
+
+def test_sidecars_say_how_it_was_made(results: Path) -> None:
+    for dataset in (results / "tiny").rglob("*.nc"):
+        made = json.loads(stages.sidecar(dataset).read_text(encoding="utf-8"))
+        assert {"time", "host", "command", "python"} <= set(made)
