@@ -122,7 +122,8 @@ def _conventions(study: StudyConfig) -> list[str]:
         else "Jobs are never killed; one that outruns its estimate keeps running.",
         "The expected end of a job that outran its estimate "
         + ("doubles its estimate." if study.overrun == "doubling" else "grows by fixed increments."),
-        f"Intervals are 95 % intervals of means over {metrics.batches} batches of consecutive jobs; "
+        f"Intervals are 95 % intervals from the means of {metrics.batches} batches of consecutive jobs "
+        "(none where a batch has fewer than two jobs); "
         + (trimmed if metrics.warm_up or metrics.cool_down else "all jobs count")
         + ".",
         f"Long jobs run more than {metrics.classes.long} s, wide jobs use more than "
@@ -167,7 +168,7 @@ def _difference(row: xr.Dataset) -> str:
     if np.isnan(mean) or mean == 0.0:
         return ""
     sign = "+" if mean > 0 else "\N{MINUS SIGN}"
-    sure = "" if low > 0 or high < 0 else " (not sure)"
+    sure = "" if low > 0 or high < 0 or np.isnan(low) else " (not sure)"
     return f"{sign}{duration(abs(mean))}{sure}"
 
 
@@ -204,7 +205,7 @@ def _figures(study: StudyConfig, folder: Path) -> list[FigureView]:
         what = f"{run.workload}, {run.scheme}, {run.estimate} run times"
         views.append(_figure(folder, f"gantt-{run.identifier}", "gantt", what))
     for kind in plan.WORKLOAD_FIGURES:
-        views += [_figure(folder, f"{kind}-{each.name}", kind, each.name) for each in study.workloads]
+        views += [_figure(folder, f"{kind}-{name}", kind, name) for name in plan.large_workloads(study)]
     return views
 
 

@@ -66,26 +66,35 @@ def workload_files(study: StudyConfig, stage: str, results: str) -> list[str]:
 
 
 def study_figures(study: StudyConfig) -> list[str]:
-    """Figures of the whole study; waits are compared with recorded ones where there is a log."""
-    figures = [
-        "policies_means",
-        "policies_differences",
-        "policies_distribution",
-        "policies_classes",
-    ]
+    """Figures of the whole study.
+
+    A study of small workloads has no statistics to show; recorded waits exist where there is a log.
+    """
+    if all(_is_small(workload) for workload in study.workloads):
+        return ["policies_means"]
+    figures = ["policies_means", "policies_differences", "policies_distribution", "policies_classes"]
     if any(workload.is_log for workload in study.workloads):
         figures.append("recorded_waits")
     return figures
 
 
 WORKLOAD_FIGURES: tuple[str, ...] = ("load", "workload")
-"""Figures that are drawn for each workload."""
+"""Figures that are drawn for each workload that is not small."""
+
+
+def large_workloads(study: StudyConfig) -> list[str]:
+    """Names of the workloads that are shown by statistics, not job by job."""
+    return [workload.name for workload in study.workloads if not _is_small(workload)]
 
 
 def gantt_runs(study: StudyConfig) -> list[Run]:
     """Runs whose schedules are small enough to be drawn job by job."""
-    small = {workload.name for workload in study.workloads if _known_size(workload) <= SMALL}
-    return [run for run in expand(study) if run.workload in small]
+    large = large_workloads(study)
+    return [run for run in expand(study) if run.workload not in large]
+
+
+def _is_small(workload: WorkloadConfig) -> bool:
+    return _known_size(workload) <= SMALL
 
 
 def _known_size(workload: WorkloadConfig) -> float:

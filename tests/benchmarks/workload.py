@@ -19,7 +19,8 @@ _HOUR = 3600
 _LONGEST_RUN = 48 * _HOUR
 _SERIAL = 0.2
 _POWERS_OF_TWO = 0.75
-_USUAL_LIMITS = np.array([60, 300, 600, 900, 1800, *(_HOUR * h for h in (1, 2, 3, 4, 6, 8, 12, 18, 24, 36, 48))])
+_USUAL_HOURS = (1, 2, 3, 4, 6, 8, 12, 18, 24, 36, 48)
+_USUAL_LIMITS = np.array([60, 300, 600, 900, 1800, *(_HOUR * hours for hours in _USUAL_HOURS)])
 
 
 @dataclass(frozen=True)

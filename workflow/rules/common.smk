@@ -60,9 +60,9 @@ def study_results(study):
         f"{folder}/study.nc",
         [f"{folder}/figures/{figure}.svg" for figure in plan.study_figures(study)],
         [
-            f"{folder}/figures/{kind}-{workload.name}.svg"
+            f"{folder}/figures/{kind}-{workload}.svg"
             for kind in plan.WORKLOAD_FIGURES
-            for workload in study.workloads
+            for workload in plan.large_workloads(study)
         ],
         [
             f"{folder}/figures/gantt-{run.identifier}.svg"
