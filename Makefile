@@ -47,7 +47,7 @@ schemas: $(STAMP)  ## write the JSON schemas and the key tables of config/README
 	$(BIN)/python -m gridsched.study.document --write
 
 bench: $(STAMP)  ## speed of parser and engine, beside a C++ implementation where a compiler is present
-	$(BIN)/pytest tests/benchmarks --benchmark-only
+	$(BIN)/pytest tests/benchmarks -n 0 --benchmark-enable -o python_files='bench_*.py'
 
 dist: $(STAMP)  ## build wheel and sdist
 	$(BIN)/python -m build --no-isolation

@@ -10,32 +10,36 @@ The usual names are here; they are loaded when they are first used, so that impo
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gridsched.lazy import attach
 
 if TYPE_CHECKING:
     from gridsched.errors import GridschedError
     from gridsched.metrics import summarise
     from gridsched.platforms import Cluster
     from gridsched.schedulers.local import LocalPolicy
-    from gridsched.simulation import simulate
+    from gridsched.schedulers.superscheduler import Superscheduler
+    from gridsched.simulation import simulate, simulate_grid
     from gridsched.traces import clean, fetch, read_swf, select_window, write_swf
-    from gridsched.verify import verify
+    from gridsched.verifier import verify
     from gridsched.workloads import Workload, synthesise
 
 _HOMES: dict[str, str] = {
     "Cluster": "gridsched.platforms",
     "GridschedError": "gridsched.errors",
     "LocalPolicy": "gridsched.schedulers.local",
+    "Superscheduler": "gridsched.schedulers.superscheduler",
     "Workload": "gridsched.workloads",
     "clean": "gridsched.traces",
     "fetch": "gridsched.traces",
     "read_swf": "gridsched.traces",
     "select_window": "gridsched.traces",
     "simulate": "gridsched.simulation",
+    "simulate_grid": "gridsched.simulation",
     "summarise": "gridsched.metrics",
     "synthesise": "gridsched.workloads",
-    "verify": "gridsched.verify",
+    "verify": "gridsched.verifier",
     "write_swf": "gridsched.traces",
 }
 
@@ -43,26 +47,18 @@ __all__ = [
     "Cluster",
     "GridschedError",
     "LocalPolicy",
+    "Superscheduler",
     "Workload",
     "clean",
     "fetch",
     "read_swf",
     "select_window",
     "simulate",
+    "simulate_grid",
     "summarise",
     "synthesise",
     "verify",
     "write_swf",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gridsched' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = attach(__name__, _HOMES)

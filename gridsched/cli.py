@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import inspect
 import math
 import os
 import re
@@ -600,11 +599,7 @@ def _policies(names: str, score: str | None) -> list[LocalPolicy]:
     wanted = [name for part in names.split(",") for name in (POLICIES if part == "all" else [part.strip()])]
     own = {}
     if score is not None:
-        with _users_code(score):
-            order = load_score(score)
-        if not inspect.isfunction(order):
-            raise ConfigurationError(f"score {score!r}: is no plain Python function; define one with def")
-        own[SCORE] = LocalPolicy(name=SCORE, order=order, backfilling="easy")
+        own[SCORE] = LocalPolicy(name=SCORE, order=load_score(score), backfilling="easy")
     elif SCORE in wanted:
         raise ConfigurationError(f"policy {SCORE!r} is your own function: name it with --score")
     return [own.get(name) or named_policy(name) for name in dict.fromkeys([*wanted, *own])]
@@ -663,33 +658,19 @@ def _run_policy(
 ) -> xr.Dataset:
     """Verified run of one policy."""
     from gridsched.simulation import simulate
-    from gridsched.verify import verify
+    from gridsched.verifier import verify
 
-    guard = _users_code(options.score) if policy.name == SCORE else contextlib.nullcontext()
-    with guard:
-        run = simulate(
-            workload,
-            cluster,
-            policy,
-            estimates=options.estimates,
-            kill=options.kill,
-            overrun=options.overrun,
-            passes=options.passes,
-        )
+    run = simulate(
+        workload,
+        cluster,
+        policy,
+        estimates=options.estimates,
+        kill=options.kill,
+        overrun=options.overrun,
+        passes=options.passes,
+    )
     verify(run)
     return run
-
-
-@contextlib.contextmanager
-def _users_code(score: str) -> Iterator[None]:
-    """Make one line of whatever a user's score raises."""
-    try:
-        yield
-    except GridschedError:
-        raise
-    except (Exception, SystemExit) as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise ConfigurationError(f"score {score!r}: fails with {reason}") from error
 
 
 _COLUMNS = (

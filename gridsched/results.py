@@ -48,8 +48,9 @@ _LONG_NAMES: dict[str, tuple[str, str]] = {
 
 def run_dataset(
     workload: Workload,
-    cluster: Cluster,
+    clusters: Sequence[Cluster],
     *,
+    cluster: NDArray[np.int64],
     start_time: NDArray[np.int64],
     run_time: NDArray[np.int64],
     estimate: NDArray[np.int64],
@@ -62,8 +63,10 @@ def run_dataset(
     ----------
     workload : Workload
         The n jobs.
-    cluster : Cluster
-        Where they ran.
+    clusters : sequence of Cluster
+        Where they could run.
+    cluster : int64[n]
+        Index of the cluster that ran each job; not looked at for rejected jobs.
     start_time, run_time, estimate, allocated : int64[n]
         Start (-1 if rejected), duration and estimate in seconds, processors taken.
     attributes : mapping
@@ -90,15 +93,18 @@ def run_dataset(
         "group": ("job", workload.group),
         "queue": ("job", workload.queue),
         "segment_job": ("segment", executed),
-        "segment_cluster": ("segment", np.zeros(len(executed), np.int64)),
+        "segment_cluster": ("segment", cluster[executed]),
         "segment_processors": ("segment", allocated[executed]),
         "segment_start": ("segment", start_time[executed]),
         "segment_end": ("segment", end_time[executed]),
-        "cluster_processors": ("cluster", np.array([cluster.processors])),
+        "cluster_processors": ("cluster", np.array([machine.processors for machine in clusters])),
     }
     dataset = xr.Dataset(
         variables,
-        coords={"job_number": ("job", workload.job_number), "cluster": [cluster.name]},
+        coords={
+            "job_number": ("job", workload.job_number),
+            "cluster": [machine.name for machine in clusters],
+        },
         attrs={
             "title": f"{attributes.get('scheme', 'run')} on {workload.name}",
             "workload": workload.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
@@ -14,7 +15,9 @@ from gridsched.engine.records import JOB, LABELS, LARGEST
 from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.platforms import Cluster
 from gridsched.schedulers.local import Conventions, LocalPolicy, OverrunName, PassName, named_policy, schedule
+from gridsched.schedulers.superscheduler import Superscheduler, schedule_grid
 from gridsched.traces.cleaning import LONGEST_TIME
+from gridsched.traces.fusing import fuse
 from gridsched.workloads.table import Workload
 
 EstimateName = Literal["requested", "actual", "clairvoyant"]
@@ -80,16 +83,15 @@ def simulate(
     jobs["run"] = run_time[accepted]
     jobs["estimate"] = estimate[accepted]
     jobs["processors"] = allocated[accepted]
-    labels = np.empty(len(jobs), LABELS)
-    for name in ("user", "group", "queue"):
-        labels[name] = getattr(workload, name)[accepted]
+    labels = _labels(workload)[accepted]
     starts, corrections = schedule(jobs, cluster.processors, policy, conventions, labels)
 
     start_time = np.full(len(workload), -1, np.int64)
     start_time[accepted] = starts
     return results.run_dataset(
         workload,
-        cluster,
+        [cluster],
+        cluster=np.zeros(len(workload), np.int64),
         start_time=start_time,
         run_time=run_time,
         estimate=estimate,
@@ -146,7 +148,7 @@ def _check_clean(workload: Workload) -> None:
 
 
 def _check_limits(
-    workload: Workload, cluster: Cluster, run_time: NDArray[np.int64], estimate: NDArray[np.int64]
+    workload: Workload, cluster: Cluster, run_time: NDArray[Any], estimate: NDArray[Any]
 ) -> None:
     """Refuse numbers that the engine cannot hold, or whose sums could overflow in it."""
     if cluster.processors > LARGEST:
@@ -198,3 +200,110 @@ def _given(estimates: NDArray[np.float64], jobs: int) -> NDArray[np.int64]:
             f"estimates: {estimates[job]} for the job at index {job}; give a finite number"
         )
     return np.ceil(np.clip(estimates, 1, 2.0**62)).astype(np.int64)
+
+
+def simulate_grid(
+    workloads: Sequence[Workload],
+    clusters: Sequence[Cluster],
+    superscheduler: str | Superscheduler = "s-i",
+    policy: str | LocalPolicy | Sequence[str | LocalPolicy] = "easy",
+    *,
+    estimates: EstimateName = "requested",
+    align: Literal["start", "clock", "none"] = "start",
+    overrun: OverrunName = "doubling",
+) -> xr.Dataset:
+    """Run the workloads of several clusters through a superscheduler.
+
+    Parameters
+    ----------
+    workloads : sequence of Workload
+        Clean jobs that users submit to each cluster.
+    clusters : sequence of Cluster
+        The clusters, one for each workload. A job that moves takes run time x home speed / speed there.
+    superscheduler : str or Superscheduler
+        A scheme of `gridsched.schedulers.superscheduler` with its default parameters, or with others.
+    policy : str, LocalPolicy, or a sequence of them
+        Local policy of all clusters, or of each.
+    estimates : {"requested", "actual", "clairvoyant"}
+        What the schedulers believe of run times, see `simulate`.
+    align : {"start", "clock", "none"}
+        How submit times of the workloads go together, see `gridsched.traces.fuse`.
+    overrun : {"doubling", "increments"}
+        Convention, see `gridsched.schedulers.local.Conventions`.
+
+    Returns
+    -------
+    xarray.Dataset
+        A run dataset, see `gridsched.results.run_dataset`, with the job variables home_cluster (index) and
+        reach_processors (of the largest cluster that the job may use) besides.
+
+    Raises
+    ------
+    WorkloadError
+        If a workload is not clean.
+    ConfigurationError
+        If clusters, workloads and policies do not go together, or an option is unknown.
+    """
+    if len(workloads) != len(clusters):
+        raise ConfigurationError(
+            f"{len(workloads)} workloads for {len(clusters)} clusters; give one for each"
+        )
+    if isinstance(superscheduler, str):
+        superscheduler = Superscheduler(scheme=superscheduler)  # type: ignore[arg-type]
+    given = [policy] * len(clusters) if isinstance(policy, str | LocalPolicy) else policy
+    policies = [named_policy(each) for each in given]
+    for workload in workloads:
+        _check_clean(workload)
+    merged, home = fuse(workloads, align=align)
+    requested = np.asarray(merged.requested_time, np.int64)
+    believed = _believed(merged.run_time, requested, estimates)
+    speed = np.array([cluster.speed for cluster in clusters])
+    slowest = speed.max() / speed.min()
+    for cluster in clusters:
+        _check_limits(merged, cluster, np.ceil(merged.run_time * slowest), np.ceil(believed * slowest))
+    jobs = np.empty(len(merged), JOB)
+    jobs["submit"] = merged.submit_time
+    jobs["run"] = merged.run_time
+    jobs["estimate"] = believed
+    jobs["processors"] = merged.processors
+    done = schedule_grid(
+        jobs, home, clusters, policies, superscheduler, overrun=overrun, labels=_labels(merged)
+    )
+    moved = np.ceil(merged.run_time * speed[home] / speed[done.cluster]).astype(np.int64)
+    run_time = np.where((done.cluster == home) | (done.cluster < 0), merged.run_time, moved)
+    allocations = np.stack([cluster.allocation(merged.processors) for cluster in clusters])
+    dataset = results.run_dataset(
+        merged,
+        clusters,
+        cluster=done.cluster,
+        start_time=done.start_time,
+        run_time=run_time,
+        estimate=believed,
+        allocated=allocations[done.cluster, np.arange(len(merged))],
+        attributes={
+            "scheme": superscheduler.scheme,
+            "policies": ", ".join(each.name for each in policies),
+            "estimates": estimates,
+            "overrun": overrun,
+            **{key: getattr(superscheduler, key) for key in ("phi", "sigma", "delta", "epsilon")},
+            "jobs_without_requested_time": int((requested <= 0).sum()),
+            "jobs_transferred": int(((done.cluster != home) & (done.cluster >= 0)).sum()),
+            "corrections": done.corrections,
+            "queries": done.queries,
+        },
+    )
+    dataset["home_cluster"] = ("job", home, {"long_name": "index of the cluster of submission", "units": "1"})
+    dataset["reach_processors"] = (
+        "job",
+        superscheduler.reach(clusters)[home],
+        {"long_name": "processors of the largest cluster that the job may use", "units": "1"},
+    )
+    return dataset
+
+
+def _labels(workload: Workload) -> NDArray[Any]:
+    """User, group and queue of each job, for scores."""
+    labels = np.empty(len(workload), LABELS)
+    for name in ("user", "group", "queue"):
+        labels[name] = getattr(workload, name)
+    return labels

@@ -8,6 +8,8 @@ instant at which the occupation changes. It shares no code with the engine.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
+from functools import partial
 from typing import NamedTuple
 
 Score = Callable[[int, int, int, int], float]
@@ -114,23 +116,23 @@ def simulate_policy(
     )
 
 
-class _Cluster:
-    """The state of a simulation; jobs are named by their index."""
+class Cluster:
+    """A cluster that is driven from outside, step by step, with the present time in `now`.
 
-    def __init__(self, jobs: list[Job], processors: int, policy: Policy, overrun: str, passes: str) -> None:
+    Jobs are numbered in the order in which they enter the queue; ties go by this number.
+    """
+
+    def __init__(self, processors: int, policy: Policy, overrun: str) -> None:
         assert policy.backfilling in ("none", "first_fit", "easy", "conservative")
         assert overrun in ("doubling", "increments")
-        assert passes in ("instant", "event")
-        self.jobs = jobs
         self.processors = processors
         self.policy = policy
         self.overrun = overrun
-        self.passes = passes
         self.now = 0
-        self.coming = [j for j, job in enumerate(jobs) if job.processors <= processors]
+        self.jobs: list[Job] = []
         self.waiting: list[int] = []
         self.running: list[int] = []
-        self.start = [REJECTED] * len(jobs)
+        self.start: list[int] = []
         self.expected_end: dict[int, int] = {}
         self.corrections: dict[int, int] = {}
         # What conservative backfilling keeps between passes.
@@ -139,17 +141,14 @@ class _Cluster:
         self.corrected_since_pass = False
         self.ended_early_since_pass = False
 
-    def run(self) -> list[int]:
-        while instants := self.future_instants():
-            self.now = min(instants)
-            while (events := self.events_now()) or self.now in self.planned.values():
-                for kind, job in events if self.passes == "instant" else events[:1]:
-                    self.happen(kind, job)
-                still_waiting = len(self.waiting)
-                self.schedule()
-                assert events or len(self.waiting) < still_waiting, "a planned start that never happens"
-        assert not self.waiting
-        return self.start
+    def as_expected(self) -> Cluster:
+        """A copy in which every job runs exactly until its expected end."""
+        twin = copy(self)
+        vars(twin).update({k: v.copy() for k, v in vars(self).items() if isinstance(v, list | dict)})
+        twin.jobs = [job._replace(run_time=job.estimate) for job in self.jobs]
+        for j in self.running:
+            twin.jobs[j] = self.jobs[j]._replace(run_time=self.expected_end[j] - self.start[j])
+        return twin
 
     # Events
 
@@ -163,48 +162,50 @@ class _Cluster:
         """All times at which something is known to happen."""
         ends = [self.end(job) for job in self.running]
         expected_ends = [self.expected_end[job] for job in self.running if self.uses_expected_ends()]
-        arrivals = [self.jobs[job].submit_time for job in self.coming]
-        return ends + expected_ends + arrivals + list(self.planned.values())
+        return ends + expected_ends + list(self.planned.values())
 
-    def events_now(self) -> list[tuple[str, int]]:
-        """The events of this instant that have not happened, in their order."""
-        completions = [job for job in sorted(self.running) if self.end(job) == self.now]
-        corrections = [
+    def completions_now(self) -> list[int]:
+        """The jobs that end at this instant."""
+        return [job for job in sorted(self.running) if self.end(job) == self.now]
+
+    def overruns_now(self) -> list[int]:
+        """The jobs that run on although they are expected to have ended."""
+        return [
             job
             for job in sorted(self.running)
-            if self.uses_expected_ends() and self.expected_end[job] == self.now and self.end(job) > self.now
+            if self.expected_end[job] <= self.now and self.end(job) > self.now
         ]
-        arrivals = [job for job in self.coming if self.jobs[job].submit_time == self.now]
-        return (
-            [("completion", job) for job in completions]
-            + [("correction", job) for job in corrections]
-            + [("arrival", job) for job in arrivals]
-        )
 
-    def happen(self, kind: str, job: int) -> None:
-        if kind == "completion":
-            self.running.remove(job)
-            if self.expected_end[job] > self.now:
-                self.ended_early_since_pass = True
-        elif kind == "correction":
-            self.correct(job)
-            self.corrected_since_pass = True
-        else:
-            self.coming.remove(job)
-            self.waiting.append(job)
-            self.arrived_since_pass.append(job)
+    def start_is_planned_now(self) -> bool:
+        return self.now in self.planned.values()
+
+    def enter(self, job: Job) -> int:
+        """Put a job into the queue; its number."""
+        number = len(self.jobs)
+        self.jobs.append(job)
+        self.start.append(REJECTED)
+        self.waiting.append(number)
+        self.arrived_since_pass.append(number)
+        return number
+
+    def complete(self, job: int) -> None:
+        self.running.remove(job)
+        if self.expected_end[job] > self.now:
+            self.ended_early_since_pass = True
 
     def correct(self, job: int) -> None:
+        """Give a job that runs on a later expected end."""
         if self.overrun == "doubling":
             expected_run_time = self.jobs[job].estimate
             while self.start[job] + expected_run_time <= self.now:
                 expected_run_time *= 2
             self.expected_end[job] = self.start[job] + expected_run_time
         else:
-            already = self.corrections.get(job, 0)
-            self.expected_end[job] += INCREMENTS[min(already, len(INCREMENTS) - 1)]
-            self.corrections[job] = already + 1
-        assert self.expected_end[job] > self.now
+            while self.expected_end[job] <= self.now:
+                already = self.corrections.get(job, 0)
+                self.expected_end[job] += INCREMENTS[min(already, len(INCREMENTS) - 1)]
+                self.corrections[job] = already + 1
+        self.corrected_since_pass = True
 
     def begin(self, job: int) -> None:
         assert self.jobs[job].processors <= self.free()
@@ -217,7 +218,7 @@ class _Cluster:
     # Orders
 
     def ordered(self, order: str | Score, jobs: list[int]) -> list[int]:
-        """Jobs in an order; ties by job index."""
+        """Jobs in an order; ties by their number."""
         return sorted(jobs, key=lambda j: (self.rank(order, j), j))
 
     def rank(self, order: str | Score, j: int) -> float:
@@ -347,3 +348,37 @@ class _Cluster:
     def plan(self, job: int) -> None:
         planned = [self.occupation(other, begin) for other, begin in self.planned.items()]
         self.planned[job] = self.earliest_place(job, self.running_occupations() + planned)
+
+
+class _Cluster(Cluster):
+    """A cluster with its whole workload: the simulation itself."""
+
+    def __init__(self, jobs: list[Job], processors: int, policy: Policy, overrun: str, passes: str) -> None:
+        assert passes in ("instant", "event")
+        super().__init__(processors, policy, overrun)
+        self.workload = jobs
+        self.passes = passes
+        self.coming = [job for job in jobs if job.processors <= processors]
+
+    def run(self) -> list[int]:
+        while instants := self.future_instants() + [job.submit_time for job in self.coming]:
+            self.now = min(instants)
+            while (events := self.events_now()) or self.start_is_planned_now():
+                for happen in events if self.passes == "instant" else events[:1]:
+                    happen()
+                still_waiting = len(self.waiting)
+                self.schedule()
+                assert events or len(self.waiting) < still_waiting, "a planned start that never happens"
+        assert not self.waiting
+        starts = iter(self.start)
+        return [next(starts) if job.processors <= self.processors else REJECTED for job in self.workload]
+
+    def events_now(self) -> list[Callable[[], None]]:
+        """The events of this instant that have not happened, in their order."""
+        completions = [partial(self.complete, job) for job in self.completions_now()]
+        corrections = [partial(self.correct, job) for job in self.overruns_now() if self.uses_expected_ends()]
+        arrivals = [self.arrive for job in self.coming if job.submit_time == self.now]
+        return [*completions, *corrections, *arrivals]
+
+    def arrive(self) -> None:
+        self.enter(self.coming.pop(0))

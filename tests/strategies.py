@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from hypothesis import strategies as st
 
 from tests.naive import Job
+from tests.naive_grid import GridCluster, GridJob
 
 
 def machines() -> st.SearchStrategy[int]:
@@ -78,3 +81,81 @@ def workloads(
             size = processors + 1
         jobs.append(Job(submit_time, run_time, estimate, size))
     return jobs, processors
+
+
+class GridParameters(TypedDict):
+    """The parameters of a scheme."""
+
+    phi: int
+    sigma: int
+    delta: float
+    epsilon: float
+
+
+@st.composite
+def grid_parameters(draw: st.DrawFn) -> GridParameters:
+    """Parameters small enough to meet the times of small workloads; checks meet ends and arrivals."""
+    return GridParameters(
+        phi=draw(st.sampled_from([1, 1, 2, 5, 20])),
+        sigma=draw(st.sampled_from([2, 5, 10, 30])),
+        delta=draw(st.sampled_from([0.25, 0.5, 0.7, 1.0, 1.5])),
+        epsilon=draw(st.sampled_from([0.0, 0.5, 1.0, 10.0, 1000.0])),
+    )
+
+
+@st.composite
+def grid_clusters(draw: st.DrawFn) -> GridCluster:
+    """A small cluster of any size, node shape, speed and local policy; a plain EASY machine often.
+
+    Times multiplied and divided by a speed of 0.7 are not always what they were in float64.
+    """
+    node = draw(st.sampled_from([1, 1, 2, 3]))
+    processors = node * draw(st.integers(1, 4))
+    if draw(st.booleans()):
+        return GridCluster(processors)
+    backfilling = draw(st.sampled_from(["none", "first_fit", "easy", "conservative"]))
+    return GridCluster(
+        processors=processors,
+        processors_per_node=node,
+        node_exclusive=draw(st.booleans()),
+        speed=draw(st.sampled_from([1.0, 1.0, 2.0, 0.5, 1.5, 0.7])),
+        order=draw(st.sampled_from(["fcfs", "shortest", "smallest", "smallest_area", "lxf", "lxwf"])),
+        backfilling=backfilling,
+        reservations=draw(st.integers(1, 3)) if backfilling == "easy" else 1,
+        backfill_order=draw(st.sampled_from(["queue", "fcfs", "shortest", "smallest", "smallest_area"]))
+        if backfilling in ("first_fit", "easy")
+        else "queue",
+    )
+
+
+@st.composite
+def grids(
+    draw: st.DrawFn, max_jobs: int = 12, max_clusters: int = 3
+) -> tuple[list[GridJob], list[GridCluster]]:
+    """Jobs by submit time and the clusters of a grid; some jobs fit only elsewhere, a few nowhere."""
+    number = draw(st.sampled_from([max_clusters, max_clusters, 1]) | st.integers(1, max_clusters))
+    clusters = [draw(grid_clusters()) for _ in range(number)]
+    widest = max(cluster.processors for cluster in clusters)
+    unit = draw(st.sampled_from([1, 2, 5]))
+    gaps = draw(st.sampled_from([[0], [0, 1], [0, 0, 0, unit, 4 * unit], [unit], [0, 20 * unit]]))
+    # With one busy home there is more to move.
+    homes = st.integers(0, len(clusters) - 1) if draw(st.booleans()) else st.just(0)
+    jobs: list[GridJob] = []
+    submit_time = 0
+    for _ in range(draw(st.integers(max_jobs // 2, max_jobs) | st.integers(0, max_jobs))):
+        submit_time += draw(st.sampled_from(gaps))
+        run_time, estimate = draw(run_and_estimate(unit, accurate=False))
+        home = draw(homes)
+        size = draw(sizes(clusters[home].processors))
+        if draw(st.integers(0, 9)) == 9:
+            size = draw(st.sampled_from([widest, widest, widest + 1]))
+        jobs.append(GridJob(submit_time, run_time, estimate, size, home))
+    return jobs, clusters
+
+
+@st.composite
+def partnerships(draw: st.DrawFn, clusters: int) -> list[set[int]] | None:
+    """The partners of each cluster: all others, or any, not always mutual."""
+    if draw(st.booleans()):
+        return None
+    return [draw(st.sets(st.integers(0, clusters - 1))) for _ in range(clusters)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import os
 import subprocess
 import sys
@@ -17,13 +18,13 @@ PACKAGE = REPOSITORY / "gridsched"
 
 # each layer may import those before it
 LAYERS = (
-    ("errors", "io"),
+    ("errors", "io", "lazy"),
     ("engine",),
     ("workloads",),
     ("traces",),
     ("platforms",),
     ("schedulers",),
-    ("metrics", "results", "verify"),
+    ("metrics", "results", "verifier"),
     ("simulation",),
     ("figures",),
     ("study",),
@@ -117,3 +118,11 @@ def test_wheel_and_sdist_hold_what_they_need(tmp_path: Path) -> None:
     with tarfile.open(sdist) as archive:
         files = {name.split("/", 1)[-1] for name in archive.getnames()}
     assert {"Snakefile", "config/demo.yaml", "workflow/rules/simulation.smk", "tests/naive.py"} <= files
+
+
+@pytest.mark.parametrize("package", ["gridsched", "gridsched.traces", "gridsched.workloads"])
+def test_lazy_names_are_not_hidden_by_modules(package: str) -> None:
+    """A module of the same name would take the place of a function as soon as it is imported."""
+    names = set(importlib.import_module(package).__all__)
+    folder = REPOSITORY / package.replace(".", "/")
+    assert not names & {path.stem for path in folder.iterdir()}

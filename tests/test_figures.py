@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from gridsched import figures, metrics
 from gridsched.errors import ConfigurationError
 from gridsched.figures import style
-from gridsched.workloads.characterise import characterise
+from gridsched.workloads.characterisation import characterise
 from gridsched.workloads.table import Workload
 
 Drawing = tuple[Figure, pd.DataFrame]
@@ -346,16 +346,14 @@ def test_a_job_that_no_gap_holds_is_split() -> None:
 
 @settings(deadline=None, max_examples=8)
 @given(
-    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 30), st.integers(1, 8)), min_size=1, max_size=12)
+    st.lists(st.tuples(st.integers(0, 20), st.integers(1, 30), st.integers(1, 8)), min_size=1, max_size=12)
 )
 def test_rectangles_never_overlap_and_hold_all_processors(jobs: list[tuple[int, int, int]]) -> None:
     submit, run_time, processors = (list(column) for column in zip(*jobs, strict=True))
     busy = np.zeros(2000, np.int64)
     start = []
     for submitted, duration, wanted in jobs:
-        begin = next(
-            t for t in range(submitted, 1500) if (busy[t : t + max(duration, 1)] + wanted <= 8).all()
-        )
+        begin = next(t for t in range(submitted, 1500) if (busy[t : t + duration] + wanted <= 8).all())
         busy[begin : begin + duration] += wanted
         start.append(begin)
     _, numbers = figures.gantt(placed(submit, run_time, processors, start))
@@ -367,6 +365,11 @@ def test_rectangles_never_overlap_and_hold_all_processors(jobs: list[tuple[int, 
     np.testing.assert_array_equal(grid.sum(axis=0), busy)
     drawn = numbers.groupby("job_number")["processors"].sum()
     assert drawn.tolist() == processors
+
+
+def test_jobs_without_run_time_leave_the_machine_to_others() -> None:
+    _, numbers = figures.gantt(placed([0, 0, 0], [5, 0, 4], [8, 3, 8], [0, 5, 5]))
+    assert numbers.groupby("job_number")["processors"].sum().tolist() == [8, 3, 8]
 
 
 def test_gantt_charts_of_grids_and_rejected_jobs(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridsched.engine import heap, jit, overrun, profile, running, waiting_tree
-from gridsched.engine.records import ENTRY, FOREVER, LARGEST, RUN, SCORED, STEP, Overrun
+from gridsched.engine.records import ENTRY, FOREVER, RUN, SCORED, STEP, Overrun
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 99)), unique=True))
@@ -106,16 +106,7 @@ def test_tree_finds_the_first_job_that_fits(
         for place, job in enumerate(waiting)
         if place >= position and job and (job[0] <= narrow or (job[0] <= wide and job[1] <= window))
     ]
-    present = [place for place, job in enumerate(waiting) if place >= position and job]
     assert waiting_tree.next_fit(tree, position, narrow, wide, window) == (fitting or [-1])[0]
-    assert waiting_tree.first_waiting(tree, position) == (present or [-1])[0]
-
-
-def test_tree_does_not_lose_huge_jobs_to_rounding() -> None:
-    tree = waiting_tree.allocate(4)
-    processors, estimate = 16_777_217, LARGEST - 3
-    waiting_tree.insert(tree, 2, processors, estimate)
-    assert waiting_tree.next_fit(tree, 0, 0, processors, estimate) == 2
 
 
 changes = st.lists(

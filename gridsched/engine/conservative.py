@@ -91,6 +91,38 @@ def _forget_past(c: Cluster, now: int) -> None:
         state["high"] = length
 
 
+@leaf
+def complete(c: Cluster, now: int, overrun: int) -> None:
+    """Take the first running job that ends now off its processors, and give back what it no longer needs."""
+    processors = int(c.jobs[c.events[0]["job"]]["processors"])
+    end = machine.complete(c, now, overrun, True)
+    if end > now:
+        _release(c, now, end, processors)
+        c.state[0]["early"] = True
+
+
+@leaf
+def correct(c: Cluster, now: int, overrun: int) -> None:
+    """Expect the first running job that should have ended now to end later."""
+    machine.correct(c, now, overrun)
+    c.state[0]["outrun"] = True
+
+
+@leaf
+def scheduling_pass(c: Cluster, now: int, options: Options, score: Any) -> None:
+    """Mend the plan after what happened since the last pass, place new jobs, start those whose time it is."""
+    state = c.state[0]
+    _forget_past(c, now)
+    if state["outrun"] or state["early"]:
+        _plan_again(c, state["placed"], now, state["outrun"] != 0, options, score)
+    for k in range(state["placed"], state["waiting"]):
+        _place(c, c.waiting[k], now)
+    _start_planned(c, now)
+    state["placed"] = state["waiting"]
+    state["early"] = False
+    state["outrun"] = False
+
+
 @jit
 def schedule(c: Cluster, options: Options, score: Any) -> None:
     """Simulate the cluster to the end of its last job; `c.starts` is the result. See `reserving.schedule`."""
@@ -98,26 +130,13 @@ def schedule(c: Cluster, options: Options, score: Any) -> None:
     while state["arrival"] < len(c.jobs) or state["ending"] > 0 or state["waiting"] > 0:
         now = machine.next_event(c)
         more = True
-        early = False
-        outrun = False
-        planned = state["waiting"]
-        _forget_past(c, now)
         while more and machine.ends(c, now):
-            processors = int(c.jobs[c.events[0]["job"]]["processors"])
-            end = machine.complete(c, now, options.overrun, True)
-            if end > now:
-                _release(c, now, end, processors)
-                early = True
+            complete(c, now, options.overrun)
             more = not options.pass_per_event
         while more and machine.first_expected_end(c) == now:
-            machine.correct(c, now, options.overrun)
-            outrun = True
+            correct(c, now, options.overrun)
             more = not options.pass_per_event
         while more and machine.arrives(c, now):
             submit(c)
             more = not options.pass_per_event
-        if outrun or early:
-            _plan_again(c, planned, now, outrun, options, score)
-        for k in range(planned, state["waiting"]):
-            _place(c, c.waiting[k], now)
-        _start_planned(c, now)
+        scheduling_pass(c, now, options, score)

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gridsched.engine.jit import leaf
-
-
-@leaf
-def _at(i: int) -> np.uint64:
-    """Subscript without sign: sparing the treatment of negative ones speeds up simulations by 5 to 12 %."""
-    return np.uint64(i)
+from gridsched.engine.jit import at, leaf
 
 
 @leaf
@@ -21,15 +13,15 @@ def push(heap: Any, size: int, key: float, job: int) -> int:
     hole = size
     while hole > 0:
         parent = (hole - 1) >> 1
-        parent_key = heap[_at(parent)]["key"]
-        parent_job = heap[_at(parent)]["job"]
+        parent_key = heap[at(parent)]["key"]
+        parent_job = heap[at(parent)]["job"]
         if parent_key < key or (parent_key == key and parent_job < job):
             break
-        heap[_at(hole)]["key"] = parent_key
-        heap[_at(hole)]["job"] = parent_job
+        heap[at(hole)]["key"] = parent_key
+        heap[at(hole)]["job"] = parent_job
         hole = parent
-    heap[_at(hole)]["key"] = key
-    heap[_at(hole)]["job"] = job
+    heap[at(hole)]["key"] = key
+    heap[at(hole)]["job"] = job
     return size + 1
 
 
@@ -37,26 +29,26 @@ def push(heap: Any, size: int, key: float, job: int) -> int:
 def pop(heap: Any, size: int) -> int:
     """Remove the first entry, which the caller has read; return the new size."""
     size -= 1
-    key = heap[_at(size)]["key"]
-    job = heap[_at(size)]["job"]
+    key = heap[at(size)]["key"]
+    job = heap[at(size)]["job"]
     hole = 0
     child = 1
     while child < size:
         # The entry to be placed still stands behind the last child, which thus always has a neighbour; and
         # without short circuits the smaller of two children is found without a branch to mispredict.
-        key_left = heap[_at(child)]["key"]
-        key_right = heap[_at(child + 1)]["key"]
-        job_left = heap[_at(child)]["job"]
-        job_right = heap[_at(child + 1)]["job"]
+        key_left = heap[at(child)]["key"]
+        key_right = heap[at(child + 1)]["key"]
+        job_left = heap[at(child)]["job"]
+        job_right = heap[at(child + 1)]["job"]
         child += int((key_right < key_left) | ((key_right == key_left) & (job_right < job_left)))
-        child_key = heap[_at(child)]["key"]
-        child_job = heap[_at(child)]["job"]
+        child_key = heap[at(child)]["key"]
+        child_job = heap[at(child)]["job"]
         if (key < child_key) | ((key == child_key) & (job <= child_job)):
             break
-        heap[_at(hole)]["key"] = child_key
-        heap[_at(hole)]["job"] = child_job
+        heap[at(hole)]["key"] = child_key
+        heap[at(hole)]["job"] = child_job
         hole = child
         child = 2 * hole + 1
-    heap[_at(hole)]["key"] = key
-    heap[_at(hole)]["job"] = job
+    heap[at(hole)]["key"] = key
+    heap[at(hole)]["job"] = job
     return size

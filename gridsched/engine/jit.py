@@ -88,6 +88,27 @@ def leaf(function: Function) -> Function:
         return _compile(function, nogil=True)
 
 
+def part(function: Function) -> Function:
+    """Compile a large helper that is called rather than inlined, and neither allocates nor returns arrays.
+
+    Inlining a long function wherever it is called makes compilation take minutes.
+    """
+    try:
+        return _compile(function, nogil=True, _nrt=False)
+    except (KeyError, NumbaError):
+        return _compile(function, nogil=True)
+
+
+@leaf
+def at(i: int) -> np.uint64:
+    """Subscript without sign: no treatment of negative ones in compiled code.
+
+    In the heap and for the jobs that come, start and end this is worth 5 to 15 % of a simulation; it was
+    not measurable elsewhere.
+    """
+    return np.uint64(i)
+
+
 def shift(array: Any, target: int, source: int, count: int) -> None:
     """Move `count` elements of `array` from index `source` to index `target`; the ranges may overlap."""
     array[target : target + count] = array[source : source + count].copy()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gridsched.engine import heap, running
-from gridsched.engine.jit import leaf
+from gridsched.engine.jit import at, leaf
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import ENTRY, FOREVER
 
@@ -24,6 +24,9 @@ STATE = np.dtype(
         ("arrival", np.int64),  # next job to be submitted
         ("corrections", np.int64),  # estimates that were outrun so far
         ("planned", np.int64),  # earliest planned start, see `conservative`
+        ("placed", np.int64),  # waiting jobs that hold a reservation, see `conservative`
+        ("early", np.int64),  # whether a job ended before its expected end since the last pass
+        ("outrun", np.int64),  # whether an estimate was outrun since the last pass
         ("queued", np.int64),  # entries of the heap of waiting jobs, see `static_order`
         ("head", np.int64),  # first waiting job after a pass, see `static_order`
         ("shadow", np.int64),  # a later job may start if it ends by this time ...
@@ -62,14 +65,21 @@ def first_expected_end(c: Any) -> int:
 
 
 @leaf
+def next_local_event(c: Any) -> int:
+    """Time of the next end, outrun estimate or planned start."""
+    now = min(c.state[0]["planned"], first_expected_end(c))
+    if c.state[0]["ending"] > 0:
+        now = min(now, c.events[0]["key"])
+    return now
+
+
+@leaf
 def next_event(c: Any) -> int:
     """Time of the next submission, end, outrun estimate or planned start."""
-    state = c.state[0]
-    now = min(state["planned"], first_expected_end(c))
-    if state["arrival"] < len(c.jobs):
-        now = min(now, c.jobs[state["arrival"]]["submit"])
-    if state["ending"] > 0:
-        now = min(now, c.events[0]["key"])
+    now = next_local_event(c)
+    arrival = c.state[0]["arrival"]
+    if arrival < len(c.jobs):
+        now = min(now, c.jobs[arrival]["submit"])
     return now
 
 
@@ -77,7 +87,7 @@ def next_event(c: Any) -> int:
 def arrives(c: Any, now: int) -> bool:
     """Whether the next job is submitted now."""
     arrival = c.state[0]["arrival"]
-    return arrival < len(c.jobs) and c.jobs[arrival]["submit"] == now
+    return arrival < len(c.jobs) and c.jobs[at(arrival)]["submit"] == now
 
 
 @leaf
@@ -90,12 +100,13 @@ def ends(c: Any, now: int) -> bool:
 def start(c: Any, j: int, now: int, track: bool) -> None:
     """Let a job run from now on; `track` its expected end if the policy looks at it."""
     state = c.state[0]
-    processors = c.jobs[j]["processors"]
+    job = c.jobs[at(j)]
+    processors = job["processors"]
     state["free"] -= processors
-    c.starts[j] = now
-    state["ending"] = heap.push(c.events, state["ending"], now + c.jobs[j]["run"], j)
+    c.starts[at(j)] = now
+    state["ending"] = heap.push(c.events, state["ending"], now + job["run"], j)
     if track:
-        end = now + c.jobs[j]["estimate"]
+        end = now + job["estimate"]
         state["blocks"] = running.insert(c.blocks, c.runs, state["blocks"], end, j, processors)
 
 
@@ -104,12 +115,13 @@ def complete(c: Any, now: int, overrun: int, track: bool) -> int:
     """Take the first running job that ends now off its processors; return its expected end."""
     state = c.state[0]
     j = c.events[0]["job"]
-    processors = c.jobs[j]["processors"]
+    job = c.jobs[at(j)]
+    processors = job["processors"]
     state["ending"] = heap.pop(c.events, state["ending"])
     state["free"] += processors
     if not track:
         return now
-    end = expected_end(c.starts[j], int(c.jobs[j]["estimate"]), overrun, now)
+    end = expected_end(c.starts[at(j)], int(job["estimate"]), overrun, now)
     state["blocks"] = running.remove(c.blocks, c.runs, state["blocks"], end, j, processors)
     return end
 

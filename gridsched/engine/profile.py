@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from gridsched.engine import running
-from gridsched.engine.jit import leaf, shift
+from gridsched.engine.jit import at, leaf, shift
 
 
 @leaf
@@ -40,16 +40,16 @@ def earliest_fit(
     step = low
     start = now
     while start < limit:
-        while steps[step]["free"] < processors:
+        while steps[at(step)]["free"] < processors:
             step += 1
             if step == high:
                 return limit
-            start = steps[step]["time"]
+            start = steps[at(step)]["time"]
         end = min(start + duration, limit)
         step += 1
-        while step < high and steps[step]["time"] < end and steps[step]["free"] >= processors:
+        while step < high and steps[at(step)]["time"] < end and steps[at(step)]["free"] >= processors:
             step += 1
-        if step >= high or steps[step]["time"] >= end:
+        if step >= high or steps[at(step)]["time"] >= end:
             return min(start, limit)
     return limit
 

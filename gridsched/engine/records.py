@@ -27,9 +27,6 @@ RUN = np.dtype([("end", np.int64), ("job", np.int32), ("processors", np.int32)])
 BLOCK = np.dtype([("last", np.int64), ("processors", np.int64), ("slot", np.int32), ("count", np.int32)])
 """A block of running jobs: largest expected end, sum of processors, where it is stored, how many."""
 
-NODE = np.dtype([("processors", np.int32), ("estimate", np.int32), ("work", np.float32)])
-"""Smallest processors, estimate and work (processors times estimate) below a node of `waiting_tree`."""
-
 STEP = np.dtype([("time", np.int64), ("free", np.int64)])
 """From `time` on, `free` processors are available."""
 

@@ -176,7 +176,7 @@ def _rebuild_profile(c: Cluster, now: int, easy: bool) -> None:
 
 
 @leaf
-def _pass(c: Cluster, now: int, options: Options, score: Any) -> None:
+def scheduling_pass(c: Cluster, now: int, options: Options, score: Any) -> None:
     """Start what the policy starts now."""
     state = c.state[0]
     if state["free"] == 0 or state["waiting"] == 0:
@@ -220,4 +220,4 @@ def schedule(c: Cluster, options: Options, score: Any) -> None:
         while more and machine.arrives(c, now):
             submit(c)
             more = not options.pass_per_event
-        _pass(c, now, options, score)
+        scheduling_pass(c, now, options, score)

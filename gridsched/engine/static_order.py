@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.engine import heap, machine, running, waiting_tree
-from gridsched.engine.jit import jit, leaf
+from gridsched.engine.jit import at, jit, leaf
 from gridsched.engine.records import ENTRY, FOREVER, LARGEST, Backfilling
 
 _NONE = int(Backfilling.NONE)
@@ -49,9 +49,7 @@ class Cluster(NamedTuple):
     state: Any  # STATE[1]
 
 
-def allocate(
-    jobs: Any, processors: int, queue_rank: Any, order_rank: Any, backfilling: int = _EASY
-) -> Cluster:
+def allocate(jobs: Any, processors: int, queue_rank: Any, order_rank: Any, backfilling: int) -> Cluster:
     """Arrays of an empty cluster of so many processors, for these jobs."""
     candidates = 0 if backfilling == _NONE else len(jobs)
     cluster = Cluster(
@@ -70,7 +68,7 @@ def _enqueue(c: Cluster, j: int, options: Options) -> None:
     """Let a job wait."""
     state = c.state[0]
     if options.backfilling != _NONE:
-        waiting_tree.enter(c.waiting, j, c.jobs[j]["processors"], c.jobs[j]["estimate"])
+        waiting_tree.enter(c.waiting, j, c.jobs[at(j)]["processors"], c.jobs[at(j)]["estimate"])
     if not options.first_come:
         state["queued"] = heap.push(c.queue, state["queued"], int(c.queue_rank[0, j]), j)
     state["waiting"] += 1
@@ -93,7 +91,7 @@ def _first_in_queue(c: Cluster, first_come: bool) -> int:
     state = c.state[0]
     if first_come:
         j = state["head"]
-        while c.starts[j] >= 0:
+        while c.starts[at(j)] >= 0:
             j += 1
         return j
     while c.starts[c.queue[0]["job"]] >= 0:
@@ -105,8 +103,8 @@ def _first_in_queue(c: Cluster, first_come: bool) -> int:
 def _start_beside_head(c: Cluster, j: int, now: int, backfilling: int) -> None:
     """Start a job ahead of the first waiting one, on extra processors if it ends after the shadow time."""
     state = c.state[0]
-    if now + c.jobs[j]["estimate"] > state["shadow"]:
-        state["extra"] -= c.jobs[j]["processors"]
+    if now + c.jobs[at(j)]["estimate"] > state["shadow"]:
+        state["extra"] -= c.jobs[at(j)]["processors"]
     machine.start(c, j, now, backfilling == _EASY)
 
 
@@ -114,9 +112,9 @@ def _start_beside_head(c: Cluster, j: int, now: int, backfilling: int) -> None:
 def _fits_beside_head(c: Cluster, j: int, now: int) -> bool:
     """Whether a job may start now without delaying the first waiting one."""
     state = c.state[0]
-    processors = c.jobs[j]["processors"]
+    processors = c.jobs[at(j)]["processors"]
     return processors <= state["free"] and (
-        processors <= state["extra"] or now + c.jobs[j]["estimate"] <= state["shadow"]
+        processors <= state["extra"] or now + c.jobs[at(j)]["estimate"] <= state["shadow"]
     )
 
 
@@ -125,7 +123,7 @@ def _arrive_alone(c: Cluster, j: int, now: int, options: Options) -> bool:
     """Submit a job while nothing else has changed; return whether a pass has to follow."""
     state = c.state[0]
     if state["waiting"] == 0:
-        if c.jobs[j]["processors"] <= state["free"]:
+        if c.jobs[at(j)]["processors"] <= state["free"]:
             machine.start(c, j, now, options.backfilling == _EASY)
             return False
     elif options.first_come or c.queue_rank[0, j] > c.queue_rank[0, state["head"]]:
@@ -145,7 +143,7 @@ def _start_in_order(c: Cluster, now: int, options: Options) -> None:
     while state["waiting"] > 0:
         j = _first_in_queue(c, options.first_come)
         state["head"] = j
-        if c.jobs[j]["processors"] > state["free"]:
+        if c.jobs[at(j)]["processors"] > state["free"]:
             return
         _dequeue(c, j, options.backfilling)
         machine.start(c, j, now, options.backfilling == _EASY)

@@ -7,8 +7,8 @@ no job fits. `tree[1]` is the root, leaves begin at half the length.
 The two minima of a node may come from different jobs, a wide short one and a narrow long one, so that a
 node can pass and disappoint. In one tree over all jobs of a saturated system that is the rule, and made
 its simulation 20 times slower. `Waiting` therefore has a tree for each size class, the jobs of 2**k to
-2**(k + 1) - 1 processors. Classes half as wide gain where sizes are spread evenly and the system is
-saturated, but cost 5 to 15 % on archive logs and at ordinary load.
+2**(k + 1) - 1 processors. Classes half as wide halve the time where sizes are spread evenly and the system
+is saturated, but cost 2 to 14 % on archive logs and at ordinary load.
 """
 
 from __future__ import annotations
@@ -155,12 +155,6 @@ def next_fit(tree: Any, position: int, narrow: int, wide: int, window: int) -> i
             if node == 0:
                 return -1
             node += 1
-
-
-@leaf
-def first_waiting(tree: Any, position: int) -> int:
-    """First position at or after `position` with a waiting job; -1 if there is none."""
-    return next_fit(tree, position, LARGEST - 1, 0, 0)
 
 
 @leaf

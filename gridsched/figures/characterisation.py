@@ -36,7 +36,7 @@ def workload_characterisation(characterisation: xr.Dataset) -> style.Drawing:
     Parameters
     ----------
     characterisation : xarray.Dataset
-        As `gridsched.workloads.characterise.characterise` gives it.
+        As `gridsched.workloads.characterisation.characterise` gives it.
 
     Returns
     -------

@@ -236,16 +236,18 @@ def schedule(
     kind = Backfilling[policy.backfilling.upper()]
 
     if not changing and policy.reservations == 1 and kind != Backfilling.CONSERVATIVE:
-        queue_rank = _ranks(_keys(order, jobs, labels))
-        order_rank = queue_rank if as_queue else _ranks(_keys(backfill_order, jobs, labels))
-        fast = static_order.allocate(jobs, processors, queue_rank, order_rank)
+        # without backfilling, first come, first served needs no positions
+        plain = order is _first_come and kind == Backfilling.NONE
+        queue_rank = np.empty((2, 0), np.int32) if plain else _ranks(order, jobs, labels)
+        order_rank = queue_rank if as_queue else _ranks(backfill_order, jobs, labels)
+        fast = static_order.allocate(jobs, processors, queue_rank, order_rank, int(kind))
         static_order.schedule(
             fast,
             static_order.Options(
                 backfilling=int(kind),
                 overrun=overrun,
                 pass_per_event=per_event,
-                first_come=_in_order(queue_rank) and _in_order(order_rank),
+                first_come=_in_order(queue_rank),
                 two_orders=not as_queue,
             ),
         )
@@ -295,11 +297,13 @@ def _keys(score: Score, jobs: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.
     return -scores.evaluate_once(score, values)
 
 
-def _ranks(keys: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Position of each job in the order of its key, and the job at each position."""
-    ranks = np.empty((2, len(keys)), np.int32)
-    ranks[1] = np.argsort(keys, kind="stable")
-    ranks[0, ranks[1]] = np.arange(len(keys), dtype=np.int32)
+def _ranks(order: Score, jobs: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int32]:
+    """Position of each job in an order, and the job at each position."""
+    ranks = np.empty((2, len(jobs)), np.int32)
+    ranks[:] = np.arange(len(jobs), dtype=np.int32)
+    if order is not _first_come:
+        ranks[1] = np.argsort(_keys(order, jobs, labels), kind="stable")
+        ranks[0, ranks[1]] = np.arange(len(jobs), dtype=np.int32)
     return ranks
 
 

@@ -162,6 +162,6 @@ def load_score(location: str) -> Score:
         raise ConfigurationError(f"score {location!r}: {path} fails to load: {error!r}") from error
     score = getattr(module, name, None)
     if not inspect.isfunction(score):
-        raise ConfigurationError(f"score {location!r}: {path} has no function {name}")
+        raise ConfigurationError(f"score {location!r}: {path} has no function {name}; write one with def")
     parameters(score)
     return score

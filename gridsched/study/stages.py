@@ -29,7 +29,7 @@ from gridsched.study import config as configuration
 from gridsched.study.config import RECORDED, StudyConfig, WorkloadConfig
 from gridsched.study.runs import Run, run_table
 from gridsched.traces import clean, read_swf, select_window
-from gridsched.verify import verify
+from gridsched.verifier import verify
 from gridsched.workloads import (
     FModel,
     Machine,
@@ -41,7 +41,7 @@ from gridsched.workloads import (
     load_machines,
     synthesise,
 )
-from gridsched.workloads.characterise import characterise
+from gridsched.workloads.characterisation import characterise
 from gridsched.workloads.estimates import EstimateModel
 from gridsched.workloads.table import add_counts
 

@@ -6,10 +6,33 @@ counts; `select_window` takes a month (`by_month`, `months`), an interval (`by_i
 jobs (`by_count`) of a log.
 """
 
-from gridsched.traces.archive import ArchiveLog, archive_folder, fetch, find_log, registry
-from gridsched.traces.cleaning import clean
-from gridsched.traces.swf import read_swf, write_swf
-from gridsched.traces.windows import by_count, by_interval, by_month, months, select_window
+from typing import TYPE_CHECKING
+
+from gridsched.lazy import attach
+
+if TYPE_CHECKING:
+    from gridsched.traces.archive import ArchiveLog, archive_folder, fetch, find_log, registry
+    from gridsched.traces.cleaning import clean
+    from gridsched.traces.fusing import fuse
+    from gridsched.traces.swf import read_swf, write_swf
+    from gridsched.traces.windows import by_count, by_interval, by_month, months, select_window
+
+_HOMES: dict[str, str] = {
+    "ArchiveLog": "gridsched.traces.archive",
+    "archive_folder": "gridsched.traces.archive",
+    "by_count": "gridsched.traces.windows",
+    "by_interval": "gridsched.traces.windows",
+    "by_month": "gridsched.traces.windows",
+    "clean": "gridsched.traces.cleaning",
+    "fetch": "gridsched.traces.archive",
+    "find_log": "gridsched.traces.archive",
+    "fuse": "gridsched.traces.fusing",
+    "months": "gridsched.traces.windows",
+    "read_swf": "gridsched.traces.swf",
+    "registry": "gridsched.traces.archive",
+    "select_window": "gridsched.traces.windows",
+    "write_swf": "gridsched.traces.swf",
+}
 
 __all__ = [
     "ArchiveLog",
@@ -20,9 +43,12 @@ __all__ = [
     "clean",
     "fetch",
     "find_log",
+    "fuse",
     "months",
     "read_swf",
     "registry",
     "select_window",
     "write_swf",
 ]
+
+__getattr__, __dir__ = attach(__name__, _HOMES)

@@ -1,36 +1,76 @@
 """Workloads: the table of jobs, models that draw synthetic ones, and what a workload looks like."""
 
-from gridsched.workloads.bounded_pareto import BoundedPareto
-from gridsched.workloads.characterise import characterise
-from gridsched.workloads.estimates import Estimates, FModel, Modal, Multiple, with_estimates
-from gridsched.workloads.fitting import (
-    Goodness,
-    HyperErlangFit,
-    fit_hyper_erlang,
-    goodness,
-    hyper_erlang_quantile,
-    non_central_moments,
-)
-from gridsched.workloads.hyper_erlang import HyperErlang
-from gridsched.workloads.lublin import LublinJobs, LublinModel
-from gridsched.workloads.machine_fit import (
-    ClassBounds,
-    MachineFit,
-    compare_machines,
-    fit_machine,
-    size_classes_of,
-)
-from gridsched.workloads.size_classes import (
-    Machine,
-    SizeClass,
-    SizeModel,
-    calibrate_exponent,
-    derive_machine,
-    load_machines,
-    offered_load,
-)
-from gridsched.workloads.synthesis import synthesise
-from gridsched.workloads.table import SWF_FIELDS, UNKNOWN, Workload
+from typing import TYPE_CHECKING
+
+from gridsched.lazy import attach
+
+if TYPE_CHECKING:
+    from gridsched.workloads.bounded_pareto import BoundedPareto
+    from gridsched.workloads.characterisation import characterise
+    from gridsched.workloads.estimates import Estimates, FModel, Modal, Multiple, with_estimates
+    from gridsched.workloads.fitting import (
+        Goodness,
+        HyperErlangFit,
+        fit_hyper_erlang,
+        goodness,
+        hyper_erlang_quantile,
+        non_central_moments,
+    )
+    from gridsched.workloads.hyper_erlang import HyperErlang
+    from gridsched.workloads.lublin import LublinJobs, LublinModel
+    from gridsched.workloads.machine_fit import (
+        ClassBounds,
+        MachineFit,
+        compare_machines,
+        fit_machine,
+        size_classes_of,
+    )
+    from gridsched.workloads.size_classes import (
+        Machine,
+        SizeClass,
+        SizeModel,
+        calibrate_exponent,
+        derive_machine,
+        load_machines,
+        offered_load,
+    )
+    from gridsched.workloads.synthesis import synthesise
+    from gridsched.workloads.table import SWF_FIELDS, UNKNOWN, Workload
+
+_HOMES: dict[str, str] = {
+    "BoundedPareto": "gridsched.workloads.bounded_pareto",
+    "ClassBounds": "gridsched.workloads.machine_fit",
+    "Estimates": "gridsched.workloads.estimates",
+    "FModel": "gridsched.workloads.estimates",
+    "Goodness": "gridsched.workloads.fitting",
+    "HyperErlang": "gridsched.workloads.hyper_erlang",
+    "HyperErlangFit": "gridsched.workloads.fitting",
+    "LublinJobs": "gridsched.workloads.lublin",
+    "LublinModel": "gridsched.workloads.lublin",
+    "Machine": "gridsched.workloads.size_classes",
+    "MachineFit": "gridsched.workloads.machine_fit",
+    "Modal": "gridsched.workloads.estimates",
+    "Multiple": "gridsched.workloads.estimates",
+    "SWF_FIELDS": "gridsched.workloads.table",
+    "SizeClass": "gridsched.workloads.size_classes",
+    "SizeModel": "gridsched.workloads.size_classes",
+    "UNKNOWN": "gridsched.workloads.table",
+    "Workload": "gridsched.workloads.table",
+    "calibrate_exponent": "gridsched.workloads.size_classes",
+    "characterise": "gridsched.workloads.characterisation",
+    "compare_machines": "gridsched.workloads.machine_fit",
+    "derive_machine": "gridsched.workloads.size_classes",
+    "fit_hyper_erlang": "gridsched.workloads.fitting",
+    "fit_machine": "gridsched.workloads.machine_fit",
+    "goodness": "gridsched.workloads.fitting",
+    "hyper_erlang_quantile": "gridsched.workloads.fitting",
+    "load_machines": "gridsched.workloads.size_classes",
+    "non_central_moments": "gridsched.workloads.fitting",
+    "offered_load": "gridsched.workloads.size_classes",
+    "size_classes_of": "gridsched.workloads.machine_fit",
+    "synthesise": "gridsched.workloads.synthesis",
+    "with_estimates": "gridsched.workloads.estimates",
+}
 
 __all__ = [
     "SWF_FIELDS",
@@ -66,3 +106,5 @@ __all__ = [
     "synthesise",
     "with_estimates",
 ]
+
+__getattr__, __dir__ = attach(__name__, _HOMES)

@@ -23,7 +23,7 @@ _USUAL_HOURS = (1, 2, 3, 4, 6, 8, 12, 18, 24, 36, 48)
 _USUAL_LIMITS = np.array([60, 300, 600, 900, 1800, *(_HOUR * hours for hours in _USUAL_HOURS)])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stream:
     """Jobs as the engine takes them, and the machine."""
 

@@ -68,7 +68,8 @@ def violations(dataset: xr.Dataset) -> list[str]:
     - no cluster ever uses more processors than it has. A processor is free from the end of a segment
       on. Segments without length hold nothing, but must fit beside those that run through their instant;
     - no job starts before its submit time;
-    - a rejected job (start -1) has no end and no segment, and is larger than every cluster;
+    - a rejected job (start -1) has no end and no segment, and is larger than every cluster, or than every
+      one that it may use where the run says how large that is (`reach_processors`);
     - every other job is executed exactly once: it has a segment, its `start_time` is the first start
       and its `end_time` the last end of its segments, and the segments' work is `run_time` x `processors`.
       A segment counts with the job's processors where it has more (whole nodes), so the length of one
@@ -83,8 +84,9 @@ def violations(dataset: xr.Dataset) -> list[str]:
     dataset : xarray.Dataset
         Dimensions `job`, `segment`, `cluster`. On `job`: job_number, submit_time, run_time (as executed),
         processors, start_time (-1 rejected), end_time, and, if there were reservations for a given
-        time, reserved_start (-1 none). On `segment`: segment_job, segment_cluster (indices),
-        segment_processors, segment_start, segment_end. On `cluster`: cluster_processors. Times in s.
+        time, reserved_start (-1 none), and reach_processors if not every job may use every cluster.
+        On `segment`: segment_job, segment_cluster (indices), segment_processors, segment_start,
+        segment_end. On `cluster`: cluster_processors. Times in s.
 
     Returns
     -------
@@ -119,6 +121,7 @@ class _Schedule:
     start_time: Integers
     end_time: Integers
     reserved_start: Integers
+    reach_processors: Integers
     job: Integers
     cluster: Integers
     segment_processors: Integers
@@ -140,6 +143,7 @@ class _Schedule:
             return values.astype(np.int64, copy=False)
 
         cluster_processors = column("cluster_processors")
+        largest = cluster_processors.max(initial=0)
         known = "cluster" in dataset.coords
         return cls(
             job_number=column("job_number"),
@@ -152,6 +156,11 @@ class _Schedule:
                 column("reserved_start")
                 if "reserved_start" in dataset
                 else np.full(dataset.sizes["job"], _NONE, np.int64)
+            ),
+            reach_processors=(
+                column("reach_processors")
+                if "reach_processors" in dataset
+                else np.full(dataset.sizes["job"], largest, np.int64)
             ),
             job=column("segment_job"),
             cluster=column("segment_cluster"),
@@ -318,12 +327,11 @@ def _rejected_jobs_do_not_run(s: _Schedule) -> Iterator[str]:
 
 def _only_large_jobs_are_rejected(s: _Schedule) -> Iterator[str]:
     """A job that fits a cluster is not rejected: this finds jobs that were lost."""
-    largest = int(s.cluster_processors.max(initial=0))
     yield from _report(
-        np.flatnonzero(s.rejected() & (s.processors <= largest)),
+        np.flatnonzero(s.rejected() & (s.processors <= s.reach_processors)),
         lambda j: (
             f"job {s.job_number[j]} was never started: it asks for {s.processors[j]} processors, "
-            f"and a cluster has {largest}"
+            f"and a cluster has {s.reach_processors[j]}"
         ),
         "jobs",
     )
