@@ -15,11 +15,8 @@ def test_python_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, object] = {}
     for example in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
         exec(compile(example, "README.md", "exec"), names)
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
-        "fcfs",
-        "easy",
-        "conservative",
-    ]
+    printed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert printed == ["fcfs", "easy", "conservative", "local", "s-i"]
 
 
 def test_make_targets_and_files_exist() -> None:
