@@ -106,7 +106,7 @@ def test_killed_runs_resume_and_give_the_same_bits(
     ]
     for number, moment in enumerate(moments):
         workspace.run_until(moment, TARGET)
-        if number == 0:
+        if number == 2:  # the first kills may come before the locks are written
             assert "--unlock" in workspace.run(TARGET, fails=True)
         workspace.run("--unlock")
     assert not (workspace.folder / TARGET).exists()
