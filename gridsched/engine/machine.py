@@ -79,7 +79,7 @@ def next_event(c: Any) -> int:
     now = next_local_event(c)
     arrival = c.state[0]["arrival"]
     if arrival < len(c.jobs):
-        now = min(now, c.jobs[arrival]["submit"])
+        now = min(now, c.jobs[at(arrival)]["submit"])
     return now
 
 

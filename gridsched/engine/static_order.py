@@ -51,9 +51,12 @@ class Cluster(NamedTuple):
 
 def allocate(jobs: Any, processors: int, queue_rank: Any, order_rank: Any, backfilling: int) -> Cluster:
     """Arrays of an empty cluster of so many processors, for these jobs."""
-    candidates = 0 if backfilling == _NONE else len(jobs)
+    if backfilling == _NONE:
+        waiting = waiting_tree.allocate_nothing()
+    else:
+        waiting = waiting_tree.allocate_classes(jobs["processors"], order_rank[1])
     cluster = Cluster(
-        waiting=waiting_tree.allocate_classes(jobs["processors"][:candidates], order_rank[1, :candidates]),
+        waiting=waiting,
         queue=np.empty(len(jobs), ENTRY),
         queue_rank=queue_rank,
         order_rank=order_rank,
@@ -189,20 +192,32 @@ def _comes_alone(c: Cluster, now: int, options: Options) -> bool:
     return first_come_only or options.pass_per_event or not machine.arrives(c, now)
 
 
+@leaf
+def _next_event(c: Cluster, easy: bool) -> int:
+    """Time of the next submission or end, and of the next outrun estimate where that matters."""
+    state = c.state[0]
+    now = FOREVER
+    if state["arrival"] < len(c.jobs):
+        now = c.jobs[at(state["arrival"])]["submit"]
+    if state["ending"] > 0:
+        now = min(now, c.events[0]["key"])
+    return min(now, machine.first_expected_end(c)) if easy else now
+
+
 @jit
 def schedule(c: Cluster, options: Options) -> None:
     """Simulate the cluster to the end of its last job; `c.starts` is the result."""
     state = c.state[0]
     easy = options.backfilling == _EASY
     while state["arrival"] < len(c.jobs) or state["ending"] > 0:
-        now = machine.next_event(c)
+        now = _next_event(c, easy)
         more = True
         changed = False
         while more and machine.ends(c, now):
             machine.complete(c, now, options.overrun, easy)
             changed = True
             more = not options.pass_per_event
-        while more and machine.first_expected_end(c) == now:
+        while easy and more and machine.first_expected_end(c) == now:
             machine.correct(c, now, options.overrun)
             changed = True
             more = not options.pass_per_event

@@ -85,6 +85,11 @@ def allocate_classes(processors: Any, jobs_in_order: Any) -> Waiting:
     return waiting
 
 
+def allocate_nothing() -> Waiting:
+    """Size classes for no jobs at all, where a policy never searches them."""
+    return Waiting(np.empty(0, CLASS), np.empty(0, NODE), np.empty(0, PLACE), np.empty(0, np.int32))
+
+
 @jit
 def _assign_places(w: Waiting, class_of_job: Any, index_of_class: Any, jobs_in_order: Any) -> None:
     """Give each job, in order, the next position of its class."""

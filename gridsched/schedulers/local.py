@@ -34,6 +34,7 @@ from gridsched.engine.records import LABELS, Backfilling, Overrun
 from gridsched.errors import ConfigurationError
 from gridsched.schedulers import scores
 from gridsched.schedulers.scores import Score
+from gridsched.workloads.table import UNKNOWN
 
 BackfillingName = Literal["none", "first_fit", "easy", "conservative"]
 OverrunName = Literal["doubling", "increments"]
@@ -226,60 +227,75 @@ def schedule(
     """
     conventions = conventions or Conventions()
     if labels is None:
-        labels = np.full(len(jobs), -1, LABELS)
-    overrun = int(Overrun[conventions.overrun.upper()])
-    per_event = conventions.passes == "event"
+        labels = np.broadcast_to(_UNKNOWN, len(jobs))
+    order = _order_score(policy.order, "order")
+    kept = policy.backfilling == "conservative" or policy.reservations > 1
+    if scores.changes_with_time(order) or kept:
+        return _schedule_generally(jobs, processors, policy, conventions, labels)
+    return _schedule_static_order(jobs, processors, policy, conventions, labels)
+
+
+_UNKNOWN = np.array((UNKNOWN, UNKNOWN, UNKNOWN), LABELS)
+
+
+def _schedule_static_order(
+    jobs: NDArray[Any], processors: int, policy: LocalPolicy, conventions: Conventions, labels: NDArray[Any]
+) -> tuple[NDArray[np.int64], int]:
+    """Run the fast kernel, for orders that are known at submission."""
+    order = _order_score(policy.order, "order")
+    as_queue = policy.backfill_order == AS_QUEUE
+    if order is _first_come and policy.backfilling == "none":
+        queue_rank = np.empty((2, 0), np.int32)  # nobody asks for a position
+    else:
+        queue_rank = _ranks(order, jobs, labels)
+    if as_queue:
+        order_rank = queue_rank
+    else:
+        order_rank = _ranks(_order_score(policy.backfill_order, "backfill_order"), jobs, labels)
+    options = static_order.Options(
+        backfilling=int(Backfilling[policy.backfilling.upper()]),
+        overrun=int(Overrun[conventions.overrun.upper()]),
+        pass_per_event=conventions.passes == "event",
+        first_come=_in_order(queue_rank),
+        two_orders=not as_queue,
+    )
+    cluster = static_order.allocate(jobs, processors, queue_rank, order_rank, options.backfilling)
+    static_order.schedule(cluster, options)
+    return cluster.starts, int(cluster.state["corrections"][0])
+
+
+def _schedule_generally(
+    jobs: NDArray[Any], processors: int, policy: LocalPolicy, conventions: Conventions, labels: NDArray[Any]
+) -> tuple[NDArray[np.int64], int]:
+    """Run one of the kernels for any order, several reservations, and conservative backfilling."""
     order = _order_score(policy.order, "order")
     changing = scores.changes_with_time(order)
     as_queue = policy.backfill_order == AS_QUEUE
-    backfill_order = order if as_queue else _order_score(policy.backfill_order, "backfill_order")
-    kind = Backfilling[policy.backfilling.upper()]
-
-    if not changing and policy.reservations == 1 and kind != Backfilling.CONSERVATIVE:
-        # without backfilling, first come, first served needs no positions
-        plain = order is _first_come and kind == Backfilling.NONE
-        queue_rank = np.empty((2, 0), np.int32) if plain else _ranks(order, jobs, labels)
-        order_rank = queue_rank if as_queue else _ranks(backfill_order, jobs, labels)
-        fast = static_order.allocate(jobs, processors, queue_rank, order_rank, int(kind))
-        static_order.schedule(
-            fast,
-            static_order.Options(
-                backfilling=int(kind),
-                overrun=overrun,
-                pass_per_event=per_event,
-                first_come=_in_order(queue_rank),
-                two_orders=not as_queue,
-            ),
-        )
-        return fast.starts, int(fast.state["corrections"][0])
-
-    nothing = np.zeros(len(jobs))
-    general = reserving.allocate(
+    unused = np.zeros(len(jobs))
+    cluster = reserving.allocate(
         jobs,
-        labels,
+        np.ascontiguousarray(labels),
         processors,
-        nothing if changing else _keys(order, jobs, labels),
-        nothing if as_queue else _keys(backfill_order, jobs, labels),
+        unused if changing else _keys(order, jobs, labels),
+        unused if as_queue else _keys(_order_score(policy.backfill_order, "backfill_order"), jobs, labels),
     )
-    kernel = conservative if kind == Backfilling.CONSERVATIVE else reserving
-    kernel.schedule(
-        general,
-        reserving.Options(
-            backfilling=int(kind),
-            reservations=policy.reservations,
-            overrun=overrun,
-            pass_per_event=per_event,
-            changing=changing,
-            queue_as_order=as_queue,
-        ),
-        scores.compile_score(order if changing else scores.largest_expansion_factor),
+    options = reserving.Options(
+        backfilling=int(Backfilling[policy.backfilling.upper()]),
+        reservations=policy.reservations,
+        overrun=int(Overrun[conventions.overrun.upper()]),
+        pass_per_event=conventions.passes == "event",
+        changing=changing,
+        queue_as_order=as_queue,
     )
-    unordered = int(general.state["unordered"][0]) - 1
+    kernel = conservative if policy.backfilling == "conservative" else reserving
+    score = scores.compile_score(order if changing else scores.largest_expansion_factor)
+    kernel.schedule(cluster, options, score)
+    unordered = int(cluster.state["unordered"][0]) - 1
     if unordered >= 0:
         job = jobs[unordered]
         found = f"submit_time={job['submit']}, estimate={job['estimate']}, processors={job['processors']}"
         raise scores.not_a_number(order, found)
-    return general.starts, int(general.state["corrections"][0])
+    return cluster.starts, int(cluster.state["corrections"][0])
 
 
 def _keys(score: Score, jobs: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
