@@ -15,7 +15,7 @@ from gridsched.engine.records import JOB, LABELS, LARGEST
 from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.platforms import Cluster
 from gridsched.schedulers.local import Conventions, LocalPolicy, OverrunName, PassName, named_policy, schedule
-from gridsched.schedulers.superscheduler import Superscheduler, schedule_grid
+from gridsched.schedulers.superscheduler import SchemeName, Superscheduler, schedule_grid
 from gridsched.traces.cleaning import LONGEST_TIME
 from gridsched.traces.fusing import fuse
 from gridsched.workloads.table import Workload
@@ -205,7 +205,7 @@ def _given(estimates: NDArray[np.float64], jobs: int) -> NDArray[np.int64]:
 def simulate_grid(
     workloads: Sequence[Workload],
     clusters: Sequence[Cluster],
-    superscheduler: str | Superscheduler = "s-i",
+    superscheduler: SchemeName | Superscheduler = "s-i",
     policy: str | LocalPolicy | Sequence[str | LocalPolicy] = "easy",
     *,
     estimates: EstimateName = "requested",
@@ -249,7 +249,7 @@ def simulate_grid(
             f"{len(workloads)} workloads for {len(clusters)} clusters; give one for each"
         )
     if isinstance(superscheduler, str):
-        superscheduler = Superscheduler(scheme=superscheduler)  # type: ignore[arg-type]
+        superscheduler = Superscheduler(scheme=superscheduler)
     given = [policy] * len(clusters) if isinstance(policy, str | LocalPolicy) else policy
     policies = [named_policy(each) for each in given]
     for workload in workloads:

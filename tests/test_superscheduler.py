@@ -25,7 +25,7 @@ from tests import engine, naive_grid, strategies
 from tests.naive import Job
 from tests.naive_grid import GridCluster, GridJob
 
-SCHEMES = ("local", "central", "s-i", "r-i", "sy-i")
+SCHEMES: tuple[grid.SchemeName, ...] = ("local", "central", "s-i", "r-i", "sy-i")
 
 
 def platform(clusters: list[GridCluster]) -> tuple[list[Cluster], list[LocalPolicy]]:
@@ -144,7 +144,7 @@ def three_sites() -> tuple[list[Workload], list[Cluster]]:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_simulated_grids_are_schedules(scheme: str, tmp_path: Path) -> None:
+def test_simulated_grids_are_schedules(scheme: grid.SchemeName, tmp_path: Path) -> None:
     workloads, clusters = three_sites()
     done = simulate_grid(workloads, clusters, scheme)
     verify(done)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from gridsched.simulation import EstimateName
 from gridsched.study.config import StudyConfig
 
 
@@ -17,7 +18,7 @@ class Run:
     study: str
     workload: str
     scheme: str
-    estimate: str
+    estimate: EstimateName
 
     @property
     def identifier(self) -> str:

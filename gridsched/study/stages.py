@@ -184,7 +184,7 @@ def simulate_chunk(study: StudyConfig, runs: Sequence[Run], workload: str | Path
             jobs,
             cluster,
             configuration.local_policy(policies[run.scheme]),
-            estimates=run.estimate,  # type: ignore[arg-type]
+            estimates=run.estimate,
             kill=study.kill,
             overrun=study.overrun,
             passes=study.passes,

@@ -60,7 +60,8 @@ def fuse(
         acknowledgement="; ".join(dict.fromkeys(w.acknowledgement for w in workloads if w.acknowledgement)),
         checksum=hashlib.sha256("\n".join(w.checksum for w in workloads).encode()).hexdigest(),
         **columns,
-        **counts,  # type: ignore[arg-type]
+        left_out=counts["left_out"],
+        repaired=counts["repaired"],
     )
     return merged.select(order), origin[order]
 
