@@ -39,7 +39,7 @@ def _umask() -> int:
 
 def resource(*parts: str) -> Path:
     """Path of a file of `resources/` or `reports/`, from a checkout or from the installed wheel."""
-    for root in (_PACKAGE.parent, _PACKAGE / "_data"):
+    for root in (_PACKAGE / "_data", _PACKAGE.parent):
         path = root.joinpath(*parts)
         if path.exists():
             return path

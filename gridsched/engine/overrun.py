@@ -10,9 +10,9 @@ from gridsched.engine.jit import leaf
 from gridsched.engine.records import Overrun
 
 INCREMENTS: tuple[int, ...] = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
-"""Seconds added at each correction, the last one again and again: Tsafrir, Etsion and Feitelson,
-"Backfilling using system-generated predictions rather than user runtime estimates", IEEE TPDS 18(6),
-2007, section 4.2, continued here beyond its last value."""
+"""Seconds added at each correction, the last one again and again: after Tsafrir, Etsion and Feitelson,
+"Backfilling using system-generated predictions rather than user runtime estimates", IEEE TPDS 18(6), 2007;
+quoted from memory, and continued here beyond the last value."""
 
 _DOUBLING = int(Overrun.DOUBLING)
 

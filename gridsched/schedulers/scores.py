@@ -42,7 +42,7 @@ def largest_expansion_factor_and_wait(now: int, submit_time: int, estimate: int)
     """Expansion factor plus 0.02 an hour of waiting.
 
     LXF&W of Chiang, Arpaci-Dusseau and Vernon, "The impact of more accurate requested runtimes on
-    production job scheduling performance", JSSPP 2002, with the weight that they found to avoid starvation.
+    production job scheduling performance", JSSPP 2002; the weight is quoted from memory.
     """
     wait = now - submit_time
     return (wait + estimate) / estimate + 0.02 * wait / SECONDS_PER_HOUR
