@@ -18,8 +18,11 @@ include: "workflow/rules/common.smk"
 include: "workflow/rules/archive.smk"
 include: "workflow/rules/workloads.smk"
 include: "workflow/rules/simulation.smk"
+include: "workflow/rules/grids.smk"
+include: "workflow/rules/models.smk"
 include: "workflow/rules/aggregation.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/claims.smk"
 include: "workflow/rules/report.smk"
 
 
@@ -34,4 +37,4 @@ rule all:
     default_target: True
     input:
         f"{RESULTS}/report.html",
-        [study_results(study) for study in STUDIES.values()],
+        [plan.study_results(study, RESULTS) for study in STUDIES.values()],

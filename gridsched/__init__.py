@@ -16,6 +16,8 @@ from gridsched.lazy import attach
 
 if TYPE_CHECKING:
     from gridsched.errors import GridschedError
+    from gridsched.grid_metrics import summarise_grid
+    from gridsched.ideal_simulation import simulate_ideal
     from gridsched.metrics import summarise
     from gridsched.platforms import Cluster
     from gridsched.schedulers.local import LocalPolicy
@@ -37,7 +39,9 @@ _HOMES: dict[str, str] = {
     "select_window": "gridsched.traces",
     "simulate": "gridsched.simulation",
     "simulate_grid": "gridsched.simulation",
+    "simulate_ideal": "gridsched.ideal_simulation",
     "summarise": "gridsched.metrics",
+    "summarise_grid": "gridsched.grid_metrics",
     "synthesise": "gridsched.workloads",
     "verify": "gridsched.verifier",
     "write_swf": "gridsched.traces",
@@ -55,7 +59,9 @@ __all__ = [
     "select_window",
     "simulate",
     "simulate_grid",
+    "simulate_ideal",
     "summarise",
+    "summarise_grid",
     "synthesise",
     "verify",
     "write_swf",

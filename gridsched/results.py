@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.io import atomic_write
 from gridsched.platforms import Cluster
-from gridsched.workloads.table import SWF_FIELDS, Workload
+from gridsched.workloads.table import SWF_FIELDS, UNKNOWN, Workload
 
 NO_TIME = -1
 """Start and end of a job that was rejected."""
@@ -43,6 +43,7 @@ _LONG_NAMES: dict[str, tuple[str, str]] = {
     "segment_start": ("start of the execution", "s"),
     "segment_end": ("end of the execution", "s"),
     "cluster_processors": ("processors of the cluster", "1"),
+    "cluster_speed": ("speed of the cluster, in a unit that all clusters share", "1"),
 }
 
 
@@ -77,7 +78,7 @@ def run_dataset(
     xarray.Dataset
         Job variables submit_time, run_time, processors, estimate, start_time, end_time,
         recorded_wait_time, user, group, queue; segment variables segment_job, segment_cluster,
-        segment_processors, segment_start, segment_end; cluster_processors.
+        segment_processors, segment_start, segment_end; cluster_processors, cluster_speed.
     """
     executed = np.flatnonzero(start_time >= 0)
     end_time = np.where(start_time >= 0, start_time + run_time, NO_TIME)
@@ -98,6 +99,7 @@ def run_dataset(
         "segment_start": ("segment", start_time[executed]),
         "segment_end": ("segment", end_time[executed]),
         "cluster_processors": ("cluster", np.array([machine.processors for machine in clusters])),
+        "cluster_speed": ("cluster", np.array([machine.speed for machine in clusters], np.float64)),
     }
     dataset = xr.Dataset(
         variables,
@@ -296,6 +298,51 @@ def workload_from_dataset(dataset: xr.Dataset) -> tuple[Workload, Cluster]:
         name=workload.name,
     )
     return workload, cluster
+
+
+def grids_dataset(grids: Mapping[int, Sequence[tuple[Workload, Cluster]]]) -> xr.Dataset:
+    """Dataset of the workloads and clusters of several replicates of a grid, one after the other.
+
+    Parameters
+    ----------
+    grids : mapping of replicate to pairs
+        Workload and cluster of every machine of that replicate.
+
+    Returns
+    -------
+    xarray.Dataset
+        Columns of the jobs (those that are wholly unknown are left out), and for each machine of each
+        replicate, on the dimension `part`: replicate, number of jobs, and its other facts as JSON.
+    """
+    parts = [(replicate, *pair) for replicate, pairs in grids.items() for pair in pairs]
+    described = [workload_dataset(workload, cluster) for _, workload, cluster in parts]
+    columns = {
+        name: np.concatenate([part[name].values for part in described]) for name in described[0].data_vars
+    }
+    facts = [json.dumps({key: _unwrapped(value) for key, value in part.attrs.items()}) for part in described]
+    return xr.Dataset(
+        {
+            **{str(name): ("job", column) for name, column in columns.items() if (column != UNKNOWN).any()},
+            "part_replicate": ("part", np.array([replicate for replicate, _, _ in parts])),
+            "part_jobs": ("part", np.array([len(workload) for _, workload, _ in parts])),
+            "part_facts": ("part", np.array(facts, dtype=object)),
+        },
+        attrs={"title": "workloads of a grid", **provenance()},
+    )
+
+
+def grids_from_dataset(dataset: xr.Dataset) -> dict[int, list[tuple[Workload, Cluster]]]:
+    """The workloads and clusters of a dataset made by `grids_dataset`, by replicate."""
+    grids: dict[int, list[tuple[Workload, Cluster]]] = {}
+    ends = np.cumsum(dataset["part_jobs"].values)
+    for part, (end, jobs) in enumerate(zip(ends, dataset["part_jobs"].values, strict=True)):
+        own = dataset.isel(job=slice(int(end - jobs), int(end)), part=part)
+        known = {name: ("job", own[name].values) for name in SWF_FIELDS if name in own}
+        unknown = {name: ("job", np.full(jobs, UNKNOWN)) for name in SWF_FIELDS if name not in own}
+        facts = json.loads(str(own["part_facts"].values))
+        pair = workload_from_dataset(xr.Dataset({**known, **unknown}, attrs=facts))
+        grids.setdefault(int(own["part_replicate"]), []).append(pair)
+    return grids
 
 
 def _plain(value: Any) -> Any:

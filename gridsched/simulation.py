@@ -67,7 +67,7 @@ def simulate(
     policy = named_policy(policy)
     cluster = cluster or machine_of(workload)
     conventions = Conventions(overrun, passes)
-    _check_clean(workload)
+    check_clean(workload)
     requested = np.asarray(workload.requested_time, np.int64)
     run = np.asarray(workload.run_time, np.int64)
     if kill:
@@ -76,7 +76,7 @@ def simulate(
     estimate = cluster.duration(_believed(run, requested, estimates))
     allocated = cluster.allocation(workload.processors)
     accepted = allocated <= cluster.processors
-    _check_limits(workload, cluster, run_time, estimate)
+    check_limits(workload, cluster, run_time, estimate)
 
     jobs = np.empty(int(accepted.sum()), JOB)
     jobs["submit"] = workload.submit_time[accepted]
@@ -124,7 +124,7 @@ def machine_of(workload: Workload) -> Cluster:
     return Cluster(processors=workload.processors_available, name=workload.name)
 
 
-def _check_clean(workload: Workload) -> None:
+def check_clean(workload: Workload) -> None:
     """Refuse jobs that cannot be simulated, rather than leave them out silently."""
     if len(workload) == 0:
         raise WorkloadError(f"{workload.name}: no jobs to simulate")
@@ -147,7 +147,7 @@ def _check_clean(workload: Workload) -> None:
             raise WorkloadError(f"{workload.name}: {name} has fractions of seconds; clean the workload first")
 
 
-def _check_limits(
+def check_limits(
     workload: Workload, cluster: Cluster, run_time: NDArray[Any], estimate: NDArray[Any]
 ) -> None:
     """Refuse numbers that the engine cannot hold, or whose sums could overflow in it."""
@@ -253,14 +253,14 @@ def simulate_grid(
     given = [policy] * len(clusters) if isinstance(policy, str | LocalPolicy) else policy
     policies = [named_policy(each) for each in given]
     for workload in workloads:
-        _check_clean(workload)
+        check_clean(workload)
     merged, home = fuse(workloads, align=align)
     requested = np.asarray(merged.requested_time, np.int64)
     believed = _believed(merged.run_time, requested, estimates)
     speed = np.array([cluster.speed for cluster in clusters])
     slowest = speed.max() / speed.min()
     for cluster in clusters:
-        _check_limits(merged, cluster, np.ceil(merged.run_time * slowest), np.ceil(believed * slowest))
+        check_limits(merged, cluster, np.ceil(merged.run_time * slowest), np.ceil(believed * slowest))
     jobs = np.empty(len(merged), JOB)
     jobs["submit"] = merged.submit_time
     jobs["run"] = merged.run_time

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridsched.errors import ConfigurationError
-from gridsched.study.config import Config, StudyConfig, load_config, load_study
+from gridsched.study.config import Config, LocalStudy, load_config, load_study
 from tests.conftest import REPOSITORY
 
 STUDY: dict[str, Any] = {
@@ -68,7 +68,9 @@ def message_of(folder: Path, study: Any) -> str:
 def test_the_study_of_these_tests_is_good(tmp_path: Path) -> None:
     file = tmp_path / "study.yaml"
     file.write_text(yaml.safe_dump(STUDY), encoding="utf-8")
-    assert load_study(file).schemes == ["fcfs", "easy", "mine"]
+    study = load_study(file)
+    assert isinstance(study, LocalStudy)
+    assert study.schemes == ["fcfs", "easy", "mine"]
 
 
 MISTAKES: list[tuple[str, Any, list[str]]] = [
@@ -76,7 +78,7 @@ MISTAKES: list[tuple[str, Any, list[str]]] = [
     ("titel", "x", ["titel: unknown key", "did you mean title?", "workloads"]),
     ("workloads.0.nmae", "x", ["workloads[listed].nmae: unknown key", "did you mean name?", "archive"]),
     ("workloads.0.cluster.cpus", 4, ["workloads[listed].cluster.cpus: unknown key", "processors_per_node"]),
-    ("workloads.1.window.day", 4, ["workloads[log].window.day: unknown key", "month, interval, jobs"]),
+    ("workloads.1.window.day", 4, ["workloads[log].window.day: unknown key", "month, months, interval, jobs"]),
     ("workloads.2.synthetic.seed", 4, ["workloads[drawn].synthetic.seed: unknown key", "load_scale"]),
     ("workloads.2.synthetic.sizes.shape", 4, ["synthetic.sizes.shape: unknown key", "weighting"]),
     ("workloads.2.synthetic.estimates.g", 4, ["synthetic.estimates.g: unknown key", "max_estimate"]),
@@ -111,7 +113,8 @@ MISTAKES: list[tuple[str, Any, list[str]]] = [
     ("workloads.1.window", "1996-10", ["workloads[log].window: found '1996-10'", "key: value lines"]),
     ("metrics.classes", 3, ["metrics.classes: found 3", "key: value lines"]),
     # unknown names
-    ("kind", "grid", ["kind: found 'grid'", "'local-policies'"]),
+    ("kind", "gird", ["kind: found 'gird'", "did you mean grid?", "local-policies"]),
+    ("kind", 3, ["kind: found 3", "local-policies"]),
     ("policies.0", "esay", ["policies[item 1]: found 'esay'", "did you mean easy?", "conservative"]),
     ("policies.0", "EASY", ["policies[item 1]: found 'EASY'", "unknown policy"]),
     ("policies.0", "easy(0)", ["'easy(0)'"]),
@@ -152,7 +155,7 @@ MISTAKES: list[tuple[str, Any, list[str]]] = [
     ("workloads.0.file", "x.swf", ["workloads[listed]: give exactly one of archive, file", "file, jobs"]),
     ("workloads.1.archive", None, ["workloads[log]: give exactly one of", "found none"]),
     ("workloads.1.window.jobs", [0, 5], ["workloads[log].window: give exactly one of", "month, jobs"]),
-    ("workloads.1.window", {}, ["workloads[log].window: give exactly one of month, interval, jobs"]),
+    ("workloads.1.window", {}, ["workloads[log].window: give exactly one of month, months, interval, jobs"]),
     ("workloads.2.synthetic.jobs", None, ["workloads[drawn].synthetic: give exactly one of jobs, duration"]),
     ("workloads.2.window", {"jobs": [0, 5]}, ["workloads[drawn]: window: only a log"]),
     ("workloads.0.leave_out_queue", [1], ["workloads[listed]: leave_out_queue: only a log"]),
@@ -262,7 +265,7 @@ def test_log_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert str(tmp_path) in message
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "own.swf").write_text("", encoding="utf-8")
-    assert load_study(tmp_path / "study.yaml").workload("own").file == "logs/own.swf"
+    assert load_study(tmp_path / "study.yaml").find_workload("own").file == "logs/own.swf"
 
 
 @pytest.mark.parametrize(
@@ -289,14 +292,14 @@ def test_score_file_that_does_not_load(tmp_path: Path) -> None:
 
 def test_score_that_is_good(tmp_path: Path) -> None:
     (tmp_path / "scores.py").write_text(SCORES, encoding="utf-8")
-    study = StudyConfig.model_validate(changed("policies.2.order", f"{tmp_path}/scores.py:widest"))
+    study = LocalStudy.model_validate(changed("policies.2.order", f"{tmp_path}/scores.py:widest"))
     assert study.schemes[-1] == "mine"
 
 
 def test_example_scores_are_good() -> None:
     scores = REPOSITORY / "config" / "scores" / "example.py"
     for function in ("patient_shortest", "largest_area"):
-        StudyConfig.model_validate(changed("policies.2.order", f"{scores}:{function}"))
+        LocalStudy.model_validate(changed("policies.2.order", f"{scores}:{function}"))
 
 
 # --- the configuration that names the studies -----------------------------------------------------
@@ -363,8 +366,8 @@ def test_shipped_configurations_are_good(file: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_plain_values_give_the_study_back() -> None:
-    study = StudyConfig.model_validate(STUDY)
-    again = StudyConfig.model_validate(study.model_dump(mode="json"))
+    study = LocalStudy.model_validate(STUDY)
+    again = LocalStudy.model_validate(study.model_dump(mode="json"))
     assert again == study
     assert again.checksum() == study.checksum()
 
@@ -382,8 +385,8 @@ def test_plain_values_give_the_study_back() -> None:
     ids=str,
 )
 def test_runs_do_not_depend_on_the_rest_of_the_study(path: str, value: Any) -> None:
-    before = StudyConfig.model_validate(STUDY)
-    after = StudyConfig.model_validate(changed(path, value))
+    before = LocalStudy.model_validate(STUDY)
+    after = LocalStudy.model_validate(changed(path, value))
     assert before.checksum() != after.checksum()
     assert before.simulated("listed") == after.simulated("listed")
 
@@ -402,14 +405,14 @@ def test_runs_do_not_depend_on_the_rest_of_the_study(path: str, value: Any) -> N
     ids=str,
 )
 def test_runs_depend_on_what_is_simulated(path: str, value: Any) -> None:
-    before = StudyConfig.model_validate(STUDY)
-    after = StudyConfig.model_validate(changed(path, value))
+    before = LocalStudy.model_validate(STUDY)
+    after = LocalStudy.model_validate(changed(path, value))
     assert before.simulated("listed").checksum() != after.simulated("listed").checksum()
 
 
 def test_metrics_depend_on_how_they_are_measured() -> None:
-    before = StudyConfig.model_validate(STUDY)
-    after = StudyConfig.model_validate(changed("metrics.warm_up", 0.2))
+    before = LocalStudy.model_validate(STUDY)
+    after = LocalStudy.model_validate(changed("metrics.warm_up", 0.2))
     assert before.measured("listed") != after.measured("listed")
 
 

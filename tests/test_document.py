@@ -14,7 +14,8 @@ import yaml
 
 from gridsched.errors import ConfigurationError
 from gridsched.study import document
-from gridsched.study.config import Config, Model, StudyConfig, load_config, load_study
+from gridsched.study.config import KINDS, Config, load_config, load_study
+from gridsched.study.validation import Model
 from tests.conftest import REPOSITORY
 from tests.test_config import changed
 
@@ -22,13 +23,13 @@ CONFIGURATIONS = sorted((REPOSITORY / "config").glob("*.yaml"))
 STUDIES = sorted((REPOSITORY / "config" / "studies").glob("*.yaml"))
 
 
-def validator(model: type[Model]) -> jsonschema.Draft202012Validator:
-    schema = document.schema(model)
+def validator(*models: type[Model]) -> jsonschema.Draft202012Validator:
+    schema = document.schema(*models)
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 
 
-def models(model: type[Model] = StudyConfig) -> Iterator[dict[str, Any]]:
+def models(model: type[Model]) -> Iterator[dict[str, Any]]:
     """Schemas of a model and of all models in it."""
     schema = document.schema(model)
     yield schema
@@ -82,7 +83,7 @@ def test_lost_markers_are_one_line(checkout: Path, capsys: pytest.CaptureFixture
 
 def test_every_key_has_a_row_with_its_default() -> None:
     tables = document.key_tables()
-    for schema in [*models(Config), *models(StudyConfig)]:
+    for schema in [part for model in document.TITLES for part in models(model)]:
         for key, value in schema["properties"].items():
             rows = re.findall(rf"^\| `{key}` \| (.+) \| (.*) \| (.+) \|$", tables, re.MULTILINE)
             assert rows, key
@@ -114,6 +115,7 @@ def test_example_of_the_guide_is_good(tmp_path: Path, monkeypatch: pytest.Monkey
     config, studies = load_config("my-config.yaml")
     assert config.results == "results/mine"
     assert list(studies) == ["my-study"]
+    assert load_study("my-grid.yaml").name == "my-grid"
 
 
 @pytest.mark.parametrize("file", CONFIGURATIONS, ids=lambda file: file.name)
@@ -123,7 +125,7 @@ def test_shipped_configurations_follow_the_schema(file: Path) -> None:
 
 @pytest.mark.parametrize("file", STUDIES, ids=lambda file: file.name)
 def test_shipped_studies_follow_the_schema(file: Path) -> None:
-    validator(StudyConfig).validate(yaml.safe_load(file.read_text(encoding="utf-8")))
+    validator(*KINDS.values()).validate(yaml.safe_load(file.read_text(encoding="utf-8")))
     load_study(file)
 
 
@@ -176,7 +178,7 @@ ALIKE: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("path", "value"), ALIKE, ids=str)
 def test_schema_refuses_what_python_refuses(tmp_path: Path, path: str, value: Any) -> None:
     study = changed(path, value)
-    assert not validator(StudyConfig).is_valid(study)
+    assert not validator(*KINDS.values()).is_valid(study)
     file = tmp_path / "study.yaml"
     file.write_text(yaml.safe_dump(study), encoding="utf-8")
     with pytest.raises(ConfigurationError):
@@ -196,7 +198,7 @@ def test_schema_refuses_what_python_refuses(tmp_path: Path, path: str, value: An
 )
 def test_schema_takes_what_python_takes(tmp_path: Path, path: str, value: Any) -> None:
     study = changed(path, value)
-    validator(StudyConfig).validate(study)
+    validator(*KINDS.values()).validate(study)
     file = tmp_path / "study.yaml"
     file.write_text(yaml.safe_dump(study), encoding="utf-8")
     load_study(file)

@@ -16,8 +16,8 @@ import pytest
 
 from gridsched.report import build_report
 from gridsched.results import read
-from gridsched.study import drawing, plan, stages
-from gridsched.study.config import StudyConfig
+from gridsched.study import drawing, files, local_stages, plan
+from gridsched.study.config import LocalStudy
 from gridsched.study.runs import chunks
 
 NASTY = """</p><script>alert("1")</script> & 'co' ${x} $x_1$ {{ 7 * 7 }} <b>Ünïcode</b> 🚀 %s \\x"""
@@ -75,7 +75,7 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.pieces).split())
 
 
-def finish(study: StudyConfig, folder: Path) -> None:
+def finish(study: LocalStudy, folder: Path) -> None:
     """All files of a study, as the workflow makes them, in its folder of results."""
     names = [workload.name for workload in study.workloads]
     prepared = {name: folder / "workloads" / f"{name}.nc" for name in names}
@@ -85,17 +85,17 @@ def finish(study: StudyConfig, folder: Path) -> None:
         name = workload.name
         chunk = folder / "runs" / name / "0.nc"
         looks = folder / "characterisation" / f"{name}.nc"
-        stages.prepare_workload(workload, 1, workload.file, prepared[name])
-        stages.characterise_workload(prepared[name], looks)
+        local_stages.prepare_workload(workload, 1, workload.file, prepared[name])
+        local_stages.characterise_workload(prepared[name], looks)
         if name in plan.large_workloads(study):
             drawing.draw_workload(looks, figures / f"workload-{name}.svg")
         runs = chunks(study, name, 20)[0]
-        stages.simulate_chunk(study, runs, prepared[name], chunk)
-        stages.summarise_workload(study, [chunk], summaries[name])
+        local_stages.simulate_chunk(study, runs, prepared[name], chunk)
+        local_stages.summarise_workload(study, [chunk], summaries[name])
         for run in set(runs) & set(plan.gantt_runs(study)):
             drawing.draw_gantt(chunk, run.identifier, figures / f"gantt-{run.identifier}.svg")
     dataset = folder / "study.nc"
-    stages.aggregate_study(
+    local_stages.aggregate_study(
         study,
         summaries,
         prepared,
@@ -111,10 +111,10 @@ def finish(study: StudyConfig, folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> StudyConfig:
+def study(tmp_path_factory: pytest.TempPathFactory) -> LocalStudy:
     log = tmp_path_factory.mktemp("logs") / "own.swf"
     log.write_text(LOG, encoding="utf-8")
-    return StudyConfig.model_validate(
+    return LocalStudy.model_validate(
         {
             "name": "tiny",
             "title": NASTY,
@@ -135,7 +135,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> StudyConfig:
 
 
 @pytest.fixture(scope="module")
-def results(study: StudyConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def results(study: LocalStudy, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("results")
     finish(study, folder / study.name)
     build_report([study], folder / "report.html")
@@ -202,7 +202,7 @@ def test_tables_hold_the_numbers_of_the_dataset(page: Page, results: Path) -> No
 
 
 def test_every_figure_is_there_with_its_caption_and_numbers(
-    page: Page, results: Path, study: StudyConfig
+    page: Page, results: Path, study: LocalStudy
 ) -> None:
     kinds = [*plan.study_figures(study), *plan.WORKLOAD_FIGURES, "gantt"]
     for kind in kinds:
@@ -227,7 +227,7 @@ def test_counts_of_what_was_left_out(page: Page) -> None:
         assert count in page.words
 
 
-def test_conventions_and_sources(page: Page, study: StudyConfig) -> None:
+def test_conventions_and_sources(page: Page, study: LocalStudy) -> None:
     assert "Jobs are never killed" in page.text
     assert "from the means of 2 batches" in page.text
     assert "first 10%" in page.text
@@ -236,13 +236,13 @@ def test_conventions_and_sources(page: Page, study: StudyConfig) -> None:
     assert "Made with gridsched" in page.text
 
 
-def test_same_results_give_the_same_page(results: Path, study: StudyConfig) -> None:
+def test_same_results_give_the_same_page(results: Path, study: LocalStudy) -> None:
     before = (results / "report.html").read_bytes()
     build_report([study], results / "report.html")
     assert (results / "report.html").read_bytes() == before
 
 
-def test_two_studies_on_one_page(results: Path, study: StudyConfig) -> None:
+def test_two_studies_on_one_page(results: Path, study: LocalStudy) -> None:
     other = study.measured("listed").model_copy(update={"name": "other", "estimates": ("requested",)})
     finish(other, results / "other")
     build_report([study, other], results / "two.html")
@@ -256,5 +256,5 @@ def test_two_studies_on_one_page(results: Path, study: StudyConfig) -> None:
 
 def test_sidecars_say_how_it_was_made(results: Path) -> None:
     for dataset in (results / "tiny").rglob("*.nc"):
-        made = json.loads(stages.sidecar(dataset).read_text(encoding="utf-8"))
+        made = json.loads(files.sidecar(dataset).read_text(encoding="utf-8"))
         assert {"time", "host", "command", "python"} <= set(made)

@@ -9,8 +9,11 @@ import xarray as xr
 
 from gridsched.figures.characterisation import workload_characterisation
 from gridsched.figures.gantt import gantt
+from gridsched.figures.grids import GRID_FIGURES, SCENARIO_FIGURES
 from gridsched.figures.load import load_series
+from gridsched.figures.models import MODEL_FIGURES
 from gridsched.figures.policies import (
+    POLICY_FIGURES,
     policies_classes,
     policies_differences,
     policies_distribution,
@@ -20,15 +23,14 @@ from gridsched.figures.policies import (
 from gridsched.figures.style import Drawing, save
 
 STUDY_FIGURES: dict[str, Callable[[xr.Dataset], Drawing]] = {
-    "policies_means": policies_means,
-    "policies_differences": policies_differences,
-    "policies_distribution": policies_distribution,
-    "policies_classes": policies_classes,
-    "recorded_waits": recorded_waits,
+    **POLICY_FIGURES,
+    **GRID_FIGURES,
+    **MODEL_FIGURES,
 }
-"""Figures of a study dataset by name."""
+"""Figures of a whole study by name."""
 
 __all__ = [
+    "SCENARIO_FIGURES",
     "STUDY_FIGURES",
     "gantt",
     "load_series",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -474,3 +474,13 @@ def _waits_panel(
         for statistic, marker in _STATISTICS.items():
             face = color if statistic == "mean" else "white"
             axes.plot([values[statistic]], [place], marker=marker, color=color, markerfacecolor=face)
+
+
+POLICY_FIGURES: dict[str, Callable[[xr.Dataset], style.Drawing]] = {
+    "policies_means": policies_means,
+    "policies_differences": policies_differences,
+    "policies_distribution": policies_distribution,
+    "policies_classes": policies_classes,
+    "recorded_waits": recorded_waits,
+}
+"""Figures of a study of local policies by name."""

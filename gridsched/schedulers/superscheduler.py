@@ -148,7 +148,7 @@ def schedule_grid(
     clusters : sequence of Cluster
         The grid. On another cluster than its home a job takes run time x home speed / speed there.
     policies : sequence of LocalPolicy
-        Local policy of each cluster; all whose order changes with time must share one score.
+        Local policy of each cluster; all whose order is a score must share it.
     superscheduler : Superscheduler
         Who decides.
     overrun : {"doubling", "increments"}
@@ -214,28 +214,32 @@ def _sites(clusters: Sequence[Cluster], policies: Sequence[LocalPolicy]) -> tupl
         site["processors_per_node"] = cluster.processors_per_node
         site["node_exclusive"] = cluster.node_exclusive
         site["speed"] = cluster.speed
-        site["order"] = _order(policy, policy.order, changing)
+        site["order"] = _order(policy.order, changing)
         site["backfilling"] = Backfilling[policy.backfilling.upper()]
         site["reservations"] = policy.reservations
         site["queue_as_order"] = policy.backfill_order == AS_QUEUE
         if policy.backfill_order != AS_QUEUE:
-            site["backfill_order"] = _order(policy, policy.backfill_order, set())
+            site["backfill_order"] = _backfill_order(policy)
     if len(changing) > 1:
-        raise ConfigurationError("the clusters of a grid may have only one order that changes with time")
+        raise ConfigurationError("the clusters of a grid may have only one order that is a score")
     return sites, changing.pop() if changing else scores.largest_expansion_factor
 
 
-def _order(policy: LocalPolicy, order: str | scores.Score, changing: set[scores.Score]) -> int:
-    """Order of a local queue as the engine knows it; a score that changes with time is collected."""
+def _order(order: str | scores.Score, changing: set[scores.Score]) -> int:
+    """Order of a local queue as the engine knows it; a score is collected, to be asked at each pass."""
     if isinstance(order, str) and order.upper() in grid.Order.__members__:
         return int(grid.Order[order.upper()])
-    score = ORDERS[order] if isinstance(order, str) else order
-    if not scores.changes_with_time(score):
-        raise ConfigurationError(
-            f"policy {policy.name!r}: on the clusters of a grid a score of one's own must take `now`"
-        )
-    changing.add(score)
+    changing.add(ORDERS[order] if isinstance(order, str) else order)
     return int(grid.Order.SCORE)
+
+
+def _backfill_order(policy: LocalPolicy) -> int:
+    """Backfill order as the engine knows it."""
+    if not isinstance(policy.backfill_order, str):
+        raise ConfigurationError(
+            f"policy {policy.name!r}: on the clusters of a grid backfill_order is a name, not a score"
+        )
+    return int(grid.Order[policy.backfill_order.upper()])
 
 
 def _partners(superscheduler: Superscheduler, clusters: Sequence[Cluster]) -> NDArray[np.bool_]:

@@ -1,7 +1,8 @@
 """Write the JSON schemas and the tables of keys from the models, or check that they are up to date.
 
 ``python -m gridsched.study.document`` checks, with ``--write`` it writes. The models of
-`gridsched.study.config` are the only place where keys, defaults and meanings are stated.
+`gridsched.study.config` and `gridsched.study.parts` are the only place where keys, defaults and meanings
+are stated.
 """
 
 from __future__ import annotations
@@ -10,25 +11,36 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from gridsched.engine.records import LARGEST
 from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.io import atomic_write
-from gridsched.study.config import Config, Model, StudyConfig
+from gridsched.study.config import KINDS, Config
+from gridsched.study.validation import Model
 
 ROOT = Path(__file__).parents[2]
 """The checkout; an installed package has nothing to document."""
 
-SCHEMAS: dict[str, type[Model]] = {
-    "workflow/schemas/config.schema.json": Config,
-    "workflow/schemas/study.schema.json": StudyConfig,
+SCHEMAS: dict[str, tuple[type[Model], ...]] = {
+    "workflow/schemas/config.schema.json": (Config,),
+    "workflow/schemas/study.schema.json": tuple(KINDS.values()),
 }
-"""Schema files and the models that they describe."""
+"""Schema files and the models that they describe; a file follows one of them."""
+
+TITLES: dict[type[Model], str] = {
+    Config: "Configuration",
+    **{model: f"Study of kind {kind}" for kind, model in KINDS.items()},
+}
+"""Headings of the models that are files."""
 
 GUIDE = "config/README.md"
-BEGIN = "<!-- keys: begin. Written by `make schemas` from gridsched/study/config.py; do not edit. -->"
+BEGIN = "<!-- keys: begin. Written by `make schemas` from gridsched/study; do not edit. -->"
 END = "<!-- keys: end -->"
 
 _NAMES = {
@@ -49,26 +61,28 @@ _BOUNDS = {
 Schema = dict[str, Any]
 
 
-def schema(model: type[Model]) -> Schema:
-    """JSON schema (draft 2020-12) of a model."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
+def schema(*models: type[Model]) -> Schema:
+    """JSON schema (draft 2020-12) of a file that follows one of the models."""
+    union: Any = reduce(or_, models)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **TypeAdapter(union).json_schema()}
 
 
 def key_tables() -> str:
-    """Tables of all keys as Markdown: a section for each model, nested ones after those that hold them."""
+    """Tables of all keys as Markdown: a section a model, nested ones after the first that holds them."""
+    seen: set[str] = set()
     sections = [
         section
-        for title, model in (("Configuration", Config), ("Study", StudyConfig))
-        for section in _sections(title, model.model_json_schema())
+        for model, title in TITLES.items()
+        for section in _sections(title, model.model_json_schema(), seen)
     ]
     return "\n\n".join(sections)
 
 
-def _sections(title: str, document: Schema) -> Iterator[str]:
-    """Section of a model and then those of the models in it, each once."""
+def _sections(title: str, document: Schema, seen: set[str]) -> Iterator[str]:
+    """Section of a model and then those of the models in it that have not been seen."""
     definitions: dict[str, Schema] = document.get("$defs", {})
     yield _section(f"### {title}", document, definitions)
-    waiting, seen = _named(document["properties"]), set[str]()
+    waiting = _named(document["properties"])
     while waiting:
         name = waiting.pop(0)
         if name not in seen:
@@ -140,6 +154,8 @@ def _kind(value: Schema, definitions: dict[str, Schema]) -> str:
         return f"`{value['const']}`"
     if value["type"] == "array":
         return _list_kind(value, definitions)
+    if value["type"] == "object":
+        return f"{_kind(value['additionalProperties'], definitions)} by name"
     bounds = [
         f"{words} {value[key]:,.12g}"
         for key, words in _BOUNDS.items()
@@ -173,8 +189,8 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
         If the guide of the configuration lacks the markers between which the tables stand.
     """
     contents = {
-        root / path: json.dumps(schema(model), indent=2, ensure_ascii=False) + "\n"
-        for path, model in SCHEMAS.items()
+        root / path: json.dumps(schema(*models), indent=2, ensure_ascii=False) + "\n"
+        for path, models in SCHEMAS.items()
     }
     guide = root / GUIDE
     text = guide.read_text(encoding="utf-8")

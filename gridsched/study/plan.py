@@ -8,8 +8,9 @@ from typing import cast
 import yaml
 
 from gridsched.io import resource
-from gridsched.study.config import PolicyConfig, StudyConfig, WorkloadConfig
-from gridsched.study.runs import Run, chunks, expand
+from gridsched.study.config import GridStudy, LocalStudy, ModelStudy, Study
+from gridsched.study.parts import PolicyConfig, WorkloadConfig, scheme_of
+from gridsched.study.runs import Run, chunks, expand, replicate_chunks
 from gridsched.traces import find_log
 
 SMALL = 40
@@ -23,7 +24,7 @@ def log_file(workload: WorkloadConfig, results: str) -> list[str]:
     return [workload.file] if workload.file is not None else []
 
 
-def score_files(study: StudyConfig) -> list[str]:
+def score_files(study: LocalStudy | GridStudy) -> list[str]:
     """Python files with the users' scores of a study."""
     orders = [
         order
@@ -34,13 +35,13 @@ def score_files(study: StudyConfig) -> list[str]:
     return sorted({order.rpartition(":")[0] for order in orders if ":" in order})
 
 
-def chunk_files(study: StudyConfig, workload: str, chunk_size: int, results: str) -> list[str]:
+def chunk_files(study: LocalStudy, workload: str, chunk_size: int, results: str) -> list[str]:
     """Datasets with the runs of a workload."""
     number = len(chunks(study, workload, chunk_size))
     return [f"{results}/{study.name}/runs/{workload}/{chunk}.nc" for chunk in range(number)]
 
 
-def chunk_of_run(study: StudyConfig, identifier: str, chunk_size: int, results: str) -> str:
+def chunk_of_run(study: LocalStudy, identifier: str, chunk_size: int, results: str) -> str:
     """Dataset that holds a run."""
     run = find_run(study, identifier)
     for chunk, runs in enumerate(chunks(study, run.workload, chunk_size)):
@@ -49,27 +50,65 @@ def chunk_of_run(study: StudyConfig, identifier: str, chunk_size: int, results: 
     raise KeyError(identifier)
 
 
-def find_run(study: StudyConfig, identifier: str) -> Run:
+def find_run(study: LocalStudy, identifier: str) -> Run:
     """The run of an identifier."""
     return next(run for run in expand(study) if run.identifier == identifier)
 
 
-def run_labels(study: StudyConfig, identifier: str) -> dict[str, str]:
+def run_labels(study: LocalStudy, identifier: str) -> dict[str, str]:
     """Labels of a run in the report of Snakemake."""
     run = find_run(study, identifier)
     return {"figure": f"{run.workload}, {run.scheme}, {run.estimate} run times"}
 
 
-def workload_files(study: StudyConfig, stage: str, results: str) -> list[str]:
+def workload_files(study: LocalStudy, stage: str, results: str) -> list[str]:
     """Datasets of one stage, one for each workload."""
     return [f"{results}/{study.name}/{stage}/{workload.name}.nc" for workload in study.workloads]
 
 
-def study_figures(study: StudyConfig) -> list[str]:
-    """Figures of the whole study.
+def machine_logs(study: GridStudy, scenario: str, results: str) -> dict[str, str]:
+    """SWF files of the machines of a scenario that replay a log, by name of the machine."""
+    return {
+        machine.name: log
+        for machine in study.scenario(scenario).machines
+        for log in log_file(machine, results)
+    }
 
-    A study of small workloads has no statistics to show; recorded waits exist where there is a log.
-    """
+
+def grid_files(study: GridStudy, stage: str, scenario: str, chunk_size: int, results: str) -> list[str]:
+    """Datasets of one stage of a scenario, one for each chunk of replicates."""
+    number = len(replicate_chunks(study, chunk_size))
+    return [f"{results}/{study.name}/{stage}/{scenario}/{chunk}.nc" for chunk in range(number)]
+
+
+def study_figures(study: Study) -> list[str]:
+    """Figures of the whole study."""
+    if isinstance(study, LocalStudy):
+        return _local_figures(study)
+    if isinstance(study, GridStudy):
+        return _grid_figures(study)
+    return ["model_shares", "model_quantiles", "size_spread"]
+
+
+def _grid_figures(study: GridStudy) -> list[str]:
+    """A variant of a scheme has a comma in its label: "r-i, delta 0.5"."""
+    has_variants = any("," in label for label in study.scheme_labels)
+    figures = ["grid_sensitivity"] if has_variants else ["grid_overview"]
+    if len(study.policies) > 1:
+        figures.append("grid_policies")
+    return figures
+
+
+def scenario_figures(study: GridStudy) -> list[str]:
+    """Figures of each scenario of a study that has few enough schemes to show them machine by machine."""
+    if any("," in label for label in study.scheme_labels):
+        return []
+    moving = any(scheme_of(scheme).scheme != "local" for scheme in study.schemes)
+    return ["grid_waits", "grid_utilisation", *(["grid_flows"] if moving else [])]
+
+
+def _local_figures(study: LocalStudy) -> list[str]:
+    """Figures of local policies: small workloads have no statistics, only logs have recorded waits."""
     if all(_is_small(workload) for workload in study.workloads):
         return ["policies_means"]
     figures = ["policies_means", "policies_differences", "policies_distribution", "policies_classes"]
@@ -82,12 +121,12 @@ WORKLOAD_FIGURES: tuple[str, ...] = ("load", "workload")
 """Figures that are drawn for each workload that is not small."""
 
 
-def large_workloads(study: StudyConfig) -> list[str]:
+def large_workloads(study: LocalStudy) -> list[str]:
     """Names of the workloads that are shown by statistics, not job by job."""
     return [workload.name for workload in study.workloads if not _is_small(workload)]
 
 
-def gantt_runs(study: StudyConfig) -> list[Run]:
+def gantt_runs(study: LocalStudy) -> list[Run]:
     """Runs whose schedules are small enough to be drawn job by job."""
     large = large_workloads(study)
     return [run for run in expand(study) if run.workload not in large]
@@ -106,6 +145,19 @@ def _known_size(workload: WorkloadConfig) -> float:
     if workload.window is not None and workload.window.jobs is not None:
         return workload.window.jobs[1]
     return float("inf")
+
+
+def study_results(study: Study, results: str) -> list[str]:
+    """Files that a study ends with."""
+    folder = f"{results}/{study.name}"
+    names = study_figures(study)
+    if isinstance(study, GridStudy):
+        names += [f"{kind}-{part.name}" for kind in scenario_figures(study) for part in study.scenarios]
+    if isinstance(study, LocalStudy):
+        names += [f"{kind}-{name}" for kind in WORKLOAD_FIGURES for name in large_workloads(study)]
+        names += [f"gantt-{run.identifier}" for run in gantt_runs(study)]
+    tables = [f"{folder}/table_four.csv"] if isinstance(study, ModelStudy) else [f"{folder}/means.csv"]
+    return [f"{folder}/study.nc", *tables, *(f"{folder}/figures/{name}.svg" for name in names)]
 
 
 def caption(kind: str) -> dict[str, str]:

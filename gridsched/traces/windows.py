@@ -25,6 +25,7 @@ def select_window(
     workload: Workload,
     *,
     month: str | None = None,
+    months: tuple[str, str] | None = None,
     interval: tuple[float, float] | None = None,
     jobs: tuple[int, int] | None = None,
 ) -> Workload:
@@ -36,6 +37,8 @@ def select_window(
         The log.
     month : str, optional
         Calendar month in the log's time zone, like "1996-10"; see `by_month`.
+    months : (str, str), optional
+        First and last of several consecutive months; see `by_months`.
     interval : (float, float), optional
         Start and end in seconds since the start of the log; see `by_interval`.
     jobs : (int, int), optional
@@ -48,18 +51,26 @@ def select_window(
     WorkloadError
         If the window is empty, or the log does not say what is needed to find it.
     """
-    given = {"month": month, "interval": interval, "jobs": jobs}
+    given = {"month": month, "months": months, "interval": interval, "jobs": jobs}
     named = [key for key, value in given.items() if value is not None]
     if len(named) > 1:
         raise ConfigurationError(f"{workload.name}: a window by {' and '.join(named)}; give only one of them")
     if month is not None:
-        match = _MONTH.fullmatch(month)
-        if not match:
-            raise ConfigurationError(f"{workload.name}: month {month!r} is no month; write it like 1996-10")
-        return by_month(workload, int(match[1]), int(match[2]))
+        return by_month(workload, *_year_and_month(workload, month))
+    if months is not None:
+        first, last = (_year_and_month(workload, each) for each in months)
+        return by_months(workload, first, last)
     if interval is not None:
         return by_interval(workload, *interval)
     return workload if jobs is None else by_count(workload, *jobs)
+
+
+def _year_and_month(workload: Workload, text: str) -> tuple[int, int]:
+    """Year and month of a text like 1996-10."""
+    match = _MONTH.fullmatch(text)
+    if not match:
+        raise ConfigurationError(f"{workload.name}: month {text!r} is no month; write it like 1996-10")
+    return int(match[1]), int(match[2])
 
 
 def months(workload: Workload) -> dict[str, int]:
@@ -91,15 +102,39 @@ def by_month(workload: Workload, year: int, month: int) -> Workload:
     WorkloadError
         If the log has no job in that month, or lacks its start (`UnixStartTime`) or time zone.
     """
-    if not (1 <= month <= 12 and 1 <= year <= 9998):
-        raise ConfigurationError(f"{workload.name}: no month {month} of year {year}; months are 1 to 12")
-    start = _month_start(workload, year, month)
-    end = _month_start(workload, year + month // 12, month % 12 + 1)
+    return by_months(workload, (year, month), (year, month))
+
+
+def by_months(workload: Workload, first: tuple[int, int], last: tuple[int, int]) -> Workload:
+    """Jobs submitted in consecutive calendar months, both inside, in the log's own time zone.
+
+    Parameters
+    ----------
+    workload : Workload
+        The log.
+    first, last : (int, int)
+        Year and month.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such month, or the last comes before the first.
+    WorkloadError
+        If the log has no job in these months, or lacks its start (`UnixStartTime`) or time zone.
+    """
+    for year, month in (first, last):
+        if not (1 <= month <= 12 and 1 <= year <= 9998):
+            raise ConfigurationError(f"{workload.name}: no month {month} of year {year}; months are 1 to 12")
+    asked = " to ".join(dict.fromkeys(f"{year:04d}-{month:02d}" for year, month in (first, last)))
+    if last < first:
+        raise ConfigurationError(f"{workload.name}: months {asked}: the last comes before the first")
+    start = _month_start(workload, *first)
+    end = _month_start(workload, last[0] + last[1] // 12, last[1] % 12 + 1)
     mask = _within(workload, start, end)
     if not mask.any():
         found = list(months(workload))
         has = f"{found[0]} to {found[-1]}" if found else "no job with a submit time"
-        raise WorkloadError(f"{workload.name}: no job in {year:04d}-{month:02d}; the log has {has}")
+        raise WorkloadError(f"{workload.name}: no job in {asked}; the log has {has}")
     return _selected(workload, mask)
 
 

@@ -13,6 +13,8 @@ rule summarise_workload:
         f"{RESULTS}/logs/{{study}}/summaries/{{workload}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/{{study}}/summaries/{{workload}}.tsv"
+    wildcard_constraints:
+        study=names_of(LocalStudy),
     conda:
         "../envs/gridsched.yaml"
     params:
@@ -44,6 +46,8 @@ rule aggregate_study:
         ),
     log:
         f"{RESULTS}/logs/{{study}}/study.log",
+    wildcard_constraints:
+        study=names_of(LocalStudy),
     conda:
         "../envs/gridsched.yaml"
     params:

@@ -1,8 +1,11 @@
 # The validated configuration, and what the rules ask it.
 
+import re
+
 from gridsched.errors import GridschedError
 from gridsched.study import plan
-from gridsched.study.config import load_config
+from gridsched.study.config import GridStudy, LocalStudy, ModelStudy, load_config
+from gridsched.study.runs import replicate_chunks
 
 try:
     CONFIG, STUDIES = load_config(
@@ -17,9 +20,18 @@ RESULTS = CONFIG.results
 wildcard_constraints:
     study=r"[A-Za-z0-9][A-Za-z0-9._-]*",
     workload=r"[A-Za-z0-9][A-Za-z0-9._-]*",
+    scenario=r"[A-Za-z0-9][A-Za-z0-9._-]*",
     chunk=r"\d+",
     run=r"[0-9a-f]{12}",
     figure=r"[a-z_]+",
+
+
+def names_of(kind):
+    """Pattern of the names of all studies of a kind; of nothing if there is none."""
+    names = [
+        re.escape(name) for name, study in STUDIES.items() if isinstance(study, kind)
+    ]
+    return "|".join(names) or r"[^\s\S]"
 
 
 def study_of(wildcards):
@@ -33,8 +45,9 @@ def study_values(wildcards):
 
 
 def simulated_values(wildcards):
-    """What the runs of a workload depend on, as plain values."""
-    return study_of(wildcards).simulated(wildcards.workload).model_dump(mode="json")
+    """What the runs of a workload or a scenario depend on, as plain values."""
+    part = wildcards.get("scenario") or wildcards.workload
+    return study_of(wildcards).simulated(part).model_dump(mode="json")
 
 
 def measured_values(wildcards):
@@ -44,28 +57,44 @@ def measured_values(wildcards):
 
 def workload_values(wildcards):
     """What the study says of a workload, as plain values."""
-    return study_of(wildcards).workload(wildcards.workload).model_dump(mode="json")
+    return study_of(wildcards).find_workload(wildcards.workload).model_dump(mode="json")
 
 
 def workload_seed(wildcards):
     """Seed of a workload that is drawn; no other depends on it."""
-    drawn = study_of(wildcards).workload(wildcards.workload).synthetic is not None
+    drawn = study_of(wildcards).find_workload(wildcards.workload).synthetic is not None
     return CONFIG.seed if drawn else 0
 
 
-def study_results(study):
-    """Files that a study ends with."""
-    folder = f"{RESULTS}/{study.name}"
+def scenario_values(wildcards):
+    """What the study says of a scenario, as plain values."""
+    return study_of(wildcards).scenario(wildcards.scenario).model_dump(mode="json")
+
+
+def scenario_seed(wildcards):
+    """Seed of a scenario with machines whose workloads are drawn; no other depends on it."""
+    machines = study_of(wildcards).scenario(wildcards.scenario).machines
+    return CONFIG.seed if any(machine.synthetic for machine in machines) else 0
+
+
+def scenario_logs(wildcards):
+    """SWF files of the machines of a scenario, by name of the machine."""
+    return plan.machine_logs(study_of(wildcards), wildcards.scenario, RESULTS)
+
+
+def chunk_replicates(wildcards):
+    """Replicates of a chunk."""
+    chunks = replicate_chunks(study_of(wildcards), CONFIG.chunk_size)
+    return chunks[int(wildcards.chunk)]
+
+
+def scenario_chunks(wildcards, stage):
+    """Datasets of one stage of a study of grids, scenario by scenario."""
+    study = study_of(wildcards)
     return [
-        f"{folder}/study.nc",
-        [f"{folder}/figures/{figure}.svg" for figure in plan.study_figures(study)],
-        [
-            f"{folder}/figures/{kind}-{workload}.svg"
-            for kind in plan.WORKLOAD_FIGURES
-            for workload in plan.large_workloads(study)
-        ],
-        [
-            f"{folder}/figures/gantt-{run.identifier}.svg"
-            for run in plan.gantt_runs(study)
-        ],
+        path
+        for scenario in study.scenarios
+        for path in plan.grid_files(
+            study, stage, scenario.name, CONFIG.chunk_size, RESULTS
+        )
     ]

@@ -26,6 +26,33 @@ rule draw_study:
         "../scripts/draw_study.py"
 
 
+rule draw_scenario:
+    input:
+        f"{RESULTS}/{{study}}/study.nc",
+    output:
+        svg=report(
+            f"{RESULTS}/{{study}}/figures/{{figure}}-{{scenario}}.svg",
+            caption="../../reports/caption.rst",
+            category="{study}",
+            subcategory="Scenarios",
+            labels={"figure": "{figure}", "scenario": "{scenario}"},
+        ),
+        png=f"{RESULTS}/{{study}}/figures/{{figure}}-{{scenario}}.png",
+        csv=f"{RESULTS}/{{study}}/figures/{{figure}}-{{scenario}}.csv",
+    log:
+        f"{RESULTS}/logs/{{study}}/figures/{{figure}}-{{scenario}}.log",
+    wildcard_constraints:
+        study=names_of(GridStudy),
+    conda:
+        "../envs/gridsched.yaml"
+    params:
+        caption=lambda wildcards: plan.caption(wildcards.figure),
+    message:
+        "{wildcards.study}: drawing {wildcards.figure} of {wildcards.scenario}"
+    script:
+        "../scripts/draw_scenario.py"
+
+
 rule draw_load:
     input:
         f"{RESULTS}/{{study}}/study.nc",
@@ -41,6 +68,8 @@ rule draw_load:
         csv=f"{RESULTS}/{{study}}/figures/load-{{workload}}.csv",
     log:
         f"{RESULTS}/logs/{{study}}/figures/load-{{workload}}.log",
+    wildcard_constraints:
+        study=names_of(LocalStudy),
     conda:
         "../envs/gridsched.yaml"
     params:
@@ -66,6 +95,8 @@ rule draw_workload:
         csv=f"{RESULTS}/{{study}}/figures/workload-{{workload}}.csv",
     log:
         f"{RESULTS}/logs/{{study}}/figures/workload-{{workload}}.log",
+    wildcard_constraints:
+        study=names_of(LocalStudy),
     conda:
         "../envs/gridsched.yaml"
     params:
@@ -95,6 +126,8 @@ rule draw_gantt:
         csv=f"{RESULTS}/{{study}}/figures/gantt-{{run}}.csv",
     log:
         f"{RESULTS}/logs/{{study}}/figures/gantt-{{run}}.log",
+    wildcard_constraints:
+        study=names_of(LocalStudy),
     conda:
         "../envs/gridsched.yaml"
     params:

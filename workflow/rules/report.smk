@@ -3,7 +3,8 @@
 
 rule build_report:
     input:
-        [study_results(study) for study in STUDIES.values()],
+        [plan.study_results(study, RESULTS) for study in STUDIES.values()],
+        claims=f"{RESULTS}/claims.csv",
     output:
         report(
             f"{RESULTS}/report.html",

@@ -12,6 +12,8 @@ rule simulate:
         f"{RESULTS}/logs/{{study}}/runs/{{workload}}/{{chunk}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/{{study}}/runs/{{workload}}/{{chunk}}.tsv"
+    wildcard_constraints:
+        study=names_of(LocalStudy),
     conda:
         "../envs/gridsched.yaml"
     params:

@@ -4,7 +4,7 @@
 rule prepare_workload:
     input:
         lambda wildcards: plan.log_file(
-            study_of(wildcards).workload(wildcards.workload), RESULTS
+            study_of(wildcards).find_workload(wildcards.workload), RESULTS
         ),
     output:
         dataset=f"{RESULTS}/{{study}}/workloads/{{workload}}.nc",

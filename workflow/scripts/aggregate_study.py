@@ -1,11 +1,11 @@
 """Put all workloads of one study together."""
 
-from gridsched.study.config import StudyConfig
+from gridsched.study.config import LocalStudy
 from gridsched.study.logging import logged
-from gridsched.study.stages import aggregate_study
+from gridsched.study.local_stages import aggregate_study
 
 with logged(snakemake.log[0]):
-    study = StudyConfig.model_validate(snakemake.params.study)
+    study = LocalStudy.model_validate(snakemake.params.study)
     names = [workload.name for workload in study.workloads]
     aggregate_study(
         study,

@@ -1,8 +1,8 @@
 """Prepare one workload."""
 
-from gridsched.study.config import WorkloadConfig
+from gridsched.study.parts import WorkloadConfig
 from gridsched.study.logging import logged
-from gridsched.study.stages import prepare_workload
+from gridsched.study.local_stages import prepare_workload
 
 with logged(snakemake.log[0]):
     prepare_workload(

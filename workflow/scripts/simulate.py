@@ -1,12 +1,12 @@
 """Simulate one chunk of runs."""
 
-from gridsched.study.config import StudyConfig
+from gridsched.study.config import LocalStudy
 from gridsched.study.logging import logged
 from gridsched.study.runs import chunks
-from gridsched.study.stages import simulate_chunk
+from gridsched.study.local_stages import simulate_chunk
 
 with logged(snakemake.log[0]):
-    study = StudyConfig.model_validate(snakemake.params.study)
+    study = LocalStudy.model_validate(snakemake.params.study)
     runs = chunks(study, snakemake.wildcards.workload, snakemake.params.chunk_size)
     simulate_chunk(
         study, runs[int(snakemake.wildcards.chunk)], snakemake.input.workload, snakemake.output.dataset

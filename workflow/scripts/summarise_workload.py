@@ -1,10 +1,10 @@
 """Measure all runs of one workload."""
 
-from gridsched.study.config import StudyConfig
+from gridsched.study.config import LocalStudy
 from gridsched.study.logging import logged
-from gridsched.study.stages import summarise_workload
+from gridsched.study.local_stages import summarise_workload
 
 with logged(snakemake.log[0]):
     summarise_workload(
-        StudyConfig.model_validate(snakemake.params.study), list(snakemake.input), snakemake.output.dataset
+        LocalStudy.model_validate(snakemake.params.study), list(snakemake.input), snakemake.output.dataset
     )

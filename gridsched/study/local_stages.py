@@ -1,4 +1,4 @@
-"""The stages of a study, from a log to its dataset: each workflow rule calls one of these functions.
+"""The stages of a study of local policies, from a log to its dataset: each rule calls one of these functions.
 
 Every stage reads files, calls the library and writes its result whole or not at all. Equal
 configuration gives equal bits; what differs from one execution to the next (host, time, command) goes to a
@@ -7,13 +7,7 @@ sidecar beside the dataset.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import platform
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -21,35 +15,21 @@ import pandas as pd
 import xarray as xr
 
 from gridsched import metrics, results
-from gridsched.errors import ConfigurationError
-from gridsched.io import atomic_write
-from gridsched.platforms import Cluster
-from gridsched.simulation import machine_of, simulate
-from gridsched.study import config as configuration
-from gridsched.study.config import RECORDED, StudyConfig, WorkloadConfig
+from gridsched.simulation import simulate
+from gridsched.study import files
+from gridsched.study.config import RECORDED, LocalStudy
+from gridsched.study.parts import WorkloadConfig, local_policy
+from gridsched.study.prepare import derived_seed, make_workload
 from gridsched.study.runs import Run, run_table
-from gridsched.traces import clean, read_swf, select_window
 from gridsched.verifier import verify
-from gridsched.workloads import (
-    FModel,
-    Machine,
-    Modal,
-    Multiple,
-    SizeModel,
-    Workload,
-    calibrate_exponent,
-    load_machines,
-    synthesise,
-)
+from gridsched.workloads import Workload
 from gridsched.workloads.characterisation import characterise
-from gridsched.workloads.estimates import EstimateModel
-from gridsched.workloads.table import add_counts
 
 # --- workloads ------------------------------------------------------------------------------------
 
 
 def prepare_workload(workload: WorkloadConfig, seed: int, log: str | Path | None, target: str | Path) -> None:
-    """Read, cut and clean a log, or draw a synthetic workload, and write it with the cluster that replays it.
+    """Make a workload and write it with the cluster that replays it.
 
     Parameters
     ----------
@@ -62,119 +42,20 @@ def prepare_workload(workload: WorkloadConfig, seed: int, log: str | Path | None
     target : path
         Dataset to write.
     """
-    if workload.jobs is not None:
-        made, cluster = _written_out(workload)
-    elif workload.synthetic is not None:
-        made, cluster = _synthetic(workload, seed)
-    elif log is not None:
-        made, cluster = _from_log(workload, Path(log))
-    else:
-        raise ConfigurationError(f"workload {workload.name}: no log to read")
-    _write(results.workload_dataset(made, cluster), target)
-
-
-def _from_log(workload: WorkloadConfig, log: Path) -> tuple[Workload, Cluster]:
-    """Window of a log, cleaned for the cluster that replays it."""
-    made = read_swf(log, name=workload.name)
-    if workload.cluster.processors is None:
-        default = machine_of(made)
-    else:
-        default = Cluster(processors=workload.cluster.processors, name=workload.name)
-    cluster = workload.cluster.cluster(default)
-    if workload.window is not None:
-        made = select_window(made, **workload.window.model_dump())
-    made = _without_queues(made, workload.leave_out_queue)
-    made = clean(made, processors=cluster.processors, statuses=frozenset(workload.leave_out_status))
-    return made, cluster
-
-
-def _without_queues(workload: Workload, queues: Sequence[int]) -> Workload:
-    """Leave out the jobs of some queues, counted."""
-    counts = {f"queue {queue}": int((workload.queue == queue).sum()) for queue in queues}
-    kept = ~np.isin(workload.queue, queues)
-    return workload.select(kept, left_out=add_counts(workload.left_out, counts))
-
-
-def _written_out(workload: WorkloadConfig) -> tuple[Workload, Cluster]:
-    """Workload whose jobs the configuration lists."""
-    submit_time, run_time, requested_time, processors = np.array(workload.jobs, np.int64).T
-    made = Workload(
-        name=workload.name,
-        submit_time=submit_time,
-        run_time=run_time,
-        requested_time=requested_time,
-        requested_processors=processors,
-        checksum=hashlib.sha256(json.dumps(workload.jobs).encode()).hexdigest(),
-    )
-    cluster = workload.cluster.cluster(
-        Cluster(processors=workload.cluster.processors or 1, name=workload.name)
-    )
-    return clean(made, processors=cluster.processors), cluster
-
-
-def _synthetic(workload: WorkloadConfig, seed: int) -> tuple[Workload, Cluster]:
-    """Workload drawn for a machine of the superscheduler paper, whose nodes run one job each."""
-    model = workload.synthetic
-    assert model is not None
-    machines = load_machines()
-    if model.machine not in machines:
-        raise ConfigurationError(
-            f"workload {workload.name}: unknown machine {model.machine!r}; use one of {', '.join(machines)}"
-        )
-    machine = machines[model.machine]
-    drawn = synthesise(
-        machine,
-        seed=_derived_seed(seed, workload.name),
-        jobs=model.jobs,
-        duration=model.duration,
-        sizes=_size_model(model.sizes, machine),
-        estimates=_estimate_model(model.estimates),
-        load_scale=model.load_scale,
-    )
-    cluster = workload.cluster.cluster(
-        Cluster(
-            processors=machine.processors,
-            processors_per_node=machine.processors_per_node,
-            node_exclusive=True,
-            name=workload.name,
-        )
-    )
-    named = drawn.select(slice(None), name=workload.name)
-    return clean(named, processors=cluster.processors), cluster
-
-
-def _size_model(sizes: configuration.Sizes, machine: Machine) -> SizeModel:
-    exponent = sizes.exponent
-    if exponent is None and sizes.weighting == "power-law" and machine.utilisation is not None:
-        exponent = calibrate_exponent(machine, machine.utilisation, fill=sizes.fill)
-    if exponent is None:
-        return SizeModel(weighting=sizes.weighting, fill=sizes.fill)
-    return SizeModel(weighting=sizes.weighting, exponent=exponent, fill=sizes.fill)
-
-
-def _estimate_model(estimates: configuration.Estimates) -> EstimateModel:
-    if estimates.model == "f-model":
-        return FModel(estimates.f)
-    if estimates.model == "multiple":
-        return Multiple(estimates.f)
-    return Modal(max_estimate=estimates.max_estimate, longer=estimates.longer)
-
-
-def _derived_seed(seed: int, name: str) -> int:
-    """Seed of one workload, the same in every study that draws it."""
-    return int.from_bytes(hashlib.sha256(f"{seed}\n{name}".encode()).digest()[:8])
+    made, cluster = make_workload(workload, derived_seed(seed, workload.name), log)
+    files.write(results.workload_dataset(made, cluster), target)
 
 
 def characterise_workload(workload: str | Path, target: str | Path) -> None:
     """Write what a prepared workload looks like."""
     made, _ = results.workload_from_dataset(results.read(workload))
-    _write(characterise(made), target)
+    files.write(characterise(made), target)
 
 
 # --- simulations ----------------------------------------------------------------------------------
 
 
-def simulate_chunk(study: StudyConfig, runs: Sequence[Run], workload: str | Path, target: str | Path) -> None:
+def simulate_chunk(study: LocalStudy, runs: Sequence[Run], workload: str | Path, target: str | Path) -> None:
     """Simulate runs of one workload, verify every schedule and write them in one dataset."""
     jobs, cluster = results.workload_from_dataset(results.read(workload))
     policies = dict(zip(study.schemes, study.policies, strict=True))
@@ -183,7 +64,7 @@ def simulate_chunk(study: StudyConfig, runs: Sequence[Run], workload: str | Path
         dataset = simulate(
             jobs,
             cluster,
-            configuration.local_policy(policies[run.scheme]),
+            local_policy(policies[run.scheme]),
             estimates=run.estimate,
             kill=study.kill,
             overrun=study.overrun,
@@ -193,13 +74,13 @@ def simulate_chunk(study: StudyConfig, runs: Sequence[Run], workload: str | Path
         datasets.append(dataset)
     stacked = results.stack_runs(datasets, [run.identifier for run in runs])
     stacked.attrs.update(study=study.name, configuration_hash=study.checksum(), verified=1)
-    _write(stacked, target)
+    files.write(stacked, target)
 
 
 # --- aggregation ----------------------------------------------------------------------------------
 
 
-def summarise_workload(study: StudyConfig, chunks: Sequence[str | Path], target: str | Path) -> None:
+def summarise_workload(study: LocalStudy, chunks: Sequence[str | Path], target: str | Path) -> None:
     """Condense all runs of one workload to one dataset over estimates and schemes."""
     summaries: dict[tuple[str, str], xr.Dataset] = {}
     for path in chunks:
@@ -225,10 +106,10 @@ def summarise_workload(study: StudyConfig, chunks: Sequence[str | Path], target:
     whole = xr.concat(
         rows, dim=pd.Index(study.estimates, name="estimate"), join="exact", combine_attrs="drop_conflicts"
     )
-    _write(whole, target)
+    files.write(whole, target)
 
 
-def _summary(run: xr.Dataset, study: StudyConfig) -> xr.Dataset:
+def _summary(run: xr.Dataset, study: LocalStudy) -> xr.Dataset:
     """Metrics of one run as the study wants them; counts of the run become variables."""
     settings = study.metrics
     summary = metrics.summarise(
@@ -249,7 +130,7 @@ def _summary(run: xr.Dataset, study: StudyConfig) -> xr.Dataset:
 
 
 def aggregate_study(
-    study: StudyConfig,
+    study: LocalStudy,
     summaries: Mapping[str, str | Path],
     workloads: Mapping[str, str | Path],
     chunk_size: int,
@@ -262,7 +143,7 @@ def aggregate_study(
 
     Parameters
     ----------
-    study : StudyConfig
+    study : LocalStudy
         The study.
     summaries, workloads : mapping of workload name to path
         Results of `summarise_workload` and `prepare_workload`.
@@ -300,10 +181,9 @@ def aggregate_study(
         "passes": study.passes,
         **results.provenance(),
     }
-    for table, path in ((means_table(whole), means), (run_table(study, chunk_size), runs)):
-        with atomic_write(path) as temporary:
-            table.to_csv(temporary, index=False)
-    _write(whole, target)
+    files.write_table(means_table(whole), means)
+    files.write_table(run_table(study, chunk_size), runs)
+    files.write(whole, target)
 
 
 def _counts(kind: str, logs: Mapping[str, Workload]) -> xr.Dataset:
@@ -330,46 +210,3 @@ def means_table(study: xr.Dataset) -> pd.DataFrame:
     frame = study[[*names, *by_run, "jobs"]].to_dataframe(dim_order=keys).reset_index()
     frame = frame[frame["wait_time_mean"].notna()]
     return frame[[*keys, "jobs", *names, *by_run]]
-
-
-# --- files ----------------------------------------------------------------------------------------
-
-
-def _write(dataset: xr.Dataset, target: str | Path) -> None:
-    """Write a dataset and, before it, its sidecar: the dataset is what says that a stage is done."""
-    with atomic_write(sidecar(target)) as temporary:
-        temporary.write_text(json.dumps(_circumstances(), indent=1) + "\n", encoding="utf-8")
-    results.write(dataset, target)
-
-
-def sidecar(target: str | Path) -> Path:
-    """File beside a dataset that says how this copy was made."""
-    return Path(target).with_suffix(".made.json")
-
-
-def _circumstances() -> dict[str, str]:
-    """What may differ between two executions of the same stage."""
-    return {
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "host": platform.node(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "command": " ".join(sys.argv),
-        "commit": _commit(),
-    }
-
-
-def _commit() -> str:
-    """Commit of the checkout that gridsched runs from, if it is one."""
-    try:
-        answer = subprocess.run(
-            ["git", "describe", "--always", "--dirty"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=10,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"
-    return answer.stdout.strip()

@@ -1,40 +1,19 @@
-"""The report: one HTML page that holds everything it shows, and opens without a network.
-
-The page is made from `reports/page.html.j2`, whose variables are escaped, so no text of a log or of a
-configuration can become markup. Figures are embedded as images, their numbers as links to data.
-"""
+"""Studies of local policies as the page shows them."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import xarray as xr
 
 from gridsched import results
 from gridsched.figures.style import duration, number
-from gridsched.io import atomic_write, resource
+from gridsched.report.parts import FigureView, counts, figure, known, labels
 from gridsched.study import plan
-from gridsched.study.config import StudyConfig
-
-LARGEST_EMBEDDED_TABLE = 400_000
-"""Tables of more bytes are named in the page but not embedded."""
-
-
-@dataclass(frozen=True)
-class FigureView:
-    """A figure as the page shows it."""
-
-    title: str
-    caption: str
-    image: str
-    table: str | None
-    table_path: str
+from gridsched.study.config import LocalStudy
 
 
 @dataclass(frozen=True)
@@ -55,37 +34,12 @@ class PolicyRow:
     reference: bool
 
 
-def build_report(studies: Sequence[StudyConfig], target: str | Path) -> None:
-    """Write the report page of finished studies.
-
-    Parameters
-    ----------
-    studies : sequence of StudyConfig
-        The studies, in the order of the page.
-    target : path
-        HTML file to write, in the folder of results, which has one folder a study.
-    """
-    views = [_study_view(study, Path(target).parent / study.name) for study in studies]
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resource("reports", "page.html.j2").parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style = resource("reports", "page.css").read_text(encoding="utf-8")
-    page = environment.get_template("page.html.j2").render(
-        studies=views, style=style, source=results.provenance()["source"]
-    )
-    with atomic_write(target) as temporary:
-        temporary.write_text(page, encoding="utf-8")
-
-
-def _study_view(study: StudyConfig, folder: Path) -> dict[str, Any]:
+def local_view(study: LocalStudy, folder: Path) -> dict[str, Any]:
     """Everything the page says of one study."""
     dataset = results.read(folder / "study.nc")
     return {
         "name": study.name,
+        "template": "local.html.j2",
         "title": study.title,
         "description": study.description,
         "reference": study.reference_scheme,
@@ -93,11 +47,11 @@ def _study_view(study: StudyConfig, folder: Path) -> dict[str, Any]:
         "conventions": _conventions(study),
         "tables": [
             {"workload": workload, "estimate": estimate, "rows": rows}
-            for workload in _labels(dataset, "workload")
-            for estimate in _labels(dataset, "estimate")
+            for workload in labels(dataset, "workload")
+            for estimate in labels(dataset, "estimate")
             if (rows := _policy_rows(dataset.sel(workload=workload, estimate=estimate)))
         ],
-        "workloads": [_workload_view(dataset.sel(workload=name)) for name in _labels(dataset, "workload")],
+        "workloads": [_workload_view(dataset.sel(workload=name)) for name in labels(dataset, "workload")],
         "figures": _figures(study, folder),
         "configuration_hash": dataset.attrs["configuration_hash"],
         "runs": f"{study.name}/runs.csv",
@@ -105,11 +59,7 @@ def _study_view(study: StudyConfig, folder: Path) -> dict[str, Any]:
     }
 
 
-def _labels(dataset: xr.Dataset, dimension: str) -> list[str]:
-    return [str(label) for label in dataset[dimension].values]
-
-
-def _conventions(study: StudyConfig) -> list[str]:
+def _conventions(study: LocalStudy) -> list[str]:
     """What the reader has to know about how the study was simulated and measured."""
     metrics = study.metrics
     trimmed = f"the first {metrics.warm_up:.0%} and the last {metrics.cool_down:.0%} of the jobs are left out"
@@ -134,7 +84,7 @@ def _conventions(study: StudyConfig) -> list[str]:
 def _policy_rows(dataset: xr.Dataset) -> list[PolicyRow]:
     """Rows of one workload and estimate; schemes without a result are left out."""
     rows = []
-    for scheme in _labels(dataset, "scheme"):
+    for scheme in labels(dataset, "scheme"):
         row = dataset.sel(scheme=scheme, job_class="all")
         if np.isnan(float(row["wait_time_mean"])):
             continue
@@ -147,10 +97,10 @@ def _policy_rows(dataset: xr.Dataset) -> list[PolicyRow]:
                 difference=_difference(row),
                 slowdown=number(float(row["bounded_slowdown_mean"])),
                 slowdown_interval=_interval(row, "bounded_slowdown_mean", number),
-                utilisation=_known(row["utilisation"], "{:.1%}"),
-                longest_queue=_known(row["queue_length_max"], "{:,.0f}"),
-                rejected=_known(row["rejected"], "{:,.0f}"),
-                corrections=_known(row["corrections"], "{:,.0f}"),
+                utilisation=known(row["utilisation"], "{:.1%}"),
+                longest_queue=known(row["queue_length_max"], "{:,.0f}"),
+                rejected=known(row["rejected"], "{:,.0f}"),
+                corrections=known(row["corrections"], "{:,.0f}"),
                 reference=scheme == dataset.attrs["reference"],
             )
         )
@@ -172,56 +122,29 @@ def _difference(row: xr.Dataset) -> str:
     return f"{sign}{duration(abs(mean))}{sure}"
 
 
-def _known(value: xr.DataArray, form: str) -> str:
-    return "" if np.isnan(float(value)) else form.format(float(value))
-
-
 def _workload_view(dataset: xr.Dataset) -> dict[str, Any]:
     """What was left out of a workload, repaired or assumed."""
     return {
         "name": str(dataset["workload"].values),
         "jobs": f"{int(dataset['jobs'].sel(job_class='all').max()):,}",
-        "left_out": _counts(dataset, "left_out"),
-        "repaired": _counts(dataset, "repaired"),
+        "left_out": counts(dataset, "left_out"),
+        "repaired": counts(dataset, "repaired"),
         "without_requested_time": f"{int(dataset['jobs_without_requested_time']):,}",
         "checksum": str(dataset["workload_checksum"].values),
     }
 
 
-def _counts(dataset: xr.Dataset, kind: str) -> list[tuple[str, str]]:
-    counts = zip(_labels(dataset, f"{kind}_reason"), dataset[kind].values, strict=True)
-    return [(reason, f"{int(count):,}") for reason, count in counts if count]
-
-
 def _acknowledgements(dataset: xr.Dataset) -> list[tuple[str, str]]:
-    named = zip(_labels(dataset, "workload"), dataset["acknowledgement"].values, strict=True)
+    named = zip(labels(dataset, "workload"), dataset["acknowledgement"].values, strict=True)
     return [(workload, str(text)) for workload, text in named if text]
 
 
-def _figures(study: StudyConfig, folder: Path) -> list[FigureView]:
+def _figures(study: LocalStudy, folder: Path) -> list[FigureView]:
     """Figures of a study in the order of the page."""
-    views = [_figure(folder, name, name) for name in plan.study_figures(study)]
+    views = [figure(folder, name, name) for name in plan.study_figures(study)]
     for run in plan.gantt_runs(study):
         what = f"{run.workload}, {run.scheme}, {run.estimate} run times"
-        views.append(_figure(folder, f"gantt-{run.identifier}", "gantt", what))
+        views.append(figure(folder, f"gantt-{run.identifier}", "gantt", what))
     for kind in plan.WORKLOAD_FIGURES:
-        views += [_figure(folder, f"{kind}-{name}", kind, name) for name in plan.large_workloads(study)]
+        views += [figure(folder, f"{kind}-{name}", kind, name) for name in plan.large_workloads(study)]
     return views
-
-
-def _figure(folder: Path, stem: str, kind: str, what: str = "") -> FigureView:
-    """A figure with its caption, which is the one that the report of Snakemake shows too."""
-    caption = plan.caption(kind)
-    table = folder / "figures" / f"{stem}.csv"
-    return FigureView(
-        title=f"{caption['title']}: {what}" if what else caption["title"],
-        caption=caption["text"],
-        image=_data(folder / "figures" / f"{stem}.svg", "image/svg+xml"),
-        table=_data(table, "text/csv") if table.stat().st_size <= LARGEST_EMBEDDED_TABLE else None,
-        table_path=f"{folder.name}/figures/{stem}.csv",
-    )
-
-
-def _data(path: Path, kind: str) -> str:
-    """Content of a file as an address that holds it."""
-    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"

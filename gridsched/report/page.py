@@ -1,0 +1,62 @@
+"""The page, made from `reports/page.html.j2` and the templates of its parts.
+
+Variables of the templates are escaped, so no text of a log or of a configuration can become markup. Figures
+are embedded as images, their numbers as links to data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from gridsched import results
+from gridsched.io import atomic_write, resource
+from gridsched.report.claims import claims_view
+from gridsched.report.grid import grid_view
+from gridsched.report.local import local_view
+from gridsched.report.models import models_view
+from gridsched.study.config import GridStudy, LocalStudy, ModelStudy, Study
+
+
+def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | Path | None = None) -> None:
+    """Write the report page of finished studies.
+
+    Parameters
+    ----------
+    studies : sequence of Study
+        The studies, in the order of the page.
+    target : path
+        HTML file to write, in the folder of results, which has one folder a study.
+    claims : path, optional
+        Table of the claims of the papers, see `gridsched.study.claim_stages.evaluate_claims`.
+    """
+    views = [_view(study, Path(target).parent / study.name) for study in studies]
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(resource("reports", "page.html.j2").parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style = resource("reports", "page.css").read_text(encoding="utf-8")
+    page = environment.get_template("page.html.j2").render(
+        studies=views,
+        papers=[] if claims is None else claims_view(claims),
+        style=style,
+        source=results.provenance()["source"],
+    )
+    with atomic_write(target) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+
+
+def _view(study: Study, folder: Path) -> dict[str, Any]:
+    """Everything the page says of one study."""
+    if isinstance(study, GridStudy):
+        return grid_view(study, folder)
+    if isinstance(study, ModelStudy):
+        return models_view(study, folder)
+    assert isinstance(study, LocalStudy)
+    return local_view(study, folder)
