@@ -258,3 +258,31 @@ def test_sidecars_say_how_it_was_made(results: Path) -> None:
     for dataset in (results / "tiny").rglob("*.nc"):
         made = json.loads(files.sidecar(dataset).read_text(encoding="utf-8"))
         assert {"time", "host", "command", "python"} <= set(made)
+
+
+def test_claims_are_shown_with_their_verdicts(tmp_path: Path) -> None:
+    table = tmp_path / "claims.csv"
+    table.write_text(
+        "paper,id,where,claim,paper_value,our_value,low,high,difference,verdict,why,study\n"
+        "one,a,Table 1,<b>Jobs</b>,132069,131000.5,130000,132000,-1068.5,reproduced,of the same log,x\n"
+        "one,b,Table 1,More jobs,2.5,0.123456,,,-2.376544,not,of the same log,x\n"
+        "one,c,section 2,Too many words,,,,,,not run,,\n"
+        "two,d,section 3,A chain,a < b,-3,-4,-2,,partly,,x\n",
+        encoding="utf-8",
+    )
+    target = tmp_path / "report.html"
+    build_report([], target, claims=table)
+    page = Page()
+    page.feed(target.read_text(encoding="utf-8"))
+    for text in (
+        "1 reproduced, 1 not, 1 not run.",
+        "<b>Jobs</b>",
+        "132,069",
+        "131,000 130,000 to 132,000 \N{MINUS SIGN}1,068 of the same log",
+        "0.123",
+        "as above",
+        "a < b",
+    ):
+        assert text in page.words
+    folded = page.words.index("Too many words")
+    assert page.words.index("More jobs") < folded < page.words.index("A chain")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -27,11 +27,17 @@ class ClaimView:
 
 @dataclass(frozen=True)
 class PaperView:
-    """The claims of one paper, and how many of them came out how."""
+    """The claims of one paper: those with a result, the others by verdict, and how many came out how."""
 
     paper: str
     verdicts: list[tuple[str, int]]
-    claims: list[ClaimView]
+    judged: list[ClaimView]
+    others: list[tuple[str, list[ClaimView]]]
+
+
+JUDGED = ("reproduced", "partly", "not")
+OTHERS = ("not testable", "input", "not run")
+"""Verdicts of claims without a result of ours, shown folded."""
 
 
 def claims_view(table: str | Path) -> list[PaperView]:
@@ -40,13 +46,24 @@ def claims_view(table: str | Path) -> list[PaperView]:
     return [_paper(str(paper), claims) for paper, claims in frame.groupby("paper", sort=False)]
 
 
-def _paper(paper: str, claims: pd.DataFrame) -> PaperView:
-    counts = claims["verdict"].value_counts(sort=False)
+def _paper(paper: str, table: pd.DataFrame) -> PaperView:
+    claims = [_claim(row) for _, row in table.iterrows()]
+    by_verdict = {name: [claim for claim in claims if claim.verdict == name] for name in (*JUDGED, *OTHERS)}
     return PaperView(
         paper=paper,
-        verdicts=[(str(verdict), int(count)) for verdict, count in counts.items()],
-        claims=[_claim(row) for _, row in claims.iterrows()],
+        verdicts=[(name, len(found)) for name, found in by_verdict.items() if found],
+        judged=_without_repetition([claim for claim in claims if claim.verdict in JUDGED]),
+        others=[(name, _without_repetition(by_verdict[name])) for name in OTHERS if by_verdict[name]],
     )
+
+
+def _without_repetition(claims: list[ClaimView]) -> list[ClaimView]:
+    """The claims with each reason said once where it follows itself."""
+    before = ["", *(claim.why for claim in claims)]
+    return [
+        replace(claim, why="as above") if claim.why and claim.why == last else claim
+        for claim, last in zip(claims, before, strict=False)
+    ]
 
 
 def _claim(row: pd.Series[str]) -> ClaimView:
@@ -70,4 +87,4 @@ def _shown(text: str) -> str:
         value = float(text)
     except ValueError:
         return text
-    return f"{value:,.0f}" if abs(value) >= 100 else number(value)
+    return f"{value:,.0f}".replace("-", "\N{MINUS SIGN}") if abs(value) >= 100 else number(value)
