@@ -22,6 +22,21 @@ from gridsched.workloads.table import Workload
 
 EstimateName = Literal["requested", "actual", "clairvoyant"]
 
+_OF_SUPERSCHEDULER = (
+    "phi",
+    "sigma",
+    "delta",
+    "epsilon",
+    "predictions",
+    "message_delay",
+    "migration_delay",
+    "transfers",
+    "no_gain",
+    "busy",
+    "standing",
+)
+"""Parameters of a superscheduler that a run's attributes hold as they are."""
+
 
 def simulate(
     workload: Workload,
@@ -285,7 +300,8 @@ def simulate_grid(
             "policies": ", ".join(each.name for each in policies),
             "estimates": estimates,
             "overrun": overrun,
-            **{key: getattr(superscheduler, key) for key in ("phi", "sigma", "delta", "epsilon")},
+            **{key: getattr(superscheduler, key) for key in _OF_SUPERSCHEDULER},
+            "silent": superscheduler.silence_as_text(),
             "jobs_without_requested_time": int((requested <= 0).sum()),
             "jobs_transferred": int(((done.cluster != home) & (done.cluster >= 0)).sum()),
             "corrections": done.corrections,

@@ -1,7 +1,8 @@
 """A slow, plain simulator of a grid of clusters under a superscheduler, and two ideal machines: the oracle.
 
 Clusters are those of `tests.naive`. A wait is predicted by copying a cluster, letting the job enter
-the copy, and running the copy with the expected ends as real ends until the job starts.
+the copy, and running the copy with the expected ends as real ends until the job starts; or it is the place of
+the job in a plan of the cluster, see `StandingPlan`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,14 @@ from collections.abc import Collection, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from tests.naive import REJECTED, Cluster, Job, Policy, Score
+from tests.naive import REJECTED, Cluster, Job, Occupation, Policy, Score
 
 SCHEMES = ("local", "central", "s-i", "r-i", "sy-i")
+"""The schemes of the paper. In one more, `sampled`, each job asks clusters that are given with it."""
+
+WAIT = -1
+ASK_ALL = -2
+"""What a decision may be besides a cluster: wait in the grid queue, or ask all partners next."""
 
 
 class GridJob(NamedTuple):
@@ -50,6 +56,15 @@ def simulate_grid(
     epsilon: float = 0.0,
     partners: Sequence[Collection[int]] | None = None,
     overrun: str = "doubling",
+    message_delay: int = 0,
+    migration_delay: int = 0,
+    silent: Sequence[Collection[tuple[int, int]]] | None = None,
+    transfers: str = "one",
+    no_gain: str = "wait",
+    busy: str = "now",
+    standing: str = "until-check",
+    predictions: str = "exact",
+    samples: Sequence[Sequence[int]] | None = None,
 ) -> list[tuple[int, int]]:
     """Start time [s] and cluster of each job; (-1, -1) for a job that fits nowhere in its reach.
 
@@ -60,7 +75,7 @@ def simulate_grid(
     clusters : list of GridCluster
         The grid.
     scheme : str
-        One of `SCHEMES`.
+        One of `SCHEMES`, or `sampled`.
     phi : float
         A job stays at home where its approximate wait [s] is below this; positive, since a job that
         is never content at home might wait for a volunteer forever.
@@ -74,8 +89,30 @@ def simulate_grid(
         For each home the clusters that it deals with; all others by default.
     overrun : str
         What a job that reaches its expected end is expected to do: `doubling` or `increments`.
+    message_delay : int
+        Time [s] from a request to the answers, in which the grid scheduler of the home sends no other.
+    migration_delay : int
+        Time [s] that a job is in transit to another cluster than its home.
+    silent : sequence of collections of (int, int), optional
+        For each cluster the intervals [s] in which its grid scheduler does not answer or volunteer; each
+        without its last second.
+    transfers : str
+        Whether a volunteer takes `one` job or `all` until the next check.
+    no_gain : str
+        Whether a job of `sy-i` that no volunteer helps is to `wait` in the grid queue or `ask` all partners.
+    busy : str
+        Whether utilisation is that of `now`, or the average over the `interval` since the last multiple of
+        sigma before now.
+    standing : str
+        Whether volunteers are known `until-check` or only `at-check`.
+    predictions : str
+        Where predicted waits come from: `exact` simulation or the `plan` of the cluster.
+    samples : sequence of sequences of int, optional
+        For each job the clusters that it asks if the scheme is `sampled`. A sample of one is not asked.
     """
-    assert scheme in SCHEMES
+    assert scheme in (*SCHEMES, "sampled")
+    assert predictions in ("exact", "plan")
+    assert (samples is not None) == (scheme == "sampled")
     assert phi > 0
     assert sigma >= 1
     assert delta > 0
@@ -84,7 +121,46 @@ def simulate_grid(
     everyone = set(range(len(clusters)))
     chosen = [everyone] * len(clusters) if partners is None else [set(some) for some in partners]
     others = [some - {home} for home, some in enumerate(chosen)]
-    return _Grid(jobs, clusters, scheme, phi, sigma, delta, epsilon, others, overrun).run()
+    assert message_delay >= 0
+    assert migration_delay >= 0
+    assert transfers in ("one", "all")
+    assert no_gain in ("wait", "ask")
+    assert busy in ("now", "interval")
+    assert standing in ("until-check", "at-check")
+    options = _Options(
+        scheme,
+        phi,
+        sigma,
+        delta,
+        epsilon,
+        others,
+        message_delay,
+        migration_delay,
+        [[] for _ in clusters] if silent is None else silent,
+        transfers,
+        no_gain,
+        busy,
+        standing,
+    )
+    return _Grid(jobs, clusters, options, overrun, predictions, samples).run()
+
+
+class _Options(NamedTuple):
+    """The arguments of `simulate_grid`, with partners and silences for each cluster."""
+
+    scheme: str
+    phi: float
+    sigma: int
+    delta: float
+    epsilon: float
+    partners: list[set[int]]
+    message_delay: int
+    migration_delay: int
+    silent: Sequence[Collection[tuple[int, int]]]
+    transfers: str
+    no_gain: str
+    busy: str
+    standing: str
 
 
 def predicted_start(cluster: Cluster, job: Job) -> int:
@@ -100,6 +176,74 @@ def predicted_start(cluster: Cluster, job: Job) -> int:
     return ahead.start[number]
 
 
+class StandingPlan:
+    """A conservative plan of a cluster, kept beside its scheduler whatever the policy.
+
+    The plan gives a start to waiting jobs. Together with the running jobs, each until its expected end,
+    these occupy the cluster; a place for a job is a time from which its processors are free beside all of
+    them for its whole estimate. The plan is up to date or not; at first it is.
+
+    - A job that asks starts now if nobody waits and its processors are free. Else the plan is made anew
+      if it is not up to date, and the job would start at its earliest place.
+    - To make it anew, the waiting jobs get, in queue order, each its earliest place from now on.
+    - A job that enters the queue gets its earliest place if the plan is up to date; else none.
+    - The plan is no longer up to date once a job
+      (1) ends before its expected end while others wait (the job's rest is free at once in any case),
+      (2) runs on at its expected end, or
+      (3) starts at another time than it gives, or does not start at the time that it gives.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.start: dict[int, int] = {}
+        self.up_to_date = True
+
+    def predicted_start(self, job: Job) -> int:
+        if not self.cluster.waiting and job.processors <= self.cluster.free():
+            return self.cluster.now
+        if not self.is_up_to_date():
+            self.make_anew()
+        asking = self.cluster.as_expected()
+        return asking.earliest_place(asking.enter(job), self.occupations())
+
+    def make_anew(self) -> None:
+        self.start = {}
+        for number in self.cluster.queue():
+            self.start[number] = self.cluster.earliest_place(number, self.occupations())
+        self.up_to_date = True
+
+    def is_up_to_date(self) -> bool:
+        """Whether it is, now that some planned starts may have passed."""
+        self.up_to_date &= all(start >= self.cluster.now for start in self.start.values())
+        return self.up_to_date
+
+    def occupations(self) -> list[Occupation]:
+        waiting = [self.cluster.occupation(number, start) for number, start in self.start.items()]
+        return self.cluster.running_occupations() + waiting
+
+    def before_completion(self, number: int) -> None:
+        expected_end = self.cluster.expected_end[number]
+        early = expected_end > self.cluster.now
+        if (early and self.cluster.waiting) or expected_end < self.cluster.now:
+            self.up_to_date = False
+
+    def after_correction(self) -> None:
+        self.up_to_date = False
+
+    def after_entry(self, number: int) -> None:
+        if self.is_up_to_date():
+            self.start[number] = self.cluster.earliest_place(number, self.occupations())
+
+    def after_pass(self) -> None:
+        if not self.is_up_to_date():
+            return
+        for number, start in list(self.start.items()):
+            started = number not in self.cluster.waiting
+            self.up_to_date &= started == (start == self.cluster.now)
+            if started:
+                del self.start[number]
+
+
 class _Grid:
     """The state of a simulation; jobs and clusters are named by their index."""
 
@@ -107,31 +251,36 @@ class _Grid:
         self,
         jobs: list[GridJob],
         descriptions: list[GridCluster],
-        scheme: str,
-        phi: float,
-        sigma: int,
-        delta: float,
-        epsilon: float,
-        partners: list[set[int]],
+        options: _Options,
         overrun: str,
+        predictions: str,
+        samples: Sequence[Sequence[int]] | None,
     ) -> None:
         self.jobs = jobs
         self.descriptions = descriptions
-        self.scheme = scheme
-        self.phi = phi
-        self.sigma = sigma
-        self.delta = delta
-        self.epsilon = epsilon
-        self.partners = partners
+        self.options = options
+        self.scheme = options.scheme
+        self.predictions = predictions
+        self.samples = samples
         self.now = 0
         self.clusters = [
             Cluster(d.processors, Policy(d.order, d.backfilling, d.reservations, d.backfill_order), overrun)
             for d in descriptions
         ]
+        self.plans = [StandingPlan(cluster) for cluster in self.clusters]
         self.coming = [j for j in range(len(jobs)) if any(self.fits(j, m) for m in self.reach(j))]
         self.grid_queues: list[list[int]] = [[] for _ in descriptions]
+        # Jobs of the grid queues that want to be decided as soon as their grid scheduler is free.
+        self.marked: set[int] = set()
+        # Jobs of the grid queues that no volunteer has helped, and that ask all partners next.
+        self.insistent: set[int] = set()
         self.volunteers: set[int] = set()
         self.accepted: set[int] = set()
+        # For each home whose grid scheduler is occupied: when the answers are there, for which job, and
+        # what they make it do.
+        self.requests: dict[int, tuple[int, int, int]] = {}
+        # For each job in transit: when it arrives, and where.
+        self.transits: dict[int, tuple[int, int]] = {}
         self.changed: set[int] = set()
         # The cluster of each job, and its number there.
         self.place: dict[int, tuple[int, int]] = {}
@@ -156,13 +305,18 @@ class _Grid:
         instants = [self.jobs[j].submit_time for j in self.coming]
         for cluster in self.clusters:
             instants += cluster.future_instants()
+        instants += [time for time, _, _ in self.requests.values()]
+        instants += [time for time, _ in self.transits.values()]
         # With no job to decide on, it makes no difference who is a volunteer.
-        if self.has_checks() and (self.coming or any(self.grid_queues)):
-            instants.append((self.now // self.sigma + 1) * self.sigma)
+        if any(self.grid_queues) or (self.has_volunteers() and self.coming):
+            instants.append((self.now // self.options.sigma + 1) * self.options.sigma)
         return instants
 
-    def has_checks(self) -> bool:
+    def has_volunteers(self) -> bool:
         return self.scheme in ("r-i", "sy-i")
+
+    def is_check(self) -> bool:
+        return self.now > 0 and self.now % self.options.sigma == 0
 
     def happen(self) -> None:
         """All that happens at this instant."""
@@ -170,8 +324,12 @@ class _Grid:
             cluster.now = self.now
         self.complete()
         self.correct()
-        if self.has_checks() and self.now > 0 and self.now % self.sigma == 0:
+        self.land()
+        if self.is_check():
             self.check()
+        self.reconsider()
+        if self.options.standing == "at-check":
+            self.volunteers = set()
         while self.coming and self.jobs[self.coming[0]].submit_time == self.now:
             self.arrive(self.coming.pop(0))
         self.schedule()
@@ -182,6 +340,7 @@ class _Grid:
     def complete(self) -> None:
         for m, cluster in enumerate(self.clusters):
             for number in cluster.completions_now():
+                self.plans[m].before_completion(number)
                 cluster.complete(number)
                 self.changed.add(m)
 
@@ -193,6 +352,7 @@ class _Grid:
         for m, cluster in enumerate(self.clusters):
             for number in cluster.overruns_now():
                 cluster.correct(number)
+                self.plans[m].after_correction()
                 if cluster.uses_expected_ends():
                     self.changed.add(m)
 
@@ -200,6 +360,7 @@ class _Grid:
         for m, cluster in enumerate(self.clusters):
             if m in self.changed or cluster.start_is_planned_now():
                 cluster.schedule()
+                self.plans[m].after_pass()
             assert not cluster.start_is_planned_now()
         self.changed.clear()
 
@@ -232,21 +393,39 @@ class _Grid:
         """Approximate wait time [s]."""
         if not self.fits(j, m):
             return math.inf
-        return predicted_start(self.clusters[m], self.job_on(j, m)) - self.now
+        job = self.job_on(j, m)
+        if self.predictions == "plan":
+            return self.plans[m].predicted_start(job) - self.now
+        return predicted_start(self.clusters[m], job) - self.now
 
     def att(self, j: int, m: int) -> float:
         """Approximate turnaround time [s]."""
         return self.awt(j, m) + self.job_on(j, m).estimate
 
     def rus(self, m: int) -> float:
-        """Resource utilisation status: the part of the processors that running jobs hold now."""
+        """Resource utilisation status: the part of the processors that running jobs hold, or have held."""
         cluster = self.clusters[m]
-        return (cluster.processors - cluster.free()) / cluster.processors
+        if self.options.busy == "now":
+            return (cluster.processors - cluster.free()) / cluster.processors
+        if self.now == 0:
+            return 0.0
+        begin = max(time for time in range(0, self.now, self.options.sigma))
+        return self.work(cluster, begin) / (cluster.processors * (self.now - begin))
+
+    def work(self, cluster: Cluster, begin: int) -> int:
+        """Processor-seconds that jobs have held since a time."""
+        total = 0
+        for number, job in enumerate(cluster.jobs):
+            if cluster.start[number] != REJECTED:
+                first = max(begin, cluster.start[number])
+                last = min(self.now, cluster.end(number))
+                total += job.processors * max(0, last - first)
+        return total
 
     def cheapest(self, j: int, candidates: Collection[int]) -> int:
         """The cluster with the smallest turnaround time, of nearly equal ones the least utilised."""
         att = {m: self.att(j, m) for m in sorted(candidates) if self.fits(j, m)}
-        near = [m for m in att if att[m] <= min(att.values()) + self.epsilon]
+        near = [m for m in att if att[m] <= min(att.values()) + self.options.epsilon]
         return min(near, key=lambda m: (self.rus(m), m))
 
     # Decisions
@@ -258,60 +437,127 @@ class _Grid:
             return {home}
         if self.scheme == "central":
             return set(range(len(self.descriptions)))
-        return {home} | self.partners[home]
+        if self.samples is not None:
+            return set(self.samples[j])
+        return {home} | self.options.partners[home]
 
     def arrive(self, j: int) -> None:
-        if not self.settle(j):
-            self.grid_queues[self.jobs[j].home].append(j)
+        self.grid_queues[self.jobs[j].home].append(j)
+        self.decide(j)
+
+    def land(self) -> None:
+        """Answers are there, and transits end, in the order of the jobs."""
+        answered = {j: home for home, (time, j, _) in self.requests.items() if time == self.now}
+        arrived = {j for j, (time, _) in self.transits.items() if time == self.now}
+        for j in sorted(set(answered) | arrived):
+            if j in answered:
+                _, _, outcome = self.requests.pop(answered[j])
+                self.carry_out(j, outcome)
+            else:
+                _, m = self.transits.pop(j)
+                self.enter(j, m)
 
     def check(self) -> None:
-        """Renew the volunteers, then decide anew on the jobs in the grid queues."""
-        self.volunteers = {m for m in range(len(self.clusters)) if self.rus(m) < self.delta}
+        """Renew the volunteers; every job in a grid queue wants to be decided."""
+        self.volunteers = {
+            m for m in range(len(self.clusters)) if self.rus(m) < self.options.delta and not self.is_silent(m)
+        }
         self.accepted = set()
-        for queue in self.grid_queues:
-            queue[:] = [j for j in queue if not self.settle(j)]
+        self.marked.update(*self.grid_queues)
 
-    def settle(self, j: int) -> bool:
-        """Put a job into the local queue that the scheme chooses for it, if any."""
-        m = self.choice(j)
-        if m is None:
-            return False
-        self.place[j] = m, self.clusters[m].enter(self.job_on(j, m))
-        self.changed.add(m)
-        return True
+    def reconsider(self) -> None:
+        """Decide on jobs that have waited in the grid queues and want it."""
+        looks_at_home = self.is_check() and self.has_volunteers()
+        for j in sorted(self.insistent):
+            self.decide(j)
+        for home, queue in enumerate(self.grid_queues):
+            for j in list(queue):
+                wants = j in self.marked and not self.awaits_answers(j)
+                if wants and (looks_at_home or home not in self.requests):
+                    self.decide(j)
 
-    def choice(self, j: int) -> int | None:
-        """The cluster whose local queue a job should enter now; None if it should wait in the grid queue."""
+    def awaits_answers(self, j: int) -> bool:
+        return any(j == asking for _, asking, _ in self.requests.values())
+
+    def decide(self, j: int) -> None:
+        """Decide on a job of a grid queue: it is sent off, stays, or its grid scheduler asks others."""
         home = self.jobs[j].home
+        self.marked.discard(j)
         if self.scheme == "local":
-            return home
-        if self.scheme == "central":
-            return self.cheapest(j, self.reach(j))
-        if self.awt(j, home) < self.phi:
-            return home
-        nobody_volunteers = not self.volunteers & self.partners[home]
-        if self.scheme == "s-i" or (self.scheme == "sy-i" and nobody_volunteers):
-            return self.cheapest(j, self.reach(j))
-        return self.try_volunteers(j)
+            self.carry_out(j, home)
+        elif self.samples is not None and len(self.samples[j]) == 1:
+            self.carry_out(j, self.samples[j][0])
+        elif self.scheme in ("central", "sampled"):
+            self.carry_out(j, self.cheapest(j, self.reach(j)))
+        elif self.awt(j, home) < self.options.phi:
+            self.carry_out(j, home)
+        elif self.options.message_delay == 0 or not self.asked(j):
+            self.carry_out(j, self.outcome(j))
+        elif home in self.requests:
+            self.marked.add(j)
+        else:
+            self.requests[home] = self.now + self.options.message_delay, j, self.outcome(j)
+            self.insistent.discard(j)
 
-    def try_volunteers(self, j: int) -> int | None:
-        """The cheapest volunteer, if it is better than home; it takes no other job until the next check."""
+    def asks_all(self, j: int) -> bool:
+        """Whether a job asks all partners of its home, not only volunteers."""
+        volunteers = self.volunteers & self.options.partners[self.jobs[j].home]
+        if self.options.no_gain == "ask":
+            volunteers -= self.accepted
+        return self.scheme == "s-i" or j in self.insistent or (self.scheme == "sy-i" and not volunteers)
+
+    def asked(self, j: int) -> set[int]:
+        """The clusters whose grid schedulers a job asks."""
+        partners = self.options.partners[self.jobs[j].home]
+        return partners if self.asks_all(j) else (self.volunteers - self.accepted) & partners
+
+    def outcome(self, j: int) -> int:
+        """What the answers of now make a job do: the cluster where it should go, WAIT or ASK_ALL."""
         home = self.jobs[j].home
-        willing = (self.volunteers & self.partners[home]) - self.accepted
-        candidates = {m for m in willing if self.fits(j, m)}
-        if not candidates:
-            return None
-        volunteer = self.cheapest(j, candidates)
-        if not self.is_better(j, volunteer, home):
-            return None
-        self.accepted.add(volunteer)
-        return volunteer
+        able = {m for m in self.asked(j) if self.fits(j, m) and not self.is_silent(m)}
+        if self.asks_all(j):
+            able |= {home} if self.fits(j, home) else set()
+            return self.cheapest(j, able) if able else WAIT
+        volunteer = self.cheapest(j, able) if able else None
+        if volunteer is not None and self.is_better(j, volunteer, home):
+            if self.options.transfers == "one":
+                self.accepted.add(volunteer)
+            return volunteer
+        return ASK_ALL if self.scheme == "sy-i" and self.options.no_gain == "ask" else WAIT
+
+    def carry_out(self, j: int, outcome: int) -> None:
+        """Let a decision take effect."""
+        self.insistent.discard(j)
+        home = self.jobs[j].home
+        if outcome == WAIT:
+            return
+        if outcome == ASK_ALL:
+            self.insistent.add(j)
+            if self.options.message_delay == 0:
+                self.decide(j)
+            return
+        self.grid_queues[home].remove(j)
+        self.marked.discard(j)
+        if self.options.migration_delay > 0 and outcome != home:
+            self.transits[j] = self.now + self.options.migration_delay, outcome
+        else:
+            self.enter(j, outcome)
+
+    def enter(self, j: int, m: int) -> None:
+        """Put a job into a local queue."""
+        self.place[j] = m, self.clusters[m].enter(self.job_on(j, m))
+        self.plans[m].after_entry(self.place[j][1])
+        self.changed.add(m)
+
+    def is_silent(self, m: int) -> bool:
+        return any(begin <= self.now < until for begin, until in self.options.silent[m])
 
     def is_better(self, j: int, volunteer: int, home: int) -> bool:
         there, here = self.att(j, volunteer), self.att(j, home)
-        if there < here - self.epsilon:
+        if there < here - self.options.epsilon:
             return True
-        return abs(there - here) <= self.epsilon and self.rus(volunteer) < self.rus(home)
+        near = abs(there - here) <= self.options.epsilon
+        return near and self.rus(volunteer) < self.rus(home)
 
 
 # Ideal machines: one pool of all processors, each counted with its speed, of which a job may use the whole.

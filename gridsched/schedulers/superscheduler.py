@@ -9,33 +9,84 @@ Shan, Oliker and Biswas, "Job superscheduler architecture and performance in com
 ``s-i``      sender-initiated: a job that would wait long asks all partners and goes where it costs least
 ``r-i``      receiver-initiated: a job that would wait long waits for a partner that volunteers
 ``sy-i``     symmetrically-initiated: as ``r-i`` while there are volunteers, else as ``s-i``
+``sampled``  every job asks k clusters drawn at random and goes where it costs least
 ===========  ==========================================================================================
 
 The turnaround cost is the predicted wait plus the estimated run time; among clusters that differ by no
-more than epsilon the least busy one is chosen, and the first of those. Where the paper is silent: a
-cluster is as busy as the share of its processors that jobs hold at that moment; checks come at
-multiples of sigma; a volunteer stands until the next check and takes one job; at each check every job in
-a grid queue is decided anew, home by home and in order of submission; with volunteers that bring no gain,
-a job of ``sy-i`` waits.
+more than epsilon the least busy one is chosen, and the first of those. Where the paper is silent: checks
+come at multiples of sigma, and at each check every job in a grid queue is decided anew, home by home and in
+order of submission. What else it leaves open are options of `Superscheduler`:
+
+``message_delay``
+    A grid scheduler asks others for one job at a time (section 2.1.1). They answer how they are when they are
+    asked; the decision made from that takes effect when the delay is over, at home too. Until then further
+    jobs that would have to ask wait in the grid queue, marked. Once the scheduler is free, the first of
+    them is decided anew: by its wait at home, which needs no message, then by asking; and so on until one
+    asks. A request without success takes as long. A check looks at the wait at home of every job in the
+    grid queue, even while the scheduler is occupied, and marks those that would have to ask. The job whose
+    answers are awaited is marked, too, which matters if it is not sent anywhere. A volunteer has
+    accepted a job as soon as it is chosen. Where nobody is to be asked (no partners; in ``r-i`` no
+    volunteers) no message is sent, and ``central`` and ``sampled`` never need one.
+``migration_delay``
+    A job that goes to another cluster than its home is in no queue for so long. The turnaround cost does not
+    count delays; that of the paper has no such term.
+``silent``
+    A grid scheduler that answers no request does not volunteer either, and is ignored. Its partners do not
+    know: they wait for its answer as for others, and one that falls silent after it volunteered still
+    counts as a volunteer. Where nobody that could hold a job answers, the job waits for the next multiple of
+    sigma, in ``s-i`` too. ``local``, ``central`` and ``sampled`` have no such schedulers.
+``transfers``
+    A volunteer takes one job, or all that come, until the next check.
+``no_gain``
+    A job of ``sy-i`` that no volunteer helps, though partners have volunteered, waits for the next check; or
+    it asks all partners at once, as in ``s-i``. If messages take time, that is a second request, which
+    follows the first without a gap.
+``busy``
+    A cluster is as busy as the share of its processors that jobs hold at that moment; or as that share on
+    average since the last multiple of sigma before that moment. This is so at the checks and between
+    clusters of equal cost, in every scheme.
+``standing``
+    A volunteer is known until the next check; or only to the jobs that are decided at the check itself, which
+    have waited and find their grid scheduler free. Jobs submitted at that instant come after it. Where
+    messages take no time and nobody is silent, no job of ``sy-i`` ever waits, and it is ``s-i`` then.
+
+What happens in which order at one instant is said in `gridsched.engine.grid`.
+
+``sampled`` is how a job finds a centre in the XtreemOS JScheduler (Guim et al., "The XtreemOS JScheduler:
+using self-scheduling techniques in large computing architectures", LASCO 2008): it knows some of the clusters
+that can hold it, whichever its home is. With k = 1 nobody is asked: the job goes to a random cluster.
+
+Predicted waits come in two modes. ``exact``: what the local policy would do if nothing else arrived and
+all estimates were right. ``plan``: up to the earliest place that a conservative plan of the cluster leaves,
+whatever its policy (`gridsched.engine.standing`). Neither knows more than the local scheduler does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Integral
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine import grid
-from gridsched.engine.records import LABELS, LARGEST, Backfilling, Overrun
+from gridsched.engine.records import FOREVER, LABELS, LARGEST, Backfilling, Overrun
 from gridsched.errors import ConfigurationError
 from gridsched.platforms import Cluster
 from gridsched.schedulers import scores
 from gridsched.schedulers.local import AS_QUEUE, ORDERS, LocalPolicy, OverrunName
+from gridsched.traces.cleaning import LONGEST_TIME
 
-SchemeName = Literal["local", "central", "s-i", "r-i", "sy-i"]
+SchemeName = Literal["local", "central", "s-i", "r-i", "sy-i", "sampled"]
+PredictionsName = Literal["exact", "plan"]
+TransfersName = Literal["one", "all"]
+NoGainName = Literal["wait", "ask"]
+BusyName = Literal["now", "interval"]
+StandingName = Literal["until-check", "at-check"]
 
 _SCHEMES: dict[str, grid.Scheme] = {
     "local": grid.Scheme.LOCAL,
@@ -43,10 +94,23 @@ _SCHEMES: dict[str, grid.Scheme] = {
     "s-i": grid.Scheme.SENDER_INITIATED,
     "r-i": grid.Scheme.RECEIVER_INITIATED,
     "sy-i": grid.Scheme.SYMMETRICALLY_INITIATED,
+    "sampled": grid.Scheme.SAMPLED,
+}
+
+_WORDS: dict[str, tuple[str, ...]] = {
+    "scheme": get_args(SchemeName),
+    "predictions": get_args(PredictionsName),
+    "transfers": get_args(TransfersName),
+    "no_gain": get_args(NoGainName),
+    "busy": get_args(BusyName),
+    "standing": get_args(StandingName),
 }
 
 FIRST_ROOM = 1024
-"""Entries that a row has room for at first; rows grow when they need to."""
+"""Jobs that a local queue has room for at first; queues grow when they need to."""
+
+_DRAWN_AT_ONCE = 2**17
+"""Random numbers of a block of samples."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +120,7 @@ class Superscheduler:
     Parameters
     ----------
     scheme : str
-        ``local``, ``central``, ``s-i``, ``r-i`` or ``sy-i``.
+        ``local``, ``central``, ``s-i``, ``r-i``, ``sy-i`` or ``sampled``.
     phi : int
         A job whose predicted wait at home is shorter stays there, seconds.
     sigma : int
@@ -67,11 +131,33 @@ class Superscheduler:
         Turnaround times that differ by no more count as equal, seconds.
     partners : mapping of cluster name to names, optional
         Clusters that a home may deal with; all others if not given.
+    message_delay : int
+        How long a grid scheduler waits for the answers to a request, whole seconds.
+    migration_delay : int
+        How long a job is in transit to another cluster than its home, whole seconds.
+    silent : mapping of cluster name to a sequence of (from, until), optional
+        When the grid scheduler of a cluster neither answers nor volunteers: whole seconds, `until` not
+        included.
+    transfers : {"one", "all"}
+        How many jobs a volunteer takes until the next check.
+    no_gain : {"wait", "ask"}
+        Whether a job of ``sy-i`` waits in the grid queue where there are volunteers but none is better than
+        home, or asks all partners.
+    busy : {"now", "interval"}
+        Whether a cluster is as busy as now, or as on average since the last multiple of sigma.
+    standing : {"until-check", "at-check"}
+        Whether volunteers are known until the next check, or only to jobs that are decided at the check.
+    predictions : {"exact", "plan"}
+        Where predicted waits come from.
+    k : int
+        Clusters that a job of ``sampled`` knows; all that can hold it if these are fewer.
+    seed : int
+        Seed of the samples. The sample of each job for k clusters begins that for more.
 
     Raises
     ------
     ConfigurationError
-        If a value is out of range.
+        If a value is out of range, or intervals of silence are empty or overlap.
     """
 
     scheme: SchemeName
@@ -80,28 +166,81 @@ class Superscheduler:
     delta: float = 0.7
     epsilon: float = 0.0
     partners: Mapping[str, Sequence[str]] | None = None
+    message_delay: int = 0
+    migration_delay: int = 0
+    silent: Mapping[str, Sequence[tuple[int, int]]] | None = None
+    transfers: TransfersName = "one"
+    no_gain: NoGainName = "wait"
+    busy: BusyName = "now"
+    standing: StandingName = "until-check"
+    predictions: PredictionsName = "exact"
+    k: int = 10
+    seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.scheme not in _SCHEMES:
-            raise ConfigurationError(
-                f"scheme is {self.scheme!r}; use one of {', '.join(get_args(SchemeName))}"
-            )
+        for key, words in _WORDS.items():
+            if getattr(self, key) not in words:
+                raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
         for key, low in (("phi", 1), ("sigma", 1), ("epsilon", 0)):
             if not getattr(self, key) >= low:
                 raise ConfigurationError(f"{key} is {getattr(self, key)}; use {low} or more seconds")
         if not 0 < self.delta <= 1:
             raise ConfigurationError(f"delta is {self.delta}; use a share above 0, at most 1")
+        for key in ("message_delay", "migration_delay"):
+            delay = getattr(self, key)
+            if not isinstance(delay, Integral) or not 0 <= int(delay) <= LARGEST:
+                raise ConfigurationError(f"{key} is {delay!r}; use whole seconds from 0 to {LARGEST}")
+        for name, intervals in (self.silent or {}).items():
+            _check_silence(name, intervals)
+        for key, low in (("k", 1), ("seed", 0)):
+            if not getattr(self, key) >= low:
+                raise ConfigurationError(f"{key} is {getattr(self, key)}; use {low} or more")
 
     def reach(self, clusters: Sequence[Cluster]) -> NDArray[np.int64]:
         """Processors of the largest cluster that a job of each home may use."""
         processors = np.array([cluster.processors for cluster in clusters], np.int64)
-        if self.scheme == "central":
+        if self.scheme in ("central", "sampled"):
             return np.full(len(clusters), processors.max())
         if self.scheme == "local":
             return processors
         reached = _partners(self, clusters) | np.eye(len(clusters), dtype=np.bool_)
         largest: NDArray[np.int64] = np.where(reached, processors, 0).max(axis=1)
         return largest
+
+    def silence_as_text(self) -> str:
+        """Intervals of silence of each cluster in JSON, for the attributes of a run."""
+        silent = self.silent or {}
+        return json.dumps({name: np.array(silent[name], np.int64).tolist() for name in sorted(silent)})
+
+
+def _is_pair(interval: Any) -> bool:
+    """Whether something is two whole numbers."""
+    return (
+        isinstance(interval, Sequence)
+        and len(interval) == 2
+        and all(isinstance(time, Integral) for time in interval)
+    )
+
+
+def _check_silence(name: str, intervals: Sequence[tuple[int, int]]) -> None:
+    """Refuse intervals that are no pairs of whole seconds, are empty, out of range, or overlap."""
+    for interval in intervals:
+        if not _is_pair(interval):
+            raise ConfigurationError(
+                f"silent: cluster {name!r} has {interval!r}; use pairs (from, until) of whole seconds"
+            )
+        begin, until = interval
+        if begin >= until or max(abs(begin), abs(until)) > LONGEST_TIME:
+            raise ConfigurationError(
+                f"silent: cluster {name!r} has an interval from {begin} to {until} s; "
+                f"use one that is not empty, with times up to {LONGEST_TIME} s"
+            )
+    for (begin, until), (after, end) in pairwise(sorted(map(tuple, intervals))):
+        if after < until:
+            raise ConfigurationError(
+                f"silent: cluster {name!r} has intervals that overlap, from {begin} to {until} s and "
+                f"from {after} to {end} s; join them"
+            )
 
 
 @dataclass(frozen=True)
@@ -166,9 +305,6 @@ def schedule_grid(
     if labels is None:
         labels = np.full(len(jobs), -1, LABELS)
     room = FIRST_ROOM
-    state = grid.allocate(
-        jobs, labels, home, sites, _partners(superscheduler, clusters), superscheduler.sigma, room
-    )
     options = grid.Options(
         scheme=int(_SCHEMES[superscheduler.scheme]),
         phi=int(superscheduler.phi),
@@ -176,26 +312,82 @@ def schedule_grid(
         delta=float(superscheduler.delta),
         epsilon=float(superscheduler.epsilon),
         overrun=int(Overrun[overrun.upper()]),
+        message_delay=int(superscheduler.message_delay),
+        migration_delay=int(superscheduler.migration_delay),
+        takes_all=superscheduler.transfers == "all",
+        goes_on=superscheduler.no_gain == "ask",
+        average=superscheduler.busy == "interval",
+        at_check=superscheduler.standing == "at-check",
+        predictions=int(grid.Predictions[superscheduler.predictions.upper()]),
+    )
+    state, local = grid.allocate(
+        jobs,
+        labels,
+        home,
+        sites,
+        _partners(superscheduler, clusters),
+        _silence(superscheduler, clusters),
+        superscheduler.sigma,
+        room,
+        _samples(superscheduler, jobs["processors"], clusters),
+        options.predictions,
     )
     compiled = scores.compile_score(score)
     todo, costs = np.empty(len(jobs), np.int64), np.empty(len(clusters), np.int64)
-    while not grid.schedule(state, options, compiled, todo, costs):
+    while not grid.schedule(state, local, options, compiled, todo, costs):
         room *= 2
-        state = grid.with_room(state, room)
-    return _result(state)
+        local = grid.with_room(state, local, room, options.predictions)
+    return _result(state, local)
 
 
-def _result(state: grid.Grid) -> GridSchedule:
-    """Start time of each job, from the rows of the clusters where they entered."""
+def _result(state: grid.Grid, local: grid.Local) -> GridSchedule:
+    """Start time of each job, by its number in the order of entry."""
     placed = state.cluster >= 0
     start_time = np.full(len(state.cluster), -1, np.int64)
-    start_time[placed] = state.starts[state.cluster[placed], state.entry[placed]]
+    start_time[placed] = local.starts[0, state.entry[placed]]
+    # Where a policy does not look at expected ends, they are corrected for the predictions alone.
+    looks = state.sites["backfilling"] >= Backfilling.EASY
     return GridSchedule(
         start_time=start_time,
         cluster=np.where(placed, state.cluster, -1),
-        corrections=int(state.state["corrections"][:-1].sum()),
+        corrections=int(state.state["corrections"][:-1][looks].sum()),
         queries=int(state.clock["queries"][0]),
     )
+
+
+def _samples(
+    superscheduler: Superscheduler, processors: NDArray[Any], clusters: Sequence[Cluster]
+) -> NDArray[np.int64]:
+    """Clusters that each job asks, then -1 where fewer can hold it; none in other schemes."""
+    if superscheduler.scheme != "sampled":
+        return np.empty((len(processors), 0), np.int64)
+    k = min(superscheduler.k, len(clusters))
+    samples = np.empty((len(processors), k), np.int64)
+    random = np.random.default_rng(superscheduler.seed)
+    size = -(-_DRAWN_AT_ONCE // len(clusters))
+    for begin in range(0, len(processors), size):
+        block = slice(begin, begin + size)
+        samples[block] = _draw(random, processors[block], clusters, k)
+    return samples
+
+
+def _draw(
+    random: np.random.Generator, processors: NDArray[Any], clusters: Sequence[Cluster], k: int
+) -> NDArray[np.int64]:
+    """First k clusters of a random permutation, for each job, of those that can hold it; then -1.
+
+    The permutation sorts numbers whose high bits are random, and whose low ones are the index of the cluster.
+    """
+    bits = len(clusters).bit_length()
+    nowhere = np.iinfo(np.int64).max
+    keys = random.integers(2 ** (62 - bits), size=(len(processors), len(clusters)))
+    keys <<= bits
+    keys |= np.arange(len(clusters))
+    for m, cluster in enumerate(clusters):
+        keys[cluster.allocation(processors) > cluster.processors, m] = nowhere
+    keys.sort(axis=1)
+    first = keys[:, :k]
+    return np.where(first == nowhere, -1, first & (2**bits - 1))
 
 
 def _sites(clusters: Sequence[Cluster], policies: Sequence[LocalPolicy]) -> tuple[NDArray[Any], scores.Score]:
@@ -250,11 +442,28 @@ def _partners(superscheduler: Superscheduler, clusters: Sequence[Cluster]) -> ND
         return partners
     allowed = np.zeros_like(partners)
     for home, others in superscheduler.partners.items():
-        for name in (home, *others):
-            if name not in names:
-                raise ConfigurationError(f"partners: unknown cluster {name!r}; there are {', '.join(names)}")
+        _check_names("partners", (home, *others), names)
         allowed[names.index(home), [names.index(name) for name in others]] = True
     return partners & allowed
+
+
+def _silence(superscheduler: Superscheduler, clusters: Sequence[Cluster]) -> NDArray[np.int64]:
+    """When each grid scheduler falls silent, answers again, and so on; FOREVER after the last time."""
+    names = [cluster.name for cluster in clusters]
+    silent = superscheduler.silent or {}
+    _check_names("silent", silent, names)
+    most = max((len(intervals) for intervals in silent.values()), default=0)
+    silence = np.full((len(clusters), 2 * most + 1), FOREVER, np.int64)
+    for name, intervals in silent.items():
+        silence[names.index(name), : 2 * len(intervals)] = np.ravel(sorted(map(tuple, intervals)))
+    return silence
+
+
+def _check_names(key: str, given: Iterable[str], names: Sequence[str]) -> None:
+    """Refuse clusters that the grid does not have."""
+    for name in given:
+        if name not in names:
+            raise ConfigurationError(f"{key}: unknown cluster {name!r}; there are {', '.join(names)}")
 
 
 def _check_jobs(jobs: NDArray[Any], home: NDArray[np.int64], sites: NDArray[Any]) -> None:

@@ -12,7 +12,14 @@ from gridsched.errors import GridschedError
 from gridsched.platforms import Cluster
 from gridsched.schedulers.local import POLICIES, BackfillingName, LocalPolicy, named_policy
 from gridsched.schedulers.scores import load_score
-from gridsched.schedulers.superscheduler import SchemeName, Superscheduler
+from gridsched.schedulers.superscheduler import (
+    BusyName,
+    NoGainName,
+    PredictionsName,
+    StandingName,
+    Superscheduler,
+    TransfersName,
+)
 from gridsched.simulation import EstimateName
 from gridsched.study.validation import (
     BY_NAME,
@@ -35,6 +42,9 @@ from gridsched.study.validation import (
 )
 from gridsched.traces import find_log
 from gridsched.workloads import Machine, load_machines
+
+MovingName = Literal["local", "central", "s-i", "r-i", "sy-i"]
+"""Schemes that run on real machines."""
 
 IdealName = Literal["ideal-fcfs", "ideal-srpt"]
 """Schemes that are ideal machines."""
@@ -301,7 +311,7 @@ class SchemeConfig(Model):
 
     name: Annotated[Label, Field(max_length=60)]
     """Label in figures."""
-    scheme: SchemeName | IdealName
+    scheme: MovingName | IdealName
     """`local`, `central`, `s-i` (sender-initiated), `r-i` (receiver-initiated), `sy-i` (symmetrically
     initiated), or an ideal machine: `ideal-fcfs`, `ideal-srpt`."""
     phi: Annotated[Whole, Field(ge=1, le=LARGEST)] = 60
@@ -314,6 +324,23 @@ class SchemeConfig(Model):
     """Turnaround times that differ by no more seconds count as equal."""
     partners: dict[str, tuple[str, ...]] | None = None
     """Machines that a home may deal with, by name of the home; all others by default."""
+    predictions: PredictionsName = "exact"
+    """How waits are predicted: by simulating the local policy on, or from a conservative plan, which is
+    faster."""
+    message_delay: Duration = 0
+    """Seconds that a grid scheduler waits for the answers to a request."""
+    migration_delay: Duration = 0
+    """Seconds that a job is in transit to another machine."""
+    silent: dict[str, tuple[tuple[Instant, Instant], ...]] | None = None
+    """When the grid scheduler of a machine neither answers nor volunteers: pairs of seconds, by name."""
+    transfers: TransfersName = "one"
+    """How many jobs a volunteer takes until the next check."""
+    no_gain: NoGainName = "wait"
+    """What a job of `sy-i` does where there are volunteers but none is better than home: wait, or ask all."""
+    busy: BusyName = "now"
+    """Whether a machine is as busy as at that moment, or as on average since the last check."""
+    standing: StandingName = "until-check"
+    """How long volunteers are known: until the next check, or only to jobs decided at the check itself."""
 
     @property
     def is_ideal(self) -> bool:
@@ -353,7 +380,7 @@ def _known_scheme(name: str) -> str:
     return name
 
 
-SCHEMES: tuple[str, ...] = (*get_args(SchemeName), *get_args(IdealName))
+SCHEMES: tuple[str, ...] = (*get_args(MovingName), *get_args(IdealName))
 """Names of the grid schedulers."""
 
 Scheme = Annotated[

@@ -1,0 +1,371 @@
+"""When a job would start on a cluster that serves its queue in order of entry, by simulating it once for all.
+
+A forecast is what a cluster will do if nothing else arrives and all estimates are right. For first come,
+first served without backfilling, with first fit or with EASY (one reservation, backfill order = queue order),
+one forecast *without* the job that is asked for answers every question:
+
+A job that enters now is the last in the queue. A pass tries jobs in queue order, so all others are tried
+before it, and what is decided of them depends only on the running jobs and on jobs that are tried earlier.
+The job holds no processors before it starts, and its reservation, if it is ever the first in the queue, is
+made when nobody is behind it. Hence until it starts every other job does exactly what it would do without it,
+and it starts in the first pass, the one of this instant included, after whose other starts its processors
+are free and
+
+* nobody waits any more, or
+* it would end by the shadow time, or
+* it fits in the extra processors.
+
+Passes happen now and whenever a job is expected to end. For each a forecast keeps what the three conditions
+need: its time, the free processors, the shadow time and the extra processors.
+
+A forecast is made on demand and simulated only as far as some question needs. It stays valid while reality
+follows it: while jobs end exactly when expected (their successors then start as foreseen). An early end or
+an outrun estimate makes it void, and so does a job that enters and starts before the last pass that was
+simulated. A job that starts in that pass or later is taken into the forecast.
+
+With everything as expected, the shadow time and the extra processors of the first waiting job do not change
+until it starts: a job that ends by the shadow time has been counted as ended there, one that is backfilled
+gives its processors back by then or is taken from the extra ones. They are worked out once for each such job.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gridsched.engine import first_come, line, running
+from gridsched.engine.jit import leaf, part, shift
+from gridsched.engine.records import FOREVER, LARGEST, Backfilling
+
+_NONE = int(Backfilling.NONE)
+_EASY = int(Backfilling.EASY)
+
+END = np.dtype([("time", np.int64), ("processors", np.int64)])
+"""Expected end of a running job."""
+
+PASS = np.dtype(
+    [
+        ("time", np.int64),
+        ("shadow", np.int64),  # shadow time
+        ("free", np.int64),  # idle processors after the pass
+        ("narrow", np.int64),  # how many of them a job may hold beyond the shadow time
+    ]
+)
+"""What is kept of a simulated pass."""
+
+STATE = np.dtype(
+    [
+        ("valid", np.int64),  # whether reality has followed the forecast
+        ("backfilling", np.int64),
+        ("now", np.int64),  # index of the last pass that is not in the future
+        ("passes", np.int64),  # that were simulated
+        ("free", np.int64),  # idle processors after the last of them
+        ("low", np.int64),  # first expected end after it
+        ("high", np.int64),  # end of the expected ends
+        ("head", np.int64),  # place of the job that the next two belong to
+        ("shadow", np.int64),
+        ("extra", np.int64),
+    ]
+)
+"""Scalars of a forecast."""
+
+
+class Forecast(NamedTuple):
+    """State after the last simulated pass, and what is kept of all; with one more dimension, one a row."""
+
+    ends: Any  # END[...], in order of time between `low` and `high`
+    line: line.Line  # jobs that still wait
+    passes: Any  # PASS[...]
+    state: Any  # STATE[1]
+
+
+def allocate(rows: int, running_jobs: int, room: int) -> Forecast:
+    """Void forecasts for clusters of so many running and waiting jobs."""
+    return Forecast(
+        # twice, so that the ends can wander through the array
+        ends=np.empty((rows, 2 * running_jobs + 2), END),
+        line=line.allocate(rows, room),
+        passes=np.empty((rows, running_jobs + room + 2), PASS),
+        state=np.zeros((rows, 1), STATE),
+    )
+
+
+@leaf
+def row(f: Forecast, index: int) -> Forecast:
+    """One of several forecasts."""
+    return Forecast(
+        f.ends[index],
+        line.row(f.line, index),
+        f.passes[index],
+        f.state[index],
+    )
+
+
+# --- the simulation -------------------------------------------------------------------------------
+
+
+@leaf
+def _insert_end(f: Forecast, time: int, processors: int) -> None:
+    """Add an expected end."""
+    state = f.state[0]
+    if state["high"] == len(f.ends):
+        shift(f.ends, 0, state["low"], state["high"] - state["low"])
+        state["high"] -= state["low"]
+        state["low"] = 0
+    low = state["low"]
+    high = state["high"]
+    while low < high:
+        middle = (low + high) >> 1
+        if f.ends[middle]["time"] <= time:
+            low = middle + 1
+        else:
+            high = middle
+    shift(f.ends, low + 1, low, state["high"] - low)
+    f.ends[low]["time"] = time
+    f.ends[low]["processors"] = processors
+    state["high"] += 1
+
+
+@leaf
+def _start(f: Forecast, processors: int, estimate: int, time: int) -> None:
+    """Let a job run from `time` on, on extra processors if it ends after the shadow time."""
+    state = f.state[0]
+    state["free"] -= processors
+    if time + estimate > state["shadow"]:
+        state["extra"] -= processors
+    _insert_end(f, time + estimate, processors)
+
+
+@leaf
+def _start_waiting(f: Forecast, place: int, time: int) -> None:
+    """Start the job at a place of the line."""
+    _start(f, int(f.line.processors[place]), int(f.line.estimate[place]), time)
+    line.leave(f.line, place)
+
+
+@leaf
+def _start_in_order(f: Forecast, time: int) -> None:
+    """Start waiting jobs in order up to the first that does not fit."""
+    span = f.line.span[0]
+    state = f.state[0]
+    line.skip_gaps(f.line)
+    while span["first"] < span["end"] and f.line.processors[span["first"]] <= state["free"]:
+        state["shadow"] = FOREVER
+        _start_waiting(f, span["first"], time)
+        line.skip_gaps(f.line)
+
+
+@leaf
+def _shadow(f: Forecast, needed: int) -> tuple[int, int]:
+    """Time at which `needed` processors are expected to be free, and how many are free then."""
+    state = f.state[0]
+    available = state["free"]
+    entry = state["low"]
+    while available < needed:
+        available += f.ends[entry]["processors"]
+        entry += 1
+    time = f.ends[entry - 1]["time"]
+    while entry < state["high"] and f.ends[entry]["time"] == time:
+        available += f.ends[entry]["processors"]
+        entry += 1
+    return time, available
+
+
+@leaf
+def _reserve_for_head(f: Forecast) -> None:
+    """Find out what jobs may do beside the first waiting one, if there is one."""
+    state = f.state[0]
+    span = f.line.span[0]
+    state["head"] = span["first"]
+    if span["first"] == span["end"]:
+        state["shadow"] = FOREVER
+        state["extra"] = LARGEST
+    elif state["backfilling"] == _EASY:
+        needed = int(f.line.processors[span["first"]])
+        state["shadow"], available = _shadow(f, needed)
+        state["extra"] = available - needed
+    elif state["backfilling"] == _NONE:
+        state["shadow"] = -1
+        state["extra"] = -1
+    else:
+        state["shadow"] = FOREVER
+        state["extra"] = LARGEST
+
+
+@leaf
+def _backfill(f: Forecast, time: int) -> None:
+    """Start every job behind the first one that fits beside it."""
+    state = f.state[0]
+    place = f.line.span[0]["first"] + 1
+    window = line.as_column(state["shadow"] - time)
+    while state["free"] > 0:
+        narrow = line.as_column(min(state["extra"], state["free"]))
+        place = line.next_fit(f.line, place, narrow, line.as_column(state["free"]), window)
+        if place == f.line.span[0]["end"]:
+            return
+        _start_waiting(f, place, time)
+
+
+@leaf
+def _keep(f: Forecast, index: int) -> None:
+    """Keep what there is after the last pass."""
+    state = f.state[0]
+    f.passes[index]["shadow"] = state["shadow"]
+    f.passes[index]["free"] = state["free"]
+    f.passes[index]["narrow"] = min(state["extra"], state["free"])
+
+
+@leaf
+def _forget_past(f: Forecast) -> None:
+    """Move the passes that are not over to the front of their array."""
+    state = f.state[0]
+    past = state["now"]
+    shift(f.passes, 0, past, state["passes"] - past)
+    state["now"] = 0
+    state["passes"] -= past
+
+
+@leaf
+def _pass(f: Forecast, time: int) -> None:
+    """Scheduling pass of the forecast."""
+    state = f.state[0]
+    span = f.line.span[0]
+    _start_in_order(f, time)
+    if state["head"] != span["first"]:
+        _reserve_for_head(f)
+    if span["end"] - span["first"] > 1 and state["backfilling"] != _NONE:
+        _backfill(f, time)
+
+
+@leaf
+def _simulate_on(f: Forecast, now: int) -> None:
+    """One more pass: the first one now, each other one when the next job is expected to end."""
+    state = f.state[0]
+    if state["passes"] == len(f.passes):
+        _forget_past(f)
+    time = now if state["passes"] == 0 else f.ends[state["low"]]["time"]
+    while state["low"] < state["high"] and f.ends[state["low"]]["time"] <= time:
+        state["free"] += f.ends[state["low"]]["processors"]
+        state["low"] += 1
+    _pass(f, time)
+    f.passes[state["passes"]]["time"] = time
+    _keep(f, state["passes"])
+    state["passes"] += 1
+
+
+@leaf
+def _begin(f: Forecast, c: first_come.Cluster, backfilling: int) -> None:
+    """Take over the state of a cluster; nothing is simulated yet."""
+    state = f.state[0]
+    high = 0
+    for block in range(c.state[0]["blocks"]):
+        base = c.blocks[block]["slot"] * running.SIZE
+        for k in range(base, base + c.blocks[block]["count"]):
+            f.ends[high]["time"] = c.runs[k]["end"]
+            f.ends[high]["processors"] = c.runs[k]["processors"]
+            high += 1
+    line.copy(c.line, f.line)
+    state["valid"] = True
+    state["backfilling"] = backfilling
+    state["now"] = 0
+    state["passes"] = 0
+    state["free"] = c.state[0]["free"]
+    state["low"] = 0
+    state["high"] = high
+    state["head"] = -1
+    state["shadow"] = FOREVER
+    state["extra"] = LARGEST
+
+
+# --- what it is asked -----------------------------------------------------------------------------
+
+
+@leaf
+def make_void(f: Forecast) -> None:
+    """Let the next question make the forecast anew."""
+    f.state[0]["valid"] = False
+
+
+@leaf
+def _catch_up(f: Forecast, now: int) -> None:
+    """Find the last pass that is not in the future; a forecast that ends before it is void."""
+    state = f.state[0]
+    while state["now"] + 1 < state["passes"] and f.passes[state["now"] + 1]["time"] <= now:
+        state["now"] += 1
+    is_last = state["now"] + 1 == state["passes"]
+    if is_last and state["low"] < state["high"] and f.ends[state["low"]]["time"] <= now:
+        make_void(f)
+
+
+@leaf
+def _starts(f: Forecast, index: int, time: int, processors: int, estimate: int) -> bool:
+    """Whether a job that is last in the queue starts at `time`, in a pass or between it and the next."""
+    return processors <= f.passes[index]["free"] and (
+        processors <= f.passes[index]["narrow"] or time + estimate <= f.passes[index]["shadow"]
+    )
+
+
+@leaf
+def _search(f: Forecast, now: int, processors: int, estimate: int) -> int:
+    """Index of the first pass of those simulated in which a job starts; their number if in none."""
+    state = f.state[0]
+    index = state["now"]
+    time = now
+    while index < state["passes"] and not _starts(f, index, time, processors, estimate):
+        index += 1
+        time = f.passes[index]["time"]
+    return index
+
+
+@part
+def start(
+    f: Forecast,
+    c: first_come.Cluster,
+    backfilling: int,
+    now: int,
+    processors: int,
+    estimate: int,
+    latest: int,
+) -> int:
+    """When a job starts that enters now; FOREVER if that is not known to be at or before `latest`."""
+    state = f.state[0]
+    if state["valid"]:
+        _catch_up(f, now)
+    if not state["valid"]:
+        _begin(f, c, backfilling)
+    index = _search(f, now, processors, estimate)
+    while index == state["passes"]:
+        if index > 0 and f.ends[state["low"]]["time"] > latest:
+            return FOREVER
+        _simulate_on(f, now)
+        index = state["passes"] - 1
+        if not _starts(f, index, f.passes[index]["time"], processors, estimate):
+            index += 1
+    return max(now, f.passes[index]["time"])
+
+
+@part
+def enter(f: Forecast, now: int, processors: int, estimate: int, j: int) -> None:
+    """Take a job that enters now into the forecast if its start is not before the last simulated pass.
+
+    While somebody else waits the job cannot be first in the queue, and does not concern those behind it.
+    """
+    state = f.state[0]
+    if state["valid"]:
+        _catch_up(f, now)
+    if not state["valid"]:
+        return
+    index = _search(f, now, processors, estimate)
+    last = state["passes"] - 1
+    span = f.line.span[0]
+    if index < last or (last > state["now"] and f.passes[last - 1]["shadow"] == FOREVER):
+        make_void(f)
+        return
+    if index == last:
+        _start(f, processors, estimate, max(now, f.passes[last]["time"]))
+    else:
+        line.append(f.line, j, processors, estimate)
+        if span["end"] - span["first"] == 1:
+            _reserve_for_head(f)
+    _keep(f, last)

@@ -1,0 +1,160 @@
+"""Waiting jobs in order of entry, in columns that are fast to search for the next one that fits.
+
+A job that leaves from the middle of the line leaves a gap, which no search finds: it needs more processors
+than can be idle while somebody waits. The first place of a line is never a gap, unless the line is empty.
+
+The search looks at `CHUNK` places at once and without branches, so that the compiler makes vector
+instructions of it; 500 places take 60 ns instead of 240.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gridsched.engine.jit import leaf
+from gridsched.engine.records import LARGEST
+
+CHUNK = 32
+"""Places that are searched at once; 16 to 64 measure alike."""
+
+SPAN = np.dtype(
+    [
+        ("first", np.int64),  # place of the first waiting job
+        ("end", np.int64),  # place behind the last one
+        ("tested", np.int64),  # jobs at places before this were refused in the last pass
+    ]
+)
+"""The part of a line that is in use."""
+
+
+class Line(NamedTuple):
+    """Waiting jobs; with one more dimension, one line a row."""
+
+    processors: Any  # int32[room]
+    estimate: Any  # int32[room]
+    job: Any  # int64[room], -1 in a gap
+    span: Any  # SPAN[1]
+
+
+def allocate(rows: int, room: int) -> Line:
+    """Empty lines."""
+    return Line(
+        processors=np.empty((rows, room), np.int32),
+        estimate=np.empty((rows, room), np.int32),
+        job=np.empty((rows, room), np.int64),
+        span=np.zeros((rows, 1), SPAN),
+    )
+
+
+def with_room(lines: Line, room: int) -> Line:
+    """The same lines with more room."""
+    wider = allocate(len(lines.span), room)
+    wider.span[:] = lines.span
+    for row, end in enumerate(lines.span["end"][:, 0]):
+        wider.processors[row, :end] = lines.processors[row, :end]
+        wider.estimate[row, :end] = lines.estimate[row, :end]
+        wider.job[row, :end] = lines.job[row, :end]
+    return wider
+
+
+@leaf
+def row(lines: Line, index: int) -> Line:
+    """One of several lines."""
+    return Line(lines.processors[index], lines.estimate[index], lines.job[index], lines.span[index])
+
+
+@leaf
+def clear(line: Line) -> None:
+    """Let nobody wait."""
+    span = line.span[0]
+    span["first"] = 0
+    span["end"] = 0
+    span["tested"] = 0
+
+
+@leaf
+def is_gap(line: Line, place: int) -> bool:
+    """Whether the job of a place has left."""
+    return line.job[place] < 0
+
+
+@leaf
+def copy(source: Line, target: Line) -> None:
+    """Copy a line without its gaps; a line that is copied to itself closes them."""
+    span = source.span[0]
+    tested = 0
+    kept = 0
+    for place in range(span["first"], span["end"]):
+        here = int(not is_gap(source, place))
+        tested += here & int(place < span["tested"])
+        target.processors[kept] = source.processors[place]
+        target.estimate[kept] = source.estimate[place]
+        target.job[kept] = source.job[place]
+        kept += here
+    own = target.span[0]
+    own["first"] = 0
+    own["end"] = kept
+    own["tested"] = tested
+
+
+@leaf
+def append(line: Line, j: int, processors: int, estimate: int) -> None:
+    """Let a job wait behind all others; there must be room for it once the gaps are closed."""
+    span = line.span[0]
+    if span["end"] == len(line.job):
+        copy(line, line)
+    place = span["end"]
+    line.processors[place] = processors
+    line.estimate[place] = estimate
+    line.job[place] = j
+    span["end"] = place + 1
+
+
+@leaf
+def leave(line: Line, place: int) -> None:
+    """Let the job of a place wait no longer."""
+    line.processors[place] = LARGEST
+    line.job[place] = -1
+
+
+@leaf
+def skip_gaps(line: Line) -> None:
+    """Let the line begin with a job, or be empty."""
+    span = line.span[0]
+    first = span["first"]
+    while first < span["end"] and is_gap(line, first):
+        first += 1
+    span["first"] = first
+
+
+@leaf
+def as_column(number: int) -> Any:
+    """A number as the columns hold it; what is beyond the largest of them counts as the largest."""
+    return np.int32(min(number, LARGEST))
+
+
+@leaf
+def next_fit(line: Line, place: int, narrow: int, wide: int, window: int) -> int:
+    """First place at or after `place` whose job fits; the end of the line if there is none.
+
+    A job fits if it needs at most `narrow` processors, or at most `wide` and its estimate is at most
+    `window`. The limits are to be numbers that `as_column` made.
+    """
+    end = line.span[0]["end"]
+    while place + CHUNK <= end:
+        processors = line.processors[place : place + CHUNK]
+        estimate = line.estimate[place : place + CHUNK]
+        found = np.int32(0)
+        for k in range(CHUNK):
+            found |= np.int32((processors[k] <= narrow) | ((processors[k] <= wide) & (estimate[k] <= window)))
+        if found != 0:
+            break
+        place += CHUNK
+    while place < end and not (
+        line.processors[place] <= narrow
+        or (line.processors[place] <= wide and line.estimate[place] <= window)
+    ):
+        place += 1
+    return place

@@ -1,0 +1,186 @@
+"""A standing plan of a cluster: where each waiting job would run under conservative backfilling.
+
+It is kept beside the local scheduler, whatever its policy, to tell quickly when a job that enters now might
+start: at the earliest place that the plan leaves. The plan is an availability profile with the running
+jobs until their expected ends and a reservation for each waiting job. It is kept up to date as follows.
+
+* A job that enters gets the earliest place, if the plan is up to date.
+* A job that ends early gives the rest of its reservation back, if nobody waits; else the plan is out of date.
+* It is out of date, too, once a job has outrun its estimate, has started at another time than planned, or
+  has not started at the time that was planned for it.
+
+A plan that is out of date is made anew when it is asked next: from the running jobs and their expected ends,
+then the waiting jobs in queue order, each at its earliest place.
+
+While nobody waits, the plan follows from the running jobs. The profile is then not kept, but written when it
+is needed, because a job that finds its processors idle does not need it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gridsched.engine import profile
+from gridsched.engine.jit import at, leaf, shift
+from gridsched.engine.overrun import expected_end
+from gridsched.engine.records import FOREVER, STEP
+
+STATE = np.dtype(
+    [
+        ("valid", np.int64),  # whether the plan is up to date, as far as is known
+        ("written", np.int64),  # whether the profile shows it
+        ("made", np.int64),  # when the profile was written from the running jobs
+        ("processors", np.int64),  # of the cluster
+        ("unwatched", np.int64),  # whether the local scheduler does not notice outrun estimates
+        ("due", np.int64),  # no job outruns its estimate before this, if unwatched
+        ("low", np.int64),  # first step of the profile
+        ("high", np.int64),  # end of the profile
+    ]
+)
+"""Scalars of a plan."""
+
+
+class Plan(NamedTuple):
+    """Availability profile; with one more dimension, one a row."""
+
+    steps: Any  # STEP[...], see `profile`
+    state: Any  # STATE[1]
+
+
+def allocate(processors: Any, unwatched: Any, jobs: int) -> Plan:
+    """Plans of idle clusters of so many processors, for so many running and waiting jobs."""
+    steps = _allocate_steps(len(processors), jobs)
+    state = np.zeros((len(processors), 1), STATE)
+    state["valid"] = True
+    state["processors"][:, 0] = processors
+    state["unwatched"][:, 0] = unwatched
+    state["due"] = FOREVER
+    return Plan(steps, state)
+
+
+def _allocate_steps(rows: int, jobs: int) -> Any:
+    """Profiles of at most two steps a job, twice so that they can wander through the array."""
+    return np.empty((rows, 4 * jobs + 16), STEP)
+
+
+def with_room(plans: Plan, jobs: int) -> Plan:
+    """The same plans for more jobs."""
+    steps = _allocate_steps(len(plans.steps), jobs)
+    for new, old, high in zip(steps, plans.steps, plans.state["high"][:, 0], strict=True):
+        new[:high] = old[:high]
+    return Plan(steps, plans.state)
+
+
+@leaf
+def row(plans: Plan, index: int) -> Plan:
+    """One of several plans."""
+    return Plan(plans.steps[index], plans.state[index])
+
+
+@leaf
+def is_valid(p: Plan, c: Any, now: int, overrun: int) -> bool:
+    """Whether the plan is up to date, which of unwatched clusters is only seen when one looks."""
+    state = p.state[0]
+    if state["valid"] and state["due"] <= now:
+        state["due"] = _first_end(p, c, overrun)
+        state["valid"] = state["due"] > now
+    return state["valid"] != 0
+
+
+@leaf
+def _end_as_planned(p: Plan, c: Any, entry: int, overrun: int) -> int:
+    """Expected end of a running job, by its place in the heap of ends, as the plan has it."""
+    j = c.events[entry]["job"]
+    return expected_end(c.starts[j], int(c.jobs[j]["estimate"]), overrun, p.state[0]["made"] + 1)
+
+
+@leaf
+def _first_end(p: Plan, c: Any, overrun: int) -> int:
+    """Earliest expected end of the running jobs, as the plan has it."""
+    first = FOREVER
+    for entry in range(c.state[0]["ending"]):
+        first = min(first, _end_as_planned(p, c, entry, overrun))
+    return first
+
+
+@leaf
+def _forget_past(p: Plan, now: int) -> None:
+    """Drop the steps before now; move the profile to the front of its array before it runs over the end."""
+    state = p.state[0]
+    state["low"] = profile.forget_past(p.steps, state["low"], state["high"], now)
+    if state["low"] > len(p.steps) // 2:
+        length = state["high"] - state["low"]
+        shift(p.steps, 0, state["low"], length)
+        state["low"] = 0
+        state["high"] = length
+
+
+@leaf
+def earliest(p: Plan, now: int, processors: int, estimate: int, latest: int) -> int:
+    """Earliest place of a job beside all that is planned; FOREVER if it is after `latest`."""
+    _forget_past(p, now)
+    high = p.state[0]["high"]
+    step = p.state[0]["low"]
+    start = now
+    while start <= latest:
+        while p.steps[at(step)]["free"] < processors:
+            step += 1
+            start = p.steps[at(step)]["time"]
+        end = start + estimate
+        step += 1
+        while step < high and p.steps[at(step)]["time"] < end and p.steps[at(step)]["free"] >= processors:
+            step += 1
+        if step == high or p.steps[at(step)]["time"] >= end:
+            break
+    return start if start <= latest else FOREVER
+
+
+@leaf
+def reserve(p: Plan, now: int, begin: int, processors: int, estimate: int) -> None:
+    """Plan a job to run from a time on."""
+    _forget_past(p, now)
+    state = p.state[0]
+    state["high"] = profile.change(p.steps, state["low"], state["high"], begin, begin + estimate, -processors)
+    watch(p, begin + estimate)
+
+
+@leaf
+def watch(p: Plan, end: int) -> None:
+    """Note when the estimate of a job could be outrun, if it would not be noticed otherwise."""
+    state = p.state[0]
+    if state["unwatched"]:
+        state["due"] = min(state["due"], end)
+
+
+@leaf
+def write_running(p: Plan, c: Any, now: int, overrun: int) -> None:
+    """Write the profile of the running jobs alone."""
+    state = p.state[0]
+    state["written"] = True
+    state["made"] = now
+    state["low"] = 0
+    if not state["unwatched"]:
+        state["high"] = profile.from_running(
+            p.steps, c.blocks, c.runs, c.state[0]["blocks"], c.state[0]["free"], now
+        )
+        return
+    state["due"] = FOREVER
+    state["high"] = 1
+    p.steps[0]["time"] = now
+    p.steps[0]["free"] = state["processors"]
+    for entry in range(c.state[0]["ending"]):
+        end = _end_as_planned(p, c, entry, overrun)
+        reserve(p, now, now, int(c.jobs[c.events[entry]["job"]]["processors"]), end - now)
+
+
+@leaf
+def complete(p: Plan, c: Any, now: int, overrun: int) -> None:
+    """Follow the first running job that ends now, just before it leaves its processors."""
+    state = p.state[0]
+    if state["valid"]:
+        end = _end_as_planned(p, c, 0, overrun)
+        if end != now:
+            state["written"] = False
+            state["valid"] = end > now and c.state[0]["waiting"] == 0
