@@ -70,8 +70,9 @@ def test_every_part_has_a_layer() -> None:
 @pytest.mark.parametrize("switch", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
 def test_kernels_run_without_jit_and_within_bounds(switch: str, tmp_path: Path) -> None:
     """The conformance cases and a crowded machine, interpreted, and compiled with bounds checks."""
-    tests = ["tests/conformance", "tests/test_structures.py", "tests/test_local.py"]
-    chosen = "conformance or structures or crowded or corrections or user_group"
+    names = ("conformance", "test_structures.py", "test_local.py", "test_superscheduler.py", "test_ideal.py")
+    tests = [f"tests/{name}" for name in names]
+    chosen = "conformance or structures or crowded or corrections or user_group or room or hand"
     environment = {**os.environ, switch: "1", "GRIDSCHED_CACHE": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", *tests, "-k", chosen],
