@@ -78,7 +78,7 @@ MISTAKES: list[tuple[str, Any, list[str]]] = [
     ("titel", "x", ["titel: unknown key", "did you mean title?", "workloads"]),
     ("workloads.0.nmae", "x", ["workloads[listed].nmae: unknown key", "did you mean name?", "archive"]),
     ("workloads.0.cluster.cpus", 4, ["workloads[listed].cluster.cpus: unknown key", "processors_per_node"]),
-    ("workloads.1.window.day", 4, ["workloads[log].window.day: unknown key", "month, months, interval, jobs"]),
+    ("workloads.1.window.day", 4, ["[log].window.day: unknown key", "month, months, interval, jobs"]),
     ("workloads.2.synthetic.seed", 4, ["workloads[drawn].synthetic.seed: unknown key", "load_scale"]),
     ("workloads.2.synthetic.sizes.shape", 4, ["synthetic.sizes.shape: unknown key", "weighting"]),
     ("workloads.2.synthetic.estimates.g", 4, ["synthetic.estimates.g: unknown key", "max_estimate"]),

@@ -1,8 +1,8 @@
 """Put all workloads of one study together."""
 
 from gridsched.study.config import LocalStudy
-from gridsched.study.logging import logged
 from gridsched.study.local_stages import aggregate_study
+from gridsched.study.logging import logged
 
 with logged(snakemake.log[0]):
     study = LocalStudy.model_validate(snakemake.params.study)

@@ -1,8 +1,8 @@
 """Prepare one workload."""
 
-from gridsched.study.parts import WorkloadConfig
-from gridsched.study.logging import logged
 from gridsched.study.local_stages import prepare_workload
+from gridsched.study.logging import logged
+from gridsched.study.parts import WorkloadConfig
 
 with logged(snakemake.log[0]):
     prepare_workload(

@@ -1,9 +1,9 @@
 """Simulate one chunk of runs."""
 
 from gridsched.study.config import LocalStudy
+from gridsched.study.local_stages import simulate_chunk
 from gridsched.study.logging import logged
 from gridsched.study.runs import chunks
-from gridsched.study.local_stages import simulate_chunk
 
 with logged(snakemake.log[0]):
     study = LocalStudy.model_validate(snakemake.params.study)
