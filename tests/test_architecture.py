@@ -22,7 +22,7 @@ LAYERS = (
     ("engine",),
     ("workloads",),
     ("traces",),
-    ("platforms",),
+    ("platforms", "prediction"),
     ("schedulers",),
     ("metrics", "results", "verifier", "grid_metrics", "replication"),
     ("simulation", "ideal_simulation"),

@@ -27,7 +27,7 @@ from platformdirs import user_cache_path
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_KERNEL_FOLDERS = ("engine", "schedulers", "traces", "workloads")
+_KERNEL_FOLDERS = ("engine", "prediction", "schedulers", "traces", "workloads")
 
 
 def _source_hash() -> str:
