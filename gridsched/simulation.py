@@ -302,6 +302,11 @@ def simulate_grid(
             "overrun": overrun,
             **{key: getattr(superscheduler, key) for key in _OF_SUPERSCHEDULER},
             "silent": superscheduler.silence_as_text(),
+            **(
+                {"k": superscheduler.k, "seed": superscheduler.seed}
+                if superscheduler.scheme == "sampled"
+                else {}
+            ),
             "jobs_without_requested_time": int((requested <= 0).sum()),
             "jobs_transferred": int(((done.cluster != home) & (done.cluster >= 0)).sum()),
             "corrections": done.corrections,

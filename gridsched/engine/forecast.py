@@ -39,6 +39,7 @@ from gridsched.engine.jit import leaf, part, shift
 from gridsched.engine.records import FOREVER, LARGEST, Backfilling
 
 _NONE = int(Backfilling.NONE)
+_FIRST_FIT = int(Backfilling.FIRST_FIT)
 _EASY = int(Backfilling.EASY)
 
 END = np.dtype([("time", np.int64), ("processors", np.int64)])
@@ -299,10 +300,11 @@ def _catch_up(f: Forecast, now: int) -> None:
 
 
 @leaf
-def _starts(f: Forecast, index: int, time: int, processors: int, estimate: int) -> bool:
-    """Whether a job that is last in the queue starts at `time`, in a pass or between it and the next."""
-    return processors <= f.passes[index]["free"] and (
-        processors <= f.passes[index]["narrow"] or time + estimate <= f.passes[index]["shadow"]
+def _starts(f: Forecast, index: int, now: int, processors: int, estimate: int) -> bool:
+    """Whether a job that enters now, last in the queue, can start after the other starts of a pass."""
+    this = f.passes[index]
+    return processors <= this["free"] and (
+        processors <= this["narrow"] or max(now, this["time"]) + estimate <= this["shadow"]
     )
 
 
@@ -311,11 +313,17 @@ def _search(f: Forecast, now: int, processors: int, estimate: int) -> int:
     """Index of the first pass of those simulated in which a job starts; their number if in none."""
     state = f.state[0]
     index = state["now"]
-    time = now
-    while index < state["passes"] and not _starts(f, index, time, processors, estimate):
+    while index < state["passes"] and not _starts(f, index, now, processors, estimate):
         index += 1
-        time = f.passes[index]["time"]
     return index
+
+
+@leaf
+def _could_be_first(f: Forecast, last: int) -> bool:
+    """Whether a job that enters now would be first in the queue before the last simulated pass, to effect."""
+    state = f.state[0]
+    matters = state["backfilling"] != _FIRST_FIT
+    return matters and last > state["now"] and f.passes[last - 1]["shadow"] == FOREVER
 
 
 @part
@@ -328,7 +336,7 @@ def start(
     estimate: int,
     latest: int,
 ) -> int:
-    """When a job starts that enters now; FOREVER if that is not known to be at or before `latest`."""
+    """When a job starts that enters now; FOREVER if it is after `latest`, unless that is known already."""
     state = f.state[0]
     if state["valid"]:
         _catch_up(f, now)
@@ -340,16 +348,16 @@ def start(
             return FOREVER
         _simulate_on(f, now)
         index = state["passes"] - 1
-        if not _starts(f, index, f.passes[index]["time"], processors, estimate):
+        if not _starts(f, index, now, processors, estimate):
             index += 1
     return max(now, f.passes[index]["time"])
 
 
 @part
 def enter(f: Forecast, now: int, processors: int, estimate: int, j: int) -> None:
-    """Take a job that enters now into the forecast if its start is not before the last simulated pass.
+    """Take a job that enters now into the forecast, which is void if it would change passes before the last.
 
-    While somebody else waits the job cannot be first in the queue, and does not concern those behind it.
+    It changes them from its start on, or from when it is the first in the queue and has a reservation.
     """
     state = f.state[0]
     if state["valid"]:
@@ -359,7 +367,7 @@ def enter(f: Forecast, now: int, processors: int, estimate: int, j: int) -> None
     index = _search(f, now, processors, estimate)
     last = state["passes"] - 1
     span = f.line.span[0]
-    if index < last or (last > state["now"] and f.passes[last - 1]["shadow"] == FOREVER):
+    if index < last or _could_be_first(f, last):
         make_void(f)
         return
     if index == last:

@@ -576,7 +576,7 @@ def _finish_events(g: Grid, local: Local, m: int, now: int, options: Options) ->
 @leaf
 def _pass(g: Grid, local: Local, m: int, now: int, options: Options, score: Any) -> None:
     """Scheduling pass of a cluster."""
-    expected = _planned_by(g, local, m, now) if options.predictions == _PLAN else 0
+    expected = _planned_now(g, local, m, now) if options.predictions == _PLAN else 0
     waiting = g.state[m, 0]["waiting"]
     if g.sites[m]["first_come"]:
         first_come.scheduling_pass(_first_come(local, m), now, g.sites[m]["backfilling"])
@@ -584,7 +584,9 @@ def _pass(g: Grid, local: Local, m: int, now: int, options: Options, score: Any)
         _pass_generally(_cluster(local, m), now, _policy(g.sites[m], options.overrun), score)
     if options.predictions == _PLAN:
         started = waiting - g.state[m, 0]["waiting"]
-        if started != expected or _planned_by(g, local, m, now) > 0:
+        if started > 0:
+            standing.start(standing.row(local.plans, m), now)
+        if started != expected or _planned_now(g, local, m, now) > 0:
             local.plans.state[m, 0]["valid"] = False
 
 
@@ -593,22 +595,48 @@ def _pass(g: Grid, local: Local, m: int, now: int, options: Options, score: Any)
 
 @leaf
 def _count_planned(planned: Any, jobs: Any, first: int, end: int, now: int) -> int:
-    """How many of some jobs are planned to start now or before; -1 is no job."""
+    """How many of some jobs are planned to start now; -1 is no job."""
     count = 0
     for k in range(first, end):
-        count += int(jobs[k] >= 0 and planned[jobs[k]] <= now)
+        count += int(jobs[k] >= 0 and planned[jobs[k]] == now)
     return count
 
 
 @leaf
-def _planned_by(g: Grid, local: Local, m: int, now: int) -> int:
-    """How many waiting jobs are planned to start now or before; 0 if the plan is out of date."""
+def _planned_now(g: Grid, local: Local, m: int, now: int) -> int:
+    """How many waiting jobs are planned to start now; 0 if the plan is out of date."""
     if not local.plans.state[m, 0]["valid"]:
         return 0
     if g.sites[m]["first_come"]:
         span = local.lines.span[m, 0]
         return _count_planned(local.planned, local.lines.job[m], span["first"], span["end"], now)
     return _count_planned(local.planned, local.waiting[m], 0, g.state[m, 0]["waiting"], now)
+
+
+@leaf
+def _soonest(planned: Any, jobs: Any, first: int, end: int) -> int:
+    """Earliest planned start of some jobs; -1 is no job."""
+    soonest = FOREVER
+    for k in range(first, end):
+        if jobs[k] >= 0:
+            soonest = min(soonest, planned[jobs[k]])
+    return soonest
+
+
+@leaf
+def _is_up_to_date(g: Grid, local: Local, m: int, now: int, overrun: int) -> bool:
+    """Whether a plan is up to date: here it is seen if a job should have started or ended before."""
+    p = standing.row(local.plans, m)
+    state = p.state[0]
+    if state["valid"] and state["soonest"] < now:
+        span = local.lines.span[m, 0]
+        if g.sites[m]["first_come"]:
+            state["soonest"] = _soonest(local.planned, local.lines.job[m], span["first"], span["end"])
+        else:
+            state["soonest"] = _soonest(local.planned, local.waiting[m], 0, g.state[m, 0]["waiting"])
+        state["valid"] = state["soonest"] >= now
+    standing.look_for_outrun(p, _first_come(local, m), now, overrun)
+    return state["valid"] != 0
 
 
 @leaf
@@ -636,6 +664,7 @@ def _write_plan(g: Grid, local: Local, m: int, now: int, overrun: int, score: An
             if not p.state[0]["valid"]:
                 local.planned[e] = standing.earliest(p, now, processors, estimate, FOREVER)
             standing.reserve(p, now, local.planned[e], processors, estimate)
+            standing.note_start(p, local.planned[e])
     p.state[0]["valid"] = True
 
 
@@ -648,17 +677,26 @@ def _planned_start(
     processors: int,
     estimate: int,
     latest: int,
+    enters: bool,
     overrun: int,
     score: Any,
 ) -> int:
-    """Earliest place that the standing plan of a cluster leaves, as in `predicted_start`."""
+    """Earliest place that the plan of a cluster leaves, as in `predicted_start`.
+
+    A job that `enters` does not make the plan anew: if it is out of date, this is `now`.
+    """
     p = standing.row(local.plans, m)
-    valid = standing.is_valid(p, _first_come(local, m), now, overrun)
-    if valid and now >= latest and processors > g.state[m, 0]["free"]:
+    up_to_date = _is_up_to_date(g, local, m, now, overrun)
+    if enters and not up_to_date:
+        return now
+    if up_to_date and now >= latest and processors > g.state[m, 0]["free"]:
         return FOREVER
-    if not valid or not p.state[0]["written"]:
+    if not up_to_date or not p.state[0]["written"]:
         _write_plan(g, local, m, now, overrun, score)
-    return standing.earliest(p, now, processors, estimate, latest)
+    start = standing.earliest(p, now, processors, estimate, latest)
+    if enters:
+        standing.reserve(p, now, start, processors, estimate)
+    return start
 
 
 @leaf
@@ -668,14 +706,13 @@ def _plan_entry(g: Grid, local: Local, e: int, m: int, now: int, options: Option
     state = g.state[m, 0]
     processors = int(local.jobs[0, e]["processors"])
     estimate = int(local.jobs[0, e]["estimate"])
+    start = now
     if state["waiting"] == 0 and processors <= state["free"]:
-        local.planned[e] = now
         p.state[0]["written"] = False
-        standing.watch(p, now + estimate)
-    elif standing.is_valid(p, _first_come(local, m), now, options.overrun):
-        begin = _planned_start(g, local, m, now, processors, estimate, FOREVER, options.overrun, score)
-        local.planned[e] = begin
-        standing.reserve(p, now, begin, processors, estimate)
+    else:
+        start = _planned_start(g, local, m, now, processors, estimate, FOREVER, True, options.overrun, score)
+    local.planned[e] = start
+    standing.note_start(p, start)
 
 
 # --- predicted starts: exact ----------------------------------------------------------------------
@@ -787,16 +824,14 @@ def predicted_start(
 ) -> int:
     """When a job would start if it entered the local queue of a cluster now, as far as it is known there.
 
-    FOREVER if it does not fit, and perhaps if it would start after `latest`.
+    FOREVER if it is known to be after `latest`. The job must fit on the cluster.
     """
     if _starts_at_once(g, j, m):
         return now
     processors = _allocation(g, j, m)
-    if processors > g.sites[m]["processors"]:
-        return FOREVER
     if options.predictions == _PLAN:
         return _planned_start(
-            g, local, m, now, processors, _estimate(g, j, m), latest, options.overrun, score
+            g, local, m, now, processors, _estimate(g, j, m), latest, False, options.overrun, score
         )
     return _exact_start(g, local, j, m, now, processors, latest, options, score)
 
@@ -853,6 +888,12 @@ def _is_silent(g: Grid, m: int, now: int) -> bool:
 
 
 # --- where a job goes -----------------------------------------------------------------------------
+
+_FIRST_HORIZON = 900
+"""Seconds up to which starts are looked for when there is none now; 300 to 3,600 measure alike."""
+
+_RECESSION = 4
+"""Factor by which the horizon recedes while no start is found; 2 to 8 measure alike."""
 
 _HOME, _ALL, _HOME_AND_PARTNERS, _VOLUNTEERS, _SAMPLE = 0, 1, 2, 3, 4
 
@@ -941,32 +982,43 @@ def _ask(
     It is FOREVER, too, where it is too long for the cluster to be among the cheapest of those that are asked.
     Returns without asking the others if the job would wait so little at home that it stays (_CONTENT), or
     if its grid scheduler is occupied with another request (_OCCUPIED).
+
+    Starts are looked for up to a horizon, at first now, which recedes while some cluster could still be among
+    the cheapest; so none is simulated much further than to the best start.
     """
     h = g.home[j]
     may_stay = among in (_HOME_AND_PARTNERS, _VOLUNTEERS)
-    dearest = FOREVER
+    steps = g.sample.shape[1] if among == _SAMPLE else len(g.sites) + 1
     for m in range(len(g.sites)):
         costs[m] = FOREVER
-    # Of a sample, clusters where the job starts at once come first: they spare others a long search.
-    steps = g.sample.shape[1] if among == _SAMPLE else len(g.sites) + 1
-    for turn in range(0 if among == _SAMPLE else 1, 2):
+    dearest = FOREVER
+    seen = -1
+    horizon = 0
+    while seen < horizon:
+        undecided = False
         for step in range(steps):
             m = _candidate(g, j, step, among)
-            if m < 0 or costs[m] < FOREVER or (turn == 0 and not _starts_at_once(g, j, m)):
+            if m < 0 or costs[m] < FOREVER or (may_stay and m != h and _is_silent(g, m, now)):
                 continue
-            if may_stay and m != h and _is_silent(g, m, now):
-                continue
+            g.clock[0]["queries"] += int(seen < 0)
             estimate = _estimate(g, j, m)
-            start = predicted_start(g, local, j, m, now, now + dearest - estimate, options, score)
-            if start < FOREVER:
-                costs[m] = start - now + estimate
-                if costs[m] < dearest and _is_asked(g, h, m, among):
-                    dearest = min(dearest, _dearest(costs[m], options.epsilon))
-            g.clock[0]["queries"] += 1
-            if may_stay and step == 0 and start < FOREVER and start - now < options.phi:
-                return _CONTENT
-            if step == 0 and occupied:
+            useful = dearest - estimate
+            asks_home = may_stay and step == 0
+            if useful > seen and _fits(g, j, m):
+                longest = useful if asks_home else min(useful, horizon)
+                start = predicted_start(g, local, j, m, now, now + longest, options, score)
+                if start < FOREVER:
+                    costs[m] = start - now + estimate
+                    if costs[m] < dearest and _is_asked(g, h, m, among):
+                        dearest = min(dearest, _dearest(costs[m], options.epsilon))
+                if asks_home and start < FOREVER and start - now < options.phi:
+                    return _CONTENT
+                undecided |= start == FOREVER and useful > horizon
+            if asks_home and occupied:
                 return _OCCUPIED
+        seen = horizon
+        if undecided:
+            horizon = max(_FIRST_HORIZON, _RECESSION * horizon)
     return _ANSWERED
 
 

@@ -33,8 +33,9 @@ STATE = np.dtype(
         ("written", np.int64),  # whether the profile shows it
         ("made", np.int64),  # when the profile was written from the running jobs
         ("processors", np.int64),  # of the cluster
+        ("soonest", np.int64),  # no waiting job is planned to start before this
         ("unwatched", np.int64),  # whether the local scheduler does not notice outrun estimates
-        ("due", np.int64),  # no job outruns its estimate before this, if unwatched
+        ("due", np.int64),  # no running job outruns its estimate before this; FOREVER if that is noticed
         ("low", np.int64),  # first step of the profile
         ("high", np.int64),  # end of the profile
     ]
@@ -56,6 +57,7 @@ def allocate(processors: Any, unwatched: Any, jobs: int) -> Plan:
     state["valid"] = True
     state["processors"][:, 0] = processors
     state["unwatched"][:, 0] = unwatched
+    state["soonest"] = FOREVER
     state["due"] = FOREVER
     return Plan(steps, state)
 
@@ -80,13 +82,12 @@ def row(plans: Plan, index: int) -> Plan:
 
 
 @leaf
-def is_valid(p: Plan, c: Any, now: int, overrun: int) -> bool:
-    """Whether the plan is up to date, which of unwatched clusters is only seen when one looks."""
+def look_for_outrun(p: Plan, c: Any, now: int, overrun: int) -> None:
+    """See whether a job has outrun its estimate unnoticed."""
     state = p.state[0]
     if state["valid"] and state["due"] <= now:
         state["due"] = _first_end(p, c, overrun)
         state["valid"] = state["due"] > now
-    return state["valid"] != 0
 
 
 @leaf
@@ -143,15 +144,12 @@ def reserve(p: Plan, now: int, begin: int, processors: int, estimate: int) -> No
     _forget_past(p, now)
     state = p.state[0]
     state["high"] = profile.change(p.steps, state["low"], state["high"], begin, begin + estimate, -processors)
-    watch(p, begin + estimate)
 
 
 @leaf
-def watch(p: Plan, end: int) -> None:
-    """Note when the estimate of a job could be outrun, if it would not be noticed otherwise."""
-    state = p.state[0]
-    if state["unwatched"]:
-        state["due"] = min(state["due"], end)
+def note_start(p: Plan, begin: int) -> None:
+    """Note that a waiting job is planned to start at a time."""
+    p.state[0]["soonest"] = min(p.state[0]["soonest"], begin)
 
 
 @leaf
@@ -160,19 +158,28 @@ def write_running(p: Plan, c: Any, now: int, overrun: int) -> None:
     state = p.state[0]
     state["written"] = True
     state["made"] = now
+    state["soonest"] = FOREVER
     state["low"] = 0
     if not state["unwatched"]:
         state["high"] = profile.from_running(
             p.steps, c.blocks, c.runs, c.state[0]["blocks"], c.state[0]["free"], now
         )
         return
-    state["due"] = FOREVER
+    state["due"] = now
     state["high"] = 1
     p.steps[0]["time"] = now
     p.steps[0]["free"] = state["processors"]
     for entry in range(c.state[0]["ending"]):
         end = _end_as_planned(p, c, entry, overrun)
         reserve(p, now, now, int(c.jobs[c.events[entry]["job"]]["processors"]), end - now)
+
+
+@leaf
+def start(p: Plan, now: int) -> None:
+    """Note that jobs were started."""
+    state = p.state[0]
+    if state["unwatched"]:
+        state["due"] = now
 
 
 @leaf

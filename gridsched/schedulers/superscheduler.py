@@ -329,7 +329,7 @@ def schedule_grid(
         _silence(superscheduler, clusters),
         superscheduler.sigma,
         room,
-        _samples(superscheduler, jobs["processors"], clusters),
+        draw_samples(superscheduler, jobs["processors"], clusters),
         options.predictions,
     )
     compiled = scores.compile_score(score)
@@ -355,10 +355,26 @@ def _result(state: grid.Grid, local: grid.Local) -> GridSchedule:
     )
 
 
-def _samples(
+def draw_samples(
     superscheduler: Superscheduler, processors: NDArray[Any], clusters: Sequence[Cluster]
 ) -> NDArray[np.int64]:
-    """Clusters that each job asks, then -1 where fewer can hold it; none in other schemes."""
+    """Clusters that each job asks in the scheme ``sampled``.
+
+    Parameters
+    ----------
+    superscheduler : Superscheduler
+        With the number of clusters and the seed.
+    processors : int[n]
+        Processors that each job asks for.
+    clusters : sequence of Cluster
+        The grid.
+
+    Returns
+    -------
+    int64[n, k]
+        First k indices of a random permutation of the clusters that can hold the job, then -1 where these
+        are fewer. No columns in other schemes.
+    """
     if superscheduler.scheme != "sampled":
         return np.empty((len(processors), 0), np.int64)
     k = min(superscheduler.k, len(clusters))
