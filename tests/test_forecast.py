@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -75,9 +75,9 @@ def expected(
 
 
 @st.composite
-def superschedulers(draw: st.DrawFn, /, **given: object) -> grid.Superscheduler:
-    parameters: dict[str, object] = dict(draw(strategies.grid_parameters()))
-    parameters["delta"] = min(cast(float, parameters["delta"]), 1.0)
+def superschedulers(draw: st.DrawFn, /, **given: Any) -> grid.Superscheduler:
+    parameters: dict[str, Any] = dict(draw(strategies.grid_parameters()))
+    parameters["delta"] = min(parameters["delta"], 1.0)
     parameters["k"] = draw(st.integers(1, 4))
     parameters["seed"] = draw(st.integers(0, 9))
     return grid.Superscheduler(**{**parameters, **given})
@@ -150,7 +150,8 @@ def test_exact_follows_the_policy_and_a_plan_does_not() -> None:
     jobs = [GridJob(0, 100, 100, 1, 0), GridJob(0, 50, 50, 2, 0), GridJob(1, 30, 30, 1, 0)]
     clusters = [GridCluster(2, backfilling="none"), GridCluster(1, speed=30 / 35)]
     for predictions, last in (("exact", (1, 1)), ("plan", (150, 0))):
-        superscheduler = grid.Superscheduler(scheme="central", predictions=predictions)
+        mode = cast(grid.PredictionsName, predictions)
+        superscheduler = grid.Superscheduler(scheme="central", predictions=mode)
         assert run(jobs, clusters, superscheduler) == [(0, 0), (100, 0), last]
 
 
@@ -278,6 +279,6 @@ def test_a_sample_of_one_is_not_asked() -> None:
         ({"seed": -1}, "seed is -1; use 0 or more"),
     ],
 )
-def test_impossible_predictions_are_refused(change: dict[str, object], complaint: str) -> None:
+def test_impossible_predictions_are_refused(change: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         grid.Superscheduler(scheme="sampled", **change)

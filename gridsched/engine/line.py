@@ -161,6 +161,6 @@ def next_fit(line: Line, place: int, narrow: int, wide: int, window: int) -> int
             fits = (processors[k] <= narrow) | ((processors[k] <= wide) & (estimate[k] <= window))
             first = min(first, np.int32(k) if fits else np.int32(CHUNK))
         if first < CHUNK:
-            return place + first
+            return int(place + first)
         place += CHUNK
     return line.span[0]["end"]
