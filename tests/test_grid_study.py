@@ -310,6 +310,8 @@ def test_report_shows_a_grid_and_takes_text_literally(study: GridStudy, finished
     for text in ("drawn, local policy easy", "with-a-log, local policy sjf", "r-i, often", "Växjö"):
         assert text in page.words
     assert "3 replicates" in page.words
+    assert "requested in drawn, actual in with-a-log" in page.words
+    assert "Waits are predicted by simulating the local policy on" in page.words
 
 
 def test_sidecars_stand_beside_all_datasets(finished: Path) -> None:

@@ -16,6 +16,7 @@ from gridsched.replication import Interval, mean_interval, ratio_interval
 from gridsched.report.parts import FigureView, counts, figure, labels
 from gridsched.study import plan
 from gridsched.study.config import GridStudy
+from gridsched.study.parts import scheme_of
 
 Form = Callable[[float], str]
 
@@ -93,9 +94,24 @@ def _conventions(study: GridStudy) -> list[str]:
         "The same machine has the same draws in every scenario and under every scheme.",
         "Jobs are never killed; the expected end of a job that outran its estimate "
         + ("doubles its estimate." if study.overrun == "doubling" else "grows by fixed increments."),
+        _estimates(study),
+        _predictions(study),
         "All jobs count, also the first ones, which find empty machines, and the last ones.",
         f"The reference is {study.reference_scheme}.",
     ]
+
+
+def _estimates(study: GridStudy) -> str:
+    """What the schedulers believe of run times, by scenario."""
+    believed = [f"{scenario.estimates} in {scenario.name}" for scenario in study.scenarios]
+    return f"The run times that schedulers expect: {', '.join(believed)}."
+
+
+def _predictions(study: GridStudy) -> str:
+    """How waits are predicted."""
+    planned = [scheme.name for scheme in map(scheme_of, study.schemes) if scheme.predictions == "plan"]
+    text = "Waits are predicted by simulating the local policy on, without further submissions"
+    return f"{text}; from a conservative plan in {', '.join(planned)}." if planned else f"{text}."
 
 
 def _scheme_rows(dataset: xr.Dataset, scenario: str, policy: str) -> list[SchemeRow]:
