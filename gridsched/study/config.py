@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -75,9 +76,9 @@ class Study(Model):
         return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
 
     @property
+    @abstractmethod
     def all_workloads(self) -> tuple[WorkloadConfig, ...]:
         """Every workload of the study."""
-        raise NotImplementedError
 
     def find_workload(self, name: str) -> WorkloadConfig:
         """The workload of a name."""
