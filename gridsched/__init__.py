@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from gridsched.ideal_simulation import simulate_ideal
     from gridsched.metrics import summarise
     from gridsched.platforms import Cluster
+    from gridsched.schedulers.jscheduler import JScheduler
     from gridsched.schedulers.local import LocalPolicy
     from gridsched.schedulers.superscheduler import Superscheduler
+    from gridsched.self_scheduling import simulate_self_scheduling
     from gridsched.simulation import simulate, simulate_grid
     from gridsched.traces import clean, fetch, read_swf, select_window, write_swf
     from gridsched.verifier import verify
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 _HOMES: dict[str, str] = {
     "Cluster": "gridsched.platforms",
     "GridschedError": "gridsched.errors",
+    "JScheduler": "gridsched.schedulers.jscheduler",
     "LocalPolicy": "gridsched.schedulers.local",
     "Superscheduler": "gridsched.schedulers.superscheduler",
     "Workload": "gridsched.workloads",
@@ -40,6 +43,7 @@ _HOMES: dict[str, str] = {
     "simulate": "gridsched.simulation",
     "simulate_grid": "gridsched.simulation",
     "simulate_ideal": "gridsched.ideal_simulation",
+    "simulate_self_scheduling": "gridsched.self_scheduling",
     "summarise": "gridsched.metrics",
     "summarise_grid": "gridsched.grid_metrics",
     "synthesise": "gridsched.workloads",
@@ -50,6 +54,7 @@ _HOMES: dict[str, str] = {
 __all__ = [
     "Cluster",
     "GridschedError",
+    "JScheduler",
     "LocalPolicy",
     "Superscheduler",
     "Workload",
@@ -60,6 +65,7 @@ __all__ = [
     "simulate",
     "simulate_grid",
     "simulate_ideal",
+    "simulate_self_scheduling",
     "summarise",
     "summarise_grid",
     "synthesise",

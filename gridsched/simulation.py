@@ -88,7 +88,7 @@ def simulate(
     if kill:
         run = np.where(requested > 0, np.minimum(run, requested), run)
     run_time = cluster.duration(run)
-    estimate = cluster.duration(_believed(run, requested, estimates))
+    estimate = cluster.duration(believed(run, requested, estimates))
     allocated = cluster.allocation(workload.processors)
     accepted = allocated <= cluster.processors
     check_limits(workload, cluster, run_time, estimate)
@@ -98,7 +98,7 @@ def simulate(
     jobs["run"] = run_time[accepted]
     jobs["estimate"] = estimate[accepted]
     jobs["processors"] = allocated[accepted]
-    labels = _labels(workload)[accepted]
+    labels = labels_of(workload)[accepted]
     starts, corrections = schedule(jobs, cluster.processors, policy, conventions, labels)
 
     start_time = np.full(len(workload), -1, np.int64)
@@ -183,7 +183,7 @@ def check_limits(
             )
 
 
-def _believed(
+def believed(
     run: NDArray[np.int64], requested: NDArray[np.int64], estimates: str | NDArray[Any]
 ) -> NDArray[np.int64]:
     """Estimated run time of each job, at least one second."""
@@ -271,18 +271,18 @@ def simulate_grid(
         check_clean(workload)
     merged, home = fuse(workloads, align=align)
     requested = np.asarray(merged.requested_time, np.int64)
-    believed = _believed(merged.run_time, requested, estimates)
+    estimate = believed(merged.run_time, requested, estimates)
     speed = np.array([cluster.speed for cluster in clusters])
     slowest = speed.max() / speed.min()
     for cluster in clusters:
-        check_limits(merged, cluster, np.ceil(merged.run_time * slowest), np.ceil(believed * slowest))
+        check_limits(merged, cluster, np.ceil(merged.run_time * slowest), np.ceil(estimate * slowest))
     jobs = np.empty(len(merged), JOB)
     jobs["submit"] = merged.submit_time
     jobs["run"] = merged.run_time
-    jobs["estimate"] = believed
+    jobs["estimate"] = estimate
     jobs["processors"] = merged.processors
     done = schedule_grid(
-        jobs, home, clusters, policies, superscheduler, overrun=overrun, labels=_labels(merged)
+        jobs, home, clusters, policies, superscheduler, overrun=overrun, labels=labels_of(merged)
     )
     moved = np.ceil(merged.run_time * speed[home] / speed[done.cluster]).astype(np.int64)
     run_time = np.where((done.cluster == home) | (done.cluster < 0), merged.run_time, moved)
@@ -293,7 +293,7 @@ def simulate_grid(
         cluster=done.cluster,
         start_time=done.start_time,
         run_time=run_time,
-        estimate=believed,
+        estimate=estimate,
         allocated=allocations[done.cluster, np.arange(len(merged))],
         attributes={
             "scheme": superscheduler.scheme,
@@ -302,11 +302,6 @@ def simulate_grid(
             "overrun": overrun,
             **{key: getattr(superscheduler, key) for key in _OF_SUPERSCHEDULER},
             "silent": superscheduler.silence_as_text(),
-            **(
-                {"k": superscheduler.k, "seed": superscheduler.seed}
-                if superscheduler.scheme == "sampled"
-                else {}
-            ),
             "jobs_without_requested_time": int((requested <= 0).sum()),
             "jobs_transferred": int(((done.cluster != home) & (done.cluster >= 0)).sum()),
             "corrections": done.corrections,
@@ -322,7 +317,7 @@ def simulate_grid(
     return dataset
 
 
-def _labels(workload: Workload) -> NDArray[Any]:
+def labels_of(workload: Workload) -> NDArray[Any]:
     """User, group and queue of each job, for scores."""
     labels = np.empty(len(workload), LABELS)
     for name in ("user", "group", "queue"):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tests.naive import REJECTED, Cluster, Job, Occupation, Policy, Score
 
 SCHEMES = ("local", "central", "s-i", "r-i", "sy-i")
-"""The schemes of the paper. In one more, `sampled`, each job asks clusters that are given with it."""
+"""The schemes of the paper."""
 
 WAIT = -1
 ASK_ALL = -2
@@ -64,7 +64,6 @@ def simulate_grid(
     busy: str = "now",
     standing: str = "until-check",
     predictions: str = "exact",
-    samples: Sequence[Sequence[int]] | None = None,
 ) -> list[tuple[int, int]]:
     """Start time [s] and cluster of each job; (-1, -1) for a job that fits nowhere in its reach.
 
@@ -75,7 +74,7 @@ def simulate_grid(
     clusters : list of GridCluster
         The grid.
     scheme : str
-        One of `SCHEMES`, or `sampled`.
+        One of `SCHEMES`.
     phi : float
         A job stays at home where its approximate wait [s] is below this; positive, since a job that
         is never content at home might wait for a volunteer forever.
@@ -107,12 +106,8 @@ def simulate_grid(
         Whether volunteers are known `until-check` or only `at-check`.
     predictions : str
         Where predicted waits come from: `exact` simulation or the `plan` of the cluster.
-    samples : sequence of sequences of int, optional
-        For each job the clusters that it asks if the scheme is `sampled`. A sample of one is not asked.
     """
-    assert scheme in (*SCHEMES, "sampled")
-    assert predictions in ("exact", "plan")
-    assert (samples is not None) == (scheme == "sampled")
+    assert scheme in SCHEMES
     assert phi > 0
     assert sigma >= 1
     assert delta > 0
@@ -142,7 +137,7 @@ def simulate_grid(
         busy,
         standing,
     )
-    return _Grid(jobs, clusters, options, overrun, predictions, samples).run()
+    return _Grid(jobs, clusters, options, overrun, predictions).run()
 
 
 class _Options(NamedTuple):
@@ -244,98 +239,28 @@ class StandingPlan:
                 del self.start[number]
 
 
-class _Grid:
-    """The state of a simulation; jobs and clusters are named by their index."""
+class Clusters:
+    """The clusters of a grid, driven from outside, with the present time in `now`; named by their index."""
 
-    def __init__(
-        self,
-        jobs: list[GridJob],
-        descriptions: list[GridCluster],
-        options: _Options,
-        overrun: str,
-        predictions: str,
-        samples: Sequence[Sequence[int]] | None,
-    ) -> None:
-        self.jobs = jobs
+    def __init__(self, descriptions: list[GridCluster], overrun: str, predictions: str) -> None:
+        assert predictions in ("exact", "plan")
         self.descriptions = descriptions
-        self.options = options
-        self.scheme = options.scheme
         self.predictions = predictions
-        self.samples = samples
         self.now = 0
         self.clusters = [
             Cluster(d.processors, Policy(d.order, d.backfilling, d.reservations, d.backfill_order), overrun)
             for d in descriptions
         ]
         self.plans = [StandingPlan(cluster) for cluster in self.clusters]
-        self.coming = [j for j in range(len(jobs)) if any(self.fits(j, m) for m in self.reach(j))]
-        self.grid_queues: list[list[int]] = [[] for _ in descriptions]
-        # Jobs of the grid queues that want to be decided as soon as their grid scheduler is free.
-        self.marked: set[int] = set()
-        # Jobs of the grid queues that no volunteer has helped, and that ask all partners next.
-        self.insistent: set[int] = set()
-        self.volunteers: set[int] = set()
-        self.accepted: set[int] = set()
-        # For each home whose grid scheduler is occupied: when the answers are there, for which job, and
-        # what they make it do.
-        self.requests: dict[int, tuple[int, int, int]] = {}
-        # For each job in transit: when it arrives, and where.
-        self.transits: dict[int, tuple[int, int]] = {}
         self.changed: set[int] = set()
-        # The cluster of each job, and its number there.
-        self.place: dict[int, tuple[int, int]] = {}
 
-    def run(self) -> list[tuple[int, int]]:
-        while instants := self.future_instants():
-            self.now = min(instants)
-            self.happen()
-        assert not any(self.grid_queues)
-        assert not any(cluster.waiting for cluster in self.clusters)
-        return [self.start_and_cluster(j) for j in range(len(self.jobs))]
-
-    def start_and_cluster(self, j: int) -> tuple[int, int]:
-        if j not in self.place:
-            return REJECTED, REJECTED
-        m, number = self.place[j]
-        return self.clusters[m].start[number], m
-
-    # Time
+    def set_time(self, now: int) -> None:
+        self.now = now
+        for cluster in self.clusters:
+            cluster.now = now
 
     def future_instants(self) -> list[int]:
-        instants = [self.jobs[j].submit_time for j in self.coming]
-        for cluster in self.clusters:
-            instants += cluster.future_instants()
-        instants += [time for time, _, _ in self.requests.values()]
-        instants += [time for time, _ in self.transits.values()]
-        # With no job to decide on, it makes no difference who is a volunteer.
-        if any(self.grid_queues) or (self.has_volunteers() and self.coming):
-            instants.append((self.now // self.options.sigma + 1) * self.options.sigma)
-        return instants
-
-    def has_volunteers(self) -> bool:
-        return self.scheme in ("r-i", "sy-i")
-
-    def is_check(self) -> bool:
-        return self.now > 0 and self.now % self.options.sigma == 0
-
-    def happen(self) -> None:
-        """All that happens at this instant."""
-        for cluster in self.clusters:
-            cluster.now = self.now
-        self.complete()
-        self.correct()
-        self.land()
-        if self.is_check():
-            self.check()
-        self.reconsider()
-        if self.options.standing == "at-check":
-            self.volunteers = set()
-        while self.coming and self.jobs[self.coming[0]].submit_time == self.now:
-            self.arrive(self.coming.pop(0))
-        self.schedule()
-        while any(cluster.completions_now() for cluster in self.clusters):
-            self.complete()
-            self.schedule()
+        return [time for cluster in self.clusters for time in cluster.future_instants()]
 
     def complete(self) -> None:
         for m, cluster in enumerate(self.clusters):
@@ -357,6 +282,13 @@ class _Grid:
                     self.changed.add(m)
 
     def schedule(self) -> None:
+        """Passes where something changed, again and again while jobs of no length end at once."""
+        self.schedule_once()
+        while any(cluster.completions_now() for cluster in self.clusters):
+            self.complete()
+            self.schedule_once()
+
+    def schedule_once(self) -> None:
         for m, cluster in enumerate(self.clusters):
             if m in self.changed or cluster.start_is_planned_now():
                 cluster.schedule()
@@ -364,17 +296,108 @@ class _Grid:
             assert not cluster.start_is_planned_now()
         self.changed.clear()
 
-    # A job on a cluster
+    def enter(self, job: Job, m: int) -> int:
+        """Put a job into a local queue; its number there."""
+        number = self.clusters[m].enter(job)
+        self.plans[m].after_entry(number)
+        self.changed.add(m)
+        return number
 
-    def allocation(self, j: int, m: int) -> int:
+    def predicted_start(self, job: Job, m: int) -> int:
+        """When a job that entered a local queue now would start, as far as it is known there."""
+        if self.predictions == "plan":
+            return self.plans[m].predicted_start(job)
+        return predicted_start(self.clusters[m], job)
+
+    def allocation(self, processors: int, m: int) -> int:
         """Processors that a job holds on a cluster."""
         if not self.descriptions[m].node_exclusive:
-            return self.jobs[j].processors
+            return processors
         node = self.descriptions[m].processors_per_node
-        return math.ceil(Fraction(self.jobs[j].processors, node)) * node
+        return math.ceil(Fraction(processors, node)) * node
+
+
+class _Grid(Clusters):
+    """The state of a simulation; jobs are named by their index."""
+
+    def __init__(
+        self,
+        jobs: list[GridJob],
+        descriptions: list[GridCluster],
+        options: _Options,
+        overrun: str,
+        predictions: str,
+    ) -> None:
+        super().__init__(descriptions, overrun, predictions)
+        self.jobs = jobs
+        self.options = options
+        self.scheme = options.scheme
+        self.coming = [j for j in range(len(jobs)) if any(self.fits(j, m) for m in self.reach(j))]
+        self.grid_queues: list[list[int]] = [[] for _ in descriptions]
+        # Jobs of the grid queues that want to be decided as soon as their grid scheduler is free.
+        self.marked: set[int] = set()
+        # Jobs of the grid queues that no volunteer has helped, and that ask all partners next.
+        self.insistent: set[int] = set()
+        self.volunteers: set[int] = set()
+        self.accepted: set[int] = set()
+        # For each home whose grid scheduler is occupied: when the answers are there, for which job, and
+        # what they make it do.
+        self.requests: dict[int, tuple[int, int, int]] = {}
+        # For each job in transit: when it arrives, and where.
+        self.transits: dict[int, tuple[int, int]] = {}
+        # The cluster of each job, and its number there.
+        self.place: dict[int, tuple[int, int]] = {}
+
+    def run(self) -> list[tuple[int, int]]:
+        while instants := self.future_instants():
+            self.set_time(min(instants))
+            self.happen()
+        assert not any(self.grid_queues)
+        assert not any(cluster.waiting for cluster in self.clusters)
+        return [self.start_and_cluster(j) for j in range(len(self.jobs))]
+
+    def start_and_cluster(self, j: int) -> tuple[int, int]:
+        if j not in self.place:
+            return REJECTED, REJECTED
+        m, number = self.place[j]
+        return self.clusters[m].start[number], m
+
+    # Time
+
+    def future_instants(self) -> list[int]:
+        instants = super().future_instants()
+        instants += [self.jobs[j].submit_time for j in self.coming]
+        instants += [time for time, _, _ in self.requests.values()]
+        instants += [time for time, _ in self.transits.values()]
+        # With no job to decide on, it makes no difference who is a volunteer.
+        if any(self.grid_queues) or (self.has_volunteers() and self.coming):
+            instants.append((self.now // self.options.sigma + 1) * self.options.sigma)
+        return instants
+
+    def has_volunteers(self) -> bool:
+        return self.scheme in ("r-i", "sy-i")
+
+    def is_check(self) -> bool:
+        return self.now > 0 and self.now % self.options.sigma == 0
+
+    def happen(self) -> None:
+        """All that happens at this instant."""
+        self.complete()
+        self.correct()
+        self.land()
+        if self.is_check():
+            self.check()
+        self.reconsider()
+        if self.options.standing == "at-check":
+            self.volunteers = set()
+        while self.coming and self.jobs[self.coming[0]].submit_time == self.now:
+            self.arrive(self.coming.pop(0))
+        self.schedule()
+
+    # A job on a cluster
 
     def fits(self, j: int, m: int) -> bool:
-        return self.allocation(j, m) <= self.descriptions[m].processors
+        return self.allocation(self.jobs[j].processors, m) <= self.descriptions[m].processors
 
     def time_on(self, time: int, j: int, m: int) -> int:
         """What a time on the home cluster becomes on a cluster; in float64, like this, by definition."""
@@ -387,16 +410,13 @@ class _Grid:
         job = self.jobs[j]
         run_time = self.time_on(job.run_time, j, m)
         estimate = max(1, self.time_on(job.estimate, j, m))
-        return Job(job.submit_time, run_time, estimate, self.allocation(j, m))
+        return Job(job.submit_time, run_time, estimate, self.allocation(job.processors, m))
 
     def awt(self, j: int, m: int) -> float:
         """Approximate wait time [s]."""
         if not self.fits(j, m):
             return math.inf
-        job = self.job_on(j, m)
-        if self.predictions == "plan":
-            return self.plans[m].predicted_start(job) - self.now
-        return predicted_start(self.clusters[m], job) - self.now
+        return self.predicted_start(self.job_on(j, m), m) - self.now
 
     def att(self, j: int, m: int) -> float:
         """Approximate turnaround time [s]."""
@@ -437,8 +457,6 @@ class _Grid:
             return {home}
         if self.scheme == "central":
             return set(range(len(self.descriptions)))
-        if self.samples is not None:
-            return set(self.samples[j])
         return {home} | self.options.partners[home]
 
     def arrive(self, j: int) -> None:
@@ -455,7 +473,7 @@ class _Grid:
                 self.carry_out(j, outcome)
             else:
                 _, m = self.transits.pop(j)
-                self.enter(j, m)
+                self.arrive_at(j, m)
 
     def check(self) -> None:
         """Renew the volunteers; every job in a grid queue wants to be decided."""
@@ -485,9 +503,7 @@ class _Grid:
         self.marked.discard(j)
         if self.scheme == "local":
             self.carry_out(j, home)
-        elif self.samples is not None and len(self.samples[j]) == 1:
-            self.carry_out(j, self.samples[j][0])
-        elif self.scheme in ("central", "sampled"):
+        elif self.scheme == "central":
             self.carry_out(j, self.cheapest(j, self.reach(j)))
         elif self.awt(j, home) < self.options.phi:
             self.carry_out(j, home)
@@ -541,13 +557,11 @@ class _Grid:
         if self.options.migration_delay > 0 and outcome != home:
             self.transits[j] = self.now + self.options.migration_delay, outcome
         else:
-            self.enter(j, outcome)
+            self.arrive_at(j, outcome)
 
-    def enter(self, j: int, m: int) -> None:
+    def arrive_at(self, j: int, m: int) -> None:
         """Put a job into a local queue."""
-        self.place[j] = m, self.clusters[m].enter(self.job_on(j, m))
-        self.plans[m].after_entry(self.place[j][1])
-        self.changed.add(m)
+        self.place[j] = m, self.enter(self.job_on(j, m), m)
 
     def is_silent(self, m: int) -> bool:
         return any(begin <= self.now < until for begin, until in self.options.silent[m])

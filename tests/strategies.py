@@ -154,6 +154,30 @@ def grids(
 
 
 @st.composite
+def crowds(draw: st.DrawFn) -> tuple[list[GridJob], list[GridCluster]]:
+    """Many jobs on few processors, mostly served in order of entry; estimates may all be right.
+
+    Queues are long, jobs enter while forecasts hold, and ends coincide.
+    """
+    processors = draw(st.sampled_from([2, 5, 8]))
+    backfilling = draw(st.sampled_from(["none", "first_fit", "easy", "easy", "conservative"]))
+    clusters = [
+        GridCluster(processors, backfilling=backfilling),
+        GridCluster(processors + draw(st.integers(0, 2)), speed=draw(st.sampled_from([1.0, 2.0]))),
+    ]
+    accurate = draw(st.booleans())
+    unit = draw(st.sampled_from([1, 3, 10]))
+    gap = st.sampled_from([0, 0, 1, unit])
+    jobs = []
+    submit_time = 0
+    for _ in range(draw(st.integers(15, 40))):
+        submit_time += draw(gap)
+        run_time, estimate = draw(run_and_estimate(unit, accurate=accurate))
+        jobs.append(GridJob(submit_time, run_time, estimate, draw(sizes(processors)), 0))
+    return jobs, clusters
+
+
+@st.composite
 def partnerships(draw: st.DrawFn, clusters: int) -> list[set[int]] | None:
     """The partners of each cluster: all others, or any, not always mutual."""
     if draw(st.booleans()):

@@ -26,6 +26,8 @@ LAYERS = (
     ("schedulers",),
     ("metrics", "results", "verifier", "grid_metrics", "replication"),
     ("simulation", "ideal_simulation"),
+    ("self_scheduling", "centres"),
+    ("self_scheduling_metrics",),
     ("claims",),
     ("figures",),
     ("study",),

@@ -1,8 +1,7 @@
-"""Predicted starts, exact and planned, and sampled clusters, against the naive oracle of a grid."""
+"""Predicted starts, exact and planned, against the naive oracle of a grid."""
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from gridsched.engine.records import JOB
 from gridsched.errors import ConfigurationError
 from gridsched.platforms import Cluster
+from gridsched.schedulers import jscheduler
 from gridsched.schedulers import superscheduler as grid
 from gridsched.schedulers.local import OverrunName, named_policy
 from gridsched.simulation import simulate_grid
@@ -45,14 +45,6 @@ def run(
     return [(int(s), int(c)) for s, c in zip(done.start_time, done.cluster, strict=True)]
 
 
-def samples(
-    jobs: list[GridJob], clusters: list[GridCluster], superscheduler: grid.Superscheduler
-) -> list[list[int]]:
-    """The clusters that each job asks."""
-    drawn = grid.draw_samples(superscheduler, records(jobs)["processors"], platform(clusters)[0])
-    return [[int(m) for m in sample if m >= 0] for sample in drawn]
-
-
 def expected(
     jobs: list[GridJob],
     clusters: list[GridCluster],
@@ -70,7 +62,6 @@ def expected(
         epsilon=superscheduler.epsilon,
         overrun=overrun,
         predictions=superscheduler.predictions,
-        samples=samples(jobs, clusters, superscheduler) if superscheduler.scheme == "sampled" else None,
     )
 
 
@@ -78,37 +69,11 @@ def expected(
 def superschedulers(draw: st.DrawFn, /, **given: Any) -> grid.Superscheduler:
     parameters: dict[str, Any] = dict(draw(strategies.grid_parameters()))
     parameters["delta"] = min(parameters["delta"], 1.0)
-    parameters["k"] = draw(st.integers(1, 4))
-    parameters["seed"] = draw(st.integers(0, 9))
     return grid.Superscheduler(**{**parameters, **given})
 
 
-@st.composite
-def crowds(draw: st.DrawFn) -> Grid:
-    """Many jobs on few processors, mostly served in order of entry; estimates may all be right.
-
-    Queues are long, jobs enter while forecasts hold, and ends coincide.
-    """
-    processors = draw(st.sampled_from([2, 5, 8]))
-    backfilling = draw(st.sampled_from(["none", "first_fit", "easy", "easy", "conservative"]))
-    clusters = [
-        GridCluster(processors, backfilling=backfilling),
-        GridCluster(processors + draw(st.integers(0, 2)), speed=draw(st.sampled_from([1.0, 2.0]))),
-    ]
-    accurate = draw(st.booleans())
-    unit = draw(st.sampled_from([1, 3, 10]))
-    gap = st.sampled_from([0, 0, 1, unit])
-    jobs = []
-    submit_time = 0
-    for _ in range(draw(st.integers(15, 40))):
-        submit_time += draw(gap)
-        run_time, estimate = draw(strategies.run_and_estimate(unit, accurate=accurate))
-        jobs.append(GridJob(submit_time, run_time, estimate, draw(strategies.sizes(processors)), 0))
-    return jobs, clusters
-
-
 @pytest.mark.parametrize("predictions", MODES)
-@pytest.mark.parametrize("scheme", ["central", "s-i", "r-i", "sy-i", "sampled"])
+@pytest.mark.parametrize("scheme", ["central", "s-i", "r-i", "sy-i"])
 @given(
     case=strategies.grids(max_jobs=16), overrun=st.sampled_from(["doubling", "increments"]), data=st.data()
 )
@@ -122,7 +87,7 @@ def test_schemes_equal_the_oracle(
 
 
 @pytest.mark.parametrize("predictions", MODES)
-@given(case=crowds(), scheme=st.sampled_from(["central", "s-i", "sy-i", "sampled"]), data=st.data())
+@given(case=strategies.crowds(), scheme=st.sampled_from(["central", "s-i", "sy-i"]), data=st.data())
 @settings(max_examples=100, deadline=None)
 def test_crowds_equal_the_oracle(predictions: str, case: Grid, scheme: str, data: st.DataObject) -> None:
     superscheduler = data.draw(superschedulers(scheme=scheme, predictions=predictions))
@@ -130,7 +95,7 @@ def test_crowds_equal_the_oracle(predictions: str, case: Grid, scheme: str, data
 
 
 @pytest.mark.parametrize("predictions", MODES)
-@given(case=crowds(), data=st.data())
+@given(case=strategies.crowds(), data=st.data())
 @settings(max_examples=30, deadline=None)
 def test_room_makes_no_difference(predictions: str, case: Grid, data: st.DataObject) -> None:
     superscheduler = data.draw(superschedulers(scheme="central", predictions=predictions))
@@ -219,6 +184,40 @@ def test_early_ends_are_seen_by_both() -> None:
         assert run(jobs, clusters, superscheduler) == [(0, 0), (0, 1), (30, 1), (6, 0)]
 
 
+def test_a_forecast_that_holds_for_long_drops_the_passes_that_are_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A job of 10 s comes every 5 s. The two processors fall free in turn, 3 s after such a time: a job waits
+    # for 8 s, behind nobody, and all goes as expected.
+    monkeypatch.setattr(jscheduler, "FIRST_ROOM", 4)
+    number = 60
+    submit = 5 * np.arange(number) - 5
+    submit[0] = 0
+    run_time = np.full(number, 10)
+    run_time[:2] = (13, 18)
+    simulation = jscheduler.Simulation(
+        jscheduler.Submissions(submit, run_time, run_time, np.ones_like(submit)),
+        [Cluster(name=name, processors=1) for name in ("a", "b")],
+        ["ff", "ff"],
+        jscheduler.JScheduler(k=2),
+    )
+    simulation.run(int(submit[-1]) + 1)
+    # A forecast begins at the submission that asks for it, a multiple of 5. All the passes that are kept are
+    # at ends: it was never made anew, and has lost those at its front.
+    forecasts = simulation._local.forecasts
+    assert forecasts.passes.shape[1] < number // 4
+    assert forecasts.state["valid"].all()
+    for kept, state in zip(forecasts.passes, forecasts.state[:, 0], strict=True):
+        times = kept["time"][: state["passes"]]
+        assert (times % 5 == 3).all()
+        assert times[0] > submit[number // 2]
+        assert (np.diff(times) == 10).all()
+    simulation.run()
+    done = simulation.result()
+    assert done.start_time.tolist() == [0, 0, *(submit[2:] + 8)]
+    assert (done.resource[2:] != done.resource[1:-1]).all()
+
+
 @pytest.mark.parametrize("policy", ["easy", "fcfs", "ff", "sjf", "conservative"])
 def test_hundreds_of_running_jobs(policy: str) -> None:
     # More than one block of running jobs; two clusters that differ in name only, of which one gets them all.
@@ -249,69 +248,12 @@ def test_simulated_runs_are_verified() -> None:
         for name in ("north", "south")
     ]
     for predictions in MODES:
-        for scheme in ("s-i", "sampled"):
-            superscheduler = grid.Superscheduler(scheme=scheme, predictions=predictions, k=2, seed=1)
-            done = simulate_grid(workloads, clusters, superscheduler)
-            verify(done)
-            assert done.attrs["predictions"] == predictions
-            assert ("k" in done.attrs) == (scheme == "sampled")
+        superscheduler = grid.Superscheduler(scheme="s-i", predictions=predictions)
+        done = simulate_grid(workloads, clusters, superscheduler)
+        verify(done)
+        assert done.attrs["predictions"] == predictions
 
 
-# Samples
-
-
-def platform_of(*sizes: int) -> list[Cluster]:
-    return [Cluster(name=f"c{m}", processors=size) for m, size in enumerate(sizes)]
-
-
-def test_a_sample_begins_that_for_more() -> None:
-    clusters = platform_of(*range(1, 13))
-    processors = np.random.default_rng(0).integers(1, 14, 5000)
-    drawn = {
-        k: grid.draw_samples(grid.Superscheduler(scheme="sampled", k=k, seed=5), processors, clusters)
-        for k in (1, 3, 12, 40)
-    }
-    for few, more in pairwise(drawn.values()):
-        assert np.array_equal(few, more[:, : few.shape[1]])
-    assert drawn[40].shape == (5000, 12)
-    for job, sample in zip(processors, drawn[40], strict=True):
-        fitting = [m for m in range(12) if m + 1 >= job]
-        assert sorted(sample[: len(fitting)]) == fitting
-        assert (sample[len(fitting) :] == -1).all()
-
-
-def test_samples_are_uniform_and_depend_on_the_seed() -> None:
-    clusters = platform_of(4, 4, 1, 4)
-    one, other = (
-        grid.draw_samples(grid.Superscheduler(scheme="sampled", k=2, seed=seed), np.full(60_000, 2), clusters)
-        for seed in (0, 1)
-    )
-    pairs = np.unique(one, axis=0, return_counts=True)
-    assert pairs[0].tolist() == [[0, 1], [0, 3], [1, 0], [1, 3], [3, 0], [3, 1]]
-    assert np.abs(pairs[1] - 10_000).max() < 500
-    assert (one != other).any()
-
-
-def test_a_sample_of_one_is_not_asked() -> None:
-    jobs = records([GridJob(0, 10, 10, 1, 0)] * 50)
-    home = np.zeros(50, np.int64)
-    clusters = platform_of(1, 1)
-    policies = [named_policy("easy")] * 2
-    for k, queries in ((1, 0), (2, 100)):
-        superscheduler = grid.Superscheduler(scheme="sampled", k=k)
-        done = grid.schedule_grid(jobs, home, clusters, policies, superscheduler)
-        assert done.queries == queries
-        assert set(done.cluster) == {0, 1}
-
-
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        ({"predictions": "guess"}, "predictions is 'guess'; use one of exact, plan"),
-        ({"k": 0}, "k is 0; use 1 or more"),
-        ({"seed": -1}, "seed is -1; use 0 or more"),
-    ],
-)
-def test_impossible_predictions_are_refused(change: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ConfigurationError, match=complaint):
-        grid.Superscheduler(scheme="sampled", **change)
+def test_impossible_predictions_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="predictions is 'guess'; use one of exact, plan"):
+        grid.Superscheduler(scheme="s-i", predictions=cast(grid.PredictionsName, "guess"))

@@ -20,6 +20,7 @@ from gridsched.metrics import summarise
 from gridsched.platforms import Cluster
 from gridsched.schedulers import superscheduler as grid
 from gridsched.schedulers.local import LocalPolicy, named_policy
+from gridsched.schedulers.sites import FIRST_ROOM
 from gridsched.simulation import simulate_grid
 from gridsched.traces import fuse
 from gridsched.verifier import verify
@@ -586,7 +587,7 @@ def test_rows_grow_when_one_cluster_takes_everything() -> None:
     slow = GridCluster(1, speed=0.125)
     clusters = [GridCluster(14, backfilling="conservative"), slow, slow]
     done = run(jobs, clusters, "central")
-    assert [cluster for _, cluster in done].count(0) > grid.FIRST_ROOM * 3
+    assert [cluster for _, cluster in done].count(0) > FIRST_ROOM * 3
     assert done == [(t, 0) for t in range(3500)]
 
 

@@ -9,7 +9,6 @@ Shan, Oliker and Biswas, "Job superscheduler architecture and performance in com
 ``s-i``      sender-initiated: a job that would wait long asks all partners and goes where it costs least
 ``r-i``      receiver-initiated: a job that would wait long waits for a partner that volunteers
 ``sy-i``     symmetrically-initiated: as ``r-i`` while there are volunteers, else as ``s-i``
-``sampled``  every job asks k clusters drawn at random and goes where it costs least
 ===========  ==========================================================================================
 
 The turnaround cost is the predicted wait plus the estimated run time; among clusters that differ by no
@@ -26,7 +25,7 @@ order of submission. What else it leaves open are options of `Superscheduler`:
     grid queue, even while the scheduler is occupied, and marks those that would have to ask. The job whose
     answers are awaited is marked, too, which matters if it is not sent anywhere. A volunteer has
     accepted a job as soon as it is chosen. Where nobody is to be asked (no partners; in ``r-i`` no
-    volunteers) no message is sent, and ``central`` and ``sampled`` never need one.
+    volunteers) no message is sent, and ``central`` never needs one.
 ``migration_delay``
     A job that goes to another cluster than its home is in no queue for so long. The turnaround cost does not
     count delays; that of the paper has no such term.
@@ -34,7 +33,7 @@ order of submission. What else it leaves open are options of `Superscheduler`:
     A grid scheduler that answers no request does not volunteer either, and is ignored. Its partners do not
     know: they wait for its answer as for others, and one that falls silent after it volunteered still
     counts as a volunteer. Where nobody that could hold a job answers, the job waits for the next multiple of
-    sigma, in ``s-i`` too. ``local``, ``central`` and ``sampled`` have no such schedulers.
+    sigma, in ``s-i`` too. ``local`` and ``central`` have no such schedulers.
 ``transfers``
     A volunteer takes one job, or all that come, until the next check.
 ``no_gain``
@@ -50,11 +49,7 @@ order of submission. What else it leaves open are options of `Superscheduler`:
     have waited and find their grid scheduler free. Jobs submitted at that instant come after it. Where
     messages take no time and nobody is silent, no job of ``sy-i`` ever waits, and it is ``s-i`` then.
 
-What happens in which order at one instant is said in `gridsched.engine.grid`.
-
-``sampled`` is how a job finds a centre in the XtreemOS JScheduler (Guim et al., "The XtreemOS JScheduler:
-using self-scheduling techniques in large computing architectures", LASCO 2008): it knows some of the clusters
-that can hold it, whichever its home is. With k = 1 nobody is asked: the job goes to a random cluster.
+What happens in which order at one instant is said in `gridsched.engine.superscheduling`.
 
 Predicted waits come in two modes. ``exact``: what the local policy would do if nothing else arrived and
 all estimates were right. ``plan``: up to the earliest place that a conservative plan of the cluster leaves,
@@ -73,28 +68,28 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import grid
-from gridsched.engine.records import FOREVER, LABELS, LARGEST, Backfilling, Overrun
+from gridsched.engine import grid, superscheduling
+from gridsched.engine.records import FOREVER, LABELS, LARGEST, Overrun
 from gridsched.errors import ConfigurationError
 from gridsched.platforms import Cluster
 from gridsched.schedulers import scores
-from gridsched.schedulers.local import AS_QUEUE, ORDERS, LocalPolicy, OverrunName
+from gridsched.schedulers.local import LocalPolicy, OverrunName
+from gridsched.schedulers.sites import FIRST_ROOM, check_stretch, outcome, sites_of
 from gridsched.traces.cleaning import LONGEST_TIME
 
-SchemeName = Literal["local", "central", "s-i", "r-i", "sy-i", "sampled"]
+SchemeName = Literal["local", "central", "s-i", "r-i", "sy-i"]
 PredictionsName = Literal["exact", "plan"]
 TransfersName = Literal["one", "all"]
 NoGainName = Literal["wait", "ask"]
 BusyName = Literal["now", "interval"]
 StandingName = Literal["until-check", "at-check"]
 
-_SCHEMES: dict[str, grid.Scheme] = {
-    "local": grid.Scheme.LOCAL,
-    "central": grid.Scheme.CENTRAL,
-    "s-i": grid.Scheme.SENDER_INITIATED,
-    "r-i": grid.Scheme.RECEIVER_INITIATED,
-    "sy-i": grid.Scheme.SYMMETRICALLY_INITIATED,
-    "sampled": grid.Scheme.SAMPLED,
+_SCHEMES: dict[str, superscheduling.Scheme] = {
+    "local": superscheduling.Scheme.LOCAL,
+    "central": superscheduling.Scheme.CENTRAL,
+    "s-i": superscheduling.Scheme.SENDER_INITIATED,
+    "r-i": superscheduling.Scheme.RECEIVER_INITIATED,
+    "sy-i": superscheduling.Scheme.SYMMETRICALLY_INITIATED,
 }
 
 _WORDS: dict[str, tuple[str, ...]] = {
@@ -106,12 +101,6 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "standing": get_args(StandingName),
 }
 
-FIRST_ROOM = 1024
-"""Jobs that a local queue has room for at first; queues grow when they need to."""
-
-_DRAWN_AT_ONCE = 2**17
-"""Random numbers of a block of samples."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Superscheduler:
@@ -120,7 +109,7 @@ class Superscheduler:
     Parameters
     ----------
     scheme : str
-        ``local``, ``central``, ``s-i``, ``r-i``, ``sy-i`` or ``sampled``.
+        ``local``, ``central``, ``s-i``, ``r-i`` or ``sy-i``.
     phi : int
         A job whose predicted wait at home is shorter stays there, seconds.
     sigma : int
@@ -149,10 +138,6 @@ class Superscheduler:
         Whether volunteers are known until the next check, or only to jobs that are decided at the check.
     predictions : {"exact", "plan"}
         Where predicted waits come from.
-    k : int
-        Clusters that a job of ``sampled`` knows; all that can hold it if these are fewer.
-    seed : int
-        Seed of the samples. The sample of each job for k clusters begins that for more.
 
     Raises
     ------
@@ -174,8 +159,6 @@ class Superscheduler:
     busy: BusyName = "now"
     standing: StandingName = "until-check"
     predictions: PredictionsName = "exact"
-    k: int = 10
-    seed: int = 0
 
     def __post_init__(self) -> None:
         for key, words in _WORDS.items():
@@ -192,14 +175,11 @@ class Superscheduler:
                 raise ConfigurationError(f"{key} is {delay!r}; use whole seconds from 0 to {LARGEST}")
         for name, intervals in (self.silent or {}).items():
             _check_silence(name, intervals)
-        for key, low in (("k", 1), ("seed", 0)):
-            if not getattr(self, key) >= low:
-                raise ConfigurationError(f"{key} is {getattr(self, key)}; use {low} or more")
 
     def reach(self, clusters: Sequence[Cluster]) -> NDArray[np.int64]:
         """Processors of the largest cluster that a job of each home may use."""
         processors = np.array([cluster.processors for cluster in clusters], np.int64)
-        if self.scheme in ("central", "sampled"):
+        if self.scheme == "central":
             return np.full(len(clusters), processors.max())
         if self.scheme == "local":
             return processors
@@ -300,12 +280,12 @@ def schedule_grid(
     ConfigurationError
         If the clusters, policies, partners and jobs do not go together.
     """
-    sites, score = _sites(clusters, policies)
+    sites, score = sites_of(clusters, policies)
     _check_jobs(jobs, home, sites)
     if labels is None:
         labels = np.full(len(jobs), -1, LABELS)
     room = FIRST_ROOM
-    options = grid.Options(
+    options = superscheduling.Options(
         scheme=int(_SCHEMES[superscheduler.scheme]),
         phi=int(superscheduler.phi),
         sigma=int(superscheduler.sigma),
@@ -320,134 +300,21 @@ def schedule_grid(
         at_check=superscheduler.standing == "at-check",
         predictions=int(grid.Predictions[superscheduler.predictions.upper()]),
     )
-    state, local = grid.allocate(
-        jobs,
-        labels,
-        home,
-        sites,
+    state, local = grid.allocate(jobs, labels, home, sites, room, options.predictions)
+    deciders = superscheduling.allocate(
+        len(jobs),
+        len(clusters),
         _partners(superscheduler, clusters),
         _silence(superscheduler, clusters),
         superscheduler.sigma,
-        room,
-        draw_samples(superscheduler, jobs["processors"], clusters),
-        options.predictions,
     )
     compiled = scores.compile_score(score)
     todo, costs = np.empty(len(jobs), np.int64), np.empty(len(clusters), np.int64)
-    while not grid.schedule(state, local, options, compiled, todo, costs):
+    while not superscheduling.schedule(state, deciders, local, options, compiled, todo, costs):
         room *= 2
         local = grid.with_room(state, local, room, options.predictions)
-    return _result(state, local)
-
-
-def _result(state: grid.Grid, local: grid.Local) -> GridSchedule:
-    """Start time of each job, by its number in the order of entry."""
-    placed = state.cluster >= 0
-    start_time = np.full(len(state.cluster), -1, np.int64)
-    start_time[placed] = local.starts[0, state.entry[placed]]
-    # Where a policy does not look at expected ends, they are corrected for the predictions alone.
-    looks = state.sites["backfilling"] >= Backfilling.EASY
-    return GridSchedule(
-        start_time=start_time,
-        cluster=np.where(placed, state.cluster, -1),
-        corrections=int(state.state["corrections"][:-1][looks].sum()),
-        queries=int(state.clock["queries"][0]),
-    )
-
-
-def draw_samples(
-    superscheduler: Superscheduler, processors: NDArray[Any], clusters: Sequence[Cluster]
-) -> NDArray[np.int64]:
-    """Clusters that each job asks in the scheme ``sampled``.
-
-    Parameters
-    ----------
-    superscheduler : Superscheduler
-        With the number of clusters and the seed.
-    processors : int[n]
-        Processors that each job asks for.
-    clusters : sequence of Cluster
-        The grid.
-
-    Returns
-    -------
-    int64[n, k]
-        First k indices of a random permutation of the clusters that can hold the job, then -1 where these
-        are fewer. No columns in other schemes.
-    """
-    if superscheduler.scheme != "sampled":
-        return np.empty((len(processors), 0), np.int64)
-    k = min(superscheduler.k, len(clusters))
-    samples = np.empty((len(processors), k), np.int64)
-    random = np.random.default_rng(superscheduler.seed)
-    size = -(-_DRAWN_AT_ONCE // len(clusters))
-    for begin in range(0, len(processors), size):
-        block = slice(begin, begin + size)
-        samples[block] = _draw(random, processors[block], clusters, k)
-    return samples
-
-
-def _draw(
-    random: np.random.Generator, processors: NDArray[Any], clusters: Sequence[Cluster], k: int
-) -> NDArray[np.int64]:
-    """First k clusters of a random permutation, for each job, of those that can hold it; then -1.
-
-    The permutation sorts numbers whose high bits are random, and whose low ones are the index of the cluster.
-    """
-    bits = len(clusters).bit_length()
-    nowhere = np.iinfo(np.int64).max
-    keys = random.integers(2 ** (62 - bits), size=(len(processors), len(clusters)))
-    keys <<= bits
-    keys |= np.arange(len(clusters))
-    for m, cluster in enumerate(clusters):
-        keys[cluster.allocation(processors) > cluster.processors, m] = nowhere
-    keys.sort(axis=1)
-    first = keys[:, :k]
-    return np.where(first == nowhere, -1, first & (2**bits - 1))
-
-
-def _sites(clusters: Sequence[Cluster], policies: Sequence[LocalPolicy]) -> tuple[NDArray[Any], scores.Score]:
-    """Clusters and their policies as the engine wants them, and the score of those that change with time."""
-    if not clusters or len(clusters) != len(policies):
-        raise ConfigurationError(
-            f"{len(clusters)} clusters and {len(policies)} policies; give one policy for each cluster"
-        )
-    names = [cluster.name for cluster in clusters]
-    if len(set(names)) < len(names):
-        raise ConfigurationError(f"clusters are called {', '.join(names)}; give each a name of its own")
-    sites = np.zeros(len(clusters), grid.SITE)
-    changing: set[scores.Score] = set()
-    for site, cluster, policy in zip(sites, clusters, policies, strict=True):
-        site["processors"] = cluster.processors
-        site["processors_per_node"] = cluster.processors_per_node
-        site["node_exclusive"] = cluster.node_exclusive
-        site["speed"] = cluster.speed
-        site["order"] = _order(policy.order, changing)
-        site["backfilling"] = Backfilling[policy.backfilling.upper()]
-        site["reservations"] = policy.reservations
-        site["queue_as_order"] = policy.backfill_order == AS_QUEUE
-        if policy.backfill_order != AS_QUEUE:
-            site["backfill_order"] = _backfill_order(policy)
-    if len(changing) > 1:
-        raise ConfigurationError("the clusters of a grid may have only one order that is a score")
-    return sites, changing.pop() if changing else scores.largest_expansion_factor
-
-
-def _order(order: str | scores.Score, changing: set[scores.Score]) -> int:
-    """Order of a local queue as the engine knows it; a score is collected, to be asked at each pass."""
-    if isinstance(order, str) and order.upper() in grid.Order.__members__:
-        return int(grid.Order[order.upper()])
-    changing.add(ORDERS[order] if isinstance(order, str) else order)
-    return int(grid.Order.SCORE)
-
-
-def _backfill_order(policy: LocalPolicy) -> int:
-    """Backfill order as the engine knows it."""
-    if not isinstance(policy.backfill_order, str):
-        raise ConfigurationError(
-            f"policy {policy.name!r}: on the clusters of a grid backfill_order is a name, not a score"
-        )
-    return int(grid.Order[policy.backfill_order.upper()])
+    starts, where, corrections = outcome(state, local)
+    return GridSchedule(starts, where, corrections, int(state.clock["queries"][0]))
 
 
 def _partners(superscheduler: Superscheduler, clusters: Sequence[Cluster]) -> NDArray[np.bool_]:
@@ -486,9 +353,4 @@ def _check_jobs(jobs: NDArray[Any], home: NDArray[np.int64], sites: NDArray[Any]
     """Refuse homes that do not exist, and times that the slowest cluster would stretch beyond what fits."""
     if len(home) != len(jobs) or (len(home) and not 0 <= home.min() <= home.max() < len(sites)):
         raise ConfigurationError(f"home: give an index of one of the {len(sites)} clusters for each job")
-    stretch = sites["speed"].max() / sites["speed"].min()
-    if len(jobs) and jobs["estimate"].max() * stretch > LARGEST:
-        raise ConfigurationError(
-            f"clusters: the slowest is {stretch:g} times slower than the fastest; an estimate of "
-            f"{jobs['estimate'].max()} s would exceed {LARGEST} s there"
-        )
+    check_stretch(jobs, sites, sites["speed"].max())

@@ -1,8 +1,12 @@
-"""Grids: jobs a second and time of a question while every job asks ten of 25 clusters when it would start."""
+"""Grids: jobs a second and time of a question while every job asks some clusters when it would start.
+
+Ten of 25 clusters, or up to 55 of the 199 resources of the platform of the JScheduler paper.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -10,16 +14,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from gridsched.centres import load_platform
 from gridsched.platforms import Cluster
-from gridsched.schedulers.local import named_policy
-from gridsched.schedulers.superscheduler import PredictionsName, SchemeName, Superscheduler, schedule_grid
+from gridsched.schedulers.jscheduler import JScheduler, PredictionsName, Submissions, self_schedule
+from gridsched.schedulers.local import LocalPolicy, named_policy
+from gridsched.schedulers.superscheduler import Superscheduler, schedule_grid
 from tests.benchmarks import workload
 from tests.benchmarks.table import Table
 
 CLUSTERS = [
     Cluster(name=f"c{k}", processors=int(size)) for k, size in enumerate(np.geomspace(64, 25_000, 25).round())
 ]
+POLICIES = [named_policy("easy")] * len(CLUSTERS)
 ASKED = 10
+WIDEST = 250
+"""Processors of the largest job on the platform of the paper: half of its resources are of this size."""
 JOBS = 200_000
 ROUNDS = 3
 
@@ -45,33 +54,52 @@ def jobs_of(load: float) -> tuple[NDArray[Any], NDArray[np.int64]]:
     return jobs, np.searchsorted(before, drawn, side="right") - 1
 
 
-@cache
-def measure(load: float, scheme: SchemeName, predictions: PredictionsName) -> tuple[float, int]:
-    """Least CPU time of a simulation [s], and its questions."""
-    jobs, home = jobs_of(load)
-    superscheduler = Superscheduler(scheme=scheme, predictions=predictions, k=ASKED, seed=1)
-    policies = [named_policy("easy")] * len(CLUSTERS)
-    best, queries = np.inf, 0
+def best(simulate: Callable[[], int]) -> tuple[float, int]:
+    """Least CPU time of a simulation [s], and the questions that it returns."""
+    least, queries = np.inf, 0
     for _ in range(ROUNDS):
         begin = time.process_time()
-        queries = schedule_grid(jobs, home, CLUSTERS, policies, superscheduler).queries
-        best = min(best, time.process_time() - begin)
-    return best, queries
+        queries = simulate()
+        least = min(least, time.process_time() - begin)
+    return least, queries
+
+
+@cache
+def measure_local(load: float) -> float:
+    """Least CPU time [s] where every job stays at its home."""
+    jobs, home = jobs_of(load)
+    superscheduler = Superscheduler(scheme="local")
+    return best(lambda: schedule_grid(jobs, home, CLUSTERS, POLICIES, superscheduler).queries)[0]
+
+
+def measure_asking(
+    jobs: NDArray[Any], resources: Sequence[Cluster], policies: Sequence[LocalPolicy], jscheduler: JScheduler
+) -> tuple[float, int]:
+    """Least CPU time [s] where every job asks, and how many were asked."""
+    names = ("submit", "run", "estimate", "processors")
+    submitted = Submissions(*(jobs[name].astype(np.int64) for name in names))
+    return best(lambda: self_schedule(submitted, resources, policies, jscheduler).queries)
+
+
+def measure(load: float, predictions: PredictionsName) -> tuple[float, int]:
+    """Least CPU time [s] where jobs ask ten of 25 clusters for their response time, and the questions."""
+    jscheduler = JScheduler(metric="response", k=ASKED, seed=1, predictions=predictions)
+    return measure_asking(jobs_of(load)[0], CLUSTERS, POLICIES, jscheduler)
 
 
 @pytest.mark.parametrize("load", [0.9, 1.1])
 def test_without_questions(load: float, table: Table) -> None:
-    seconds, _ = measure(load, "local", "exact")
+    seconds = measure_local(load)
     table.add(f"grid of 25 clusters, EASY, load {load}, nobody asked", f"{JOBS / seconds:,.0f} jobs/s")
 
 
 @pytest.mark.parametrize("load", [0.9, 1.1])
 def test_plan(load: float, table: Table) -> None:
-    seconds, queries = measure(load, "sampled", "plan")
+    seconds, queries = measure(load, "plan")
     each = 1e9 * seconds / queries
     what = f"grid, plan, {ASKED} asked, load {load}"
     if load < 1:
-        share = measure(load, "local", "exact")[0] / seconds
+        share = measure_local(load) / seconds
         table.add_target(
             f"{what}, time of a question", f"{each:.0f} ns", value=each, at_most=MOST_NANOSECONDS, unit=" ns"
         )
@@ -81,10 +109,26 @@ def test_plan(load: float, table: Table) -> None:
 
 @pytest.mark.parametrize("load", [0.9, 1.1])
 def test_exact(load: float, table: Table) -> None:
-    seconds, queries = measure(load, "sampled", "exact")
+    seconds, queries = measure(load, "exact")
     rate = JOBS / seconds
     what = f"grid, exact, {ASKED} asked, load {load} ({1e9 * seconds / queries:.0f} ns a question)"
     if load > 1:
         table.add_target(what, f"{rate:,.0f} jobs/s", value=rate, at_least=LEAST_EXACT, unit=" jobs/s")
     else:
         table.add(what, f"{rate:,.0f} jobs/s")
+
+
+@pytest.mark.parametrize("k", [1, 10, 55])
+@pytest.mark.parametrize("predictions", ["plan", "exact"])
+def test_many_resources(predictions: PredictionsName, k: int, table: Table) -> None:
+    """The platform of the paper with its local policies, all run times alike everywhere, at load 0.9."""
+    resources, policies, _ = load_platform().resources("none")
+    jobs = workload.synthetic(0.9, JOBS).jobs.copy()
+    jobs["processors"] = jobs["processors"].clip(max=WIDEST)
+    work = (jobs["run"] * jobs["processors"]).sum()
+    processors = sum(resource.processors for resource in resources)
+    jobs["submit"] = jobs["submit"] * (work / (0.9 * processors * jobs["submit"][-1]))
+    jscheduler = JScheduler(k=k, predictions=predictions)
+    seconds, queries = measure_asking(jobs, resources, policies, jscheduler)
+    asked = f", {queries / seconds:,.0f} questions/s" if queries else ", nobody asked"
+    table.add(f"{len(resources)} resources, {predictions}, k = {k}{asked}", f"{JOBS / seconds:,.0f} jobs/s")

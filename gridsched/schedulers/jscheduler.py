@@ -1,0 +1,396 @@
+"""JScheduler: every job asks K resources of a large grid, and goes where its metric is best.
+
+Guim, Garcia, Rodero and Corbalan, "The XtreemOS JScheduler: using self-scheduling techniques in large
+computing architectures" (2008), sections 3.1, 4 and 6.1. A directory (the ADS) names K resources that can
+hold the job, drawn uniformly. The job's own scheduler (the jScheduler, which keeps nothing from one job to
+the next) predicts its run time, asks each resource for its wait, and chooses. Metrics by name:
+
+===============  ==========================================================================================
+``wait``         LWT-pred of the paper: predicted wait
+``slowdown``     LSLD-pred: (predicted wait + predicted run time) / predicted run time, both on the resource
+``response``     predicted wait + predicted run time; a slowdown against a machine of speed 1 prefers the same
+``queued-jobs``  Less-Queued-Jobs, an older policy: number of waiting jobs
+``work-left``    Less-WorkLeft, an older policy: processor-seconds that running and waiting jobs are expected
+                 to take still, for each processor of the resource
+===============  ==========================================================================================
+
+Where the paper is silent:
+
+- Ties go to the smaller predicted completion, then to the resource that was named first; the older policies
+  predict nothing, so theirs go to the first.
+- A job that only one resource can hold, or that asks for one, goes there unasked.
+- The local schedulers and the predictions use the same estimates of run times.
+- The paper draws each of the K resources anew (section 5), which may name one twice; here they differ.
+
+Predicted waits come in two modes, see `gridsched.schedulers.superscheduler`. What happens in which order at
+one instant is said in `gridsched.engine.self_scheduling`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.engine import grid, self_scheduling
+from gridsched.engine.jit import to_int64
+from gridsched.engine.records import FOREVER, JOB, LABELS, LARGEST, Overrun
+from gridsched.errors import ConfigurationError
+from gridsched.platforms import Cluster
+from gridsched.schedulers import scores
+from gridsched.schedulers.local import LocalPolicy, OverrunName, named_policy
+from gridsched.schedulers.sites import FIRST_ROOM, check_stretch, outcome, sites_of
+
+MetricName = Literal["wait", "slowdown", "response", "queued-jobs", "work-left"]
+PredictionsName = Literal["exact", "plan"]
+
+_METRICS: dict[str, self_scheduling.Metric] = {
+    name: self_scheduling.Metric[name.upper().replace("-", "_")] for name in get_args(MetricName)
+}
+
+_DRAWN_AT_ONCE = 2**17
+"""Random numbers of a block of samples."""
+
+_MOST_RESOURCES = 2**15 - 1
+"""Indices of resources are stored in 16 bits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JScheduler:
+    """What jobs want, and how many resources they ask.
+
+    Parameters
+    ----------
+    metric : str
+        ``wait``, ``slowdown``, ``response``, ``queued-jobs`` or ``work-left``, for jobs that name none.
+    k : int
+        Resources that a job asks; all that can hold it if these are fewer.
+    seed : int
+        Seed of the samples of resources. The sample of each job for k resources begins that for more.
+    predictions : {"exact", "plan"}
+        Where predicted waits come from.
+
+    Raises
+    ------
+    ConfigurationError
+        If a value is unknown or out of range.
+    """
+
+    metric: MetricName = "wait"
+    k: int = 10
+    seed: int = 0
+    predictions: PredictionsName = "exact"
+
+    def __post_init__(self) -> None:
+        for key, words in (("metric", tuple(_METRICS)), ("predictions", get_args(PredictionsName))):
+            if getattr(self, key) not in words:
+                raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
+        for key, low in (("k", 1), ("seed", 0)):
+            value = getattr(self, key)
+            if not isinstance(value, Integral) or int(value) < low:
+                raise ConfigurationError(f"{key} is {value!r}; use a whole number from {low} on")
+
+
+@dataclass(frozen=True, eq=False)
+class Submissions:
+    """Jobs in order of submission, as on a machine of speed 1.
+
+    Parameters
+    ----------
+    submit_time, run_time : int64[n]
+        Seconds.
+    estimate : int64[n]
+        Estimated run time [s], at least 1; both the local schedulers and the predictions use it.
+    processors : int64[n]
+        Processors that each job asks for.
+    """
+
+    submit_time: NDArray[np.int64]
+    run_time: NDArray[np.int64]
+    estimate: NDArray[np.int64]
+    processors: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.submit_time)
+
+
+@dataclass(frozen=True, eq=False)
+class SelfSchedule:
+    """What the jobs and the local schedulers decided.
+
+    Parameters
+    ----------
+    start_time : int64[n]
+        Seconds; -1 for a job that no resource can hold.
+    resource : int64[n]
+        Index of the resource that ran each job; -1 likewise.
+    run_time : int64[n]
+        Seconds on that resource; as submitted for a job that no resource can hold.
+    queries : int
+        How many resources were asked.
+    corrections : int
+        How often a running job outran its expected end.
+    """
+
+    start_time: NDArray[np.int64]
+    resource: NDArray[np.int64]
+    run_time: NDArray[np.int64]
+    queries: int
+    corrections: int
+
+
+class Simulation:
+    """A simulation that can be halted, so that estimates of jobs to come can be given while it runs.
+
+    Parameters
+    ----------
+    jobs : Submissions
+        The jobs. Their estimates may be placeholders until they are submitted.
+    resources : sequence of Cluster
+        The grid. On a resource a job takes run time / speed there, rounded up.
+    policies : sequence of str or LocalPolicy
+        Local policy of each resource; all whose order is a score must share it.
+    jscheduler : JScheduler
+        What jobs want.
+    samples : int16[n, ...], optional
+        Resources that each job may ask, see `draw_samples`, at least as many as it asks; drawn if not given.
+    metrics : sequence of str, optional
+        What each job wants; all what `jscheduler` says if not given.
+    overrun : {"doubling", "increments"}
+        Expected end of a job that has outrun its estimate.
+    labels : LABELS[n], optional
+        User, group and queue of each job, for scores that look at them.
+
+    Raises
+    ------
+    ConfigurationError
+        If resources, policies, jobs and samples do not go together.
+    """
+
+    def __init__(
+        self,
+        jobs: Submissions,
+        resources: Sequence[Cluster],
+        policies: Sequence[str | LocalPolicy],
+        jscheduler: JScheduler,
+        *,
+        samples: NDArray[np.int16] | None = None,
+        metrics: Sequence[MetricName] | None = None,
+        overrun: OverrunName = "doubling",
+        labels: NDArray[Any] | None = None,
+    ) -> None:
+        sites, score = sites_of(resources, [named_policy(policy) for policy in policies])
+        if jscheduler.k > len(resources):
+            raise ConfigurationError(f"k is {jscheduler.k}; the grid has only {len(resources)} resources")
+        self._jobs = _as_records(jobs)
+        check_stretch(self._jobs, sites, 1.0)
+        if samples is None:
+            samples = draw_samples(jobs.processors, resources, jscheduler.k, jscheduler.seed)
+        _check_samples(samples, len(jobs), jscheduler.k)
+        self._resources = resources
+        self._options = self_scheduling.Options(
+            overrun=int(Overrun[overrun.upper()]),
+            predictions=int(grid.Predictions[jscheduler.predictions.upper()]),
+            resources=jscheduler.k,
+        )
+        self._score = scores.compile_score(score)
+        self._room = FIRST_ROOM
+        outside = np.full(len(jobs), len(resources), np.int64)
+        if labels is None:
+            labels = np.full(len(jobs), -1, LABELS)
+        self._grid, self._local = grid.allocate(
+            self._jobs, labels, outside, sites, self._room, self._options.predictions
+        )
+        self._directory = self_scheduling.Directory(
+            sample=np.ascontiguousarray(samples, np.int16),
+            metric=_metric_codes(metrics, jscheduler, len(jobs)),
+            starts=np.empty(jscheduler.k, np.int64),
+        )
+
+    def run(self, until: int = FOREVER) -> None:
+        """Go on until before the first instant at or after this time [s], by default to the end."""
+        while self._schedule(until) == self_scheduling.Stop.NEEDS_ROOM:
+            self._room *= 2
+            self._local = grid.with_room(self._grid, self._local, self._room, self._options.predictions)
+
+    def _schedule(self, until: int) -> int:
+        return int(
+            self_scheduling.schedule(
+                self._grid, self._directory, self._local, until, self._options, self._score
+            )
+        )
+
+    def estimate(self, jobs: NDArray[np.int64], seconds: NDArray[np.int64]) -> None:
+        """Give estimates [s] of jobs, by index, that are not submitted yet.
+
+        Raises
+        ------
+        ConfigurationError
+            If one is below 1, too long for the slowest resource, or of a job that was submitted.
+        """
+        if len(jobs) and int(jobs.min()) < int(self._grid.clock["arrival"][0]):
+            raise ConfigurationError(f"estimate: job {int(jobs.min())} is submitted already; give it before")
+        _check_estimates(seconds)
+        self._jobs["estimate"][jobs] = seconds
+        check_stretch(self._jobs[jobs], self._grid.sites, 1.0)
+
+    def is_rejected(self, jobs: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether no resource can hold jobs, by index."""
+        rejected: NDArray[np.bool_] = self._directory.sample[jobs, 0] < 0
+        return rejected
+
+    def ends(self, jobs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """When jobs end that have started, by index [s]; -1 for the others."""
+        entry = self._grid.entry[jobs]
+        starts = np.where(entry >= 0, self._local.starts[0, entry], -1)
+        return np.where(starts >= 0, starts + self._local.jobs[0]["run"][entry], -1)
+
+    def result(self) -> SelfSchedule:
+        """The schedule as far as it is known."""
+        starts, where, corrections = outcome(self._grid, self._local)
+        return SelfSchedule(
+            start_time=starts,
+            resource=where,
+            run_time=_run_times(self._jobs["run"], where, self._resources),
+            queries=int(self._grid.clock["queries"][0]),
+            corrections=corrections,
+        )
+
+
+def self_schedule(
+    jobs: Submissions,
+    resources: Sequence[Cluster],
+    policies: Sequence[str | LocalPolicy],
+    jscheduler: JScheduler,
+    *,
+    samples: NDArray[np.int16] | None = None,
+    metrics: Sequence[MetricName] | None = None,
+    overrun: OverrunName = "doubling",
+    labels: NDArray[Any] | None = None,
+) -> SelfSchedule:
+    """Run jobs through their own schedulers and the local schedulers of the resources.
+
+    Parameters and errors are those of `Simulation`.
+    """
+    simulation = Simulation(
+        jobs,
+        resources,
+        policies,
+        jscheduler,
+        samples=samples,
+        metrics=metrics,
+        overrun=overrun,
+        labels=labels,
+    )
+    simulation.run()
+    return simulation.result()
+
+
+def draw_samples(
+    processors: NDArray[Any], resources: Sequence[Cluster], k: int, seed: int
+) -> NDArray[np.int16]:
+    """Resources that the directory names to each job.
+
+    Parameters
+    ----------
+    processors : int[n]
+        Processors that each job asks for.
+    resources : sequence of Cluster
+        The grid.
+    k : int
+        Resources to name.
+    seed : int
+        Seed of the draws.
+
+    Returns
+    -------
+    int16[n, k]
+        First k indices of a random permutation of the resources that can hold the job, then -1 where these
+        are fewer. The first columns are the same for every k.
+    """
+    if len(resources) > _MOST_RESOURCES:
+        raise ConfigurationError(f"{len(resources)} resources; at most {_MOST_RESOURCES} can be simulated")
+    samples = np.empty((len(processors), min(k, len(resources))), np.int16)
+    random = np.random.default_rng(seed)
+    size = -(-_DRAWN_AT_ONCE // len(resources))
+    for begin in range(0, len(processors), size):
+        block = slice(begin, begin + size)
+        samples[block] = _draw(random, processors[block], resources, samples.shape[1])
+    return samples
+
+
+def _draw(
+    random: np.random.Generator, processors: NDArray[Any], resources: Sequence[Cluster], k: int
+) -> NDArray[np.int64]:
+    """First k resources of a random permutation, for each job, of those that can hold it; then -1.
+
+    The permutation sorts numbers whose high bits are random and whose low ones are the index of the resource.
+    """
+    bits = len(resources).bit_length()
+    nowhere = np.iinfo(np.int64).max
+    keys = random.integers(2 ** (62 - bits), size=(len(processors), len(resources)))
+    keys <<= bits
+    keys |= np.arange(len(resources))
+    for m, resource in enumerate(resources):
+        keys[resource.allocation(processors) > resource.processors, m] = nowhere
+    keys.sort(axis=1)
+    first = keys[:, :k]
+    return np.where(first == nowhere, -1, first & (2**bits - 1))
+
+
+def _as_records(jobs: Submissions) -> NDArray[Any]:
+    """Jobs as the engine wants them."""
+    lengths = {len(jobs.submit_time), len(jobs.run_time), len(jobs.estimate), len(jobs.processors)}
+    if len(lengths) > 1:
+        raise ConfigurationError("jobs: columns of different length; give one value for each job")
+    if (np.diff(jobs.submit_time) < 0).any():
+        raise ConfigurationError("jobs: not in order of submission; sort them by submit time")
+    _check_estimates(jobs.estimate)
+    records = np.empty(len(jobs), JOB)
+    records["submit"] = jobs.submit_time
+    records["run"] = jobs.run_time
+    records["estimate"] = jobs.estimate
+    records["processors"] = jobs.processors
+    return records
+
+
+def _check_estimates(seconds: NDArray[Any]) -> None:
+    """Refuse estimates that the engine cannot hold."""
+    if len(seconds) and not 1 <= int(np.min(seconds)) <= int(np.max(seconds)) <= LARGEST:
+        raise ConfigurationError(
+            f"estimates from {np.min(seconds)} to {np.max(seconds)} s; use 1 to {LARGEST} s"
+        )
+
+
+def _check_samples(samples: NDArray[np.int16], jobs: int, k: int) -> None:
+    """Refuse samples of other jobs, or of too few resources."""
+    if samples.ndim != 2 or len(samples) != jobs or samples.shape[1] < k:
+        raise ConfigurationError(
+            f"samples: shape {samples.shape} for {jobs} jobs that ask {k} resources each"
+        )
+
+
+def _metric_codes(
+    metrics: Sequence[MetricName] | None, jscheduler: JScheduler, jobs: int
+) -> NDArray[np.int8]:
+    """What each job wants, as the engine knows it."""
+    if metrics is None:
+        return np.full(jobs, int(_METRICS[jscheduler.metric]), np.int8)
+    if len(metrics) != jobs:
+        raise ConfigurationError(f"metrics: {len(metrics)} for {jobs} jobs; give one for each")
+    unknown = sorted(set(metrics) - set(_METRICS))
+    if unknown:
+        raise ConfigurationError(f"metrics: {unknown[0]!r} is unknown; use one of {', '.join(_METRICS)}")
+    return np.array([int(_METRICS[name]) for name in metrics], np.int8)
+
+
+def _run_times(
+    run_time: NDArray[np.int64], where: NDArray[np.int64], resources: Sequence[Cluster]
+) -> NDArray[np.int64]:
+    """Run time of each job on the resource that has it, as the engine rounds it; index -1 is nowhere."""
+    speed = np.array([*(resource.speed for resource in resources), 1.0])
+    return to_int64(np.ceil(run_time / speed[where]))
