@@ -2,8 +2,8 @@
 
 `read_swf` and `write_swf` know the Standard Workload Format; `fetch` gets a verified log of the Parallel
 Workloads Archive, which `registry` and `find_log` describe; `clean` leaves out and repairs jobs, with
-counts; `select_window` takes a month (`by_month`, `months`), an interval (`by_interval`) or a number of
-jobs (`by_count`) of a log.
+counts; `select_window` takes a month (`by_month`, `months`), the first months (`by_first_months`), an
+interval (`by_interval`) or a number of jobs (`by_count`) of a log.
 """
 
 from typing import TYPE_CHECKING
@@ -15,12 +15,20 @@ if TYPE_CHECKING:
     from gridsched.traces.cleaning import clean
     from gridsched.traces.fusing import fuse
     from gridsched.traces.swf import read_swf, write_swf
-    from gridsched.traces.windows import by_count, by_interval, by_month, months, select_window
+    from gridsched.traces.windows import (
+        by_count,
+        by_first_months,
+        by_interval,
+        by_month,
+        months,
+        select_window,
+    )
 
 _HOMES: dict[str, str] = {
     "ArchiveLog": "gridsched.traces.archive",
     "archive_folder": "gridsched.traces.archive",
     "by_count": "gridsched.traces.windows",
+    "by_first_months": "gridsched.traces.windows",
     "by_interval": "gridsched.traces.windows",
     "by_month": "gridsched.traces.windows",
     "clean": "gridsched.traces.cleaning",
@@ -38,6 +46,7 @@ __all__ = [
     "ArchiveLog",
     "archive_folder",
     "by_count",
+    "by_first_months",
     "by_interval",
     "by_month",
     "clean",

@@ -1,4 +1,4 @@
-"""Parts of a log: calendar months, intervals of time, and runs of consecutive jobs.
+"""Parts of a log: calendar months, its first months, intervals of time, and runs of consecutive jobs.
 
 Submit times keep their origin, the start of the log, so that a window is still dated by
 `unix_start_time`. Jobs without a submit time are in no month and in no interval. All functions count the jobs
@@ -8,6 +8,7 @@ that they leave out as "outside the window" in `Workload.left_out`.
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -28,6 +29,7 @@ def select_window(
     months: tuple[str, str] | None = None,
     interval: tuple[float, float] | None = None,
     jobs: tuple[int, int] | None = None,
+    first_months: int | None = None,
 ) -> Workload:
     """Part of a log as a study's configuration names it; the whole log if it names none.
 
@@ -43,15 +45,24 @@ def select_window(
         Start and end in seconds since the start of the log; see `by_interval`.
     jobs : (int, int), optional
         Index of the first job, from 0, and number of jobs; see `by_count`.
+    first_months : int, optional
+        Number of months from the first job on; see `by_first_months`.
 
     Raises
     ------
     ConfigurationError
-        If more than one window is given, or the month is not written as year and month.
+        If more than one window is given, the month is not written as year and month, or there are fewer
+        than one of the first months.
     WorkloadError
         If the window is empty, or the log does not say what is needed to find it.
     """
-    given = {"month": month, "months": months, "interval": interval, "jobs": jobs}
+    given = {
+        "month": month,
+        "months": months,
+        "interval": interval,
+        "jobs": jobs,
+        "first_months": first_months,
+    }
     named = [key for key, value in given.items() if value is not None]
     if len(named) > 1:
         raise ConfigurationError(f"{workload.name}: a window by {' and '.join(named)}; give only one of them")
@@ -62,6 +73,8 @@ def select_window(
         return by_months(workload, first, last)
     if interval is not None:
         return by_interval(workload, *interval)
+    if first_months is not None:
+        return by_first_months(workload, first_months)
     return workload if jobs is None else by_count(workload, *jobs)
 
 
@@ -136,6 +149,39 @@ def by_months(workload: Workload, first: tuple[int, int], last: tuple[int, int])
         has = f"{found[0]} to {found[-1]}" if found else "no job with a submit time"
         raise WorkloadError(f"{workload.name}: no job in {asked}; the log has {has}")
     return _selected(workload, mask)
+
+
+def by_first_months(workload: Workload, count: int) -> Workload:
+    """Jobs submitted in the first months of a log: from its first submission, in its own time zone.
+
+    The window ends before the same day of the month and time of day `count` months later, or before that
+    time on the last day of a month that is too short. A log that is shorter is in it as a whole.
+
+    Raises
+    ------
+    ConfigurationError
+        If the count is less than 1.
+    WorkloadError
+        If no job has a submit time, or the log lacks its start (`UnixStartTime`) or time zone.
+    """
+    if count < 1:
+        raise ConfigurationError(f"{workload.name}: first_months is {count}; give at least 1")
+    zone, origin = _calendar(workload)
+    known = _known(workload.submit_time)
+    if not known.size:
+        raise WorkloadError(f"{workload.name}: no first months; the log has no job with a submit time")
+    try:
+        first = datetime.fromtimestamp(origin + float(known.min()), zone)
+        year, month = divmod(12 * first.year + first.month - 1 + count, 12)
+        day = min(first.day, monthrange(year, month + 1)[1])
+        # Only the calendar moves on: a change to or from summer time in between keeps the time of day.
+        end = first.replace(year=year, month=month + 1, day=day).timestamp() - origin
+    except (OverflowError, ValueError, OSError) as error:
+        raise WorkloadError(
+            f"{workload.name}: {count} months from the first job on end beyond the year 9999; "
+            "give fewer months or correct the log"
+        ) from error
+    return _selected(workload, _within(workload, 0, end))
 
 
 def by_interval(workload: Workload, start: float, end: float) -> Workload:

@@ -8,12 +8,21 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridsched.errors import ConfigurationError, WorkloadError
-from gridsched.traces import by_count, by_interval, by_month, months, read_swf, select_window
+from gridsched.traces import (
+    by_count,
+    by_first_months,
+    by_interval,
+    by_month,
+    months,
+    read_swf,
+    select_window,
+)
 from gridsched.workloads.table import Workload
 from tests.traces.examples import workload
 
@@ -69,6 +78,80 @@ def test_kth_log_of_the_archive_by_month(archive_mirror: Path) -> None:
     assert sum(months(log).values()) == len(log)
 
 
+@given(
+    st.sampled_from(ZONES),
+    st.integers(0, 2_000_000_000),
+    st.lists(st.integers(-1, 40_000_000), min_size=1, max_size=12),
+    st.integers(1, 14),
+)
+def test_first_months_end_at_the_same_local_time(
+    zone: str, start: int, submit: list[int], count: int
+) -> None:
+    log = workload(submit_time=submit, unix_start_time=start, time_zone=zone)
+    known = [time for time in submit if time >= 0]
+    if not known:
+        with pytest.raises(WorkloadError, match="example: no first months; the log has no job with a submit"):
+            by_first_months(log, count)
+        return
+    first = datetime.fromtimestamp(start + min(known), ZoneInfo(zone))
+    # The calendar of pandas is one of its own; it clips the day as we do.
+    local = (pd.Timestamp(first.replace(tzinfo=None)) + pd.DateOffset(months=count)).to_pydatetime()
+    end = local.replace(tzinfo=ZoneInfo(zone), fold=first.fold).timestamp() - start
+    part = select_window(log, first_months=count)
+    assert part.submit_time.tolist() == [time for time in submit if 0 <= time < end]
+    assert len(part) + part.left_out.get("outside the window", 0) == len(submit)
+    assert min(known) in part.submit_time
+
+
+@pytest.mark.parametrize(
+    ("first", "count", "end"),
+    [
+        ("1996-01-31T10:00", 1, "1996-02-29T10:00"),
+        ("1997-01-31T10:00", 1, "1997-02-28T10:00"),
+        ("1996-10-31T23:59", 8, "1997-06-30T23:59"),
+        ("1996-05-01T00:00", 8, "1997-01-01T00:00"),
+        ("1996-02-29T12:00", 12, "1997-02-28T12:00"),
+        ("1996-12-15T12:00", 1, "1997-01-15T12:00"),
+        # 2:30 does not exist on that day, and is an hour later.
+        ("1996-02-29T02:30", 1, "1996-03-29T02:30"),
+        ("1996-01-31T02:30", 2, "1996-03-31T03:30"),
+    ],
+)
+def test_first_months_end_on_the_last_day_of_a_short_month(first: str, count: int, end: str) -> None:
+    zone = ZoneInfo("Europe/Stockholm")
+    start, stop = (
+        int(datetime.fromisoformat(text).replace(tzinfo=zone).timestamp()) for text in (first, end)
+    )
+    log = workload(
+        submit_time=[100, 100 + stop - start - 1, 100 + stop - start, -1],
+        unix_start_time=start - 100,
+        time_zone="Europe/Stockholm",
+        left_out={"outside the window": 1},
+    )
+    part = by_first_months(log, count)
+    assert part.submit_time.tolist() == [100, 100 + stop - start - 1]
+    assert part.left_out == {"outside the window": 3}
+    assert part.unix_start_time == start - 100
+
+
+def test_first_months_of_a_shorter_log_are_the_whole_log() -> None:
+    log = workload(unix_start_time=0, time_zone="Etc/GMT")
+    assert by_first_months(log, 8).equals(log)
+
+
+def test_first_months_of_logs_of_the_archive(archive_mirror: Path) -> None:
+    kth = read_swf(archive_mirror / "KTH-SP2-1996-2.1-cln.swf.gz")
+    part = select_window(kth, first_months=8)
+    # From Monday 30 September 1996, 12:38:01, to 30 May 1997 at the same time
+    zone = ZoneInfo("Europe/Stockholm")
+    end = datetime(1997, 5, 30, 12, 38, 1, tzinfo=zone).timestamp() - 843480031
+    assert datetime.fromtimestamp(843480031 + 599850, zone).isoformat() == "1996-09-30T12:38:01+02:00"
+    assert len(part) == np.count_nonzero(kth.submit_time < end) == 21548
+    nasa = read_swf(archive_mirror / "NASA-iPSC-1993-3.1-cln.swf.gz")
+    assert select_window(nasa, first_months=8).equals(nasa)
+    assert sum(months(nasa).values()) == len(nasa)
+
+
 def test_interval_is_half_open_and_keeps_its_origin() -> None:
     log = workload(submit_time=[-1, 0, 5, 9, 10, 11], left_out={"outside the window": 1})
     part = by_interval(log, 0, 10)
@@ -105,6 +188,9 @@ def test_no_window_is_the_whole_log() -> None:
         {"month": "9999-12"},
         {"month": "1996-10", "jobs": (0, 1)},
         {"interval": (0, 1), "jobs": (0, 1)},
+        {"first_months": 0},
+        {"first_months": -8},
+        {"first_months": 8, "month": "1970-01"},
     ],
 )
 def test_windows_that_make_no_sense(window: dict[str, Any]) -> None:
@@ -125,8 +211,17 @@ def test_windows_that_make_no_sense(window: dict[str, Any]) -> None:
     ],
 )
 def test_months_need_start_and_zone(known: dict[str, Any], problem: str) -> None:
-    with pytest.raises(WorkloadError, match=f"^example: .*{problem}"):
-        months(workload(**known))
+    for window in (months, lambda log: by_first_months(log, 8)):
+        with pytest.raises(WorkloadError, match=f"^example: .*{problem}"):
+            window(workload(**known))
+
+
+@pytest.mark.parametrize("count", [8030 * 12, 2**62, 10**30])
+def test_first_months_end_before_the_year_10000(count: int) -> None:
+    log = workload(unix_start_time=0, time_zone="Etc/GMT")
+    assert len(by_first_months(log, 8000 * 12)) == len(log)
+    with pytest.raises(WorkloadError, match=f"^example: {count} months .* beyond the year 9999"):
+        by_first_months(log, count)
 
 
 def test_log_without_submit_times_has_no_months() -> None:
