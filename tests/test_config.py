@@ -169,6 +169,8 @@ MISTAKES: list[tuple[str, Any, list[str]]] = [
     # windows
     ("workloads.1.window.month", "1996-13", ["window.month: found '1996-13'", "like 1996-10"]),
     ("workloads.1.window.month", "October", ["window.month: found 'October'", "like 1996-10"]),
+    ("workloads.1.window", {"first_months": 0}, ["window.first_months: found 0", "equal to 1"]),
+    ("workloads.1.window", {"first_months": 1, "month": "1996-10"}, ["found month, first_months"]),
     ("workloads.1.window", {"interval": [9, 9]}, ["window: interval: the end must come after"]),
     ("workloads.1.window", {"jobs": [-1, 5]}, ["window.jobs[item 1]: found -1", "equal to 0"]),
     ("workloads.1.window", {"jobs": [0, 0]}, ["window.jobs[item 2]: found 0", "equal to 1"]),

@@ -7,22 +7,26 @@ import json
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, StrictBool, field_validator, model_validator
+from pydantic import Field, PrivateAttr, StrictBool, field_validator, model_validator
 
-from gridsched.errors import ConfigurationError
+from gridsched.centres import Centre, Platform, Reading, load_platform
+from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.schedulers.local import OverrunName, PassName
 from gridsched.simulation import EstimateName
 from gridsched.study.parts import (
+    ClusterConfig,
     MachineName,
     Metrics,
     Policy,
     ScenarioConfig,
     Scheme,
+    Window,
     WorkloadConfig,
     label_of,
 )
+from gridsched.study.sweeps import PredictorConfig, SweepConfig
 from gridsched.study.validation import (
     Count,
     Label,
@@ -83,6 +87,10 @@ class Study(Model):
     def find_workload(self, name: str) -> WorkloadConfig:
         """The workload of a name."""
         return next(workload for workload in self.all_workloads if workload.name == name)
+
+    def place_of(self, workload: WorkloadConfig) -> str:
+        """Where a workload is configured, for messages."""
+        return f"workloads[{workload.name}]"
 
     def _without_words(self, **changes: Any) -> Self:
         """The study without what only the report shows."""
@@ -244,9 +252,142 @@ class ModelStudy(Study):
         return (self.workload,)
 
 
+class SelfSchedulingStudy(Study):
+    """A study of self-scheduling: jobs choose among resources; against every log on its own centre."""
+
+    kind: Literal["self-scheduling"]
+    """What is studied."""
+    platform: PathText | None = None
+    """Path of a platform file of one's own; by default the platform of `resources/jscheduler.yaml`."""
+    logs: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """Names of the centres whose logs are fused; by default all that have one."""
+    first_months: Annotated[Whole, Field(ge=1, le=1200)] | None = 8
+    """How many months of each log are used, from its first job on; null for whole logs."""
+    sweeps: Annotated[tuple[SweepConfig, ...], Field(min_length=1)]
+    """What is run: the union of the sweeps."""
+    predictor: PredictorConfig = PredictorConfig()
+    """How run times are predicted."""
+    evaluate: StrictBool = False
+    """Whether predictions are compared with those of other methods, log by log, which takes long."""
+    overrun: OverrunName = "doubling"
+    """Expected end of a job that outruns its estimate: estimates double, or grow by increments."""
+    _platform: Platform = PrivateAttr()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        try:
+            self._platform = load_platform(self.platform)
+        except GridschedError as error:
+            raise ValueError(f"platform: {error}") from None
+        self._check_logs()
+        resources = self.resource_count
+        for number, sweep in enumerate(self.sweeps, start=1):
+            most = max(sweep.numbers)
+            if most > resources:
+                raise ValueError(
+                    f"sweeps[item {number}].k: found {most}; the platform has {resources} resources, "
+                    f"use 1 to {resources}"
+                )
+        return self
+
+    def _check_logs(self) -> None:
+        absent = {centre.name: centre.absent for centre in self._platform.centres}
+        usable = [name for name, reason in absent.items() if not reason]
+        if not usable:
+            raise ValueError("platform: no centre has a log that can be used; give log or file to one")
+        unique("logs", list(self.logs or ()))
+        for name in self.logs or ():
+            if name not in usable:
+                reason = absent.get(name, "the platform has no such centre")
+                raise ValueError(
+                    f"logs: no log of {name!r} can be used: {reason}; {suggestion(name, usable)}"
+                )
+
+    @property
+    def grid(self) -> Platform:
+        """The platform."""
+        return self._platform
+
+    @property
+    def resource_count(self) -> int:
+        """Number of resources of the platform."""
+        return sum(number for centre in self._platform.centres for number, _ in centre.resources)
+
+    @property
+    def centres(self) -> tuple[Centre, ...]:
+        """Centres whose logs are used, in the order of the platform."""
+        return tuple(
+            centre
+            for centre in self._platform.centres
+            if not centre.absent and (self.logs is None or centre.name in self.logs)
+        )
+
+    @property
+    def factors(self) -> tuple[Reading, ...]:
+        """Readings of the CPU factor that are run, the paper's first."""
+        used = {factor for sweep in self.sweeps for factor in sweep.factors}
+        return tuple(factor for factor in get_args(Reading) if factor in used)
+
+    @property
+    def all_workloads(self) -> tuple[WorkloadConfig, ...]:
+        """Every workload of the study."""
+        return tuple(self._workload(centre) for centre in self.centres)
+
+    def _workload(self, centre: Centre) -> WorkloadConfig:
+        """Log of a centre with all jobs that its own machine could hold, whatever its size on this platform.
+
+        The header of a log of one's own may not say how large its machine is, so all jobs stay that the whole
+        platform could hold.
+        """
+        everything = sum(number * size for each in self._platform.centres for number, size in each.resources)
+        return WorkloadConfig(
+            name=centre.name,
+            archive=centre.log,
+            file=centre.file,
+            window=None if self.first_months is None else Window(first_months=self.first_months),
+            cluster=ClusterConfig(processors=everything) if centre.file is not None else ClusterConfig(),
+        )
+
+    def place_of(self, workload: WorkloadConfig) -> str:
+        """Where a workload is configured, for messages."""
+        return f"{self.platform}: centres[{workload.name}]"
+
+    def checksum(self) -> str:
+        """SHA-256 of everything the study and its platform say."""
+        return hashlib.sha256(f"{super().checksum()}\n{self._platform!r}".encode()).hexdigest()
+
+    def machines(self, *names: str) -> list[dict[str, Any]]:
+        """What simulations depend on of all centres, or of some, as plain values."""
+        keys = ("name", "resources", "factor", "policy")
+        return [
+            {key: getattr(centre, key) for key in keys}
+            for centre in self._platform.centres
+            if not names or centre.name in names
+        ]
+
+    def original(self, centre: str) -> Self:
+        """As much of the study as the original scenario of a centre depends on; the rest is as by default."""
+        return self._basis(logs=(centre,), predictor=self.predictor)
+
+    def fused(self) -> Self:
+        """As much of the study as the stream of all jobs depends on."""
+        return self._basis(logs=self.logs, predictor=self.predictor)
+
+    def simulated(self) -> Self:
+        """As much of the study as runs on a given stream depend on, besides their own parameters."""
+        return self._basis(predictor=self.predictor)
+
+    def _basis(self, **changes: Any) -> Self:
+        """The study without sweeps and what is common to all stages but not given."""
+        anything = SweepConfig.model_validate({"k": [1]})
+        plain: dict[str, Any] = {"logs": None, "first_months": None, "sweeps": (anything,), "evaluate": False}
+        return self._without_words(**{**plain, **changes})
+
+
 KINDS: dict[str, type[Study]] = {
     "local-policies": LocalStudy,
     "grid": GridStudy,
+    "self-scheduling": SelfSchedulingStudy,
     "workload-models": ModelStudy,
 }
 """Kinds of studies."""
@@ -283,7 +424,7 @@ def load_study(path: str | Path) -> Study:
     for workload in study.all_workloads:
         if workload.file is not None and not Path(workload.file).is_file():
             raise ConfigurationError(
-                f"{path}: workloads[{workload.name}].file: found {shown(workload.file)}; there is no such "
+                f"{path}: {study.place_of(workload)}.file: found {shown(workload.file)}; there is no such "
                 f"file, seen from {Path.cwd()}"
             )
     return study

@@ -12,6 +12,11 @@ def draw_study(figure: str, dataset: str | Path, svg: str | Path) -> None:
     figures.save(*figures.STUDY_FIGURES[figure](results.read(dataset)), _stem(svg))
 
 
+def draw_prediction(figure: str, dataset: str | Path, svg: str | Path) -> None:
+    """Draw one figure of how good the predictions of a study are."""
+    figures.save(*figures.PREDICTION_FIGURES[figure](results.read(dataset)), _stem(svg))
+
+
 def draw_scenario(figure: str, dataset: str | Path, scenario: str, svg: str | Path) -> None:
     """Draw one figure of one scenario of a study of grids."""
     figures.save(*figures.SCENARIO_FIGURES[figure](results.read(dataset), scenario=scenario), _stem(svg))

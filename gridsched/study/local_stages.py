@@ -161,7 +161,7 @@ def aggregate_study(
     whole = whole.merge(metrics.difference(whole, whole.sel(scheme=study.reference_scheme, drop=True)))
     logs = {name: results.workload_from_dataset(results.read(path))[0] for name, path in workloads.items()}
     for kind in ("left_out", "repaired"):
-        whole = whole.merge(_counts(kind, logs))
+        whole = whole.merge(counts_table(kind, logs, "workload"))
     whole["jobs_without_requested_time"] = (
         "workload",
         [int((log.requested_time <= 0).sum()) for log in logs.values()],
@@ -186,12 +186,12 @@ def aggregate_study(
     files.write(whole, target)
 
 
-def _counts(kind: str, logs: Mapping[str, Workload]) -> xr.Dataset:
-    """Jobs left out or repaired, by workload and reason."""
+def counts_table(kind: str, logs: Mapping[str, Workload], dimension: str) -> xr.Dataset:
+    """Jobs left out or repaired (`kind`), by workload, on a dimension of this name, and reason."""
     reasons = sorted({reason for log in logs.values() for reason in getattr(log, kind)})
     values = [[getattr(log, kind).get(reason, 0) for reason in reasons] for log in logs.values()]
     variable = xr.Variable(
-        ("workload", f"{kind}_reason"),
+        (dimension, f"{kind}_reason"),
         np.array(values, np.int64).reshape(len(logs), len(reasons)),
         {"long_name": f"jobs {kind.replace('_', ' ')}", "units": "1"},
     )

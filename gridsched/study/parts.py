@@ -77,7 +77,7 @@ MachineName = Annotated[str, AfterValidator(_known_machine)]
 class Window(Model):
     """Part of a log."""
 
-    alternatives = ("month", "months", "interval", "jobs")
+    alternatives = ("month", "months", "interval", "jobs", "first_months")
 
     month: Month | None = None
     """Calendar month in the log's own time zone, such as 1996-10."""
@@ -87,6 +87,8 @@ class Window(Model):
     """Start and end in seconds since the start of the log."""
     jobs: tuple[Instant, Count] | None = None
     """Index of the first job, from 0, and number of jobs."""
+    first_months: Annotated[Whole, Field(ge=1, le=1200)] | None = None
+    """Number of months from the first job on."""
 
     @model_validator(mode="after")
     def _rising(self) -> Self:

@@ -8,9 +8,9 @@ from typing import cast
 import yaml
 
 from gridsched.io import resource
-from gridsched.study.config import GridStudy, LocalStudy, ModelStudy, Study
+from gridsched.study.config import GridStudy, LocalStudy, ModelStudy, SelfSchedulingStudy, Study
 from gridsched.study.parts import PolicyConfig, WorkloadConfig, scheme_of
-from gridsched.study.runs import Run, chunks, expand, replicate_chunks
+from gridsched.study.runs import Run, chunks, expand, replicate_chunks, self_scheduling_chunks
 from gridsched.traces import find_log
 
 SMALL = 40
@@ -81,12 +81,37 @@ def grid_files(study: GridStudy, stage: str, scenario: str, chunk_size: int, res
     return [f"{results}/{study.name}/{stage}/{scenario}/{chunk}.nc" for chunk in range(number)]
 
 
+def centre_files(study: SelfSchedulingStudy, stage: str, results: str) -> list[str]:
+    """Datasets of one stage, one for each centre whose log is used."""
+    return [f"{results}/{study.name}/{stage}/{centre.name}.nc" for centre in study.centres]
+
+
+def stream_files(study: SelfSchedulingStudy, results: str) -> list[str]:
+    """Datasets with the stream of all jobs, one for each reading of the CPU factor."""
+    return [f"{results}/{study.name}/streams/{factor}.nc" for factor in study.factors]
+
+
+def self_scheduling_files(study: SelfSchedulingStudy, chunk_size: int, results: str) -> list[str]:
+    """Datasets with the measures of all runs."""
+    return [
+        f"{results}/{study.name}/measures/{factor}/{chunk}.nc"
+        for factor in study.factors
+        for chunk in range(len(self_scheduling_chunks(study, factor, chunk_size)))
+    ]
+
+
+PREDICTION_FIGURES: tuple[str, ...] = ("prediction_quality", "prediction_intervals")
+"""Figures of the predictions of a study of self-scheduling."""
+
+
 def study_figures(study: Study) -> list[str]:
     """Figures of the whole study."""
     if isinstance(study, LocalStudy):
         return _local_figures(study)
     if isinstance(study, GridStudy):
         return _grid_figures(study)
+    if isinstance(study, SelfSchedulingStudy):
+        return _self_scheduling_figures(study)
     return ["model_shares", "model_quantiles", "size_spread"]
 
 
@@ -96,6 +121,19 @@ def _grid_figures(study: GridStudy) -> list[str]:
     figures = ["grid_sensitivity"] if has_variants else ["grid_overview"]
     if len(study.policies) > 1:
         figures.append("grid_policies")
+    return figures
+
+
+def _self_scheduling_figures(study: SelfSchedulingStudy) -> list[str]:
+    """What has nothing to compare is not drawn."""
+    estimates = {name for sweep in study.sweeps for name in sweep.estimates}
+    figures = ["improvement_bounded_slowdown", "improvement_wait_time", "offered_loads", "centre_table"]
+    if len(estimates - {"retrained"}) > 1:
+        figures.append("prediction_worth")
+    if len({sweep.predictions for sweep in study.sweeps}) > 1:
+        figures.append("plan_and_exact")
+    if "retrained" in estimates:
+        figures.append("retraining_effect")
     return figures
 
 
@@ -156,7 +194,11 @@ def study_results(study: Study, results: str) -> list[str]:
     if isinstance(study, LocalStudy):
         names += [f"{kind}-{name}" for kind in WORKLOAD_FIGURES for name in large_workloads(study)]
         names += [f"gantt-{run.identifier}" for run in gantt_runs(study)]
+    if isinstance(study, SelfSchedulingStudy) and study.evaluate:
+        names += PREDICTION_FIGURES
     tables = [f"{folder}/table_four.csv"] if isinstance(study, ModelStudy) else [f"{folder}/means.csv"]
+    if isinstance(study, SelfSchedulingStudy):
+        tables.append(f"{folder}/table_two.csv")
     return [f"{folder}/study.nc", *tables, *(f"{folder}/figures/{name}.svg" for name in names)]
 
 

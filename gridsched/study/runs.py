@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass
+from itertools import product
+from typing import Any
 
 import pandas as pd
 
+from gridsched.schedulers.jscheduler import MetricName, PredictionsName
 from gridsched.simulation import EstimateName
-from gridsched.study.config import GridStudy, LocalStudy
+from gridsched.study.config import GridStudy, LocalStudy, SelfSchedulingStudy
+from gridsched.study.sweeps import BeliefName
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,32 @@ class GridRun:
     def identifier(self) -> str:
         """Short name that is the same whenever the study says the same of this run."""
         return _identifier(self.study, self.scenario, self.policy, self.scheme, str(self.replicate))
+
+
+@dataclass(frozen=True)
+class SelfSchedulingRun:
+    """One simulation of a study of self-scheduling."""
+
+    study: str
+    factor: str
+    mode: PredictionsName
+    estimates: BeliefName
+    metric: MetricName
+    k: int
+
+    @property
+    def identifier(self) -> str:
+        """Short name that is the same whenever the study says the same of this run."""
+        return _identifier(self.study, self.factor, self.mode, self.estimates, self.metric, str(self.k))
+
+    @property
+    def is_retrained(self) -> bool:
+        """Whether predictors learn inside the run."""
+        return self.estimates == "retrained"
+
+    def values(self) -> dict[str, Any]:
+        """The run as plain values, as workflow rules hand it on."""
+        return asdict(self)
 
 
 def _identifier(*words: str) -> str:
@@ -99,3 +129,41 @@ def grid_run_table(study: GridStudy, chunk_size: int) -> pd.DataFrame:
         for scheme in study.scheme_labels
     ]
     return pd.DataFrame([{"run": run.identifier, **asdict(run), "chunk": chunk} for run, chunk in runs])
+
+
+def expand_self_scheduling(study: SelfSchedulingStudy, factor: str) -> list[SelfSchedulingRun]:
+    """Every run under one reading of the CPU factor: the union of all sweeps, each run once."""
+    runs = {
+        SelfSchedulingRun(study.name, factor, sweep.predictions, estimates, metric, k): None
+        for sweep in study.sweeps
+        if factor in sweep.factors
+        for estimates, metric, k in product(sweep.estimates, sweep.metrics, sweep.numbers)
+    }
+    return list(runs)
+
+
+def self_scheduling_chunks(
+    study: SelfSchedulingStudy, factor: str, size: int
+) -> list[list[SelfSchedulingRun]]:
+    """Runs under one reading of the CPU factor in groups of at most `size` that take about the same time.
+
+    A run takes longer the more resources a job asks, and in exact mode. One whose predictors learn inside it
+    is a group of its own.
+    """
+    runs = expand_self_scheduling(study, factor)
+    plain = [run for run in runs if not run.is_retrained]
+    plain.sort(key=lambda run: (run.mode != "exact", -run.k))
+    number = -(-len(plain) // size)
+    return [plain[first::number] for first in range(number)] + [[run] for run in runs if run.is_retrained]
+
+
+def self_scheduling_run_table(study: SelfSchedulingStudy, chunk_size: int) -> pd.DataFrame:
+    """One row a run of a study of self-scheduling: identifier, parameters, and the chunk that holds it."""
+    return pd.DataFrame(
+        [
+            {"run": run.identifier, **run.values(), "chunk": chunk}
+            for factor in study.factors
+            for chunk, runs in enumerate(self_scheduling_chunks(study, factor, chunk_size))
+            for run in runs
+        ]
+    )

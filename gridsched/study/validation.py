@@ -254,7 +254,7 @@ def _keys_beside(model: type[Model], location: tuple[int | str, ...]) -> list[st
         for candidate in (field.annotation, *_nested(field.annotation)):
             if isinstance(candidate, type) and issubclass(candidate, Model):
                 current = candidate
-    return list(current.model_fields)
+    return [field.alias or name for name, field in current.model_fields.items()]
 
 
 def _nested(annotation: Any) -> list[Any]:

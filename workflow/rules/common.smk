@@ -4,8 +4,14 @@ import re
 
 from gridsched.errors import GridschedError
 from gridsched.study import plan
-from gridsched.study.config import GridStudy, LocalStudy, ModelStudy, load_config
-from gridsched.study.runs import replicate_chunks
+from gridsched.study.config import (
+    GridStudy,
+    LocalStudy,
+    ModelStudy,
+    SelfSchedulingStudy,
+    load_config,
+)
+from gridsched.study.runs import replicate_chunks, self_scheduling_chunks
 
 try:
     CONFIG, STUDIES = load_config(
@@ -21,6 +27,8 @@ wildcard_constraints:
     study=r"[A-Za-z0-9][A-Za-z0-9._-]*",
     workload=r"[A-Za-z0-9][A-Za-z0-9._-]*",
     scenario=r"[A-Za-z0-9][A-Za-z0-9._-]*",
+    centre=r"[A-Za-z0-9][A-Za-z0-9._-]*",
+    factor=r"[a-z]+",
     chunk=r"\d+",
     run=r"[0-9a-f]{12}",
     figure=r"[a-z_]+",
@@ -98,3 +106,43 @@ def scenario_chunks(wildcards, stage):
             study, stage, scenario.name, CONFIG.chunk_size, RESULTS
         )
     ]
+
+
+def original_values(wildcards):
+    """What the original scenario of a centre depends on, as plain values."""
+    return study_of(wildcards).original(wildcards.centre).model_dump(mode="json")
+
+
+def fused_values(wildcards):
+    """What the stream of all jobs depends on, as plain values."""
+    return study_of(wildcards).fused().model_dump(mode="json")
+
+
+def self_scheduling_values(wildcards):
+    """What runs on a stream depend on besides their own parameters, as plain values."""
+    return study_of(wildcards).simulated().model_dump(mode="json")
+
+
+def self_scheduling_runs(wildcards):
+    """Runs of a chunk of a study of self-scheduling."""
+    chunks = self_scheduling_chunks(
+        study_of(wildcards), wildcards.factor, CONFIG.chunk_size
+    )
+    return chunks[int(wildcards.chunk)]
+
+
+def centre_files(wildcards, stage):
+    """Datasets of one stage of a study of self-scheduling, centre by centre."""
+    return plan.centre_files(study_of(wildcards), stage, RESULTS)
+
+
+def learning_workloads(wildcards):
+    """Workloads of all centres for runs whose predictors learn inside them; none for others."""
+    learns = any(run.is_retrained for run in self_scheduling_runs(wildcards))
+    return centre_files(wildcards, "workloads") if learns else []
+
+
+def original_of(wildcards):
+    """Original scenario of a centre under the first reading of the CPU factor."""
+    study = study_of(wildcards)
+    return f"{RESULTS}/{study.name}/originals/{study.factors[0]}/{wildcards.centre}.nc"

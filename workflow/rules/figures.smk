@@ -26,6 +26,38 @@ rule draw_study:
         "../scripts/draw_study.py"
 
 
+# Names of these figures fit draw_study too
+ruleorder: draw_prediction > draw_study
+
+
+rule draw_prediction:
+    input:
+        f"{RESULTS}/{{study}}/prediction.nc",
+    output:
+        svg=report(
+            f"{RESULTS}/{{study}}/figures/{{figure}}.svg",
+            caption="../../reports/caption.rst",
+            category="{study}",
+            subcategory="Predictions",
+            labels={"figure": "{figure}"},
+        ),
+        png=f"{RESULTS}/{{study}}/figures/{{figure}}.png",
+        csv=f"{RESULTS}/{{study}}/figures/{{figure}}.csv",
+    log:
+        f"{RESULTS}/logs/{{study}}/figures/{{figure}}.log",
+    wildcard_constraints:
+        study=names_of(SelfSchedulingStudy),
+        figure="|".join(plan.PREDICTION_FIGURES),
+    conda:
+        "../envs/gridsched.yaml"
+    params:
+        caption=lambda wildcards: plan.caption(wildcards.figure),
+    message:
+        "{wildcards.study}: drawing {wildcards.figure}"
+    script:
+        "../scripts/draw_prediction.py"
+
+
 rule draw_scenario:
     input:
         f"{RESULTS}/{{study}}/study.nc",

@@ -1,0 +1,370 @@
+"""The last stage of a study of self-scheduling: all runs against the original scenario, in one dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+
+from gridsched import results
+from gridsched.centres import Centre
+from gridsched.replication import ratio_interval
+from gridsched.schedulers.jscheduler import MetricName
+from gridsched.self_scheduling_metrics import METRICS, VARIABLES, makespan, measure
+from gridsched.study import files
+from gridsched.study.config import SelfSchedulingStudy
+from gridsched.study.local_stages import counts_table
+from gridsched.study.runs import expand_self_scheduling, self_scheduling_run_table
+from gridsched.study.self_scheduling_stages import ORIGINAL, PARAMETERS, RUN_VARIABLES, measured_jobs
+from gridsched.study.sweeps import BeliefName
+from gridsched.workloads import Workload
+
+MODES: tuple[str, ...] = ("plan", "exact")
+
+REFERENCE = "requested"
+"""Estimates of the original scenario that runs are compared with."""
+
+PAPER: dict[str, tuple[str, str]] = {
+    "wait_time_mean": ("mean wait time", "s"),
+    "wait_time_p95": ("95th percentile of the wait time", "s"),
+    "slowdown_mean": ("mean slowdown", "1"),
+    "slowdown_p95": ("95th percentile of the slowdown", "1"),
+}
+"""Columns of Table 2 of the paper: long name and unit."""
+
+
+def aggregate_self_scheduling_study(
+    study: SelfSchedulingStudy,
+    seed: int,
+    chunks: Sequence[str | Path],
+    streams: Mapping[str, str | Path],
+    workloads: Mapping[str, str | Path],
+    chunk_size: int,
+    target: str | Path,
+    *,
+    means: str | Path,
+    runs: str | Path,
+    table_two: str | Path,
+) -> None:
+    """Put all runs into the dataset of the study, beside the original scenario.
+
+    Parameters
+    ----------
+    study : SelfSchedulingStudy
+        The study.
+    seed : int
+        Seed of the whole configuration.
+    chunks : sequence of paths
+        Results of `simulate_chunk`.
+    streams : mapping of reading of the CPU factor to path
+        Results of `fuse_stream`.
+    workloads : mapping of centre to path
+        Results of `prepare_workload`.
+    chunk_size : int
+        Runs in one dataset.
+    target, means, runs, table_two : path
+        The dataset; and, as CSV, means with improvements and their intervals, the table of runs, and the
+        original scenario beside Table 2 of the paper.
+    """
+    fused = {factor: results.read(path) for factor, path in streams.items()}
+    logs = {name: results.workload_from_dataset(results.read(path))[0] for name, path in workloads.items()}
+    whole = xr.merge(
+        [
+            _runs(study, [results.read(path) for path in chunks]),
+            _originals(study, fused),
+            _jobs(fused),
+            _machines(study),
+            _papers(study),
+            _sources(logs),
+        ],
+        join="exact",
+        combine_attrs="drop_conflicts",
+    )
+    whole = whole.merge(_improvements(whole))
+    whole = whole.merge(_first_better(whole))
+    whole.attrs = {
+        "title": study.title,
+        "study": study.name,
+        "description": study.description,
+        "configuration_hash": study.checksum(),
+        "overrun": study.overrun,
+        "seed": seed,
+        "months": study.first_months or "all",
+        "verified": 1,
+        **results.provenance(),
+    }
+    files.write_table(means_table(whole), means)
+    files.write_table(self_scheduling_run_table(study, chunk_size), runs)
+    files.write_table(table_two_of(whole), table_two)
+    files.write(whole, target)
+
+
+# --- runs and original scenario -------------------------------------------------------------------
+
+
+def _labels(study: SelfSchedulingStudy) -> dict[str, list[Any]]:
+    """What runs differ in; those of the original scenario come first among the estimates."""
+    expanded = [run for factor in study.factors for run in expand_self_scheduling(study, factor)]
+    known = {"mode": MODES, "estimates": get_args(BeliefName), "metric": get_args(MetricName)}
+    labels: dict[str, list[Any]] = {"factor": list(study.factors)}
+    for name, order in known.items():
+        used = {getattr(run, name) for run in expanded} | (set(ORIGINAL) if name == "estimates" else set())
+        labels[name] = [label for label in order if label in used]
+    labels["k"] = sorted({run.k for run in expanded})
+    return labels
+
+
+def _runs(study: SelfSchedulingStudy, chunks: Sequence[xr.Dataset]) -> xr.Dataset:
+    """Measures of all runs on the dimensions of `PARAMETERS`, NaN where there is no run."""
+    labels = _labels(study)
+    shape = [len(labels[name]) for name in PARAMETERS]
+    place = {name: {label: i for i, label in enumerate(labels[name])} for name in PARAMETERS}
+    variables: dict[str, xr.Variable] = {}
+    for name, (dims, long_name, units) in RUN_VARIABLES.items():
+        values = np.full((*shape, *chunks[0][name].shape[1:]), np.nan)
+        variables[name] = xr.Variable((*PARAMETERS, *dims), values, _attributes(long_name, units))
+        for chunk in chunks:
+            index = tuple([place[key][label] for label in chunk[key].values.tolist()] for key in PARAMETERS)
+            values[index] = chunk[name].values
+    return xr.Dataset(variables, {**labels, "centre": chunks[0]["centre"].values}).assign_coords(
+        week=np.arange(chunks[0].sizes["week"])
+    )
+
+
+def _attributes(long_name: str, units: str) -> dict[str, str]:
+    return {"long_name": long_name, "units": units}
+
+
+def _originals(study: SelfSchedulingStudy, fused: Mapping[str, xr.Dataset]) -> xr.Dataset:
+    """Measures of the original scenario by reading of the CPU factor and estimates."""
+    rows = [[_original(stream, name) for name in ORIGINAL] for stream in fused.values()]
+    described = {
+        **VARIABLES,
+        **{name: RUN_VARIABLES[name] for name in ("makespan", "corrections")},
+    }
+    variables = {
+        f"original_{name}": (
+            ("factor", "estimates", *dims),
+            np.array([[values[name] for values in row] for row in rows], np.float64),
+            _attributes(f"{long_name}, original scenario", units),
+        )
+        for name, (dims, long_name, units) in described.items()
+    }
+    whole = xr.Dataset(variables, {"factor": list(fused), "estimates": list(ORIGINAL)})
+    return whole.reindex(estimates=_labels(study)["estimates"])
+
+
+def _original(stream: xr.Dataset, estimates: str) -> dict[str, Any]:
+    """Measures of the original scenario under some estimates."""
+    starts, lengths = stream[f"start_{estimates}"].values, stream["original_run_time"].values
+    return {
+        **measure(measured_jobs(stream), starts, lengths),
+        "makespan": makespan(stream["submit_time"].values, starts, lengths),
+        "corrections": stream.attrs[f"corrections_{estimates}"],
+    }
+
+
+# --- comparison -----------------------------------------------------------------------------------
+
+
+def _improvements(whole: xr.Dataset) -> xr.Dataset:
+    """How many times better runs are than the original scenario under requested times.
+
+    The ratio of the means over jobs has its interval over weeks, paired; beside it stands the ratio of the
+    means over centres of the centres' means. NaN where nobody waits in a run.
+    """
+    original = whole.sel(estimates=REFERENCE, drop=True)
+    variables: dict[str, xr.DataArray] = {}
+    for metric in METRICS:
+        weekly = whole[f"{metric}_by_week"].where(whole["jobs_by_week"] > 0)
+        weekly = weekly.transpose(*PARAMETERS, "week")
+        before = original[f"original_{metric}_by_week"].broadcast_like(weekly).transpose(*weekly.dims)
+        parts = ratio_interval(before.values, weekly.values)
+        label = VARIABLES[f"{metric}_mean"][1]
+        long_name = f"{label} of the original scenario relative to that of the run"
+        for suffix, values in zip(("", "_low", "_high"), parts, strict=True):
+            bound = {"": "", "_low": ", lower bound", "_high": ", upper bound"}[suffix]
+            variables[f"{metric}_improvement{suffix}"] = xr.DataArray(
+                values, dims=PARAMETERS, attrs=_attributes(long_name + bound, "1")
+            )
+        own = whole[f"{metric}_mean_by_centre"].mean("centre")
+        ratio = original[f"original_{metric}_mean_by_centre"].mean("centre") / own.where(own > 0)
+        variables[f"{metric}_improvement_centres"] = ratio.transpose(*PARAMETERS).assign_attrs(
+            _attributes(f"{long_name}, means over centres of the centres' means", "1")
+        )
+    return xr.Dataset(variables)
+
+
+def _first_better(whole: xr.Dataset) -> xr.Dataset:
+    """Smallest K from which on all runs are better than the original scenario; NaN if there is none."""
+    variables = {}
+    original = whole.sel(estimates=REFERENCE, drop=True)
+    for metric in METRICS:
+        gain = original[f"original_{metric}_mean"] - whole[f"{metric}_mean"]
+        label = VARIABLES[f"{metric}_mean"][1]
+        variables[f"{metric}_first_k"] = xr.apply_ufunc(
+            first_better, gain.transpose(*PARAMETERS), whole["k"], input_core_dims=[["k"], ["k"]]
+        ).assign_attrs(
+            _attributes(f"smallest K from which on the {label} is better than in the original scenario", "1")
+        )
+    return xr.Dataset(variables)
+
+
+def first_better(gain: NDArray[np.float64], k: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Smallest k from which on every known gain on the last axis is positive; NaN if there is none."""
+    known = ~np.isnan(gain)
+    holds = ~known | (gain > 0)
+    lasting = known & np.flip(np.logical_and.accumulate(np.flip(holds, -1), axis=-1), -1)
+    first = np.where(lasting, k, np.inf).min(axis=-1)
+    return np.where(np.isinf(first), np.nan, first)
+
+
+# --- jobs and centres -----------------------------------------------------------------------------
+
+
+def _jobs(fused: Mapping[str, xr.Dataset]) -> xr.Dataset:
+    """How many jobs are measured, how many fit nowhere, and what load they offer to the centres."""
+    described: dict[str, tuple[str, str]] = {
+        "jobs": ("centre", "jobs of the log that run in all schedules, which are measured"),
+        "jobs_rejected_original": ("centre", "jobs of the log that its own centre cannot hold"),
+        "jobs_rejected": ("centre", "jobs of the log that no single resource can hold"),
+        "requested_times_cut": ("centre", "requested times cut at what the slowest resource allows"),
+        "offered_load": ("centre", "work of the jobs that the centre can hold, relative to its capacity"),
+        "jobs_by_week": ("week", "jobs submitted in the week that are measured"),
+    }
+    rows = [_jobs_of(stream) for stream in fused.values()]
+    variables = {
+        name: (("factor", dimension), np.stack([row[name] for row in rows]), _attributes(long_name, "1"))
+        for name, (dimension, long_name) in described.items()
+    }
+    return xr.Dataset(variables, {"factor": list(fused), "centre": rows[0]["centre"]})
+
+
+def _jobs_of(stream: xr.Dataset) -> dict[str, NDArray[Any]]:
+    jobs = measured_jobs(stream)
+    centre, centres = stream["centre_index"].values, stream.sizes["centre"]
+
+    def rejected(fits: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return np.bincount(centre[~fits], minlength=centres)
+
+    return {
+        "centre": stream["centre"].values,
+        "jobs": jobs.jobs_by_centre(),
+        "jobs_rejected_original": rejected(stream["start_requested"].values >= 0),
+        "jobs_rejected": rejected(stream["held"].values > 0),
+        "requested_times_cut": stream["requested_times_cut"].values,
+        "offered_load": stream["offered_load"].values,
+        "jobs_by_week": jobs.jobs_by_week(),
+    }
+
+
+def _machines(study: SelfSchedulingStudy) -> xr.Dataset:
+    """The centres whose logs are used, and all of the platform."""
+    centres, everywhere = study.centres, study.grid.centres
+    whole = xr.Dataset(
+        coords={
+            "centre": [centre.name for centre in centres],
+            "resource_centre": [centre.name for centre in everywhere],
+        }
+    )
+    of_centre: dict[str, tuple[list[Any], str]] = {
+        "processors": ([_processors(centre) for centre in centres], "processors of the centre"),
+        "cpu_factor": ([float(centre.factor) for centre in centres], "CPU factor of the paper"),
+        "local_policy": ([centre.policy for centre in centres], "local policy"),
+        "log": ([centre.log or centre.file or "" for centre in centres], "log of the centre"),
+    }
+    of_all: dict[str, tuple[list[Any], str]] = {
+        "absent": ([centre.absent for centre in everywhere], "why the centre's log is not used"),
+        "resources": (
+            [sum(number for number, _ in centre.resources) for centre in everywhere],
+            "resources of the centre that jobs choose among",
+        ),
+        "resource_processors": ([_processors(centre) for centre in everywhere], "processors of all of them"),
+    }
+    for dimension, described in (("centre", of_centre), ("resource_centre", of_all)):
+        for name, (values, long_name) in described.items():
+            units = {} if isinstance(values[0], str) else {"units": "1"}
+            whole[name] = (dimension, values, {"long_name": long_name, **units})
+    return whole
+
+
+def _processors(centre: Centre) -> int:
+    return sum(number * processors for number, processors in centre.resources)
+
+
+def _papers(study: SelfSchedulingStudy) -> xr.Dataset:
+    """Table 2 of the paper; NaN where it has no row."""
+    rows = [centre.paper or {} for centre in study.centres]
+    return xr.Dataset(
+        {
+            f"paper_{name}": (
+                "centre",
+                np.array([row.get(name.replace("_time", ""), np.nan) for row in rows], np.float64),
+                _attributes(f"{long_name} in the paper", units),
+            )
+            for name, (long_name, units) in PAPER.items()
+        },
+        {"centre": [centre.name for centre in study.centres]},
+    )
+
+
+def _sources(logs: Mapping[str, Workload]) -> xr.Dataset:
+    """Where the jobs come from, and what became of those that are not simulated."""
+    whole = xr.merge([counts_table(kind, logs, "centre") for kind in ("left_out", "repaired")])
+    whole["jobs_without_requested_time"] = (
+        "centre",
+        [int((log.requested_time <= 0).sum()) for log in logs.values()],
+        _attributes("jobs whose log has no requested time", "1"),
+    )
+    whole["acknowledgement"] = ("centre", [log.acknowledgement for log in logs.values()])
+    whole["workload_checksum"] = ("centre", [log.checksum for log in logs.values()])
+    return whole.assign_coords(centre=list(logs))
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def means_table(whole: xr.Dataset) -> pd.DataFrame:
+    """One row for each run and measure, and for the original scenario, whose mode is called so.
+
+    Metrics of jobs have their improvement over the original scenario, with its interval.
+    """
+    means = [f"{metric}_mean" for metric in METRICS]
+    others = [name for name, (dims, *_) in RUN_VARIABLES.items() if not dims and name not in means]
+    keys = list(PARAMETERS)
+    frames = [
+        whole[f"original_{name}"]
+        .to_dataframe(name="value")
+        .reset_index()
+        .assign(mode="original", measure=name, unit=whole[f"original_{name}"].attrs["units"])
+        for name in (*means, "makespan", "corrections")
+    ]
+    for name in (*means, *others):
+        columns = {"value": whole[name]}
+        if name in means:
+            improvement = f"{name.removesuffix('_mean')}_improvement"
+            columns |= {"improvement": whole[improvement]}
+            columns |= {bound: whole[f"{improvement}_{bound}"] for bound in ("low", "high")}
+        frame = xr.Dataset(columns).to_dataframe(dim_order=keys).reset_index()
+        frames.append(frame.assign(measure=name, unit=whole[name].attrs["units"]))
+    table = pd.concat([frame[frame["value"].notna()] for frame in frames])
+    table["k"] = table["k"].astype("Int64")
+    return table[[*keys, "measure", "unit", "value", "improvement", "low", "high"]]
+
+
+def table_two_of(whole: xr.Dataset) -> pd.DataFrame:
+    """The original scenario under requested times beside Table 2 of the paper, centre by centre."""
+    original = whole.sel(estimates=REFERENCE)
+    columns: dict[str, xr.DataArray] = {"offered_load": whole["offered_load"]}
+    for name in PAPER:
+        paper, here = whole[f"paper_{name}"], original[f"original_{name}_by_centre"]
+        columns |= {f"paper_{name}": paper, f"original_{name}": here, f"difference_{name}": here - paper}
+    table = xr.Dataset(
+        {name: column.drop_vars("estimates", errors="ignore") for name, column in columns.items()}
+    )
+    return table.to_dataframe(dim_order=["factor", "centre"]).reset_index()

@@ -1,0 +1,763 @@
+"""Studies of self-scheduling: configuration, measures, stages, and what must not depend on chunks."""
+
+from __future__ import annotations
+
+import random
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from gridsched import metrics, results
+from gridsched.errors import ConfigurationError
+from gridsched.prediction import predict_prequential
+from gridsched.prediction.prequential import streams
+from gridsched.replication import ratio_interval
+from gridsched.schedulers.jscheduler import JScheduler, Submissions, draw_samples, self_schedule
+from gridsched.self_scheduling import retrained_schedule, simulate_self_scheduling
+from gridsched.self_scheduling_metrics import METRICS, WEEK, Lessons, cohort, makespan, measure, unfinished
+from gridsched.simulation import simulate
+from gridsched.study import plan
+from gridsched.study.config import SelfSchedulingStudy, load_study
+from gridsched.study.local_stages import prepare_workload
+from gridsched.study.prepare import derived_seed
+from gridsched.study.runs import expand_self_scheduling, self_scheduling_chunks
+from gridsched.study.self_scheduling_aggregation import aggregate_self_scheduling_study, first_better
+from gridsched.study.self_scheduling_stages import (
+    evaluate_prediction,
+    fuse_stream,
+    simulate_chunk,
+    simulate_original,
+    stack_predictions,
+)
+from gridsched.traces import find_log, fuse
+from gridsched.workloads import Workload
+
+SEED = 5
+PLATFORM: dict[str, Any] = {
+    "source": "a test",
+    "centres": [
+        {"name": "north", "resources": [[2, 8]], "factor": 2, "policy": "easy", "file": "north.swf"},
+        {"name": "south", "resources": [[1, 6]], "factor": 4, "policy": "sjf", "file": "south.swf"},
+        {"name": "idle", "resources": [[1, 12], [1, 3]], "factor": 1, "policy": "fcfs"},
+        {
+            "name": "lost",
+            "resources": [[1, 10]],
+            "factor": 3,
+            "policy": "lxwf",
+            "log": "KTH-SP2-1996",
+            "absent": "not needed",
+        },
+    ],
+}
+STUDY: dict[str, Any] = {
+    "name": "tiny",
+    "kind": "self-scheduling",
+    "title": "Tiny",
+    "platform": "platform.yaml",
+    "first_months": 1,
+    "sweeps": [
+        {
+            "factors": ["multiply", "none"],
+            "estimates": ["predicted", "requested"],
+            "metrics": ["wait", "slowdown"],
+            "k": {"from": 1, "to": 3},
+        },
+        {"factors": ["multiply"], "predictions": "exact", "estimates": ["actual"], "k": [2, 5]},
+        {"factors": ["multiply"], "metrics": ["wait", "queued-jobs"], "k": [3]},
+    ],
+    "predictor": {"intervals": 5, "retrain_seconds": None, "retrain_jobs": 50},
+    "evaluate": True,
+}
+
+
+def log_text(seed: int, jobs: int, largest: int, users: int = 5) -> str:
+    """A small SWF log of jobs of several users, some of them too large for their centre."""
+    rng = random.Random(seed)
+    lines = ["; UnixStartTime: 800000000", "; TimeZoneString: Europe/Stockholm", "; Acknowledge: a user"]
+    submit = 1000 * seed
+    for number in range(1, jobs + 1):
+        submit += rng.choice([0, 50, 900, 50_000])
+        user = rng.randint(1, users)
+        run, size = rng.randint(0, 4000) * user, rng.choice([1, 1, 2, 4, largest])
+        requested = run + rng.randint(0, 9000) if rng.random() < 0.9 else -1
+        lines.append(f"{number} {submit} 1 {run} {size} -1 -1 {size} {requested} -1 1 {user} 1 1 1 1 -1 -1")
+    return "\n".join(lines) + "\n"
+
+
+def changed(values: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """The values with the one at a path such as sweeps.0.k replaced."""
+    copy = deepcopy(values)
+    *parents, last = path.split(".")
+    inside: Any = copy
+    for part in parents:
+        inside = inside[int(part)] if part.isdigit() else inside.setdefault(part, {})
+    inside[int(last) if last.isdigit() else last] = value
+    return copy
+
+
+def write_inputs(folder: Path) -> None:
+    """Platform and logs of the study."""
+    (folder / "platform.yaml").write_text(yaml.safe_dump(PLATFORM), encoding="utf-8")
+    (folder / "north.swf").write_text(log_text(1, 260, largest=20), encoding="utf-8")
+    (folder / "south.swf").write_text(log_text(2, 240, largest=7), encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Working directory with platform and logs."""
+    write_inputs(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# --- configuration --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("sweeps", [], ["sweeps: found []; write at least 1"]),
+        ("sweeps.0.k", [0], ["sweeps[item 1].k[item 1]: found 0", "equal to 1"]),
+        ("sweeps.1.k", [2, 7], ["sweeps[item 2].k: found 7; the platform has 6 resources, use 1 to 6"]),
+        ("sweeps.1.k", [], ["sweeps[item 2].k: found []; write at least 1"]),
+        ("sweeps.1.k", 5, ["sweeps[item 2].k: found 5; write a list"]),
+        ("sweeps.0.k", {"from": 0, "to": 3}, ["sweeps[item 1].k.from: found 0"]),
+        ("sweeps.0.k", {"from": 3, "to": 2}, ["sweeps[item 1].k: from: 3 is more than 2"]),
+        ("sweeps.0.k", {"from": 1, "to": 9}, ["sweeps[item 1].k: found 9", "use 1 to"]),
+        ("sweeps.0.k", {"from": 1, "too": 2}, ["sweeps[item 1].k.to: missing"]),
+        ("sweeps.0.k", {"from": 1, "to": 2, "too": 2}, ["k.too: unknown key; did you mean to?"]),
+        ("sweeps.0.factors", ["twice"], ["sweeps[item 1].factors[item 1]: found 'twice'", "'divide'"]),
+        ("sweeps.0.factors", ["none", "none"], ["sweeps[item 1]: factors: 'none' is there twice"]),
+        ("sweeps.0.metrics", ["waits"], ["sweeps[item 1].metrics[item 1]: found 'waits'", "'queued-jobs'"]),
+        ("sweeps.0.estimates", ["perfect"], ["estimates[item 1]: found 'perfect'", "'retrained'"]),
+        ("sweeps.0.predictions", "guess", ["sweeps[item 1].predictions: found 'guess'", "'plan'"]),
+        ("sweeps.0.metric", "wait", ["sweeps[item 1].metric: unknown key; did you mean metrics?"]),
+        (
+            "logs",
+            ["north", "nord"],
+            ["logs: no log of 'nord' can be used: the platform has no", "did you mean north?"],
+        ),
+        ("logs", ["idle"], ["logs: no log of 'idle' can be used: "]),
+        ("logs", ["lost"], ["logs: no log of 'lost' can be used: not needed", "north, south"]),
+        ("logs", ["north", "north"], ["logs: 'north' is there twice"]),
+        ("logs", [], ["logs: found []; write at least 1"]),
+        ("platform", "nowhere.yaml", ["platform: ", "nowhere.yaml"]),
+        ("first_months", 0, ["first_months: found 0"]),
+        ("predictor.intervals", 0, ["predictor.intervals: found 0"]),
+        ("predictor.scope", "user", ["predictor.scope: found 'user'", "'global'"]),
+        ("predictor.retrain_jobs", None, ["predictor: retrain_seconds is None; give retrain_seconds or"]),
+        ("overrun", "tripling", ["overrun: found 'tripling'"]),
+        ("workloads", [], ["workloads: unknown key"]),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_mistake_in_a_study(folder: Path, path: str, value: Any, expected: list[str]) -> None:
+    values = changed(STUDY, path, value)
+    (folder / "study.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
+    with pytest.raises(ConfigurationError) as caught:
+        load_study("study.yaml")
+    message = str(caught.value)
+    assert message.startswith("study.yaml: ")
+    assert "\n" not in message
+    for part in expected:
+        assert part in message
+
+
+def study_of(**changes: Any) -> SelfSchedulingStudy:
+    """The study with other values of some keys; the working directory has its inputs."""
+    return SelfSchedulingStudy.model_validate({**STUDY, **changes})
+
+
+def test_log_must_exist(folder: Path) -> None:
+    (folder / "study.yaml").write_text(yaml.safe_dump(STUDY), encoding="utf-8")
+    (folder / "south.swf").unlink()
+    with pytest.raises(ConfigurationError, match=r"platform.yaml: centres\[south\].file: found 'south.swf'"):
+        load_study("study.yaml")
+
+
+def test_workloads_are_the_logs_of_the_platform(folder: Path) -> None:
+    north, south = study_of().all_workloads
+    assert (north.name, north.file, south.file) == ("north", "north.swf", "south.swf")
+    assert north.window is not None
+    assert north.window.first_months == 1
+    assert north.cluster.processors == 16 + 6 + 15 + 10
+    assert [each.name for each in study_of(logs=["south"]).all_workloads] == ["south"]
+    assert study_of(first_months=None).all_workloads[0].window is None
+
+
+def test_platform_of_the_paper(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = study_of(platform=None)
+    assert study.resource_count == sum(
+        number for centre in study.grid.centres for number, _ in centre.resources
+    )
+    archived = [workload for workload in study.all_workloads if workload.archive is not None]
+    assert len(archived) == len(study.centres) > 10
+    assert not [centre for centre in study.centres if centre.absent]
+
+
+def test_range_stands_for_its_numbers(folder: Path) -> None:
+    listed = study_of(**changed(STUDY, "sweeps.0.k", [1, 2, 3]))
+    assert listed == study_of()
+    assert listed.checksum() == study_of().checksum()
+
+
+def test_plain_values_give_the_study_back(folder: Path) -> None:
+    study = study_of()
+    for part in (study, study.original("north"), study.fused(), study.simulated()):
+        assert SelfSchedulingStudy.model_validate(part.model_dump(mode="json")) == part
+
+
+def test_checksum_depends_on_the_platform(folder: Path) -> None:
+    before = study_of()
+    text = yaml.safe_dump(changed(PLATFORM, "centres.2.factor", 3))
+    (folder / "platform.yaml").write_text(text, encoding="utf-8")
+    after = study_of()
+    assert before.checksum() != after.checksum()
+    assert before.machines() != after.machines()
+    assert before.machines("north") == after.machines("north")
+    assert before.original("north").model_dump() == after.original("north").model_dump()
+
+
+def test_sweeps_are_united(folder: Path) -> None:
+    runs = expand_self_scheduling(study_of(), "multiply")
+    assert len(runs) == len(set(runs)) == 2 * 2 * 3 + 2 + 1
+    assert len(expand_self_scheduling(study_of(), "none")) == 12
+    assert len({run.identifier for run in runs}) == len(runs)
+
+
+@given(
+    size=st.integers(1, 40),
+    k=st.lists(st.integers(1, 6), min_size=1, max_size=6),
+    modes=st.lists(st.sampled_from(["plan", "exact"]), min_size=1, max_size=3),
+    estimates=st.lists(st.sampled_from(["predicted", "actual", "retrained"]), min_size=1, unique=True),
+)
+def test_chunks_hold_each_run_once(
+    tmp_path_factory: pytest.TempPathFactory, size: int, k: list[int], modes: list[str], estimates: list[str]
+) -> None:
+    sweeps = [{"predictions": mode, "estimates": estimates, "k": k} for mode in modes]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.getbasetemp())
+        write_inputs(Path())
+        study = study_of(sweeps=sweeps)
+    chunks = self_scheduling_chunks(study, "multiply", size)
+    assert sorted(run.identifier for chunk in chunks for run in chunk) == sorted(
+        run.identifier for run in expand_self_scheduling(study, "multiply")
+    )
+    for chunk in chunks:
+        assert 1 <= len(chunk) <= size
+        assert len(chunk) == 1 or not any(run.is_retrained for run in chunk)
+    plain = [chunk for chunk in chunks if not chunk[0].is_retrained]
+    exact = [sum(run.mode == "exact" for run in chunk) for chunk in plain]
+    assert max(exact, default=0) - min(exact, default=0) <= 1
+
+
+def test_figures_that_a_study_needs(folder: Path) -> None:
+    names = plan.study_results(study_of(), "results")
+    for name in ("improvement_wait_time", "prediction_worth", "plan_and_exact", "prediction_quality"):
+        assert f"results/tiny/figures/{name}.svg" in names
+    assert "results/tiny/table_two.csv" in names
+    few = study_of(sweeps=[{"estimates": ["retrained"], "k": [1]}], evaluate=False)
+    drawn = plan.study_figures(few)
+    assert "retraining_effect" in drawn
+    assert not {"prediction_worth", "plan_and_exact", "prediction_quality"} & set(drawn)
+
+
+# --- measures of one schedule ---------------------------------------------------------------------
+
+
+JOBS = st.lists(
+    st.tuples(
+        st.integers(0, 3 * WEEK),  # submit time
+        st.integers(0, WEEK),  # wait
+        st.integers(0, 1000),  # run time
+        st.integers(0, 3),  # centre
+        st.booleans(),  # measured
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+@given(JOBS)
+def test_measures_are_those_of_the_jobs_one_by_one(jobs: list[tuple[int, int, int, int, bool]]) -> None:
+    rows = sorted(jobs)
+    submit, wait, run, centre = (np.array([row[i] for row in rows]) for i in range(4))
+    measured = np.array([row[4] for row in rows])
+    group = cohort(submit, centre, measured, 5)
+    values = measure(group, np.where(measured, submit + wait, -1), run)
+    chosen = [row for row in rows if row[4]]
+    weeks = (rows[-1][0] - rows[0][0]) // WEEK + 1
+    naive: dict[str, Any] = {
+        "wait_time": lambda row: float(row[1]),
+        "slowdown": lambda row: (row[1] + row[2]) / max(row[2], 1),
+        "bounded_slowdown": lambda row: max(1.0, (row[1] + row[2]) / max(row[2], 10)),
+    }
+    for metric in METRICS:
+        each = [(naive[metric](row), row) for row in chosen]
+        np.testing.assert_allclose(values[f"{metric}_mean"], mean([value for value, _ in each]))
+        for c in range(5):
+            own = [value for value, row in each if row[3] == c]
+            np.testing.assert_allclose(np.asarray(values[f"{metric}_mean_by_centre"])[c], mean(own))
+            p95 = np.percentile(own, 95) if own else np.nan
+            np.testing.assert_allclose(np.asarray(values[f"{metric}_p95_by_centre"])[c], p95)
+        assert len(np.atleast_1d(values[f"{metric}_by_week"])) == weeks
+        for w in range(weeks):
+            total = sum(value for value, row in each if (row[0] - rows[0][0]) // WEEK == w)
+            np.testing.assert_allclose(np.asarray(values[f"{metric}_by_week"])[w], total)
+    assert group.jobs_by_centre().tolist() == [sum(row[3] == c for row in chosen) for c in range(5)]
+    assert group.jobs_by_week().sum() == len(chosen)
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else np.nan
+
+
+def test_makespan_is_that_of_the_jobs_that_run() -> None:
+    submit, start, run = np.array([0, 5, 6]), np.array([-1, 9, 7]), np.array([100, 3, 9])
+    assert makespan(submit, start, run) == 11
+    assert np.isnan(makespan(submit[:1], start[:1], run[:1]))
+
+
+@given(
+    jobs=st.lists(st.tuples(st.integers(0, 30), st.integers(-1, 40)), min_size=1, max_size=20),
+    cuts=st.lists(st.integers(0, 20), max_size=6),
+    window=st.integers(1, 6),
+    seed=st.integers(0, 99),
+)
+def test_unfinished_jobs_of_the_training_windows(
+    jobs: list[tuple[int, int]], cuts: list[int], window: int, seed: int
+) -> None:
+    submit = np.array(sorted(time for time, _ in jobs))
+    end = np.array([-1 if run < 0 else time + run for time, (_, run) in zip(submit, jobs, strict=True)])
+    order = np.random.default_rng(seed).permutation(len(jobs))
+    first = np.array(sorted({cut for cut in cuts if cut < len(jobs)}), np.int64)
+    stop = np.append(first[1:], len(jobs))[: len(first)]
+    finished = np.minimum(first + 1, len(jobs))
+    begin = np.maximum(finished - window, 0)
+    lessons = Lessons(np.arange(len(jobs)), order, first, stop, begin, finished)
+    shares = []
+    for job in np.flatnonzero(end >= 0):
+        trainings = [t for t in range(len(first)) if first[t] <= job < stop[t]]
+        learned = [other for t in trainings for other in order[begin[t] : finished[t]]]
+        late = [end[o] < 0 or max(end[o], submit[o] + 1) > submit[job] for o in learned]
+        shares.append(np.mean(late) if late else np.nan)
+    predictions, of_window = unfinished(lessons, submit, end)
+    np.testing.assert_allclose(predictions, mean([float(share > 0) for share in shares]))
+    known = [float(share) for share in shares if not np.isnan(share)]
+    np.testing.assert_allclose(of_window, mean(known))
+
+
+@given(st.lists(st.sampled_from([1.0, 0.0, -1.0, np.nan]), min_size=1, max_size=8))
+def test_first_k_that_is_better_for_good(gain: list[float]) -> None:
+    k = 2 * np.arange(len(gain)) + 3
+    candidates = [
+        i
+        for i in range(len(gain))
+        if not np.isnan(gain[i]) and all(np.isnan(other) or other > 0 for other in gain[i:])
+    ]
+    expected = k[candidates[0]] if candidates else np.nan
+    np.testing.assert_equal(first_better(np.array([gain]), k), [expected])
+
+
+# --- stages ---------------------------------------------------------------------------------------
+
+
+def run_study(
+    study: SelfSchedulingStudy, folder: Path, chunk_size: int = 100, *, logs: Path | None = None
+) -> xr.Dataset:
+    """All files of a study, as the workflow makes them; its dataset."""
+    workloads: dict[str, Path] = {}
+    streams_of: dict[str, Path] = {}
+    chunks: list[Path] = []
+    for workload in study.all_workloads:
+        workloads[workload.name] = folder / "workloads" / f"{workload.name}.nc"
+        log = Path(plan.log_file(workload, "")[0])
+        prepare_workload(workload, SEED, log if logs is None else logs / log.name, workloads[workload.name])
+    for factor in study.factors:
+        originals = {}
+        for name, path in workloads.items():
+            originals[name] = folder / "originals" / factor / f"{name}.nc"
+            simulate_original(study.original(name), factor, name, path, originals[name])
+        streams_of[factor] = folder / "streams" / f"{factor}.nc"
+        fuse_stream(study.fused(), factor, workloads, originals, streams_of[factor])
+        for number, runs in enumerate(self_scheduling_chunks(study, factor, chunk_size)):
+            chunks.append(folder / "measures" / factor / f"{number}.nc")
+            paths = list(workloads.values()) if any(run.is_retrained for run in runs) else []
+            simulate_chunk(study.simulated(), runs, SEED, streams_of[factor], chunks[-1], workloads=paths)
+    aggregate_self_scheduling_study(
+        study,
+        SEED,
+        chunks,
+        streams_of,
+        workloads,
+        chunk_size,
+        folder / "study.nc",
+        means=folder / "means.csv",
+        runs=folder / "runs.csv",
+        table_two=folder / "table_two.csv",
+    )
+    return results.read(folder / "study.nc")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the inputs and of the results of the study, every factor in one chunk."""
+    folder = tmp_path_factory.mktemp("finished")
+    write_inputs(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        run_study(study_of(), folder / "tiny")
+    return folder
+
+
+@pytest.fixture
+def study(finished: Path, monkeypatch: pytest.MonkeyPatch) -> SelfSchedulingStudy:
+    """The study, in the working directory of its inputs."""
+    monkeypatch.chdir(finished)
+    return study_of()
+
+
+@pytest.fixture
+def dataset(finished: Path) -> xr.Dataset:
+    return results.read(finished / "tiny" / "study.nc")
+
+
+def logs_of(finished: Path) -> list[Workload]:
+    paths = [finished / "tiny" / "workloads" / f"{name}.nc" for name in ("north", "south")]
+    return [results.workload_from_dataset(results.read(path))[0] for path in paths]
+
+
+def test_original_scenario_is_each_log_on_its_own_pool(study: SelfSchedulingStudy, finished: Path) -> None:
+    for log in logs_of(finished):
+        made = results.read(finished / "tiny" / "originals" / "multiply" / f"{log.name}.nc")
+        pool, policy = study.grid.pool(log.name, "multiply")
+        run = simulate(log, pool, policy)
+        np.testing.assert_array_equal(made["start_requested"], run["start_time"])
+        predicted = predict_prequential(log, run["end_time"].values, study.predictor.options())
+        np.testing.assert_array_equal(made["predicted"], predicted.run_time)
+        assert (predicted.trained_at >= 0).any()
+        under = simulate(log, pool, policy, estimates=predicted.run_time)
+        np.testing.assert_array_equal(made["start_predicted"], under["start_time"])
+        assert made.attrs["corrections_predicted"] == under.attrs["corrections"]
+
+
+def test_stream_has_the_jobs_of_all_logs_from_their_start_on(
+    study: SelfSchedulingStudy, finished: Path
+) -> None:
+    logs = logs_of(finished)
+    stream = results.read(finished / "tiny" / "streams" / "multiply.nc")
+    submit = stream["submit_time"].values
+    assert (np.diff(submit) >= 0).all()
+    for index, log in enumerate(logs):
+        own = stream["centre_index"].values == index
+        begin = log.submit_time[0]
+        assert begin > 0
+        np.testing.assert_array_equal(submit[own], log.submit_time - begin)
+        np.testing.assert_array_equal(stream["processors"].values[own], log.processors)
+        made = results.read(finished / "tiny" / "originals" / "multiply" / f"{log.name}.nc")
+        starts = made["start_actual"].values
+        np.testing.assert_array_equal(
+            stream["start_actual"].values[own], np.where(starts < 0, -1, starts - begin)
+        )
+        requested = np.where(log.requested_time > 0, log.requested_time, log.run_time)
+        np.testing.assert_array_equal(stream["requested"].values[own], np.maximum(requested, 1))
+
+
+def test_lessons_are_the_windows_of_the_predictor(study: SelfSchedulingStudy, finished: Path) -> None:
+    stream = results.read(finished / "tiny" / "streams" / "multiply.nc")
+    options = study.predictor.options()
+    origin = stream["centre_index"].values
+    found = []
+    for first, stop, begin, end in zip(
+        *(stream[f"lessons_{name}"].values for name in ("first", "stop", "begin", "end")), strict=True
+    ):
+        jobs = stream["lessons_jobs"].values[first:stop].tolist()
+        found.append((jobs, stream["lessons_order"].values[begin:end].tolist()))
+    expected = []
+    for index, log in enumerate(logs_of(finished)):
+        pool, policy = study.grid.pool(log.name, "multiply")
+        ends = simulate(log, pool, policy)["end_time"].values
+        (own,) = streams(log, ends, options)
+        place = np.flatnonzero(origin == index)
+        for period in own.periods:
+            learned = place[own.history(period, options.window)].tolist()
+            expected.append((place[period.jobs].tolist(), learned))
+    assert found == expected
+    assert len(found) > 2
+
+
+def test_runs_are_those_of_the_scheduler(
+    study: SelfSchedulingStudy, finished: Path, dataset: xr.Dataset
+) -> None:
+    logs = logs_of(finished)
+    merged, origin = fuse(logs)
+    resources, policies, _ = study.grid.resources("multiply")
+    jscheduler = JScheduler(metric="slowdown", k=2, seed=derived_seed(SEED, "tiny"), predictions="plan")
+    run = simulate_self_scheduling(merged, resources, policies, jscheduler)
+    place: dict[str, Any] = {
+        "factor": "multiply",
+        "mode": "plan",
+        "estimates": "requested",
+        "metric": "slowdown",
+        "k": 2,
+    }
+    here = dataset.sel(place)
+    alone = {
+        log.name: simulate(log, *study.grid.pool(log.name, "multiply"))["start_time"].values for log in logs
+    }
+    fits = np.empty(len(merged), np.bool_)
+    for index, log in enumerate(logs):
+        fits[origin == index] = alone[log.name] >= 0
+    jobs = fits & (run["start_time"].values >= 0)
+    assert 0 < jobs.sum() < len(merged)
+    columns = metrics.job_metrics(run)
+    for metric in METRICS:
+        values = columns[metric]
+        assert float(here[f"{metric}_mean"]) == pytest.approx(values[jobs].mean())
+        own = values[jobs & (origin == 1)]
+        assert float(here[f"{metric}_p95_by_centre"].sel(centre="south")) == pytest.approx(
+            np.quantile(own, 0.95)
+        )
+    assert float(here["queries"]) == run.attrs["queries"]
+    assert float(here["corrections"]) == run.attrs["corrections"]
+    assert float(here["makespan"]) == metrics.makespan(run)
+    for index, name in enumerate(("north", "south")):
+        counts = dataset.sel(factor="multiply", centre=name)
+        own = origin == index
+        assert int(counts["jobs"]) == jobs[own].sum()
+        assert int(counts["jobs_rejected_original"]) == (~fits[own]).sum() > 0
+        assert int(counts["jobs_rejected"]) == (run["start_time"].values[own] < 0).sum()
+    assert int(dataset["jobs_rejected"].sel(factor="multiply", centre="north")) > 0
+    assert int(dataset["jobs_rejected"].sel(factor="multiply", centre="south")) == 0
+
+
+def test_improvements_follow_from_the_means(dataset: xr.Dataset) -> None:
+    before = dataset.sel(estimates="requested", drop=True)
+    for metric in METRICS:
+        own = dataset[f"{metric}_mean"]
+        ratio = before[f"original_{metric}_mean"] / own.where(own > 0)
+        xr.testing.assert_allclose(
+            dataset[f"{metric}_improvement"], ratio.transpose(*dataset[f"{metric}_mean"].dims)
+        )
+        low, high = (dataset[f"{metric}_improvement_{end}"] for end in ("low", "high"))
+        assert bool((low <= dataset[f"{metric}_improvement"]).any())
+        assert bool((low <= high).where(low.notnull(), True).all())
+    place: dict[str, Any] = {
+        "factor": "none",
+        "mode": "plan",
+        "estimates": "predicted",
+        "metric": "wait",
+        "k": 3,
+    }
+    weeks = dataset["jobs_by_week"].sel(factor="none").values > 0
+    expected = ratio_interval(
+        dataset["original_slowdown_by_week"].sel(factor="none", estimates="requested").values[weeks],
+        dataset["slowdown_by_week"].sel(place).values[weeks],
+    )
+    assert float(dataset["slowdown_improvement_low"].sel(place)) == pytest.approx(float(expected.low))
+    by_centre = float(
+        before["original_wait_time_mean_by_centre"].sel(factor="none").mean()
+        / dataset["wait_time_mean_by_centre"].sel(place).mean()
+    )
+    assert float(dataset["wait_time_improvement_centres"].sel(place)) == pytest.approx(by_centre)
+
+
+def test_dimensions_and_what_was_not_run(dataset: xr.Dataset) -> None:
+    assert dataset["factor"].values.tolist() == ["multiply", "none"]
+    assert dataset["mode"].values.tolist() == ["plan", "exact"]
+    assert dataset["estimates"].values.tolist() == ["predicted", "requested", "actual"]
+    assert dataset["metric"].values.tolist() == ["wait", "slowdown", "queued-jobs"]
+    assert dataset["k"].values.tolist() == [1, 2, 3, 5]
+    assert dataset["resource_centre"].values.tolist() == ["north", "south", "idle", "lost"]
+    assert str(dataset["absent"].sel(resource_centre="lost").values) == "not needed"
+    known = dataset["wait_time_mean"].notnull()
+    assert int(known.sum()) == 27
+    assert bool(known.sel(factor="multiply", mode="exact", estimates="actual", metric="wait", k=5))
+    rests = dataset["predictions_on_unfinished"]
+    assert bool((rests.notnull() == known).sel(estimates="predicted").all())
+    assert not bool(rests.notnull().sel(estimates=["requested", "actual"]).any())
+    assert dataset["offered_load"].sel(centre="south", factor="multiply") > 0
+    assert dataset.attrs["months"] == 1
+    assert dataset.attrs["seed"] == SEED
+    assert np.isnan(dataset["paper_wait_time_mean"]).all()
+
+
+def test_window_and_unknown_requests_are_counted(study: SelfSchedulingStudy, dataset: xr.Dataset) -> None:
+    north = dataset.sel(centre="north")
+    outside = int(north["left_out"].sel(left_out_reason="outside the window"))
+    measured = int(north["jobs"].sel(factor="none")) + int(north["jobs_rejected_original"].sel(factor="none"))
+    assert outside > 0
+    assert outside + measured == 260
+    assert int(north["jobs_without_requested_time"]) > 0
+    assert "a user" in str(north["acknowledgement"].values)
+
+
+def test_results_are_the_same_whatever_the_chunks(
+    study: SelfSchedulingStudy, finished: Path, dataset: xr.Dataset, tmp_path: Path
+) -> None:
+    assert run_study(study, tmp_path / "tiny", chunk_size=4).identical(dataset)
+    for table in ("means.csv", "table_two.csv"):
+        assert (tmp_path / "tiny" / table).read_bytes() == (finished / "tiny" / table).read_bytes()
+
+
+def test_tables(finished: Path, dataset: xr.Dataset) -> None:
+    folder = finished / "tiny"
+    runs = pd.read_csv(folder / "runs.csv")
+    assert len(runs) == 27
+    assert runs["run"].is_unique
+    means = pd.read_csv(folder / "means.csv")
+    rows = means[(means["measure"] == "wait_time_mean") & (means["mode"] != "original")]
+    assert len(rows) == 27
+    row = rows[(rows["factor"] == "none") & (rows["k"] == 2) & (rows["estimates"] == "predicted")].iloc[0]
+    place: dict[str, Any] = {
+        "factor": "none",
+        "mode": "plan",
+        "estimates": "predicted",
+        "metric": row["metric"],
+        "k": 2,
+    }
+    assert row["value"] == pytest.approx(float(dataset["wait_time_mean"].sel(place)))
+    assert row["low"] == pytest.approx(float(dataset["wait_time_improvement_low"].sel(place)))
+    table = pd.read_csv(folder / "table_two.csv")
+    assert table[["factor", "centre"]].to_numpy().tolist() == [
+        [factor, centre] for factor in ("multiply", "none") for centre in ("north", "south")
+    ]
+    assert table["original_wait_time_mean"].notna().all()
+
+
+def test_paper_stands_beside_the_original_scenario(folder: Path) -> None:
+    paper = {"wait_mean": 12.5, "wait_p95": 20, "slowdown_mean": 3, "slowdown_p95": 4.5}
+    text = yaml.safe_dump(changed(PLATFORM, "centres.1.paper", paper))
+    (folder / "platform.yaml").write_text(text, encoding="utf-8")
+    made = run_study(study_of(sweeps=[{"estimates": ["requested"], "k": [1]}]), folder / "tiny")
+    assert made["paper_wait_time_mean"].values.tolist()[1] == 12.5
+    assert made["paper_slowdown_p95"].values.tolist()[1] == 4.5
+    south = pd.read_csv(folder / "tiny" / "table_two.csv").iloc[1]
+    assert south["centre"] == "south"
+    assert south["difference_slowdown_mean"] == pytest.approx(south["original_slowdown_mean"] - 3)
+
+
+def test_all_logs_may_share_a_history(folder: Path) -> None:
+    predictor = {**STUDY["predictor"], "scope": "global"}
+    study = study_of(predictor=predictor, sweeps=[{"k": [2]}])
+    made = run_study(study, folder / "tiny")
+    stream = results.read(folder / "tiny" / "streams" / "multiply.nc")
+    merged, origin = fuse(logs_of(folder))
+    starts, lengths = stream["start_requested"].values, stream["original_run_time"].values
+    ends = np.where(starts >= 0, starts + lengths, -1)
+    predicted = predict_prequential(merged, ends, study.predictor.options(), origin).run_time
+    np.testing.assert_array_equal(stream["predicted"], predicted)
+    assert made["original_wait_time_mean"].sel(estimates="predicted").notnull().all()
+    assert made["predictions_on_unfinished"].notnull().any()
+
+
+def test_predictors_may_learn_inside_a_run(folder: Path) -> None:
+    study = study_of(sweeps=[{"estimates": ["predicted", "retrained"], "k": [1, 2]}])
+    made = run_study(study, folder / "tiny")
+    assert made["estimates"].values.tolist() == ["predicted", "requested", "actual", "retrained"]
+    resources, policies, _ = study.grid.resources("multiply")
+    logs = logs_of(folder)
+    seed = derived_seed(SEED, "tiny")
+    samples = draw_samples(fuse(logs)[0].processors, resources, 2, seed)
+    done = retrained_schedule(
+        logs,
+        resources,
+        policies,
+        JScheduler(k=2, seed=seed, predictions="plan"),
+        options=study.predictor.options(),
+        samples=samples,
+    ).schedule
+    here = made.sel(factor="multiply", mode="plan", estimates="retrained", metric="wait", k=2)
+    assert float(here["corrections"]) == done.corrections
+    assert float(here["makespan"]) == makespan(fuse(logs)[0].submit_time, done.start_time, done.run_time)
+    assert np.isnan(here["predictions_on_unfinished"])
+    assert np.isnan(here["original_wait_time_mean"])
+
+
+def test_requested_times_of_decades_are_cut_and_counted(folder: Path) -> None:
+    lines = (folder / "south.swf").read_text(encoding="utf-8").splitlines()
+    fields = lines[10].split()
+    fields[8] = str(2**31 - 10)
+    lines[10] = " ".join(fields)
+    (folder / "south.swf").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    sweeps = [{"factors": ["multiply", "none"], "estimates": ["requested", "retrained"], "k": [2]}]
+    made = run_study(study_of(sweeps=sweeps), folder / "tiny")
+    assert made["requested_times_cut"].sel(centre="south").values.tolist() == [1, 0]
+    assert made["requested_times_cut"].sel(centre="north").values.tolist() == [0, 0]
+    longest = results.read(folder / "tiny" / "streams" / "multiply.nc")["requested"].max()
+    assert int(longest) == 2**31 // 4 - 2
+    assert int(results.read(folder / "tiny" / "streams" / "none.nc")["requested"].max()) == 2**31 - 10
+
+
+def test_predictions_are_compared_log_by_log(study: SelfSchedulingStudy, finished: Path) -> None:
+    paths = []
+    for name in ("north", "south"):
+        paths.append(finished / "predictions" / f"{name}.nc")
+        original = finished / "tiny" / "originals" / "multiply" / f"{name}.nc"
+        workload = finished / "tiny" / "workloads" / f"{name}.nc"
+        evaluate_prediction(study.original(name), name, workload, original, paths[-1])
+    stack_predictions(paths, finished / "prediction.nc")
+    made = results.read(finished / "prediction.nc")
+    assert made["workload"].values.tolist() == ["north", "south"]
+    log = logs_of(finished)[1]
+    predicted = results.read(finished / "tiny" / "originals" / "multiply" / "south.nc")["predicted"].values
+    error = np.abs(predicted - log.run_time).mean()
+    found = made["mean_absolute_error"].sel(workload="south", predictor="classification tree")
+    assert float(found) == pytest.approx(error)
+
+
+def test_same_sample_serves_every_run(
+    study: SelfSchedulingStudy, finished: Path, dataset: xr.Dataset
+) -> None:
+    """A run with few resources asks the first of those that one with more asks."""
+    stream = results.read(finished / "tiny" / "streams" / "none.nc")
+    resources, policies, _ = study.grid.resources("none")
+    submitted = Submissions(
+        *(stream[name].values for name in ("submit_time", "run_time", "predicted", "processors"))
+    )
+    seed = derived_seed(SEED, "tiny")
+    done = self_schedule(submitted, resources, policies, JScheduler(k=1, seed=seed, predictions="plan"))
+    wait = waits(done.start_time, stream)
+    here = dataset["wait_time_mean"].sel(
+        factor="none", mode="plan", estimates="predicted", metric="wait", k=1
+    )
+    assert float(here) == pytest.approx(wait.mean())
+
+
+def waits(start_time: NDArray[np.int64], stream: xr.Dataset) -> NDArray[np.int64]:
+    """Waits of the jobs that are measured."""
+    wait: NDArray[np.int64] = (start_time - stream["submit_time"].values)[stream["measured"].values == 1]
+    return wait
+
+
+# --- real logs ------------------------------------------------------------------------------------
+
+
+def test_every_job_of_a_log_is_accounted_for(
+    archive_mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = study_of(
+        platform=None,
+        logs=["NASA", "KTH-SP2"],
+        sweeps=[{"factors": ["none"], "estimates": ["requested"], "k": [1, 8]}],
+    )
+    made = run_study(study, tmp_path / "tiny", logs=archive_mirror)
+    assert made["centre"].values.tolist() == ["NASA", "KTH-SP2"]
+    found = made.sel(factor="none")
+    accounted = found["jobs"] + found["jobs_rejected_original"] + found["left_out"].sum("left_out_reason")
+    assert accounted.values.tolist() == [find_log(str(log)).jobs for log in made["log"].values]
+    assert (found["jobs"] > 500).all()
+    wait = found["wait_time_mean"].sel(mode="plan", estimates="requested", metric="wait")
+    assert float(wait.sel(k=8)) < float(wait.sel(k=1))
+    assert made["paper_wait_time_mean"].notnull().all()
