@@ -116,9 +116,12 @@ class Source(_Model):
     """Name of the study."""
     variable: str
     """Variable of its dataset."""
+    replicates: Slug = _REPLICATE
+    """Dimension along which our value varies by chance: the value is the mean over it, and the interval comes
+    from it. A ratio of sums by week is one of means."""
     select: dict[str, Labels] = Field(default_factory=dict)
-    """Label in each dimension besides `replicate`. In claims of the kinds order and bound a list of labels
-    means that the claim must hold for every one."""
+    """Label in each dimension besides that of the replicates. In claims of the kinds order and bound a list
+    of labels means that the claim must hold for every one."""
     relative_to: dict[str, Labels] | None = None
     """What differs in the reference: labels of dimensions, and `variable` where it is another variable."""
     form: Form | None = None
@@ -520,6 +523,7 @@ class _Term(NamedTuple):
     study: str
     variable: str
     select: dict[str, Scalar]
+    replicates: str
 
 
 class _Comparison(NamedTuple):
@@ -553,7 +557,8 @@ def evaluate(claims: Iterable[Claim], studies: Mapping[str, xr.Dataset]) -> list
     claims : iterable of Claim
         See `load_claims`.
     studies : mapping of str to xarray.Dataset
-        Datasets by name of the study. Values vary along the dimension `replicate`, if it exists.
+        Datasets by name of the study. Values vary along the dimension `replicate`, or the one that a claim
+        names instead, if it exists.
 
     Returns
     -------
@@ -770,7 +775,7 @@ def _term(source: Source, *selections: Mapping[str, Scalar]) -> _Term:
     """The term of a source with these labels, of which `study` and `variable` replace those of the source."""
     select = {name: label for selection in selections for name, label in selection.items()}
     study, variable = select.pop("study", source.study), select.pop("variable", source.variable)
-    return _Term(str(study), str(variable), select)
+    return _Term(str(study), str(variable), select, source.replicates)
 
 
 def _own_term(source: Source) -> _Term:
@@ -799,9 +804,9 @@ def _reference(source: Source, term: _Term, studies: Mapping[str, xr.Dataset]) -
     variable = str(change.pop("variable", term.variable))
     taken = term.select
     if variable != term.variable:
-        dimensions = _array(_Term(term.study, variable, {}), studies).dims
+        dimensions = _array(term._replace(variable=variable), studies).dims
         taken = {name: label for name, label in term.select.items() if name in dimensions}
-    return _Term(term.study, variable, {**taken, **change})
+    return term._replace(variable=variable, select={**taken, **change})
 
 
 def _array(term: _Term, studies: Mapping[str, xr.Dataset]) -> xr.DataArray:
@@ -819,9 +824,14 @@ def _array(term: _Term, studies: Mapping[str, xr.Dataset]) -> xr.DataArray:
 def _values(term: _Term, studies: Mapping[str, xr.Dataset]) -> Floats:
     """Replicates of a term; an array without dimensions where the variable has none."""
     array = _array(term, studies)
+    if term.replicates not in (_REPLICATE, *array.dims):
+        raise ConfigurationError(
+            f"ours.replicates: {term.variable} of {term.study} has no dimension {term.replicates!r}; "
+            f"{_suggestion(term.replicates, map(str, array.dims))}"
+        )
+    known = [str(name) for name in array.dims if name != term.replicates]
     for dimension, label in term.select.items():
-        if dimension not in array.dims or dimension == _REPLICATE:
-            known = [str(name) for name in array.dims if name != _REPLICATE]
+        if dimension not in known:
             raise ConfigurationError(
                 f"ours.select: {term.variable} of {term.study} has no dimension {dimension!r}; "
                 f"{_suggestion(dimension, known)}"
@@ -830,7 +840,7 @@ def _values(term: _Term, studies: Mapping[str, xr.Dataset]) -> Floats:
         if label not in labels:
             raise _AbsentError(f"{term.study} was run without {dimension} {label}")
         array = array.isel({dimension: labels.index(label)})
-    left = [str(name) for name in array.dims if name != _REPLICATE]
+    left = [str(name) for name in array.dims if name != term.replicates]
     if left:
         raise ConfigurationError(
             f"ours.select: {term.variable} of {term.study} varies with {', '.join(left)}; "

@@ -14,10 +14,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gridsched.centres import load_platform
 from gridsched.claims import COLUMNS, Verdict, claims_table, evaluate, load_claims
 from gridsched.errors import ConfigurationError
 from gridsched.grid_metrics import VARIABLES
 from gridsched.io import resource
+from gridsched.replication import ratio_interval
 
 Loader = Callable[..., Any]
 
@@ -382,6 +384,80 @@ def test_bound_of_a_factor(verdicts: Loader) -> None:
     assert (got.verdict, got.our_value) == ("reproduced", pytest.approx(2.5))
 
 
+# --- replicates of another dimension --------------------------------------------------------------
+
+
+def sums_by_week(**schemes: list[float]) -> dict[str, xr.Dataset]:
+    """A study of a log: sums of waits by week of submission, and those of the original scenario."""
+    original = schemes.pop("original")
+    return {
+        "s": xr.Dataset(
+            {"wait": (("scheme", "week"), list(schemes.values())), "original_wait": (("week",), original)},
+            coords={"scheme": list(schemes), "week": np.arange(len(original))},
+        )
+    }
+
+
+WEEKS = sums_by_week(
+    original=[30.0, 60.0, 90.0, 0.0], fast=[10.0, 21.0, 29.0, 0.0], slow=[40.0, 50.0, 100.0, 0.0]
+)
+
+
+def test_weeks_take_the_place_of_replicates(verdicts: Loader) -> None:
+    """180 of the original scenario over 60; its interval is that of the ratio over weeks."""
+    ours = {
+        "select": {"scheme": "fast"},
+        "relative_to": {"variable": "original_wait"},
+        "form": "factor",
+        "replicates": "week",
+    }
+    (got,) = verdicts([value(3, {"absolute": 0.1}, **ours)], WEEKS)
+    expected = ratio_interval([30.0, 60.0, 90.0, 0.0], [10.0, 21.0, 29.0, 0.0])
+    assert got.verdict == "reproduced"
+    assert [got.our_value, got.low, got.high] == pytest.approx(
+        [3.0, float(expected.low), float(expected.high)]
+    )
+    assert got.low < 3 < got.high
+
+
+@pytest.mark.parametrize(("scheme", "verdict"), [("fast", "reproduced"), ("slow", "not")])
+def test_bounds_pair_the_weeks(verdicts: Loader, scheme: str, verdict: str) -> None:
+    ours = {
+        "select": {"scheme": scheme},
+        "relative_to": {"variable": "original_wait"},
+        "form": "ratio",
+        "replicates": "week",
+    }
+    (got,) = verdicts([bound("below", 1, **ours)], WEEKS)
+    assert got.verdict == verdict
+
+
+def test_orders_pair_the_weeks(verdicts: Loader) -> None:
+    run = sums_by_week(original=[0.0] * 3, a=[10.0, 100.0, 1000.0], b=[11.0, 101.1, 1000.9])
+    (got,) = verdicts([order([{"scheme": "a"}, {"scheme": "b"}], replicates="week")], run)
+    assert got.verdict == "reproduced"
+    assert [got.low, got.high] == pytest.approx([-1 - HALF / 10, -1 + HALF / 10])
+
+
+@pytest.mark.parametrize(
+    ("ours", "words"),
+    [
+        ({"select": {"scheme": "fast"}}, ["varies with week"]),
+        ({"select": {"scheme": "fast", "week": 0}, "replicates": "week"}, ["no dimension 'week'", "scheme"]),
+        ({"select": {"scheme": "fast"}, "replicates": "weak"}, ["ours.replicates", "'weak'", "week?"]),
+        (
+            {"select": {"scheme": "fast"}, "replicates": "scheme"},
+            ["ours.select", "no dimension 'scheme'"],
+        ),
+    ],
+)
+def test_replicates_that_do_not_fit(verdicts: Loader, ours: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        verdicts([value(1, {"absolute": 1}, **ours)], WEEKS)
+    for word in words:
+        assert word in str(caught.value)
+
+
 # --- what is no result ----------------------------------------------------------------------------
 
 
@@ -577,7 +653,7 @@ def test_ids_are_unique_within_a_paper(tmp_path: Path) -> None:
 def test_examples_of_the_readme(tmp_path: Path) -> None:
     text = resource("resources", "claims", "README.md").read_text(encoding="utf-8")
     blocks = [block.partition("```")[0] for block in text.split("```yaml\n")[1:]]
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for block in blocks:
         example = yaml.safe_load(block)
         claims = load_claims([write(tmp_path, example["claims"] if isinstance(example, dict) else example)])
@@ -641,6 +717,30 @@ def model_study() -> xr.Dataset:
     return ones(dims, coords)
 
 
+def self_scheduling_study(factors: list[str], metrics: list[str], numbers: list[int]) -> xr.Dataset:
+    """A dataset of a study of self-scheduling with the variables that claims can use, filled with ones."""
+    centres = [centre.name for centre in load_platform().centres if not centre.absent]
+    coords: dict[str, list[Any]] = {
+        "factor": factors,
+        "mode": ["plan", "exact"],
+        "estimates": ["predicted", "requested", "actual"],
+        "metric": metrics,
+        "k": numbers,
+        "centre": centres,
+        "week": [0, 1, 2],
+    }
+    run = ("factor", "mode", "estimates", "metric", "k")
+    dims: dict[str, tuple[str, ...]] = {"offered_load": ("factor", "centre"), "cpu_factor": ("centre",)}
+    for measure in ("wait_time", "slowdown", "bounded_slowdown"):
+        dims[f"{measure}_first_k"] = run[:-1]
+        for prefix, own in (("", run), ("original_", ("factor", "estimates"))):
+            dims[f"{prefix}{measure}_mean"] = own
+            dims[f"{prefix}{measure}_by_week"] = (*own, "week")
+            dims[f"{prefix}{measure}_mean_by_centre"] = (*own, "centre")
+            dims[f"{prefix}{measure}_p95_by_centre"] = (*own, "centre")
+    return ones(dims, coords)
+
+
 def ones(dims: dict[str, tuple[str, ...]], coords: dict[str, list[Any]]) -> xr.Dataset:
     sizes = {name: len(labels) for name, labels in coords.items()}
     variables = {name: (names, np.ones([sizes[dim] for dim in names])) for name, names in dims.items()}
@@ -658,6 +758,12 @@ def studies() -> dict[str, xr.Dataset]:
             ["heavy", "light", "one-month"], ["easy"], [*SCHEMES[:4], *VARIANTS]
         ),
         "superscheduler-models": model_study(),
+        "jscheduler": self_scheduling_study(
+            ["divide"], ["wait", "slowdown", "queued-jobs", "work-left"], list(range(1, 56))
+        ),
+        "jscheduler-factors": self_scheduling_study(
+            ["multiply", "none"], ["wait", "slowdown"], [1, 2, 3, 4, 8, 10, 16, 32, 55]
+        ),
     }
 
 
@@ -717,3 +823,27 @@ def test_shipped_model_means_follow_from_the_parameters() -> None:
             size_class.interarrival.mean, rel=5e-4
         )
         assert stated[f"table-4-service-{label}"] == pytest.approx(size_class.service.mean, rel=5e-4)
+
+
+def test_shipped_numbers_of_centres_are_those_of_the_platform() -> None:
+    """Every row of Table 2 and every CPU factor, once, as the platform file has them too."""
+    stated: dict[str, Any] = {one.id: getattr(one, "paper_value", None) for one in load_claims()}
+    centres = load_platform().centres
+    for centre in centres:
+        slug = centre.name.lower()
+        assert f"factor {centre.factor:g}" in stated[f"table-1-{slug}"]
+        if not centre.absent:
+            assert stated[f"table-1-factor-{slug}"] == centre.factor
+        for column, number in (centre.paper or {}).items():
+            assert stated[f"table-2-{column.replace('_', '-')}-{slug}"] == number
+    rows = sum(centre.paper is not None for centre in centres)
+    assert sum(name.startswith("table-2-") for name in stated) == 4 * rows + 4
+    assert sum(name.startswith("table-1-factor-") for name in stated) == sum(not c.absent for c in centres)
+
+
+def test_shipped_numbers_of_the_grid_follow_from_table_1() -> None:
+    why = {one.id: one.why for one in load_claims() if one.paper == "xtreemos-jscheduler"}
+    resources = [pair for centre in load_platform().centres for pair in centre.resources]
+    assert f" {sum(count for count, _ in resources)}." in why["resources"]
+    assert f"{sum(count * size for count, size in resources):,}" in why["processors"]
+    assert f"{max(size for _, size in resources):,}" in why["sizes"]

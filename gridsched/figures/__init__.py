@@ -20,17 +20,22 @@ from gridsched.figures.policies import (
     policies_means,
     recorded_waits,
 )
+from gridsched.figures.prediction import PREDICTION_FIGURES
+from gridsched.figures.self_scheduling import SELF_SCHEDULING_FIGURES
 from gridsched.figures.style import Drawing, save
 
 STUDY_FIGURES: dict[str, Callable[[xr.Dataset], Drawing]] = {
     **POLICY_FIGURES,
     **GRID_FIGURES,
     **MODEL_FIGURES,
+    **SELF_SCHEDULING_FIGURES,
 }
 """Figures of a whole study by name."""
 
 __all__ = [
+    "PREDICTION_FIGURES",
     "SCENARIO_FIGURES",
+    "SELF_SCHEDULING_FIGURES",
     "STUDY_FIGURES",
     "gantt",
     "load_series",

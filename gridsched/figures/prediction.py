@@ -27,6 +27,8 @@ _PANELS: dict[str, tuple[str, str]] = {
 _SHARES = ("under_predicted",)
 _COLORS = "YlGnBu"
 _EDGE_LABELS = 7
+_ROWS_HEIGHT = 8.5
+"""Largest height of all rows of workloads, in inches; a page holds no more."""
 
 
 @style.styled
@@ -48,7 +50,8 @@ def prediction_quality(dataset: xr.Dataset) -> style.Drawing:
     numbers = _quality(stacked)
     workloads, methods = panels.labels(stacked, "workload"), panels.labels(stacked, "predictor")
     looks = style.scheme_styles(methods)
-    figure = style.new_figure(1.15 + (0.17 + 0.075 * len(methods)) * max(len(workloads), 2))
+    height = (0.17 + 0.075 * len(methods)) * max(len(workloads), 2)
+    figure = style.new_figure(1.15 + min(height, _ROWS_HEIGHT))
     grid = figure.subplots(1, len(_PANELS), squeeze=False)[0]
     for axes, (measure, (title, text)) in zip(grid, _PANELS.items(), strict=True):
         axes.set_title(title)
@@ -141,7 +144,7 @@ def prediction_intervals(
     dataset : xarray.Dataset
         Of `gridsched.prediction.evaluate` or `gridsched.prediction.stack_workloads`.
     workload : str, optional
-        One of the dataset's; its first one if not given.
+        One of the dataset's; if not given, the one with the most jobs that all of the methods predict.
     methods : sequence of str
         Methods of the dataset.
 
@@ -159,8 +162,8 @@ def prediction_intervals(
     if not methods:
         raise ConfigurationError("prediction_intervals: no methods; name at least one")
     stacked = _by_workload(dataset)
-    chosen = stacked.sel(workload=panels.choose(stacked, "workload", workload))
     names = [panels.choose(stacked, "predictor", name) for name in methods]
+    chosen = stacked.sel(workload=panels.choose(stacked, "workload", workload or _largest(stacked, names)))
     numbers = pd.concat([_shares(chosen, name) for name in names], ignore_index=True)
     figure = style.new_figure(1.1 + 6.0 / max(len(names), 2))
     figure.suptitle(style.plain(str(chosen["workload"].item())), x=0.01, ha="left", fontsize=8.5)
@@ -181,6 +184,12 @@ def prediction_intervals(
     )
     bar.ax.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     return figure, numbers
+
+
+def _largest(stacked: xr.Dataset, methods: Sequence[str]) -> str:
+    """Workload with the most jobs that all methods predict; requested times are not known everywhere."""
+    jobs = stacked["confusion"].sel(predictor=list(methods)).sum(["actual_interval", "predicted_interval"])
+    return panels.labels(stacked, "workload")[int(jobs.min("predictor").argmax("workload"))]
 
 
 def _shares(chosen: xr.Dataset, method: str) -> pd.DataFrame:
