@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched import results
-from gridsched.errors import ConfigurationError
+from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.platforms import Cluster
 from gridsched.prediction.options import PredictorOptions
 from gridsched.prediction.predictor import Predictor
@@ -53,7 +53,8 @@ def simulate_self_scheduling(
     policies : str, LocalPolicy, or a sequence of them
         Local policy of all resources, or of each.
     jscheduler : JScheduler, optional
-        What jobs want, and how many resources they ask.
+        What jobs want, and how many resources they ask; by default the wait on 10, or on all where these are
+        fewer.
     estimates : {"requested", "actual", "clairvoyant"} or array of seconds
         What the local schedulers and the predictions believe of run times, see
         `gridsched.simulation.simulate`.
@@ -74,7 +75,7 @@ def simulate_self_scheduling(
     ConfigurationError
         If resources and policies do not go together, or an option is unknown.
     """
-    jscheduler = jscheduler or JScheduler()
+    jscheduler = jscheduler or JScheduler(k=max(1, min(JScheduler.k, len(resources))))
     given = [policies] * len(resources) if isinstance(policies, str | LocalPolicy) else policies
     named = [named_policy(each) for each in given]
     check_clean(workload)
@@ -196,6 +197,8 @@ def retrained_schedule(
     options = options or PredictorOptions()
     workload, source = fuse(workloads)
     jobs = len(workload)
+    if jobs == 0:
+        raise WorkloadError(f"{workload.name}: no jobs to simulate")
     simulation = Simulation(
         Submissions(workload.submit_time, workload.run_time, np.ones(jobs, np.int64), workload.processors),
         resources,

@@ -14,13 +14,8 @@ from typing import NamedTuple
 from tests.naive import REJECTED, Cluster, Job
 from tests.naive_grid import Clusters, GridCluster
 
-PREDICTING = ("wait", "slowdown", "response")
-"""Metrics that look at predicted starts."""
-
-LOOKING = ("queued-jobs", "work-left")
-"""Metrics that look at what is on a resource."""
-
-METRICS = (*PREDICTING, *LOOKING)
+METRICS = ("wait", "slowdown", "response", "queued-jobs", "work-left")
+"""What a job may want to be small; the last two look at what is on a resource, and predict nothing."""
 
 
 class Choices(NamedTuple):

@@ -141,6 +141,7 @@ def made_up_study(
         "jobs": (by_factor, full * [3000, 41000, 12000, 20000, 1_234_567]),
         "jobs_rejected": (by_factor, full * [0, 0, 0, 0, 17]),
         "jobs_rejected_original": (by_factor, full * [0, 0, 3, 0, 1701]),
+        "requested_times_cut": (by_factor, full * [0, 0, 0, 2, 0]),
         "offered_load": (by_factor, np.array([LOADS[factor] for factor in factors])),
         "processors": (("centre",), np.array(PROCESSORS)),
         "cpu_factor": (("centre",), np.array(CPU_FACTORS)),

@@ -45,6 +45,7 @@ from tests.test_superscheduler import platform, with_one_score
 
 METRICS: tuple[MetricName, ...] = get_args(MetricName)
 MODES: tuple[PredictionsName, ...] = get_args(PredictionsName)
+PREDICTING: tuple[MetricName, ...] = ("wait", "slowdown", "response")
 FACTORS = (1, 2, 3, 4, 5, 8)
 """CPU factors of the platform of the paper."""
 
@@ -213,7 +214,19 @@ def test_metrics_differ() -> None:
         assert sent(jobs, resources[:2], [[0], [1], [0, 1]], metric)[2] == place
 
 
-@pytest.mark.parametrize("metric", ["wait", "slowdown", "response"])
+def test_starts_are_found_however_far_ahead() -> None:
+    # Resource 0 is busy until 200,000, resource 1 until 150,000; there the last job takes 1,000 s, not 10.
+    jobs = [Job(0, 200_000, 200_000, 1), Job(0, 1500, 1500, 1), Job(0, 10, 10, 1)]
+    resources = [GridCluster(1), GridCluster(1, speed=0.01)]
+    for metric in PREDICTING:
+        assert sent(jobs, resources, [[0], [1], [0, 1]], metric)[2] == (150_000, 1)
+    # With 600 s, which are 60,000 there, its response is better on resource 0, its slowdown is not.
+    jobs[2] = Job(0, 600, 600, 1)
+    for metric, place in zip(PREDICTING, [(150_000, 1), (150_000, 1), (200_000, 0)], strict=True):
+        assert sent(jobs, resources, [[0], [1], [0, 1]], metric)[2] == place
+
+
+@pytest.mark.parametrize("metric", PREDICTING)
 def test_ties_go_to_the_first_completion_then_to_the_first_named(metric: MetricName) -> None:
     job = Job(0, 10, 10, 1)
     assert sent([job], SINGLES, [[0, 1]], metric) == [(0, 0)]
@@ -638,6 +651,13 @@ PAIR = machines(1, 1)
         ({"samples": SAMPLES[:1]}, r"samples: shape \(1, 2\) for 2 jobs that ask 2 resources each"),
         ({"samples": SAMPLES[:, :1]}, r"samples: shape \(2, 1\)"),
         ({"samples": SAMPLES[0]}, r"samples: shape \(2,\)"),
+        ({"samples": SAMPLES + np.int16(2)}, "samples: give indices of the 2 resources, or -1"),
+        ({"samples": SAMPLES - np.int16(2)}, "samples: give indices of the 2 resources, or -1"),
+        (
+            {"samples": SAMPLES, "jobs": Submissions(ONES, ONES, ONES, 2 * ONES)},
+            "is named to a job it cannot hold",
+        ),
+        ({"overrun": "sometimes"}, "overrun is 'sometimes'; use one of doubling, increments"),
         ({"metrics": ["wait"]}, "metrics: 1 for 2 jobs; give one for each"),
         ({"metrics": ["wait", "luck"]}, "metrics: 'luck' is unknown; use one of wait"),
         ({"policies": ["easy"]}, "2 clusters and 1 policies"),

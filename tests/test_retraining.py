@@ -100,7 +100,7 @@ def busy_logs(number: int = 2, jobs: int = 400) -> list[Workload]:
 
 @pytest.mark.parametrize("scope", ["source", "global"])
 @given(logs=streams(shortest=1), growth=st.sampled_from([0.0, 0.3]), least=st.sampled_from([1, 4]))
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_predictions_are_those_from_the_ends_of_the_run(
     scope: Any, logs: list[Workload], growth: float, least: int
 ) -> None:

@@ -365,7 +365,8 @@ def test_first_k_that_is_better_for_good(gain: list[float]) -> None:
         for i in range(len(gain))
         if not np.isnan(gain[i]) and all(np.isnan(other) or other > 0 for other in gain[i:])
     ]
-    expected = k[candidates[0]] if candidates else np.nan
+    none = np.nan if np.isnan(gain).all() else 0
+    expected = k[candidates[0]] if candidates else none
     np.testing.assert_equal(first_better(np.array([gain]), k), [expected])
 
 

@@ -135,6 +135,10 @@ def _facts(study: SelfSchedulingStudy, dataset: xr.Dataset) -> list[tuple[str, s
         ("jobs measured", _whole(first["jobs"].sum())),
         ("jobs that no single resource can hold", _whole(first["jobs_rejected"].sum())),
         ("jobs that their own centre cannot hold", _whole(first["jobs_rejected_original"].sum())),
+        (
+            "requested times cut at what the slowest resource allows",
+            _whole(dataset["requested_times_cut"].max("factor").sum()),
+        ),
         ("runs", f"{runs:,}"),
     ]
 

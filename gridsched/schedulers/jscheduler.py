@@ -38,12 +38,12 @@ from numpy.typing import NDArray
 
 from gridsched.engine import grid, self_scheduling
 from gridsched.engine.jit import to_int64
-from gridsched.engine.records import FOREVER, JOB, LABELS, LARGEST, Overrun
+from gridsched.engine.records import FOREVER, JOB, LABELS, LARGEST
 from gridsched.errors import ConfigurationError
 from gridsched.platforms import Cluster
 from gridsched.schedulers import scores
 from gridsched.schedulers.local import LocalPolicy, OverrunName, named_policy
-from gridsched.schedulers.sites import FIRST_ROOM, check_stretch, outcome, sites_of
+from gridsched.schedulers.sites import FIRST_ROOM, check_stretch, outcome, overrun_code, sites_of
 
 MetricName = Literal["wait", "slowdown", "response", "queued-jobs", "work-left"]
 PredictionsName = Literal["exact", "plan"]
@@ -190,10 +190,11 @@ class Simulation:
         check_stretch(self._jobs, sites, 1.0)
         if samples is None:
             samples = draw_samples(jobs.processors, resources, jscheduler.k, jscheduler.seed)
-        _check_samples(samples, len(jobs), jscheduler.k)
+        else:
+            _check_samples(samples, jobs.processors, resources, jscheduler.k)
         self._resources = resources
         self._options = self_scheduling.Options(
-            overrun=int(Overrun[overrun.upper()]),
+            overrun=overrun_code(overrun),
             predictions=int(grid.Predictions[jscheduler.predictions.upper()]),
             resources=jscheduler.k,
         )
@@ -235,8 +236,10 @@ class Simulation:
         if len(jobs) and int(jobs.min()) < int(self._grid.clock["arrival"][0]):
             raise ConfigurationError(f"estimate: job {int(jobs.min())} is submitted already; give it before")
         _check_estimates(seconds)
+        given = self._jobs[jobs]
+        given["estimate"] = seconds
+        check_stretch(given, self._grid.sites, 1.0)
         self._jobs["estimate"][jobs] = seconds
-        check_stretch(self._jobs[jobs], self._grid.sites, 1.0)
 
     def is_rejected(self, jobs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether no resource can hold jobs, by index."""
@@ -366,12 +369,22 @@ def _check_estimates(seconds: NDArray[Any]) -> None:
         )
 
 
-def _check_samples(samples: NDArray[np.int16], jobs: int, k: int) -> None:
-    """Refuse samples of other jobs, or of too few resources."""
-    if samples.ndim != 2 or len(samples) != jobs or samples.shape[1] < k:
+def _check_samples(
+    samples: NDArray[np.int16], processors: NDArray[Any], resources: Sequence[Cluster], k: int
+) -> None:
+    """Refuse samples of other jobs or grids, or of too few resources."""
+    jobs = len(processors)
+    if samples.ndim != 2 or len(samples) != jobs or samples.shape[1] < min(k, len(resources)):
         raise ConfigurationError(
             f"samples: shape {samples.shape} for {jobs} jobs that ask {k} resources each"
         )
+    asked = samples[:, :k]
+    if asked.size and not -1 <= int(asked.min()) <= int(asked.max()) < len(resources):
+        raise ConfigurationError(f"samples: give indices of the {len(resources)} resources, or -1")
+    for m, resource in enumerate(resources):
+        too_large = resource.allocation(processors) > resource.processors
+        if too_large.any() and (asked[too_large] == m).any():
+            raise ConfigurationError(f"samples: resource {resource.name} is named to a job it cannot hold")
 
 
 def _metric_codes(

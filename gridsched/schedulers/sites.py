@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine import grid
-from gridsched.engine.records import LARGEST, Backfilling
+from gridsched.engine.records import LARGEST, Backfilling, Overrun
 from gridsched.errors import ConfigurationError
 from gridsched.platforms import Cluster
 from gridsched.schedulers import scores
-from gridsched.schedulers.local import AS_QUEUE, ORDERS, LocalPolicy
+from gridsched.schedulers.local import AS_QUEUE, ORDERS, LocalPolicy, OverrunName
 
 FIRST_ROOM = 1024
 """Jobs that a local queue has room for at first; queues grow when they need to."""
@@ -69,6 +69,13 @@ def _backfill_order(policy: LocalPolicy) -> int:
             f"policy {policy.name!r}: on the clusters of a grid backfill_order is a name, not a score"
         )
     return int(grid.Order[policy.backfill_order.upper()])
+
+
+def overrun_code(overrun: OverrunName) -> int:
+    """What happens to outrun estimates, as the engine knows it."""
+    if overrun not in get_args(OverrunName):
+        raise ConfigurationError(f"overrun is {overrun!r}; use one of {', '.join(get_args(OverrunName))}")
+    return int(Overrun[overrun.upper()])
 
 
 def check_stretch(jobs: NDArray[Any], sites: NDArray[Any], home_speed: float) -> None:

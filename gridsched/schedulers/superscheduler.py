@@ -69,12 +69,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine import grid, superscheduling
-from gridsched.engine.records import FOREVER, LABELS, LARGEST, Overrun
+from gridsched.engine.records import FOREVER, LABELS, LARGEST
 from gridsched.errors import ConfigurationError
 from gridsched.platforms import Cluster
 from gridsched.schedulers import scores
 from gridsched.schedulers.local import LocalPolicy, OverrunName
-from gridsched.schedulers.sites import FIRST_ROOM, check_stretch, outcome, sites_of
+from gridsched.schedulers.sites import FIRST_ROOM, check_stretch, outcome, overrun_code, sites_of
 from gridsched.traces.cleaning import LONGEST_TIME
 
 SchemeName = Literal["local", "central", "s-i", "r-i", "sy-i"]
@@ -291,7 +291,7 @@ def schedule_grid(
         sigma=int(superscheduler.sigma),
         delta=float(superscheduler.delta),
         epsilon=float(superscheduler.epsilon),
-        overrun=int(Overrun[overrun.upper()]),
+        overrun=overrun_code(overrun),
         message_delay=int(superscheduler.message_delay),
         migration_delay=int(superscheduler.migration_delay),
         takes_all=superscheduler.transfers == "all",

@@ -142,18 +142,23 @@ def expand_self_scheduling(study: SelfSchedulingStudy, factor: str) -> list[Self
     return list(runs)
 
 
+_LEAST_CHUNKS = 8
+"""Groups that the runs of self-scheduling under one reading of the CPU factor are at least divided into."""
+
+
 def self_scheduling_chunks(
     study: SelfSchedulingStudy, factor: str, size: int
 ) -> list[list[SelfSchedulingRun]]:
     """Runs under one reading of the CPU factor in groups of at most `size` that take about the same time.
 
     A run takes longer the more resources a job asks, and in exact mode. One whose predictors learn inside it
-    is a group of its own.
+    is a group of its own. There are some groups even where few runs would fit in one, since a run on
+    overloaded resources takes minutes.
     """
     runs = expand_self_scheduling(study, factor)
     plain = [run for run in runs if not run.is_retrained]
     plain.sort(key=lambda run: (run.mode != "exact", -run.k))
-    number = -(-len(plain) // size)
+    number = max(-(-len(plain) // size), min(len(plain), _LEAST_CHUNKS))
     return [plain[first::number] for first in range(number)] + [[run] for run in runs if run.is_retrained]
 
 

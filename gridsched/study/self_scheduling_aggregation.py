@@ -210,18 +210,21 @@ def _first_better(whole: xr.Dataset) -> xr.Dataset:
         variables[f"{metric}_first_k"] = xr.apply_ufunc(
             first_better, gain.transpose(*PARAMETERS), whole["k"], input_core_dims=[["k"], ["k"]]
         ).assign_attrs(
-            _attributes(f"smallest K from which on the {label} is better than in the original scenario", "1")
+            _attributes(
+                f"smallest K from which on the {label} is better than in the original scenario, 0 if none",
+                "1",
+            )
         )
     return xr.Dataset(variables)
 
 
 def first_better(gain: NDArray[np.float64], k: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Smallest k from which on every known gain on the last axis is positive; NaN if there is none."""
+    """Smallest k from which on every known gain on the last axis is positive; 0 if none, NaN if not known."""
     known = ~np.isnan(gain)
     holds = ~known | (gain > 0)
     lasting = known & np.flip(np.logical_and.accumulate(np.flip(holds, -1), axis=-1), -1)
     first = np.where(lasting, k, np.inf).min(axis=-1)
-    return np.where(np.isinf(first), np.nan, first)
+    return np.where(known.any(axis=-1), np.where(np.isinf(first), 0, first), np.nan)
 
 
 # --- jobs and centres -----------------------------------------------------------------------------

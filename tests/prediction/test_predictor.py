@@ -36,9 +36,10 @@ def drive(
         predictor.finish(np.flatnonzero((end == now) & (submit < now)), now)
         if now in trainings:
             predictor.retrain(now)
-        arriving = np.flatnonzero(submit == now)
-        predicted[arriving] = predictor.predict(arriving, now)
-        predictor.drop(arriving[end[arriving] < 0])
+        for job in np.flatnonzero(submit == now):
+            predicted[job] = predictor.predict(np.array([job]), now)[0]
+            if end[job] < 0:
+                predictor.drop(np.array([job]))
         predictor.finish(np.flatnonzero((end == now) & (submit == now)), now)
     return predicted
 

@@ -12,6 +12,8 @@ rule prepare_grids:
         f"{RESULTS}/logs/{{study}}/grids/{{scenario}}/{{chunk}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/{{study}}/grids/{{scenario}}/{{chunk}}.tsv"
+    wildcard_constraints:
+        study=names_of(GridStudy),
     conda:
         "../envs/gridsched.yaml"
     params:
@@ -38,6 +40,8 @@ rule simulate_grids:
         f"{RESULTS}/logs/{{study}}/measures/{{scenario}}/{{chunk}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/{{study}}/measures/{{scenario}}/{{chunk}}.tsv"
+    wildcard_constraints:
+        study=names_of(GridStudy),
     conda:
         "../envs/gridsched.yaml"
     params:
