@@ -37,7 +37,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from gridsched.errors import ConfigurationError
 from gridsched.io import resource
-from gridsched.replication import Interval, difference_interval, mean_interval, ratio_interval
+from gridsched.replication import Interval, difference_interval, mean_interval, ratio_interval, times_interval
 
 Outcome = Literal["reproduced", "partly", "not", "not testable", "input", "not run"]
 Form = Literal["ratio", "factor", "difference"]
@@ -789,13 +789,15 @@ def _estimate(source: Source, term: _Term, studies: Mapping[str, xr.Dataset]) ->
     if source.relative_to is None:
         return _single(mean_interval(_replicated(values)), term)
     values, reference = _paired(values, _values(_reference(source, term, studies), studies))
+    # Parts of one run differ more than replicates do: a symmetric interval could hold impossible ratios.
+    ratio = ratio_interval if source.replicates == "replicate" else times_interval
     match source.form:
         case "difference":
             return _single(difference_interval(values, reference), term)
         case "factor":
-            return _single(ratio_interval(reference, values), term)
+            return _single(ratio(reference, values), term)
         case _:
-            return _single(ratio_interval(values, reference), term)
+            return _single(ratio(values, reference), term)
 
 
 def _reference(source: Source, term: _Term, studies: Mapping[str, xr.Dataset]) -> _Term:

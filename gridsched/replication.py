@@ -120,6 +120,45 @@ def ratio_interval(values: ArrayLike, reference: ArrayLike, confidence: float = 
     return _interval(ratio, np.where(undefined, np.nan, error), count, confidence)
 
 
+def times_interval(values: ArrayLike, reference: ArrayLike, confidence: float = 0.95) -> Interval:
+    """As `ratio_interval`, but with an interval that is symmetric in the logarithm of the ratio.
+
+    For ratios of many times, where a symmetric interval would reach below 0: "between 3 and 12 times" rather
+    than "6 times, more or less 7". The jackknife is that of `ratio_interval` on the logarithms of the
+    ratios without one replicate; the bounds are the ratio divided and multiplied by exp(t(n - 1) times the
+    error).
+
+    Parameters
+    ----------
+    values, reference : array_like
+        Replicates on the last axis, NaN where absent; the other axes broadcast.
+    confidence : float
+        Nominal coverage, between 0 and 1.
+
+    Returns
+    -------
+    Interval
+        All NaN where the mean of the reference is 0; bounds NaN where a ratio without some replicate is not
+        positive.
+
+    Raises
+    ------
+    ConfigurationError
+        As `difference_interval`.
+    """
+    left, right = _pairs(values, reference)
+    count = _count(left)
+    without = _divide(_others(left), _others(right))
+    positive = without > 0
+    undefined = (~positive & ~np.isnan(left)).any(axis=-1)
+    logarithms = np.where(positive, np.log(np.where(positive, without, 1.0)), np.nan)
+    error = np.sqrt((count - 1).clip(0) / np.maximum(count, 1) * _squares(logarithms))
+    ratio = _divide(_mean(left), _mean(right))
+    spread = np.where(undefined, np.nan, error)
+    around = _interval(np.zeros_like(ratio), spread, count, confidence)
+    return Interval(ratio, ratio * np.exp(around.low), ratio * np.exp(around.high))
+
+
 def sign(interval: Interval, against: float = 0.0) -> NDArray[np.int64]:
     """Whether intervals lie on one side of a number: -1 below it, +1 above it, 0 if that is not sure.
 

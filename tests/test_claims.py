@@ -19,7 +19,7 @@ from gridsched.claims import COLUMNS, Verdict, claims_table, evaluate, load_clai
 from gridsched.errors import ConfigurationError
 from gridsched.grid_metrics import VARIABLES
 from gridsched.io import resource
-from gridsched.replication import ratio_interval
+from gridsched.replication import times_interval
 
 Loader = Callable[..., Any]
 
@@ -412,7 +412,7 @@ def test_weeks_take_the_place_of_replicates(verdicts: Loader) -> None:
         "replicates": "week",
     }
     (got,) = verdicts([value(3, {"absolute": 0.1}, **ours)], WEEKS)
-    expected = ratio_interval([30.0, 60.0, 90.0, 0.0], [10.0, 21.0, 29.0, 0.0])
+    expected = times_interval([30.0, 60.0, 90.0, 0.0], [10.0, 21.0, 29.0, 0.0])
     assert got.verdict == "reproduced"
     assert [got.our_value, got.low, got.high] == pytest.approx(
         [3.0, float(expected.low), float(expected.high)]

@@ -21,7 +21,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.figures import panels, self_scheduling, style
 from gridsched.figures.self_scheduling import SELF_SCHEDULING_FIGURES
 from gridsched.prediction import PredictorOptions, evaluate, stack_workloads
-from gridsched.replication import ratio_interval
+from gridsched.replication import times_interval
 from gridsched.report import build_report
 from gridsched.results import provenance
 from gridsched.study import drawing, files, plan
@@ -117,7 +117,7 @@ def made_up_study(
         means = sums.sum(axis=-1) / total[:, None, None, None, None]
         variables[f"{measure}_mean"] = (run, means)
         reference = original[:, 1][:, None, None, None, None, :]
-        for suffix, values in zip(("", "_low", "_high"), ratio_interval(reference, sums), strict=True):
+        for suffix, values in zip(("", "_low", "_high"), times_interval(reference, sums), strict=True):
             variables[f"{measure}_improvement{suffix}"] = (run, np.where(known, values, np.nan))
         variables[f"{measure}_improvement_centres"] = (run, np.where(known, 0.8 * gain, np.nan))
         variables[f"{measure}_first_k"] = (run[:4], np.where(known.any(axis=-1), 2.0, np.nan))
@@ -143,6 +143,7 @@ def made_up_study(
         "jobs_rejected_original": (by_factor, full * [0, 0, 3, 0, 1701]),
         "requested_times_cut": (by_factor, full * [0, 0, 0, 2, 0]),
         "offered_load": (by_factor, np.array([LOADS[factor] for factor in factors])),
+        "offered_load_by_reading": (("reading", "centre"), np.array(list(LOADS.values()))),
         "processors": (("centre",), np.array(PROCESSORS)),
         "cpu_factor": (("centre",), np.array(CPU_FACTORS)),
         "local_policy": (("centre",), np.array(["sjbf", "easy", "easy", "lxwf", "easy"])),
@@ -163,6 +164,7 @@ def made_up_study(
         "centre": CENTRES,
         "week": np.arange(weeks),
         "resource_centre": [*CENTRES, *ABSENT],
+        "reading": list(LOADS),
         "left_out_reason": ["queue 2", "after the window"],
         "repaired_reason": ["out of order"],
     }
@@ -298,7 +300,7 @@ def test_exact_starts_are_compared_with_planned_ones_where_both_were_run(
             for mode in ("exact", "plan")
         )
         assert row.mean == pytest.approx(float(exact.sum() / planned.sum()))
-        interval = ratio_interval(exact.values, planned.values)
+        interval = times_interval(exact.values, planned.values)
         np.testing.assert_allclose([row.low, row.high], [interval.low, interval.high])
 
 
@@ -389,7 +391,7 @@ def test_centres_that_nobody_published_have_no_marker_of_a_paper(study: xr.Datas
 
 def test_loads_are_shown_by_reading(study: xr.Dataset, drawings: dict[str, Drawing]) -> None:
     figure, numbers = drawings["offered_loads"]
-    assert len(numbers) == 2 * len(CENTRES)
+    assert len(numbers) == len(LOADS) * len(CENTRES)
     for row in panels.each_row(numbers):
         assert row.load == LOADS[str(row.factor)][CENTRES.index(str(row.centre))]
         assert row.cpu_factor == CPU_FACTORS[CENTRES.index(str(row.centre))]
@@ -400,7 +402,8 @@ def test_loads_are_shown_by_reading(study: xr.Dataset, drawings: dict[str, Drawi
 
 
 def test_an_infinite_load_does_not_stretch_the_axis(study: xr.Dataset) -> None:
-    endless = study.assign(offered_load=study["offered_load"].where(study["centre"] != "NASA", np.inf))
+    loads = study["offered_load_by_reading"]
+    endless = study.assign(offered_load_by_reading=loads.where(study["centre"] != "NASA", np.inf))
     figure, numbers = self_scheduling.offered_loads(endless)
     assert np.isinf(numbers.loc[numbers["centre"] == "NASA", "load"]).all()
     assert figure.axes[0].get_xlim()[1] < 100

@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from gridsched.errors import ConfigurationError
-from gridsched.replication import Interval, difference_interval, mean_interval, ratio_interval, sign
+from gridsched.replication import (
+    Interval,
+    difference_interval,
+    mean_interval,
+    ratio_interval,
+    sign,
+    times_interval,
+)
 
 NAN = math.nan
 # The 97.5 % quantiles of Student's t, from the usual tables.
@@ -82,6 +89,30 @@ def test_ratios_equal_a_jackknife_in_fractions(pairs: list[tuple[int, int]], abs
     values = [float(x) for x, _ in pairs] + [NAN, 7.0][:absent]
     others = [float(y) for _, y in pairs] + [5.0, NAN][:absent]
     assert numbers(ratio_interval(values, others)) == near(naive_ratio(pairs))
+
+
+@given(
+    pairs=st.lists(st.tuples(st.integers(1, 50), st.integers(1, 50)), min_size=2, max_size=8),
+    absent=st.integers(0, 2),
+)
+def test_times_equal_a_jackknife_of_logarithms(pairs: list[tuple[int, int]], absent: int) -> None:
+    n, total, reference = len(pairs), sum(x for x, _ in pairs), sum(y for _, y in pairs)
+    without = [math.log((total - x) / (reference - y)) for x, y in pairs]
+    error = math.sqrt((n - 1) / n * sum((ratio - fmean(without)) ** 2 for ratio in without))
+    spread = math.exp(float(stats.t.ppf(0.975, n - 1)) * error)
+    values = [float(x) for x, _ in pairs] + [NAN, 7.0][:absent]
+    others = [float(y) for _, y in pairs] + [5.0, NAN][:absent]
+    times = total / reference
+    assert numbers(times_interval(values, others)) == near((times, times / spread, times * spread))
+    back = times_interval(others, values)
+    assert numbers(back) == near((1 / times, 1 / (times * spread), spread / times))
+
+
+def test_times_that_are_not_positive_have_no_bounds() -> None:
+    assert numbers(times_interval([3, 0], [1, 1])) == near((1.5, NAN, NAN))
+    assert numbers(times_interval([3, 3], [1, 0])) == near((6, NAN, NAN))
+    assert numbers(times_interval([3, 3], [0, 0])) == near((NAN, NAN, NAN))
+    assert numbers(times_interval([6], [3])) == near((2, NAN, NAN))
 
 
 def test_intervals_worked_out_by_hand() -> None:

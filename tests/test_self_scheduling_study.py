@@ -20,7 +20,7 @@ from gridsched import metrics, results
 from gridsched.errors import ConfigurationError
 from gridsched.prediction import predict_prequential
 from gridsched.prediction.prequential import streams
-from gridsched.replication import ratio_interval
+from gridsched.replication import times_interval
 from gridsched.schedulers.jscheduler import JScheduler, Submissions, draw_samples, self_schedule
 from gridsched.self_scheduling import retrained_schedule, simulate_self_scheduling
 from gridsched.self_scheduling_metrics import METRICS, WEEK, Lessons, cohort, makespan, measure, unfinished
@@ -561,7 +561,7 @@ def test_improvements_follow_from_the_means(dataset: xr.Dataset) -> None:
         "k": 3,
     }
     weeks = dataset["jobs_by_week"].sel(factor="none").values > 0
-    expected = ratio_interval(
+    expected = times_interval(
         dataset["original_slowdown_by_week"].sel(factor="none", estimates="requested").values[weeks],
         dataset["slowdown_by_week"].sel(place).values[weeks],
     )

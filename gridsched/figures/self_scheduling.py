@@ -22,7 +22,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
 from gridsched.figures import grid_panels, panels, style
-from gridsched.replication import ratio_interval
+from gridsched.replication import times_interval
 
 METRIC_NAMES: dict[str, str] = {
     "wait": "LWT-pred",
@@ -371,7 +371,7 @@ def weekly_ratios(left: xr.DataArray, right: xr.DataArray) -> pd.DataFrame:
     left, right = xr.broadcast(left, right)
     dimensions = [str(dimension) for dimension in left.dims if dimension != "week"]
     sums, against = (side.transpose(*dimensions, "week").to_numpy() for side in (left, right))
-    interval = ratio_interval(sums, against)
+    interval = times_interval(sums, against)
     table = xr.Dataset(
         {name: (dimensions, values) for name, values in zip(_VALUE, interval, strict=True)},
         {dimension: left[dimension] for dimension in dimensions},
@@ -556,13 +556,14 @@ def offered_loads(study: xr.Dataset) -> style.Drawing:
     tuple of Figure and DataFrame
         Columns factor, centre, processors, cpu_factor, load.
     """
-    loads = study[["offered_load", "processors", "cpu_factor"]].reset_coords(drop=True)
-    table = loads.rename(offered_load="load").to_dataframe().reset_index().dropna(subset=["load"])
+    loads = study[["offered_load_by_reading", "processors", "cpu_factor"]].reset_coords(drop=True)
+    loads = loads.rename(offered_load_by_reading="load", reading="factor")
+    table = loads.to_dataframe().reset_index().dropna(subset=["load"])
     numbers = table[["factor", "centre", "processors", "cpu_factor", "load"]]
     if numbers.empty:
         return grid_panels.nothing("no centre has a log"), numbers
     centres = _known(study, "centre", numbers)
-    factors = _known(study, "factor", numbers)
+    factors = list(dict.fromkeys(numbers["factor"]))
     looks = dict(zip(factors, grid_panels.shade_looks(factors).values(), strict=True))
     figure = style.new_figure(grid_panels.row_height(len(looks)) * max(len(centres), 3) + 1.0)
     axes = figure.subplots()

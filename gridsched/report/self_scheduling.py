@@ -160,7 +160,8 @@ def _conventions(study: SelfSchedulingStudy, dataset: xr.Dataset) -> list[str]:
         "contains that for K and is the same in all runs.",
         "Means are over the same jobs in all runs: those that run in the original scenario and in the grid.",
         "The improvement is the mean of the original scenario, with requested times, over that of the run. "
-        "Its 95 % interval comes from leaving out one week of submissions at a time.",
+        "Its 95 % interval comes from leaving out one week of submissions at a time; it is symmetric in the "
+        "logarithm, since improvements are of many times.",
         f"Run times are predicted by classification trees with {study.predictor.intervals} intervals, one "
         f"history for {history}, that learn from what finishes in the original scenario; estimates called "
         "retrained learn from what finishes in the run itself.",
@@ -170,7 +171,21 @@ def _conventions(study: SelfSchedulingStudy, dataset: xr.Dataset) -> list[str]:
         "Slowdown divides by the run time on the resource that ran the job, of at least 1 s; bounded "
         "slowdown by at least 10 s.",
         f"The readings of the CPU factor that were run: {readings}.",
+        _overloads(dataset),
     ]
+
+
+def _overloads(dataset: xr.Dataset) -> str:
+    """How many centres each reading of the CPU factor overloads."""
+    loads = dataset["offered_load_by_reading"]
+    counted = [
+        f"{int((loads.sel(reading=reading) >= 1).sum())} ({_factor_name(reading)})"
+        for reading in labels(dataset, "reading")
+    ]
+    return (
+        f"Of the {dataset.sizes['centre']} centres with a log, an offered load of 1 or more has "
+        f"{', '.join(counted)}: their waits grow with the length of the log."
+    )
 
 
 def _factor_name(factor: str) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gridsched import results
 from gridsched.centres import Centre
-from gridsched.replication import ratio_interval
+from gridsched.replication import times_interval
 from gridsched.schedulers.jscheduler import MetricName
 from gridsched.self_scheduling_metrics import METRICS, VARIABLES, makespan, measure
 from gridsched.study import files
@@ -184,7 +184,7 @@ def _improvements(whole: xr.Dataset) -> xr.Dataset:
         weekly = whole[f"{metric}_by_week"].where(whole["jobs_by_week"] > 0)
         weekly = weekly.transpose(*PARAMETERS, "week")
         before = original[f"original_{metric}_by_week"].broadcast_like(weekly).transpose(*weekly.dims)
-        parts = ratio_interval(before.values, weekly.values)
+        parts = times_interval(before.values, weekly.values)
         label = VARIABLES[f"{metric}_mean"][1]
         long_name = f"{label} of the original scenario relative to that of the run"
         for suffix, values in zip(("", "_low", "_high"), parts, strict=True):
@@ -245,7 +245,16 @@ def _jobs(fused: Mapping[str, xr.Dataset]) -> xr.Dataset:
         name: (("factor", dimension), np.stack([row[name] for row in rows]), _attributes(long_name, "1"))
         for name, (dimension, long_name) in described.items()
     }
-    return xr.Dataset(variables, {"factor": list(fused), "centre": rows[0]["centre"]})
+    first = next(iter(fused.values()))
+    variables["offered_load_by_reading"] = (
+        ("reading", "centre"),
+        first["offered_load"].values,
+        _attributes("offered load of the centre under each reading of the CPU factor, run or not", "1"),
+    )
+    return xr.Dataset(
+        variables,
+        {"factor": list(fused), "centre": rows[0]["centre"], "reading": first["reading"].values},
+    )
 
 
 def _jobs_of(stream: xr.Dataset) -> dict[str, NDArray[Any]]:
@@ -261,7 +270,7 @@ def _jobs_of(stream: xr.Dataset) -> dict[str, NDArray[Any]]:
         "jobs_rejected_original": rejected(stream["start_requested"].values >= 0),
         "jobs_rejected": rejected(stream["held"].values > 0),
         "requested_times_cut": stream["requested_times_cut"].values,
-        "offered_load": stream["offered_load"].values,
+        "offered_load": stream["offered_load"].sel(reading=stream.attrs["factor"]).values,
         "jobs_by_week": jobs.jobs_by_week(),
     }
 
@@ -364,6 +373,9 @@ def table_two_of(whole: xr.Dataset) -> pd.DataFrame:
     """The original scenario under requested times beside Table 2 of the paper, centre by centre."""
     original = whole.sel(estimates=REFERENCE)
     columns: dict[str, xr.DataArray] = {"offered_load": whole["offered_load"]}
+    for reading in whole["reading"].values:
+        load = whole["offered_load_by_reading"].sel(reading=reading, drop=True)
+        columns[f"offered_load_{reading}"] = load
     for name in PAPER:
         paper, here = whole[f"paper_{name}"], original[f"original_{name}_by_centre"]
         columns |= {f"paper_{name}": paper, f"original_{name}": here, f"difference_{name}": here - paper}

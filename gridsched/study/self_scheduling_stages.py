@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import xarray as xr
@@ -231,7 +231,7 @@ def fuse_stream(
     }
     whole = xr.Dataset({name: ("job", column) for name, column in columns.items()})
     whole["original_run_time"] = ("job", run_time)
-    whole = whole.assign(_submissions(fused)).assign(_centres(fused, [pool for pool, _ in pools]))
+    whole = whole.assign(_submissions(fused)).assign(_centres(study, fused))
     held = _held(fused.jobs.processors, study.grid.resources(factor)[0])
     whole["held"] = ("job", held.astype(np.int8))
     whole["measured"] = ("job", (held & (ends >= 0)).astype(np.int8))
@@ -261,14 +261,19 @@ def _submissions(fused: _Fused) -> dict[str, Any]:
     }
 
 
-def _centres(fused: _Fused, pools: Sequence[Cluster]) -> dict[str, Any]:
+def _centres(study: SelfSchedulingStudy, fused: _Fused) -> dict[str, Any]:
     """What the centres are offered."""
-    loads = [offered_load(log, pool) for log, pool in zip(fused.logs.values(), pools, strict=True)]
+    readings = get_args(Reading)
+    loads = [
+        [offered_load(log, study.grid.pool(name, reading)[0]) for name, log in fused.logs.items()]
+        for reading in readings
+    ]
     cut = [log.repaired.get(CUT, 0) for log in fused.logs.values()]
     without = [int((log.requested_time <= 0).sum()) for log in fused.logs.values()]
     return {
         "centre": ("centre", list(fused.logs)),
-        "offered_load": ("centre", np.array(loads, np.float64)),
+        "reading": ("reading", list(readings)),
+        "offered_load": (("reading", "centre"), np.array(loads, np.float64)),
         "jobs_without_requested_time": ("centre", np.array(without, np.int64)),
         "requested_times_cut": ("centre", np.array(cut, np.int64)),
     }
