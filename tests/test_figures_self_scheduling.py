@@ -120,6 +120,7 @@ def made_up_study(
         for suffix, values in zip(("", "_low", "_high"), times_interval(reference, sums), strict=True):
             variables[f"{measure}_improvement{suffix}"] = (run, np.where(known, values, np.nan))
         variables[f"{measure}_improvement_centres"] = (run, np.where(known, 0.8 * gain, np.nan))
+        variables[f"{measure}_improvement_light"] = (run, np.where(known, 0.5 * gain, np.nan))
         variables[f"{measure}_first_k"] = (run[:4], np.where(known.any(axis=-1), 2.0, np.nan))
         for statistic, times in (("mean", 1.0), ("p95", 5.0)):
             name = f"{measure}_{statistic}_by_centre"

@@ -573,6 +573,20 @@ def test_improvements_follow_from_the_means(dataset: xr.Dataset) -> None:
     assert float(dataset["wait_time_improvement_centres"].sel(place)) == pytest.approx(by_centre)
 
 
+def test_improvement_without_overloaded_centres(dataset: xr.Dataset) -> None:
+    place = {"factor": "multiply", "mode": "plan", "estimates": "predicted", "metric": "wait", "k": 2}
+    sums = np.zeros(2)
+    for centre in dataset["centre"].values:
+        here = dataset.sel(factor="multiply", centre=centre)
+        if float(here["offered_load"]) < 1:
+            before = here["original_bounded_slowdown_mean_by_centre"].sel(estimates="requested")
+            after = dataset["bounded_slowdown_mean_by_centre"].sel(place | {"centre": centre})
+            sums += float(here["jobs"]) * np.array([float(before), float(after)])
+    expected = sums[0] / sums[1] if sums[1] > 0 else np.nan
+    got = float(dataset["bounded_slowdown_improvement_light"].sel(place))
+    np.testing.assert_allclose(got, expected)
+
+
 def test_dimensions_and_what_was_not_run(dataset: xr.Dataset) -> None:
     assert dataset["factor"].values.tolist() == ["multiply", "none"]
     assert dataset["mode"].values.tolist() == ["plan", "exact"]

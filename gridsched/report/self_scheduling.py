@@ -264,9 +264,12 @@ def _improvements(dataset: xr.Dataset, factor: str) -> dict[str, Any]:
 
 
 def _improvement(run: xr.Dataset, measure: str) -> tuple[str, str]:
-    """Improvement and its interval."""
+    """Improvement; its interval, and what it is without the jobs of overloaded centres."""
     mean, low, high = (float(run[f"{measure}_improvement{side}"]) for side in ("", "_low", "_high"))
     interval = "" if np.isnan(low) else f"{number(max(low, 0.0))} to {number(high)}"
+    light = float(run[f"{measure}_improvement_light"])
+    if not np.isnan(light) and not np.isclose(light, mean):
+        interval += f"; {number(light)} without overloaded centres"
     return _text(mean, number), interval
 
 

@@ -175,8 +175,9 @@ def _original(stream: xr.Dataset, estimates: str) -> dict[str, Any]:
 def _improvements(whole: xr.Dataset) -> xr.Dataset:
     """How many times better runs are than the original scenario under requested times.
 
-    The ratio of the means over jobs has its interval over weeks, paired; beside it stands the ratio of the
-    means over centres of the centres' means. NaN where nobody waits in a run.
+    The ratio of the means over jobs has its interval over weeks, paired; beside it stand the ratio of the
+    means over centres of the centres' means, and that of the means over the jobs of centres that are not
+    overloaded. NaN where nobody waits in a run.
     """
     original = whole.sel(estimates=REFERENCE, drop=True)
     variables: dict[str, xr.DataArray] = {}
@@ -197,7 +198,24 @@ def _improvements(whole: xr.Dataset) -> xr.Dataset:
         variables[f"{metric}_improvement_centres"] = ratio.transpose(*PARAMETERS).assign_attrs(
             _attributes(f"{long_name}, means over centres of the centres' means", "1")
         )
+        light = _mean_of_light(whole, f"{metric}_mean_by_centre")
+        before_light = _mean_of_light(original.merge(whole[_LOADS]), f"original_{metric}_mean_by_centre")
+        ratio = before_light / light.where(light > 0)
+        variables[f"{metric}_improvement_light"] = ratio.transpose(*PARAMETERS).assign_attrs(
+            _attributes(f"{long_name}, jobs of centres that are not overloaded alone", "1")
+        )
     return xr.Dataset(variables)
+
+
+_LOADS = ["offered_load", "jobs"]
+"""Variables that say which centres are overloaded, and how many jobs each has."""
+
+
+def _mean_of_light(whole: xr.Dataset, by_centre: str) -> xr.DataArray:
+    """Mean over the jobs of the centres whose offered load is below 1, from the centres' means."""
+    jobs = whole["jobs"].where(whole["offered_load"] < 1, 0)
+    total = jobs.sum("centre")
+    return (whole[by_centre] * jobs).sum("centre", skipna=False) / total.where(total > 0)
 
 
 def _first_better(whole: xr.Dataset) -> xr.Dataset:
