@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gridsched.grid_metrics import summarise_grid
     from gridsched.ideal_simulation import simulate_ideal
     from gridsched.metrics import summarise
+    from gridsched.multicluster_simulation import Multicluster, simulate_multicluster
     from gridsched.platforms import Cluster
     from gridsched.schedulers.jscheduler import JScheduler
     from gridsched.schedulers.local import LocalPolicy
@@ -34,6 +35,7 @@ _HOMES: dict[str, str] = {
     "GridschedError": "gridsched.errors",
     "JScheduler": "gridsched.schedulers.jscheduler",
     "LocalPolicy": "gridsched.schedulers.local",
+    "Multicluster": "gridsched.multicluster_simulation",
     "Superscheduler": "gridsched.schedulers.superscheduler",
     "Workload": "gridsched.workloads",
     "clean": "gridsched.traces",
@@ -43,6 +45,7 @@ _HOMES: dict[str, str] = {
     "simulate": "gridsched.simulation",
     "simulate_grid": "gridsched.simulation",
     "simulate_ideal": "gridsched.ideal_simulation",
+    "simulate_multicluster": "gridsched.multicluster_simulation",
     "simulate_self_scheduling": "gridsched.self_scheduling",
     "summarise": "gridsched.metrics",
     "summarise_grid": "gridsched.grid_metrics",
@@ -56,6 +59,7 @@ __all__ = [
     "GridschedError",
     "JScheduler",
     "LocalPolicy",
+    "Multicluster",
     "Superscheduler",
     "Workload",
     "clean",
@@ -65,6 +69,7 @@ __all__ = [
     "simulate",
     "simulate_grid",
     "simulate_ideal",
+    "simulate_multicluster",
     "simulate_self_scheduling",
     "summarise",
     "summarise_grid",

@@ -1,0 +1,165 @@
+"""Gantt chart of schedules on particular resources, one panel a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import MaxNLocator
+
+from gridsched.errors import ConfigurationError
+from gridsched.figures import style
+
+MOST_JOBS = 120
+"""Most jobs that can be shown legibly."""
+
+_PALETTE = sns.color_palette("pastel").as_hex()
+_LATE = "#b2182b"
+
+
+class Block(NamedTuple):
+    """A rectangle: neighbouring resources of a job, the lowest first, from its start to its end."""
+
+    cluster: int
+    job: int
+    first: int
+    processors: int
+    start: int
+    end: int
+    late: bool
+
+
+@style.styled
+def schedule_gantt(schedules: xr.Dataset) -> style.Drawing:
+    """Gantt chart of what TITAN plans: time from left to right, resources from bottom to top.
+
+    A job is drawn on the resources that it has, in several rectangles where they are not neighbours. Jobs
+    that end after their deadline have a red edge; resources that are not available yet are grey.
+
+    Parameters
+    ----------
+    schedules : xarray.Dataset
+        What `gridsched.schedulers.muscle.schedule_queue` returns, of at most 120 jobs.
+
+    Returns
+    -------
+    tuple of Figure and DataFrame
+        Columns cluster, job_number, first_processor, processors, start_time, end_time, late: one row a
+        rectangle.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are more than 120 jobs.
+    """
+    count = schedules.sizes["job"]
+    if count > MOST_JOBS:
+        raise ConfigurationError(
+            f"a Gantt chart shows at most {MOST_JOBS} jobs, this one has {count}: select a part of the queue"
+        )
+    blocks = list(_blocks(schedules))
+    sizes = schedules["cluster_processors"].to_numpy().tolist()
+    names = [style.plain(name) for name in schedules["cluster"].to_numpy()]
+    heights = [float(np.clip(0.12 * size, 1.0, 4.0)) for size in sizes]
+    figure = style.new_figure(sum(heights) + 0.35 * len(sizes) + 0.7)
+    grid = figure.subplots(len(sizes), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights})
+    now = float(schedules.attrs["now"])
+    last = max([now + 1, *(float(block.end) for block in blocks)])
+    style.set_axis(grid[-1, 0].xaxis, [now, last], "s", ticks=8, floor=now)
+    for cluster, axes in enumerate(grid[:, 0]):
+        own = [block for block in blocks if block.cluster == cluster]
+        _panel(axes, own, sizes[cluster], names[cluster])
+        _unavailable(axes, schedules["available"].to_numpy()[cluster][: sizes[cluster]].tolist(), now)
+    grid[-1, 0].set_xlabel("time")
+    if any(block.late for block in blocks):
+        late = Patch(facecolor="white", edgecolor=_LATE, linewidth=1.2)
+        style.legend_below(figure, [late], ["ends after its deadline"])
+    # Rectangles are labelled last: what fits depends on the final layout.
+    figure.draw_without_rendering()
+    for cluster, axes in enumerate(grid[:, 0]):
+        _label(axes, [block for block in blocks if block.cluster == cluster], schedules)
+    return figure, _table(schedules, blocks)
+
+
+def _blocks(schedules: xr.Dataset) -> Iterator[Block]:
+    cluster = schedules["cluster_index"].to_numpy()
+    start, end = schedules["start_time"].to_numpy(), schedules["end_time"].to_numpy()
+    late = end > schedules["deadline"].to_numpy()
+    for job in np.flatnonzero(cluster >= 0).tolist():
+        used = schedules["resources"].to_numpy()[job] > 0
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], used, [False]]).astype(np.int8)))
+        for first, beyond in edges.reshape(-1, 2).tolist():
+            place = (int(start[job]), int(end[job]), bool(late[job]))
+            yield Block(int(cluster[job]), job, first, beyond - first, *place)
+
+
+def _table(schedules: xr.Dataset, blocks: list[Block]) -> pd.DataFrame:
+    names, numbers = schedules["cluster"].to_numpy(), schedules["job_number"].to_numpy()
+    return pd.DataFrame(
+        {
+            "cluster": [str(names[block.cluster]) for block in blocks],
+            "job_number": [int(numbers[block.job]) for block in blocks],
+            "first_processor": [block.first for block in blocks],
+            "processors": [block.processors for block in blocks],
+            "start_time": [block.start for block in blocks],
+            "end_time": [block.end for block in blocks],
+            "late": [block.late for block in blocks],
+        }
+    )
+
+
+def _panel(axes: Axes, blocks: list[Block], processors: int, title: str) -> None:
+    axes.set_ylim(0, processors)
+    axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.set_ylabel("processors")
+    axes.set_title(title)
+    axes.spines["top"].set_visible(True)
+    for late, edge, width in ((False, style.INK, 0.6), (True, _LATE, 1.2)):
+        drawn = [block for block in blocks if block.late == late]
+        axes.add_collection(
+            PatchCollection(
+                [Rectangle((b.start, b.first), b.end - b.start, b.processors) for b in drawn],
+                facecolor=[_PALETTE[b.job % len(_PALETTE)] for b in drawn],
+                edgecolor=edge,
+                linewidth=width,
+            ),
+            autolim=False,
+        )
+
+
+def _unavailable(axes: Axes, available: list[int], now: float) -> None:
+    """Grey bars up to when resources become available."""
+    bars = [
+        Rectangle((now, resource), time - now, 1) for resource, time in enumerate(available) if time > now
+    ]
+    axes.add_collection(
+        PatchCollection(bars, facecolor=style.PALE, edgecolor="none", zorder=0.5), autolim=False
+    )
+
+
+def _label(axes: Axes, blocks: list[Block], schedules: xr.Dataset) -> None:
+    """Write job numbers where they fit, smaller in small rectangles."""
+    numbers = schedules["job_number"].to_numpy()
+    for block in blocks:
+        corners = axes.transData.transform(
+            [(block.start, block.first), (block.end, block.first + block.processors)]
+        )
+        width, height = (corners[1] - corners[0]) * 72 / axes.figure.dpi
+        text = str(numbers[block.job])
+        size = min(7.0, height * 0.9, width / (0.7 * len(text)))
+        if size >= 3.5:
+            axes.text(
+                (block.start + block.end) / 2,
+                block.first + block.processors / 2,
+                text,
+                fontsize=size,
+                ha="center",
+                va="center_baseline",
+            )

@@ -1,0 +1,109 @@
+"""MUSCLE and TITAN: evaluations and composition tables a second, and a whole run of a study."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gridsched.engine import composition, genetic, packing
+from gridsched.engine.jit import jit
+from gridsched.multicluster_simulation import Multicluster, simulate_multicluster
+from gridsched.platforms import Cluster
+from gridsched.schedulers.titan import Titan, Weights, packed, stream
+from gridsched.workloads.deadlines import ServiceClass, draw_deadlines
+from gridsched.workloads.multicluster import MulticlusterModel, synthesise_multicluster
+from tests.benchmarks.measure import best_times
+from tests.benchmarks.table import Table
+
+TABLE_THREE = [
+    Cluster(name=f"C{k + 1}", processors=size, speed=speed)
+    for k, (size, speed) in enumerate([(20, 1.0), (16, 1.2), (12, 1.4), (10, 1.6)])
+]
+EVALUATIONS = 20_000
+MOST_SECONDS = 7
+"""Run of a study: at about 870 runs, all studies end within an hour on two cores."""
+
+
+@jit
+def evaluate(order: Any, masks: Any, jobs: Any, base: Any, goal: Any, times: int) -> float:
+    """Evaluate schedules in turn."""
+    free = np.empty_like(base)
+    total = 0.0
+    for k in range(times):
+        total += packing.performance(order, masks, k % len(order), jobs, base, 0, goal, free)
+    return total
+
+
+def queue(count: int, largest: int) -> NDArray[Any]:
+    generator = np.random.default_rng(4)
+    sizes = generator.integers(1, largest + 1, count)
+    run_time = generator.integers(5000, 100_000, count)
+    return packed(run_time, run_time * 3, sizes)
+
+
+@pytest.mark.parametrize(
+    ("count", "width", "largest", "least"),
+    [(40, 10, 10, 1_500_000), (160, 56, 10, 200_000), (160, 56, 56, 200_000)],
+)
+def test_evaluation(count: int, width: int, largest: int, least: int, table: Table) -> None:
+    jobs, base = queue(count, largest), np.zeros(width, np.int64)
+    population, random = genetic.allocate(50, count, width), stream(1)
+    for i in range(50):
+        genetic.draw_individual(population, i, jobs, width, random)
+    goal = Weights().goal
+    (seconds,) = best_times(
+        [lambda: evaluate(population.order, population.masks, jobs, base, goal, EVALUATIONS)], seconds=1.0
+    )
+    rate = EVALUATIONS / seconds
+    what = f"CP of {count} jobs of up to {largest} on {width} resources"
+    table.add_target(what, f"{rate:,.0f} /s", value=rate, at_least=least, unit=" /s")
+
+
+@pytest.mark.parametrize("largest", [10, 56])
+def test_composition_table(largest: int, table: Table) -> None:
+    sizes = np.ascontiguousarray(queue(200, largest)["processors"])
+    (seconds,) = best_times(
+        [lambda: composition.build(composition.allocate_table(200, 56), sizes)], seconds=1.0
+    )
+    table.add_target(
+        f"composition table of 200 jobs of up to {largest} for 56 processors",
+        f"{1e3 * seconds:.2f} ms",
+        value=1e3 * seconds,
+        at_most=10,
+        unit=" ms",
+    )
+
+
+@pytest.mark.parametrize(("count", "width"), [(40, 10), (160, 56)])
+def test_genetic_algorithm(count: int, width: int, table: Table) -> None:
+    jobs, base = queue(count, 10), np.zeros(width, np.int64)
+    one, two = genetic.allocate(50, count, width), genetic.allocate(50, count, width)
+    options = Titan(threshold=None).options
+    (seconds,) = best_times(
+        [lambda: genetic.evolve(one, two, 0, jobs, base, 0, Weights().goal, options, stream(1))], seconds=1.0
+    )
+    table.add(f"genetic algorithm, {count} jobs on {width} resources", f"{5000 / seconds:,.0f} individuals/s")
+
+
+@pytest.mark.parametrize("dispatcher", ["muscle", "dll", "wrand"])
+def test_run_of_a_study(dispatcher: Any, table: Table) -> None:
+    model = MulticlusterModel()
+    capacity = sum(cluster.processors * cluster.speed for cluster in TABLE_THREE) / model.mean_work
+    workload = synthesise_multicluster(model, jobs=20_000, rate=0.77 * capacity, seed=1)
+    due = draw_deadlines(workload, [ServiceClass(name="all")], seed=1)
+    policy = Multicluster(dispatcher=dispatcher)
+    simulate_multicluster(workload.select(slice(200)), TABLE_THREE, due[:200], policy)
+    begin = time.process_time()
+    run = simulate_multicluster(workload, TABLE_THREE, due, policy)
+    seconds = time.process_time() - begin
+    table.add_target(
+        f"{dispatcher} and TITAN, 20,000 jobs, {float(run['queue_mean']):.0f} collected on average",
+        f"{seconds:.1f} s",
+        value=seconds,
+        at_most=MOST_SECONDS,
+        unit=" s",
+    )
