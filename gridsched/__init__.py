@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from gridsched.lazy import attach
 
 if TYPE_CHECKING:
+    from gridsched.calendar_simulation import simulate_calendars
+    from gridsched.dynamic_simulation import simulate_dynamic_grid
     from gridsched.errors import GridschedError
     from gridsched.grid_metrics import summarise_grid
     from gridsched.ideal_simulation import simulate_ideal
@@ -43,6 +45,8 @@ _HOMES: dict[str, str] = {
     "read_swf": "gridsched.traces",
     "select_window": "gridsched.traces",
     "simulate": "gridsched.simulation",
+    "simulate_calendars": "gridsched.calendar_simulation",
+    "simulate_dynamic_grid": "gridsched.dynamic_simulation",
     "simulate_grid": "gridsched.simulation",
     "simulate_ideal": "gridsched.ideal_simulation",
     "simulate_multicluster": "gridsched.multicluster_simulation",
@@ -67,6 +71,8 @@ __all__ = [
     "read_swf",
     "select_window",
     "simulate",
+    "simulate_calendars",
+    "simulate_dynamic_grid",
     "simulate_grid",
     "simulate_ideal",
     "simulate_multicluster",

@@ -73,10 +73,13 @@ def violations(dataset: xr.Dataset) -> list[str]:
     - every other job is executed exactly once: it has a segment, its `start_time` is the first start
       and its `end_time` the last end of its segments, and the segments' work is `run_time` x `processors`.
       A segment counts with the job's processors where it has more (whole nodes), so the length of one
-      segment, or the lengths of several after each other, add up to the run time;
+      segment, or the lengths of several after each other, add up to the run time. Where a run says that a
+      job was executed for longer (`extra_work`: overhead, or work that was lost), that is added;
     - a segment has at least the processors of its job, unless the job has segments on several clusters
       (then parts may run beside each other, never with more processors together than the job asks for);
     - segments of a job on one cluster do not overlap;
+    - segments in which processors are only held (`segment_held`: tasks are on their way) take processors, but
+      are no execution;
     - a job with a `reserved_start` starts then.
 
     Parameters
@@ -84,9 +87,11 @@ def violations(dataset: xr.Dataset) -> list[str]:
     dataset : xarray.Dataset
         Dimensions `job`, `segment`, `cluster`. On `job`: job_number, submit_time, run_time (as executed),
         processors, start_time (-1 rejected), end_time, and, if there were reservations for a given
-        time, reserved_start (-1 none), and reach_processors if not every job may use every cluster.
+        time, reserved_start (-1 none), reach_processors if not every job may use every cluster, and
+        extra_work (processor-seconds) if jobs are executed for longer than their run times.
         On `segment`: segment_job, segment_cluster (indices), segment_processors, segment_start,
-        segment_end. On `cluster`: cluster_processors. Times in s.
+        segment_end, and segment_held (0 or 1) if processors are held without execution. On `cluster`:
+        cluster_processors. Times in s.
 
     Returns
     -------
@@ -122,11 +127,13 @@ class _Schedule:
     end_time: Integers
     reserved_start: Integers
     reach_processors: Integers
+    extra_work: Integers
     job: Integers
     cluster: Integers
     segment_processors: Integers
     start: Integers
     end: Integers
+    held: Integers
     cluster_processors: Integers
     cluster_name: NDArray[Any]
 
@@ -142,6 +149,9 @@ class _Schedule:
                 raise ScheduleError(f"cannot verify a run whose {name} is {values.dtype}: give whole numbers")
             return values.astype(np.int64, copy=False)
 
+        def optional(name: str, like: str, otherwise: int) -> Integers:
+            return column(name) if name in dataset else np.full_like(column(like), otherwise)
+
         cluster_processors = column("cluster_processors")
         largest = cluster_processors.max(initial=0)
         known = "cluster" in dataset.coords
@@ -152,21 +162,15 @@ class _Schedule:
             processors=column("processors"),
             start_time=column("start_time"),
             end_time=column("end_time"),
-            reserved_start=(
-                column("reserved_start")
-                if "reserved_start" in dataset
-                else np.full(dataset.sizes["job"], _NONE, np.int64)
-            ),
-            reach_processors=(
-                column("reach_processors")
-                if "reach_processors" in dataset
-                else np.full(dataset.sizes["job"], largest, np.int64)
-            ),
+            reserved_start=optional("reserved_start", "job_number", _NONE),
+            reach_processors=optional("reach_processors", "job_number", largest),
+            extra_work=optional("extra_work", "job_number", 0),
             job=column("segment_job"),
             cluster=column("segment_cluster"),
             segment_processors=column("segment_processors"),
             start=column("segment_start"),
             end=column("segment_end"),
+            held=optional("segment_held", "segment_job", 0),
             cluster_processors=cluster_processors,
             cluster_name=dataset["cluster"].to_numpy() if known else np.arange(len(cluster_processors)),
         )
@@ -194,7 +198,12 @@ class _Schedule:
             segment_processors=self.segment_processors[segments],
             start=self.start[segments],
             end=self.end[segments],
+            held=self.held[segments],
         )
+
+    def executing(self) -> _Schedule:
+        """The schedule without the segments in which processors are only held."""
+        return self.only(self.held == 0)
 
     def rejected(self) -> Flags:
         """Whether each job was rejected."""
@@ -377,22 +386,28 @@ def _last_end(s: _Schedule) -> Iterator[str]:
 
 def _work(s: _Schedule) -> Iterator[str]:
     """The segments of a job add up to its work."""
+    s = s.executing()
     done = np.zeros(len(s.job_number), np.int64)
     np.add.at(done, s.job, (s.end - s.start) * s.share())
-    work = s.run_time * s.processors
+    work = s.run_time * s.processors + s.extra_work
     runs = ~s.rejected() & (s.segments_per_job() > 0)
     yield from _report(
         np.flatnonzero(runs & (done != work)),
         lambda j: (
             f"job {s.job_number[j]} is executed for {done[j]} processor-seconds instead of {work[j]} "
-            f"({s.run_time[j]} s on {s.processors[j]} processors)"
+            f"({s.run_time[j]} s on {s.processors[j]} processors{_and_more(int(s.extra_work[j]))})"
         ),
         "jobs",
     )
 
 
+def _and_more(extra_work: int) -> str:
+    return f" and {extra_work} processor-seconds more" if extra_work else ""
+
+
 def _enough_processors(s: _Schedule) -> Iterator[str]:
     """A segment has the processors of its job, unless the job spans clusters."""
+    s = s.executing()
     lowest = np.full(len(s.job_number), len(s.cluster_processors))
     highest = np.full(len(s.job_number), -1)
     np.minimum.at(lowest, s.job, s.cluster)
@@ -430,7 +445,7 @@ def _never_more_than_asked(s: _Schedule) -> Iterator[str]:
 
     Else a job or a part of it is executed twice. Ends come before starts of the same instant.
     """
-    d = s.of_divided_jobs()
+    d = s.executing().of_divided_jobs()
     segment = np.tile(np.arange(len(d.job)), 2)
     time = np.concatenate([d.end, d.start])
     change = np.concatenate([-d.share(), d.share()])

@@ -26,6 +26,8 @@ LAYERS = (
     ("schedulers",),
     ("metrics", "results", "verifier", "grid_metrics", "deadline_metrics", "replication"),
     ("simulation", "ideal_simulation", "multicluster_simulation"),
+    ("calendar_simulation",),
+    ("dynamic_simulation", "dynamic_metrics", "dynamic_verifier"),
     ("self_scheduling", "centres"),
     ("self_scheduling_metrics",),
     ("claims",),

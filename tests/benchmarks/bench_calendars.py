@@ -1,0 +1,81 @@
+"""Imprecise calendars: a month of one machine, ten clusters under a manager, and very many slots."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gridsched.calendar_simulation import simulate_calendars
+from gridsched.engine.bookings import NOWHERE, REQUEST
+from gridsched.platforms import Cluster
+from gridsched.schedulers.calendars import CalendarOptions, Manager, SlotPlan, schedule_calendars
+from gridsched.simulation import EstimateName
+from gridsched.traces import clean, read_swf, select_window
+from gridsched.workloads import Workload
+from tests.benchmarks.measure import best_times
+from tests.benchmarks.table import Table
+
+FINE = SlotPlan(levels=[(None, 40)])
+COARSE = SlotPlan(levels=[(32, 10), (8, 320), (None, 2560)])
+"""Rows 1 and 6 of the paper's Figure 4."""
+
+DAY = 86400
+MOST_SECONDS_MONTH = 0.25
+MOST_SECONDS_GRID = 1.0
+MOST_NANOSECONDS_SLOT = 5.0
+
+
+@cache
+def log(path: Path) -> Workload:
+    return clean(read_swf(path))
+
+
+@pytest.mark.parametrize("slots", [FINE, COARSE], ids=["fine", "coarse"])
+@pytest.mark.parametrize("estimates", ["actual", "requested"])
+def test_a_month(slots: SlotPlan, estimates: EstimateName, archive_mirror: Path, table: Table) -> None:
+    month = select_window(log(archive_mirror / "KTH-SP2-1996-2.1-cln.swf.gz"), month="1996-11")
+    cluster, options = Cluster(processors=100), CalendarOptions(slots=slots)
+    (best,) = best_times([lambda: simulate_calendars([month], cluster, options, estimates=estimates)])
+    what = f"calendar {slots}, KTH November 1996, {estimates} run times"
+    table.add_target(what, f"{best:.3f} s", value=best, at_most=MOST_SECONDS_MONTH, unit=" s")
+
+
+@pytest.mark.parametrize("period", [0, 600])
+def test_ten_clusters(period: int, archive_mirror: Path, table: Table) -> None:
+    whole = log(archive_mirror / "CTC-SP2-1996-3.1-cln.swf.gz")
+    windows = [select_window(whole, interval=(31 * DAY * k, (31 * k + 8) * DAY)) for k in range(10)]
+    leaves = [
+        Manager(
+            name=f"c{k}",
+            children=[Cluster(name=f"c{k}", processors=336)],
+            promote_processors=112,
+            promote_duration=12 * 3600,
+        )
+        for k in range(10)
+    ]
+    root = Manager(name="grid", children=leaves, period=period)
+    (best,) = best_times([lambda: simulate_calendars(windows, root, CalendarOptions(slots=COARSE))])
+    what = f"calendars of ten clusters, CTC, 17,637 jobs, updates every {period} s"
+    table.add_target(what, f"{best:.3f} s", value=best, at_most=MOST_SECONDS_GRID, unit=" s")
+
+
+def test_a_hundred_thousand_slots(table: Table) -> None:
+    """A queue of 46 days in slots of 40 s: nothing is moved when slots are over, and a search is one pass."""
+    random = np.random.default_rng(5)
+    jobs = np.zeros(2_000, REQUEST)
+    jobs["run"] = random.integers(1, 8 * 3600, len(jobs))
+    jobs["estimate"] = jobs["run"]
+    jobs["nodes"] = random.integers(1, 65, len(jobs))
+    jobs["reserved"] = NOWHERE
+    cluster, options = Cluster(processors=100), CalendarOptions(slots=FINE)
+    done = schedule_calendars(jobs, cluster, options)
+    slots, touched = done.counts["slots_max"], done.counts["slots_touched"]
+    (best,) = best_times([lambda: schedule_calendars(jobs, cluster, options)])
+    each = 1e9 * best / touched
+    what = (
+        f"calendar that grows to {slots:,} slots, {len(jobs):,} jobs in {best:.3f} s, time of a slot touched"
+    )
+    table.add_target(what, f"{each:.1f} ns", value=each, at_most=MOST_NANOSECONDS_SLOT, unit=" ns")

@@ -1,0 +1,75 @@
+"""Dynamic grids: jobs a second on six clusters and on a hundred, with and without churn."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gridsched.engine.records import JOB
+from gridsched.platforms import Cluster
+from gridsched.schedulers.dynamic_grid import GRID, DynamicGrid, schedule_dynamic_grid
+from gridsched.schedulers.grid_graphs import GraphName, grid_graph
+from gridsched.schedulers.membership import draw_membership
+from tests.benchmarks.table import Table
+
+JOBS = 200_000
+ROUNDS = 3
+SIX = (100, 128, 240, 338, 1024, 1152)
+HUNDRED = tuple(int(size) for size in np.geomspace(16, 1024, 100).round())
+
+LONGEST_RUN = 5.0
+"""Seconds that 200,000 jobs on six clusters may take."""
+
+
+@cache
+def jobs_of(sizes: tuple[int, ...], load: float) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Jobs that offer so much load to all clusters together; a fifth goes to the grid scheduler."""
+    random = np.random.default_rng(11)
+    homes = random.choice(len(sizes), JOBS, p=np.array(sizes) / sum(sizes))
+    jobs = np.empty(JOBS, JOB)
+    jobs["processors"] = np.exp2(random.uniform(0, np.log2(np.array(sizes)[homes]))).astype(np.int64)
+    jobs["run"] = np.clip(random.lognormal(np.log(900), 1.8, JOBS), 1, 48 * 3600)
+    jobs["estimate"] = jobs["run"] * random.uniform(1, 5, JOBS) + 1
+    work = float((jobs["run"] * jobs["processors"]).sum())
+    gaps = random.exponential(size=JOBS)
+    jobs["submit"] = np.cumsum(gaps * (work / gaps.sum() / (load * sum(sizes))))
+    return jobs, np.where(random.random(JOBS) < 0.2, GRID, homes)
+
+
+def measure(
+    sizes: tuple[int, ...], load: float, kind: GraphName, options: DynamicGrid, *, churn: bool
+) -> float:
+    """Least CPU time of a simulation [s]."""
+    jobs, home = jobs_of(sizes, load)
+    clusters = [Cluster(name=f"c{i}", processors=size) for i, size in enumerate(sizes)]
+    names = [cluster.name for cluster in clusters]
+    graph = grid_graph(names, kind, mean_degree=6 if kind == "random" else None)
+    horizon = int(jobs["submit"][-1])
+    stays = draw_membership(names, horizon, mean_stay=horizon / 20, mean_absence=86_400) if churn else None
+    best = np.inf
+    for _ in range(ROUNDS):
+        begin = time.process_time()
+        schedule_dynamic_grid(jobs, home, clusters, graph, options, stays)
+        best = min(best, time.process_time() - begin)
+    return best
+
+
+@pytest.mark.parametrize("load", [0.7, 1.0])
+@pytest.mark.parametrize("kind", ["ring", "complete"])
+@pytest.mark.parametrize("churn", [False, True])
+def test_six_clusters(load: float, kind: GraphName, churn: bool, table: Table) -> None:
+    seconds = measure(SIX, load, kind, DynamicGrid(), churn=churn)
+    what = f"dynamic grid of 6 clusters, {kind}, load {load}{', churn' if churn else ''}"
+    rate = f"{JOBS / seconds:,.0f} jobs/s"
+    table.add_target(what, f"{seconds:.2f} s, {rate}", value=seconds, at_most=LONGEST_RUN, unit=" s")
+
+
+@pytest.mark.parametrize("kind", ["random", "complete"])
+def test_hundred_clusters(kind: GraphName, table: Table) -> None:
+    seconds = measure(HUNDRED, 0.9, kind, DynamicGrid(), churn=True)
+    table.add(f"dynamic grid of 100 clusters, {kind}, load 0.9, churn", f"{JOBS / seconds:,.0f} jobs/s")
