@@ -143,7 +143,10 @@ def expand_self_scheduling(study: SelfSchedulingStudy, factor: str) -> list[Self
 
 
 _LEAST_CHUNKS = 8
-"""Groups that the runs of self-scheduling under one reading of the CPU factor are at least divided into."""
+"""Groups into which the runs under one reading of the CPU factor are divided at least ..."""
+
+_FEW = 4
+"""... unless so few would be in one."""
 
 
 def self_scheduling_chunks(
@@ -158,7 +161,7 @@ def self_scheduling_chunks(
     runs = expand_self_scheduling(study, factor)
     plain = [run for run in runs if not run.is_retrained]
     plain.sort(key=lambda run: (run.mode != "exact", -run.k))
-    number = max(-(-len(plain) // size), min(len(plain), _LEAST_CHUNKS))
+    number = max(-(-len(plain) // size), min(len(plain) // _FEW, _LEAST_CHUNKS))
     return [plain[first::number] for first in range(number)] + [[run] for run in runs if run.is_retrained]
 
 

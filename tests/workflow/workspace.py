@@ -114,7 +114,7 @@ class Workspace:
     def run(self, *arguments: str, cores: int = 2, fails: bool = False) -> str:
         """Output of a finished snakemake, which must succeed unless it should fail."""
         process = self.start(*arguments, cores=cores)
-        output, _ = process.communicate(timeout=300)
+        output, _ = process.communicate(timeout=900)
         assert (process.returncode != 0) == fails, output
         return output
 
