@@ -15,7 +15,7 @@ then be offered several times the work that they can do; so a factor has three r
 from __future__ import annotations
 
 import difflib
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -27,7 +27,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from gridsched.engine.records import LARGEST
 from gridsched.errors import ConfigurationError, GridschedError
-from gridsched.io import resource
+from gridsched.io import UniqueKeyLoader, resource
 from gridsched.platforms import Cluster
 from gridsched.schedulers.local import POLICIES, LocalPolicy, named_policy
 from gridsched.traces import find_log
@@ -337,24 +337,10 @@ def _check_checksums(source: Path, centres: Iterable[Centre]) -> None:
             )
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML in which a key that is there twice is an error: the first would be lost silently."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Mapping of a node."""
-        seen = []
-        for key, _ in node.value:
-            if key.value in seen:
-                problem = f"the key {key.value!r} is there twice"
-                raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
-            seen.append(key.value)
-        return super().construct_mapping(node, deep)
-
-
 def _read(source: Path) -> _PlatformFile:
     """Content of a platform file."""
     try:
-        values = yaml.load(source.read_text(encoding="utf-8"), _Loader)
+        values = yaml.load(source.read_text(encoding="utf-8"), UniqueKeyLoader)
     except OSError as error:
         raise ConfigurationError(f"{source}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError, yaml.YAMLError) as error:

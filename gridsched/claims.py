@@ -22,7 +22,7 @@ import difflib
 import math
 import re
 import sys
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from pathlib import Path
@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from gridsched.errors import ConfigurationError
-from gridsched.io import resource
+from gridsched.io import UniqueKeyLoader, resource
 from gridsched.replication import Interval, difference_interval, mean_interval, ratio_interval, times_interval
 
 Outcome = Literal["reproduced", "partly", "not", "not testable", "input", "not run"]
@@ -400,24 +400,10 @@ def _narrowed(entry: dict[str, Any], dimension: str, label: Any, where: str) -> 
     return {"ours": {**ours, "select": {**select, dimension: label}}}
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML in which a key that is there twice is an error: the first would be lost silently."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Mapping of a node."""
-        seen = []
-        for key, _ in node.value:
-            if key.value in seen:
-                problem = f"the key {key.value!r} is there twice"
-                raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
-            seen.append(key.value)
-        return super().construct_mapping(node, deep)
-
-
 def _read(path: Path) -> Any:
     """Content of a YAML file."""
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        return yaml.load(path.read_text(encoding="utf-8"), UniqueKeyLoader)
     except OSError as error:
         raise ConfigurationError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError, yaml.YAMLError) as error:

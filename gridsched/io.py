@@ -1,12 +1,15 @@
-"""Files that are written whole or not at all, and the data files that come with gridsched."""
+"""Files that are written whole or not at all, strict YAML, and the data files that come with gridsched."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 _PACKAGE = Path(__file__).parent
 
@@ -44,3 +47,17 @@ def resource(*parts: str) -> Path:
         if path.exists():
             return path
     raise FileNotFoundError(f"{'/'.join(parts)} is missing from this installation of gridsched")
+
+
+class UniqueKeyLoader(yaml.SafeLoader):
+    """YAML in which a key that is there twice is an error: the first would be lost silently."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """Mapping of a node."""
+        seen = []
+        for key, _ in node.value:
+            if key.value in seen:
+                problem = f"the key {key.value!r} is there twice"
+                raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
+            seen.append(key.value)
+        return super().construct_mapping(node, deep)

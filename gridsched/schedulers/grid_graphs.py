@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 from typing import Any, Literal, get_args
 
-import networkx as nx  # type: ignore[import-untyped]
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
