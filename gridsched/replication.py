@@ -112,12 +112,8 @@ def ratio_interval(values: ArrayLike, reference: ArrayLike, confidence: float = 
         As `difference_interval`.
     """
     left, right = _pairs(values, reference)
-    count = _count(left)
-    without = _divide(_others(left), _others(right))
-    undefined = (np.isnan(without) & ~np.isnan(left)).any(axis=-1)
-    error = np.sqrt((count - 1).clip(0) / np.maximum(count, 1) * _squares(without))
-    ratio = _divide(_mean(left), _mean(right))
-    return _interval(ratio, np.where(undefined, np.nan, error), count, confidence)
+    error = _jackknife_error(_divide(_others(left), _others(right)), left)
+    return _interval(_divide(_mean(left), _mean(right)), error, _count(left), confidence)
 
 
 def times_interval(values: ArrayLike, reference: ArrayLike, confidence: float = 0.95) -> Interval:
@@ -147,15 +143,11 @@ def times_interval(values: ArrayLike, reference: ArrayLike, confidence: float = 
         As `difference_interval`.
     """
     left, right = _pairs(values, reference)
-    count = _count(left)
     without = _divide(_others(left), _others(right))
     positive = without > 0
-    undefined = (~positive & ~np.isnan(left)).any(axis=-1)
     logarithms = np.where(positive, np.log(np.where(positive, without, 1.0)), np.nan)
-    error = np.sqrt((count - 1).clip(0) / np.maximum(count, 1) * _squares(logarithms))
     ratio = _divide(_mean(left), _mean(right))
-    spread = np.where(undefined, np.nan, error)
-    around = _interval(np.zeros_like(ratio), spread, count, confidence)
+    around = _interval(np.zeros_like(ratio), _jackknife_error(logarithms, left), _count(left), confidence)
     return Interval(ratio, ratio * np.exp(around.low), ratio * np.exp(around.high))
 
 
@@ -234,6 +226,14 @@ def _others(data: Floats) -> Floats:
     """Sum of the other known replicates, for each that is known; their number cancels in a ratio."""
     others: Floats = np.nansum(data, axis=-1, keepdims=True) - data
     return others
+
+
+def _jackknife_error(without: Floats, data: Floats) -> Floats:
+    """Standard error from an estimate without each replicate; NaN where one of these is not defined."""
+    count = _count(data)
+    undefined = (np.isnan(without) & ~np.isnan(data)).any(axis=-1)
+    error = np.sqrt((count - 1).clip(0) / np.maximum(count, 1) * _squares(without))
+    return np.where(undefined, np.nan, error)
 
 
 def _divide(left: Floats, right: Floats) -> Floats:
