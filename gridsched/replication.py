@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 from gridsched.errors import ConfigurationError
 
@@ -143,12 +143,60 @@ def times_interval(values: ArrayLike, reference: ArrayLike, confidence: float = 
         As `difference_interval`.
     """
     left, right = _pairs(values, reference)
-    without = _divide(_others(left), _others(right))
-    positive = without > 0
-    logarithms = np.where(positive, np.log(np.where(positive, without, 1.0)), np.nan)
     ratio = _divide(_mean(left), _mean(right))
-    around = _interval(np.zeros_like(ratio), _jackknife_error(logarithms, left), _count(left), confidence)
+    around = _interval(np.zeros_like(ratio), _times_error(left, right), _count(left), confidence)
     return Interval(ratio, ratio * np.exp(around.low), ratio * np.exp(around.high))
+
+
+def times_significance(values: ArrayLike, reference: ArrayLike) -> Floats:
+    """Probability of a ratio at least as far from 1, if there were no difference (two-sided).
+
+    The test that belongs to `times_interval`: an interval at confidence 1 - p just touches 1.
+
+    Parameters
+    ----------
+    values, reference : array_like
+        Replicates on the last axis, NaN where absent; the other axes broadcast.
+
+    Returns
+    -------
+    float array
+        1 where both sides are exactly equal; NaN where `times_interval` has no bounds.
+
+    Raises
+    ------
+    ConfigurationError
+        As `difference_interval`.
+    """
+    left, right = _pairs(values, reference)
+    ratio = _divide(_mean(left), _mean(right))
+    count, error = _count(left), _times_error(left, right)
+    distance = np.abs(np.log(np.where(ratio > 0, ratio, np.nan)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        probability = 2 * stdtr(np.maximum(count - 1, 1), -distance / error)
+    probability = np.where((error == 0) & (distance == 0), 1.0, probability)
+    return np.where(count >= 2, probability, np.nan)
+
+
+def holm(probabilities: ArrayLike) -> Floats:
+    """Probabilities of several tests, corrected so that any false finding among them is as improbable.
+
+    Holm, "A simple sequentially rejective multiple test procedure" (Scandinavian Journal of Statistics 6,
+    1979): the i-th smallest of n is multiplied by n - i + 1, no corrected one is smaller than one before it,
+    and none exceeds 1.
+
+    Parameters
+    ----------
+    probabilities : array_like
+        Of each test, in any shape; NaN for tests that could not be made, which do not count.
+    """
+    found = np.asarray(probabilities, np.float64)
+    known = np.flatnonzero(~np.isnan(found))
+    order = known[np.argsort(found.ravel()[known], kind="stable")]
+    factor = np.arange(len(order), 0, -1)
+    corrected = np.full(found.size, np.nan)
+    corrected[order] = np.minimum(np.maximum.accumulate(found.ravel()[order] * factor), 1.0)
+    return corrected.reshape(found.shape)
 
 
 def sign(interval: Interval, against: float = 0.0) -> NDArray[np.int64]:
@@ -234,6 +282,13 @@ def _jackknife_error(without: Floats, data: Floats) -> Floats:
     undefined = (np.isnan(without) & ~np.isnan(data)).any(axis=-1)
     error = np.sqrt((count - 1).clip(0) / np.maximum(count, 1) * _squares(without))
     return np.where(undefined, np.nan, error)
+
+
+def _times_error(left: Floats, right: Floats) -> Floats:
+    """Jackknife error of the logarithm of the ratio of means; NaN where a ratio is not positive."""
+    without = _divide(_others(left), _others(right))
+    positive = without > 0
+    return _jackknife_error(np.where(positive, np.log(np.where(positive, without, 1.0)), np.nan), left)
 
 
 def _divide(left: Floats, right: Floats) -> Floats:

@@ -30,6 +30,7 @@ LAYERS = (
     ("dynamic_simulation", "dynamic_metrics", "dynamic_verifier"),
     ("self_scheduling", "centres"),
     ("self_scheduling_metrics",),
+    ("arena",),
     ("claims",),
     ("figures",),
     ("study",),

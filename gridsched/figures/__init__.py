@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import xarray as xr
 
+from gridsched.figures.arena import ARENA_FIGURES
 from gridsched.figures.characterisation import workload_characterisation
 from gridsched.figures.gantt import gantt
 from gridsched.figures.grids import GRID_FIGURES, SCENARIO_FIGURES
@@ -29,6 +30,7 @@ STUDY_FIGURES: dict[str, Callable[[xr.Dataset], Drawing]] = {
     **GRID_FIGURES,
     **MODEL_FIGURES,
     **SELF_SCHEDULING_FIGURES,
+    **ARENA_FIGURES,
 }
 """Figures of a whole study by name."""
 

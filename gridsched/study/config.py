@@ -15,6 +15,7 @@ from gridsched.centres import Centre, Platform, Reading, load_platform
 from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.schedulers.local import OverrunName, PassName
 from gridsched.simulation import EstimateName
+from gridsched.study.arena_config import AnyContender
 from gridsched.study.parts import (
     ClusterConfig,
     MachineName,
@@ -31,6 +32,7 @@ from gridsched.study.validation import (
     Count,
     Label,
     Model,
+    Number,
     PathText,
     Slug,
     Text,
@@ -384,10 +386,107 @@ class SelfSchedulingStudy(Study):
         return self._without_words(**{**plain, **changes})
 
 
+class ArenaScenario(Model):
+    """Machines of a grid with what their users submit, and how days go together in comparisons."""
+
+    name: Slug
+    """Name in figures and file names."""
+    machines: Annotated[tuple[WorkloadConfig, ...], Field(min_length=1, max_length=1000)]
+    """The machines, each with the workload that is submitted to it."""
+    align: Literal["start", "clock", "none"] = "start"
+    """How submit times go together: all begin at once, by the clock of the logs, or as they are written."""
+    block_days: Annotated[Number, Field(gt=0, le=365)] = 7
+    """Contenders are compared on blocks of jobs: those submitted within so many days, or a replicate."""
+
+    @property
+    def scenario(self) -> ScenarioConfig:
+        """The machines as in studies of grids."""
+        return ScenarioConfig(name=self.name, machines=self.machines, align=self.align)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        self.scenario  # noqa: B018 - it is checked when it is made
+        return self
+
+
+class ArenaStudy(Study):
+    """A study of the arena: grid schedulers of all systems on the same machines, jobs and beliefs."""
+
+    kind: Literal["arena"]
+    """What is studied."""
+    scenarios: Annotated[tuple[ArenaScenario, ...], Field(min_length=1)]
+    """The scenarios: machines with their workloads."""
+    contenders: Annotated[tuple[AnyContender, ...], Field(min_length=2)]
+    """Grid schedulers: schemes as in studies of grids, or other systems with their parameters."""
+    policy: Policy = "easy"
+    """Local policy of all machines, where a system leaves it open."""
+    reference: str | None = None
+    """Contender that the others are compared with; the first one by default."""
+    replicates: Annotated[Whole, Field(ge=1, le=10_000)] = 1
+    """How often synthetic workloads are drawn; only scenarios of synthetic workloads alone have several."""
+    loads: Annotated[tuple[Annotated[Number, Field(ge=0.01, le=100)], ...], Field(min_length=1)] = (1.0,)
+    """Loads, relative to the workloads as they are: times between submissions are divided by this."""
+    estimate_errors: Annotated[tuple[Annotated[Number, Field(ge=0, le=100)], ...], Field(min_length=1)] = (
+        1.0,
+    )
+    """Share of the difference between requested times and run times that is left in estimates: 0 for perfect
+    estimates, 1 for requested times."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        unique_files("scenarios", [scenario.name for scenario in self.scenarios])
+        unique("contenders", self.labels)
+        for key in ("loads", "estimate_errors"):
+            unique(key, [str(value) for value in getattr(self, key)])
+            if 1.0 not in getattr(self, key):
+                raise ValueError(f"{key}: give 1 too, which the others are compared with")
+        if self.reference is not None and self.reference not in self.labels:
+            raise ValueError(f"reference: {self.reference!r} is not one of {', '.join(self.labels)}")
+        return self
+
+    @property
+    def labels(self) -> list[str]:
+        """Labels of the contenders."""
+        return [each if isinstance(each, str) else each.name for each in self.contenders]
+
+    @property
+    def reference_label(self) -> str:
+        """The contender that the others are compared with."""
+        return self.reference or self.labels[0]
+
+    @property
+    def all_workloads(self) -> tuple[WorkloadConfig, ...]:
+        """Every workload of the study."""
+        return tuple(machine for scenario in self.scenarios for machine in scenario.machines)
+
+    def arena_scenario(self, name: str) -> ArenaScenario:
+        """The scenario of a name."""
+        return next(scenario for scenario in self.scenarios if scenario.name == name)
+
+    def scenario(self, name: str) -> ScenarioConfig:
+        """The machines of the scenario of a name."""
+        return self.arena_scenario(name).scenario
+
+    def draws(self, scenario: str) -> int:
+        """How many replicates a scenario has: one if it replays a log."""
+        machines = self.arena_scenario(scenario).machines
+        return self.replicates if all(machine.synthetic is not None for machine in machines) else 1
+
+    def played(self, scenario: str, contender: int) -> Self:
+        """As much of the study as the runs of one contender on one scenario depend on, and a rival."""
+        unseen = next(name for name in ("local", "central") if name != self.labels[contender])
+        return self._without_words(
+            scenarios=(self.arena_scenario(scenario),),
+            contenders=(self.contenders[contender], unseen),
+            reference=None,
+        )
+
+
 KINDS: dict[str, type[Study]] = {
     "local-policies": LocalStudy,
     "grid": GridStudy,
     "self-scheduling": SelfSchedulingStudy,
+    "arena": ArenaStudy,
     "workload-models": ModelStudy,
 }
 """Kinds of studies."""
@@ -432,7 +531,7 @@ def load_study(path: str | Path) -> Study:
 
 def _quick(study: Study, replicates: int | None) -> Study:
     """The study with no more replicates than these."""
-    if replicates is None or not isinstance(study, GridStudy) or study.replicates <= replicates:
+    if replicates is None or not isinstance(study, GridStudy | ArenaStudy) or study.replicates <= replicates:
         return study
     return study.model_copy(update={"replicates": replicates})
 

@@ -265,7 +265,7 @@ def aggregate_grid_study(
     ).merge(fixed)
     # Joining sorts labels; the study has an order of its own
     whole = whole.sel(policy=study.policy_labels, scheme=study.scheme_labels)
-    whole = whole.merge(_facts(study, grids))
+    whole = whole.merge(workload_facts([scenario.name for scenario in study.scenarios], grids))
     whole.attrs = {
         "title": study.title,
         "study": study.name,
@@ -285,7 +285,7 @@ _FIXED = ["cluster_processors", "cluster_speed"]
 """Variables that a machine has in every scenario."""
 
 
-def _facts(study: GridStudy, grids: Sequence[str | Path]) -> xr.Dataset:
+def workload_facts(scenarios: Sequence[str], grids: Sequence[str | Path]) -> xr.Dataset:
     """What was left out or repaired on each machine, over all replicates, and where its jobs come from."""
     counts: dict[str, dict[tuple[str, str], dict[str, int]]] = {"left_out": {}, "repaired": {}}
     checksums: dict[tuple[str, str], list[str]] = {}
@@ -299,7 +299,6 @@ def _facts(study: GridStudy, grids: Sequence[str | Path]) -> xr.Dataset:
                 acknowledgements[place] = workload.acknowledgement
                 for kind, table in counts.items():
                     table[place] = add_counts(table.get(place, {}), getattr(workload, kind))
-    scenarios = [scenario.name for scenario in study.scenarios]
     names = list(dict.fromkeys(home for _, home in checksums))
     places = [[(scenario, home) for home in names] for scenario in scenarios]
     facts = xr.Dataset(

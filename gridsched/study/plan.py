@@ -8,7 +8,7 @@ from typing import cast
 import yaml
 
 from gridsched.io import resource
-from gridsched.study.config import GridStudy, LocalStudy, ModelStudy, SelfSchedulingStudy, Study
+from gridsched.study.config import ArenaStudy, GridStudy, LocalStudy, ModelStudy, SelfSchedulingStudy, Study
 from gridsched.study.parts import PolicyConfig, WorkloadConfig, scheme_of
 from gridsched.study.runs import Run, chunks, expand, replicate_chunks, self_scheduling_chunks
 from gridsched.traces import find_log
@@ -24,11 +24,12 @@ def log_file(workload: WorkloadConfig, results: str) -> list[str]:
     return [workload.file] if workload.file is not None else []
 
 
-def score_files(study: LocalStudy | GridStudy) -> list[str]:
+def score_files(study: LocalStudy | GridStudy | ArenaStudy) -> list[str]:
     """Python files with the users' scores of a study."""
+    policies = (study.policy,) if isinstance(study, ArenaStudy) else study.policies
     orders = [
         order
-        for policy in study.policies
+        for policy in policies
         if isinstance(policy, PolicyConfig)
         for order in (policy.order, policy.backfill_order)
     ]
@@ -66,7 +67,7 @@ def workload_files(study: LocalStudy, stage: str, results: str) -> list[str]:
     return [f"{results}/{study.name}/{stage}/{workload.name}.nc" for workload in study.workloads]
 
 
-def machine_logs(study: GridStudy, scenario: str, results: str) -> dict[str, str]:
+def machine_logs(study: GridStudy | ArenaStudy, scenario: str, results: str) -> dict[str, str]:
     """SWF files of the machines of a scenario that replay a log, by name of the machine."""
     return {
         machine.name: log
@@ -100,6 +101,22 @@ def self_scheduling_files(study: SelfSchedulingStudy, chunk_size: int, results: 
     ]
 
 
+def arena_files(study: ArenaStudy, results: str) -> dict[str, str]:
+    """Datasets with machines and workloads of an arena, by scenario."""
+    return {scenario.name: f"{results}/{study.name}/arena/{scenario.name}.nc" for scenario in study.scenarios}
+
+
+def play_files(study: ArenaStudy, results: str) -> dict[str, list[str]]:
+    """Datasets with what each contender made of a scenario, by scenario."""
+    return {
+        scenario.name: [
+            f"{results}/{study.name}/plays/{scenario.name}/{contender}.nc"
+            for contender in range(len(study.contenders))
+        ]
+        for scenario in study.scenarios
+    }
+
+
 PREDICTION_FIGURES: tuple[str, ...] = ("prediction_quality", "prediction_intervals")
 """Figures of the predictions of a study of self-scheduling."""
 
@@ -112,6 +129,8 @@ def study_figures(study: Study) -> list[str]:
         return _grid_figures(study)
     if isinstance(study, SelfSchedulingStudy):
         return _self_scheduling_figures(study)
+    if isinstance(study, ArenaStudy):
+        return _arena_figures(study)
     return ["model_shares", "model_quantiles", "size_spread"]
 
 
@@ -134,6 +153,16 @@ def _self_scheduling_figures(study: SelfSchedulingStudy) -> list[str]:
         figures.append("plan_and_exact")
     if "retrained" in estimates:
         figures.append("retraining_effect")
+    return figures
+
+
+def _arena_figures(study: ArenaStudy) -> list[str]:
+    """What was not varied is not drawn."""
+    figures = ["arena_ranking", "arena_cost"]
+    if len(study.loads) > 1:
+        figures.append("arena_loads")
+    if len(study.estimate_errors) > 1:
+        figures.append("arena_estimates")
     return figures
 
 
@@ -199,6 +228,8 @@ def study_results(study: Study, results: str) -> list[str]:
     tables = [f"{folder}/table_four.csv"] if isinstance(study, ModelStudy) else [f"{folder}/means.csv"]
     if isinstance(study, SelfSchedulingStudy):
         tables.append(f"{folder}/table_two.csv")
+    if isinstance(study, ArenaStudy):
+        tables.append(f"{folder}/comparisons.csv")
     return [f"{folder}/study.nc", *tables, *(f"{folder}/figures/{name}.svg" for name in names)]
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from gridsched.schedulers.jscheduler import MetricName, PredictionsName
 from gridsched.simulation import EstimateName
-from gridsched.study.config import GridStudy, LocalStudy, SelfSchedulingStudy
+from gridsched.study.config import ArenaStudy, GridStudy, LocalStudy, SelfSchedulingStudy
 from gridsched.study.sweeps import BeliefName
 
 
@@ -173,5 +173,27 @@ def self_scheduling_run_table(study: SelfSchedulingStudy, chunk_size: int) -> pd
             for factor in study.factors
             for chunk, runs in enumerate(self_scheduling_chunks(study, factor, chunk_size))
             for run in runs
+        ]
+    )
+
+
+def arena_run_table(study: ArenaStudy) -> pd.DataFrame:
+    """One row a run of a study of the arena: its identifier and what it is made of."""
+    places = [
+        (scenario.name, label, load, error, replicate)
+        for scenario in study.scenarios
+        for label in study.labels
+        for load, error in product(study.loads, study.estimate_errors)
+        for replicate in range(study.draws(scenario.name))
+    ]
+    names = ("scenario", "contender", "load", "estimate_error", "replicate")
+    return pd.DataFrame(
+        [
+            {
+                "run": _identifier(study.name, *map(str, place)),
+                "study": study.name,
+                **dict(zip(names, place, strict=True)),
+            }
+            for place in places
         ]
     )

@@ -112,8 +112,11 @@ class Model(BaseModel):
 ModelType = TypeVar("ModelType", bound=Model)
 
 
-BY_NAME, BY_PARTS = "by name", "by parts"
-"""Tags of the two ways to write a policy or a scheme; no key has a blank in it."""
+_TAG = "by "
+"""Beginning of the tags of ways to write a value; no key has a blank in it."""
+
+BY_NAME, BY_PARTS = f"{_TAG}name", f"{_TAG}parts"
+"""Tags of the two ways to write a policy or a scheme."""
 
 
 def way_of_writing(value: Any) -> Hashable:
@@ -237,7 +240,7 @@ def _place(location: tuple[int | str, ...], values: Any) -> str:
             inside = inside[part] if isinstance(inside, list | tuple) and part < len(inside) else None
             name = inside.get("name") if isinstance(inside, dict) else None
             place += f"[{name}]" if isinstance(name, str) and name.isprintable() else f"[item {part + 1}]"
-        elif part not in (BY_NAME, BY_PARTS):
+        elif not part.startswith(_TAG):
             inside = inside.get(part) if isinstance(inside, dict) else None
             shown = part if part.isprintable() else repr(part)
             place += f".{shown}" if place else shown

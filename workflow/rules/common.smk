@@ -5,6 +5,7 @@ import re
 from gridsched.errors import GridschedError
 from gridsched.study import plan
 from gridsched.study.config import (
+    ArenaStudy,
     GridStudy,
     LocalStudy,
     ModelStudy,
@@ -30,6 +31,7 @@ wildcard_constraints:
     centre=r"[A-Za-z0-9][A-Za-z0-9._-]*",
     factor=r"[a-z]+",
     chunk=r"\d+",
+    contender=r"\d+",
     run=r"[0-9a-f]{12}",
     figure=r"[a-z_]+",
 
@@ -146,3 +148,9 @@ def original_of(wildcards):
     """Original scenario of a centre under the first reading of the CPU factor."""
     study = study_of(wildcards)
     return f"{RESULTS}/{study.name}/originals/{study.factors[0]}/{wildcards.centre}.nc"
+
+
+def played_values(wildcards):
+    """What the runs of a contender depend on, as plain values."""
+    played = study_of(wildcards).played(wildcards.scenario, int(wildcards.contender))
+    return played.model_dump(mode="json")

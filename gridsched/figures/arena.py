@@ -1,0 +1,262 @@
+"""Figures of a study of the arena: who is best, what it costs, and what changes under other conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from gridsched.figures import style
+
+_USUAL = 1.0
+"""Load and error of estimates under which contenders are ranked."""
+
+_ROW = 0.2
+"""Inches of a row of a contender."""
+
+_COLUMNS = 3
+"""Panels beside each other."""
+
+
+def _usual(study: xr.Dataset) -> xr.Dataset:
+    return study.sel(load=_USUAL, estimate_error=_USUAL)
+
+
+def ranked(study: xr.Dataset, measure: str = "response_time") -> list[str]:
+    """Contenders from the best to the worst: geometric mean over scenarios of the ratio to the reference.
+
+    One that cannot schedule some scenario is ranked by the others.
+    """
+    ratio = _usual(study)[f"{measure}_ratio"].transpose("contender", "scenario").values
+    with np.errstate(divide="ignore"):
+        logarithms = np.log(ratio)
+    known = ~np.isnan(logarithms)
+    mean = np.where(known, logarithms, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    mean[~known.any(axis=1)] = np.inf
+    return [str(label) for label in study["contender"].values[np.argsort(mean, kind="stable")]]
+
+
+@style.styled
+def arena_ranking(study: xr.Dataset, *, measure: str = "response_time") -> style.Drawing:
+    """Means of all contenders relative to the reference, with simultaneous intervals.
+
+    Parameters
+    ----------
+    study : xarray.Dataset
+        A study of the arena.
+    measure : str
+        Measure of `gridsched.study.arena_stages.MEASURES`.
+
+    Returns
+    -------
+    tuple of Figure and DataFrame
+        Columns scenario, contender, system, ratio, low, high, beats, beaten_by.
+    """
+    usual, order = _usual(study), ranked(study, measure)
+    numbers = _ranking_numbers(usual, measure, order)
+    looks = _system_looks(study)
+    scenarios = [str(name) for name in study["scenario"].values]
+    rows = -(-len(scenarios) // _COLUMNS)
+    figure = style.new_figure(rows * (len(order) * _ROW + 0.7) + 0.5)
+    panels = figure.subplots(rows, min(len(scenarios), _COLUMNS), sharey=True, squeeze=False)
+    for position, axes in enumerate(panels.flat):
+        if position < len(scenarios):
+            own = numbers[numbers["scenario"] == scenarios[position]]
+            _ranking_panel(axes, own, order, looks)
+            axes.set_title(style.plain(scenarios[position]))
+            axes.set_xlabel(f"relative to {style.plain(study.attrs['reference'], 20)}")
+        else:
+            axes.set_axis_off()
+    handles = [Line2D([], [], color=color, marker="o", linestyle="") for color in looks.values()]
+    style.legend_below(figure, handles, list(looks))
+    return figure, numbers
+
+
+def _ranking_numbers(usual: xr.Dataset, measure: str, order: Sequence[str]) -> pd.DataFrame:
+    rows = []
+    for scenario in usual["scenario"].values:
+        for label in order:
+            part = usual.sel(scenario=scenario, contender=label)
+            rows.append(
+                {
+                    "scenario": str(scenario),
+                    "contender": label,
+                    "system": str(part["system"].values),
+                    "ratio": float(part[f"{measure}_ratio"]),
+                    "low": float(part[f"{measure}_ratio_low"]),
+                    "high": float(part[f"{measure}_ratio_high"]),
+                    "beats": float(part[f"{measure}_beats"]),
+                    "beaten_by": float(part[f"{measure}_beaten_by"]),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _system_looks(study: xr.Dataset) -> dict[str, str]:
+    """Colour of each system, in the order of the study."""
+    systems = list(dict.fromkeys(str(name) for name in study["system"].values))
+    return {name: look.color for name, look in style.scheme_styles(systems).items() if name in systems}
+
+
+def _ranking_panel(axes: Axes, rows: pd.DataFrame, order: Sequence[str], looks: dict[str, str]) -> None:
+    place = {label: i for i, label in enumerate(order)}
+    known = rows[rows["ratio"].notna()]
+    # Bounds far outside would press the markers into a corner
+    reach = known["ratio"].max() * 3 if len(known) else 1.0
+    least = known["ratio"].min() / 3 if len(known) else 1.0
+    for row in rows.to_dict("records"):
+        y = place[row["contender"]]
+        if np.isnan(row["ratio"]):
+            axes.annotate(
+                "cannot", (0.02, y), xycoords=("axes fraction", "data"), va="center", color=style.FAINT
+            )
+            continue
+        color = looks[row["system"]]
+        low, high = max(row["low"], least), min(row["high"], reach)
+        axes.plot([low, high], [y, y], color=color, linewidth=1.1)
+        filled = color if row["beaten_by"] == 0 else "white"
+        axes.plot([row["ratio"]], [y], "o", color=color, markerfacecolor=filled, markersize=4.5)
+    axes.axvline(1.0, color=style.FAINT, linewidth=0.8)
+    shown = np.clip(known[["ratio", "low", "high"]].to_numpy(np.float64), least, reach)
+    style.set_axis(axes.xaxis, np.append(shown.ravel(), 1.0), "1", log=True, ticks=4)
+    axes.set_yticks(range(len(order)), [style.plain(label, 30) for label in order])
+    axes.set_ylim(len(order) - 0.4, -0.6)
+
+
+@style.styled
+def arena_cost(study: xr.Dataset, *, measure: str = "response_time") -> style.Drawing:
+    """Gain of each contender against the messages that it needs.
+
+    Parameters
+    ----------
+    study : xarray.Dataset
+        A study of the arena.
+    measure : str
+        Measure of the gain.
+
+    Returns
+    -------
+    tuple of Figure and DataFrame
+        Columns scenario, contender, messages_per_job, moved, ratio.
+    """
+    usual = _usual(study)
+    labels = [str(label) for label in study["contender"].values]
+    looks = style.scheme_styles(labels)
+    rows = [
+        {
+            "scenario": str(scenario),
+            "contender": label,
+            "messages_per_job": float(usual["messages_per_job"].sel(scenario=scenario, contender=label)),
+            "moved": float(usual["moved"].sel(scenario=scenario, contender=label)),
+            "ratio": float(usual[f"{measure}_ratio"].sel(scenario=scenario, contender=label)),
+        }
+        for scenario in usual["scenario"].values
+        for label in labels
+    ]
+    numbers = pd.DataFrame(rows)
+    figure, panels = _panels(study, 2.6)
+    for axes, scenario in panels:
+        own = numbers[(numbers["scenario"] == scenario) & numbers["ratio"].notna()]
+        for row in own.to_dict("records"):
+            look = looks[row["contender"]]
+            axes.plot(
+                [row["messages_per_job"]], [row["ratio"]], marker=look.marker, color=look.color, markersize=5
+            )
+        axes.axhline(1.0, color=style.FAINT, linewidth=0.8)
+        style.set_axis(axes.xaxis, np.append(own["messages_per_job"], 0.0), "1", log=True, ticks=5)
+        style.set_axis(axes.yaxis, np.append(own["ratio"], 1.0), "1", log=True, ticks=5)
+        axes.set_xlabel("messages a job")
+        axes.set_ylabel(f"relative to {style.plain(study.attrs['reference'], 20)}")
+    handles = [
+        Line2D([], [], color=looks[label].color, marker=looks[label].marker, linestyle="") for label in labels
+    ]
+    style.legend_below(figure, handles, labels, columns=4)
+    return figure, numbers
+
+
+@style.styled
+def arena_loads(study: xr.Dataset) -> style.Drawing:
+    """Mean response time against the load.
+
+    Returns
+    -------
+    tuple of Figure and DataFrame
+        Columns scenario, contender, load, response_time_mean (s).
+    """
+    part = study["response_time_mean"].sel(estimate_error=_USUAL)
+    return _sweep(study, part, "load", "load relative to the workload", "mean response time", "s")
+
+
+@style.styled
+def arena_estimates(study: xr.Dataset) -> style.Drawing:
+    """Mean response time against the error of estimates, relative to that with the best estimates.
+
+    Returns
+    -------
+    tuple of Figure and DataFrame
+        Columns scenario, contender, estimate_error, response_time_mean (ratio).
+    """
+    part = study["response_time_mean"].sel(load=_USUAL)
+    best = float(study["estimate_error"].min())
+    relative = part / part.sel(estimate_error=best)
+    relative.name = part.name
+    return _sweep(
+        study,
+        relative,
+        "estimate_error",
+        "share of users' errors in estimates",
+        f"mean response relative to share {best:g}",
+        "1",
+    )
+
+
+def _sweep(
+    study: xr.Dataset, values: xr.DataArray, along: str, xlabel: str, ylabel: str, unit: style.Unit
+) -> style.Drawing:
+    """A line a contender along a condition, a panel a scenario."""
+    labels = [str(label) for label in study["contender"].values]
+    looks = style.scheme_styles(labels)
+    ordered = values.sortby(along)
+    numbers = ordered.to_dataframe()[[values.name]].reset_index()
+    figure, panels = _panels(study, 2.9)
+    for axes, scenario in panels:
+        own = ordered.sel(scenario=scenario)
+        for label in labels:
+            line = own.sel(contender=label).values
+            if not np.isnan(line).all():
+                axes.plot(ordered[along].values, line, **style.line_options(looks[label]))
+        log = style.needs_log(own.values, 4)
+        style.set_axis(axes.yaxis, own.values, unit, log=log, ticks=6)
+        axes.set_xlabel(xlabel)
+        axes.set_ylabel(ylabel)
+    handles = [style.scheme_handle(looks[label]) for label in labels]
+    style.legend_below(figure, handles, labels, columns=4)
+    return figure, numbers[["scenario", "contender", along, str(values.name)]]
+
+
+def _panels(study: xr.Dataset, height: float) -> tuple[Figure, list[tuple[Axes, str]]]:
+    """A panel for each scenario, with its title."""
+    scenarios = [str(name) for name in study["scenario"].values]
+    columns = min(len(scenarios), _COLUMNS)
+    rows = -(-len(scenarios) // columns)
+    figure = style.new_figure(rows * height + 0.2 * (1 + study.sizes["contender"] // 4))
+    grid = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axes in grid[len(scenarios) :]:
+        axes.set_axis_off()
+    for axes, name in zip(grid, scenarios, strict=False):
+        axes.set_title(style.plain(name))
+    return figure, list(zip(grid, scenarios, strict=False))
+
+
+ARENA_FIGURES: dict[str, Callable[[xr.Dataset], style.Drawing]] = {
+    "arena_ranking": arena_ranking,
+    "arena_cost": arena_cost,
+    "arena_loads": arena_loads,
+    "arena_estimates": arena_estimates,
+}
+"""Figures of a study of the arena by name."""

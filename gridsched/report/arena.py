@@ -1,0 +1,211 @@
+"""Studies of the arena as the page shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gridsched import results
+from gridsched.figures.arena import ranked
+from gridsched.figures.style import duration, number
+from gridsched.report.parts import counts, figure, known, labels
+from gridsched.study import plan
+from gridsched.study.config import ArenaStudy
+
+INFORMATION: dict[str, str] = {
+    "superscheduler": "predicted starts at home and at the machines asked",
+    "ideal machine": "everything, at once",
+    "self-scheduling": "predicted starts on the machines asked, by each job for itself",
+    "multicluster": "all jobs collected, their deadlines, and the plans of all machines",
+    "calendars": "slots of the machines below, by each manager",
+    "dynamic-grid": "idle processors of all machines by reports, and of neighbours by inquiry",
+}
+"""What a system has to know to decide."""
+
+
+@dataclass(frozen=True)
+class ContenderRow:
+    """One contender on one scenario."""
+
+    contender: str
+    system: str
+    unfit: str
+    response: str
+    ratio: str
+    interval: str
+    wait: str
+    slowdown: str
+    beats: str
+    beaten_by: str
+    moved: str
+    messages: str
+    not_run: str
+    best: bool
+    reference: bool
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Where a contender is among the best, and what it needs."""
+
+    contender: str
+    system: str
+    best_on: str
+    ratio: str
+    moved: str
+    messages: str
+    information: str
+
+
+def arena_view(study: ArenaStudy, folder: Path) -> dict[str, Any]:
+    """Everything the page says of a study of the arena."""
+    dataset = results.read(folder / "study.nc")
+    usual = dataset.sel(load=1.0, estimate_error=1.0)
+    order = ranked(dataset)
+    return {
+        "template": "arena.html.j2",
+        "name": study.name,
+        "title": study.title,
+        "description": study.description,
+        "reference": study.reference_label,
+        "verdicts": [_verdict(usual.sel(contender=label)) for label in order],
+        "tables": [
+            {
+                "scenario": scenario,
+                "facts": _scenario_facts(usual.sel(scenario=scenario)),
+                "rows": _rows(usual.sel(scenario=scenario), study.reference_label),
+            }
+            for scenario in labels(dataset, "scenario")
+        ],
+        "machines": _machines(dataset),
+        "conventions": _conventions(study),
+        "figures": [figure(folder, name, name) for name in plan.study_figures(study)],
+        "configuration_hash": dataset.attrs["configuration_hash"],
+        "runs": f"{study.name}/runs.csv",
+        "comparisons": f"{study.name}/comparisons.csv",
+        "acknowledgements": _acknowledgements(dataset),
+    }
+
+
+def _conventions(study: ArenaStudy) -> list[str]:
+    """What the reader has to know about how the study was simulated and measured."""
+    policy = study.policy if isinstance(study.policy, str) else study.policy.name
+    return [
+        "All contenders schedule the same jobs with the same estimates: users' requested times, unless "
+        "stated otherwise.",
+        "Means are over the jobs that all contenders of a scenario brought to their end.",
+        "A difference is sure if its probability is below 5 % after Holm's correction for all pairs of "
+        "contenders of a scenario. Intervals are simultaneous for all contenders (Bonferroni).",
+        "Both come from a jackknife over blocks of jobs: replicates, or all jobs submitted within some days, "
+        "which are nearly independent only if queues empty in between.",
+        "MUSCLE and its rivals look at deadlines, which are drawn; they are judged here by response times, "
+        "which is not their own goal.",
+        "Response counts from submission to the end of the last part of a job, with all that multi-site "
+        "overhead, migration and preemption add.",
+        f"Local policy where a system leaves it open: {policy}. Jobs are never killed.",
+        "A message is a question with its answer, or a piece of information sent. They are counted as each "
+        "system needs them; their sizes differ.",
+    ]
+
+
+def _scenario_facts(part: xr.Dataset) -> str:
+    blocks = int((part["block_jobs"] > 0).sum())
+    return (
+        f"{int(part['machines'])} machines with {int(part['processors']):,} processors, "
+        f"{int(part['jobs']):,} jobs, of which {int(part['jobs_common']):,} are compared, in {blocks} "
+        f"blocks; offered load {float(part['offered_load']):.2f}"
+    )
+
+
+def _rows(part: xr.Dataset, reference: str) -> list[ContenderRow]:
+    means = part["response_time_mean"].values
+    order = np.argsort(np.where(np.isnan(means), np.inf, means), kind="stable")
+    return [_row(part.isel(contender=int(i)), reference) for i in order]
+
+
+def _row(run: xr.Dataset, reference: str) -> ContenderRow:
+    label = str(run["contender"].values)
+    ratio, low, high = (float(run[f"response_time_ratio{suffix}"]) for suffix in ("", "_low", "_high"))
+    is_reference = label == reference
+    return ContenderRow(
+        contender=label,
+        system=str(run["system"].values),
+        unfit=str(run["unfit"].values),
+        response=_text(run["response_time_mean"], duration),
+        ratio="" if np.isnan(ratio) or is_reference else number(ratio),
+        interval="" if np.isnan(low) or is_reference else f"{number(low)} to {number(high)}",
+        wait=_text(run["wait_time_mean"], duration),
+        slowdown=_text(run["bounded_slowdown_mean"], number),
+        beats=known(run["response_time_beats"], "{:.0f}"),
+        beaten_by=known(run["response_time_beaten_by"], "{:.0f}"),
+        moved=known(run["moved"], "{:.0%}"),
+        messages=_text(run["messages_per_job"], number),
+        not_run=known(run["jobs_not_run"], "{:,.0f}"),
+        best=bool(run["response_time_beaten_by"] == 0),
+        reference=is_reference,
+    )
+
+
+def _verdict(part: xr.Dataset) -> Verdict:
+    """What holds over all scenarios."""
+    ratio = part["response_time_ratio"].values
+    fits = ~np.isnan(ratio)
+    best = part["scenario"].values[part["response_time_beaten_by"].values == 0]
+    system = str(part["system"].values)
+    return Verdict(
+        contender=str(part["contender"].values),
+        system=system,
+        best_on=", ".join(map(str, best)) or "nowhere",
+        ratio=number(float(np.exp(np.log(ratio[fits]).mean()))) if fits.any() else "",
+        moved=_range(part["moved"].values, "{:.0%}".format),
+        messages=_range(part["messages_per_job"].values, number),
+        information=INFORMATION[system],
+    )
+
+
+def _range(values: Any, form: Any) -> str:
+    """Smallest to largest known value."""
+    found = values[~np.isnan(values)]
+    if not len(found):
+        return ""
+    low, high = form(float(found.min())), form(float(found.max()))
+    return low if low == high else f"{low} to {high}"
+
+
+def _text(value: xr.DataArray, form: Any) -> str:
+    return "" if np.isnan(float(value)) else form(float(value))
+
+
+def _machines(dataset: xr.Dataset) -> list[dict[str, Any]]:
+    """Workloads of all scenarios: what was left out or repaired, and their checksums."""
+    rows = []
+    for scenario in labels(dataset, "scenario"):
+        for home in labels(dataset, "home"):
+            part = dataset.sel(scenario=scenario, home=home)
+            checksum = str(part["workload_checksum"].values)
+            if checksum:
+                rows.append(
+                    {
+                        "scenario": scenario,
+                        "machine": home,
+                        "left_out": counts(part, "left_out"),
+                        "repaired": counts(part, "repaired"),
+                        "checksum": checksum[:12],
+                        "full_checksum": checksum,
+                    }
+                )
+    return rows
+
+
+def _acknowledgements(dataset: xr.Dataset) -> list[tuple[str, str]]:
+    texts = {
+        str(text): str(home)
+        for row in dataset["acknowledgement"].transpose("scenario", "home").values
+        for home, text in zip(dataset["home"].values, row, strict=True)
+        if str(text) and str(text) != "nan"
+    }
+    return [(home, text) for text, home in texts.items()]

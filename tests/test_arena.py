@@ -1,0 +1,367 @@
+"""The arena: every system on the same jobs, and what its comparisons say."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridsched import results
+from gridsched.arena import (
+    Brokered,
+    Calendared,
+    Contender,
+    Dynamic,
+    Grid,
+    Packed,
+    Pooled,
+    SelfScheduled,
+    play,
+)
+from gridsched.errors import ConfigurationError
+from gridsched.figures.arena import ranked
+from gridsched.multicluster_simulation import Multicluster
+from gridsched.platforms import Cluster
+from gridsched.replication import holm, times_interval, times_significance
+from gridsched.report import build_report
+from gridsched.schedulers.jscheduler import JScheduler
+from gridsched.schedulers.superscheduler import Superscheduler
+from gridsched.simulation import simulate
+from gridsched.study import drawing, plan
+from gridsched.study.arena_stages import MEASURES, aggregate_arena_study, pair_table, play_contender
+from gridsched.study.config import ArenaStudy, load_study
+from gridsched.study.grid_stages import prepare_grids
+from gridsched.workloads import Workload
+from tests.test_report import NASTY, Page
+
+CONTENDERS: dict[str, Contender] = {
+    "local": Brokered(superscheduler=Superscheduler(scheme="local")),
+    "s-i": Brokered(superscheduler=Superscheduler(scheme="s-i")),
+    "central": Brokered(superscheduler=Superscheduler(scheme="central")),
+    "ideal": Pooled(form="fcfs"),
+    "self-scheduling": SelfScheduled(jscheduler=JScheduler(k=1)),
+    "least load": Packed(multicluster=Multicluster(dispatcher="dll", local="easy", rounds="arrival")),
+    "calendars": Calendared(),
+    "dynamic": Dynamic(),
+}
+
+
+def jobs(seed: int, number: int = 60, processors: int = 16) -> Workload:
+    """A crowd of jobs with requested times above their run times."""
+    random = np.random.default_rng(seed)
+    run = random.integers(1, 2000, number)
+    return Workload(
+        name=f"jobs {seed}",
+        submit_time=np.sort(random.integers(0, 20_000, number)),
+        run_time=run,
+        requested_processors=random.integers(1, processors + 1, number),
+        requested_time=run * random.integers(1, 4, number),
+        processors_available=processors,
+    )
+
+
+def grid(speeds: tuple[float, ...] = (1.0, 1.0), **options: Any) -> Grid:
+    """Machines of 16 processors with a crowd each."""
+    clusters = [Cluster(processors=16, name=f"M{i}", speed=speed) for i, speed in enumerate(speeds)]
+    return Grid(workloads=[jobs(i) for i in range(len(speeds))], clusters=clusters, **options)
+
+
+@pytest.mark.parametrize("name", CONTENDERS)
+def test_every_job_runs_once_after_its_submission(name: str) -> None:
+    played = play(CONTENDERS[name], grid(align="none"))
+    merged, _ = grid(align="none").fused()
+    assert played.attrs["jobs_not_run"] == 0
+    assert (played["start_time"].values >= merged.submit_time).all()
+    # an ideal machine gives all its processors to one job, so that it can be faster
+    if name != "ideal":
+        assert (played["end_time"].values - played["start_time"].values >= merged.run_time).all()
+
+
+@pytest.mark.parametrize("name", ["local", "s-i", "central", "self-scheduling"])
+def test_one_machine_leaves_no_choice(name: str) -> None:
+    alone = grid((1.0,), align="none")
+    expected = simulate(alone.workloads[0], alone.clusters[0], "easy")
+    played = play(CONTENDERS[name], alone)
+    np.testing.assert_array_equal(played["start_time"].values, expected["start_time"].values)
+    np.testing.assert_array_equal(played["end_time"].values, expected["end_time"].values)
+    assert not played["moved"].values.any()
+
+
+@pytest.mark.parametrize("name", ["self-scheduling", "least load", "calendars"])
+def test_the_unit_of_speed_does_not_matter(name: str) -> None:
+    slow, fast = (play(CONTENDERS[name], grid((unit, 2 * unit))) for unit in (1.0, 375.0))
+    xr.testing.assert_equal(slow, fast)
+
+
+def test_a_home_without_queue_keeps_its_jobs() -> None:
+    played = play(CONTENDERS["local"], grid())
+    assert not played["moved"].values.any()
+    assert played.attrs["messages"] == 0
+
+
+def test_ideal_machines_move_nothing_that_could_be_named() -> None:
+    assert (play(CONTENDERS["ideal"], grid())["moved"].values == -1).all()
+
+
+@pytest.mark.parametrize(
+    ("contender", "speeds", "exclusive", "reason"),
+    [
+        (Dynamic(), (1.0, 2.0), False, "speed"),
+        (Dynamic(), (1.0, 1.0), True, "whole nodes"),
+        (CONTENDERS["least load"], (1.0, 1.0), True, "whole nodes"),
+        (Calendared(), (1.0, 1.0), True, "whole nodes"),
+        (SelfScheduled(jscheduler=JScheduler(k=3)), (1.0, 1.0), False, "asks 3 machines"),
+    ],
+)
+def test_what_cannot_be_scheduled(
+    contender: Contender, speeds: tuple[float, ...], exclusive: bool, reason: str
+) -> None:
+    clusters = [
+        Cluster(processors=16, processors_per_node=4, node_exclusive=exclusive, speed=speed, name=str(i))
+        for i, speed in enumerate(speeds)
+    ]
+    unfit = Grid(workloads=[jobs(i) for i in range(len(speeds))], clusters=clusters)
+    assert reason in contender.unfit_for(unfit)
+    with pytest.raises(ConfigurationError, match=reason):
+        play(contender, unfit)
+
+
+def test_one_workload_for_each_machine() -> None:
+    with pytest.raises(ConfigurationError, match="1 workloads for 2 clusters"):
+        Grid(workloads=[jobs(1)], clusters=[Cluster(processors=16), Cluster(processors=16)])
+
+
+@given(load=st.floats(0.1, 10), error=st.floats(0, 3))
+def test_conditions(load: float, error: float) -> None:
+    before = jobs(3)
+    after = Grid(workloads=[before], clusters=[Cluster(processors=16)]).under(load, error).workloads[0]
+    first = before.submit_time[0]
+    assert abs(after.submit_time - first - (before.submit_time - first) / load).max() <= 0.5
+    believed = before.run_time + error * (before.requested_time - before.run_time)
+    assert (abs(after.requested_time - believed) < 1).all()
+    np.testing.assert_array_equal(after.run_time, before.run_time)
+
+
+def test_usual_conditions_change_nothing() -> None:
+    before = grid()
+    for workload, same in zip(before.workloads, before.under().workloads, strict=True):
+        np.testing.assert_array_equal(workload.submit_time, same.submit_time)
+        np.testing.assert_array_equal(workload.requested_time, same.requested_time)
+
+
+@pytest.mark.parametrize(("load", "error"), [(0.0, 1.0), (-1.0, 1.0), (1.0, -0.1), (np.nan, 1.0)])
+def test_impossible_conditions(load: float, error: float) -> None:
+    with pytest.raises(ConfigurationError, match="use a positive load"):
+        grid().under(load, error)
+
+
+# --- how sure differences are ---------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_by_its_definition(probabilities: list[float]) -> None:
+    ordered = sorted(range(len(probabilities)), key=lambda i: probabilities[i])
+    expected, largest = [0.0] * len(probabilities), 0.0
+    for rank, i in enumerate(ordered):
+        largest = max(largest, min(1.0, (len(probabilities) - rank) * probabilities[i]))
+        expected[i] = largest
+    np.testing.assert_allclose(holm(probabilities), expected)
+
+
+def test_holm_leaves_out_what_was_not_tested() -> None:
+    np.testing.assert_allclose(holm([0.01, np.nan, 0.04]), [0.02, np.nan, 0.04])
+
+
+@given(st.lists(st.tuples(st.floats(1, 100), st.floats(1, 100)), min_size=3, max_size=8))
+def test_interval_at_the_probability_touches_one(pairs: list[tuple[float, float]]) -> None:
+    values, reference = np.array(pairs).T
+    probability = float(times_significance(values, reference))
+    if 1e-9 < probability < 1 - 1e-9:
+        found = times_interval(values, reference, 1 - probability)
+        near = found.low if found.mean > 1 else found.high
+        assert near == pytest.approx(1.0, rel=1e-6)
+
+
+def test_equal_values_are_no_finding() -> None:
+    assert times_significance([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]) == 1.0
+
+
+def test_pairs_are_named_better_first() -> None:
+    sums = np.array([[10.0, 12.0, 11.0], [20.0, 24.0, 22.5], [np.nan] * 3])
+    dims = ("scenario", "load", "estimate_error", "contender", "block")
+    study = xr.Dataset(
+        {f"{name}_by_block": (dims, sums[None, None, None]) for name in MEASURES},
+        {"scenario": ["s"], "load": [1.0], "estimate_error": [1.0], "contender": ["a", "b", "unfit"]},
+    )
+    pairs = pair_table(study)
+    assert list(pairs["better"]) == ["a"] * len(MEASURES)
+    assert list(pairs["worse"]) == ["b"] * len(MEASURES)
+    assert pairs["ratio"].iloc[0] == pytest.approx(33 / 66.5)
+    assert (pairs["corrected"] < 0.05).all()
+
+
+# --- studies --------------------------------------------------------------------------------------
+
+M4 = {"name": "M4", "synthetic": {"machine": "M4", "jobs": 40}, "cluster": {"node_exclusive": False}}
+SAME = {**M4, "name": "same"}
+OTHER = {
+    "name": "M5",
+    "synthetic": {"machine": "M5", "jobs": 60, "sizes": {"exponent": 2}},
+    "cluster": {"node_exclusive": False},
+}
+STUDY: dict[str, Any] = {
+    "name": "tiny",
+    "kind": "arena",
+    "title": NASTY.replace("\n", " "),
+    "description": NASTY,
+    "replicates": 3,
+    "scenarios": [{"name": "alike", "machines": [M4, SAME]}, {"name": "mixed", "machines": [M4, OTHER]}],
+    "contenders": [
+        "local",
+        "central",
+        {"name": "wait $x$", "system": "self-scheduling", "k": 2},
+        {"name": "dynamic grid", "system": "dynamic-grid"},
+    ],
+    "loads": [1.0, 2.0],
+    "estimate_errors": [0.0, 1.0],
+}
+
+
+def write(folder: Path, values: dict[str, Any]) -> Path:
+    path = folder / "study.yaml"
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of the study of these tests."""
+    base = tmp_path_factory.mktemp("arena")
+    study = ArenaStudy.model_validate(STUDY)
+    for scenario in study.scenarios:
+        grids = plan.arena_files(study, str(base))[scenario.name]
+        prepare_grids(scenario.scenario, list(range(study.draws(scenario.name))), 1, {}, grids)
+        for number, path in enumerate(plan.play_files(study, str(base))[scenario.name]):
+            played = study.played(scenario.name, number)
+            play_contender(played, scenario.name, played.labels[0], grids, 1, path)
+    own = base / study.name
+    aggregate_arena_study(
+        study,
+        1,
+        plan.play_files(study, str(base)),
+        plan.arena_files(study, str(base)),
+        own / "study.nc",
+        means=own / "means.csv",
+        comparisons=own / "comparisons.csv",
+        runs=own / "runs.csv",
+    )
+    for name in plan.study_figures(study):
+        drawing.draw_study(name, own / "study.nc", own / "figures" / f"{name}.svg")
+    return base
+
+
+def test_means_are_those_of_the_plays(folder: Path) -> None:
+    study = ArenaStudy.model_validate(STUDY)
+    whole = results.read(folder / "tiny" / "study.nc").sel(scenario="alike")
+    played = results.read(folder / "tiny" / "plays" / "alike" / "1.nc")
+    machines = results.grids_from_dataset(results.read(folder / "tiny" / "arena" / "alike.nc"))
+    submit = np.concatenate(
+        [
+            Grid(workloads=[w for w, _ in pairs], clusters=[c for _, c in pairs])
+            .under(2.0)
+            .fused()[0]
+            .submit_time
+            for pairs in machines.values()
+        ]
+    )
+    response = played["end_time"].sel(load=2.0, estimate_error=1.0).values - submit
+    found = whole["response_time_mean"].sel(contender="central", load=2.0, estimate_error=1.0)
+    assert float(found) == pytest.approx(response.mean())
+    assert float(whole["jobs_common"]) == len(submit) == 3 * 80
+    assert whole.attrs["configuration_hash"] == study.checksum()
+
+
+def test_reference_has_ratio_one_and_others_theirs(folder: Path) -> None:
+    whole = results.read(folder / "tiny" / "study.nc")
+    for name in MEASURES:
+        ratio = whole[f"{name}_mean"] / whole[f"{name}_mean"].sel(contender="local", drop=True)
+        xr.testing.assert_allclose(whole[f"{name}_ratio"], ratio.transpose(*whole[f"{name}_ratio"].dims))
+
+
+def test_who_cannot_schedule_a_grid_is_said_to(folder: Path) -> None:
+    whole = results.read(folder / "tiny" / "study.nc").sel(contender="dynamic grid")
+    assert str(whole["unfit"].sel(scenario="alike").values) == ""
+    assert "speed" in str(whole["unfit"].sel(scenario="mixed").values)
+    assert np.isnan(whole["response_time_mean"].sel(scenario="mixed")).all()
+    assert not np.isnan(whole["response_time_mean"].sel(scenario="alike")).any()
+
+
+def test_tables(folder: Path) -> None:
+    means = pd.read_csv(folder / "tiny" / "means.csv")
+    runs = pd.read_csv(folder / "tiny" / "runs.csv")
+    pairs = pd.read_csv(folder / "tiny" / "comparisons.csv")
+    assert len(means) == (4 + 3) * 4 * len(MEASURES)
+    assert len(runs) == 2 * 4 * 4 * 3
+    assert runs["run"].is_unique
+    assert len(pairs) == (6 + 3) * 4 * len(MEASURES)
+    assert ((pairs["ratio"] <= 1) | pairs["ratio"].isna()).all()
+
+
+def test_ranking_is_by_the_geometric_mean(folder: Path) -> None:
+    whole = results.read(folder / "tiny" / "study.nc")
+    order = ranked(whole)
+    usual = whole["response_time_ratio"].sel(load=1.0, estimate_error=1.0)
+    means = [float(np.exp(np.log(usual.sel(contender=label)).mean())) for label in order]
+    assert means == sorted(means)
+
+
+def test_page_takes_text_literally_and_says_what_is_unfit(folder: Path) -> None:
+    build_report([ArenaStudy.model_validate(STUDY)], folder / "report.html")
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    page = Page()
+    page.feed(text)
+    assert not page.open
+    assert "script" not in {tag for tag, _ in page.tags}
+    assert NASTY.split("\n")[0] in page.text
+    assert "cannot schedule this grid: machines differ in speed" in page.text
+
+
+def test_plays_do_not_depend_on_the_other_contenders() -> None:
+    study = ArenaStudy.model_validate(STUDY)
+    fewer = deepcopy(STUDY)
+    fewer["contenders"] = fewer["contenders"][1:]
+    fewer["title"] = "other"
+    assert study.played("alike", 2) == ArenaStudy.model_validate(fewer).played("alike", 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"contenders": ["local"]}, "contenders"),
+        ({"contenders": ["local", "locl"]}, "did you mean local?"),
+        ({"contenders": ["local", "local"]}, "there twice"),
+        (
+            {"contenders": ["local", {"name": "x", "system": "calendars", "slots": [[1, 60], [None, 90]]}]},
+            "90 s",
+        ),
+        ({"contenders": ["local", {"name": "x", "system": "self-scheduling", "k": 0}]}, "k"),
+        ({"contenders": ["local", {"name": "x", "system": "self-scheduling", "kk": 1}]}, "unknown key"),
+        ({"contenders": ["local", {"name": "x", "system": "multicluster", "seeding": "y"}]}, "unknown key"),
+        ({"reference": "best"}, "not one of local"),
+        ({"loads": [0.5]}, "give 1 too"),
+        ({"loads": [0.0, 1.0]}, "loads"),
+        ({"estimate_errors": [0.0]}, "give 1 too"),
+    ],
+)
+def test_mistakes_in_a_study(tmp_path: Path, changes: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ConfigurationError, match="study") as caught:
+        load_study(write(tmp_path, {**STUDY, **changes}))
+    assert expected in str(caught.value)
