@@ -7,7 +7,7 @@ is said here once:
 superschedulers, ideal machines
     As in `gridsched.simulate_grid` and `gridsched.ideal_simulation`.
 self-scheduling
-    Jobs have no home: they choose among `k` machines. A machine is one resource.
+    Jobs choose among `k` machines, whatever their home. A machine is one resource.
 multicluster
     MUSCLE and its rivals allocate jobs; deadlines, which the other systems do not know, are drawn by
     equation (5) of its paper. The estimate is the predicted execution time.
@@ -207,9 +207,9 @@ class SelfScheduled:
 
     def run(self, grid: Grid) -> tuple[xr.Dataset, float]:
         """A verified run, and the number of messages."""
-        merged, _ = grid.at_unit_speed()
+        merged, home = grid.at_unit_speed()
         jscheduler = replace(self.jscheduler, seed=grid.seed)
-        run = simulate_self_scheduling(merged, grid.clusters, grid.policy, jscheduler)
+        run = simulate_self_scheduling(merged, grid.clusters, grid.policy, jscheduler, home=home)
         verify(run)
         return run, float(run.attrs["queries"])
 

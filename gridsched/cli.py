@@ -594,12 +594,12 @@ def _writing(target: Path) -> Iterator[None]:
 def _policies(names: str, score: str | None) -> list[LocalPolicy]:
     """Policies that are named on the command line, each once, and the user's own."""
     from gridsched.schedulers.local import POLICIES, LocalPolicy, named_policy
-    from gridsched.schedulers.scores import load_score
+    from gridsched.schedulers.scores import SCORE as SCORES
 
     wanted = [name for part in names.split(",") for name in (POLICIES if part == "all" else [part.strip()])]
     own = {}
     if score is not None:
-        own[SCORE] = LocalPolicy(name=SCORE, order=load_score(score), backfilling="easy")
+        own[SCORE] = LocalPolicy(name=SCORE, order=SCORES.load(score), backfilling="easy")
     elif SCORE in wanted:
         raise ConfigurationError(f"policy {SCORE!r} is your own function: name it with --score")
     return [own.get(name) or named_policy(name) for name in dict.fromkeys([*wanted, *own])]

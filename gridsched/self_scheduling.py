@@ -15,6 +15,7 @@ from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.platforms import Cluster
 from gridsched.prediction.options import PredictorOptions
 from gridsched.prediction.predictor import Predictor
+from gridsched.schedulers.costs import COST
 from gridsched.schedulers.jscheduler import (
     JScheduler,
     MetricName,
@@ -40,6 +41,7 @@ def simulate_self_scheduling(
     *,
     estimates: Literal["requested", "actual", "clairvoyant"] | NDArray[Any] = "requested",
     metrics: Sequence[MetricName] | None = None,
+    home: NDArray[Any] | None = None,
     overrun: OverrunName = "doubling",
 ) -> xr.Dataset:
     """Let every job of a workload choose among resources.
@@ -60,6 +62,8 @@ def simulate_self_scheduling(
         `gridsched.simulation.simulate`.
     metrics : sequence of str, optional
         What each job wants, if not all the same.
+    home : int[n], optional
+        Index of the resource where each job is submitted, for costs of one's own that look at it.
     overrun : {"doubling", "increments"}
         Convention, see `gridsched.schedulers.local.Conventions`.
 
@@ -92,6 +96,7 @@ def simulate_self_scheduling(
         metrics=metrics,
         overrun=overrun,
         labels=labels_of(workload),
+        home=home,
     )
     return results.run_dataset(
         workload,
@@ -103,7 +108,7 @@ def simulate_self_scheduling(
         allocated=_allocations(workload.processors, resources, done.resource),
         attributes={
             "scheme": "jscheduler",
-            "metric": jscheduler.metric if metrics is None else "given",
+            "metric": _metric_name(jscheduler) if metrics is None else "given",
             "k": jscheduler.k,
             "seed": jscheduler.seed,
             "predictions": jscheduler.predictions,
@@ -115,6 +120,12 @@ def simulate_self_scheduling(
             "queries": done.queries,
         },
     )
+
+
+def _metric_name(jscheduler: JScheduler) -> str:
+    """Name of what jobs want."""
+    metric = jscheduler.metric
+    return COST.named(metric) if callable(metric) else metric
 
 
 def _allocations(

@@ -7,7 +7,7 @@ resources of its sample about everything, and compares exact fractions.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -16,6 +16,9 @@ from tests.naive_grid import Clusters, GridCluster
 
 METRICS = ("wait", "slowdown", "response", "queued-jobs", "work-left")
 """What a job may want to be small; the last two look at what is on a resource, and predict nothing."""
+
+Own = Callable[..., float]
+"""A cost of one's own, of the parameters of `gridsched.schedulers.costs` but user, group and queue."""
 
 
 class Choices(NamedTuple):
@@ -30,9 +33,10 @@ def self_schedule(
     resources: list[GridCluster],
     *,
     samples: Sequence[Sequence[int]],
-    metrics: Sequence[str],
+    metrics: Sequence[str | Own],
     predictions: str = "exact",
     overrun: str = "doubling",
+    home: Sequence[int] | None = None,
 ) -> Choices:
     """Let every job go to the resource of its sample where its metric is best.
 
@@ -45,16 +49,19 @@ def self_schedule(
     samples : sequence of sequences of int
         For each job the resources that it asks, in this order; all hold it. A sample of one is not asked.
     metrics : sequence of str
-        For each job one of `METRICS`.
+        For each job one of `METRICS`, or a cost of its own.
     predictions : str
         Where predicted starts come from: `exact` simulation or the `plan` of the resource.
     overrun : str
         What a job that reaches its expected end is expected to do: `doubling` or `increments`.
+    home : sequence of int, optional
+        For each job the resource where it is submitted, or -1.
     """
     assert [job.submit_time for job in jobs] == sorted(job.submit_time for job in jobs)
     assert len(samples) == len(metrics) == len(jobs)
-    assert set(metrics) <= set(METRICS)
-    return _Simulation(jobs, resources, samples, metrics, predictions, overrun).run()
+    assert all(callable(metric) or metric in METRICS for metric in metrics)
+    home = [-1] * len(jobs) if home is None else home
+    return _Simulation(jobs, resources, samples, metrics, predictions, overrun, home).run()
 
 
 def work_left(cluster: Cluster) -> int:
@@ -72,14 +79,16 @@ class _Simulation(Clusters):
         jobs: list[Job],
         resources: list[GridCluster],
         samples: Sequence[Sequence[int]],
-        metrics: Sequence[str],
+        metrics: Sequence[str | Own],
         predictions: str,
         overrun: str,
+        home: Sequence[int],
     ) -> None:
         super().__init__(resources, overrun, predictions)
         self.jobs = jobs
         self.samples = samples
         self.metrics = metrics
+        self.home = home
         self.coming = list(range(len(jobs)))
         self.queries = 0
         # The resource of each job, and its number there.
@@ -128,7 +137,7 @@ class _Simulation(Clusters):
         self.queries += len(sample)
         return min(sample, key=lambda m: (self.cost(j, m), sample.index(m)))
 
-    def cost(self, j: int, m: int) -> tuple[Fraction, int]:
+    def cost(self, j: int, m: int) -> tuple[Fraction | float, int]:
         """What a job wants to be small, and what decides where it is equal."""
         cluster, metric = self.clusters[m], self.metrics[j]
         if metric == "queued-jobs":
@@ -138,6 +147,19 @@ class _Simulation(Clusters):
         job = self.job_on(j, m)
         start = self.predicted_start(job, m)
         wait, completion = start - self.now, start + job.estimate
+        if not isinstance(metric, str):
+            own = metric(
+                now=self.now,
+                wait=wait,
+                estimate=job.estimate,
+                processors=self.jobs[j].processors,
+                waiting=len(cluster.waiting),
+                work_left=work_left(cluster),
+                idle=cluster.free(),
+                size=cluster.processors,
+                at_home=int(self.home[j] == m),
+            )
+            return own, completion
         if metric == "wait":
             return Fraction(wait), completion
         if metric == "slowdown":

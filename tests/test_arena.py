@@ -32,6 +32,7 @@ from gridsched.multicluster_simulation import Multicluster
 from gridsched.platforms import Cluster
 from gridsched.replication import holm, times_interval, times_significance
 from gridsched.report import build_report
+from gridsched.schedulers.costs import COST
 from gridsched.schedulers.jscheduler import JScheduler
 from gridsched.schedulers.superscheduler import Superscheduler
 from gridsched.simulation import simulate
@@ -229,6 +230,7 @@ STUDY: dict[str, Any] = {
         "central",
         {"name": "wait $x$", "system": "self-scheduling", "k": 2},
         {"name": "dynamic grid", "system": "dynamic-grid"},
+        {"name": "own", "system": "self-scheduling", "k": 2, "metric": "config/costs/example.py:reluctant"},
     ],
     "loads": [1.0, 2.0],
     "estimate_errors": [0.0, 1.0],
@@ -308,10 +310,10 @@ def test_tables(folder: Path) -> None:
     means = pd.read_csv(folder / "tiny" / "means.csv")
     runs = pd.read_csv(folder / "tiny" / "runs.csv")
     pairs = pd.read_csv(folder / "tiny" / "comparisons.csv")
-    assert len(means) == (4 + 3) * 4 * len(MEASURES)
-    assert len(runs) == 2 * 4 * 4 * 3
+    assert len(means) == (5 + 4) * 4 * len(MEASURES)
+    assert len(runs) == 2 * 5 * 4 * 3
     assert runs["run"].is_unique
-    assert len(pairs) == (6 + 3) * 4 * len(MEASURES)
+    assert len(pairs) == (10 + 6) * 4 * len(MEASURES)
     assert ((pairs["ratio"] <= 1) | pairs["ratio"].isna()).all()
 
 
@@ -355,6 +357,14 @@ def test_plays_do_not_depend_on_the_other_contenders() -> None:
         ({"contenders": ["local", {"name": "x", "system": "self-scheduling", "k": 0}]}, "k"),
         ({"contenders": ["local", {"name": "x", "system": "self-scheduling", "kk": 1}]}, "unknown key"),
         ({"contenders": ["local", {"name": "x", "system": "multicluster", "seeding": "y"}]}, "unknown key"),
+        (
+            {"contenders": ["local", {"name": "x", "system": "self-scheduling", "metric": "wat"}]},
+            "did you mean wait",
+        ),
+        (
+            {"contenders": ["local", {"name": "x", "system": "self-scheduling", "metric": "no.py:f"}]},
+            "no file no.py",
+        ),
         ({"reference": "best"}, "not one of local"),
         ({"loads": [0.5]}, "give 1 too"),
         ({"loads": [0.0, 1.0]}, "loads"),
@@ -365,3 +375,24 @@ def test_mistakes_in_a_study(tmp_path: Path, changes: dict[str, Any], expected: 
     with pytest.raises(ConfigurationError, match="study") as caught:
         load_study(write(tmp_path, {**STUDY, **changes}))
     assert expected in str(caught.value)
+
+
+def test_a_change_of_a_cost_plays_again() -> None:
+    assert plan.score_files(ArenaStudy.model_validate(STUDY)) == ["config/costs/example.py"]
+
+
+def test_example_costs_are_good() -> None:
+    for name in ("reluctant", "tightest"):
+        jscheduler = JScheduler(k=2, metric=COST.load(f"config/costs/example.py:{name}"))
+        played = play(SelfScheduled(jscheduler=jscheduler), grid(align="none"))
+        assert played.attrs["jobs_not_run"] == 0
+
+
+def test_jobs_that_gain_little_stay_at_home() -> None:
+    def stubborn(at_home: int) -> float:
+        return 1.0 - at_home
+
+    played = play(SelfScheduled(jscheduler=JScheduler(k=2, metric=stubborn)), grid(align="none"))
+    local = play(CONTENDERS["local"], grid(align="none"))
+    np.testing.assert_array_equal(played["start_time"].values, local["start_time"].values)
+    assert not played["moved"].values.any()

@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -21,6 +22,7 @@ from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.metrics import summarise
 from gridsched.platforms import Cluster
 from gridsched.schedulers import jscheduler as module
+from gridsched.schedulers.costs import predicted_wait
 from gridsched.schedulers.jscheduler import (
     JScheduler,
     MetricName,
@@ -198,6 +200,75 @@ def sent(
 
 
 SINGLES = [GridCluster(1), GridCluster(1)]
+
+
+def own_cost(
+    now: int,
+    wait: int,
+    estimate: int,
+    processors: int,
+    waiting: int,
+    work_left: int,
+    idle: int,
+    size: int,
+    at_home: int,
+) -> float:
+    """A cost that looks at everything, in whole numbers, so that ties are the same everywhere."""
+    return float(
+        3 * wait + 2 * estimate - 50 * at_home + waiting * processors + work_left // size - idle + now % 7
+    )
+
+
+@given(case=cases(metric="wait"), data=st.data())
+def test_costs_of_ones_own_equal_the_oracle(case: Case, data: st.DataObject) -> None:
+    places = st.integers(-1, len(case.resources) - 1)
+    home = data.draw(st.lists(places, min_size=len(case.jobs), max_size=len(case.jobs)))
+    samples = drawn(case)
+    asked = [[m for m in row if m >= 0] for row in samples[:, : case.jscheduler.k].tolist()]
+    oracle = naive_self_scheduling.self_schedule(
+        case.jobs,
+        case.resources,
+        samples=asked,
+        metrics=[own_cost] * len(case.jobs),
+        predictions=case.jscheduler.predictions,
+        overrun=case.overrun,
+        home=home,
+    )
+    own = replace(case.jscheduler, metric=own_cost)
+    done = self_schedule(
+        submissions(case.jobs), *platform(case.resources), own, overrun=case.overrun, home=np.array(home, int)
+    )
+    assert choices(done) == oracle
+
+
+@given(case=cases(metric="wait"))
+def test_a_named_metric_as_a_cost_is_that_metric(case: Case) -> None:
+    own = replace(case.jscheduler, metric=predicted_wait)
+    done = self_schedule(submissions(case.jobs), *platform(case.resources), own, overrun=case.overrun)
+    assert choices(done) == run(case)
+
+
+def no_number(wait: int, idle: int) -> float:
+    """Not a number where a machine is idle."""
+    return (wait - wait) / (idle - idle) if idle else float(wait)
+
+
+def test_a_cost_that_is_no_number_names_the_job() -> None:
+    with pytest.raises(ConfigurationError, match="cost no_number: not a number for the job at index 0"):
+        self_schedule(submissions([Job(5, 10, 10, 1)]), PAIR, ["easy"] * 2, JScheduler(k=2, metric=no_number))
+
+
+def test_a_cost_with_an_unknown_parameter_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="unknown parameter 'price'; a cost may take now, wait"):
+        JScheduler(metric=lambda price: price)
+
+
+@pytest.mark.parametrize("home", [[2], [-2], [0, 1]])
+def test_homes_that_are_no_resources_are_refused(home: list[int]) -> None:
+    with pytest.raises(ConfigurationError, match="home: give the index of one of the 2 resources"):
+        self_schedule(
+            submissions([Job(5, 10, 10, 1)]), PAIR, ["easy"] * 2, JScheduler(k=2), home=np.array(home)
+        )
 
 
 def test_metrics_differ() -> None:

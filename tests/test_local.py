@@ -210,7 +210,7 @@ def test_unknown_names_are_refused(name: str) -> None:
 def test_scores_are_loaded_from_files(tmp_path: Path) -> None:
     source = tmp_path / "mine.py"
     source.write_text("def wide(processors):\n    return processors\n\ndef odd(colour):\n    return 1\n")
-    assert scores.load_score(f"{source}:wide")(processors=3) == 3
+    assert scores.SCORE.load(f"{source}:wide")(processors=3) == 3
     for location, complaint in (
         (f"{source}:narrow", "has no function narrow"),
         (f"{source}:odd", "unknown parameter 'colour'"),
@@ -218,10 +218,10 @@ def test_scores_are_loaded_from_files(tmp_path: Path) -> None:
         ("wide", "write it as"),
     ):
         with pytest.raises(ConfigurationError, match=complaint):
-            scores.load_score(location)
+            scores.SCORE.load(location)
     source.write_text("raise ValueError('oops')\n")
     with pytest.raises(ConfigurationError, match="fails to load: ValueError"):
-        scores.load_score(f"{source}:wide")
+        scores.SCORE.load(f"{source}:wide")
 
 
 def test_score_that_cannot_be_compiled_is_refused() -> None:

@@ -31,6 +31,7 @@ class Metric(IntEnum):
     RESPONSE = 2
     QUEUED_JOBS = 3
     WORK_LEFT = 4
+    OWN = 5
 
 
 class Stop(IntEnum):
@@ -39,15 +40,22 @@ class Stop(IntEnum):
     END = 0
     NEEDS_ROOM = 1
     PAUSE = 2
+    FAILED = 3
 
 
 _WAIT = int(Metric.WAIT)
 _SLOWDOWN = int(Metric.SLOWDOWN)
 _RESPONSE = int(Metric.RESPONSE)
 _QUEUED_JOBS = int(Metric.QUEUED_JOBS)
+_OWN = int(Metric.OWN)
 _END = int(Stop.END)
 _NEEDS_ROOM = int(Stop.NEEDS_ROOM)
 _PAUSE = int(Stop.PAUSE)
+_FAILED = int(Stop.FAILED)
+
+
+NOT_A_NUMBER = -3
+"""Choice of a job whose cost is no number."""
 
 
 class Options(NamedTuple):
@@ -64,6 +72,8 @@ class Directory(NamedTuple):
     sample: Any  # int16[n, ...], resources that a job may ask, in the order of asking; then -1
     metric: Any  # int8[n], value of `Metric`
     starts: Any  # int64[...], predicted start on each resource of the job that is being decided
+    home: Any  # int16[n], resource where a job is submitted; -1 if nowhere in particular
+    cost: Any  # what a job wants to be small by a user's own function, see `gridsched.schedulers.costs`
 
 
 # --- where a job goes -----------------------------------------------------------------------------
@@ -176,6 +186,54 @@ def _least_loaded(g: Grid, d: Directory, local: Local, j: int, count: int, now: 
     return chosen
 
 
+@leaf
+def _own_cost(
+    g: Grid, d: Directory, local: Local, j: int, m: int, now: int, start: int, overrun: int
+) -> float:
+    """What a user's own function says of a resource where a job would start then."""
+    return float(
+        d.cost(
+            now,
+            start - now,
+            grid.estimate_on(g, j, m),
+            int(g.requests[j]["processors"]),
+            int(g.state[m, 0]["waiting"]),
+            grid.work_left(g, local, m, now, overrun),
+            int(g.state[m, 0]["free"]),
+            int(g.sites[m]["processors"]),
+            1 if d.home[j] == m else 0,
+            int(local.labels_of_requests[j]["user"]),
+            int(local.labels_of_requests[j]["group"]),
+            int(local.labels_of_requests[j]["queue"]),
+        )
+    )
+
+
+@part
+def _least_own(
+    g: Grid, d: Directory, local: Local, j: int, count: int, now: int, options: Options, score: Any
+) -> int:
+    """Resource with the least cost by a user's function; then the earliest completion, then the first asked.
+
+    NOT_A_NUMBER if some cost is none.
+    """
+    chosen = NOWHERE
+    least = 0.0
+    earliest = FOREVER
+    for k in range(count):
+        m = d.sample[j, k]
+        start = grid.predicted_start(g, local, j, m, now, FOREVER, options, score)
+        cost = _own_cost(g, d, local, j, m, now, start, options.overrun)
+        if cost != cost:
+            return NOT_A_NUMBER
+        completion = start + grid.estimate_on(g, j, m)
+        if chosen == NOWHERE or cost < least or (cost == least and completion < earliest):
+            least = cost
+            earliest = completion
+            chosen = m
+    return chosen
+
+
 @part
 def _choice(g: Grid, d: Directory, local: Local, j: int, now: int, options: Options, score: Any) -> int:
     """Resource that a job goes to."""
@@ -185,6 +243,8 @@ def _choice(g: Grid, d: Directory, local: Local, j: int, now: int, options: Opti
     if count == 1:
         return d.sample[j, 0]
     g.clock[0]["queries"] += count
+    if d.metric[j] == _OWN:
+        return _least_own(g, d, local, j, count, now, options, score)
     if d.metric[j] > _RESPONSE:
         return _least_loaded(g, d, local, j, count, now, options)
     _predict(g, d, local, j, count, now, options, score)
@@ -192,16 +252,19 @@ def _choice(g: Grid, d: Directory, local: Local, j: int, now: int, options: Opti
 
 
 @part
-def _submit(g: Grid, d: Directory, local: Local, now: int, options: Options, score: Any) -> None:
-    """Let the jobs that are submitted now enter local queues."""
+def _submit(g: Grid, d: Directory, local: Local, now: int, options: Options, score: Any) -> bool:
+    """Let the jobs that are submitted now enter local queues; False if a user's function gives no number."""
     clock = g.clock[0]
     while clock["arrival"] < len(g.requests) and g.requests[clock["arrival"]]["submit"] == now:
         j = clock["arrival"]
         clock["arrival"] += 1
         m = _choice(g, d, local, j, now, options, score)
+        if m == NOT_A_NUMBER:
+            return False
         g.cluster[j] = m
         if m >= 0:
             grid.enter(g, local, j, m, now, options, score)
+    return True
 
 
 # --- the clock ------------------------------------------------------------------------------------
@@ -232,5 +295,6 @@ def schedule(g: Grid, d: Directory, local: Local, until: int, options: Options, 
         if not grid.has_room(g, local, grid.coming(g, now)):
             return _NEEDS_ROOM
         grid.finish_due(g, local, now, options)
-        _submit(g, d, local, now, options, score)
+        if not _submit(g, d, local, now, options, score):
+            return _FAILED
         grid.pass_where_due(g, local, now, options, score)

@@ -42,6 +42,7 @@ from gridsched.engine.records import FOREVER, JOB, LABELS, LARGEST
 from gridsched.errors import ConfigurationError
 from gridsched.platforms import Cluster
 from gridsched.schedulers import scores
+from gridsched.schedulers.costs import COST, Cost, predicted_wait
 from gridsched.schedulers.local import LocalPolicy, OverrunName, named_policy
 from gridsched.schedulers.sites import FIRST_ROOM, check_stretch, outcome, overrun_code, sites_of
 
@@ -65,8 +66,9 @@ class JScheduler:
 
     Parameters
     ----------
-    metric : str
-        ``wait``, ``slowdown``, ``response``, ``queued-jobs`` or ``work-left``, for jobs that name none.
+    metric : str or Cost
+        ``wait``, ``slowdown``, ``response``, ``queued-jobs`` or ``work-left``, for jobs that name none; or a
+        function of one's own, see `gridsched.schedulers.costs`.
     k : int
         Resources that a job asks; all that can hold it if these are fewer.
     seed : int
@@ -80,15 +82,21 @@ class JScheduler:
         If a value is unknown or out of range.
     """
 
-    metric: MetricName = "wait"
+    metric: MetricName | Cost = "wait"
     k: int = 10
     seed: int = 0
     predictions: PredictionsName = "exact"
 
     def __post_init__(self) -> None:
-        for key, words in (("metric", tuple(_METRICS)), ("predictions", get_args(PredictionsName))):
-            if getattr(self, key) not in words:
-                raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
+        if callable(self.metric):
+            COST.parameters_of(self.metric)
+        elif self.metric not in _METRICS:
+            raise ConfigurationError(
+                f"metric is {self.metric!r}; use one of {', '.join(_METRICS)}, or a function"
+            )
+        words = get_args(PredictionsName)
+        if self.predictions not in words:
+            raise ConfigurationError(f"predictions is {self.predictions!r}; use one of {', '.join(words)}")
         for key, low in (("k", 1), ("seed", 0)):
             value = getattr(self, key)
             if not isinstance(value, Integral) or int(value) < low:
@@ -163,7 +171,9 @@ class Simulation:
     overrun : {"doubling", "increments"}
         Expected end of a job that has outrun its estimate.
     labels : LABELS[n], optional
-        User, group and queue of each job, for scores that look at them.
+        User, group and queue of each job, for scores and costs that look at them.
+    home : int[n], optional
+        Index of the resource where each job is submitted, for costs that look at it; -1 if nowhere.
 
     Raises
     ------
@@ -182,6 +192,7 @@ class Simulation:
         metrics: Sequence[MetricName] | None = None,
         overrun: OverrunName = "doubling",
         labels: NDArray[Any] | None = None,
+        home: NDArray[Any] | None = None,
     ) -> None:
         sites, score = sites_of(resources, [named_policy(policy) for policy in policies])
         if jscheduler.k > len(resources):
@@ -193,12 +204,13 @@ class Simulation:
         else:
             _check_samples(samples, jobs.processors, resources, jscheduler.k)
         self._resources = resources
+        self._cost = jscheduler.metric if callable(jscheduler.metric) else predicted_wait
         self._options = self_scheduling.Options(
             overrun=overrun_code(overrun),
             predictions=int(grid.Predictions[jscheduler.predictions.upper()]),
             resources=jscheduler.k,
         )
-        self._score = scores.compile_score(score)
+        self._score = scores.SCORE.compile(score)
         self._room = FIRST_ROOM
         outside = np.full(len(jobs), len(resources), np.int64)
         if labels is None:
@@ -210,13 +222,23 @@ class Simulation:
             sample=np.ascontiguousarray(samples, np.int16),
             metric=_metric_codes(metrics, jscheduler, len(jobs)),
             starts=np.empty(jscheduler.k, np.int64),
+            home=_homes(home, len(jobs), len(resources)),
+            cost=COST.compile(self._cost),
         )
 
     def run(self, until: int = FOREVER) -> None:
         """Go on until before the first instant at or after this time [s], by default to the end."""
-        while self._schedule(until) == self_scheduling.Stop.NEEDS_ROOM:
+        while (stop := self._schedule(until)) == self_scheduling.Stop.NEEDS_ROOM:
             self._room *= 2
             self._local = grid.with_room(self._grid, self._local, self._room, self._options.predictions)
+        if stop == self_scheduling.Stop.FAILED:
+            job = int(self._grid.clock["arrival"][0]) - 1
+            asked = self._jobs[job]
+            raise COST.not_a_number(
+                self._cost,
+                f"the job at index {job}, submitted at {asked['submit']} s "
+                f"for {asked['processors']} processors",
+            )
 
     def _schedule(self, until: int) -> int:
         return int(
@@ -274,6 +296,7 @@ def self_schedule(
     metrics: Sequence[MetricName] | None = None,
     overrun: OverrunName = "doubling",
     labels: NDArray[Any] | None = None,
+    home: NDArray[Any] | None = None,
 ) -> SelfSchedule:
     """Run jobs through their own schedulers and the local schedulers of the resources.
 
@@ -288,6 +311,7 @@ def self_schedule(
         metrics=metrics,
         overrun=overrun,
         labels=labels,
+        home=home,
     )
     simulation.run()
     return simulation.result()
@@ -387,12 +411,25 @@ def _check_samples(
             raise ConfigurationError(f"samples: resource {resource.name} is named to a job it cannot hold")
 
 
+def _homes(home: NDArray[Any] | None, jobs: int, resources: int) -> NDArray[np.int16]:
+    """Where jobs are submitted, as the engine knows it."""
+    if home is None:
+        return np.full(jobs, -1, np.int16)
+    given = np.asarray(home)
+    if given.shape != (jobs,) or (jobs and not -1 <= int(given.min()) <= int(given.max()) < resources):
+        raise ConfigurationError(
+            f"home: give the index of one of the {resources} resources, or -1, for each of the {jobs} jobs"
+        )
+    return given.astype(np.int16)
+
+
 def _metric_codes(
     metrics: Sequence[MetricName] | None, jscheduler: JScheduler, jobs: int
 ) -> NDArray[np.int8]:
     """What each job wants, as the engine knows it."""
     if metrics is None:
-        return np.full(jobs, int(_METRICS[jscheduler.metric]), np.int8)
+        code = self_scheduling.Metric.OWN if callable(jscheduler.metric) else _METRICS[jscheduler.metric]
+        return np.full(jobs, int(code), np.int8)
     if len(metrics) != jobs:
         raise ConfigurationError(f"metrics: {len(metrics)} for {jobs} jobs; give one for each")
     unknown = sorted(set(metrics) - set(_METRICS))

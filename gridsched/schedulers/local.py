@@ -288,13 +288,13 @@ def _schedule_generally(
         queue_as_order=as_queue,
     )
     kernel = conservative if policy.backfilling == "conservative" else reserving
-    score = scores.compile_score(order if changing else scores.largest_expansion_factor)
+    score = scores.SCORE.compile(order if changing else scores.largest_expansion_factor)
     kernel.schedule(cluster, options, score)
     unordered = int(cluster.state["unordered"][0]) - 1
     if unordered >= 0:
         job = jobs[unordered]
         found = f"submit_time={job['submit']}, estimate={job['estimate']}, processors={job['processors']}"
-        raise scores.not_a_number(order, found)
+        raise scores.SCORE.not_a_number(order, found)
     return cluster.starts, int(cluster.state["corrections"][0])
 
 
@@ -309,7 +309,9 @@ def _keys(score: Score, jobs: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.
         "queue": labels["queue"],
     }
     if score in ORDERS.values():
-        return -np.asarray(score(**{name: values[name] for name in scores.parameters(score)}), np.float64)
+        return -np.asarray(
+            score(**{name: values[name] for name in scores.SCORE.parameters_of(score)}), np.float64
+        )
     return -scores.evaluate_once(score, values)
 
 

@@ -308,7 +308,7 @@ def schedule_grid(
         _silence(superscheduler, clusters),
         superscheduler.sigma,
     )
-    compiled = scores.compile_score(score)
+    compiled = scores.SCORE.compile(score)
     todo, costs = np.empty(len(jobs), np.int64), np.empty(len(clusters), np.int64)
     while not superscheduling.schedule(state, deciders, local, options, compiled, todo, costs):
         room *= 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast, get_args
 
 from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag, model_validator
 
@@ -12,6 +12,7 @@ from gridsched.engine.records import LARGEST
 from gridsched.errors import GridschedError
 from gridsched.multicluster_simulation import DispatcherName, EndsName, Multicluster, RoundsName
 from gridsched.schedulers.calendars import CalendarOptions, PlacementName, SlotPlan
+from gridsched.schedulers.costs import COST
 from gridsched.schedulers.dynamic_grid import DynamicGrid, PolicyName
 from gridsched.schedulers.grid_graphs import GraphName
 from gridsched.schedulers.jscheduler import JScheduler, MetricName, PredictionsName
@@ -54,13 +55,23 @@ class ContenderConfig(Model):
         return self
 
 
+def _known_metric(name: str) -> str:
+    """Name of a metric, or place of a function."""
+    if ":" not in name and name not in get_args(MetricName):
+        raise ValueError(
+            f"unknown metric; {suggestion(name, get_args(MetricName))}, or path/to/file.py:function"
+        )
+    return name
+
+
 class SelfSchedulingContender(ContenderConfig):
     """Self-scheduling: jobs choose among some machines, whatever their home."""
 
     system: Literal["self-scheduling"]
     """The system."""
-    metric: MetricName = "wait"
-    """What jobs want smallest."""
+    metric: Annotated[str, AfterValidator(_known_metric)] = "wait"
+    """What jobs want smallest: wait, slowdown, response, queued-jobs, work-left, or a cost of one's own,
+    path/to/file.py:function (see `config/costs/example.py`)."""
     k: Count = 4
     """Machines that a job asks."""
     predictions: PredictionsName = "exact"
@@ -68,9 +79,8 @@ class SelfSchedulingContender(ContenderConfig):
 
     def contender(self) -> Contender:
         """The contender that this describes."""
-        return SelfScheduled(
-            jscheduler=JScheduler(metric=self.metric, k=self.k, predictions=self.predictions)
-        )
+        metric = COST.load(self.metric) if ":" in self.metric else cast(MetricName, self.metric)
+        return SelfScheduled(jscheduler=JScheduler(metric=metric, k=self.k, predictions=self.predictions))
 
 
 class MulticlusterContender(ContenderConfig):

@@ -11,7 +11,7 @@ from gridsched.engine.records import LARGEST
 from gridsched.errors import GridschedError
 from gridsched.platforms import Cluster
 from gridsched.schedulers.local import POLICIES, BackfillingName, LocalPolicy, named_policy
-from gridsched.schedulers.scores import load_score
+from gridsched.schedulers.scores import SCORE
 from gridsched.schedulers.superscheduler import (
     BusyName,
     NoGainName,
@@ -257,7 +257,7 @@ class PolicyConfig(Model):
         parts = self.model_dump()
         for key in ("order", "backfill_order"):
             if ":" in parts[key]:
-                parts[key] = load_score(parts[key])
+                parts[key] = SCORE.load(parts[key])
         return LocalPolicy(**parts)
 
     @model_validator(mode="after")

@@ -8,6 +8,7 @@ from typing import cast
 import yaml
 
 from gridsched.io import resource
+from gridsched.study.arena_config import SelfSchedulingContender
 from gridsched.study.config import ArenaStudy, GridStudy, LocalStudy, ModelStudy, SelfSchedulingStudy, Study
 from gridsched.study.parts import PolicyConfig, WorkloadConfig, scheme_of
 from gridsched.study.runs import Run, chunks, expand, replicate_chunks, self_scheduling_chunks
@@ -25,15 +26,20 @@ def log_file(workload: WorkloadConfig, results: str) -> list[str]:
 
 
 def score_files(study: LocalStudy | GridStudy | ArenaStudy) -> list[str]:
-    """Python files with the users' scores of a study."""
+    """Python files with the users' scores and costs of a study."""
     policies = (study.policy,) if isinstance(study, ArenaStudy) else study.policies
+    costs = [
+        each.metric
+        for each in (study.contenders if isinstance(study, ArenaStudy) else ())
+        if isinstance(each, SelfSchedulingContender)
+    ]
     orders = [
         order
         for policy in policies
         if isinstance(policy, PolicyConfig)
         for order in (policy.order, policy.backfill_order)
     ]
-    return sorted({order.rpartition(":")[0] for order in orders if ":" in order})
+    return sorted({place.rpartition(":")[0] for place in [*orders, *costs] if ":" in place})
 
 
 def chunk_files(study: LocalStudy, workload: str, chunk_size: int, results: str) -> list[str]:
