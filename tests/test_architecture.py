@@ -27,6 +27,7 @@ LAYERS = (
     ("metrics", "results", "verifier", "grid_metrics", "deadline_metrics", "replication"),
     ("simulation", "ideal_simulation", "multicluster_simulation"),
     ("calendar_simulation",),
+    ("calendar_metrics",),
     ("dynamic_simulation", "dynamic_metrics", "dynamic_verifier"),
     ("self_scheduling", "centres"),
     ("self_scheduling_metrics",),

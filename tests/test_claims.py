@@ -14,6 +14,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gridsched.calendar_metrics import AGGREGATES, LENGTHS
+from gridsched.calendar_metrics import VARIABLES as CALENDAR_VARIABLES
 from gridsched.centres import load_platform
 from gridsched.claims import COLUMNS, Verdict, claims_table, evaluate, load_claims
 from gridsched.errors import ConfigurationError
@@ -741,6 +743,28 @@ def self_scheduling_study(factors: list[str], metrics: list[str], numbers: list[
     return ones(dims, coords)
 
 
+def calendar_study(cases: list[str], schedulers: list[str], clusters: list[str]) -> xr.Dataset:
+    """A dataset of a study of imprecise calendars with the variables of claims, filled with ones."""
+    coords: dict[str, list[Any]] = {
+        "case": cases,
+        "scheduler": schedulers,
+        "estimates": ["actual", "requested"],
+        "aggregate": list(AGGREGATES),
+        "job_class": list(LENGTHS),
+        "cluster": clusters,
+        "block": [0, 1, 2],
+    }
+    run = ("case", "scheduler", "estimates")
+    dims: dict[str, tuple[str, ...]] = {
+        name: (*run, *own) for name, (own, _, _) in CALENDAR_VARIABLES.items()
+    }
+    dims |= {"submitted": ("case", "job_class"), "submitted_work_total": ("case",)}
+    dims |= {"slots_horizon": ("scheduler",), "mean_processors_total": ("case",)}
+    dims |= dict.fromkeys(("submitted_jobs", "mean_processors", "processors"), ("case", "cluster"))
+    dims["clusters_better"] = (*run, "aggregate")
+    return ones(dims, coords)
+
+
 def ones(dims: dict[str, tuple[str, ...]], coords: dict[str, list[Any]]) -> xr.Dataset:
     sizes = {name: len(labels) for name, labels in coords.items()}
     variables = {name: (names, np.ones([sizes[dim] for dim in names])) for name, names in dims.items()}
@@ -763,6 +787,19 @@ def studies() -> dict[str, xr.Dataset]:
         ),
         "jscheduler-factors": self_scheduling_study(
             ["multiply", "none"], ["wait", "slowdown"], [1, 2, 3, 4, 8, 10, 16, 32, 55]
+        ),
+        "calendars-slots": calendar_study(
+            ["October", "November"],
+            [*(f"configuration {number}" for number in range(1, 7)), "conservative", "easy"],
+            ["KTH"],
+        ),
+        "calendars-partitions": calendar_study(
+            ["March"], ["conservative", "easy", "combined"], [f"P{number}" for number in range(1, 7)]
+        ),
+        "calendars-clusters": calendar_study(
+            ["CTC"],
+            ["alone", "two levels", "two levels, unbiased"],
+            [f"C{number}" for number in range(1, 11)],
         ),
     }
 

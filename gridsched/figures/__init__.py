@@ -8,6 +8,7 @@ from collections.abc import Callable
 import xarray as xr
 
 from gridsched.figures.arena import ARENA_FIGURES
+from gridsched.figures.calendars import CALENDAR_FIGURES, CASE_FIGURES
 from gridsched.figures.characterisation import workload_characterisation
 from gridsched.figures.gantt import gantt
 from gridsched.figures.grids import GRID_FIGURES, SCENARIO_FIGURES
@@ -31,10 +32,12 @@ STUDY_FIGURES: dict[str, Callable[[xr.Dataset], Drawing]] = {
     **MODEL_FIGURES,
     **SELF_SCHEDULING_FIGURES,
     **ARENA_FIGURES,
+    **CALENDAR_FIGURES,
 }
 """Figures of a whole study by name."""
 
 __all__ = [
+    "CASE_FIGURES",
     "PREDICTION_FIGURES",
     "SCENARIO_FIGURES",
     "SELF_SCHEDULING_FIGURES",

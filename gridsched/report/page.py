@@ -15,12 +15,21 @@ import jinja2
 from gridsched import results
 from gridsched.io import atomic_write, resource
 from gridsched.report.arena import arena_view
+from gridsched.report.calendars import calendar_view
 from gridsched.report.claims import claims_view
 from gridsched.report.grid import grid_view
 from gridsched.report.local import local_view
 from gridsched.report.models import models_view
 from gridsched.report.self_scheduling import self_scheduling_view
-from gridsched.study.config import ArenaStudy, GridStudy, LocalStudy, ModelStudy, SelfSchedulingStudy, Study
+from gridsched.study.config import (
+    ArenaStudy,
+    CalendarStudy,
+    GridStudy,
+    LocalStudy,
+    ModelStudy,
+    SelfSchedulingStudy,
+    Study,
+)
 
 
 def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | Path | None = None) -> None:
@@ -64,5 +73,7 @@ def _view(study: Study, folder: Path) -> dict[str, Any]:
         return self_scheduling_view(study, folder)
     if isinstance(study, ArenaStudy):
         return arena_view(study, folder)
+    if isinstance(study, CalendarStudy):
+        return calendar_view(study, folder)
     assert isinstance(study, LocalStudy)
     return local_view(study, folder)

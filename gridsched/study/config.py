@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -16,6 +16,7 @@ from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.schedulers.local import OverrunName, PassName
 from gridsched.simulation import EstimateName
 from gridsched.study.arena_config import AnyContender
+from gridsched.study.calendar_config import CalendarKeys
 from gridsched.study.parts import (
     ClusterConfig,
     MachineName,
@@ -482,11 +483,24 @@ class ArenaStudy(Study):
         )
 
 
+class CalendarStudy(CalendarKeys, Study):
+    """A study of imprecise calendars: schedulers on cases, each a set of clusters with their workloads."""
+
+    def simulated(self, case: str, schedulers: Sequence[str]) -> Self:
+        """As much of the study as some runs of a case depend on; the rest is as by default."""
+        chosen = tuple(each for each in self.schedulers if each.name in schedulers)
+        slots = {name: slots for name, slots in self.slots.items() if name in {e.slots for e in chosen}}
+        own = self.case(case).model_copy(update={"schedulers": None, "paper": None})
+        plain = {"cases": (own,), "schedulers": chosen, "slots": slots or self.slots, "reference": None}
+        return self._without_words(**plain)
+
+
 KINDS: dict[str, type[Study]] = {
     "local-policies": LocalStudy,
     "grid": GridStudy,
     "self-scheduling": SelfSchedulingStudy,
     "arena": ArenaStudy,
+    "calendars": CalendarStudy,
     "workload-models": ModelStudy,
 }
 """Kinds of studies."""

@@ -22,6 +22,11 @@ def draw_scenario(figure: str, dataset: str | Path, scenario: str, svg: str | Pa
     figures.save(*figures.SCENARIO_FIGURES[figure](results.read(dataset), scenario=scenario), _stem(svg))
 
 
+def draw_calendar_case(figure: str, dataset: str | Path, case: str, svg: str | Path) -> None:
+    """Draw one figure of one case of a study of imprecise calendars."""
+    figures.save(*figures.CASE_FIGURES[figure](results.read(dataset), case=case), _stem(svg))
+
+
 def draw_load(dataset: str | Path, workload: str, svg: str | Path) -> None:
     """Draw utilisation and queue length over time for one workload of a study dataset."""
     figures.save(*figures.load_series(results.read(dataset), workload=workload), _stem(svg))

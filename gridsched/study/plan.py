@@ -9,7 +9,16 @@ import yaml
 
 from gridsched.io import resource
 from gridsched.study.arena_config import SelfSchedulingContender
-from gridsched.study.config import ArenaStudy, GridStudy, LocalStudy, ModelStudy, SelfSchedulingStudy, Study
+from gridsched.study.calendar_runs import calendar_chunks
+from gridsched.study.config import (
+    ArenaStudy,
+    CalendarStudy,
+    GridStudy,
+    LocalStudy,
+    ModelStudy,
+    SelfSchedulingStudy,
+    Study,
+)
 from gridsched.study.parts import PolicyConfig, WorkloadConfig, scheme_of
 from gridsched.study.runs import Run, chunks, expand, replicate_chunks, self_scheduling_chunks
 from gridsched.traces import find_log
@@ -123,6 +132,27 @@ def play_files(study: ArenaStudy, results: str) -> dict[str, list[str]]:
     }
 
 
+def case_logs(study: CalendarStudy, case: str, results: str) -> dict[str, str]:
+    """SWF files of the workloads of a case that are read from a log, by name of the workload."""
+    return {
+        workload.name: log for workload in study.case(case).workloads for log in log_file(workload, results)
+    }
+
+
+def case_files(study: CalendarStudy, results: str) -> list[str]:
+    """Datasets with the clusters and workloads of all cases."""
+    return [f"{results}/{study.name}/cases/{case.name}.nc" for case in study.cases]
+
+
+def calendar_files(study: CalendarStudy, chunk_size: int, results: str) -> list[str]:
+    """Datasets with the measures of all runs."""
+    return [
+        f"{results}/{study.name}/measures/{case.name}/{chunk}.nc"
+        for case in study.cases
+        for chunk in range(len(calendar_chunks(study, case.name, chunk_size)))
+    ]
+
+
 PREDICTION_FIGURES: tuple[str, ...] = ("prediction_quality", "prediction_intervals")
 """Figures of the predictions of a study of self-scheduling."""
 
@@ -137,6 +167,8 @@ def study_figures(study: Study) -> list[str]:
         return _self_scheduling_figures(study)
     if isinstance(study, ArenaStudy):
         return _arena_figures(study)
+    if isinstance(study, CalendarStudy):
+        return _calendar_figures(study)
     return ["model_shares", "model_quantiles", "size_spread"]
 
 
@@ -170,6 +202,38 @@ def _arena_figures(study: ArenaStudy) -> list[str]:
     if len(study.estimate_errors) > 1:
         figures.append("arena_estimates")
     return figures
+
+
+def _calendar_figures(study: CalendarStudy) -> list[str]:
+    """What has nothing to compare is not drawn."""
+    schedulers = study.schedulers
+    figures = ["calendar_delays"] if len(study.cases) <= _MOST_CASES else []
+    if len({each.slots for each in schedulers if each.slots}) > 1:
+        figures.append("calendar_cost")
+    if len({each.share for each in schedulers}) > 1:
+        figures.append("calendar_reservations")
+    if len({each.period for each in schedulers}) > 1:
+        figures.append("calendar_staleness")
+    if len({each.threshold for each in schedulers}) > 1 or len({each.low_water for each in schedulers}) > 1:
+        figures.append("calendar_options")
+    return figures
+
+
+def case_figures(study: CalendarStudy) -> list[tuple[str, str]]:
+    """Figures of single cases, each with the name of the case; none where there are many cases."""
+    if len(study.cases) > _MOST_CASES:
+        return []
+    named = [
+        (case.name, ["calendar_classes"] if len(case.cluster_names) == 1 else _CLUSTER_FIGURES)
+        for case in study.cases
+    ]
+    return [(figure, case) for case, figures in named for figure in figures]
+
+
+_MOST_CASES = 6
+"""Cases that one figure can show with all their schedulers."""
+
+_CLUSTER_FIGURES = ["calendar_clusters", "calendar_trade"]
 
 
 def scenario_figures(study: GridStudy) -> list[str]:
@@ -229,6 +293,8 @@ def study_results(study: Study, results: str) -> list[str]:
     if isinstance(study, LocalStudy):
         names += [f"{kind}-{name}" for kind in WORKLOAD_FIGURES for name in large_workloads(study)]
         names += [f"gantt-{run.identifier}" for run in gantt_runs(study)]
+    if isinstance(study, CalendarStudy):
+        names += [f"{figure}-{case}" for figure, case in case_figures(study)]
     if isinstance(study, SelfSchedulingStudy) and study.evaluate:
         names += PREDICTION_FIGURES
     tables = [f"{folder}/table_four.csv"] if isinstance(study, ModelStudy) else [f"{folder}/means.csv"]
@@ -236,6 +302,8 @@ def study_results(study: Study, results: str) -> list[str]:
         tables.append(f"{folder}/table_two.csv")
     if isinstance(study, ArenaStudy):
         tables.append(f"{folder}/comparisons.csv")
+    if isinstance(study, CalendarStudy):
+        tables.append(f"{folder}/clusters.csv")
     return [f"{folder}/study.nc", *tables, *(f"{folder}/figures/{name}.svg" for name in names)]
 
 

@@ -4,8 +4,10 @@ import re
 
 from gridsched.errors import GridschedError
 from gridsched.study import plan
+from gridsched.study.calendar_runs import calendar_chunks
 from gridsched.study.config import (
     ArenaStudy,
+    CalendarStudy,
     GridStudy,
     LocalStudy,
     ModelStudy,
@@ -29,6 +31,7 @@ wildcard_constraints:
     workload=r"[A-Za-z0-9][A-Za-z0-9._-]*",
     scenario=r"[A-Za-z0-9][A-Za-z0-9._-]*",
     centre=r"[A-Za-z0-9][A-Za-z0-9._-]*",
+    case=r"[A-Za-z0-9][A-Za-z0-9._-]*",
     factor=r"[a-z]+",
     chunk=r"\d+",
     contender=r"\d+",
@@ -154,3 +157,35 @@ def played_values(wildcards):
     """What the runs of a contender depend on, as plain values."""
     played = study_of(wildcards).played(wildcards.scenario, int(wildcards.contender))
     return played.model_dump(mode="json")
+
+
+def case_values(wildcards):
+    """What the study says of the clusters of a case, as plain values."""
+    case = study_of(wildcards).case(wildcards.case)
+    return case.model_copy(update={"schedulers": None, "paper": None}).model_dump(
+        mode="json"
+    )
+
+
+def case_seed(wildcards):
+    """Seed of a case with workloads that are drawn; no other depends on it."""
+    workloads = study_of(wildcards).case(wildcards.case).workloads
+    return CONFIG.seed if any(workload.synthetic for workload in workloads) else 0
+
+
+def case_logs(wildcards):
+    """SWF files of the workloads of a case that are read from a log, by name."""
+    return plan.case_logs(study_of(wildcards), wildcards.case, RESULTS)
+
+
+def calendar_runs(wildcards):
+    """Runs of a chunk of a study of imprecise calendars."""
+    chunks = calendar_chunks(study_of(wildcards), wildcards.case, CONFIG.chunk_size)
+    return chunks[int(wildcards.chunk)]
+
+
+def calendar_values(wildcards):
+    """What the runs of a chunk depend on, as plain values."""
+    names = {run.scheduler for run in calendar_runs(wildcards)}
+    study = study_of(wildcards).simulated(wildcards.case, sorted(names))
+    return study.model_dump(mode="json")

@@ -1,0 +1,336 @@
+"""The last stage of a study of imprecise calendars: all runs in one dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+import yaml
+
+from gridsched import results
+from gridsched.calendar_metrics import AGGREGATES, LENGTHS, VARIABLES, length_class
+from gridsched.io import UniqueKeyLoader, resource
+from gridsched.platforms import Cluster
+from gridsched.replication import times_interval
+from gridsched.study import files
+from gridsched.study.calendar_config import slot_plan
+from gridsched.study.calendar_runs import calendar_run_table
+from gridsched.study.calendar_stages import HORIZON, RUN
+from gridsched.study.config import CalendarStudy
+from gridsched.workloads import Workload
+from gridsched.workloads.table import add_counts
+
+Machines = Sequence[tuple[Workload, Cluster]]
+
+_HOUR = 3600.0
+
+
+def aggregate_calendar_study(
+    study: CalendarStudy,
+    seed: int,
+    chunks: Sequence[str | Path],
+    cases: Mapping[str, str | Path],
+    chunk_size: int,
+    target: str | Path,
+    *,
+    means: str | Path,
+    runs: str | Path,
+    clusters: str | Path,
+) -> None:
+    """Put all runs into the dataset of the study.
+
+    Parameters
+    ----------
+    study : CalendarStudy
+        The study.
+    seed : int
+        Seed of the whole configuration.
+    chunks : sequence of paths
+        Results of `simulate_calendar_chunk`.
+    cases : mapping of case to path
+        Results of `prepare_case`.
+    chunk_size : int
+        Runs in one dataset.
+    target, means, runs, clusters : path
+        The dataset; and, as CSV, delays of all runs, the table of runs, and what clusters did for each other.
+    """
+    machines = {
+        name: next(iter(results.grids_from_dataset(results.read(path)).values()))
+        for name, path in cases.items()
+    }
+    whole = xr.merge(
+        [
+            _runs(study, [results.read(path) for path in chunks]),
+            _submitted(study, machines),
+            _schedulers(study),
+            _sources(machines),
+            _papers(study),
+        ],
+        join="outer",
+        combine_attrs="drop_conflicts",
+    )
+    whole = whole.sel(cluster=_cluster_names(study)).merge(_ratios(study, whole))
+    whole.attrs = {
+        "title": study.title,
+        "study": study.name,
+        "description": study.description,
+        "configuration_hash": study.checksum(),
+        "reference": study.reference_scheduler,
+        "seed": seed,
+        "verified": 1,
+        **results.provenance(),
+    }
+    files.write_table(delays_table(whole), means)
+    files.write_table(calendar_run_table(study, chunk_size), runs)
+    files.write_table(clusters_table(whole), clusters)
+    files.write(whole, target)
+
+
+def _cluster_names(study: CalendarStudy) -> list[str]:
+    """Names of the clusters of all cases, in the order of the cases."""
+    return list(dict.fromkeys(name for case in study.cases for name in case.cluster_names))
+
+
+def _runs(study: CalendarStudy, chunks: Sequence[xr.Dataset]) -> xr.Dataset:
+    """Measures of all runs on the dimensions of `RUN`, NaN where there is no run."""
+    labels: dict[str, list[Any]] = {
+        "case": [case.name for case in study.cases],
+        "scheduler": study.scheduler_names,
+        "estimates": list(study.estimates),
+    }
+    others: dict[str, list[Any]] = {
+        "aggregate": list(AGGREGATES),
+        "job_class": list(LENGTHS),
+        "cluster": _cluster_names(study),
+        "block": list(range(max(chunk.sizes["block"] for chunk in chunks))),
+    }
+    place = {name: {label: i for i, label in enumerate(known)} for name, known in labels.items()}
+    shape = [len(known) for known in labels.values()]
+    variables: dict[str, Any] = {}
+    for name, (dims, long_name, units) in VARIABLES.items():
+        values = np.full((*shape, *(len(others[dim]) for dim in dims)), np.nan)
+        for chunk in chunks:
+            here = (
+                chunk[name].transpose("run", *dims).reindex({dim: others[dim] for dim in _coordinates(dims)})
+            )
+            index = tuple([place[key][label] for label in chunk[key].values.tolist()] for key in RUN)
+            blocks = (slice(None),) * (len(dims) - 1) + (slice(chunk.sizes["block"]),)
+            values[index + (blocks if "block" in dims else ())] = here.values
+        variables[name] = ((*RUN, *dims), values, {"long_name": long_name, "units": units})
+    return xr.Dataset(variables, {**labels, **others})
+
+
+def _coordinates(dims: Sequence[str]) -> list[str]:
+    """Dimensions that have labels in the measures of a run."""
+    return [dim for dim in dims if dim != "block"]
+
+
+def _submitted(study: CalendarStudy, machines: Mapping[str, Machines]) -> xr.Dataset:
+    """What users submit in each case, cluster by cluster."""
+    names = _cluster_names(study)
+    described = {
+        "processors": ("processors of the cluster", "1"),
+        "submitted_jobs": ("jobs submitted to the cluster", "1"),
+        "submitted_work": ("work submitted to the cluster", "h"),
+        "mean_processors": ("mean processors of the jobs submitted to the cluster", "1"),
+    }
+    values = {name: np.full((len(machines), len(names)), np.nan) for name in described}
+    totals = np.full((2, len(machines)), np.nan)
+    lengths = np.zeros((len(machines), len(LENGTHS)), np.int64)
+    without = np.zeros(len(machines), np.int64)
+    for row, (case, pairs) in enumerate(machines.items()):
+        for name, (workload, cluster) in zip(study.case(case).cluster_names, pairs, strict=True):
+            column = names.index(name)
+            values["processors"][row, column] = cluster.processors
+            values["submitted_jobs"][row, column] = len(workload)
+            values["submitted_work"][row, column] = float(workload.processors @ workload.run_time) / _HOUR
+            values["mean_processors"][row, column] = workload.processors.mean() if len(workload) else np.nan
+            classes = np.bincount(length_class(workload.run_time), minlength=len(LENGTHS))
+            lengths[row] += np.append(len(workload), classes[1:])
+            without[row] += int((workload.requested_time <= 0).sum())
+        sizes = np.concatenate([workload.processors for workload, _ in pairs])
+        totals[:, row] = np.nansum(values["submitted_work"][row]), sizes.mean()
+    one = {"units": "1"}
+    whole = xr.Dataset(
+        {
+            name: (("case", "cluster"), values[name], {"long_name": long_name, "units": units})
+            for name, (long_name, units) in described.items()
+        },
+        {"case": list(machines), "cluster": names, "job_class": list(LENGTHS)},
+    )
+    for name, total, long_name, units in (
+        ("submitted_work_total", totals[0], "work submitted to all clusters", "h"),
+        ("mean_processors_total", totals[1], "mean processors of all jobs", "1"),
+    ):
+        whole[name] = ("case", total, {"long_name": long_name, "units": units})
+    whole["submitted"] = (("case", "job_class"), lengths, {"long_name": "jobs submitted", **one})
+    whole["jobs_without_requested_time"] = (
+        "case",
+        without,
+        {"long_name": "jobs whose log has no requested time", **one},
+    )
+    return whole
+
+
+def _schedulers(study: CalendarStudy) -> xr.Dataset:
+    """What the schedulers are, so that figures can tell by what they differ."""
+    plans = {name: slot_plan(slots) for name, slots in study.slots.items()}
+    rows = study.schedulers
+    described: dict[str, tuple[list[Any], str, str]] = {
+        "policy": ([each.policy or "" for each in rows], "local policy, empty for calendars", ""),
+        "slots_name": ([each.slots or "" for each in rows], "name of the slots", ""),
+        "slots": (
+            ["" if each.slots is None else str(plans[each.slots]) for each in rows],
+            "slots of the calendars",
+            "",
+        ),
+        "slots_horizon": (
+            [np.nan if each.slots is None else plans[each.slots].slots_within(HORIZON) for each in rows],
+            f"slots of a calendar that covers {HORIZON} s",
+            "1",
+        ),
+        "manager_levels": ([max(1, len(each.managers)) for each in rows], "levels of managers", "1"),
+        "low_water": ([each.low_water for each in rows], "low-water mark", "1"),
+        "threshold": ([each.threshold for each in rows], "resource threshold", "1"),
+        "period": ([each.period for each in rows], "longest time between updates of shadow calendars", "s"),
+        "reserved_share": (
+            [each.share for each in rows],
+            "share of the jobs that ask for a reservation",
+            "1",
+        ),
+    }
+    whole = xr.Dataset(coords={"scheduler": study.scheduler_names})
+    for name, (values, long_name, units) in described.items():
+        content = (
+            np.array(values, dtype=object) if isinstance(values[0], str) else np.array(values, np.float64)
+        )
+        whole[name] = ("scheduler", content, {"long_name": long_name, **({"units": units} if units else {})})
+    return whole
+
+
+def _sources(machines: Mapping[str, Machines]) -> xr.Dataset:
+    """Where the jobs come from, and what became of those that are not simulated, case by case."""
+    whole = xr.Dataset(coords={"case": list(machines)})
+    for kind in ("left_out", "repaired"):
+        totals = []
+        for pairs in machines.values():
+            total: dict[str, int] = {}
+            for workload, _ in pairs:
+                total = add_counts(total, getattr(workload, kind))
+            totals.append(total)
+        reasons = sorted({reason for total in totals for reason in total})
+        values = np.array([[total.get(reason, 0) for reason in reasons] for total in totals], np.int64)
+        whole[kind] = (
+            ("case", f"{kind}_reason"),
+            values.reshape(len(totals), len(reasons)),
+            {"long_name": f"jobs {kind.replace('_', ' ')}", "units": "1"},
+        )
+        whole = whole.assign_coords({f"{kind}_reason": np.array(reasons, dtype=object)})
+    for name, attribute in (("acknowledgement", "acknowledgement"), ("workload_checksum", "checksum")):
+        texts = [
+            "; ".join(dict.fromkeys(text for w, _ in pairs if (text := getattr(w, attribute))))
+            for pairs in machines.values()
+        ]
+        whole[name] = ("case", np.array(texts, dtype=object))
+    return whole
+
+
+PAPER_COLUMNS: dict[str, tuple[str, str]] = {
+    "submitted_jobs": ("jobs submitted to the cluster", "1"),
+    "mean_processors": ("mean processors of the jobs submitted to the cluster", "1"),
+    "utilisation_alone": ("utilisation of the cluster by itself", "1"),
+    "utilisation_together": ("utilisation of the cluster under managers", "1"),
+    "supplied": ("work done for jobs of other clusters", "h"),
+    "consumed": ("work of own jobs done on other clusters", "h"),
+    "balance": ("consumed less supplied work", "h"),
+    "local_work": ("work of own jobs done at home", "h"),
+}
+"""Columns of the paper's tables of clusters: long name and unit."""
+
+
+def _papers(study: CalendarStudy) -> xr.Dataset:
+    """Tables of the paper, NaN where it has none for a case."""
+    tables = yaml.load(resource("resources", "calendars.yaml").read_text(encoding="utf-8"), UniqueKeyLoader)
+    names = _cluster_names(study)
+    shape = (len(study.cases), len(names))
+    values = {column: np.full(shape, np.nan) for column in PAPER_COLUMNS}
+    jobs = np.full((len(study.cases), len(LENGTHS)), np.nan)
+    for row, case in enumerate(study.cases):
+        table = tables[case.paper.table] if case.paper else {}
+        if "jobs" in table:
+            jobs[row] = [table["jobs"][label] for label in LENGTHS]
+        # The table of a paper may have more clusters than a case of some of them
+        for name, numbers in zip(case.cluster_names, table.get("clusters", []), strict=False):
+            for column, number in zip(table["columns"], numbers, strict=True):
+                values[column][row, names.index(name)] = number
+    whole = xr.Dataset(
+        {
+            f"paper_{column}": (
+                ("case", "cluster"),
+                values[column],
+                {"long_name": f"{long_name} in the paper", "units": units},
+            )
+            for column, (long_name, units) in PAPER_COLUMNS.items()
+        },
+        {"case": [case.name for case in study.cases], "cluster": names, "job_class": list(LENGTHS)},
+    )
+    whole["paper_submitted"] = (
+        ("case", "job_class"),
+        jobs,
+        {"long_name": "jobs submitted in the paper", "units": "1"},
+    )
+    for role in ("alone", "together"):
+        labels = [(getattr(case.paper, role) or "") if case.paper else "" for case in study.cases]
+        whole[f"paper_{role}"] = ("case", np.array(labels, dtype=object))
+    return whole
+
+
+def _ratios(study: CalendarStudy, whole: xr.Dataset) -> xr.Dataset:
+    """Delays relative to those of the reference, with 95 % intervals from leaving out one block at a time."""
+    variables: dict[str, xr.Variable] = {}
+    for name in ("delay", "delay_others"):
+        parts = whole[f"{name}_by_block"]
+        against = parts.sel(scheduler=study.reference_scheduler, drop=True).broadcast_like(parts)
+        dims = parts.dims[:-1]
+        interval = times_interval(parts.values, against.transpose(*parts.dims).values)
+        long_name = f"{whole[name].attrs['long_name']} relative to the reference"
+        for suffix, values in zip(("", "_low", "_high"), interval, strict=True):
+            bound = {"": "", "_low": ", lower bound", "_high": ", upper bound"}[suffix]
+            attributes = {"long_name": long_name + bound, "units": "1"}
+            variables[f"{name}_ratio{suffix}"] = xr.Variable(dims, values, attributes)
+    by_cluster = whole["delay_by_cluster"].sel(job_class=LENGTHS[0], drop=True)
+    better = by_cluster < by_cluster.sel(scheduler=study.reference_scheduler, drop=True)
+    known = by_cluster.notnull().any("cluster")
+    counted = better.sum("cluster").where(known).transpose(*RUN, "aggregate")
+    variables["clusters_better"] = xr.Variable(
+        counted.dims,
+        counted.values,
+        {"long_name": "clusters whose jobs have a smaller delay than under the reference", "units": "1"},
+    )
+    return xr.Dataset(variables, {name: whole[name] for name in (*RUN, "aggregate", "job_class")})
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def delays_table(whole: xr.Dataset) -> pd.DataFrame:
+    """One row for each run, aggregate and class of jobs, with the ratio to the reference and its interval."""
+    keys = [*RUN, "aggregate", "job_class"]
+    names = ["delay", "delay_ratio", "delay_ratio_low", "delay_ratio_high"]
+    frame = whole[[*names, "jobs", "wait_time_mean"]].to_dataframe(dim_order=keys).reset_index()
+    frame = frame[frame["delay"].notna()]
+    return frame[[*keys, "jobs", *names, "wait_time_mean"]]
+
+
+def clusters_table(whole: xr.Dataset) -> pd.DataFrame:
+    """One row for each run and cluster: jobs, utilisation and trade in hours of one processor."""
+    keys = [*RUN, "cluster"]
+    names = ["jobs_by_cluster", "utilisation", "supplied", "consumed", "balance", "local_work"]
+    submitted = ["processors", "submitted_jobs", "submitted_work", "mean_processors"]
+    frame = whole[[*names, *submitted, "transferred_by_cluster"]].to_dataframe(dim_order=keys).reset_index()
+    frame = frame[frame["utilisation"].notna()]
+    return frame[[*keys, *submitted, *names, "transferred_by_cluster"]]
