@@ -78,6 +78,9 @@ FIRST_ROOM = 2048
 _MOST_ROOM = 2**24
 _MOST_LEVELS = 32
 
+_SEED_BITS = 2**63 - 1
+"""Larger seeds would be of another type, for which the kernels would be compiled once more."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SlotPlan:
@@ -411,7 +414,7 @@ def prepare(
     built = _Built.of(root)
     requests = built.requests(jobs, options)
     conventions = managers.Options(
-        suspend=options.overrun == "suspend", queue=options.refused == "queue", seed=int(seed)
+        suspend=options.overrun == "suspend", queue=options.refused == "queue", seed=int(seed) & _SEED_BITS
     )
     tree = bookings.allocate(
         built.calendars(options, int(jobs["submit"][0]) if len(jobs) else 0, room),
