@@ -22,6 +22,8 @@ from gridsched.errors import ConfigurationError
 from gridsched.grid_metrics import VARIABLES
 from gridsched.io import resource
 from gridsched.replication import times_interval
+from gridsched.study.config import DynamicGridStudy, load_study
+from tests.conftest import REPOSITORY
 
 Loader = Callable[..., Any]
 
@@ -765,6 +767,25 @@ def calendar_study(cases: list[str], schedulers: list[str], clusters: list[str])
     return ones(dims, coords)
 
 
+def dynamic_study() -> xr.Dataset:
+    """A dataset of the study of dynamic grids with the variables that claims can use, filled with ones."""
+    study = load_study(REPOSITORY / "config" / "studies" / "dynamic-grid.yaml")
+    assert isinstance(study, DynamicGridStudy)
+    coords: dict[str, list[Any]] = {
+        "case": list(study.cases),
+        "group": [*study.site_names, "grid", "sites", "all"],
+        "week": [0, 1, 2],
+    }
+    scalars = ("yield_wait_all", "yield_wait_share", "yield_wait_of_response", "leave_time_share", "cliques")
+    dims: dict[str, tuple[str, ...]] = dict.fromkeys(
+        (*scalars, "stranded_or_rejected", "grid_suspensions"), ("case",)
+    )
+    for prefix in ("", "alone_"):
+        dims[f"{prefix}response_time_by_week"] = ("case", "group", "week")
+    dims["response_time_difference_to_alone"] = ("case", "group")
+    return ones(dims, coords)
+
+
 def ones(dims: dict[str, tuple[str, ...]], coords: dict[str, list[Any]]) -> xr.Dataset:
     sizes = {name: len(labels) for name, labels in coords.items()}
     variables = {name: (names, np.ones([sizes[dim] for dim in names])) for name, names in dims.items()}
@@ -801,6 +822,7 @@ def studies() -> dict[str, xr.Dataset]:
             ["alone", "two levels", "two levels, unbiased"],
             [f"C{number}" for number in range(1, 11)],
         ),
+        "dynamic-grid": dynamic_study(),
     }
 
 

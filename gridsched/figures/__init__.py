@@ -10,6 +10,7 @@ import xarray as xr
 from gridsched.figures.arena import ARENA_FIGURES
 from gridsched.figures.calendars import CALENDAR_FIGURES, CASE_FIGURES
 from gridsched.figures.characterisation import workload_characterisation
+from gridsched.figures.dynamic_grids import DYNAMIC_FIGURES
 from gridsched.figures.gantt import gantt
 from gridsched.figures.grids import GRID_FIGURES, SCENARIO_FIGURES
 from gridsched.figures.load import load_series
@@ -33,11 +34,13 @@ STUDY_FIGURES: dict[str, Callable[[xr.Dataset], Drawing]] = {
     **SELF_SCHEDULING_FIGURES,
     **ARENA_FIGURES,
     **CALENDAR_FIGURES,
+    **DYNAMIC_FIGURES,
 }
 """Figures of a whole study by name."""
 
 __all__ = [
     "CASE_FIGURES",
+    "DYNAMIC_FIGURES",
     "PREDICTION_FIGURES",
     "SCENARIO_FIGURES",
     "SELF_SCHEDULING_FIGURES",

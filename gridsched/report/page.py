@@ -17,6 +17,7 @@ from gridsched.io import atomic_write, resource
 from gridsched.report.arena import arena_view
 from gridsched.report.calendars import calendar_view
 from gridsched.report.claims import claims_view
+from gridsched.report.dynamic_grid import dynamic_view
 from gridsched.report.grid import grid_view
 from gridsched.report.local import local_view
 from gridsched.report.models import models_view
@@ -24,6 +25,7 @@ from gridsched.report.self_scheduling import self_scheduling_view
 from gridsched.study.config import (
     ArenaStudy,
     CalendarStudy,
+    DynamicGridStudy,
     GridStudy,
     LocalStudy,
     ModelStudy,
@@ -75,5 +77,7 @@ def _view(study: Study, folder: Path) -> dict[str, Any]:
         return arena_view(study, folder)
     if isinstance(study, CalendarStudy):
         return calendar_view(study, folder)
+    if isinstance(study, DynamicGridStudy):
+        return dynamic_view(study, folder)
     assert isinstance(study, LocalStudy)
     return local_view(study, folder)

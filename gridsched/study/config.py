@@ -17,6 +17,7 @@ from gridsched.schedulers.local import OverrunName, PassName
 from gridsched.simulation import EstimateName
 from gridsched.study.arena_config import AnyContender
 from gridsched.study.calendar_config import CalendarKeys
+from gridsched.study.dynamic_config import DynamicGridParts
 from gridsched.study.parts import (
     ClusterConfig,
     MachineName,
@@ -495,12 +496,21 @@ class CalendarStudy(CalendarKeys, Study):
         return self._without_words(**plain)
 
 
+class DynamicGridStudy(DynamicGridParts, Study):
+    """A study of dynamic grids: sites with users of their own that run grid jobs, join and leave."""
+
+    def simulated(self) -> Self:
+        """As much of the study as runs depend on besides their own parameters."""
+        return self._without_words(sweeps=(), replicates=1, departure=None)
+
+
 KINDS: dict[str, type[Study]] = {
     "local-policies": LocalStudy,
     "grid": GridStudy,
     "self-scheduling": SelfSchedulingStudy,
     "arena": ArenaStudy,
     "calendars": CalendarStudy,
+    "dynamic-grid": DynamicGridStudy,
     "workload-models": ModelStudy,
 }
 """Kinds of studies."""
@@ -545,7 +555,9 @@ def load_study(path: str | Path) -> Study:
 
 def _quick(study: Study, replicates: int | None) -> Study:
     """The study with no more replicates than these."""
-    if replicates is None or not isinstance(study, GridStudy | ArenaStudy) or study.replicates <= replicates:
+    if replicates is None or not isinstance(study, GridStudy | ArenaStudy | DynamicGridStudy):
+        return study
+    if study.replicates <= replicates:
         return study
     return study.model_copy(update={"replicates": replicates})
 

@@ -13,12 +13,14 @@ from gridsched.study.calendar_runs import calendar_chunks
 from gridsched.study.config import (
     ArenaStudy,
     CalendarStudy,
+    DynamicGridStudy,
     GridStudy,
     LocalStudy,
     ModelStudy,
     SelfSchedulingStudy,
     Study,
 )
+from gridsched.study.dynamic_runs import dynamic_chunks
 from gridsched.study.parts import PolicyConfig, WorkloadConfig, scheme_of
 from gridsched.study.runs import Run, chunks, expand, replicate_chunks, self_scheduling_chunks
 from gridsched.traces import find_log
@@ -153,6 +155,22 @@ def calendar_files(study: CalendarStudy, chunk_size: int, results: str) -> list[
     ]
 
 
+def alone_files(study: DynamicGridStudy, results: str) -> list[str]:
+    """Datasets with every site on its own, one for each local policy."""
+    return [f"{results}/{study.name}/alone/{policy}.nc" for policy in study.policies]
+
+
+def dynamic_files(study: DynamicGridStudy, chunk_size: int, results: str) -> list[str]:
+    """Datasets with the measures of all runs of a study of dynamic grids."""
+    number = len(dynamic_chunks(study, chunk_size))
+    return [f"{results}/{study.name}/cases/{chunk}.nc" for chunk in range(number)]
+
+
+def departure_files(study: DynamicGridStudy, results: str) -> list[str]:
+    """Dataset of the site that leaves; none if the study has none."""
+    return [f"{results}/{study.name}/departure.nc"] if study.departure is not None else []
+
+
 PREDICTION_FIGURES: tuple[str, ...] = ("prediction_quality", "prediction_intervals")
 """Figures of the predictions of a study of self-scheduling."""
 
@@ -169,6 +187,8 @@ def study_figures(study: Study) -> list[str]:
         return _arena_figures(study)
     if isinstance(study, CalendarStudy):
         return _calendar_figures(study)
+    if isinstance(study, DynamicGridStudy):
+        return _dynamic_figures(study)
     return ["model_shares", "model_quantiles", "size_spread"]
 
 
@@ -234,6 +254,23 @@ _MOST_CASES = 6
 """Cases that one figure can show with all their schedulers."""
 
 _CLUSTER_FIGURES = ["calendar_clusters", "calendar_trade"]
+
+
+def _dynamic_figures(study: DynamicGridStudy) -> list[str]:
+    """What has nothing to show is not drawn."""
+    factors = {sweep.factor for sweep in study.sweeps}
+    figures = ["dynamic_map", "dynamic_sites"]
+    if "without" in factors:
+        figures.append("dynamic_joining")
+    if "overhead" in factors:
+        figures.append("dynamic_overhead")
+    if factors & {"mean_stay", "lease", "mean_absence"}:
+        figures.append("dynamic_churn")
+    if factors - {"without", "overhead", "mean_stay", "lease", "mean_absence"}:
+        figures += ["dynamic_sweeps", "dynamic_variants"]
+    if study.departure is not None:
+        figures.append("dynamic_departure")
+    return figures
 
 
 def scenario_figures(study: GridStudy) -> list[str]:

@@ -8,12 +8,14 @@ from gridsched.study.calendar_runs import calendar_chunks
 from gridsched.study.config import (
     ArenaStudy,
     CalendarStudy,
+    DynamicGridStudy,
     GridStudy,
     LocalStudy,
     ModelStudy,
     SelfSchedulingStudy,
     load_config,
 )
+from gridsched.study.dynamic_runs import chunk_values, dynamic_chunks
 from gridsched.study.runs import replicate_chunks, self_scheduling_chunks
 
 try:
@@ -33,6 +35,7 @@ wildcard_constraints:
     centre=r"[A-Za-z0-9][A-Za-z0-9._-]*",
     case=r"[A-Za-z0-9][A-Za-z0-9._-]*",
     factor=r"[a-z]+",
+    policy=r"[a-z]+",
     chunk=r"\d+",
     contender=r"\d+",
     run=r"[0-9a-f]{12}",
@@ -189,3 +192,30 @@ def calendar_values(wildcards):
     names = {run.scheduler for run in calendar_runs(wildcards)}
     study = study_of(wildcards).simulated(wildcards.case, sorted(names))
     return study.model_dump(mode="json")
+
+
+def dynamic_values(wildcards):
+    """What runs of a dynamic grid depend on besides their own parameters, as plain values."""
+    return study_of(wildcards).simulated().model_dump(mode="json")
+
+
+def departure_values(wildcards):
+    """What the closer look at a site that leaves depends on, as plain values."""
+    departure = study_of(wildcards).departure.model_dump(mode="json")
+    return {**dynamic_values(wildcards), "departure": departure}
+
+
+def dynamic_workloads(wildcards):
+    """Prepared workloads of a study of dynamic grids, site by site."""
+    study = study_of(wildcards)
+    return [
+        f"{RESULTS}/{study.name}/workloads/{workload.name}.nc"
+        for workload in study.all_workloads
+    ]
+
+
+def dynamic_runs(wildcards):
+    """Runs of a chunk of a study of dynamic grids, with the parameters of their cases."""
+    study = study_of(wildcards)
+    chunks = dynamic_chunks(study, CONFIG.chunk_size)
+    return chunk_values(study, chunks[int(wildcards.chunk)])
