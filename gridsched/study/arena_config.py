@@ -96,6 +96,8 @@ class MulticlusterContender(ContenderConfig):
     """Whether jobs are collected, or handed over when they arrive."""
     ends: EndsName = "all"
     """Whose queue ends a collection: that of the first machine or of the last."""
+    threshold: Duration = 0
+    """Expected makespan of what waits, in seconds, at which a collection ends."""
     population: Annotated[Count, Field(ge=2, le=10_000)] = 50
     """Schedules of a generation of the genetic algorithm."""
     generations: Annotated[Whole, Field(ge=0, le=100_000)] = 100
@@ -112,6 +114,7 @@ class MulticlusterContender(ContenderConfig):
                 local=self.local,
                 rounds=self.rounds,
                 ends=self.ends,
+                threshold=self.threshold,
                 titan=Titan(population=self.population, generations=self.generations),
             ),
             deadlines=ServiceClass(name="all", low=low, high=high),
