@@ -786,6 +786,30 @@ def dynamic_study() -> xr.Dataset:
     return ones(dims, coords)
 
 
+def multicluster_study(points: list[str], clusters: int = 4) -> xr.Dataset:
+    """A dataset of a study of a multicluster with the variables that claims can use, filled with ones."""
+    coords: dict[str, list[Any]] = {
+        "point": points,
+        "scheme": ["muscle", "dll", "wrand"],
+        "replicate": [0, 1],
+        "cluster": [f"C{number}" for number in range(1, clusters + 1)],
+        "weight": ["over_deadline", "makespan", "idle"],
+        "example_job": [f"J{number}" for number in range(1, 7)],
+        "example_cluster": ["C1", "C2"],
+        "example_row": list(range(1, 7)),
+    }
+    run = ("point", "scheme", "replicate")
+    dims: dict[str, tuple[str, ...]] = dict.fromkeys(("mcp_mean", "pb_mean", "queue_mean", "jobs"), run)
+    dims |= dict.fromkeys(("cluster_processors", "cluster_speed"), ("point", "cluster"))
+    dims["cluster_weight"] = ("point", "cluster", "weight")
+    for name in ("processors", "run_time", "slack"):
+        dims[f"example_{name}"] = ("example_job",)
+    for name in ("cluster_processors", "seed_holes"):
+        dims[f"example_{name}"] = ("example_cluster",)
+    dims["example_row_code"] = ("example_row",)
+    return ones(dims, coords)
+
+
 def ones(dims: dict[str, tuple[str, ...]], coords: dict[str, list[Any]]) -> xr.Dataset:
     sizes = {name: len(labels) for name, labels in coords.items()}
     variables = {name: (names, np.ones([sizes[dim] for dim in names])) for name, names in dims.items()}
@@ -823,6 +847,13 @@ def studies() -> dict[str, xr.Dataset]:
             [f"C{number}" for number in range(1, 11)],
         ),
         "dynamic-grid": dynamic_study(),
+        "muscle-levels": multicluster_study([f"level-{level}" for level in range(20, 161, 20)]),
+        "muscle-deadlines": multicluster_study(
+            [f"level-{level}-ratio-{high}" for level in (40, 100) for high in (1, 3, 5, 7, 9)]
+        ),
+        "muscle-weights": multicluster_study([f"level-{level}" for level in (40, 100, 160)]),
+        "muscle-size": multicluster_study([f"{number}-clusters" for number in (4, 6, 8, 10)], 10),
+        "muscle-variants": multicluster_study(["level-40", "level-100", "sizes-normal", "sizes-log"]),
     }
 
 

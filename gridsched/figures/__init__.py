@@ -15,6 +15,7 @@ from gridsched.figures.gantt import gantt
 from gridsched.figures.grids import GRID_FIGURES, SCENARIO_FIGURES
 from gridsched.figures.load import load_series
 from gridsched.figures.models import MODEL_FIGURES
+from gridsched.figures.multicluster import MULTICLUSTER_FIGURES
 from gridsched.figures.policies import (
     POLICY_FIGURES,
     policies_classes,
@@ -35,12 +36,14 @@ STUDY_FIGURES: dict[str, Callable[[xr.Dataset], Drawing]] = {
     **ARENA_FIGURES,
     **CALENDAR_FIGURES,
     **DYNAMIC_FIGURES,
+    **MULTICLUSTER_FIGURES,
 }
 """Figures of a whole study by name."""
 
 __all__ = [
     "CASE_FIGURES",
     "DYNAMIC_FIGURES",
+    "MULTICLUSTER_FIGURES",
     "PREDICTION_FIGURES",
     "SCENARIO_FIGURES",
     "SELF_SCHEDULING_FIGURES",

@@ -21,6 +21,7 @@ from gridsched.report.dynamic_grid import dynamic_view
 from gridsched.report.grid import grid_view
 from gridsched.report.local import local_view
 from gridsched.report.models import models_view
+from gridsched.report.multicluster import multicluster_view
 from gridsched.report.self_scheduling import self_scheduling_view
 from gridsched.study.config import (
     ArenaStudy,
@@ -29,6 +30,7 @@ from gridsched.study.config import (
     GridStudy,
     LocalStudy,
     ModelStudy,
+    MulticlusterStudy,
     SelfSchedulingStudy,
     Study,
 )
@@ -79,5 +81,7 @@ def _view(study: Study, folder: Path) -> dict[str, Any]:
         return calendar_view(study, folder)
     if isinstance(study, DynamicGridStudy):
         return dynamic_view(study, folder)
+    if isinstance(study, MulticlusterStudy):
+        return multicluster_view(study, folder)
     assert isinstance(study, LocalStudy)
     return local_view(study, folder)

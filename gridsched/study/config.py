@@ -18,6 +18,15 @@ from gridsched.simulation import EstimateName
 from gridsched.study.arena_config import AnyContender
 from gridsched.study.calendar_config import CalendarKeys
 from gridsched.study.dynamic_config import DynamicGridParts
+from gridsched.study.multicluster_config import (
+    AxisName,
+    ConditionsConfig,
+    Dispatch,
+    PointConfig,
+    checked_points,
+    completed,
+    dispatch_of,
+)
 from gridsched.study.parts import (
     ClusterConfig,
     MachineName,
@@ -55,6 +64,7 @@ RESERVED = (
     "benchmarks",
     "claims.csv",
     "logs",
+    "rates",
     "report.html",
     "report.log",
     "snakemake-report.html",
@@ -504,6 +514,84 @@ class DynamicGridStudy(DynamicGridParts, Study):
         return self._without_words(sweeps=(), replicates=1, departure=None)
 
 
+class MulticlusterStudy(Study):
+    """A study of a multicluster: every scheme on every point, with replicates."""
+
+    kind: Literal["multicluster"]
+    """What is studied."""
+    common: ConditionsConfig = ConditionsConfig()
+    """What all points have that do not say otherwise."""
+    points: Annotated[tuple[PointConfig, ...], Field(min_length=1)]
+    """The points."""
+    schemes: Annotated[tuple[Dispatch, ...], Field(min_length=1)] = ("muscle", "dll", "wrand")
+    """Schemes by name (muscle, dll, wrand; with +seed or +easy for another local scheduler) or by parts."""
+    replicates: Annotated[Whole, Field(ge=1, le=10_000)] = 10
+    """How often jobs and deadlines are drawn; the jobs of a log are the same in every replicate."""
+    reference: str | None = None
+    """Scheme whose advantage over the others is measured; the first one by default."""
+    axis: AxisName = "none"
+    """What figures have on their horizontal axis: workload level, largest deadline ratio, number of clusters,
+    or nothing, if points have nothing of the kind in common."""
+    worked_example: StrictBool = False
+    """Whether the report shows the worked example of the paper besides."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_common(cls, values: Any) -> Any:
+        return completed(values)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        unique_files("points", [point.name for point in self.points])
+        unique("schemes", self.scheme_labels)
+        if self.reference is not None and self.reference not in self.scheme_labels:
+            raise ValueError(f"reference: {self.reference!r} is not one of {', '.join(self.scheme_labels)}")
+        checked_points(self.points, self.scheme_labels, self.reference_scheme, self.axis)
+        return self
+
+    @property
+    def scheme_labels(self) -> list[str]:
+        """Labels of the schemes."""
+        return [dispatch_of(scheme).name for scheme in self.schemes]
+
+    @property
+    def reference_scheme(self) -> str:
+        """The scheme whose advantage over the others is measured."""
+        return self.reference or self.scheme_labels[0]
+
+    @property
+    def all_workloads(self) -> tuple[WorkloadConfig, ...]:
+        """Logs of the study."""
+        return tuple(point.jobs.log for point in self.points if point.jobs.log is not None)
+
+    def place_of(self, workload: WorkloadConfig) -> str:
+        """Where a log is configured, for messages."""
+        return f"jobs.log[{workload.name}]"
+
+    def point(self, name: str) -> PointConfig:
+        """The point of a name."""
+        return next(point for point in self.points if point.name == name)
+
+    def schemes_at(self, point: str) -> list[str]:
+        """Labels of the schemes that are run at a point."""
+        chosen = self.point(point).schemes
+        plain = [label for label in self.scheme_labels if not set(label) & set(",+")]
+        return [label for label in self.scheme_labels if label in (plain if chosen is None else chosen)]
+
+    def simulated(self, point: str) -> Self:
+        """As much of the study as the runs of one point depend on; the rest is as by default."""
+        own = self.point(point).model_copy(update={"schemes": tuple(self.schemes_at(point))})
+        schemes = tuple(each for each in self.schemes if dispatch_of(each).name in (own.schemes or ()))
+        return self._without_words(
+            common=ConditionsConfig(),
+            points=(own,),
+            schemes=schemes,
+            reference=None if self.reference is None else self.reference_scheme,
+            axis="none",
+            worked_example=False,
+        )
+
+
 KINDS: dict[str, type[Study]] = {
     "local-policies": LocalStudy,
     "grid": GridStudy,
@@ -511,6 +599,7 @@ KINDS: dict[str, type[Study]] = {
     "arena": ArenaStudy,
     "calendars": CalendarStudy,
     "dynamic-grid": DynamicGridStudy,
+    "multicluster": MulticlusterStudy,
     "workload-models": ModelStudy,
 }
 """Kinds of studies."""
@@ -555,9 +644,9 @@ def load_study(path: str | Path) -> Study:
 
 def _quick(study: Study, replicates: int | None) -> Study:
     """The study with no more replicates than these."""
-    if replicates is None or not isinstance(study, GridStudy | ArenaStudy | DynamicGridStudy):
+    if not isinstance(study, GridStudy | ArenaStudy | DynamicGridStudy | MulticlusterStudy):
         return study
-    if study.replicates <= replicates:
+    if replicates is None or study.replicates <= replicates:
         return study
     return study.model_copy(update={"replicates": replicates})
 

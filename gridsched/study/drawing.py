@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from gridsched import figures, results
+from gridsched.figures.multicluster_gantt import schedule_gantt
+from gridsched.study.multicluster_example import handed_over
 
 
 def draw_study(figure: str, dataset: str | Path, svg: str | Path) -> None:
@@ -15,6 +17,13 @@ def draw_study(figure: str, dataset: str | Path, svg: str | Path) -> None:
 def draw_prediction(figure: str, dataset: str | Path, svg: str | Path) -> None:
     """Draw one figure of how good the predictions of a study are."""
     figures.save(*figures.PREDICTION_FIGURES[figure](results.read(dataset)), _stem(svg))
+
+
+def draw_example(figure: str, dataset: str | Path, svg: str | Path) -> None:
+    """Draw one figure of the worked example of MUSCLE."""
+    example = results.read(dataset)
+    shown = handed_over(example) if figure == "example_handed_over" else example
+    figures.save(*schedule_gantt(shown), _stem(svg))
 
 
 def draw_scenario(figure: str, dataset: str | Path, scenario: str, svg: str | Path) -> None:

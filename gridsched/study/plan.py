@@ -17,10 +17,13 @@ from gridsched.study.config import (
     GridStudy,
     LocalStudy,
     ModelStudy,
+    MulticlusterStudy,
     SelfSchedulingStudy,
     Study,
 )
 from gridsched.study.dynamic_runs import dynamic_chunks
+from gridsched.study.multicluster_config import PointConfig
+from gridsched.study.multicluster_runs import point_chunks
 from gridsched.study.parts import PolicyConfig, WorkloadConfig, scheme_of
 from gridsched.study.runs import Run, chunks, expand, replicate_chunks, self_scheduling_chunks
 from gridsched.traces import find_log
@@ -171,6 +174,38 @@ def departure_files(study: DynamicGridStudy, results: str) -> list[str]:
     return [f"{results}/{study.name}/departure.nc"] if study.departure is not None else []
 
 
+def rate_file(point: PointConfig, results: str) -> list[str]:
+    """Dataset with the rate of arrivals of a point; none if the rate is given."""
+    return [f"{results}/rates/{point.calibration_key}.nc"] if point.calibration_key else []
+
+
+def point_log(point: PointConfig, results: str) -> list[str]:
+    """SWF file of a point; none if its jobs are drawn."""
+    return [] if point.jobs.log is None else log_file(point.jobs.log, results)
+
+
+def point_jobs(study: MulticlusterStudy, results: str) -> list[str]:
+    """Datasets with the jobs of all points."""
+    return [f"{results}/{study.name}/jobs/{point.name}.nc" for point in study.points]
+
+
+def point_measures(study: MulticlusterStudy, chunk_size: int, results: str) -> list[str]:
+    """Datasets with the measures of all runs, point by point."""
+    return [
+        f"{results}/{study.name}/measures/{point.name}/{chunk}.nc"
+        for point in study.points
+        for chunk in range(len(point_chunks(study, point.name, chunk_size)))
+    ]
+
+
+def example_file(study: MulticlusterStudy, results: str) -> list[str]:
+    """Dataset of the worked example; none if the study does not show it."""
+    return [f"{results}/{study.name}/example.nc"] if study.worked_example else []
+
+
+EXAMPLE_FIGURES: tuple[str, ...] = ("example_handed_over", "example_improved")
+"""Figures of the worked example of a study of a multicluster."""
+
 PREDICTION_FIGURES: tuple[str, ...] = ("prediction_quality", "prediction_intervals")
 """Figures of the predictions of a study of self-scheduling."""
 
@@ -189,6 +224,8 @@ def study_figures(study: Study) -> list[str]:
         return _calendar_figures(study)
     if isinstance(study, DynamicGridStudy):
         return _dynamic_figures(study)
+    if isinstance(study, MulticlusterStudy):
+        return _multicluster_figures(study)
     return ["model_shares", "model_quantiles", "size_spread"]
 
 
@@ -273,6 +310,16 @@ def _dynamic_figures(study: DynamicGridStudy) -> list[str]:
     return figures
 
 
+def _multicluster_figures(study: MulticlusterStudy) -> list[str]:
+    """Curves against the axis; rows of points where there is none; schemes where a point has variants."""
+    figures = ["multicluster_curves", "multicluster_advantage", "multicluster_queues"]
+    if study.axis == "none":
+        figures = ["multicluster_points"] if len(study.points) > 1 else []
+    if any(set(label) & set(",+") for point in study.points for label in study.schemes_at(point.name)):
+        figures.append("multicluster_schemes")
+    return figures
+
+
 def scenario_figures(study: GridStudy) -> list[str]:
     """Figures of each scenario of a study that has few enough schemes to show them machine by machine."""
     if any("," in label for label in study.scheme_labels):
@@ -334,6 +381,8 @@ def study_results(study: Study, results: str) -> list[str]:
         names += [f"{figure}-{case}" for figure, case in case_figures(study)]
     if isinstance(study, SelfSchedulingStudy) and study.evaluate:
         names += PREDICTION_FIGURES
+    if isinstance(study, MulticlusterStudy) and study.worked_example:
+        names += EXAMPLE_FIGURES
     tables = [f"{folder}/table_four.csv"] if isinstance(study, ModelStudy) else [f"{folder}/means.csv"]
     if isinstance(study, SelfSchedulingStudy):
         tables.append(f"{folder}/table_two.csv")

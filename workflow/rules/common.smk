@@ -12,10 +12,12 @@ from gridsched.study.config import (
     GridStudy,
     LocalStudy,
     ModelStudy,
+    MulticlusterStudy,
     SelfSchedulingStudy,
     load_config,
 )
 from gridsched.study.dynamic_runs import chunk_values, dynamic_chunks
+from gridsched.study.multicluster_runs import point_chunks
 from gridsched.study.runs import replicate_chunks, self_scheduling_chunks
 
 try:
@@ -219,3 +221,22 @@ def dynamic_runs(wildcards):
     study = study_of(wildcards)
     chunks = dynamic_chunks(study, CONFIG.chunk_size)
     return chunk_values(study, chunks[int(wildcards.chunk)])
+
+
+def point_of(wildcards):
+    """The point of a study of a multicluster that a file belongs to."""
+    return study_of(wildcards).point(wildcards.point)
+
+
+def simulated_point(wildcards):
+    """What the runs of a point depend on, as plain values."""
+    return study_of(wildcards).simulated(wildcards.point).model_dump(mode="json")
+
+
+def multicluster_chunks(wildcards):
+    """Groups of replicates of each point of a study of a multicluster."""
+    study = study_of(wildcards)
+    return {
+        point.name: point_chunks(study, point.name, CONFIG.chunk_size)
+        for point in study.points
+    }

@@ -1,0 +1,329 @@
+"""The stages of a study of a multicluster up to its runs: each rule calls one of these functions.
+
+The rate of arrivals at a workload level is looked for once, with MUSCLE; points of any study that need the
+same rate share it. The jobs of a point are then drawn, with their deadlines, for all replicates; every scheme
+replays them. Runs are simulated, verified and measured at once: what is kept are measures. Every schedule
+follows, bit for bit, from the jobs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+
+from gridsched import results
+from gridsched.deadline_metrics import summarise_multicluster
+from gridsched.multicluster_simulation import Multicluster, calibrate_rates, simulate_multicluster
+from gridsched.platforms import Cluster
+from gridsched.study import files
+from gridsched.study.config import MulticlusterStudy
+from gridsched.study.multicluster_config import DispatchConfig, JobsConfig, PointConfig, dispatch_of
+from gridsched.study.parts import WorkloadConfig
+from gridsched.study.prepare import derived_seed, make_workload
+from gridsched.verifier import verify
+from gridsched.workloads import Workload
+from gridsched.workloads.deadlines import draw_classes, draw_deadlines
+from gridsched.workloads.multicluster import synthesise_multicluster, with_prediction_errors
+
+Integers = NDArray[np.int64]
+
+CALIBRATED = 2
+"""Replicates whose queues are averaged to meet a workload level."""
+
+COLUMNS: dict[str, tuple[str, str]] = {
+    "submit_time": ("submit time", "s"),
+    "run_time": ("run time on a cluster of speed 1", "s"),
+    "requested_time": ("predicted run time on a cluster of speed 1", "s"),
+    "processors": ("processors", "1"),
+    "deadline": ("deadline", "s"),
+    "service_class": ("index of the service class", "1"),
+    "entry": ("index of the cluster where the job enters, -1 for the grid scheduler", "1"),
+}
+"""Columns of the jobs of a point: long name and unit."""
+
+# --- workload levels ------------------------------------------------------------------------------
+
+
+def calibrate_level(calibration: Mapping[str, Any], seed: int, target: str | Path) -> None:
+    """Look for the rate of arrivals at which MUSCLE meets a workload level.
+
+    Parameters
+    ----------
+    calibration : mapping
+        See `gridsched.study.multicluster_config.PointConfig.calibration`.
+    seed : int
+        Seed of the whole configuration.
+    target : path
+        Dataset to write.
+    """
+    own = {key: value for key, value in calibration.items() if key in JobsConfig.model_fields}
+    model = JobsConfig(**own).model()
+    clusters = [
+        Cluster(name=f"C{number}", processors=processors, speed=speed)
+        for number, (processors, speed) in enumerate(calibration["clusters"], start=1)
+    ]
+    policy = Multicluster(ends=calibration["ends"], threshold=calibration["threshold"])
+    seeds = [_seed_of_jobs(seed, replicate) for replicate in range(CALIBRATED)]
+    (found,) = calibrate_rates(
+        [calibration["level"]], model, clusters, jobs=calibration["count"], seeds=seeds, policy=policy
+    )
+    whole = xr.Dataset(
+        {
+            "rate": ((), found.rate, {"long_name": "arrivals in a unit of time", "units": "1"}),
+            "queue": ((), found.queue, {"long_name": "mean number of collected jobs", "units": "1"}),
+        },
+        attrs={
+            "title": f"rate of arrivals at level {calibration['level']:g}",
+            "calibration": json.dumps(dict(calibration), sort_keys=True),
+            **results.provenance(),
+        },
+    )
+    files.write(whole, target)
+
+
+def _seed_of_jobs(seed: int, replicate: int) -> int:
+    """Seed of the jobs of a replicate, the same at every point of every study."""
+    return derived_seed(seed, f"multicluster\n{replicate}")
+
+
+# --- jobs -----------------------------------------------------------------------------------------
+
+
+def prepare_point(
+    point: PointConfig,
+    replicates: int,
+    seed: int,
+    target: str | Path,
+    *,
+    rate: str | Path | None = None,
+    log: str | Path | None = None,
+) -> None:
+    """Draw the jobs of a point and their deadlines, or read them from a log, for all replicates.
+
+    The same jobs are drawn at every point of every study, as far as its distributions are the same; the rate
+    of arrivals alone stretches them.
+
+    Parameters
+    ----------
+    point : PointConfig
+        The point.
+    replicates : int
+        How many replicates.
+    seed : int
+        Seed of the whole configuration.
+    target : path
+        Dataset to write.
+    rate : path, optional
+        Result of `calibrate_level`, for a point with a workload level.
+    log : path, optional
+        SWF file, for a point with a log.
+    """
+    arrivals, queue = _rate(point, rate)
+    read = None if point.jobs.log is None else _from_log(point, log)
+    drawn = [_jobs(point, _seed_of_jobs(seed, each), arrivals, read) for each in range(replicates)]
+    whole = xr.Dataset(
+        {
+            name: (
+                ("replicate", "job"),
+                np.stack([columns[name] for _, columns in drawn]),
+                {"long_name": long_name, "units": units},
+            )
+            for name, (long_name, units) in COLUMNS.items()
+        },
+        {"replicate": np.arange(replicates)},
+    )
+    workloads = [workload for workload, _ in drawn]
+    whole["policy_seed"] = (
+        "replicate",
+        [derived_seed(seed, f"multicluster policy\n{each}") % 2**31 for each in range(replicates)],
+    )
+    whole["offered_load"] = (
+        "replicate",
+        [_offered_load(workload, point.capacity) for workload in workloads],
+        {"long_name": "work that arrives relative to what the clusters can do", "units": "1"},
+    )
+    whole["workload_checksum"] = ("replicate", [workload.checksum for workload in workloads])
+    first = workloads[0]
+    whole.attrs = {
+        "title": f"jobs of {point.name}",
+        "point": point.name,
+        "rate": np.nan if arrivals is None else arrivals,
+        "calibrated_queue": queue,
+        "left_out": json.dumps(first.left_out, sort_keys=True),
+        "repaired": json.dumps(first.repaired, sort_keys=True),
+        "acknowledgement": first.acknowledgement,
+        **results.provenance(),
+    }
+    files.write(whole, target)
+
+
+def _rate(point: PointConfig, rate: str | Path | None) -> tuple[float | None, float]:
+    """Arrivals in a unit of time, none for a log; and the queue for which they were set, NaN if for none."""
+    if point.jobs.load is not None:
+        return point.jobs.load * point.capacity / point.jobs.model().mean_work, np.nan
+    if rate is None:
+        return None, np.nan
+    found = results.read(rate)
+    return float(found["rate"]), float(found["queue"])
+
+
+def _from_log(point: PointConfig, log: str | Path | None) -> Workload:
+    """Jobs of a log, whose first one is submitted at 0, with shorter times between them if wished."""
+    config = point.jobs.log
+    assert isinstance(config, WorkloadConfig)
+    if config.cluster.processors is None:
+        most = max(member.processors for member in point.clusters)
+        config = config.model_copy(update={"cluster": config.cluster.model_copy(update={"processors": most})})
+    workload, _ = make_workload(config, 0, log)
+    elapsed = workload.submit_time - workload.submit_time[0]
+    return workload.select(slice(None), submit_time=np.floor(elapsed / point.jobs.speed_up).astype(np.int64))
+
+
+def _jobs(
+    point: PointConfig, seed: int, rate: float | None, read: Workload | None
+) -> tuple[Workload, dict[str, Integers]]:
+    """Jobs of a replicate, and the columns of them that are kept."""
+    config, classes = point.jobs, point.service_classes()
+    if read is None:
+        assert rate is not None
+        workload = synthesise_multicluster(
+            config.model(), jobs=config.count, rate=rate, seed=seed, name=point.name
+        )
+    else:
+        workload = read
+    if config.prediction_error:
+        workload = with_prediction_errors(workload, config.prediction_error, seed=seed)
+    service_class = draw_classes(len(workload), classes, seed=seed)
+    slowest = min(member.speed for member in point.clusters)
+    columns = {
+        "submit_time": workload.submit_time,
+        "run_time": workload.run_time,
+        "requested_time": workload.requested_time,
+        "processors": workload.processors,
+        "deadline": draw_deadlines(
+            workload, classes, seed=seed, slowest=slowest, service_class=service_class
+        ),
+        "service_class": service_class,
+        "entry": _entries(point, len(workload), seed),
+    }
+    return workload, {name: np.asarray(values, np.int64) for name, values in columns.items()}
+
+
+def _entries(point: PointConfig, jobs: int, seed: int) -> Integers:
+    """Cluster where each job enters."""
+    generator = np.random.default_rng(derived_seed(seed, "entry"))
+    at_cluster = generator.random(jobs) < point.jobs.at_clusters
+    return np.where(at_cluster, generator.integers(0, len(point.clusters), jobs), -1)
+
+
+def _offered_load(workload: Workload, capacity: float) -> float:
+    elapsed = int(workload.submit_time[-1] - workload.submit_time[0])
+    work = float((workload.run_time * workload.processors).sum())
+    return work / (elapsed * capacity) if elapsed else np.nan
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+
+def simulate_point(
+    study: MulticlusterStudy,
+    point: str,
+    replicates: Sequence[int],
+    jobs: str | Path,
+    target: str | Path,
+) -> None:
+    """Simulate, verify and measure the schemes of a point on some replicates.
+
+    Parameters
+    ----------
+    study : MulticlusterStudy
+        The study.
+    point : str
+        Name of the point.
+    replicates : sequence of int
+        Numbers of the replicates, from 0.
+    jobs : path
+        Result of `prepare_point`.
+    target : path
+        Dataset to write.
+    """
+    conditions = study.point(point)
+    schemes = [
+        dispatch_of(each) for each in study.schemes if dispatch_of(each).name in study.schemes_at(point)
+    ]
+    stored = results.read(jobs)
+    rows = []
+    for replicate in replicates:
+        drawn = stored.sel(replicate=replicate)
+        rows.append([_measures(_simulate(conditions, scheme, drawn)) for scheme in schemes])
+    names = pd.Index([scheme.name for scheme in schemes], name="scheme")
+    by_replicate = [xr.concat(row, dim=names, combine_attrs="override") for row in rows]
+    whole = xr.concat(
+        by_replicate, dim=pd.Index(list(replicates), name="replicate"), combine_attrs="override"
+    )
+    whole.attrs = {"study": study.name, "point": point, "verified": 1, **results.provenance()}
+    files.write(whole, target)
+
+
+def _simulate(point: PointConfig, scheme: DispatchConfig, drawn: xr.Dataset) -> xr.Dataset:
+    """One verified run."""
+    workload = Workload(
+        name=point.name,
+        submit_time=drawn["submit_time"].values,
+        run_time=drawn["run_time"].values,
+        requested_time=drawn["requested_time"].values,
+        requested_processors=drawn["processors"].values,
+        checksum=str(drawn["workload_checksum"].values),
+    )
+    several = len(point.classes) > 1
+    run = simulate_multicluster(
+        workload,
+        point.platform(),
+        drawn["deadline"].values,
+        scheme.policy(point, int(drawn["policy_seed"])),
+        weights=point.all_weights(),
+        entry=drawn["entry"].values,
+        announcement_delay=point.jobs.announcement_delay,
+        changes=[change.change() for change in point.resources],
+        service_class=drawn["service_class"].values if several else None,
+        service_classes=[each.name for each in point.classes],
+    )
+    verify(run)
+    return run
+
+
+def _measures(run: xr.Dataset) -> xr.Dataset:
+    """Measures of a run, with what tells whether it has settled."""
+    summary = summarise_multicluster(run)
+    summary["queue_growth"] = ((), queue_growth(run), dict(zip(("long_name", "units"), GROWTH, strict=True)))
+    return summary
+
+
+GROWTH = ("jobs collected for the next round, second half of the submissions over the first", "1")
+"""Long name and unit of the growth of the queue."""
+
+
+def queue_growth(run: xr.Dataset) -> float:
+    """Mean number of collected jobs in the second half of the time in which jobs arrive, over the first.
+
+    About 1 for a queue that has settled, more for one that grows. NaN where no job is collected in the first.
+    """
+    ran = run["job_round"].values >= 0
+    submit = run["submit_time"].values[ran]
+    handed_over = run["round_time"].values[run["job_round"].values[ran]]
+    first, last = int(submit.min(initial=0)), int(submit.max(initial=0))
+    middle = (first + last) // 2
+
+    def collected(begin: int, end: int) -> float:
+        inside = np.minimum(handed_over, end) - np.maximum(submit, begin)
+        return float(np.maximum(inside, 0).sum() / max(end - begin, 1))
+
+    before = collected(first, middle)
+    return collected(middle, last) / before if before else np.nan
