@@ -16,8 +16,10 @@ from gridsched.lazy import attach
 
 if TYPE_CHECKING:
     from gridsched.calendar_simulation import simulate_calendars
+    from gridsched.comparison import compare
     from gridsched.dynamic_simulation import simulate_dynamic_grid
     from gridsched.errors import GridschedError
+    from gridsched.explanation import explain
     from gridsched.grid_metrics import summarise_grid
     from gridsched.ideal_simulation import simulate_ideal
     from gridsched.metrics import summarise
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from gridsched.schedulers.superscheduler import Superscheduler
     from gridsched.self_scheduling import simulate_self_scheduling
     from gridsched.simulation import simulate, simulate_grid
-    from gridsched.traces import clean, fetch, read_swf, select_window, write_swf
+    from gridsched.traces import clean, fetch, read_sacct, read_swf, select_window, write_swf
     from gridsched.verifier import verify
     from gridsched.workloads import Workload, synthesise
 
@@ -41,7 +43,10 @@ _HOMES: dict[str, str] = {
     "Superscheduler": "gridsched.schedulers.superscheduler",
     "Workload": "gridsched.workloads",
     "clean": "gridsched.traces",
+    "compare": "gridsched.comparison",
+    "explain": "gridsched.explanation",
     "fetch": "gridsched.traces",
+    "read_sacct": "gridsched.traces",
     "read_swf": "gridsched.traces",
     "select_window": "gridsched.traces",
     "simulate": "gridsched.simulation",
@@ -67,7 +72,10 @@ __all__ = [
     "Superscheduler",
     "Workload",
     "clean",
+    "compare",
+    "explain",
     "fetch",
+    "read_sacct",
     "read_swf",
     "select_window",
     "simulate",

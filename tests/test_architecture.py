@@ -32,10 +32,12 @@ LAYERS = (
     ("self_scheduling", "centres"),
     ("self_scheduling_metrics",),
     ("arena",),
+    ("comparison", "explanation"),
     ("claims",),
     ("figures",),
     ("study",),
     ("report",),
+    ("diagnosis",),
     ("cli",),
 )
 

@@ -1,7 +1,8 @@
 """Logs of parallel jobs, from the file to a workload that can be simulated.
 
 `read_swf` and `write_swf` know the Standard Workload Format; `fetch` gets a verified log of the Parallel
-Workloads Archive, which `registry` and `find_log` describe; `clean` leaves out and repairs jobs, with
+Workloads Archive, which `registry` and `find_log` describe; `read_sacct` and `read_accounting` know what
+Slurm's accounting prints; `clean` leaves out and repairs jobs, with
 counts; `select_window` takes a month (`by_month`, `months`), the first months (`by_first_months`), an
 interval (`by_interval`) or a number of jobs (`by_count`) of a log.
 """
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from gridsched.traces.archive import ArchiveLog, archive_folder, fetch, find_log, registry
     from gridsched.traces.cleaning import clean
     from gridsched.traces.fusing import fuse
+    from gridsched.traces.sacct import AccountingLog, read_accounting, read_sacct
     from gridsched.traces.swf import read_swf, write_swf
     from gridsched.traces.windows import (
         by_count,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES: dict[str, str] = {
+    "AccountingLog": "gridsched.traces.sacct",
     "ArchiveLog": "gridsched.traces.archive",
     "archive_folder": "gridsched.traces.archive",
     "by_count": "gridsched.traces.windows",
@@ -36,6 +39,8 @@ _HOMES: dict[str, str] = {
     "find_log": "gridsched.traces.archive",
     "fuse": "gridsched.traces.fusing",
     "months": "gridsched.traces.windows",
+    "read_accounting": "gridsched.traces.sacct",
+    "read_sacct": "gridsched.traces.sacct",
     "read_swf": "gridsched.traces.swf",
     "registry": "gridsched.traces.archive",
     "select_window": "gridsched.traces.windows",
@@ -43,6 +48,7 @@ _HOMES: dict[str, str] = {
 }
 
 __all__ = [
+    "AccountingLog",
     "ArchiveLog",
     "archive_folder",
     "by_count",
@@ -54,6 +60,8 @@ __all__ = [
     "find_log",
     "fuse",
     "months",
+    "read_accounting",
+    "read_sacct",
     "read_swf",
     "registry",
     "select_window",

@@ -297,6 +297,19 @@ def _verify(path: Path, entry: ArchiveLog, target: Path) -> None:
         )
 
 
+def is_good_copy(path: Path, entry: ArchiveLog) -> bool | None:
+    """Whether a file is the log that it is named after; None if no checksum is known to tell."""
+    if entry.sha256_gz and pooch.file_hash(str(path), alg="sha256") == entry.sha256_gz:
+        return True
+    expected = entry.sha256_content or _recorded(path.with_name(f"{path.name}.sha256"))
+    if not expected:
+        return False if entry.sha256_gz else None
+    try:
+        return _content_checksum(path) == expected
+    except TraceError:
+        return False
+
+
 def _recorded(record: Path) -> str:
     """Checksum that was recorded when the log was first fetched, "" if there is none."""
     return record.read_text(encoding="utf-8").partition(" ")[0] if record.is_file() else ""

@@ -1,0 +1,256 @@
+"""`gridsched compare`: what other policies would have done to the jobs of a log, and to whom."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gridsched.cli.logs import Log, find_trace, read_log
+from gridsched.cli.options import add_cluster, add_command, add_conventions, add_policy, add_trace, add_window
+from gridsched.cli.printing import UNKNOWN_TEXT, facts_table, print_blocks, progress, quantity, table
+from gridsched.cli.runs import named_policies, preparation, prepared
+from gridsched.cli.targets import check_folder, writing_folder
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+_MOST_NAMES = 5
+_FILES = {
+    "compare.csv": "means, quantiles and intervals of every policy",
+    "users.csv": "every user: jobs, processor-hours, mean wait under every policy, change in hours",
+    "groups.csv": "every group, as users.csv",
+    "compare.svg": "figure",
+    "compare.png": "the same figure",
+    "figure.csv": "numbers of the figure",
+    "compare.nc": "all of it as netCDF",
+}
+_INDEX = "index.json"
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = add_command(
+        commands,
+        "compare",
+        "Compare policies with the waits that a log recorded: how long jobs wait, and who gains and loses.",
+    )
+    add_trace(parser)
+    add_policy(parser)
+    add_cluster(parser.add_argument_group("cluster"))
+    add_conventions(parser.add_argument_group("conventions"))
+    add_window(parser.add_argument_group("jobs"))
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--out", type=Path, metavar="DIR", help="write tables, figure and netCDF to a new folder, or anew"
+    )
+    parser.set_defaults(command=_compare)
+
+
+def _compare(options: argparse.Namespace) -> None:
+    from gridsched.comparison import compare, left_aside
+
+    find_trace(options.trace)
+    policies = named_policies(options.policy, None)
+    if options.out:
+        check_folder(options.out, [*_FILES, _INDEX])
+    log = read_log(options)
+    workload, cluster = prepared(log, options)
+    print_blocks(facts_table(preparation(workload, cluster, options)))
+    with progress("simulating") as report:
+        compared = compare(
+            workload,
+            cluster,
+            policies,
+            estimates=options.estimates,
+            kill=options.kill,
+            overrun=options.overrun,
+            passes=options.passes,
+            warm_up=options.warm_up,
+            names=log.accounting.names if log.accounting else None,
+            report=report,
+        )
+    print()
+    aside = left_aside(workload, log.accounting)
+    print_blocks(
+        _schemes(compared),
+        _explanation(compared),
+        *(part for kind in ("user", "group") for part in _changes(compared, kind)),
+        "What this leaves out:",
+        facts_table(aside),
+    )
+    if options.out:
+        with progress(f"writing {options.out}"):
+            _write(compared, options, log, aside)
+        print()
+        print_blocks(facts_table([(str(options.out / name), what) for name, what in _FILES.items()]))
+
+
+# --- what is printed ------------------------------------------------------------------------------
+
+
+def _schemes(compared: xr.Dataset) -> Any:
+    """Table of the policies; the recorded schedule, where there is one, is first."""
+    first = str(compared["scheme"].values[0])
+    columns = [
+        "policy",
+        "mean wait [s]",
+        "median",
+        "95%",
+        "mean bounded slowdown",
+        "utilisation",
+        f"mean wait - {first} [s]",
+    ]
+    rows = []
+    for index, scheme in enumerate(compared["scheme"].values.tolist()):
+        one = compared.isel(scheme=index)
+        median, most = (float(one["wait_time_quantile"].sel(quantile=level)) for level in (0.5, 0.95))
+        rows.append(
+            (
+                str(scheme),
+                quantity(float(one["wait_time_mean"])),
+                quantity(median),
+                quantity(most),
+                quantity(float(one["bounded_slowdown_mean"]), 2),
+                quantity(float(one["utilisation"]), 3),
+                _difference(one) if index else UNKNOWN_TEXT,
+            )
+        )
+    return table(columns, rows)
+
+
+def _difference(one: xr.Dataset) -> str:
+    centre, high = float(one["wait_time_difference"]), float(one["wait_time_difference_high"])
+    half = f" ±{quantity(high - centre)}" if math.isfinite(high) else ""
+    return f"{centre:+,.0f}{half}"
+
+
+def _explanation(compared: xr.Dataset) -> str:
+    from gridsched.comparison import FEWEST_WEEKS
+
+    jobs = f"{compared.attrs['jobs_measured']:,} jobs measured"
+    missing = compared.attrs["jobs_not_measured"]
+    without = f", {missing:,} not (warm-up, rejected, or no recorded wait)" if missing else ""
+    weeks = compared.attrs["weeks"]
+    interval = (
+        f"±: half width of the 95% confidence interval, from {weeks} weeks."
+        if weeks >= FEWEST_WEEKS
+        else f"No intervals: they need jobs in {FEWEST_WEEKS} weeks, these are {weeks}."
+    )
+    recorded = (
+        ""
+        if compared.attrs["reference"] == "recorded"
+        else "\nThe log recorded too few waits to compare with."
+    )
+    return f"{jobs}{without}. {interval}{recorded}\nThe schedule of every policy was verified."
+
+
+def _changes(compared: xr.Dataset, kind: str) -> list[Any]:
+    """Table of the users or groups that gain and lose most under the first policy beside the reference."""
+    from gridsched.figures.comparison import extremes
+
+    if compared.sizes["scheme"] < 2 or compared.sizes[kind] < 2 or _is_each_user(compared, kind):
+        return []
+    schemes = [str(scheme) for scheme in compared["scheme"].values]
+    change = compared[f"{kind}_wait_time_change"].values
+    rows = []
+    for index in extremes(change[1], _MOST_NAMES):
+        means = compared[f"{kind}_wait_time_mean"].values[:, index]
+        rows.append(
+            (
+                str(compared[kind].values[index]),
+                quantity(float(compared[f"{kind}_jobs"].values[index])),
+                *(quantity(float(mean)) for mean in means),
+                f"{change[1, index]:+,.1f}",
+            )
+        )
+    if not rows:
+        return [f"No {kind} waits more or less under {schemes[1]}."]
+    gain, lose = int((change[1] < 0).sum()), int((change[1] > 0).sum())
+    columns = [kind, "jobs", *(f"{scheme} [s]" for scheme in schemes), f"{schemes[1]}, in all [h]"]
+    return [
+        f"Mean wait by {kind}: under {schemes[1]} {gain:,} wait less than {schemes[0]}, {lose:,} more, "
+        f"of {compared.sizes[kind]:,}; those with most to gain and lose:",
+        table(columns, rows),
+    ]
+
+
+def _is_each_user(compared: xr.Dataset, kind: str) -> bool:
+    """Whether the log has a group for every user, which is no news."""
+    users, groups = compared["user_work"].values, compared["group_work"].values
+    return kind == "group" and sorted(users.tolist()) == sorted(groups.tolist())
+
+
+# --- what is written ------------------------------------------------------------------------------
+
+
+def _write(
+    compared: xr.Dataset, options: argparse.Namespace, log: Log, aside: Sequence[tuple[str, str]]
+) -> None:
+    """Write all files, whole or not at all."""
+    from gridsched import results
+    from gridsched.figures import save
+    from gridsched.figures.comparison import comparison
+
+    with writing_folder(options.out, [*_FILES, _INDEX]) as folder:
+        save(*comparison(compared), folder / "compare")
+        (folder / "compare.csv").rename(folder / "figure.csv")
+        tables = {
+            "compare.csv": _scheme_table(compared),
+            "users.csv": _name_table(compared, "user"),
+            "groups.csv": _name_table(compared, "group"),
+        }
+        for name, rows in tables.items():
+            rows.to_csv(folder / name, index=False, lineterminator="\n")
+        results.write(compared, folder / "compare.nc")
+        index = {
+            "command": ["gridsched", *sys.argv[1:]],
+            "source": compared.attrs["source"],
+            "log": str(log.path),
+            "sha256 of the log": log.workload.checksum,
+            "left out of the simulation": dict(aside),
+            "files": [
+                {
+                    "name": name,
+                    "what": what,
+                    "sha256": hashlib.sha256((folder / name).read_bytes()).hexdigest(),
+                }
+                for name, what in _FILES.items()
+            ],
+        }
+        text = json.dumps(index, indent=2, ensure_ascii=False) + "\n"
+        (folder / _INDEX).write_text(text, encoding="utf-8")
+
+
+def _scheme_table(compared: xr.Dataset) -> pd.DataFrame:
+    """One row a scheme."""
+    import pandas as pd
+
+    columns = {
+        str(name): values.values for name, values in compared.data_vars.items() if values.dims == ("scheme",)
+    }
+    for level in compared["quantile"].values.tolist():
+        columns[f"wait_time_{100 * level:g}%"] = compared["wait_time_quantile"].sel(quantile=level).values
+    return pd.DataFrame({"scheme": compared["scheme"].values, **columns})
+
+
+def _name_table(compared: xr.Dataset, kind: str) -> pd.DataFrame:
+    """One row a user or group."""
+    import pandas as pd
+
+    columns = {
+        kind: compared[kind].values,
+        "jobs": compared[f"{kind}_jobs"].values,
+        "processor_hours": compared[f"{kind}_work"].values,
+    }
+    for index, scheme in enumerate(compared["scheme"].values.tolist()):
+        columns[f"mean_wait_time {scheme}"] = compared[f"{kind}_wait_time_mean"].values[index]
+        if index:
+            columns[f"change_hours {scheme}"] = compared[f"{kind}_wait_time_change"].values[index]
+    return pd.DataFrame(columns)

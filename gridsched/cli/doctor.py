@@ -1,0 +1,45 @@
+"""`gridsched doctor`: whether the installation has what it needs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from typing import Any
+
+from gridsched.cli.options import add_command
+from gridsched.cli.printing import print_blocks, progress, table
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = add_command(
+        commands,
+        "doctor",
+        "Check versions, compiler, caches, mirrors, disk and clock; the exit code is 1 if something fails.",
+    )
+    parser.add_argument("--json", action="store_true", help="print the checks as JSON")
+    parser.set_defaults(command=_doctor)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from gridsched.diagnosis import diagnose
+
+    checks = []
+    with progress("looking") as report:
+        for check in diagnose():
+            report(f"looked at {check.name}")
+            checks.append(check)
+    failed = sum(check.state == "fail" for check in checks)
+    if options.json:
+        print(json.dumps([asdict(check) for check in checks], indent=2))
+        return min(failed, 1)
+    rows = [(check.state, check.name, check.found) for check in checks]
+    remedies = [(check.name, check.remedy) for check in checks if check.state != "ok"]
+    blocks: list[Any] = [table(["state", "what", "found"], rows, right=False)]
+    if remedies:
+        blocks += ["What to do:", table(["what", "remedy"], remedies, right=False)]
+    else:
+        blocks.append("Everything is as it should be.")
+    print_blocks(*blocks)
+    return min(failed, 1)

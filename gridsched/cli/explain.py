@@ -1,0 +1,267 @@
+"""`gridsched explain`: why a job of a simulated schedule started when it did."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from gridsched.cli.logs import Log, find_trace, moment, read_log
+from gridsched.cli.options import add_cluster, add_command, add_conventions, add_policy, add_trace, add_window
+from gridsched.cli.printing import facts_table, print_blocks, printable, progress, table
+from gridsched.cli.runs import named_policies, prepared, run_policy
+from gridsched.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import xarray as xr
+    from numpy.typing import NDArray
+
+    from gridsched.explanation import Explanation
+    from gridsched.schedulers.local import LocalPolicy
+    from gridsched.workloads import Workload
+
+_MOST_HOLDERS = 8
+_MOST_NAMED = 8
+_MOST_PHASES = 12
+_SECONDS = {"d": 86400, "h": 3600, "min": 60}
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = add_command(
+        commands,
+        "explain",
+        "Explain when a job would have started under a policy: what it waited for, and who was before it.",
+    )
+    add_trace(parser)
+    parser.add_argument("job", metavar="JOB", help="job number of the log, or job ID such as 123_4")
+    add_policy(parser, several=False)
+    add_cluster(parser.add_argument_group("cluster"))
+    add_conventions(parser.add_argument_group("conventions"))
+    add_window(parser.add_argument_group("jobs"), measured=False)
+    parser.set_defaults(command=_explain)
+
+
+def _explain(options: argparse.Namespace) -> None:
+    from gridsched.explanation import explain
+
+    find_trace(options.trace)
+    policies = named_policies(options.policy, None)
+    if len(policies) != 1:
+        raise ConfigurationError(f"--policy {options.policy}: explain takes one policy")
+    log = read_log(options)
+    workload, cluster = prepared(log, options)
+    job = _find_job(log, workload, options.job)
+    with progress(f"simulating {policies[0].name}"):
+        run = run_policy(workload, cluster, policies[0], options)
+        told = explain(run, job, policies[0])
+    names = _Names(log, workload)
+    blocks: list[Any] = [facts_table(_facts(told, run, policies[0], names))]
+    if told.phases:
+        blocks += ["Its wait in parts:", _phases(told, policies[0])]
+        blocks += ["In order:", _timeline(told, policies[0], names)]
+    if told.holders and told.phases:
+        blocks += [f"Running {_when_held(told)}:", _holders(told, names)]
+    print_blocks(*blocks)
+
+
+def _find_job(log: Log, workload: Workload, text: str) -> int:
+    """Index of the job with a number or ID among the jobs that are simulated."""
+    import numpy as np
+
+    if log.accounting is None:
+        if not (text.isascii() and text.isdigit() and len(text) < 19):
+            raise ConfigurationError(f"job {text!r}: give a job number of the log")
+        found = np.flatnonzero(workload.job_number == int(text))
+        anywhere = bool((log.workload.job_number == int(text)).any())
+    else:
+        rows = log.accounting.rows(workload)
+        wanted = text.encode()
+        found = np.flatnonzero(log.accounting.identifiers[rows] == wanted)
+        anywhere = bool((log.accounting.identifiers == wanted).any())
+    if len(found):
+        # Of several runs of a job that was put back into the queue, the last.
+        return int(found[-1])
+    why = "it was left out (see gridsched info)" if anywhere else "the log has no such job"
+    raise ConfigurationError(f"job {printable(text)}: not among the jobs that are simulated; {why}")
+
+
+class _Names:
+    """Jobs and times as the log writes them."""
+
+    def __init__(self, log: Log, workload: Workload) -> None:
+        self._log = log
+        self._workload = workload
+        self._rows = log.accounting.rows(workload) if log.accounting else None
+
+    def job(self, index: int) -> str:
+        """Job number or ID."""
+        if self._log.accounting is None or self._rows is None:
+            return str(self._workload.job_number[index])
+        return str(self._log.accounting.identifiers[self._rows[index]].decode("latin-1"))
+
+    def user(self, index: int) -> str:
+        """Name or number of the user."""
+        return self._log.name("user", int(self._workload.user[index]))
+
+    def time(self, seconds: int) -> str:
+        """Date and time."""
+        return moment(self._workload, seconds)
+
+    def jobs(self, indices: NDArray[np.int64]) -> str:
+        """Some jobs by name, and how many more there are."""
+        named = ", ".join(self.job(index) for index in indices[:_MOST_NAMED].tolist())
+        more = len(indices) - _MOST_NAMED
+        return f"{named} and {more:,} more" if more > 0 else named
+
+
+def _facts(told: Explanation, run: xr.Dataset, policy: LocalPolicy, names: _Names) -> list[tuple[str, str]]:
+    """What happened to the job."""
+    job = told.job
+    one = run.isel(job=job)
+    run_time, estimate = int(one["run_time"]), int(one["estimate"])
+    recorded = int(one["recorded_wait_time"])
+    asked = int(one["processors"])
+    taken = f", takes {told.processors:,}" if told.processors != asked else ""
+    facts = [
+        ("job", f"{names.job(job)} of user {names.user(job)}"),
+        ("asks for", f"{asked:,} processors{taken}, {_span(estimate)}; runs for {_span(run_time)}"),
+        ("policy", _policy(policy)),
+        ("submitted", f"{names.time(told.submit_time)}: {_arrival(told)}"),
+        ("expected then", _expected(told, policy, names)),
+    ]
+    if told.reserved_at is not None and told.reserved_for is not None:
+        facts.append(("reservation", _reservation(told, policy, names)))
+    elif told.phases and policy.backfilling == "easy":
+        facts.append(("reservation", "none: it was never near enough to the front of the queue"))
+    wait = _span(told.start_time - told.submit_time)
+    facts.append(("started", f"{names.time(told.start_time)}, after {wait}: {_start(told, names)}"))
+    if len(told.overtaken_by):
+        overtakers = f"{len(told.overtaken_by):,} jobs behind it: {names.jobs(told.overtaken_by)}"
+        facts.append(("overtaken by", overtakers))
+    if recorded >= 0:
+        facts.append(("recorded", f"the log has it wait for {_span(recorded)}"))
+    return facts
+
+
+def _policy(policy: LocalPolicy) -> str:
+    """What the policy does."""
+    backfilling = {
+        "none": "a job that does not fit blocks those behind it",
+        "first_fit": "any job behind the first that fits may start, and no place is kept for anyone",
+        "easy": "jobs behind may start if they delay no reservation, which "
+        + ("the first job has" if policy.reservations == 1 else f"the first {policy.reservations} jobs have"),
+        "conservative": "every waiting job has a reservation, and none may be delayed",
+    }
+    return f"{policy.name}: queue order {policy.order}; {backfilling[policy.backfilling]}"
+
+
+def _arrival(told: Explanation) -> str:
+    free = f"{told.free:,} processors free"
+    if not told.waiting:
+        return f"{free}, nobody waiting"
+    return f"{free}, {told.waiting:,} jobs waiting, {told.ahead:,} of them ahead of it"
+
+
+def _expected(told: Explanation, policy: LocalPolicy, names: _Names) -> str:
+    late = told.start_time - told.expected_start
+    then = "as it did" if not late else f"it started {_span(abs(late))} {'later' if late > 0 else 'earlier'}"
+    return (
+        f"start at {names.time(told.expected_start)} if nothing came after it and all estimates held; {then}"
+    )
+
+
+def _reservation(told: Explanation, policy: LocalPolicy, names: _Names) -> str:
+    assert told.reserved_at is not None
+    assert told.reserved_for is not None
+    where = "on arrival" if told.reserved_at == told.submit_time else f"made {names.time(told.reserved_at)}"
+    gained = told.reserved_for - told.start_time
+    if gained > 0:
+        kept = f"it started {_span(gained)} before, since jobs ended earlier than estimated"
+    elif gained:
+        kept = f"it started {_span(-gained)} after, since jobs ran longer than estimated"
+    else:
+        kept = "kept to the second"
+    return f"{where}, for {names.time(told.reserved_for)}; {kept}"
+
+
+def _start(told: Explanation, names: _Names) -> str:
+    freed = f", when {names.jobs(told.freed_by)} ended" if len(told.freed_by) else ""
+    if len(told.passed_over):
+        passed = f"{len(told.passed_over):,} jobs ahead of it ({names.jobs(told.passed_over)})"
+        return f"backfilled past {passed}{freed}"
+    return f"first in the queue{freed}" if told.phases else "at once, on free processors"
+
+
+def _phases(told: Explanation, policy: LocalPolicy) -> Any:
+    """Table of what it waited for."""
+    wait = told.start_time - told.submit_time
+    rows = []
+    for first in (False, True):
+        for enough in (False, True):
+            seconds = told.seconds(first=first, enough=enough)
+            if seconds:
+                rows.append((_kind(first, enough, policy), _span(seconds), f"{seconds / wait:.1%}"))
+    return table(["waited", "for", "share"], rows)
+
+
+def _kind(first: bool, enough: bool, policy: LocalPolicy) -> str:
+    """What a job waits for in a phase."""
+    place = "first in the queue" if first else "behind others"
+    if not enough:
+        return f"{place}, too few processors free"
+    kept = {"none": "the first job blocks", "conservative": "others have reservations for them"}
+    return f"{place}, processors free, but {kept.get(policy.backfilling, 'a reservation needs them')}"
+
+
+def _timeline(told: Explanation, policy: LocalPolicy, names: _Names) -> Any:
+    """Table of the phases, the last ones where there are many."""
+    rows = [
+        (names.time(phase.start), _span(phase.end - phase.start), _kind(phase.first, phase.enough, policy))
+        for phase in told.phases
+    ]
+    hidden = len(rows) - _MOST_PHASES
+    if hidden > 0:
+        rows = [(f"({hidden:,} earlier ones)", "", ""), *rows[hidden:]]
+    return table(["from", "for", "what"], rows)
+
+
+def _when_held(told: Explanation) -> str:
+    if told.reserved_at is not None and told.reserved_at > told.submit_time:
+        return "when its reservation was made"
+    return "when it came to be first" if told.first_at not in (None, told.submit_time) else "on its arrival"
+
+
+def _holders(told: Explanation, names: _Names) -> Any:
+    """Table of the jobs that ran, with what was believed of them."""
+    rows = []
+    for holder in told.holders[:_MOST_HOLDERS]:
+        late = holder.end - holder.expected_end
+        rows.append(
+            (
+                names.job(holder.job),
+                names.user(holder.job),
+                f"{holder.processors:,}",
+                names.time(holder.expected_end),
+                names.time(holder.end),
+                _span(abs(late)) + (" later" if late > 0 else " earlier") if late else "as expected",
+            )
+        )
+    rest = told.holders[_MOST_HOLDERS:]
+    if rest:
+        held = sum(holder.processors for holder in rest)
+        rows.append((f"{len(rest):,} more", "", f"{held:,}", "", "", ""))
+    return table(["job", "user", "processors", "expected end", "end", "that is"], rows)
+
+
+def _span(seconds: int) -> str:
+    """A duration in its two largest units: 3725 -> "1 h 2 min"."""
+    parts = []
+    rest = seconds
+    for unit, length in _SECONDS.items():
+        count, rest = divmod(rest, length)
+        if count:
+            parts.append(f"{count} {unit}")
+    if rest or not parts:
+        parts.append(f"{rest} s")
+    return " ".join(parts[:2])

@@ -1,0 +1,63 @@
+"""`gridsched fetch`: logs of the archive."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from gridsched.cli.options import add_command
+from gridsched.cli.printing import UNKNOWN_TEXT, print_blocks, size, table
+from gridsched.errors import ConfigurationError
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = add_command(
+        commands, "fetch", "Fetch logs of the Parallel Workloads Archive, verify them and print their paths."
+    )
+    parser.add_argument("logs", nargs="*", metavar="LOG", help="name of a log, such as KTH-SP2-1996")
+    parser.add_argument("--folder", type=Path, metavar="DIR", help="where to keep them (default: the cache)")
+    parser.add_argument(
+        "--mirror",
+        dest="mirrors",
+        action="append",
+        default=[],
+        metavar="PLACE",
+        help="folder or address that holds logs, tried before the archive; may be repeated",
+    )
+    parser.add_argument("--list", action="store_true", help="list the known logs, or those named, and stop")
+    parser.set_defaults(command=_fetch)
+
+
+def _fetch(options: argparse.Namespace) -> None:
+    from gridsched.traces import fetch
+
+    if options.list:
+        _list_logs(options)
+        return
+    if not options.logs:
+        raise ConfigurationError("fetch: name at least one log; gridsched fetch --list shows the known ones")
+    for log in options.logs:
+        path = fetch(log, folder=options.folder, mirrors=options.mirrors, progress=sys.stderr.isatty())
+        print(path, flush=True)
+
+
+def _list_logs(options: argparse.Namespace) -> None:
+    from gridsched.traces import archive_folder, find_log, registry
+
+    folder = options.folder or archive_folder()
+    logs = [find_log(name) for name in options.logs] or list(registry().values())
+    rows = [
+        (
+            log.name,
+            UNKNOWN_TEXT if log.jobs is None else f"{log.jobs:,}",
+            UNKNOWN_TEXT if log.processors is None else f"{log.processors:,}",
+            UNKNOWN_TEXT if log.bytes is None else size(log.bytes),
+            "known" if log.sha256_gz or log.sha256_content else UNKNOWN_TEXT,
+            "yes" if (folder / log.file).is_file() else "no",
+        )
+        for log in logs
+    ]
+    print_blocks(table(["log", "jobs", "processors", "size", "checksum", "present"], rows))

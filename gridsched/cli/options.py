@@ -1,0 +1,155 @@
+"""Options that several commands share, and what their values may be."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from typing import Any
+
+
+def add_command(commands: Any, name: str, summary: str, **details: Any) -> argparse.ArgumentParser:
+    """Parser of a command."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary, **details)
+    return parser
+
+
+def add_trace(parser: argparse.ArgumentParser) -> None:
+    """The log, and how to read it."""
+    parser.add_argument(
+        "trace",
+        metavar="TRACE",
+        help="SWF file or export of sacct --parsable2, plain or compressed, or the name of a fetched log",
+    )
+    group = parser.add_argument_group("exports of sacct")
+    group.add_argument(
+        "--timezone",
+        dest="time_zone",
+        metavar="AREA/CITY",
+        help="time zone of the site, whose clock the times are from (default: UTC)",
+    )
+    group.add_argument("--unit", choices=("cpus", "nodes"), help="what a processor is (default: cpus)")
+    group.add_argument(
+        "--from",
+        dest="begin",
+        choices=("submit", "eligible"),
+        help="when a job enters the queue: when it is submitted, or when its dependencies, begin time and "
+        "holds let it (default: submit)",
+    )
+
+
+def add_policy(parser: argparse.ArgumentParser, *, several: bool = True) -> None:
+    """The policies, and what they believe of run times."""
+    names = "fcfs, ff, sjf, easy, easy(R) with R reservations, sjbf, lxf, lxwf, conservative"
+    parser.add_argument(
+        "--policy",
+        default="easy",
+        metavar="NAME[,NAME...]" if several else "NAME",
+        help=f"{names}{', or all of the named ones' if several else ''} (default: easy)",
+    )
+    parser.add_argument(
+        "--estimates",
+        choices=("requested", "actual", "clairvoyant"),
+        default="requested",
+        help="run times that the scheduler believes: the requested times, the actual run times, or the "
+        "larger of both (default: requested)",
+    )
+
+
+def add_cluster(group: argparse._ArgumentGroup) -> None:
+    """The machine."""
+    group.add_argument(
+        "--processors",
+        type=positive_integer,
+        metavar="N",
+        help="processors (default: as the log says, else the most that it shows in use)",
+    )
+    group.add_argument(
+        "--processors-per-node", type=positive_integer, default=1, metavar="N", help="default: 1"
+    )
+    group.add_argument(
+        "--node-exclusive", action="store_true", help="a node runs one job only: jobs take whole nodes"
+    )
+    group.add_argument(
+        "--speed",
+        type=_positive_number,
+        default=1.0,
+        metavar="F",
+        help="speed relative to the machine of the log (default: 1)",
+    )
+
+
+def add_conventions(group: argparse._ArgumentGroup) -> None:
+    """What published simulators do differently."""
+    group.add_argument("--kill", action="store_true", help="jobs end at their requested time")
+    group.add_argument(
+        "--overrun",
+        choices=("doubling", "increments"),
+        default="doubling",
+        help="how the expected end of a job that outruns its estimate is moved (default: doubling)",
+    )
+    group.add_argument(
+        "--passes",
+        choices=("instant", "event"),
+        default="instant",
+        help="one scheduling pass after all events of an instant, or after each event (default: instant)",
+    )
+
+
+def add_window(group: argparse._ArgumentGroup, *, measured: bool = True) -> None:
+    """The jobs of the log that are simulated, and measured."""
+    windows = group.add_mutually_exclusive_group()
+    windows.add_argument(
+        "--month", metavar="YYYY-MM", help="jobs submitted in a month, in the log's time zone"
+    )
+    windows.add_argument(
+        "--jobs", type=_range, metavar="FIRST:COUNT", help="COUNT jobs of the log from index FIRST, from 0"
+    )
+    group.add_argument(
+        "--partition",
+        metavar="NAME[,NAME...]",
+        help="only jobs of these partitions (of an SWF log: their numbers)",
+    )
+    if measured:
+        group.add_argument(
+            "--warm-up",
+            type=_fraction,
+            default=0.0,
+            metavar="F",
+            help="fraction of the jobs, at the beginning, that are simulated but not measured (default: 0)",
+        )
+
+
+def positive_integer(text: str) -> int:
+    """Whole number above 0 that an option is given."""
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+
+
+def _positive_number(text: str) -> float:
+    number = _number(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return number
+
+
+def _fraction(text: str) -> float:
+    number = _number(text)
+    if not 0 <= number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no fraction of the jobs: at least 0 and below 1")
+    return number
+
+
+def _range(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d{1,18}):(\d{1,18})", text, re.ASCII)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is not written like 1000:500 (index of the first, count)")
+    return int(match[1]), int(match[2])

@@ -1,0 +1,158 @@
+"""`gridsched simulate`: the jobs of a log under local policies."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gridsched.cli.logs import find_trace, read_log
+from gridsched.cli.options import add_cluster, add_command, add_conventions, add_policy, add_trace, add_window
+from gridsched.cli.printing import facts_table, print_blocks, progress, quantity, table
+from gridsched.cli.runs import SCORE, named_policies, preparation, prepared, run_policy
+from gridsched.cli.targets import check_targets, writing
+
+if TYPE_CHECKING:
+    import numpy as np
+    import xarray as xr
+    from numpy.typing import NDArray
+
+    from gridsched.platforms import Cluster
+    from gridsched.workloads import Workload
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = add_command(
+        commands,
+        "simulate",
+        "Simulate the jobs of a log on one cluster under local scheduling policies.",
+        epilog=(
+            "A score is a function of any of now, submit_time, estimate, processors, user, group and queue; "
+            "the waiting job with the largest score is first in the queue."
+        ),
+    )
+    add_trace(parser)
+    add_policy(parser)
+    parser.add_argument(
+        "--score",
+        metavar="FILE.py:FUNCTION",
+        help=f"add the policy '{SCORE}': EASY backfilling with this function as the queue order",
+    )
+    add_cluster(parser.add_argument_group("cluster"))
+    add_conventions(parser.add_argument_group("conventions"))
+    add_window(parser.add_argument_group("jobs"))
+    output = parser.add_argument_group("output")
+    output.add_argument("--output", type=Path, metavar="FILE.nc", help="write all runs as netCDF")
+    output.add_argument("--csv", type=Path, metavar="FILE.csv", help="write the start times of the jobs")
+    parser.set_defaults(command=_simulate)
+
+
+def _simulate(options: argparse.Namespace) -> None:
+    check_targets(options, find_trace(options.trace))
+    policies = named_policies(options.policy, options.score)
+    workload, cluster = prepared(read_log(options), options)
+    print_blocks(facts_table(preparation(workload, cluster, options)))
+
+    runs: list[xr.Dataset] = []
+    rows: list[tuple[str, ...]] = []
+    for policy in policies:
+        with progress(f"simulating {policy.name}"):
+            run = run_policy(workload, cluster, policy, options)
+        if not runs:
+            rows += _recorded_rows(run, workload, cluster, options.warm_up)
+        rows.append(_row(policy.name, run, options.warm_up))
+        # Of several policies on a large log, only what is written is kept.
+        runs.append(run if options.output else run[["start_time"]])
+    print()
+    print_blocks(
+        table(_COLUMNS, rows),
+        "±95%: half width of the 95% confidence interval, from batch means.\n"
+        "The schedule of every policy was verified.",
+    )
+    _write_output(options, runs, [policy.name for policy in policies], workload)
+
+
+_COLUMNS = (
+    "policy",
+    "mean wait [s] ±95%",
+    "median wait [s]",
+    "mean bounded slowdown ±95%",
+    "utilisation",
+    "longest queue",
+)
+
+
+def _row(name: str, run: xr.Dataset, warm_up: float) -> tuple[str, ...]:
+    """Cells of one run; means with half the width of their interval, where there are jobs enough for one."""
+    from gridsched.metrics import summarise
+
+    summary = summarise(run, warm_up=warm_up, bins=1).sel(job_class="all")
+
+    def value(variable: str) -> float:
+        return float(summary[variable])
+
+    def mean(metric: str, digits: int) -> str:
+        centre = value(f"{metric}_mean")
+        half = centre - value(f"{metric}_mean_low")
+        interval = f" ±{quantity(half, digits)}" if math.isfinite(half) else ""
+        return f"{quantity(centre, digits)}{interval}"
+
+    return (
+        name,
+        mean("wait_time", 0),
+        quantity(float(summary["wait_time_quantile"].sel(quantile=0.5))),
+        mean("bounded_slowdown", 2),
+        quantity(value("utilisation"), 3),
+        quantity(value("queue_length_max")),
+    )
+
+
+def _recorded_rows(
+    run: xr.Dataset, workload: Workload, cluster: Cluster, warm_up: float
+) -> list[tuple[str, ...]]:
+    """Row of what the log recorded, none where it recorded no waits."""
+    from gridsched.metrics import RECORDED, recorded
+
+    history = recorded(run.assign(run_time=("job", workload.run_time)))
+    if history is None:
+        return []
+    if workload.processors_available not in (None, cluster.processors):
+        # These jobs did not run on this cluster, so they used no share of it.
+        history = history.isel(segment=slice(0))
+    return [_row(RECORDED, history, warm_up)]
+
+
+def _write_output(
+    options: argparse.Namespace, runs: Sequence[xr.Dataset], names: Sequence[str], workload: Workload
+) -> None:
+    from gridsched import results
+
+    if options.output:
+        with writing(options.output), progress(f"writing {options.output}"):
+            results.write(results.stack_runs(runs, names), options.output)
+    if options.csv:
+        with writing(options.csv), progress(f"writing {options.csv}"):
+            starts = {name: run["start_time"].to_numpy() for name, run in zip(names, runs, strict=True)}
+            _write_starts(workload, starts, options.csv)
+
+
+def _write_starts(workload: Workload, starts: dict[str, NDArray[np.int64]], target: Path) -> None:
+    """Write a line a job: what it is, and its start time under each policy, in seconds."""
+    import pandas as pd
+
+    from gridsched.io import atomic_write
+
+    table = pd.DataFrame(
+        {
+            "job_number": workload.job_number,
+            "submit_time": workload.submit_time,
+            "run_time": workload.run_time,
+            "processors": workload.processors,
+            **{f"start_time {name}": values for name, values in starts.items()},
+        }
+    )
+    with atomic_write(target) as temporary:
+        table.to_csv(temporary, index=False, lineterminator="\n")

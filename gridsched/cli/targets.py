@@ -1,0 +1,77 @@
+"""Files that commands write."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from gridsched.errors import ConfigurationError, GridschedError
+
+
+def check_targets(options: argparse.Namespace, trace: Path) -> None:
+    """Refuse files that cannot be written before anything takes its time."""
+    targets = [target for target in (options.output, options.csv) if target is not None]
+    if len({target.absolute() for target in targets}) < len(targets):
+        raise ConfigurationError(f"{targets[0]}: named by both --output and --csv; use two names")
+    for target in targets:
+        if target.is_dir():
+            raise ConfigurationError(f"{target}: is a folder; name a file in it")
+        # Files are replaced, and a device must not be.
+        if target.exists() and not target.is_file():
+            raise ConfigurationError(f"{target}: is no regular file; name one")
+        if target.exists() and trace.exists() and target.samefile(trace):
+            raise ConfigurationError(f"{target}: is the log itself; choose another name")
+        with writing(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=target.parent).close()
+
+
+@contextlib.contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Name the file in errors of writing; they would name a temporary one."""
+    try:
+        yield
+    except OSError as error:
+        raise GridschedError(
+            f"{target}: cannot be written ({error.strerror or error}); choose another place"
+        ) from error
+
+
+def check_folder(folder: Path, names: Collection[str]) -> None:
+    """Refuse a folder that cannot be written, or that holds other files than those that are written anew."""
+    if folder.exists() and not folder.is_dir():
+        raise ConfigurationError(f"{folder}: is no folder; name one")
+    if folder.is_symlink():
+        raise ConfigurationError(f"{folder}: is a link; name the folder itself")
+    with writing(folder):
+        others = (
+            sorted(path.name for path in folder.iterdir() if path.name not in names)
+            if folder.exists()
+            else []
+        )
+        if others:
+            raise ConfigurationError(f"{folder}: holds other files, such as {others[0]}; name a new folder")
+        folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder.absolute().parent).close()
+
+
+@contextlib.contextmanager
+def writing_folder(folder: Path, names: Collection[str]) -> Iterator[Path]:
+    """Give a temporary folder that replaces `folder` when the block ends without an error."""
+    place = folder.absolute()
+    with writing(folder):
+        temporary = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name[:60]}-"))
+        try:
+            new, old = temporary / "new", temporary / "old"
+            new.mkdir()
+            yield new
+            check_folder(folder, names)
+            if place.exists():
+                place.rename(old)
+            new.rename(place)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)

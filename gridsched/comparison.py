@@ -1,0 +1,337 @@
+"""What another policy would have done to the jobs of a log: waits that were recorded beside simulated ones.
+
+The schedule that the log recorded counts as a scheme of its own. Differences are those of the same jobs;
+their intervals come from weeks, which hold most of what makes waits of neighbouring jobs alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from gridsched.metrics import RECORDED, job_metrics, recorded, steps, utilisation
+from gridsched.platforms import Cluster
+from gridsched.replication import Interval, ratio_interval
+from gridsched.results import provenance
+from gridsched.schedulers.local import LocalPolicy, OverrunName, PassName
+from gridsched.simulation import EstimateName, simulate
+from gridsched.traces.sacct import AccountingLog
+from gridsched.verifier import verify
+from gridsched.workloads.table import Workload
+
+QUANTILES = (0.5, 0.9, 0.95, 0.99)
+"""Quantiles of waits."""
+
+FEWEST_WEEKS = 4
+"""Weeks with jobs that an interval needs."""
+
+_WEEK = 7 * 86400
+_HOUR = 3600
+_DIMENSIONS = {"user": "user", "group": "group"}
+_SHOWN = {"wait_time": ("wait time", "s"), "bounded_slowdown": ("bounded slowdown", "1")}
+
+Floats = NDArray[np.float64]
+
+
+def recorded_peak(workload: Workload) -> int | None:
+    """Most processors that were in use at once, as the log recorded it; None if waits are unknown."""
+    known = (workload.wait_time >= 0) & (workload.run_time >= 0) & (workload.processors > 0)
+    if not len(workload) or 2 * np.count_nonzero(known) < len(workload):
+        return None
+    start = (workload.submit_time + workload.wait_time)[known]
+    end = start + workload.run_time[known]
+    size = workload.processors[known]
+    used = steps(np.concatenate([start, end]), np.concatenate([size, -size])).value
+    # A job that ran no time at all still had its processors.
+    return int(max(used.max(), size.max()))
+
+
+def compare(
+    workload: Workload,
+    cluster: Cluster,
+    policies: Sequence[LocalPolicy],
+    *,
+    estimates: EstimateName = "requested",
+    kill: bool = False,
+    overrun: OverrunName = "doubling",
+    passes: PassName = "instant",
+    warm_up: float = 0.0,
+    names: Mapping[str, Sequence[str]] | None = None,
+    report: Callable[[str], Any] = lambda _: None,
+) -> xr.Dataset:
+    """Simulate a workload under several policies and set the waits beside those of its log.
+
+    Parameters
+    ----------
+    workload : Workload
+        Clean jobs in order of submission.
+    cluster : Cluster
+        The machine.
+    policies : sequence of LocalPolicy
+        What to simulate; every schedule is verified.
+    estimates, kill, overrun, passes
+        See `gridsched.simulate`.
+    warm_up : float
+        Fraction of the jobs, at the beginning, that are simulated but not measured.
+    names : mapping of str to sequence of str, optional
+        Names of "user" and "group" by number; the numbers if not given.
+    report : callable
+        Is told what is being done.
+
+    Returns
+    -------
+    xarray.Dataset
+        Dimension `scheme`: "recorded", where the log recorded the waits of half the jobs, then the policies.
+        `wait_time_mean`, `bounded_slowdown_mean` and their `_difference` from the first scheme, with bounds
+        `_low` and `_high` (NaN with fewer than four weeks); `wait_time_quantile`; `utilisation`; `jobs`.
+        Dimensions `user` and `group`, by number of jobs: `user_jobs`, `user_work` (processor-hours),
+        `user_wait_time_mean`, `user_wait_time_change` (hours in all), and the same of groups.
+    """
+    waits: dict[str, Floats] = {}
+    slowdowns: dict[str, Floats] = {}
+    shares: dict[str, float] = {}
+    attributes: dict[str, Any] = {}
+    for policy in policies:
+        report(f"simulating {policy.name}")
+        run = simulate(
+            workload, cluster, policy, estimates=estimates, kill=kill, overrun=overrun, passes=passes
+        )
+        verify(run)
+        if not waits:
+            history = recorded(run.assign(run_time=("job", workload.run_time)))
+            if history is not None:
+                same = cluster.processors == workload.processors_available
+                _measure(RECORDED, history, waits, slowdowns, shares, used=same or not _is_known(workload))
+                attributes["recorded_share"] = history.attrs["recorded_share"]
+        _measure(policy.name, run, waits, slowdowns, shares)
+        attributes |= {key: value for key, value in run.attrs.items() if key not in _PER_RUN}
+    report("comparing")
+    measured = np.arange(len(workload)) >= int(warm_up * len(workload))
+    values = {"wait_time": np.stack([*waits.values()]), "bounded_slowdown": np.stack([*slowdowns.values()])}
+    # Only jobs that every scheme ran can be compared.
+    measured &= ~np.isnan(values["wait_time"]).any(axis=0)
+    values = {name: matrix[:, measured] for name, matrix in values.items()}
+    jobs = workload.select(measured)
+    weeks = (jobs.submit_time - jobs.submit_time[:1]) // _WEEK
+    variables = _of_schemes(values, weeks)
+    variables["utilisation"] = (
+        "scheme",
+        np.array([*shares.values()]),
+        {"long_name": "share of the processors allocated to jobs", "units": "1"},
+    )
+    coordinates: dict[str, Any] = {"scheme": [*waits], "quantile": [*QUANTILES]}
+    for kind in _DIMENSIONS:
+        found, by_name = _of_names(kind, jobs, values["wait_time"], (names or {}).get(kind, ()))
+        coordinates[kind] = found
+        variables |= by_name
+    attributes |= {
+        "title": f"policies on {workload.name}",
+        "reference": next(iter(waits)),
+        "jobs_measured": int(np.count_nonzero(measured)),
+        "jobs_not_measured": int(np.count_nonzero(~measured)),
+        "warm_up": warm_up,
+        "weeks": len(np.unique(weeks)),
+        "processors": cluster.processors,
+        **provenance(),
+    }
+    return xr.Dataset(variables, coordinates, attributes)
+
+
+_PER_RUN = ("scheme", "title", "corrections")
+
+
+def _is_known(workload: Workload) -> bool:
+    return workload.processors_available is not None
+
+
+def _measure(
+    name: str,
+    run: xr.Dataset,
+    waits: dict[str, Floats],
+    slowdowns: dict[str, Floats],
+    shares: dict[str, float],
+    *,
+    used: bool = True,
+) -> None:
+    """Keep the metrics of a run; jobs that ran on another machine used no share of this one."""
+    metrics = job_metrics(run)
+    waits[name], slowdowns[name] = metrics["wait_time"], metrics["bounded_slowdown"]
+    shares[name] = utilisation(run) if used else np.nan
+
+
+def _of_schemes(values: dict[str, Floats], weeks: NDArray[np.int64]) -> dict[str, Any]:
+    """Means and quantiles of each scheme, and how they differ from the first."""
+    variables: dict[str, Any] = {}
+    for name, matrix in values.items():
+        label, unit = _SHOWN[name]
+        parts = {"mean": (by_weeks(matrix, weeks), f"mean {label}")}
+        parts["difference"] = (by_weeks(matrix - matrix[0], weeks), f"mean {label} less that of the first")
+        for suffix, (interval, text) in parts.items():
+            for bound in ("mean", "low", "high"):
+                key = f"{name}_{suffix}" + ("" if bound == "mean" else f"_{bound}")
+                about = text if bound == "mean" else f"{text}, {bound} end of the 95% interval"
+                variables[key] = ("scheme", getattr(interval, bound), {"long_name": about, "units": unit})
+    quantiles = (
+        np.quantile(values["wait_time"], QUANTILES, axis=1)
+        if len(weeks)
+        else np.full((len(QUANTILES), len(values["wait_time"])), np.nan)
+    )
+    variables["wait_time_quantile"] = (
+        ("quantile", "scheme"),
+        quantiles,
+        {"long_name": "wait time, quantiles", "units": "s"},
+    )
+    return variables
+
+
+def by_weeks(values: Floats, weeks: NDArray[np.int64]) -> Interval:
+    """Mean of each row of values over the jobs, with the interval that a jackknife over weeks gives.
+
+    Parameters
+    ----------
+    values : float64[schemes, jobs]
+    weeks : int64[jobs]
+        Week of each job, from 0.
+
+    Returns
+    -------
+    Interval
+        Bounds are NaN with jobs in fewer than `FEWEST_WEEKS` weeks.
+    """
+    counts = np.bincount(weeks).astype(np.float64)
+    sums = np.stack([np.bincount(weeks, weights=row, minlength=len(counts)) for row in values])
+    filled = counts > 0
+    interval = ratio_interval(sums[:, filled], counts[filled])
+    if np.count_nonzero(filled) >= FEWEST_WEEKS:
+        return interval
+    unknown = np.full(len(values), np.nan)
+    return Interval(interval.mean, unknown, unknown)
+
+
+def _of_names(
+    kind: str, jobs: Workload, waits: Floats, names: Sequence[str]
+) -> tuple[list[str], dict[str, Any]]:
+    """What each user or group has, those with most jobs first; jobs without one are left aside."""
+    numbers = getattr(jobs, kind)
+    known = numbers >= 0
+    found, codes = np.unique(numbers[known], return_inverse=True)
+    count = np.bincount(codes, minlength=len(found))
+    order = np.argsort(-count, kind="stable")
+
+    def total(values: NDArray[Any]) -> Floats:
+        sums = np.bincount(codes, weights=values[known], minlength=len(found))[order]
+        return sums.astype(np.float64)
+
+    sums = np.stack([total(row) for row in waits])
+    work = total(jobs.processors * jobs.run_time.astype(np.float64)) / _HOUR
+    labels = [names[number] if number < len(names) else str(number) for number in found[order].tolist()]
+    columns = {
+        "jobs": (kind, count[order], "jobs", "1"),
+        "work": (kind, work, "processor-hours", "h"),
+        "wait_time_mean": (("scheme", kind), sums / np.maximum(count[order], 1), "mean wait time", "s"),
+        "wait_time_change": (
+            ("scheme", kind),
+            (sums - sums[0]) / _HOUR,
+            "waiting of all jobs less that in the first scheme",
+            "h",
+        ),
+    }
+    return labels, {
+        f"{kind}_{name}": (dims, values, {"long_name": f"{text} of each {kind}", "units": unit})
+        for name, (dims, values, text, unit) in columns.items()
+    }
+
+
+# --- what a simulation does not know --------------------------------------------------------------
+
+
+def left_aside(workload: Workload, accounting: AccountingLog | None = None) -> list[tuple[str, str]]:
+    """What shaped the recorded waits and a simulation does not know, as far as the log tells.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs that are simulated.
+    accounting : AccountingLog, optional
+        The export that they are from.
+
+    Returns
+    -------
+    list of (str, str)
+        A word, and what there is of it.
+    """
+    flags: dict[str, int] = {}
+    hours = 0.0
+    if accounting is not None:
+        rows = accounting.rows(workload)
+        flags = {name: int(np.count_nonzero(flag[rows])) for name, flag in accounting.flags.items()}
+        hours = float(accounting.suspended[rows].sum()) / _HOUR
+
+    def some(*reasons: str) -> str:
+        return ", ".join(f"{flags[reason]:,} {_FLAGS[reason]}" for reason in reasons if flags.get(reason))
+
+    suspended = some("suspended")
+    without_zone = accounting is not None and accounting.without_zone
+    found = [
+        ("partitions", _kinds(workload.partition, "one pool of processors for all; see --partition")),
+        ("queues, QOS", _kinds(workload.queue, "none has limits or priorities of its own")),
+        ("fair-share", "the order of the queue is that of the policy alone"),
+        ("dependencies", some("eligible after submission") or _dependencies(workload)),
+        ("arrays, parts", some("array task", "component of a heterogeneous job")),
+        ("memory, GPUs", some("generic resources", "out of memory") or "only processors are allocated"),
+        ("nodes", some("more processors than requested") or "any processors will do; see --node-exclusive"),
+        ("suspension", suspended and f"{suspended}, {hours:,.0f} h in all, not part of the run times"),
+        ("runs again", some("requeued", "preempted", "resized")),
+        ("outages", some("node failure", "reservation") or "the machine is whole and free all the time"),
+        ("before", "the machine is empty when the first job is submitted; see --warm-up"),
+        ("time zone", "times are read as UTC; name the site's with --timezone" if without_zone else ""),
+        ("clock", some(*_OF_CLOCK)),
+    ]
+    unknown = int(np.count_nonzero(workload.requested_time <= 0))
+    if unknown:
+        found.append(
+            ("time limits", f"{unknown:,} of {len(workload):,} jobs have none; their run time is believed")
+        )
+    return [(word, text) for word, text in found if text]
+
+
+_FLAGS = {
+    "eligible after submission": "jobs became eligible only after they were submitted (a dependency, begin "
+    "time, hold or array limit); see --from",
+    "array task": "jobs are tasks of arrays",
+    "component of a heterogeneous job": "are parts of heterogeneous jobs, which start apart here",
+    "generic resources": "jobs held GPUs or other generic resources",
+    "out of memory": "ran out of memory",
+    "more processors than requested": "jobs were given more processors than they asked for, and are here too",
+    "suspended": "jobs were suspended",
+    "requeued": "runs were put back into the queue",
+    "preempted": "were preempted",
+    "resized": "changed their size",
+    "node failure": "jobs ended with a node",
+    "reservation": "ran in reservations",
+    "time that the clock showed twice": "jobs with a time that the clock showed twice",
+    "time that the clock never showed": "with a time that the clock never showed: is it the right time zone?",
+    "elapsed time other than from start to end": "that did not run from start to end; the elapsed "
+    "time counts",
+}
+"""What is said of so many jobs with a flag of `AccountingLog`."""
+
+_OF_CLOCK = (
+    "time that the clock showed twice",
+    "time that the clock never showed",
+    "elapsed time other than from start to end",
+)
+
+
+def _kinds(numbers: NDArray[Any], then: str) -> str:
+    kinds = len(np.unique(numbers[numbers >= 0]))
+    return f"{kinds} of them; {then}" if kinds > 1 else ""
+
+
+def _dependencies(workload: Workload) -> str:
+    following = int(np.count_nonzero(workload.preceding_job > 0))
+    return f"{following:,} jobs follow another job; here they do not wait for it" if following else ""

@@ -1,0 +1,266 @@
+"""The columns of an export of Slurm's accounting, read block by block; see `gridsched.traces.sacct`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from gridsched.errors import TraceError
+from gridsched.traces._delimited import Block, split, without_mark
+from gridsched.traces._slurm_values import (
+    leading_numbers,
+    parse_duration,
+    parse_number,
+    parse_state,
+    parse_times,
+)
+
+COMMAND = (
+    "sacct --allusers --allocations --duplicates --parsable2 --starttime 2024-01-01 --endtime 2024-02-01 "
+    "--format JobID,JobIDRaw,User,Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,Suspended,State,"
+    "Timelimit,AllocCPUS,ReqCPUS,NNodes,Reservation,AllocTRES"
+)
+"""Command that exports all that is used."""
+
+_COLUMNS: dict[str, tuple[str, ...]] = {
+    "identifier": ("jobid", "jobidraw"),
+    "number": ("jobidraw",),
+    "submit": ("submit",),
+    "eligible": ("eligible",),
+    "start": ("start",),
+    "end": ("end",),
+    "state": ("state",),
+    "elapsed_seconds": ("elapsedraw",),
+    "elapsed": ("elapsed",),
+    "suspended": ("suspended",),
+    "limit": ("timelimit",),
+    "limit_minutes": ("timelimitraw",),
+    "cpus": ("alloccpus", "ncpus"),
+    "requested_cpus": ("reqcpus",),
+    "nodes": ("allocnodes", "nnodes"),
+    "requested_nodes": ("reqnodes",),
+    "user": ("user", "uid"),
+    "group": ("account", "group", "gid"),
+    "partition": ("partition",),
+    "queue": ("qos",),
+    "resources": ("alloctres", "reqtres"),
+    "reservation": ("reservation",),
+}
+"""What is read, and the columns of sacct that give it, the first that is there."""
+
+NAMED = ("user", "group", "partition", "queue")
+"""Columns of the workload whose numbers stand for names."""
+
+TIMES = ("submit", "eligible", "start", "end")
+_NUMBERS = ("elapsed_seconds", "limit_minutes", "cpus", "requested_cpus", "nodes", "requested_nodes")
+_DURATIONS = ("elapsed", "suspended", "limit")
+
+_LONGEST_IDENTIFIER = 64
+_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
+_RESERVED = " .,:+-_%()[]"
+"""Characters that stand in times, durations and job numbers, and cannot delimit them."""
+
+STEPS = "step of a job"
+HEADERS = "repeated header"
+WAITING_TASKS = "array tasks that had not started"
+
+
+class AccountingTable:
+    """Columns that grow block by block."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.left_out: dict[str, int] = {}
+        self._delimiter = "|"
+        self._header: tuple[str, ...] = ()
+        self._places: dict[str, int] = {}
+        self._parts: dict[str, list[NDArray[Any]]] = {}
+        self._codes: dict[str, dict[bytes, int]] = {}
+
+    def add(self, line: int, text: bytes) -> None:
+        """Take the lines of one block, of which the first has this number."""
+        if not self._header and not text.strip(b"\r\n"):
+            return
+        if not self._header:
+            line, text = self._read_header(line, without_mark(text))
+        block = split(self.file, line, text, self._delimiter, len(self._header))
+        if not len(block):
+            return
+        block = self._jobs_only(block)
+        if not len(block):
+            return
+        self._append("line", block.line)
+        self._add_identifiers(block)
+        for key in TIMES:
+            if key in self._places:
+                self._add_times(block, key)
+        for key, parse in (
+            *((key, parse_number) for key in _NUMBERS),
+            *((key, parse_duration) for key in _DURATIONS),
+        ):
+            if key in self._places:
+                self._append(key, self._parsed(block, key, parse))
+        for key in ("state", *NAMED):
+            if key in self._places:
+                self._append(key, self._numbered(block, key))
+        if "resources" in self._places:
+            self._append("resources", block.contains(self._places["resources"], b"gres/"))
+        if "reservation" in self._places:
+            self._append("reservation", block.filled(self._places["reservation"]))
+
+    def _read_header(self, line: int, text: bytes) -> tuple[int, bytes]:
+        """Learn the columns; what comes behind their line."""
+        before = len(text) - len(text.lstrip(b"\r\n"))
+        line, text = line + text[:before].count(b"\n"), text[before:]
+        first, _, rest = text.partition(b"\n")
+        header = first.rstrip(b"\r").decode("latin-1")
+        where = f"{self.file}:{line}"
+        if header.startswith("sacct:"):
+            raise TraceError(f"{where}: an error of sacct: {header!r:.120}; export again")
+        match = _NAME.match(header)
+        delimiter = header[match.end() : match.end() + 1] if match else ""
+        if not delimiter or delimiter in _RESERVED or delimiter.isalnum():
+            raise TraceError(
+                f"{where}: no header of columns with a delimiter: {header!r:.60}; export with: {COMMAND}"
+            )
+        self._delimiter = delimiter
+        self._header = tuple(header.split(delimiter))
+        known = [name.strip().lower() for name in self._header]
+        for key, names in _COLUMNS.items():
+            found = next((name for name in names if name in known), None)
+            if found:
+                self._places[key] = known.index(found)
+        for key, column in (
+            ("identifier", "JobID"),
+            ("submit", "Submit"),
+            ("start", "Start"),
+            ("state", "State"),
+        ):
+            if key not in self._places:
+                raise self._lacks(column)
+        if not {"end", "elapsed", "elapsed_seconds"} & set(self._places):
+            raise self._lacks("End")
+        return line + 1, rest
+
+    def _lacks(self, column: str) -> TraceError:
+        """What is said of an export without a column that is needed."""
+        given = ", ".join(name for name in self._header if name) if self._header else "no header"
+        return TraceError(f"{self.file}: no column {column} ({given:.300}); export with: {COMMAND}")
+
+    def _jobs_only(self, block: Block) -> Block:
+        """Leave out repeated headers, steps, and lines of array tasks that have not started."""
+        place = self._places["identifier"]
+        name = self._header[place].encode("latin-1")
+        begin = block.bounds[:, place] + 1
+        same_length = block.bounds[:, place + 1] - begin == len(name)
+        # No job number begins with a letter.
+        header = same_length & (block.text[begin] == name[0])
+        step = block.contains(place, b".")
+        waiting = block.contains(place, b"[") & ~step
+        self._count(HEADERS, header)
+        self._count(STEPS, step)
+        self._count(WAITING_TASKS, waiting)
+        return block.select(~(header | step | waiting))
+
+    def _count(self, reason: str, lines: NDArray[np.bool_]) -> None:
+        count = int(np.count_nonzero(lines))
+        if count:
+            self.left_out[reason] = self.left_out.get(reason, 0) + count
+
+    def _append(self, key: str, values: NDArray[Any]) -> None:
+        self._parts.setdefault(key, []).append(values)
+
+    def _add_identifiers(self, block: Block) -> None:
+        texts = block.texts(self._places["identifier"], _LONGEST_IDENTIFIER)
+        numbers, digits = leading_numbers(texts)
+        rows = texts.view(np.uint8).reshape(len(texts), -1)
+        after = np.append(rows, np.zeros((len(rows), 1), np.uint8), axis=1)[np.arange(len(rows)), digits]
+        wrong = (digits == 0) | ~np.isin(after, np.frombuffer(b"\0_+", np.uint8))
+        self._check(block, "identifier", wrong, "no job ID such as 123, 123_4 or 123+1")
+        self._append("identifier", texts)
+        self._append("array task", after == ord("_"))
+        self._append("component", after == ord("+"))
+        if "number" in self._places:
+            raw, digits = leading_numbers(block.texts(self._places["number"], _LONGEST_IDENTIFIER))
+            numbers = np.where(digits > 0, raw, numbers)
+        self._append("number", numbers)
+
+    def _add_times(self, block: Block, key: str) -> None:
+        times = parse_times(block.texts(self._places[key]))
+        self._check(
+            block,
+            key,
+            times.bad,
+            "no time; export with SLURM_TIME_FORMAT=standard, or =%s for Unix times",
+        )
+        self._append(key, times.seconds)
+        self._append(f"{key} local", times.local)
+
+    def _parsed(self, block: Block, key: str, parse: Callable[[str], int | None]) -> NDArray[np.int64]:
+        """Values of a column, each distinct text parsed once."""
+        codes, texts = _distinct(block.texts(self._places[key]))
+        values = [parse(text.decode("latin-1")) for text in texts]
+        wrong = np.array([value is None for value in values], np.bool_)[codes]
+        wanted = "a whole number" if parse is parse_number else "a duration like 1-12:00:00"
+        self._check(block, key, wrong, f"not {wanted}; export with --noconvert, or mend this line")
+        return np.array([value or 0 for value in values], np.int64)[codes]
+
+    def _numbered(self, block: Block, key: str) -> NDArray[np.int64]:
+        """Number of each name, in order of first appearance."""
+        known = self._codes.setdefault(key, {})
+        codes, texts = _distinct(block.texts(self._places[key]))
+        return np.array([known.setdefault(text, len(known)) for text in texts], np.int64)[codes]
+
+    def _check(self, block: Block, key: str, wrong: NDArray[np.bool_], problem: str) -> None:
+        if not wrong.any():
+            return
+        job = int(np.argmax(wrong))
+        place = self._places[key]
+        begin, end = block.bounds[job, place] + 1, block.bounds[job, place + 1]
+        text = block.text[begin:end].tobytes().decode("utf-8", "replace")
+        count = int(np.count_nonzero(wrong))
+        more = f" ({count:,} such lines here)" if count > 1 else ""
+        raise TraceError(
+            f"{self.file}:{block.line[job]}: {self._header[place]} is {text!r:.60}{more}: {problem}"
+        )
+
+    def columns(self, *, needed: str) -> dict[str, NDArray[Any]]:
+        """All columns, whole; an error where there is none of the processors that are needed."""
+        if not self._header:
+            raise TraceError(f"{self.file}: the file is empty; export with: {COMMAND}")
+        if not {needed, f"requested_{needed}"} & set(self._places):
+            raise self._lacks("AllocCPUS" if needed == "cpus" else "NNodes")
+        if not self._parts:
+            counts = ", ".join(f"{count:,} {reason}" for reason, count in self.left_out.items())
+            raise TraceError(f"{self.file}: no job, only {counts or 'a header'}; export another time")
+        columns = {}
+        for key in list(self._parts):
+            columns[key] = np.concatenate(self._parts.pop(key))
+        self._merge_states(columns)
+        return columns
+
+    def _merge_states(self, columns: dict[str, NDArray[Any]]) -> None:
+        """States without what follows them."""
+        states = [parse_state(text.decode("utf-8", "replace")) for text in self._codes["state"]]
+        known = {state: code for code, state in enumerate(dict.fromkeys(states))}
+        columns["state"] = np.array([known[state] for state in states], np.int64)[columns["state"]]
+        self._codes["state"] = {state.encode(): code for state, code in known.items()}
+
+    def names(self) -> dict[str, tuple[str, ...]]:
+        """Names by number of each column that has them."""
+        return {
+            key: tuple(text.decode("utf-8", "replace") for text in codes)
+            for key, codes in self._codes.items()
+        }
+
+
+def _distinct(texts: NDArray[np.bytes_]) -> tuple[NDArray[np.int64], list[bytes]]:
+    """Code of each text, and the texts by code."""
+    codes, distinct = pd.factorize(texts.astype(object))
+    return codes.astype(np.int64), distinct.tolist()

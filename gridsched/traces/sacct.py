@@ -1,0 +1,350 @@
+"""Reading exports of Slurm's accounting: what `sacct --parsable2` prints.
+
+The first line names the columns; any order and any further columns will do. One job of the workload is one
+line that stands for an allocation which ran: steps, jobs that never started and repeated lines are left
+out, and all is counted. Conventions:
+
+- *Job arrays*: each task is a job. A line of tasks that have not started (`123_[5-9]`) is left out.
+- *Heterogeneous jobs*: each component (`123+1`) is a job; that they start together is lost.
+- *Requeued jobs*: each run is a job of its own, submitted when it was put back (`--duplicates` shows all).
+- *Processors* are the CPUs that were allocated, or the nodes; what a job held counts, not what it asked for.
+- *Run time* is `Elapsed`, in which the time of suspension does not count: a suspended job releases its CPUs.
+- *Running jobs* are taken to end when the export was made.
+- *Times* are what the clock of the site showed (`time_zone`), or Unix times (SLURM_TIME_FORMAT=%s), which are
+  never ambiguous. A time that the clock showed twice is the first, unless a job would then start before it
+  was submitted, end before it started, or run for another time than is recorded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from gridsched.errors import ConfigurationError, TraceError
+from gridsched.traces._delimited import read_lines, without_mark
+from gridsched.traces._sacct_table import COMMAND, NAMED, TIMES, AccountingTable
+from gridsched.traces._slurm_values import UNKNOWN_TIME, Times, to_unix
+from gridsched.workloads.table import UNKNOWN, Workload, add_counts
+
+__all__ = ["COMMAND", "AccountingLog", "is_sacct", "read_accounting", "read_sacct"]
+
+Unit = Literal["cpus", "nodes"]
+Beginning = Literal["submit", "eligible"]
+
+_STATUS = {"COMPLETED": 1, "CANCELLED": 5, "RUNNING": UNKNOWN, "SUSPENDED": UNKNOWN, "REQUEUED": UNKNOWN}
+_FAILED = 0
+_ENDED_IN_QUEUE = ("CANCELLED", "DEADLINE", "REVOKED")
+_SUFFIXES = re.compile(r"(\.(txt|csv|psv|log|out|sacct|gz|zst|bz2))+$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccountingLog:
+    """A workload from Slurm's accounting with the names that it has numbers for, and what else the site did.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs that ran, in order of submission. User, group (of the column Account, else Group), queue
+        (of QOS) and partition are indices of `names`.
+    names : mapping of str to tuple of str
+        Names of "user", "group", "queue" and "partition" by number; empty where there is no such column.
+    identifiers : bytes[n]
+        Job ID of each job as sacct writes it, like 123_4.
+    flags : mapping of str to bool[n]
+        Jobs that something held for which a simulation does not know, such as "suspended".
+    suspended : int64[n]
+        Seconds for which each job was suspended.
+    without_zone : bool
+        Whether the times are those of a clock in a zone that was not named.
+    """
+
+    workload: Workload
+    names: Mapping[str, tuple[str, ...]]
+    identifiers: NDArray[np.bytes_]
+    flags: Mapping[str, NDArray[np.bool_]]
+    suspended: NDArray[np.int64]
+    without_zone: bool = False
+
+    def rows(self, workload: Workload) -> NDArray[np.int64]:
+        """Index in this log of each job of a part of its workload."""
+        order = np.argsort(self.workload.job_number, kind="stable")
+        return order[np.searchsorted(self.workload.job_number, workload.job_number, sorter=order)]
+
+
+def is_sacct(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins like an export of sacct rather than a log in the Standard Workload Format."""
+    try:
+        _, text = next(read_lines(Path(path), None, hashlib.sha256()))
+    except (StopIteration, TraceError):
+        return False
+    first = without_mark(text).lstrip(b"\r\n")[:4096].partition(b"\n")[0]
+    return any(name in first.lower().split(b";")[0] for name in (b"jobid", b"sacct", b"|"))
+
+
+def read_sacct(
+    path: str | os.PathLike[str],
+    *,
+    time_zone: str | None = None,
+    unit: Unit = "cpus",
+    begin: Beginning = "submit",
+    name: str | None = None,
+    max_bytes: int | None = None,
+) -> Workload:
+    """Workload of an export of Slurm's accounting; see `read_accounting`, which also gives the names."""
+    log = read_accounting(path, time_zone=time_zone, unit=unit, begin=begin, name=name, max_bytes=max_bytes)
+    return log.workload
+
+
+def read_accounting(
+    path: str | os.PathLike[str],
+    *,
+    time_zone: str | None = None,
+    unit: Unit = "cpus",
+    begin: Beginning = "submit",
+    name: str | None = None,
+    max_bytes: int | None = None,
+) -> AccountingLog:
+    """Read what `sacct --parsable2` printed, plain or compressed; `COMMAND` prints all that is used.
+
+    Parameters
+    ----------
+    path : path-like
+        The export, or several behind one another.
+    time_zone : str, optional
+        IANA name of the site's zone, such as Europe/Rome. Without it the times are read as if they were
+        UTC, so that waits over a change of clocks are an hour wrong; the notes say so.
+    unit : {"cpus", "nodes"}
+        What a processor of the workload is.
+    begin : {"submit", "eligible"}
+        When a job enters the queue: when it was submitted, or when it became eligible (its dependencies
+        were met, its begin time came, it was released).
+    name : str, optional
+        Name of the workload; the file name without suffixes if not given.
+    max_bytes : int, optional
+        Largest uncompressed size, see `read_swf`.
+
+    Raises
+    ------
+    TraceError
+        If the file cannot be read, a column is missing, or a value is none; the message names the line.
+    ConfigurationError
+        If the time zone or an option is unknown.
+    """
+    for key, value, allowed in (("unit", unit, get_args(Unit)), ("begin", begin, get_args(Beginning))):
+        if value not in allowed:
+            raise ConfigurationError(f"{key} is {value!r}; use one of {', '.join(allowed)}")
+    file = Path(path)
+    zone = _zone(time_zone)
+    table = AccountingTable(file)
+    digest = hashlib.sha256()
+    for line, text in read_lines(file, max_bytes, digest):
+        table.add(line, text)
+    columns = table.columns(needed=unit)
+    records = _Records(columns, table.names(), zone, unit)
+    keep, left_out = records.selection()
+    left_out = add_counts(table.left_out, left_out)
+    if not keep.any():
+        counts = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+        raise TraceError(f"{file}: no job that ran ({counts}); export another time")
+    return records.log(
+        keep,
+        begin,
+        name=_SUFFIXES.sub("", file.name) if name is None else name,
+        time_zone=time_zone or "UTC",
+        checksum=digest.hexdigest(),
+        left_out=left_out,
+    )
+
+
+def _zone(name: str | None) -> ZoneInfo | None:
+    if name is None:
+        return None
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise ConfigurationError(f"time zone {name!r} is unknown; name one like Europe/Rome") from error
+
+
+class _Records:
+    """Lines of an export that may be jobs: which ran, when, how long and on how many processors."""
+
+    def __init__(
+        self,
+        columns: dict[str, NDArray[Any]],
+        names: dict[str, tuple[str, ...]],
+        zone: ZoneInfo | None,
+        unit: Unit,
+    ) -> None:
+        self._columns = columns
+        self._names = names
+        self._lines = len(columns["line"])
+        self._without_zone = zone is None and bool(columns["submit local"].any())
+        self._suspended = np.maximum(self._get("suspended", 0), 0)
+        elapsed = self._get("elapsed_seconds", UNKNOWN_TIME)
+        self._elapsed = np.where(elapsed < 0, self._get("elapsed", UNKNOWN_TIME), elapsed)
+        self._allocated = self._get(unit, UNKNOWN)
+        self._requested = self._get(f"requested_{unit}", UNKNOWN)
+        self._set_times(zone)
+        between = np.where(
+            (self._end >= 0) & (self._start >= 0), self._end - self._start - self._suspended, -1
+        )
+        self._duration = np.where(self._elapsed >= 0, self._elapsed, between)
+
+    def _get(self, key: str, default: int) -> NDArray[np.int64]:
+        column = self._columns.get(key)
+        return np.full(self._lines, default) if column is None else column
+
+    def _set_times(self, zone: ZoneInfo | None) -> None:
+        """Unix times; see the conventions of the module for those that the clock showed twice."""
+        clock = {}
+        for key in TIMES:
+            local = self._columns.get(f"{key} local", np.zeros(self._lines, np.bool_))
+            seconds = self._get(key, UNKNOWN_TIME)
+            clock[key] = to_unix(Times(seconds, local, np.zeros_like(local)), zone)
+        submit, eligible, start, end = (clock[key] for key in TIMES)
+        self._submit = submit.first
+        self._eligible = np.where(eligible.first < self._submit, eligible.second, eligible.first)
+        self._start = np.where(start.first < self._submit, start.second, start.first)
+        self._end = np.where(end.first < self._start, end.second, end.first)
+        lasted = self._elapsed + self._suspended
+        known = (self._elapsed >= 0) & (self._start >= 0) & (self._end >= 0)
+        for starts, ends in (
+            (start.first, end.second),
+            (start.second, end.first),
+            (start.second, end.second),
+        ):
+            wrong = abs(self._end - self._start - lasted)
+            better = known & (starts >= self._submit) & (abs(ends - starts - lasted) < wrong)
+            self._start = np.where(better, starts, self._start)
+            self._end = np.where(better, ends, self._end)
+        self._ambiguous = np.any([times.first != times.second for times in clock.values()], axis=0)
+        self._skipped = np.any([times.skipped for times in clock.values()], axis=0)
+
+    def _in_state(self, *states: str) -> NDArray[np.bool_]:
+        """Lines of jobs in one of these states."""
+        codes = [code for code, name in enumerate(self._names["state"]) if name in states]
+        return np.isin(self._columns["state"], codes)
+
+    def selection(self) -> tuple[NDArray[np.bool_], dict[str, int]]:
+        """Lines that are jobs which ran, and how many are not, each under the first reason that holds."""
+        keep = np.ones(self._lines, np.bool_)
+        left_out: dict[str, int] = {}
+        for reason, lines in self._unfit():
+            left_out[reason] = int(np.count_nonzero(keep & lines))
+            keep &= ~lines
+        return keep, left_out
+
+    def _unfit(self) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+        """Reasons to leave lines out, with the lines for which they hold."""
+        yield "repeated line of a job", self._repeated()
+        yield "no submit time", self._submit < 0
+        waiting, stopped = self._in_state("PENDING"), self._in_state(*_ENDED_IN_QUEUE)
+        started = (self._start >= 0) & ~waiting & (self._allocated != 0)
+        if not (self._allocated > 0).any():
+            # Where it is not known what was allocated, a job that ended as it started never did.
+            started &= ~(stopped & (self._duration <= 0))
+        yield "waiting when the export was made", ~started & waiting
+        yield "cancelled before it started", ~started & stopped
+        yield "never started", ~started
+        yield "still running, for an unknown time", (self._end < 0) & (self._duration < 0)
+        yield "ends before it starts", self._duration < 0
+        yield "no size", self._processors() <= 0
+
+    def _repeated(self) -> NDArray[np.bool_]:
+        """Lines that a later one replaces: job ID and submit time together name one run of a job."""
+        identifiers = self._columns["identifier"].astype(object)
+        keys = pd.DataFrame({"identifier": identifiers, "submit": self._submit})
+        return np.asarray(keys.duplicated(keep="last"))
+
+    def _processors(self) -> NDArray[np.int64]:
+        """What a job held, else what it asked for."""
+        return np.where(self._allocated > 0, self._allocated, self._requested)
+
+    def log(self, keep: NDArray[np.bool_], begin: Beginning, **facts: Any) -> AccountingLog:
+        """The jobs of the lines that are kept, in order of submission."""
+        submit, late = self._submit, self._eligible > self._submit
+        usable = late & (self._eligible <= self._start)
+        if begin == "eligible":
+            submit = np.where(usable, self._eligible, submit)
+        jobs = np.flatnonzero(keep)
+        jobs = jobs[np.lexsort((self._columns["number"][jobs], submit[jobs]))]
+        numbers, renumbered = _unique(self._columns["number"][jobs])
+        early = (self._start < submit)[jobs]
+        still = (self._end < 0)[jobs]
+        origin = int(submit[jobs[0]])
+        limit = self._get("limit_minutes", UNKNOWN_TIME)
+        limit = np.where(self._get("limit", UNKNOWN_TIME) >= 0, self._get("limit", UNKNOWN_TIME), 60 * limit)
+        status = np.array([_STATUS.get(state, _FAILED) for state in self._names["state"]])
+        named: dict[str, Any] = {key: self._get(key, UNKNOWN)[jobs] for key in NAMED}
+        workload = Workload(
+            job_number=numbers,
+            submit_time=submit[jobs] - origin,
+            wait_time=np.maximum(self._start - submit, 0)[jobs],
+            run_time=self._duration[jobs],
+            allocated_processors=self._allocated[jobs],
+            requested_processors=self._processors()[jobs],
+            requested_time=np.where(limit > 0, limit, UNKNOWN)[jobs],
+            status=status[self._columns["state"]][jobs],
+            **named,
+            unix_start_time=origin,
+            repaired=add_counts(
+                {},
+                {
+                    "still running, taken to end at the export": int(np.count_nonzero(still)),
+                    "started before it was submitted, wait taken as 0": int(np.count_nonzero(early)),
+                    "job number of another job, made unique": renumbered,
+                },
+            ),
+            **facts,
+        )
+        flags = {name: flag[jobs] for name, flag in self._flags(late).items() if flag[jobs].any()}
+        return AccountingLog(
+            workload=workload,
+            names={key: self._names.get(key, ()) for key in NAMED},
+            identifiers=self._columns["identifier"][jobs],
+            flags=flags,
+            suspended=self._suspended[jobs],
+            without_zone=self._without_zone,
+        )
+
+    def _flags(self, late: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:
+        """Lines for which something held that a simulation does not know."""
+        none = np.zeros(self._lines, np.bool_)
+        lasted = abs(self._end - self._start - self._suspended - self._duration)
+        asked = (self._requested > 0) & (self._allocated > self._requested)
+        return {
+            "array task": self._columns["array task"],
+            "component of a heterogeneous job": self._columns["component"],
+            "eligible after submission": late,
+            "suspended": self._suspended > 0,
+            "requeued": self._in_state("REQUEUED"),
+            "preempted": self._in_state("PREEMPTED"),
+            "resized": self._in_state("RESIZING"),
+            "node failure": self._in_state("NODE_FAIL", "BOOT_FAIL"),
+            "out of memory": self._in_state("OUT_OF_MEMORY"),
+            "generic resources": self._columns.get("resources", none),
+            "reservation": self._columns.get("reservation", none),
+            "more processors than requested": asked,
+            "elapsed time other than from start to end": (self._end >= 0) & (lasted > 1),
+            "time that the clock showed twice": self._ambiguous,
+            "time that the clock never showed": self._skipped,
+        }
+
+
+def _unique(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """Job numbers with new ones for those that occurred before, and how many these are."""
+    repeated = np.asarray(pd.Series(numbers).duplicated())
+    count = int(np.count_nonzero(repeated))
+    unique = numbers.copy()
+    unique[repeated] = numbers.max() + 1 + np.arange(count)
+    return unique, count

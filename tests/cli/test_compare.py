@@ -1,0 +1,184 @@
+"""`gridsched compare`: tables, files and what a simulation leaves out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gridsched as gs
+from gridsched import results
+from gridsched.traces.sacct import read_accounting
+from tests.cli.logs import JOBS, KTH, row, swf
+from tests.traces.test_sacct import export, line
+
+FILES = [
+    "compare.csv",
+    "compare.nc",
+    "compare.png",
+    "compare.svg",
+    "figure.csv",
+    "groups.csv",
+    "index.json",
+    "users.csv",
+]
+
+
+@pytest.fixture
+def accounts(tmp_path: Path) -> Path:
+    """Export of a site with two partitions, on which a wide job holds up two users."""
+    jobs = [
+        line(1, User="ada", AllocCPUS=8, Timelimit="01:00:00"),
+        line(
+            2,
+            User="bob",
+            Submit="2024-05-01T10:00:30",
+            Start="2024-05-01T10:20:00",
+            End="2024-05-01T10:30:00",
+        ),
+        line(
+            "3_1", JobIDRaw=3, User="eve\x1b[31m", Submit="2024-05-01T10:00:40", Start="2024-05-01T10:40:00"
+        ),
+        line("3_2", JobIDRaw=4, User="eve\x1b[31m", Partition="gpu", Start="2024-05-01T10:00:50"),
+        line("3_2.0", JobIDRaw="4.0"),
+    ]
+    return export(tmp_path, *jobs)
+
+
+def test_recorded_waits_beside_simulated_ones(archive_mirror: Path, printed: Callable[..., str]) -> None:
+    path = archive_mirror / KTH
+    text = printed("compare", path, "--policy", "easy,fcfs", "--month", "1996-10")
+    workload = gs.clean(gs.select_window(gs.read_swf(path), month="1996-10"))
+    assert float(row(text, "recorded")[0]) == pytest.approx(workload.wait_time.mean(), abs=0.5)
+    assert row(text, "recorded")[-1] == "-"
+    for policy in ("easy", "fcfs"):
+        run = gs.simulate(workload, policy=policy)
+        waits = (run["start_time"] - run["submit_time"]).values
+        mean, median, most, *_, change, half = row(text, policy)
+        assert float(mean) == pytest.approx(waits.mean(), abs=0.5)
+        assert float(median) == pytest.approx(np.median(waits), abs=0.5)
+        assert float(most) == pytest.approx(np.quantile(waits, 0.95), abs=0.5)
+        assert float(change) == pytest.approx((waits - workload.wait_time).mean(), abs=0.5)
+        assert half.startswith("±")
+    assert "2,407 jobs measured" in text
+    assert "What this leaves out:" in text
+
+
+def test_an_export_of_sacct(accounts: Path, printed: Callable[..., str]) -> None:
+    text = printed("compare", accounts, "--timezone", "Europe/Rome", "--processors", 8)
+    assert row(text, "left out: step of a job") == ["1"]
+    assert row(text, "jobs") == ["4"]
+    assert row(text, "partitions")[:3] == ["2", "of", "them;"]
+    assert row(text, "arrays, parts")[:3] == ["2", "jobs", "are"]
+    assert "\x1b" not in text
+    assert "eve\N{REPLACEMENT CHARACTER}[31m" in text
+    assert "No intervals" in text
+
+
+def test_partitions_and_the_most_in_use(accounts: Path, printed: Callable[..., str]) -> None:
+    text = printed("compare", accounts, "--partition", "batch")
+    assert row(text, "left out: in another partition") == ["1"]
+    assert row(text, "cluster") == ["8", "processors"]
+    assert "name the machine's with --processors" in text
+    assert row(text, "jobs") == ["3"]
+
+
+def test_a_machine_smaller_than_the_log_shows(tmp_path: Path, printed: Callable[..., str]) -> None:
+    path = export(tmp_path, line(1), line(2))
+    assert "fewer than the 8 that the log shows in use at once" in printed("compare", path, "--processors", 4)
+    assert "in use" not in printed("compare", path, "--processors", 8)
+
+
+def test_options_of_exports_reach_the_reader(accounts: Path, printed: Callable[..., str]) -> None:
+    text = printed("compare", accounts, "--unit", "nodes", "--processors", 3, "--from", "eligible")
+    assert row(text, "cluster") == ["3", "processors"]
+    for command in ("info", "simulate"):
+        said = printed(command, accounts, *(["--processors", 8] if command == "simulate" else []))
+        assert row(said, "left out: step of a job") == ["1"]
+
+
+def test_logs_without_waits_are_compared_with_the_first_policy(
+    log: Path, printed: Callable[..., str]
+) -> None:
+    text = printed("compare", log, "--policy", "fcfs,easy")
+    assert "too few waits" in text
+    assert row(text, "fcfs")[-1] == "-"
+    assert row(text, "easy")[-1] != "-"
+
+
+def test_the_folder_holds_everything_and_its_index(
+    accounts: Path, tmp_path: Path, printed: Callable[..., str]
+) -> None:
+    folder = tmp_path / "new" / "out"
+    printed("compare", accounts, "--processors", 8, "--policy", "easy,sjbf", "--out", folder)
+    assert sorted(path.name for path in folder.iterdir()) == FILES
+    index = json.loads((folder / "index.json").read_text())
+    assert index["sha256 of the log"] == read_accounting(accounts).workload.checksum
+    for file in index["files"]:
+        assert hashlib.sha256((folder / file["name"]).read_bytes()).hexdigest() == file["sha256"]
+    compared = results.read(folder / "compare.nc")
+    schemes = pd.read_csv(folder / "compare.csv")
+    assert schemes["scheme"].tolist() == compared["scheme"].values.tolist() == ["recorded", "easy", "sjbf"]
+    assert np.allclose(schemes["wait_time_mean"], compared["wait_time_mean"])
+    users = pd.read_csv(folder / "users.csv")
+    assert users["jobs"].sum() == 4
+    assert np.allclose(users["change_hours easy"], compared["user_wait_time_change"][1])
+    assert len(pd.read_csv(folder / "groups.csv")) == 1
+    assert len(pd.read_csv(folder / "figure.csv"))
+
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "index.json"}
+    printed("compare", accounts, "--processors", 8, "--policy", "easy,sjbf", "--out", folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "index.json"} == before
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["out"]
+
+
+def test_folders_that_are_not_written(
+    log: Path, tmp_path: Path, mistake: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("years")
+    assert "holds other files, such as thesis.tex" in mistake("compare", log, "--out", folder)
+    assert "is no folder" in mistake("compare", log, "--out", log)
+    assert "cannot be written" in mistake("compare", log, "--out", log / "out")
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    assert "is a link" in mistake("compare", log, "--out", tmp_path / "link")
+    assert (folder / "thesis.tex").read_text() == "years"
+    assert sorted(path.name for path in folder.iterdir()) == ["thesis.tex"]
+
+
+def test_a_disk_that_is_full_leaves_the_old_folder(
+    log: Path, tmp_path: Path, printed: Callable[..., str], mistake: Callable[..., str]
+) -> None:
+    resource = pytest.importorskip("resource")
+    folder = tmp_path / "out"
+    printed("compare", log, "--out", folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
+    try:
+        message = mistake("compare", log, "--out", folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "cannot be written" in message
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_mistakes(accounts: Path, log: Path, tmp_path: Path, mistake: Callable[..., str]) -> None:
+    assert "is for exports of sacct" in mistake("compare", log, "--timezone", "Europe/Rome")
+    assert "Nowhere" in mistake("compare", accounts, "--timezone", "Nowhere/City")
+    assert "no partition 'big' in this log; it has batch, gpu" in mistake(
+        "compare", accounts, "--partition", "big"
+    )
+    assert "no job in partition 9" in mistake("compare", log, "--partition", "9")
+    damaged = export(tmp_path, line(1), line(2, Start="soon"), name="damaged.txt")
+    assert "damaged.txt:3: Start is 'soon'" in mistake("compare", damaged)
+    path = tmp_path / "none.swf"
+    path.write_text(swf(JOBS, header=""))
+    assert "use --processors" in mistake("compare", path)

@@ -1,0 +1,80 @@
+"""`gridsched explain`: the words for one job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gridsched.schedulers.local import POLICIES
+from tests.cli.logs import swf
+from tests.traces.test_sacct import export, line
+
+JOBS = [(0, 50, 3, 100), (5, 60, 4, 60), (6, 20, 1, 20), (7, 90, 1, 200)]
+
+
+@pytest.fixture
+def queue(tmp_path: Path) -> Path:
+    """Three of four processors are held to 50, expected to 100: job 2 waits for all, 3 and 4 for one."""
+    path = tmp_path / "queue.swf"
+    path.write_text(swf(JOBS))
+    return path
+
+
+def said(text: str, name: str) -> str:
+    """What stands beside a name."""
+    return next(line for line in text.splitlines() if line.startswith(name)).removeprefix(name).strip()
+
+
+def test_the_head_of_the_queue_and_its_reservation(queue: Path, printed: Callable[..., str]) -> None:
+    text = printed("explain", queue, 2)
+    assert said(text, "job ") == "2 of user 0"
+    assert said(text, "asks for") == "4 processors, 1 min; runs for 1 min"
+    assert said(text, "submitted").endswith("1 processors free, nobody waiting")
+    assert said(text, "reservation").startswith("on arrival, for 1970-01-01 01:01:40")
+    assert said(text, "reservation").endswith(
+        "it started 50 s before, since jobs ended earlier than estimated"
+    )
+    assert "after 45 s: first in the queue, when 1 ended" in said(text, "started")
+    assert said(text, "overtaken by") == "1 jobs behind it: 3"
+    assert said(text, "first in the queue, too few processors free").split() == ["45", "s", "100.0%"]
+    assert "50 s earlier" in text
+
+
+def test_backfilled_and_held_back_jobs(queue: Path, printed: Callable[..., str]) -> None:
+    assert "after 0 s: backfilled past 1 jobs ahead of it (2)" in printed("explain", queue, 3)
+    text = printed("explain", queue, 4)
+    assert said(text, "reservation").startswith("made 1970-01-01 01:00:50")
+    assert "behind others, processors free, but a reservation needs them" in text
+
+
+@pytest.mark.parametrize("policy", [*POLICIES, "easy(2)"])
+def test_every_policy_has_its_words(policy: str, queue: Path, printed: Callable[..., str]) -> None:
+    for job in range(1, 5):
+        text = printed("explain", queue, job, "--policy", policy)
+        assert said(text, "policy").startswith(f"{policy}: queue order")
+        assert "expected then" in text
+
+
+def test_job_ids_and_names_of_an_export(tmp_path: Path, printed: Callable[..., str]) -> None:
+    path = export(
+        tmp_path,
+        line("10_1", JobIDRaw=11, User="ada"),
+        line("10_2", JobIDRaw=12, User="bob", Submit="2024-05-01T10:00:10"),
+    )
+    text = printed("explain", path, "10_2", "--timezone", "Europe/Rome", "--processors", 4)
+    assert said(text, "job ") == "10_2 of user bob"
+    assert said(text, "recorded") == "the log has it wait for 50 s"
+    assert "2024-05-01 10:00:10 CEST" in said(text, "submitted")
+    assert said(text, "10_1").startswith("ada")
+
+
+def test_mistakes(queue: Path, tmp_path: Path, mistake: Callable[..., str]) -> None:
+    assert "the log has no such job" in mistake("explain", queue, 9)
+    assert "it was left out" in mistake("explain", queue, 1, "--jobs", "1:3")
+    assert "give a job number" in mistake("explain", queue, "1_2")
+    assert "takes one policy" in mistake("explain", queue, 1, "--policy", "easy,fcfs")
+    assert "name it with --score" in mistake("explain", queue, 1, "--policy", "score")
+    path = export(tmp_path, line("10_1"))
+    assert "the log has no such job" in mistake("explain", path, "10")

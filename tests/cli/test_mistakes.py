@@ -1,0 +1,188 @@
+"""Every mistake ends in one line that says what to do."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gridsched.cli import main
+from tests.cli.logs import HEADER, JOBS, swf
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "the file is empty"),
+        (HEADER.encode(), "no job line"),
+        (bytes(range(256)) * 20, "binary file"),
+        (b"\x7fELF\x00\x01", "binary file"),
+        (swf(JOBS).encode() + b"1 2 3\n", "log:10: 3 fields instead of 18"),
+        (swf(JOBS).replace(" 500 ", " long ").encode(), "log:9: field 4 (run_time) is 'long', not a number"),
+        (gzip.compress(swf(JOBS).encode())[:-9], "truncated"),
+    ],
+    ids=["empty", "no jobs", "binary", "executable", "fields", "text", "truncated"],
+)
+@pytest.mark.parametrize("command", ["info", "simulate"])
+def test_files_that_are_no_logs(
+    command: str, content: bytes, reason: str, tmp_path: Path, mistake: Callable[..., str]
+) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(content)
+    assert reason in mistake(command, path)
+
+
+@pytest.mark.parametrize("command", ["info", "simulate"])
+def test_files_that_cannot_be_read(command: str, tmp_path: Path, mistake: Callable[..., str]) -> None:
+    assert "no such file" in mistake(command, tmp_path / "missing.swf")
+    assert "missing.swf: no such file, and" in mistake(command, "missing.swf")
+    assert "is a directory" in mistake(command, tmp_path)
+    assert "not a regular file" in mistake(command, "/dev/null")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ("--policy speedy", "unknown policy 'speedy'; use one of fcfs, "),
+        ("--policy easy,", "unknown policy ''"),
+        ("--policy score", "name it with --score"),
+        ("--month 1996-13", "'1996-13' is no month"),
+        ("--month October", "'October' is no month"),
+        ("--month 1999-10", "no job in 1999-10; the log has 1970-01 to 1970-01"),
+        ("--jobs 3:5", "no 5 jobs from index 3 on"),
+        ("--jobs 0:0", "no 0 jobs"),
+        ("--processors 4 --jobs 1:1 --processors 3", "no job remains after cleaning (1 larger than the"),
+        ("--processors 99999999999", "at most 2147483647 can be simulated"),
+        ("--processors-per-node 3", "4 processors are not whole nodes of 3"),
+        ("--speed 1e-300", "at most 1099511627776 s can be simulated"),
+        ("--speed 1e-8", "at most 2147483647 s can be simulated"),
+    ],
+)
+def test_options_that_make_no_sense_for_the_log(
+    options: str, reason: str, log: Path, mistake: Callable[..., str]
+) -> None:
+    assert reason in mistake("simulate", log, *options.split())
+
+
+def test_logs_that_lack_what_an_option_needs(tmp_path: Path, mistake: Callable[..., str]) -> None:
+    path = tmp_path / "log.swf"
+    path.write_text(swf(JOBS, header=""))
+    assert "use --processors" in mistake("simulate", path)
+    assert "UnixStartTime" in mistake("simulate", path, "--processors", 4, "--month", "1996-10")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "",
+        "fly",
+        "info",
+        "info a b",
+        "simulate a --estimates best",
+        "simulate a --processors 0",
+        "simulate a --processors x",
+        "simulate a --processors-per-node -1",
+        "simulate a --speed 0",
+        "simulate a --speed nan",
+        "simulate a --speed fast",
+        "simulate a --warm-up 1",
+        "simulate a --warm-up -0.1",
+        "simulate a --jobs 5",
+        "simulate a --jobs 1:2:3",
+        "simulate a --month 1996-10 --jobs 0:1",
+        "simulate a --overrun never",
+        "simulate a --passes never",
+        "cache",
+        "cache fill",
+    ],
+)
+def test_wrong_options_end_with_the_usage(options: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(options.split())
+    assert end.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: gridsched")
+
+
+@pytest.mark.parametrize("option", ["--output", "--csv"])
+def test_targets_that_cannot_be_written(
+    option: str, log: Path, tmp_path: Path, mistake: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = log.read_bytes()
+    assert "is a folder" in mistake("simulate", log, option, tmp_path)
+    assert "is the log itself" in mistake("simulate", log, option, log)
+    assert "cannot be written" in mistake("simulate", log, option, log / "result")
+    assert "is no regular file" in mistake("simulate", log, option, "/dev/full")
+    assert log.read_bytes() == content
+    assert Path("/dev/full").is_char_device()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [log.name]
+
+
+def test_one_target_for_two_files(log: Path, tmp_path: Path, mistake: Callable[..., str]) -> None:
+    target = tmp_path / "result"
+    assert "use two names" in mistake("simulate", log, "--output", target, "--csv", target)
+
+
+@pytest.mark.parametrize("option", ["--output", "--csv"])
+def test_a_disk_that_is_full(
+    option: str,
+    log: Path,
+    tmp_path: Path,
+    printed: Callable[..., str],
+    mistake: Callable[..., str],
+) -> None:
+    resource = pytest.importorskip("resource")
+    target = tmp_path / "result"
+    printed("simulate", log, option, target)
+    before = target.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
+    try:
+        message = mistake("simulate", log, option, target)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert f"{target}: cannot be written" in message
+    assert target.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([log.name, target.name])
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("", "has no function f"),
+        ("def f(size): return size", "unknown parameter 'size'"),
+        ("def f(): return 1.0", "takes no parameter"),
+        ("def f(processors): return 'a'", "Numba cannot compile it"),
+        ("def f(processors): return float('nan')", "not a number"),
+        ("def f(processors): raise ValueError('too wide')", "fails with ValueError('too wide')"),
+        ("f = max", "f"),
+        ("class f:\n    def __init__(self, processors): pass", "has no function f"),
+        ("def f(:", "fails to load"),
+        ("import sys; sys.exit(0)", "fails to load: SystemExit"),
+    ],
+)
+def test_scores_that_do_not_work(
+    code: str, reason: str, log: Path, tmp_path: Path, mistake: Callable[..., str]
+) -> None:
+    path = tmp_path / "score.py"
+    path.write_text(code)
+    assert reason in mistake("simulate", log, "--score", f"{path}:f")
+
+
+def test_scores_that_are_not_there(log: Path, tmp_path: Path, mistake: Callable[..., str]) -> None:
+    assert "write it as path/to/file.py:function" in mistake("simulate", log, "--score", "score.py")
+    assert "there is no file" in mistake("simulate", log, "--score", f"{tmp_path}/score.py:f")
+
+
+def test_fetching_what_does_not_exist(log: Path, mistake: Callable[..., str]) -> None:
+    assert "at least one log" in mistake("fetch")
+    assert "did you mean KTH-SP2-1996" in mistake("fetch", "KTH-SP2-1997")
+    assert "cannot be made" in mistake("fetch", "KTH-SP2-1996", "--folder", log / "folder")
+
+
+def test_an_interrupt_ends_quietly(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "score.py"
+    path.write_text("raise KeyboardInterrupt")
+    assert main(["simulate", str(log), "--score", f"{path}:f"]) == 130
+    assert capsys.readouterr() == ("", "")

@@ -1,0 +1,129 @@
+"""`gridsched simulate`: what it prints and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+
+import gridsched as gs
+from gridsched import results
+from gridsched.schedulers.local import POLICIES
+from gridsched.simulation import simulate
+from tests.cli.logs import KTH, row, swf
+
+
+def test_simulating_a_month_of_the_kth_log(
+    archive_mirror: Path, tmp_path: Path, printed: Callable[..., str]
+) -> None:
+    path = archive_mirror / KTH
+    starts, stacked = tmp_path / "new" / "starts.csv", tmp_path / "new" / "runs.nc"
+    text = printed(
+        "simulate", path, "--policy", "easy,fcfs", "--month", "1996-10", "--csv", starts, "--output", stacked
+    )
+    assert row(text, "jobs") == ["2407"]
+    assert row(text, "left out: outside the window") == ["26069"]
+
+    workload = gs.clean(gs.select_window(gs.read_swf(path), month="1996-10"))
+    table = pd.read_csv(starts)
+    assert list(table) == [
+        *("job_number", "submit_time", "run_time", "processors", "start_time easy", "start_time fcfs")
+    ]
+    assert_array_equal(table["job_number"], workload.job_number)
+    written = results.read(stacked)
+    for index, policy in enumerate(("easy", "fcfs")):
+        run = gs.simulate(workload, policy=policy)
+        assert_array_equal(table[f"start_time {policy}"], run["start_time"])
+        assert_array_equal(results.unstack_run(written, index)["start_time"], run["start_time"])
+        summary = gs.summarise(run).sel(job_class="all")
+        mean, half, median, slowdown, slowdown_half, used, longest = row(text, policy)
+        assert float(mean) == pytest.approx(float(summary["wait_time_mean"]), abs=0.5)
+        assert float(half.removeprefix("±")) == pytest.approx(
+            float(summary["wait_time_mean_high"] - summary["wait_time_mean"]), abs=0.5
+        )
+        assert float(median) == pytest.approx(float(summary["wait_time_quantile"].sel(quantile=0.5)), abs=0.5)
+        assert float(slowdown) == pytest.approx(float(summary["bounded_slowdown_mean"]), abs=0.005)
+        assert float(slowdown_half.removeprefix("±")) == pytest.approx(
+            float(summary["bounded_slowdown_mean"] - summary["bounded_slowdown_mean_low"]), abs=0.005
+        )
+        assert float(used) == pytest.approx(float(summary["utilisation"]), abs=0.0005)
+        assert float(longest) == float(summary["queue_length_max"])
+    assert float(row(text, "recorded")[0]) == pytest.approx(workload.wait_time.mean(), abs=0.5)
+
+
+def test_recorded_waits_use_no_share_of_another_machine(
+    archive_mirror: Path, printed: Callable[..., str]
+) -> None:
+    command = ("simulate", archive_mirror / KTH, "--jobs", "0:500")
+    assert row(printed(*command), "recorded")[-2] != "-"
+    assert row(printed(*command, "--processors", 128), "recorded")[-2] == "-"
+
+
+def test_recorded_slowdowns_are_those_of_the_log_at_any_speed(
+    archive_mirror: Path, printed: Callable[..., str]
+) -> None:
+    command = ("simulate", archive_mirror / KTH, "--jobs", "0:500")
+    plain = row(printed(*command), "recorded")
+    assert row(printed(*command, "--speed", 2, "--kill"), "recorded") == plain
+
+
+def test_every_option_reaches_the_simulation(log: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
+    target = tmp_path / "runs.nc"
+    options = (
+        "--estimates clairvoyant --processors 6 --processors-per-node 2 --node-exclusive --speed 1.5 "
+        "--kill --overrun increments --passes event --policy all,easy(2),fcfs --jobs 1:4"
+    )
+    text = printed("simulate", log, *options.split(), "--output", target)
+    assert "6 processors in nodes of 2, one job a node, speed 1.5" in text
+    assert row(text, "no requested time") == ["1", "jobs", "whose", "run", "time", "is", "taken"]
+    assert row(text, "killed") == ["1", "jobs", "at", "their", "requested", "time"]
+
+    cluster = gs.Cluster(processors=6, processors_per_node=2, node_exclusive=True, speed=1.5, name="abacus")
+    workload = gs.clean(gs.select_window(gs.read_swf(log), jobs=(1, 4)), processors=6)
+    stacked = results.read(target)
+    assert stacked["run"].values.tolist() == [*POLICIES, "easy(2)"]
+    for index, policy in enumerate(stacked["run"].values):
+        expected = simulate(
+            workload,
+            cluster,
+            str(policy),
+            estimates="clairvoyant",
+            kill=True,
+            overrun="increments",
+            passes="event",
+        )
+        assert results.unstack_run(stacked, index).equals(expected)
+
+
+def test_warm_up_jobs_are_not_measured(tmp_path: Path, printed: Callable[..., str]) -> None:
+    path = tmp_path / "log.swf"
+    path.write_text(swf([(0, 100, 4, 100), (0, 10, 4, 10), (1000, 10, 4, 10), (1000, 10, 4, 10)]))
+    assert row(printed("simulate", path), "easy")[0] == "28"
+    assert row(printed("simulate", path, "--warm-up", 0.5), "easy")[0] == "5"
+
+
+def test_jobs_larger_than_the_cluster_are_counted(log: Path, printed: Callable[..., str]) -> None:
+    text = printed("simulate", log, "--processors", 2)
+    assert row(text, "left out: larger than the machine") == ["2"]
+    assert row(text, "jobs") == ["3"]
+
+
+def test_a_score_is_the_queue_order_of_a_policy(
+    log: Path, tmp_path: Path, printed: Callable[..., str]
+) -> None:
+    score, starts = tmp_path / "score.py", tmp_path / "starts.csv"
+    score.write_text("def narrow(processors: int) -> float:\n    return -processors\n")
+    text = printed("simulate", log, "--score", f"{score}:narrow", "--csv", starts)
+    assert "policy score" in text
+    assert "with EASY backfilling" in text
+    policy = gs.LocalPolicy(name="narrow", order="smallest", backfilling="easy")
+    run = gs.simulate(gs.clean(gs.read_swf(log)), policy=policy)
+    table = pd.read_csv(starts)
+    assert list(table)[-2:] == ["start_time easy", "start_time score"]
+    assert_array_equal(table["start_time score"], run["start_time"])
+    only = printed("simulate", log, "--policy", "score", "--score", f"{score}:narrow")
+    assert row(only, "score") == row(text, "score")
+    assert "easy " not in only

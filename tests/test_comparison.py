@@ -1,0 +1,175 @@
+"""Policies beside the recorded waits: means, weeks, users and groups, and what is not simulated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import gridsched as gs
+from gridsched.comparison import by_weeks, compare, left_aside, recorded_peak
+from gridsched.figures.comparison import comparison, extremes
+from gridsched.schedulers.local import named_policy
+from gridsched.traces.sacct import read_accounting
+from tests.traces.test_sacct import export, line
+
+WEEK = 7 * 86400
+
+
+def workload(jobs: int = 200, weeks: int = 5, seed: int = 1, **changes: object) -> gs.Workload:
+    random = np.random.default_rng(seed)
+    run = random.integers(1, 20_000, jobs)
+    columns = {
+        "submit_time": np.sort(random.integers(0, weeks * WEEK, jobs)),
+        "run_time": run,
+        "wait_time": random.integers(0, 9000, jobs),
+        "requested_time": run + 100,
+        "requested_processors": random.integers(1, 5, jobs),
+        "user": random.integers(-1, 6, jobs),
+        "group": random.integers(0, 2, jobs),
+        **changes,
+    }
+    return gs.Workload(name="site", processors_available=4, **columns)  # type: ignore[arg-type]
+
+
+def test_means_are_those_of_the_runs() -> None:
+    jobs = workload()
+    policies = [named_policy("easy"), named_policy("fcfs")]
+    said: list[str] = []
+    found = compare(jobs, gs.Cluster(processors=4), policies, report=said.append)
+    assert found["scheme"].values.tolist() == ["recorded", "easy", "fcfs"]
+    assert said == ["simulating easy", "simulating fcfs", "comparing"]
+    assert float(found["wait_time_mean"].sel(scheme="recorded")) == pytest.approx(jobs.wait_time.mean())
+    for policy in ("easy", "fcfs"):
+        run = gs.simulate(jobs, gs.Cluster(processors=4), policy)
+        waits = (run["start_time"] - run["submit_time"]).values
+        one = found.sel(scheme=policy)
+        assert float(one["wait_time_mean"]) == pytest.approx(waits.mean())
+        assert float(one["wait_time_difference"]) == pytest.approx((waits - jobs.wait_time).mean())
+        assert float(one["wait_time_quantile"].sel(quantile=0.95)) == pytest.approx(np.quantile(waits, 0.95))
+        summary = gs.summarise(run).sel(job_class="all")
+        assert float(one["bounded_slowdown_mean"]) == pytest.approx(float(summary["bounded_slowdown_mean"]))
+        assert float(one["utilisation"]) == pytest.approx(float(summary["utilisation"]))
+        low, high = float(one["wait_time_difference_low"]), float(one["wait_time_difference_high"])
+        assert low < float(one["wait_time_difference"]) < high
+
+
+def test_users_and_groups_hold_all_that_is_known() -> None:
+    jobs = workload()
+    found = compare(
+        jobs, gs.Cluster(processors=4), [named_policy("easy")], names={"user": list("abcdef"), "group": ["g"]}
+    )
+    run = gs.simulate(jobs, gs.Cluster(processors=4), "easy")
+    change = (run["start_time"] - run["submit_time"]).values - jobs.wait_time
+    for index, name in enumerate(found["user"].values.tolist()):
+        mine = jobs.user == "abcdef".index(name)
+        assert int(found["user_jobs"][index]) == mine.sum()
+        work = (jobs.processors[mine] * jobs.run_time[mine]).sum() / 3600
+        assert float(found["user_work"][index]) == pytest.approx(work)
+        assert float(found["user_wait_time_change"][1, index]) == pytest.approx(change[mine].sum() / 3600)
+        assert float(found["user_wait_time_mean"][0, index]) == pytest.approx(jobs.wait_time[mine].mean())
+    assert found["user_jobs"].values.tolist() == sorted(found["user_jobs"].values, reverse=True)
+    # A group beyond the names has its number.
+    assert sorted(found["group"].values.tolist()) == ["1", "g"]
+    assert int(found["group_jobs"].sum()) == len(jobs)
+
+
+def test_without_recorded_waits_the_first_policy_is_compared_with() -> None:
+    jobs = workload(wait_time=np.full(200, -1))
+    found = compare(jobs, gs.Cluster(processors=4), [named_policy("easy"), named_policy("sjf")])
+    assert found.attrs["reference"] == "easy"
+    assert_array_equal(found["wait_time_difference"].sel(scheme="easy"), 0)
+
+
+def test_jobs_that_cannot_be_compared_are_counted() -> None:
+    waits = workload().wait_time.copy()
+    waits[150:170] = -1
+    jobs = workload(wait_time=waits)
+    found = compare(jobs, gs.Cluster(processors=4), [named_policy("easy")], warm_up=0.25)
+    assert found.attrs["jobs_measured"] == 130
+    assert found.attrs["jobs_not_measured"] == 70
+    assert np.isnan(found["utilisation"].sel(scheme="recorded"))
+    measured = np.r_[50:150, 170:200]
+    assert float(found["wait_time_mean"][0]) == pytest.approx(waits[measured].mean())
+
+
+def test_weeks_give_the_jackknife_interval_of_the_mean() -> None:
+    random = np.random.default_rng(3)
+    weeks = np.sort(random.integers(0, 6, 500))
+    values = random.exponential(100, (2, 500)) + 50 * weeks
+    found = by_weeks(values, weeks)
+    assert_allclose(found.mean, values.mean(axis=1))
+    without = np.array([[row[weeks != week].mean() for week in range(6)] for row in values])
+    apart = without - without.mean(axis=1, keepdims=True)
+    error = np.sqrt(5 / 6 * (apart**2).sum(axis=1))
+    assert_allclose(found.high - found.mean, 2.5705818 * error, rtol=1e-6)
+
+
+def test_too_few_weeks_give_no_interval() -> None:
+    found = by_weeks(np.ones((1, 9)), np.array([0, 0, 0, 1, 1, 1, 7, 7, 7]))
+    assert found.mean.tolist() == [1.0]
+    assert np.isnan([found.low, found.high]).all()
+
+
+def test_most_processors_in_use() -> None:
+    columns = {"submit_time": [0, 0, 10], "run_time": [10, 5, 10], "requested_processors": [3, 4, 5]}
+    assert recorded_peak(gs.Workload(name="x", wait_time=[0, 0, 0], **columns)) == 7  # type: ignore[arg-type]
+    assert recorded_peak(gs.Workload(name="x", wait_time=[0, 5, 0], **columns)) == 7  # type: ignore[arg-type]
+    assert recorded_peak(gs.Workload(name="x", wait_time=[0, 20, 0], **columns)) == 5  # type: ignore[arg-type]
+    assert recorded_peak(gs.Workload(name="x", **columns)) is None  # type: ignore[arg-type]
+
+
+def test_what_is_left_aside_comes_from_the_log(tmp_path: Path) -> None:
+    log = read_accounting(
+        export(
+            tmp_path,
+            line("1_1", JobIDRaw=1, Partition="gpu", AllocTRES="gres/gpu=1", Suspended="01:00:00"),
+            line(2, QOS="high", Eligible="2024-05-01T10:00:30", Timelimit="UNLIMITED"),
+            line(3, State="NODE_FAIL", ReqCPUS=1),
+        )
+    )
+    aside = dict(left_aside(log.workload, log))
+    assert aside["partitions"].startswith("2 of them")
+    assert aside["queues, QOS"].startswith("2 of them")
+    assert aside["dependencies"].startswith("1 jobs became eligible only after")
+    assert aside["arrays, parts"] == "1 jobs are tasks of arrays"
+    assert "1 jobs held GPUs" in aside["memory, GPUs"]
+    assert "1 jobs were given more" in aside["nodes"]
+    assert "1 h in all" in aside["suspension"]
+    assert "1 jobs ended with a node" in aside["outages"]
+    assert "--timezone" in aside["time zone"]
+    assert aside["time limits"].startswith("1 of 3 jobs")
+    assert "clock" in dict(left_aside(log.workload, log)) or "runs again" not in aside
+    # Of a part of the log, only what holds for it.
+    part = dict(left_aside(log.workload.select(slice(1, 2)), log))
+    assert {"partitions", "suspension", "arrays, parts"}.isdisjoint(part)
+
+
+def test_what_is_left_aside_of_an_swf_log() -> None:
+    aside = dict(left_aside(workload(preceding_job=np.r_[np.full(199, -1), 5])))
+    assert aside["dependencies"].startswith("1 jobs follow another job")
+    assert "time zone" not in aside
+
+
+def test_the_figure_shows_its_numbers() -> None:
+    found = compare(workload(), gs.Cluster(processors=4), [named_policy("easy"), named_policy("sjbf")])
+    figure, numbers = comparison(found)
+    assert len(figure.axes) == 4
+    means = numbers[(numbers["panel"] == "wait") & (numbers["statistic"] == "mean")].set_index("scheme")[
+        "value"
+    ]
+    assert_allclose(means[found["scheme"].values], found["wait_time_mean"])
+    users = numbers[numbers["panel"] == "user"]
+    assert set(users["scheme"]) == {"easy"}
+    assert users["value"].is_monotonic_increasing
+    alone, _ = comparison(found.isel(scheme=[0]))
+    assert len(alone.axes) == 2
+
+
+def test_extremes() -> None:
+    change = np.array([3.0, -1, 0, -5, 2, 9, -2])
+    assert extremes(change, 2) == [3, 6, 0, 5]
+    assert extremes(change, 10) == [3, 6, 1, 4, 0, 5]
+    assert extremes(np.zeros(4), 3) == []

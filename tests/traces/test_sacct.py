@@ -1,0 +1,666 @@
+"""Reading exports of sacct: what is a job, when it ran, on how much, and what is said of the rest."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import gridsched as gs
+from gridsched.errors import ConfigurationError, GridschedError, TraceError
+from gridsched.traces import _delimited
+from gridsched.traces._slurm_values import parse_duration
+from gridsched.traces.sacct import AccountingLog, is_sacct, read_accounting, read_sacct
+
+COLUMNS = (
+    "JobID|JobIDRaw|User|Account|Partition|QOS|Submit|Eligible|Start|End|ElapsedRaw|Suspended|State|Timelimit|"
+    "AllocCPUS|ReqCPUS|NNodes|Reservation|AllocTRES"
+)
+DEFAULTS = {
+    "User": "ada",
+    "Account": "maths",
+    "Partition": "batch",
+    "QOS": "normal",
+    "Submit": "2024-05-01T10:00:00",
+    "Eligible": "2024-05-01T10:00:00",
+    "Start": "2024-05-01T10:01:00",
+    "End": "2024-05-01T10:11:00",
+    "ElapsedRaw": "600",
+    "Suspended": "00:00:00",
+    "State": "COMPLETED",
+    "Timelimit": "01:00:00",
+    "AllocCPUS": "4",
+    "ReqCPUS": "4",
+    "NNodes": "1",
+    "Reservation": "",
+    "AllocTRES": "cpu=4,mem=8G,node=1",
+}
+
+
+def line(job: object, **fields: object) -> str:
+    """A line of the export with the usual values where none is given; ElapsedRaw is `Elapsed`."""
+    values = {"JobID": job, "JobIDRaw": job, **DEFAULTS, **fields}
+    return "|".join(str(values[column]) for column in COLUMNS.split("|"))
+
+
+def export(tmp_path: Path, *lines: str, header: str = COLUMNS, name: str = "export.txt") -> Path:
+    path = tmp_path / name
+    path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+def read(tmp_path: Path, *lines: str, **options: Any) -> AccountingLog:
+    return read_accounting(export(tmp_path, *lines), **options)
+
+
+def ids(log: AccountingLog) -> list[str]:
+    return [identifier.decode() for identifier in log.identifiers]
+
+
+# --- what is a job --------------------------------------------------------------------------------
+
+
+def test_a_job_in_the_columns_of_a_workload(tmp_path: Path) -> None:
+    log = read(tmp_path, line(7, AllocCPUS=8, ReqCPUS=6, Timelimit="1-02:03:04"), time_zone="Europe/Rome")
+    workload = log.workload
+    assert workload.name == "export"
+    assert workload.job_number.tolist() == [7]
+    assert workload.submit_time.tolist() == [0]
+    assert workload.wait_time.tolist() == [60]
+    assert workload.run_time.tolist() == [600]
+    assert workload.processors.tolist() == workload.allocated_processors.tolist() == [8]
+    assert workload.requested_time.tolist() == [93784]
+    assert workload.status.tolist() == [1]
+    start = datetime(2024, 5, 1, 10, tzinfo=ZoneInfo("Europe/Rome"))
+    assert workload.unix_start_time == start.timestamp()
+    assert workload.time_zone == "Europe/Rome"
+    assert log.names == {
+        "user": ("ada",),
+        "group": ("maths",),
+        "partition": ("batch",),
+        "queue": ("normal",),
+    }
+    assert not log.without_zone
+
+
+def test_jobs_are_in_order_of_submission_and_names_are_numbered(tmp_path: Path) -> None:
+    log = read(
+        tmp_path,
+        line(1, User="ada", Submit="2024-05-01T10:00:50", Start="2024-05-01T10:01:00"),
+        line(2, User="bob", Submit="2024-05-01T10:00:20"),
+        line(3, User="ada", Submit="2024-05-01T10:00:20"),
+    )
+    assert ids(log) == ["2", "3", "1"]
+    assert log.workload.submit_time.tolist() == [0, 0, 30]
+    assert [log.names["user"][number] for number in log.workload.user] == ["bob", "ada", "ada"]
+    part = log.workload.select(np.array([2, 0]))
+    assert log.rows(part).tolist() == [2, 0]
+
+
+def test_steps_are_left_out(tmp_path: Path) -> None:
+    log = read(tmp_path, line(1), line("1.batch"), line("1.extern"), line("1.0"), line("2_3.4"), line("2_3"))
+    assert ids(log) == ["1", "2_3"]
+    assert log.workload.left_out == {"step of a job": 4}
+
+
+def test_array_tasks_are_jobs_and_waiting_ones_are_one_line(tmp_path: Path) -> None:
+    waiting = line("10_[3-9%2]", JobIDRaw=10, State="PENDING", Start="Unknown", End="Unknown", AllocCPUS=0)
+    log = read(tmp_path, line("10_1", JobIDRaw=11), line("10_2", JobIDRaw=12), waiting)
+    assert ids(log) == ["10_1", "10_2"]
+    assert log.workload.job_number.tolist() == [11, 12]
+    assert log.workload.left_out == {"array tasks that had not started": 1}
+    assert log.flags["array task"].all()
+
+
+def test_a_long_list_of_waiting_tasks_is_no_job_id(tmp_path: Path) -> None:
+    tasks = ",".join(map(str, range(1, 900, 2)))
+    log = read(tmp_path, line(1), line(f"10_[{tasks}]", JobIDRaw=10, State="PENDING"))
+    assert ids(log) == ["1"]
+
+
+def test_parts_of_heterogeneous_jobs_are_jobs(tmp_path: Path) -> None:
+    log = read(tmp_path, line("5+0", JobIDRaw=5), line("5+1", JobIDRaw=6))
+    assert ids(log) == ["5+0", "5+1"]
+    assert log.flags["component of a heterogeneous job"].tolist() == [True, True]
+
+
+def test_without_raw_numbers_repeated_ones_are_made_unique(tmp_path: Path) -> None:
+    columns = ("JobID", "Submit", "Start", "End", "State", "NCPUS")
+    rows = [
+        "|".join([job, *(DEFAULTS[column] for column in columns[1:5]), "2"]) for job in ("10_1", "10_2", "11")
+    ]
+    log = read_accounting(export(tmp_path, *rows, header="|".join(columns)))
+    assert log.workload.job_number.tolist() == [10, 12, 11]
+    assert log.workload.repaired == {"job number of another job, made unique": 1}
+    assert log.workload.run_time.tolist() == [600, 600, 600]
+    assert log.workload.user.tolist() == [-1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        (
+            {"State": "PENDING", "Start": "Unknown", "End": "Unknown", "AllocCPUS": 0},
+            "waiting when the export",
+        ),
+        ({"State": "CANCELLED by 1000", "Start": "None", "AllocCPUS": 0}, "cancelled before it started"),
+        # Older versions write the time of the cancellation as start and end.
+        (
+            {
+                "State": "CANCELLED",
+                "Start": "2024-05-01T11:00:00",
+                "End": "2024-05-01T11:00:00",
+                "AllocCPUS": 0,
+            },
+            "cancelled before it started",
+        ),
+        ({"State": "DEADLINE", "Start": "Unknown", "AllocCPUS": 0}, "cancelled before it started"),
+        ({"State": "BOOT_FAIL", "Start": "Unknown", "AllocCPUS": 0}, "never started"),
+        ({"Submit": "Unknown"}, "no submit time"),
+        (
+            {"State": "RUNNING", "End": "Unknown", "ElapsedRaw": ""},
+            "still running, for an unknown time",
+        ),
+        (
+            {"Start": "2024-05-01T10:01:00", "End": "2024-05-01T10:00:30", "ElapsedRaw": ""},
+            "ends before it starts",
+        ),
+        ({"AllocCPUS": "", "ReqCPUS": ""}, "no size"),
+    ],
+)
+def test_what_did_not_run_is_left_out_and_counted(
+    fields: dict[str, object], reason: str, tmp_path: Path
+) -> None:
+    log = read(tmp_path, line(1), line(2, **fields))
+    assert ids(log) == ["1"]
+    ((found, count),) = log.workload.left_out.items()
+    assert found.startswith(reason)
+    assert count == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "flag"),
+    [
+        ("COMPLETED", 1, None),
+        ("FAILED", 0, None),
+        ("TIMEOUT", 0, None),
+        ("CANCELLED by 1000", 5, None),
+        ("CANCELLED+", 5, None),
+        ("NODE_FAIL", 0, "node failure"),
+        ("PREEMPTED", 0, "preempted"),
+        ("OUT_OF_MEMORY", 0, "out of memory"),
+        ("REQUEUED", -1, "requeued"),
+        ("RESIZING", 0, "resized"),
+        ("A_STATE_OF_TOMORROW", 0, None),
+    ],
+)
+def test_jobs_that_ran_stay_however_they_ended(
+    state: str, status: int, flag: str | None, tmp_path: Path
+) -> None:
+    log = read(tmp_path, line(1, State=state))
+    assert log.workload.status.tolist() == [status]
+    assert log.workload.run_time.tolist() == [600]
+    assert list(log.flags) == ([flag] if flag else [])
+
+
+def test_a_state_that_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "export.txt"
+    path.write_bytes(f"{COLUMNS}\n{line(1, State='?')}\n".encode().replace(b"?", b"\xff"))
+    assert read_sacct(path).status.tolist() == [0]
+
+
+def test_cancelled_jobs_that_ran_no_time_are_left_out_where_nothing_says_what_they_held(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        f"{job}|{DEFAULTS['Submit']}|{DEFAULTS['Start']}|{elapsed}|{state}|2"
+        for job, elapsed, state in ((1, 0, "CANCELLED by 1"), (2, 0, "COMPLETED"), (3, 5, "CANCELLED by 1"))
+    ]
+    log = read_accounting(export(tmp_path, *rows, header="JobID|Submit|Start|ElapsedRaw|State|ReqCPUS"))
+    assert ids(log) == ["2", "3"]
+    assert log.workload.left_out == {"cancelled before it started": 1}
+
+
+def test_the_last_line_of_a_run_counts_and_every_run_is_a_job(tmp_path: Path) -> None:
+    log = read(
+        tmp_path,
+        line(1, State="RUNNING", End="Unknown", ElapsedRaw=100),
+        line(2, State="PENDING", Start="Unknown", End="Unknown", AllocCPUS=0),
+        line(3, State="REQUEUED"),
+        line(1),
+        line(2),
+        line(3, Submit="2024-05-01T10:11:00", Start="2024-05-01T10:12:00", End="2024-05-01T10:22:00"),
+    )
+    assert ids(log) == ["1", "2", "3", "3"]
+    assert log.workload.left_out == {"repeated line of a job": 2}
+    assert log.workload.run_time.tolist() == [600] * 4
+    assert log.workload.job_number.tolist() == [1, 2, 3, 4]
+
+
+def test_running_jobs_are_taken_to_end_at_the_export(tmp_path: Path) -> None:
+    log = read(tmp_path, line(1, State="RUNNING", End="Unknown", ElapsedRaw=4321))
+    assert log.workload.run_time.tolist() == [4321]
+    assert log.workload.repaired == {"still running, taken to end at the export": 1}
+
+
+# --- times ----------------------------------------------------------------------------------------
+
+
+def test_suspended_time_is_not_run_time(tmp_path: Path) -> None:
+    with_elapsed = line(1, ElapsedRaw=400, Suspended="00:03:20")
+    without = line(2, ElapsedRaw="", Suspended="00:03:20")
+    log = read(tmp_path, with_elapsed, without)
+    assert log.workload.run_time.tolist() == [400, 400]
+    assert log.suspended.tolist() == [200, 200]
+    assert list(log.flags) == ["suspended"]
+
+
+def test_waits_from_eligibility(tmp_path: Path) -> None:
+    lines = (
+        line(1),
+        line(2, Eligible="2024-05-01T10:00:40"),
+        line(3, Eligible="Unknown"),
+        line(4, Eligible="2024-05-01T12:00:00"),
+    )
+    log = read(tmp_path, *lines)
+    assert log.workload.wait_time.tolist() == [60] * 4
+    assert dict(zip(ids(log), log.flags["eligible after submission"].tolist(), strict=True)) == {
+        "1": False,
+        "2": True,
+        "3": False,
+        "4": True,
+    }
+    late = read(tmp_path, *lines, begin="eligible")
+    assert dict(zip(ids(late), late.workload.wait_time.tolist(), strict=True)) == {
+        "1": 60,
+        "2": 20,
+        "3": 60,
+        "4": 60,
+    }
+
+
+def test_a_start_before_the_submission_is_no_wait(tmp_path: Path) -> None:
+    log = read(tmp_path, line(1, Submit="2024-05-01T10:01:30"))
+    assert log.workload.wait_time.tolist() == [0]
+    assert log.workload.repaired == {"started before it was submitted, wait taken as 0": 1}
+
+
+def test_unix_times_need_no_zone(tmp_path: Path) -> None:
+    times = {"Submit": 1714557600, "Eligible": 1714557600, "Start": 1714557660, "End": 1714558260}
+    log = read(tmp_path, line(1, **times))
+    assert log.workload.unix_start_time == 1714557600
+    assert log.workload.wait_time.tolist() == [60]
+    assert not log.without_zone
+    assert read(tmp_path, line(1, **times), time_zone="Asia/Tokyo").workload.unix_start_time == 1714557600
+
+
+def test_times_without_a_zone_are_read_as_utc_and_it_is_said(tmp_path: Path) -> None:
+    log = read(tmp_path, line(1))
+    assert log.workload.unix_start_time == 1714557600
+    assert log.without_zone
+
+
+def test_a_night_of_two_o_clocks(tmp_path: Path) -> None:
+    """On 27 October 2024 the clock in Rome showed the hour from 2:00 twice."""
+    night = "2024-10-27T"
+    lines = (
+        # Submitted the first time, started the second: the other way it would start before.
+        line(1, Submit=f"{night}02:50:00", Start=f"{night}02:10:00", End=f"{night}03:10:00", ElapsedRaw=3600),
+        # Only the elapsed time tells that it ended the second time.
+        line(2, Submit=f"{night}01:00:00", Start=f"{night}01:30:00", End=f"{night}02:30:00", ElapsedRaw=7200),
+        # Only the elapsed time tells that it started the second time.
+        line(3, Submit=f"{night}01:00:00", Start=f"{night}02:30:00", End=f"{night}03:30:00", ElapsedRaw=3600),
+        # Nothing tells: the first time.
+        line(4, Submit=f"{night}01:00:00", Start=f"{night}02:30:00", End=f"{night}02:40:00", ElapsedRaw=600),
+    )
+    log = read(tmp_path, *lines, time_zone="Europe/Rome")
+    waits = dict(zip(ids(log), log.workload.wait_time.tolist(), strict=True))
+    assert waits == {"1": 1200, "2": 1800, "3": 9000, "4": 5400}
+    assert log.flags["time that the clock showed twice"].all()
+
+
+def test_an_hour_that_never_was_is_counted(tmp_path: Path) -> None:
+    night = "2024-03-31T"
+    job = line(1, Submit=f"{night}01:00:00", Start=f"{night}02:30:00", End=f"{night}04:00:00")
+    assert read(tmp_path, job, time_zone="Europe/Rome").flags["time that the clock never showed"].all()
+
+
+@given(
+    zone=st.sampled_from(["Europe/Rome", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "UTC"]),
+    submit=st.integers(1_577_836_800, 1_893_456_000),
+    wait=st.integers(0, 10_000),
+    run=st.integers(0, 200_000),
+)
+@settings(max_examples=60)
+@example(zone="Europe/Rome", submit=1_729_990_000, wait=0, run=3600)
+def test_times_of_any_zone_come_back(
+    tmp_path_factory: pytest.TempPathFactory, zone: str, submit: int, wait: int, run: int
+) -> None:
+    """Waits are right unless the clock was set back in between; then they are at most that much wrong."""
+    clock = ZoneInfo(zone)
+
+    def shown(seconds: int) -> datetime:
+        return datetime.fromtimestamp(seconds, clock)
+
+    times = [shown(submit + seconds) for seconds in (0, wait, wait + run)]
+    texts = [f"{time:%Y-%m-%dT%H:%M:%S}" for time in times]
+    path = tmp_path_factory.mktemp("zones")
+    job = line(1, Submit=texts[0], Eligible=texts[0], Start=texts[1], End=texts[2], ElapsedRaw=run)
+    workload = read(path, job, time_zone=zone).workload
+    assert workload.run_time.tolist() == [run]
+    twice = any(time.replace(fold=0).utcoffset() != time.replace(fold=1).utcoffset() for time in times)
+    if twice:
+        assert workload.wait_time[0] >= 0
+        assert abs(int(workload.wait_time[0]) - wait) <= 3600
+    else:
+        assert workload.wait_time.tolist() == [wait]
+        assert workload.unix_start_time == submit
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("00:00", 0),
+        ("05:30", 330),
+        ("01:00:00", 3600),
+        ("1-00:00:00", 86400),
+        ("10-23:59:59", 950399),
+        ("00:00:01.500", 1),
+        ("UNLIMITED", -1),
+        ("Partition_Limit", -1),
+        ("", -1),
+        ("1-", None),
+        ("an hour", None),
+        ("-5:00", None),
+        ("1:2:3:4", None),
+    ],
+)
+def test_durations(text: str, seconds: int | None) -> None:
+    assert parse_duration(text) == seconds
+
+
+@given(st.timedeltas(timedelta(0), timedelta(days=5000)))
+def test_durations_come_back(duration: timedelta) -> None:
+    seconds = int(duration.total_seconds())
+    days, rest = divmod(seconds, 86400)
+    clock = f"{rest // 3600:02d}:{rest % 3600 // 60:02d}:{rest % 60:02d}"
+    assert parse_duration(f"{days}-{clock}" if days else clock) == seconds
+
+
+def test_time_limits(tmp_path: Path) -> None:
+    log = read(tmp_path, line(1, Timelimit="UNLIMITED"), line(2, Timelimit="Partition_Limit"), line(3))
+    assert log.workload.requested_time.tolist() == [-1, -1, 3600]
+    header = COLUMNS.replace("Timelimit", "TimelimitRaw")
+    raw = read_accounting(export(tmp_path, line(1, Timelimit="90"), line(2, Timelimit=""), header=header))
+    assert raw.workload.requested_time.tolist() == [5400, -1]
+
+
+# --- processors -----------------------------------------------------------------------------------
+
+
+def test_nodes_instead_of_cpus(tmp_path: Path) -> None:
+    path = export(tmp_path, line(1, AllocCPUS=256, NNodes=2))
+    assert read_sacct(path).processors.tolist() == [256]
+    assert read_sacct(path, unit="nodes").processors.tolist() == [2]
+
+
+def test_what_was_held_counts_and_more_than_asked_for_is_noted(tmp_path: Path) -> None:
+    log = read(tmp_path, line(1, AllocCPUS=128, ReqCPUS=1), line(2))
+    assert log.workload.processors.tolist() == [128, 4]
+    assert log.flags["more processors than requested"].tolist() == [True, False]
+
+
+def test_generic_resources_and_reservations_are_noted(tmp_path: Path) -> None:
+    log = read(tmp_path, line(1, AllocTRES="cpu=4,gres/gpu=2"), line(2, Reservation="maintenance"), line(3))
+    assert log.flags["generic resources"].tolist() == [True, False, False]
+    assert log.flags["reservation"].tolist() == [False, True, False]
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+def test_columns_in_any_order_and_with_another_delimiter(tmp_path: Path) -> None:
+    path = tmp_path / "export.csv"
+    path.write_bytes(
+        b"\xef\xbb\xbfstate;comment;end;start;submit;jobid;alloccpus;user\r\n"
+        b"COMPLETED;a|b;200;100;50;7;3;Ad\xe1\r\n\r\n"
+    )
+    log = read_accounting(path)
+    assert log.workload.name == "export"
+    assert (log.workload.wait_time[0], log.workload.run_time[0], log.workload.processors[0]) == (50, 100, 3)
+    assert log.names["user"] == ("Ad\N{REPLACEMENT CHARACTER}",)
+
+
+def test_a_delimiter_at_the_end_of_lines(tmp_path: Path) -> None:
+    """What `--parsable` prints, without the 2."""
+    path = export(tmp_path, line(1) + "|", header=COLUMNS + "|")
+    assert len(read_sacct(path)) == 1
+
+
+def test_exports_behind_one_another(tmp_path: Path) -> None:
+    log = read(tmp_path, line(1), COLUMNS, line(2))
+    assert ids(log) == ["1", "2"]
+    assert log.workload.left_out == {"repeated header": 1}
+
+
+def test_compressed_exports(tmp_path: Path) -> None:
+    path = tmp_path / "month.txt.gz"
+    path.write_bytes(gzip.compress(export(tmp_path, line(1)).read_bytes()))
+    assert read_sacct(path).name == "month"
+
+
+def test_blocks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["ada", "bob", "eve", "dan"]
+    path = export(tmp_path, *(line(job, User=names[job * 7 % 4]) for job in range(1, 200)))
+    whole = read_accounting(path)
+    monkeypatch.setattr(_delimited, "_BLOCK", 1)
+    monkeypatch.setattr("gridsched.traces._bytes._CHUNK", 100)
+    parts = read_accounting(path)
+    assert parts.workload.equals(whole.workload)
+    assert parts.names == whole.names
+
+
+def test_the_same_workload_as_its_own_swf_log(tmp_path: Path) -> None:
+    workload = read_sacct(export(tmp_path, *(line(job, AllocCPUS=job) for job in range(1, 9))))
+    gs.write_swf(workload, tmp_path / "log.swf")
+    again = gs.read_swf(tmp_path / "log.swf")
+    assert all(np.array_equal(column, again.columns[name]) for name, column in workload.columns.items())
+    assert (again.unix_start_time, again.time_zone) == (workload.unix_start_time, "UTC")
+    assert "ada" not in (tmp_path / "log.swf").read_text()
+
+
+def test_what_is_an_export(tmp_path: Path) -> None:
+    swf = tmp_path / "log.swf"
+    swf.write_text("; Note: sacct | JobID\n1 0 0 5 1 -1 -1 1 5 -1 1 1 1 1 1 1 -1 -1\n")
+    assert not is_sacct(swf)
+    assert not is_sacct(tmp_path / "missing")
+    assert not is_sacct(tmp_path)
+    assert is_sacct(export(tmp_path, line(1)))
+    (tmp_path / "wide").write_text("       JobID    State \n------------ -------- \n")
+    assert is_sacct(tmp_path / "wide")
+
+
+# --- mistakes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lines", "where", "what"),
+    [
+        ([line(1), line(2) + "|x"], ":3:", "20 fields, the header has 19"),
+        ([line(1), "2|3"], ":3:", "2 fields, the header has 19"),
+        ([line(1), line("x7")], ":3:", "JobID is 'x7'"),
+        ([line(1), line(2, Submit="Mon 12:34")], ":3:", "Submit is 'Mon 12:34'"),
+        ([line(1), line(2, Start="2024-02-30T00:00:00")], ":3:", "Start is '2024-02-30"),
+        ([line(1), line(2, End="3024-02-20T00:00:00")], ":3:", "SLURM_TIME_FORMAT"),
+        ([line(1), line(2, ElapsedRaw="1.5K")], ":3:", "ElapsedRaw is '1.5K'"),
+        ([line(1), line(2, AllocCPUS="4M")], ":3:", "--noconvert"),
+        ([line(1), line(2, Timelimit="soon")], ":3:", "Timelimit is 'soon'"),
+        ([line(1), line(2, Suspended="x")], ":3:", "Suspended is 'x'"),
+        ([line(1), line(2, User="u" * 300)], ":3:", "at most 256"),
+        ([line(1), line("7" * 65)], ":3:", "at most 64"),
+        ([line(1), line("7" * 20)], ":3:", "no job ID"),
+        ([line(1), line(2, User="a\0b")], ":3:", "zero byte"),
+        ([line(1), "sacct: error: no connection"], ":3:", "1 fields"),
+        ([], "export.txt:", "no job, only a header"),
+        ([line("1.0")], "export.txt:", "1 step of a job"),
+        ([line(1, State="PENDING", Start="Unknown")], "export.txt:", "1 waiting when the export was made"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value.isidentifier() else "",
+)
+def test_errors_name_the_line_and_the_remedy(lines: list[str], where: str, what: str, tmp_path: Path) -> None:
+    with pytest.raises(TraceError) as caught:
+        read(tmp_path, *lines)
+    assert where in str(caught.value)
+    assert what in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "what"),
+    [
+        ("", "the file is empty"),
+        ("JobID State", "no header of columns"),
+        ("       JobID    JobName", "no header of columns"),
+        ("------------ ----------", "no header of columns"),
+        ("sacct: error: Unable to connect", "an error of sacct"),
+        ("JobID|State|Submit", "no column Start"),
+        ("JobID|State|Submit|Start|AllocCPUS", "no column End"),
+        ("JobID|State|Submit|Start|End", "no column AllocCPUS"),
+        ("JobName|State|Submit|Start|End|AllocCPUS", "no column JobID"),
+    ],
+)
+def test_headers_that_will_not_do(header: str, what: str, tmp_path: Path) -> None:
+    path = tmp_path / "export.txt"
+    fields = header.count("|")
+    path.write_text(f"{header}\n1{'|' * fields}\n" if header else "")
+    with pytest.raises(TraceError, match=what):
+        read_sacct(path)
+
+
+def test_options_that_do_not_exist(tmp_path: Path) -> None:
+    path = export(tmp_path, line(1))
+    for options in (
+        {"time_zone": "Nowhere/City"},
+        {"time_zone": "../x"},
+        {"unit": "cores"},
+        {"begin": "start"},
+    ):
+        with pytest.raises(ConfigurationError, match=next(iter(options.values()))):
+            read_sacct(path, **options)  # type: ignore[arg-type]
+    rows = "|".join(["1", *(DEFAULTS[column] for column in ("Submit", "Start", "End", "State")), "2"])
+    without = export(tmp_path, rows, header="JobID|Submit|Start|End|State|AllocCPUS", name="cpus.txt")
+    with pytest.raises(TraceError, match="no column NNodes"):
+        read_sacct(without, unit="nodes")
+
+
+def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_delimited, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(_delimited, "_BLOCK", 2000)
+    for length in (1500, 10_000):
+        path = export(tmp_path, line(1), "x" * length)
+        with pytest.raises(TraceError, match=r":3: a line of more than 1,000 bytes"):
+            read_sacct(path)
+
+
+def test_blank_lines_before_the_header_and_long_fields_take_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "export.txt"
+    short = "\n".join(f"{job}|5|6|7|COMPLETED|1|" for job in range(1, 40_000))
+    long = f"\n40000|5|6|7|COMPLETED|1|{'u' * 256}\n40001|5|6|7|COMPLETED|1|{'u' * 256}"
+    path.write_text("\n" * 5_000_000 + "JobID|Submit|Start|End|State|AllocCPUS|User\n" + short + long)
+    tracemalloc.start()
+    try:
+        log = read_accounting(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(log.workload) == 40_001
+    assert peak < 150e6
+
+
+def test_a_file_that_is_too_large(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="GRIDSCHED_MAX_BYTES"):
+        read_sacct(export(tmp_path, line(1)), max_bytes=100)
+
+
+# --- anything at all ------------------------------------------------------------------------------
+
+FIELD = st.one_of(
+    st.sampled_from(
+        [
+            *DEFAULTS.values(),
+            *("1", "1_2", "1_[3-5]", "2+1", "3.batch", "Unknown", "None", "", "0", "-1", "1-00:00:00"),
+            *(
+                "PENDING",
+                "RUNNING",
+                "CANCELLED by 0",
+                "9" * 19,
+                "2024-10-27T02:30:00",
+                "\u00e9",
+                "JobID",
+                "1.5K",
+            ),
+        ]
+    ),
+    st.text(st.characters(exclude_characters="\n\r|", exclude_categories=["Cs"]), max_size=12),
+)
+
+
+@given(st.lists(st.lists(FIELD, min_size=19, max_size=19), max_size=6), st.sampled_from(["cpus", "nodes"]))
+@settings(max_examples=150)
+def test_fields_of_any_kind_give_a_clean_workload_or_an_error(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]], unit: Any
+) -> None:
+    path = export(tmp_path_factory.mktemp("fields"), *("|".join(row) for row in rows))
+    try:
+        log = read_accounting(path, time_zone="Europe/Rome", unit=unit)
+    except GridschedError:
+        return
+    workload = log.workload
+    counted = sum(workload.left_out.values()) + len(workload)
+    assert counted == sum(any(row) for row in rows)
+    assert len(np.unique(workload.job_number)) == len(workload)
+    assert (workload.wait_time >= 0).all()
+    assert (workload.run_time >= 0).all()
+    assert (workload.processors > 0).all()
+    assert (np.diff(workload.submit_time) >= 0).all()
+
+
+@given(st.binary(max_size=400))
+@settings(max_examples=150)
+@example(COLUMNS.encode())
+@example(COLUMNS.encode() + b"\n" + b"|" * 18)
+@example(b"\n\n\r\n")
+@example(b"JobID|")
+def test_bytes_of_any_kind_end_in_an_error(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("bytes") / "export"
+    path.write_bytes(content)
+    with pytest.raises(GridschedError):
+        read_sacct(path)
+    is_sacct(path)
+
+
+@given(st.data())
+@settings(max_examples=80)
+def test_damaged_exports_end_well(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """A good export with some bytes changed, cut out or repeated."""
+    content = bytearray("\n".join([COLUMNS, *(line(job) for job in range(1, 4))]).encode() + b"\n")
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        length = data.draw(st.integers(0, 30))
+        content[place : place + length] = data.draw(st.binary(max_size=5))
+        if not content:
+            break
+    path = tmp_path_factory.mktemp("damage") / "export.txt"
+    path.write_bytes(bytes(content))
+    try:
+        workload = read_sacct(path)
+    except GridschedError:
+        return
+    assert len(workload)
