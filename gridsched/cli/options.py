@@ -38,11 +38,28 @@ def add_trace(parser: argparse.ArgumentParser) -> None:
     )
 
 
+class _Together(argparse.Action):
+    """Names of an option that is given several times add up: a later one must not drop those before it."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        given = getattr(namespace, f"_{self.dest}_given", None)
+        together = values if given is None else f"{given},{values}"
+        setattr(namespace, f"_{self.dest}_given", together)
+        setattr(namespace, self.dest, together)
+
+
 def add_policy(parser: argparse.ArgumentParser, *, several: bool = True) -> None:
     """The policies, and what they believe of run times."""
     names = "fcfs, ff, sjf, easy, easy(R) with R reservations, sjbf, lxf, lxwf, conservative"
     parser.add_argument(
         "--policy",
+        action=_Together,
         default="easy",
         metavar="NAME[,NAME...]" if several else "NAME",
         help=f"{names}{', or all of the named ones' if several else ''} (default: easy)",

@@ -102,6 +102,13 @@ def test_options_of_exports_reach_the_reader(accounts: Path, printed: Callable[.
         assert row(said, "left out: step of a job") == ["1"]
 
 
+def test_policies_named_one_by_one_are_those_named_together(
+    accounts: Path, printed: Callable[..., str]
+) -> None:
+    one_by_one = printed("compare", accounts, "--policy", "fcfs", "--policy", "easy,sjf")
+    assert one_by_one == printed("compare", accounts, "--policy", "fcfs,easy,sjf")
+
+
 def test_logs_without_waits_are_compared_with_the_first_policy(
     log: Path, printed: Callable[..., str]
 ) -> None:
