@@ -6,7 +6,7 @@ are embedded as images, their numbers as links to data.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | 
     claims : path, optional
         Table of the claims of the papers, see `gridsched.study.claim_stages.evaluate_claims`.
     """
-    views = [_view(study, Path(target).parent / study.name) for study in studies]
+    views = [VIEWS[type(study)](study, Path(target).parent / study.name) for study in studies]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(resource("reports", "page.html.j2").parent),
         autoescape=True,
@@ -67,21 +67,14 @@ def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | 
         temporary.write_text(page, encoding="utf-8")
 
 
-def _view(study: Study, folder: Path) -> dict[str, Any]:
-    """Everything the page says of one study."""
-    if isinstance(study, GridStudy):
-        return grid_view(study, folder)
-    if isinstance(study, ModelStudy):
-        return models_view(study, folder)
-    if isinstance(study, SelfSchedulingStudy):
-        return self_scheduling_view(study, folder)
-    if isinstance(study, ArenaStudy):
-        return arena_view(study, folder)
-    if isinstance(study, CalendarStudy):
-        return calendar_view(study, folder)
-    if isinstance(study, DynamicGridStudy):
-        return dynamic_view(study, folder)
-    if isinstance(study, MulticlusterStudy):
-        return multicluster_view(study, folder)
-    assert isinstance(study, LocalStudy)
-    return local_view(study, folder)
+VIEWS: dict[type[Study], Callable[[Any, Path], dict[str, Any]]] = {
+    LocalStudy: local_view,
+    GridStudy: grid_view,
+    ModelStudy: models_view,
+    SelfSchedulingStudy: self_scheduling_view,
+    CalendarStudy: calendar_view,
+    MulticlusterStudy: multicluster_view,
+    DynamicGridStudy: dynamic_view,
+    ArenaStudy: arena_view,
+}
+"""What the page says of one study, by its kind."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import cast
+from typing import Any, cast
 
 import yaml
 
@@ -212,21 +213,7 @@ PREDICTION_FIGURES: tuple[str, ...] = ("prediction_quality", "prediction_interva
 
 def study_figures(study: Study) -> list[str]:
     """Figures of the whole study."""
-    if isinstance(study, LocalStudy):
-        return _local_figures(study)
-    if isinstance(study, GridStudy):
-        return _grid_figures(study)
-    if isinstance(study, SelfSchedulingStudy):
-        return _self_scheduling_figures(study)
-    if isinstance(study, ArenaStudy):
-        return _arena_figures(study)
-    if isinstance(study, CalendarStudy):
-        return _calendar_figures(study)
-    if isinstance(study, DynamicGridStudy):
-        return _dynamic_figures(study)
-    if isinstance(study, MulticlusterStudy):
-        return _multicluster_figures(study)
-    return ["model_shares", "model_quantiles", "size_spread"]
+    return _FIGURES[type(study)](study)
 
 
 def _grid_figures(study: GridStudy) -> list[str]:
@@ -368,29 +355,59 @@ def _known_size(workload: WorkloadConfig) -> float:
     return float("inf")
 
 
+def _model_figures(study: ModelStudy) -> list[str]:
+    """All of them, whatever the study says."""
+    return ["model_shares", "model_quantiles", "size_spread"]
+
+
+_FIGURES: dict[type[Study], Callable[[Any], list[str]]] = {
+    LocalStudy: _local_figures,
+    GridStudy: _grid_figures,
+    ModelStudy: _model_figures,
+    SelfSchedulingStudy: _self_scheduling_figures,
+    CalendarStudy: _calendar_figures,
+    MulticlusterStudy: _multicluster_figures,
+    DynamicGridStudy: _dynamic_figures,
+    ArenaStudy: _arena_figures,
+}
+"""Figures of the whole study, by its kind."""
+
+
+def _figures_of_parts(study: Study) -> list[str]:
+    """Figures of the workloads, scenarios, cases or examples of a study."""
+    if isinstance(study, GridStudy):
+        return [f"{kind}-{part.name}" for kind in scenario_figures(study) for part in study.scenarios]
+    if isinstance(study, LocalStudy):
+        names = [f"{kind}-{name}" for kind in WORKLOAD_FIGURES for name in large_workloads(study)]
+        return names + [f"gantt-{run.identifier}" for run in gantt_runs(study)]
+    if isinstance(study, CalendarStudy):
+        return [f"{figure}-{case}" for figure, case in case_figures(study)]
+    if isinstance(study, SelfSchedulingStudy) and study.evaluate:
+        return list(PREDICTION_FIGURES)
+    if isinstance(study, MulticlusterStudy) and study.worked_example:
+        return list(EXAMPLE_FIGURES)
+    return []
+
+
+_TABLES: dict[type[Study], tuple[str, ...]] = {
+    ModelStudy: ("table_four",),
+    SelfSchedulingStudy: ("means", "table_two"),
+    ArenaStudy: ("means", "comparisons"),
+    CalendarStudy: ("means", "clusters"),
+}
+"""Tables that a study ends with, by its kind; of other kinds only the means."""
+
+
 def study_results(study: Study, results: str) -> list[str]:
     """Files that a study ends with."""
     folder = f"{results}/{study.name}"
-    names = study_figures(study)
-    if isinstance(study, GridStudy):
-        names += [f"{kind}-{part.name}" for kind in scenario_figures(study) for part in study.scenarios]
-    if isinstance(study, LocalStudy):
-        names += [f"{kind}-{name}" for kind in WORKLOAD_FIGURES for name in large_workloads(study)]
-        names += [f"gantt-{run.identifier}" for run in gantt_runs(study)]
-    if isinstance(study, CalendarStudy):
-        names += [f"{figure}-{case}" for figure, case in case_figures(study)]
-    if isinstance(study, SelfSchedulingStudy) and study.evaluate:
-        names += PREDICTION_FIGURES
-    if isinstance(study, MulticlusterStudy) and study.worked_example:
-        names += EXAMPLE_FIGURES
-    tables = [f"{folder}/table_four.csv"] if isinstance(study, ModelStudy) else [f"{folder}/means.csv"]
-    if isinstance(study, SelfSchedulingStudy):
-        tables.append(f"{folder}/table_two.csv")
-    if isinstance(study, ArenaStudy):
-        tables.append(f"{folder}/comparisons.csv")
-    if isinstance(study, CalendarStudy):
-        tables.append(f"{folder}/clusters.csv")
-    return [f"{folder}/study.nc", *tables, *(f"{folder}/figures/{name}.svg" for name in names)]
+    figures = [*study_figures(study), *_figures_of_parts(study)]
+    tables = _TABLES.get(type(study), ("means",))
+    return [
+        f"{folder}/study.nc",
+        *(f"{folder}/{name}.csv" for name in tables),
+        *(f"{folder}/figures/{name}.svg" for name in figures),
+    ]
 
 
 def caption(kind: str) -> dict[str, str]:
