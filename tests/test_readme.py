@@ -16,7 +16,7 @@ def test_python_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     for example in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
         exec(compile(example, "README.md", "exec"), names)
     printed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert printed == ["fcfs", "easy", "conservative", "local", "s-i", "k=1", "k=2", "k=8"]
+    assert printed == ["fcfs", "easy", "conservative", "local", "s-i", "k=1", "k=2", "k=8", "tightest"]
 
 
 def test_make_targets_and_files_exist() -> None:
