@@ -4,16 +4,18 @@
 
 PYTHON ?= python3
 CORES  ?= $(shell getconf _NPROCESSORS_ONLN)
+KILLS  ?= 20
+SLURM  ?=
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES)
 
-.PHONY: help demo reproduce test lint schemas bench clean lock dist
+.PHONY: help demo reproduce test test-faults test-slurm lint schemas bench clean lock dist
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else "gridsched needs Python 3.11 to 3.13, found %d.%d: run make PYTHON=python3.12 ..." % v)'
@@ -42,6 +44,12 @@ lint: $(STAMP)  ## ruff, mypy, snakefmt and snakemake --lint
 
 test: lint  ## lint, then the whole test suite
 	$(BIN)/pytest
+
+test-faults: $(STAMP)  ## kill the workflow at random moments (KILLS=20 of them), fill its disk, damage its files
+	$(BIN)/pytest tests/faults -n 0 -o python_files='fault_*.py' --kills $(KILLS)
+
+test-slurm: $(STAMP)  ## install and start Slurm, run the workflow through it, remove it again (root on Debian)
+	$(BIN)/python -m tests.slurm $(SLURM) $(BIN)/pytest tests/slurm -n 0 -o python_files='slurm_*.py'
 
 schemas: $(STAMP)  ## write the JSON schemas and the key tables of config/README.md anew
 	$(BIN)/python -m gridsched.study.document --write

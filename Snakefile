@@ -34,8 +34,22 @@ include: "workflow/rules/report.smk"
 report: "reports/overview.rst"
 
 
+# Short jobs, and those that need the network, stay on the machine from which a cluster is used
 localrules:
     all,
+    fetch_log,
+    draw_study,
+    draw_prediction,
+    draw_scenario,
+    draw_load,
+    draw_workload,
+    draw_gantt,
+    draw_calendar_case,
+    draw_example,
+    write_example,
+    stack_predictions,
+    evaluate_claims,
+    build_report,
 
 
 rule all:

@@ -21,13 +21,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from gridsched.engine.records import LARGEST
 from gridsched.errors import ConfigurationError, GridschedError
-from gridsched.io import UniqueKeyLoader, resource
+from gridsched.io import read_yaml, resource, shown
 from gridsched.platforms import Cluster
 from gridsched.schedulers.local import POLICIES, LocalPolicy, named_policy
 from gridsched.traces import find_log
@@ -339,14 +338,9 @@ def _check_checksums(source: Path, centres: Iterable[Centre]) -> None:
 
 def _read(source: Path) -> _PlatformFile:
     """Content of a platform file."""
-    try:
-        values = yaml.load(source.read_text(encoding="utf-8"), UniqueKeyLoader)
-    except OSError as error:
-        raise ConfigurationError(f"{source}: cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
-        raise ConfigurationError(f"{source}: not YAML ({' '.join(str(error).split())})") from None
+    values = read_yaml(source)
     if not isinstance(values, dict):
-        raise ConfigurationError(f"{source}: found {_shown(values)}; write key: value lines")
+        raise ConfigurationError(f"{source}: found {shown(values)}; write key: value lines")
     try:
         return _PlatformFile.model_validate(values)
     except ValidationError as error:
@@ -402,13 +396,7 @@ def _problem(error: Any) -> str:
     if kind == "string_pattern_mismatch":
         message = _PATTERNS[key]
     message = _ALLOWED.get(kind, message)
-    return f"found {_shown(found)}; {message[0].lower()}{message[1:]}"
-
-
-def _shown(value: Any) -> str:
-    """Value on one line of a message."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}..."
+    return f"found {shown(found)}; {message[0].lower()}{message[1:]}"
 
 
 def _suggestion(wrong: str, known: Iterable[str]) -> str:

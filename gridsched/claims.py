@@ -31,12 +31,11 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 import numpy as np
 import pandas as pd
 import xarray as xr
-import yaml
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from gridsched.errors import ConfigurationError
-from gridsched.io import UniqueKeyLoader, resource
+from gridsched.io import read_yaml, resource, shown
 from gridsched.replication import Interval, difference_interval, mean_interval, ratio_interval, times_interval
 
 Outcome = Literal["reproduced", "partly", "not", "not testable", "input", "not run"]
@@ -352,7 +351,7 @@ def load_claims(paths: Iterable[str | Path] | None = None) -> list[Claim]:
 
 
 def _claims_of(path: Path) -> Iterator[Claim]:
-    file = _validated(_ClaimFile, _read(path), str(path))
+    file = _validated(_ClaimFile, read_yaml(path), str(path))
     for position, entry in enumerate(file.claims, start=1):
         name = entry.get("id")
         where = f"{path}: claim {name if isinstance(name, str) and name.isprintable() else position}"
@@ -360,7 +359,7 @@ def _claims_of(path: Path) -> Iterator[Claim]:
             raise ConfigurationError(f"{where}: paper: stands at the head of the file, not in a claim")
         kind = entry.get("kind")
         if not isinstance(kind, str) or kind not in _KINDS:
-            found = f"found {_shown(kind)}" if "kind" in entry else "missing"
+            found = f"found {shown(kind)}" if "kind" in entry else "missing"
             raise ConfigurationError(f"{where}: kind: {found}; use one of {', '.join(_KINDS)}")
         for single in _single_entries(entry, where):
             yield _validated(_KINDS[kind], {**single, "paper": file.paper}, where)
@@ -374,10 +373,10 @@ def _single_entries(entry: dict[str, Any], where: str) -> Iterator[dict[str, Any
     common = {key: value for key, value in entry.items() if key != "each"}
     dimension, values = entry["each"], entry.get("paper_value")
     if not isinstance(dimension, str):
-        raise ConfigurationError(f"{where}: each: found {_shown(dimension)}; write the name of a dimension")
+        raise ConfigurationError(f"{where}: each: found {shown(dimension)}; write the name of a dimension")
     if not isinstance(values, dict) or not values:
         raise ConfigurationError(
-            f"{where}: paper_value: found {_shown(values)}; with `each` write label: value for every label"
+            f"{where}: paper_value: found {shown(values)}; with `each` write label: value for every label"
         )
     for label, value in values.items():
         slug = re.sub("[^a-z0-9]+", "-", str(label).lower()).strip("-")
@@ -394,20 +393,10 @@ def _narrowed(entry: dict[str, Any], dimension: str, label: Any, where: str) -> 
     select = ours.get("select", {})
     if not isinstance(select, dict) or dimension in select:
         raise ConfigurationError(
-            f"{where}: ours.select: found {_shown(select)}; write dimension: label lines without "
+            f"{where}: ours.select: found {shown(select)}; write dimension: label lines without "
             f"{dimension}, which is in `each`"
         )
     return {"ours": {**ours, "select": {**select, dimension: label}}}
-
-
-def _read(path: Path) -> Any:
-    """Content of a YAML file."""
-    try:
-        return yaml.load(path.read_text(encoding="utf-8"), UniqueKeyLoader)
-    except OSError as error:
-        raise ConfigurationError(f"{path}: cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
-        raise ConfigurationError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
 
 
 _Checked = TypeVar("_Checked", bound=_Model)
@@ -434,13 +423,7 @@ def _problem(error: Any, model: type[_Model]) -> str:
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "value_error" and isinstance(error["input"], dict):
         return str(message)
-    return f"found {_shown(error['input'])}; {message[0].lower()}{message[1:]}"
-
-
-def _shown(value: Any) -> str:
-    """Value on one line of a message."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}..."
+    return f"found {shown(error['input'])}; {message[0].lower()}{message[1:]}"
 
 
 def _suggestion(wrong: str, known: Iterable[str]) -> str:

@@ -8,7 +8,8 @@ schedulers a job has one segment; systems that preempt, migrate or span clusters
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError, GridschedError
-from gridsched.io import atomic_write
+from gridsched.io import atomic_write, checksum
 from gridsched.platforms import Cluster
 from gridsched.workloads.table import SWF_FIELDS, UNKNOWN, Workload
 
@@ -129,8 +130,19 @@ def provenance() -> dict[str, str]:
     return {"Conventions": "CF-1.11", "source": f"gridsched {version('gridsched')}"}
 
 
-def write(dataset: xr.Dataset, path: str | Path) -> None:
+def write(
+    dataset: xr.Dataset, path: str | Path, *, before: Callable[[Path], None] = lambda written: None
+) -> None:
     """Write a dataset as compressed netCDF-4, whole or not at all.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset
+        What is written.
+    path : path
+        Where.
+    before : callable
+        Called with the complete file before it takes its place.
 
     Raises
     ------
@@ -147,8 +159,14 @@ def write(dataset: xr.Dataset, path: str | Path) -> None:
     with atomic_write(path) as temporary:
         try:
             dataset.to_netcdf(temporary, engine="netcdf4", encoding=encoding)
-        except (RuntimeError, UnicodeError) as error:
-            raise GridschedError(f"{path}: cannot be written ({error}); is the disk full?") from error
+        except (RuntimeError, UnicodeError, OSError) as error:
+            # The netCDF library tells the reasons of the operating system wrongly or not at all
+            free = shutil.disk_usage(Path(path).parent).free // 2**20
+            raise GridschedError(
+                f"{path}: cannot be written ({error}); is the disk full, or the size of files limited? "
+                f"{free:,} MiB are free"
+            ) from error
+        before(temporary)
 
 
 def read(path: str | Path) -> xr.Dataset:
@@ -157,8 +175,9 @@ def read(path: str | Path) -> xr.Dataset:
     Raises
     ------
     GridschedError
-        If the file is missing or is not readable as netCDF.
+        If the file is missing, is not readable as netCDF, or is not what its sidecar says that was written.
     """
+    _check_sidecar(Path(path))
     try:
         # What is made of several files must not be written in the form of the first, which cuts longer texts
         return xr.load_dataset(path, engine="netcdf4").drop_encoding()
@@ -169,6 +188,24 @@ def read(path: str | Path) -> xr.Dataset:
         raise GridschedError(
             f"{path}: not a readable netCDF file ({error}); delete it and run again"
         ) from None
+
+
+def sidecar(path: str | Path) -> Path:
+    """File beside a dataset of a study that says how this copy was made, and its checksum."""
+    return Path(path).with_suffix(".made.json")
+
+
+def _check_sidecar(path: Path) -> None:
+    """Refuse a dataset that is not what was written: compression finds most damage, but not in texts."""
+    try:
+        expected = json.loads(sidecar(path).read_text(encoding="utf-8")).get("sha256", "")
+        damaged = bool(expected) and checksum(path) != expected
+    except FileNotFoundError:
+        return
+    except (ValueError, AttributeError):
+        raise GridschedError(f"{sidecar(path)}: damaged; delete it and {path.name}, and run again") from None
+    if damaged:
+        raise GridschedError(f"{path}: not as it was written (SHA-256 differs); delete it and run again")
 
 
 # --- several runs of one workload in one file -----------------------------------------------------

@@ -25,6 +25,8 @@ from numba.core.errors import NumbaError
 from numba.extending import intrinsic, overload
 from platformdirs import user_cache_path
 
+from gridsched.engine.kernel_cache import seal
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _KERNEL_FOLDERS = ("engine", "prediction", "schedulers", "traces", "workloads")
@@ -77,7 +79,9 @@ def _compile(function: Function, **options: Any) -> Function:
 
 def jit(function: Function) -> Function:
     """Compile a kernel: cached on disk, run without the interpreter's lock so that threads are parallel."""
-    return _compile(function, cache=True, nogil=True)
+    kernel = _compile(function, cache=True, nogil=True)
+    seal(kernel)
+    return kernel
 
 
 def leaf(function: Function) -> Function:

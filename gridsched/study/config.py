@@ -13,6 +13,7 @@ from pydantic import Field, PrivateAttr, StrictBool, field_validator, model_vali
 
 from gridsched.centres import Centre, Platform, Reading, load_platform
 from gridsched.errors import ConfigurationError, GridschedError
+from gridsched.io import read_yaml, shown
 from gridsched.schedulers.local import OverrunName, PassName
 from gridsched.simulation import EstimateName
 from gridsched.study.arena_config import AnyContender
@@ -48,8 +49,6 @@ from gridsched.study.validation import (
     Slug,
     Text,
     Whole,
-    read_yaml,
-    shown,
     suggestion,
     unique,
     unique_files,

@@ -14,6 +14,7 @@ from pydantic import Field, StrictBool, ValidationError, model_validator
 
 from gridsched.dynamic_metrics import GRID_USERS
 from gridsched.errors import GridschedError
+from gridsched.io import shown
 from gridsched.schedulers.dynamic_grid import (
     DynamicGrid,
     NewJobsName,
@@ -37,7 +38,6 @@ from gridsched.study.validation import (
     Number,
     Slug,
     Whole,
-    shown,
     suggestion,
     unique,
     unique_files,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import sys
 import traceback
 import warnings
@@ -11,25 +12,54 @@ from pathlib import Path
 
 from gridsched.errors import GridschedError
 
+_REMEDIES = {
+    errno.ENOSPC: "free some space and run again",
+    errno.EDQUOT: "free some space and run again",
+    errno.EFBIG: "allow larger files and run again",
+    errno.EROFS: "choose another folder for the results",
+    errno.EACCES: "check the permissions",
+    errno.EPERM: "check the permissions",
+    errno.EIO: "check the disk and run again",
+}
+"""What to do about errors of the operating system that are no defects."""
+
 
 @contextlib.contextmanager
 def logged(path: str | Path) -> Iterator[None]:
     """Send output and errors of a block to a log file; end the process if it fails.
 
-    A mistake of the user's is one line in the log; anything else is a defect and leaves its traceback.
+    A mistake of the user's, or a full disk, is one line in the log; anything else is a defect and leaves its
+    traceback. The message goes to standard error too, since there may be no room for a log.
     """
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with Path(path).open("w", encoding="utf-8") as log:
-        with contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
+    message = ""
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with (
+            Path(path).open("w", encoding="utf-8") as log,
+            contextlib.redirect_stdout(log),
+            contextlib.redirect_stderr(log),
+        ):
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("default")
                     yield
-                return
-            except GridschedError as error:
-                print(f"error: {error}", file=log)
-                message = str(error)
             except Exception as error:
-                traceback.print_exc(file=log)
-                message = f"{type(error).__name__}: {error}"
+                message = _reason(error) or f"{type(error).__name__}: {error}"
+                if _reason(error):
+                    print(f"error: {message}", file=log)
+                else:
+                    traceback.print_exc(file=log)
+    except OSError as error:
+        message = message or _reason(error) or f"{path}: {error}"
+    if message:
         sys.exit(f"gridsched: {message}")
+
+
+def _reason(error: Exception) -> str:
+    """What the user can mend; empty for a defect."""
+    if isinstance(error, GridschedError):
+        return str(error)
+    if isinstance(error, OSError) and error.errno in _REMEDIES:
+        place = f"{error.filename}: " if error.filename else ""
+        return f"{place}{(error.strerror or str(error)).lower()}; {_REMEDIES[error.errno]}"
+    return ""

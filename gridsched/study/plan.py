@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
+from pathlib import Path
 from typing import Any, cast
 
 import yaml
 
-from gridsched.io import resource
+from gridsched.io import checksum, resource
 from gridsched.study.arena_config import SelfSchedulingContender
 from gridsched.study.calendar_runs import calendar_chunks
 from gridsched.study.config import (
@@ -38,6 +39,21 @@ def log_file(workload: WorkloadConfig, results: str) -> list[str]:
     if workload.archive is not None:
         return [f"{results}/archive/{find_log(workload.archive).file}"]
     return [workload.file] if workload.file is not None else []
+
+
+@cache
+def _checksum(path: str) -> str:
+    """SHA-256 of a file as it was when this was first asked; empty without a file."""
+    return checksum(path) if Path(path).is_file() else ""
+
+
+def own_checksums(paths: Iterable[str], results: str) -> list[str]:
+    """Checksums of files that the workflow does not make, for the parameters of rules.
+
+    Times do not tell all changes: Snakemake gives an output the time at which it notes the job down as done,
+    and then a change that came just before looks older.
+    """
+    return [_checksum(path) for path in paths if not path.startswith(f"{results}/")]
 
 
 def score_files(study: LocalStudy | GridStudy | ArenaStudy) -> list[str]:

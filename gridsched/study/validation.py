@@ -1,4 +1,4 @@
-"""What every configuration model needs: kinds of values, one-line messages, reading of YAML.
+"""What every configuration model needs: kinds of values, one-line messages.
 
 A mistake is reported as file, key, what was found and what is allowed, on one line.
 """
@@ -8,10 +8,8 @@ from __future__ import annotations
 import difflib
 import unicodedata
 from collections.abc import Hashable, Iterable
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -25,6 +23,7 @@ from pydantic_core import CoreSchema
 
 from gridsched.engine.records import LARGEST
 from gridsched.errors import ConfigurationError
+from gridsched.io import shown
 from gridsched.traces.cleaning import LONGEST_TIME
 
 SLUG = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -124,53 +123,6 @@ def way_of_writing(value: Any) -> Hashable:
     return BY_PARTS if isinstance(value, dict | BaseModel) else BY_NAME
 
 
-# --- reading --------------------------------------------------------------------------------------
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML in which a key that is there twice is an error: the first would be lost silently."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Mapping of a node."""
-        seen = []
-        for key, _ in node.value:
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    problem=f"the key {key.value!r} is there twice", problem_mark=key.start_mark
-                )
-            seen.append(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def read_yaml(path: str | Path) -> Any:
-    """Content of a YAML file.
-
-    Raises
-    ------
-    ConfigurationError
-        If it cannot be read or is not YAML; names file and line.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ConfigurationError(f"{path}: no such file, seen from {Path.cwd()}") from None
-    except OSError as error:
-        raise ConfigurationError(f"{path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path}: not UTF-8 text ({error.reason}, byte {error.start})") from None
-    try:
-        return yaml.load(text, _Loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = f":{mark.line + 1}" if mark else ""
-        raise ConfigurationError(f"{path}{line}: not YAML ({error.problem or error.context})") from None
-    except yaml.reader.ReaderError as error:
-        line = f":{text.count(chr(10), 0, error.position) + 1}"
-        raise ConfigurationError(f"{path}{line}: not YAML ({error.reason})") from None
-    except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{path}: a value that YAML cannot hold ({error})") from None
-
-
 # --- messages -------------------------------------------------------------------------------------
 
 
@@ -264,15 +216,6 @@ def _nested(annotation: Any) -> list[Any]:
     """All types inside a generic annotation."""
     inside = list(getattr(annotation, "__args__", ()))
     return inside + [deeper for part in inside for deeper in _nested(part)]
-
-
-def shown(value: Any) -> str:
-    """Value on one line of a message."""
-    try:
-        text = repr(value) if isinstance(value, str | bool | int | float | list | dict) else str(value)
-    except ValueError:
-        return "a number of thousands of digits"
-    return text if len(text) <= 80 else f"{text[:80]}..."
 
 
 def unique(key: str, names: list[str]) -> None:

@@ -65,6 +65,7 @@ class Workspace:
     study: dict[str, Any] = field(default_factory=lambda: STUDY)
     config: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
+    prefix: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         (self.folder / "studies").mkdir(parents=True)
@@ -93,7 +94,7 @@ class Workspace:
 
     def start(self, *arguments: str, cores: int = 2) -> subprocess.Popen[str]:
         """Start snakemake in a process group of its own; it is called from outside the working directory."""
-        command = [str(SNAKEMAKE), "--snakefile", str(REPOSITORY / "Snakefile")]
+        command = [*self.prefix, str(SNAKEMAKE), "--snakefile", str(REPOSITORY / "Snakefile")]
         command += ["--directory", str(self.folder), "--configfile", str(self.folder / "config.yaml")]
         command += ["--cores", str(cores), *arguments]
         removed = {"GRIDSCHED_MIRRORS", "SNAKEMAKE_PROFILE"}

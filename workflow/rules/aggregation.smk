@@ -17,6 +17,9 @@ rule summarise_workload:
         study=names_of(LocalStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1500,
+        runtime=30,
     params:
         study=measured_values,
     message:
@@ -50,6 +53,9 @@ rule aggregate_study:
         study=names_of(LocalStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     params:
         study=study_values,
         chunk_size=CONFIG.chunk_size,

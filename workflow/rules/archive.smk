@@ -9,6 +9,9 @@ rule fetch_log:
     retries: 1
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=500,
+        runtime=30,
     message:
         "fetching {wildcards.file}"
     script:

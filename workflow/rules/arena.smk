@@ -15,7 +15,11 @@ rule prepare_arena:
         study=names_of(ArenaStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1500,
+        runtime=15,
     params:
+        own=checksums_of(lambda wildcards: scenario_logs(wildcards).values()),
         scenario=scenario_values,
         replicates=lambda wildcards: list(
             range(study_of(wildcards).draws(wildcards.scenario))
@@ -43,7 +47,11 @@ rule play_contender:
         study=names_of(ArenaStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=3000,
+        runtime=120,
     params:
+        own=checksums_of(lambda wildcards: plan.score_files(study_of(wildcards))),
         study=played_values,
         seed=CONFIG.seed,
     message:
@@ -78,6 +86,9 @@ rule aggregate_arena_study:
         study=names_of(ArenaStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=3000,
+        runtime=20,
     params:
         study=study_values,
         plays=lambda wildcards: plan.play_files(study_of(wildcards), RESULTS),

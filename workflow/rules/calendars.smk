@@ -16,7 +16,11 @@ rule prepare_calendar_case:
         study=names_of(CalendarStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=15,
     params:
+        own=checksums_of(lambda wildcards: case_logs(wildcards).values()),
         case=case_values,
         seed=case_seed,
         workloads=lambda wildcards: case_logs(wildcards),
@@ -40,6 +44,9 @@ rule simulate_calendars:
         study=names_of(CalendarStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=30,
     params:
         study=calendar_values,
         runs=lambda wildcards: [run.values() for run in calendar_runs(wildcards)],
@@ -75,6 +82,9 @@ rule aggregate_calendar_study:
         study=names_of(CalendarStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     params:
         study=study_values,
         seed=CONFIG.seed,
@@ -105,6 +115,9 @@ rule draw_calendar_case:
         study=names_of(CalendarStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     params:
         caption=lambda wildcards: plan.caption(wildcards.figure),
     message:

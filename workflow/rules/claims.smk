@@ -15,6 +15,9 @@ rule evaluate_claims:
         f"{RESULTS}/logs/claims.log",
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     params:
         studies=list(STUDIES),
         caption=plan.caption("claims"),

@@ -18,12 +18,14 @@ from gridsched.study.config import (
 )
 from gridsched.study.dynamic_runs import chunk_values, dynamic_chunks
 from gridsched.study.multicluster_runs import point_chunks
+from gridsched.study.files import check_folder
 from gridsched.study.runs import replicate_chunks, self_scheduling_chunks
 
 try:
     CONFIG, STUDIES = load_config(
         config, where=", ".join(map(str, workflow.configfiles)) or "configuration"
     )
+    check_folder(CONFIG.results)
 except GridschedError as error:
     raise WorkflowError(str(error)) from None
 
@@ -71,6 +73,19 @@ def simulated_values(wildcards):
 def measured_values(wildcards):
     """What the metrics of the runs of a workload depend on, as plain values."""
     return study_of(wildcards).measured(wildcards.workload).model_dump(mode="json")
+
+
+def workload_log(wildcards):
+    """SWF file of a workload; none if it is synthetic."""
+    return plan.log_file(study_of(wildcards).find_workload(wildcards.workload), RESULTS)
+
+
+def checksums_of(files):
+    """Parameter of a rule: checksums of the files among its inputs that the workflow does not make.
+
+    It asks the wildcards again, since Snakemake does not look at parameters that come from the inputs.
+    """
+    return lambda wildcards: plan.own_checksums(files(wildcards), RESULTS)
 
 
 def workload_values(wildcards):

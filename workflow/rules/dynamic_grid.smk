@@ -16,6 +16,9 @@ rule simulate_alone:
         study=names_of(DynamicGridStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=15,
     params:
         study=dynamic_values,
     message:
@@ -39,6 +42,9 @@ rule simulate_dynamic_grid:
         study=names_of(DynamicGridStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1500,
+        runtime=60,
     params:
         study=dynamic_values,
         runs=dynamic_runs,
@@ -62,6 +68,9 @@ rule simulate_departure:
         study=names_of(DynamicGridStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1500,
+        runtime=15,
     params:
         study=departure_values,
         seed=CONFIG.seed,
@@ -96,6 +105,9 @@ rule aggregate_dynamic_study:
         study=names_of(DynamicGridStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     params:
         study=study_values,
         seed=CONFIG.seed,

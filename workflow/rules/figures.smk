@@ -18,6 +18,9 @@ rule draw_study:
         f"{RESULTS}/logs/{{study}}/figures/{{figure}}.log",
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     params:
         caption=lambda wildcards: plan.caption(wildcards.figure),
     message:
@@ -50,6 +53,9 @@ rule draw_prediction:
         figure="|".join(plan.PREDICTION_FIGURES),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     params:
         caption=lambda wildcards: plan.caption(wildcards.figure),
     message:
@@ -77,6 +83,9 @@ rule draw_scenario:
         study=names_of(GridStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     params:
         caption=lambda wildcards: plan.caption(wildcards.figure),
     message:
@@ -104,6 +113,9 @@ rule draw_load:
         study=names_of(LocalStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     params:
         caption=plan.caption("load"),
     message:
@@ -131,6 +143,9 @@ rule draw_workload:
         study=names_of(LocalStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     params:
         caption=plan.caption("workload"),
     message:
@@ -162,6 +177,9 @@ rule draw_gantt:
         study=names_of(LocalStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     params:
         caption=plan.caption("gantt"),
     message:

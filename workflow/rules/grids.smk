@@ -16,7 +16,11 @@ rule prepare_grids:
         study=names_of(GridStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1500,
+        runtime=15,
     params:
+        own=checksums_of(lambda wildcards: scenario_logs(wildcards).values()),
         scenario=scenario_values,
         replicates=chunk_replicates,
         seed=scenario_seed,
@@ -44,7 +48,11 @@ rule simulate_grids:
         study=names_of(GridStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=3000,
+        runtime=120,
     params:
+        own=checksums_of(lambda wildcards: plan.score_files(study_of(wildcards))),
         study=simulated_values,
     message:
         "{wildcards.study}: simulating {wildcards.scenario}, chunk {wildcards.chunk}"
@@ -73,6 +81,9 @@ rule aggregate_grid_study:
         study=names_of(GridStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     params:
         study=study_values,
         chunk_size=CONFIG.chunk_size,

@@ -20,7 +20,13 @@ rule compare_models:
         study=names_of(ModelStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=15,
     params:
+        own=checksums_of(
+            lambda wildcards: plan.log_file(study_of(wildcards).workload, RESULTS)
+        ),
         study=study_values,
         caption=plan.caption("table_four"),
     message:

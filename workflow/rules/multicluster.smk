@@ -27,6 +27,9 @@ rule calibrate_level:
         f"{RESULTS}/benchmarks/rates/{{calibration}}.tsv"
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=60,
     params:
         calibration=lambda wildcards: CALIBRATIONS[wildcards.calibration],
         seed=CONFIG.seed,
@@ -49,7 +52,11 @@ rule prepare_point:
         study=names_of(MulticlusterStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=15,
     params:
+        own=checksums_of(lambda wildcards: plan.point_log(point_of(wildcards), RESULTS)),
         point=lambda wildcards: point_of(wildcards).model_dump(mode="json"),
         replicates=lambda wildcards: study_of(wildcards).replicates,
         seed=CONFIG.seed,
@@ -73,6 +80,9 @@ rule simulate_point:
         study=names_of(MulticlusterStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=60,
     params:
         study=simulated_point,
         replicates=lambda wildcards: multicluster_chunks(wildcards)[wildcards.point][
@@ -94,6 +104,9 @@ rule write_example:
         study=names_of(MulticlusterStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     message:
         "{wildcards.study}: scheduling the worked example"
     script:
@@ -124,6 +137,9 @@ rule aggregate_multicluster_study:
         study=names_of(MulticlusterStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     params:
         study=study_values,
         chunks=lambda wildcards: {
@@ -162,6 +178,9 @@ rule draw_example:
         figure="|".join(plan.EXAMPLE_FIGURES),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     params:
         caption=lambda wildcards: plan.caption(wildcards.figure),
     message:

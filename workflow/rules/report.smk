@@ -16,6 +16,9 @@ rule build_report:
         f"{RESULTS}/logs/report.log",
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     params:
         studies=[study.model_dump(mode="json") for study in STUDIES.values()],
         caption=plan.caption("report"),

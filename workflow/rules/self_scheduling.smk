@@ -16,6 +16,9 @@ rule simulate_original:
         study=names_of(SelfSchedulingStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=15,
     params:
         study=original_values,
         machines=lambda wildcards: study_of(wildcards).machines(wildcards.centre),
@@ -42,6 +45,9 @@ rule fuse_stream:
         study=names_of(SelfSchedulingStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1500,
+        runtime=10,
     params:
         study=fused_values,
         machines=lambda wildcards: study_of(wildcards).machines(),
@@ -66,6 +72,9 @@ rule simulate_self_scheduling:
         study=names_of(SelfSchedulingStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=2500,
+        runtime=60,
     params:
         study=self_scheduling_values,
         machines=lambda wildcards: study_of(wildcards).machines(),
@@ -102,6 +111,9 @@ rule aggregate_self_scheduling_study:
         study=names_of(SelfSchedulingStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=15,
     params:
         study=study_values,
         platform=lambda wildcards: study_of(wildcards).checksum(),
@@ -129,6 +141,9 @@ rule evaluate_prediction:
         study=names_of(SelfSchedulingStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=15,
     params:
         study=original_values,
     message:
@@ -149,6 +164,9 @@ rule stack_predictions:
         study=names_of(SelfSchedulingStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     message:
         "{wildcards.study}: putting the comparisons of predictions together"
     script:

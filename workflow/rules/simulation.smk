@@ -16,7 +16,11 @@ rule simulate:
         study=names_of(LocalStudy),
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=60,
     params:
+        own=checksums_of(lambda wildcards: plan.score_files(study_of(wildcards))),
         study=simulated_values,
         chunk_size=CONFIG.chunk_size,
     message:

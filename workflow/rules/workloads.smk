@@ -3,9 +3,7 @@
 
 rule prepare_workload:
     input:
-        lambda wildcards: plan.log_file(
-            study_of(wildcards).find_workload(wildcards.workload), RESULTS
-        ),
+        workload_log,
     output:
         dataset=f"{RESULTS}/{{study}}/workloads/{{workload}}.nc",
         sidecar=f"{RESULTS}/{{study}}/workloads/{{workload}}.made.json",
@@ -15,7 +13,11 @@ rule prepare_workload:
         f"{RESULTS}/benchmarks/{{study}}/workloads/{{workload}}.tsv"
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=15,
     params:
+        own=checksums_of(workload_log),
         workload=workload_values,
         seed=workload_seed,
     message:
@@ -34,6 +36,9 @@ rule characterise_workload:
         f"{RESULTS}/logs/{{study}}/characterisation/{{workload}}.log",
     conda:
         "../envs/gridsched.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     message:
         "{wildcards.study}: characterising workload {wildcards.workload}"
     script:

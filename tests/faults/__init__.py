@@ -1,0 +1,1 @@
+"""What may go wrong while the workflow runs: see README.md."""

@@ -1,0 +1,160 @@
+"""Files that are damaged or change under a run, and two runs at once: clear messages, then right results.
+
+Not collected by `pytest`; `make test-faults` runs it: see README.md.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.workspace import (
+    TARGET,
+    Bits,
+    Workspace,
+    bits_of_files,
+    bits_of_runs,
+    ended_within,
+    log_lines,
+)
+
+PREPARED = "tiny/workloads/own.nc"
+
+
+def all_bits(workspace: Workspace) -> tuple[dict[str, Bits], dict[str, Bits]]:
+    """Everything that a run has made."""
+    return bits_of_runs(workspace.results), bits_of_files(workspace.results)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, kernel_cache: Path) -> Workspace:
+    """A run to the dataset of the study."""
+    workspace = Workspace(tmp_path_factory.mktemp("finished") / "work", kernel_cache)
+    workspace.run(TARGET)
+    return workspace
+
+
+@pytest.fixture
+def half_done(finished: Workspace, tmp_path: Path) -> Workspace:
+    """Copy of the finished folder of which only the prepared workloads are left."""
+    workspace = Workspace(tmp_path / "copy", finished.cache, finished.study, finished.config)
+    shutil.rmtree(workspace.folder)
+    shutil.copytree(finished.folder, workspace.folder)
+    for name in ("runs", "summaries"):
+        shutil.rmtree(workspace.results / "tiny" / name)
+    (workspace.folder / TARGET).unlink()
+    return workspace
+
+
+# --- damaged datasets -----------------------------------------------------------------------------
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1000])
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def with_a_wrong_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", [truncated, emptied, with_a_wrong_byte], ids=lambda f: f.__name__)
+def test_damaged_dataset(finished: Workspace, half_done: Workspace, damage: Callable[[Path], None]) -> None:
+    path = half_done.results / PREPARED
+    damage(path)
+    output = half_done.run(TARGET, fails=True)
+    assert f"error: results/{PREPARED}: not as it was written" in output
+    assert "delete it and run again" in output
+    assert "Traceback" not in output
+    assert not (half_done.folder / TARGET).exists()
+    assert list(half_done.results.glob("tiny/summaries/*.nc")) == [
+        half_done.results / "tiny" / "summaries" / "listed.nc"
+    ]
+    path.unlink()
+    half_done.run(TARGET)
+    assert all_bits(half_done) == all_bits(finished)
+
+
+# --- logs that change -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory, kernel_cache: Path) -> Workspace:
+    """A run of the longer log."""
+    workspace = Workspace(tmp_path_factory.mktemp("changed") / "work", kernel_cache)
+    workspace.log.write_text("\n".join(log_lines(80)) + "\n", encoding="utf-8")
+    workspace.run(TARGET)
+    return workspace
+
+
+@pytest.mark.parametrize(
+    "moment",
+    ["results/logs/tiny/workloads/own.log", f"results/{PREPARED}", "results/logs/tiny/runs/own/*.log"],
+    ids=["while it is read", "when it was read", "while it is simulated"],
+)
+def test_log_that_changes_under_the_run(
+    tmp_path: Path, kernel_cache: Path, changed: Workspace, moment: str
+) -> None:
+    workspace = Workspace(tmp_path / "work", kernel_cache)
+    process = workspace.start(TARGET)
+    while not list(workspace.folder.glob(moment)):
+        assert ended_within(process, 0.02) is None, f"ended before there was {moment}"
+    workspace.log.write_text("\n".join(log_lines(80)) + "\n", encoding="utf-8")
+    output, _ = process.communicate()
+    if process.returncode != 0:
+        assert "error: logs/own.swf: changed while it was in use; run again" in output
+    workspace.run(TARGET)
+    assert all_bits(workspace) == all_bits(changed)
+
+
+# --- two runs -------------------------------------------------------------------------------------
+
+
+def test_second_run_is_refused_while_the_first_goes_on(
+    tmp_path: Path, kernel_cache: Path, finished: Workspace
+) -> None:
+    workspace = Workspace(tmp_path / "work", kernel_cache)
+    first = workspace.start(TARGET)
+    while not list(workspace.folder.glob(".snakemake/locks/*")):
+        assert ended_within(first, 0.02) is None, "ended before it took a lock"
+    second = workspace.run(TARGET, fails=True)
+    assert "Directory cannot be locked" in second
+    output, _ = first.communicate()
+    assert first.returncode == 0, output
+    assert all_bits(workspace) == all_bits(finished)
+
+
+def test_two_runs_that_start_at_the_same_moment(
+    tmp_path: Path, kernel_cache: Path, finished: Workspace
+) -> None:
+    workspace = Workspace(tmp_path / "work", kernel_cache)
+    both = [workspace.start(TARGET) for _ in range(2)]
+    outputs = [process.communicate()[0] for process in both]
+    assert 0 in [process.returncode for process in both], outputs
+    for process, output in zip(both, outputs, strict=True):
+        assert process.returncode == 0 or "Directory cannot be locked" in output
+    assert all_bits(workspace) == all_bits(finished)
+
+
+def test_two_working_directories_that_share_results(
+    tmp_path: Path, kernel_cache: Path, finished: Workspace
+) -> None:
+    """Locks are those of a working directory; files that are written whole keep such runs from harm."""
+    both = [Workspace(tmp_path / name, kernel_cache) for name in ("one", "other")]
+    for workspace in both:
+        workspace.write(results=str(tmp_path / "results"))
+    target = str(tmp_path / TARGET)
+    processes = [workspace.start(target) for workspace in both]
+    for process in processes:
+        process.communicate()
+    both[0].run(target)
+    assert bits_of_runs(tmp_path / "results") == bits_of_runs(finished.results)
+    assert bits_of_files(tmp_path / "results") == bits_of_files(finished.results)

@@ -1,0 +1,1 @@
+"""The workflow on a real Slurm of one machine that is there only for these tests: see README.md."""

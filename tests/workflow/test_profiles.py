@@ -1,0 +1,91 @@
+"""Profiles for clusters: what rules ask for, what is submitted where, and what became of a job."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import REPOSITORY
+from tests.workflow.workspace import TARGET, Workspace
+
+PROFILES = REPOSITORY / "profiles"
+
+
+def rules() -> dict[str, str]:
+    """Text of every rule, by name."""
+    found: dict[str, str] = {}
+    for path in (REPOSITORY / "workflow" / "rules").glob("*.smk"):
+        parts = re.split(r"^rule (\w+):\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        found |= dict(zip(parts[1::2], parts[2::2], strict=True))
+    return found
+
+
+@pytest.mark.parametrize("resource", ["mem_mb", "runtime"])
+def test_every_rule_says_what_it_needs(resource: str) -> None:
+    assert len(rules()) > 20
+    silent = [
+        name for name, text in rules().items() if not re.search(rf"^\s+{resource}=", text, re.MULTILINE)
+    ]
+    assert silent == []
+
+
+def test_rules_that_stay_here_exist() -> None:
+    snakefile = (REPOSITORY / "Snakefile").read_text(encoding="utf-8")
+    here = re.findall(r"\w+", snakefile.split("localrules:")[1].split("\n\n")[0])
+    assert set(here) <= {"all", *rules()}
+    assert {name for name in rules() if name.startswith(("draw_", "fetch_"))} <= set(here)
+
+
+@pytest.mark.parametrize("profile", ["slurm", "cluster-generic"])
+def test_profile_is_understood(tmp_path: Path, kernel_cache: Path, profile: str) -> None:
+    """Nothing is submitted in a dry run, so that no Slurm is needed."""
+    workspace = Workspace(tmp_path / "work", kernel_cache)
+    options = ["--dry-run", "--profile", str(PROFILES / profile)]
+    output = workspace.run(TARGET, *options, cores=1)
+    assert f"Using profiles {PROFILES / profile} and workflow specific profile" in output
+    assert "tiny: putting all workloads together" in output
+
+
+SAYS = {
+    "PENDING": "running",
+    "RUNNING": "running",
+    "COMPLETING": "running",
+    "COMPLETED": "success",
+    "FAILED": "failed",
+    "CANCELLED": "failed",
+    "TIMEOUT": "failed",
+    "OUT_OF_MEMORY": "failed",
+    "slurm_load_jobs error: Unable to contact slurm controller": "running",
+    "slurm_load_jobs error: Invalid job id specified": "failed",
+}
+
+
+@pytest.mark.parametrize("answer", SAYS)
+def test_status_of_a_job(tmp_path: Path, answer: str) -> None:
+    squeue = tmp_path / "squeue"
+    squeue.write_text(f"#!/bin/sh\necho '{answer}'\n", encoding="utf-8")
+    squeue.chmod(0o755)
+    done = subprocess.run(
+        [PROFILES / "cluster-generic" / "status.sh", "7"],
+        env={"PATH": f"{tmp_path}:{os.defpath}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{SAYS[answer]}\n"
+
+
+def test_accounts_know_jobs_that_the_queue_has_forgotten(tmp_path: Path) -> None:
+    for name, answer in (
+        ("squeue", "slurm_load_jobs error: Invalid job id specified"),
+        ("sacct", "COMPLETED"),
+    ):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho '{answer}'\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    command = [str(PROFILES / "cluster-generic" / "status.sh"), "7"]
+    environment = {"PATH": f"{tmp_path}:{os.defpath}"}
+    assert subprocess.check_output(command, env=environment, text=True) == "success\n"
