@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable
 from typing import Annotated, Any, Literal, Self, cast, get_args
 
@@ -42,9 +43,9 @@ class ContenderConfig(Model):
     name: Name
     """Label in figures and tables."""
 
+    @abstractmethod
     def contender(self) -> Contender:
         """The contender that this describes."""
-        raise NotImplementedError
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:

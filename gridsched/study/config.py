@@ -416,7 +416,8 @@ class ArenaScenario(Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        self.scenario  # noqa: B018 - it is checked when it is made
+        # What is wrong with the machines shows when they are made
+        _ = self.scenario
         return self
 
 
