@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gridsched.engine.records import JOB
 from gridsched.errors import ConfigurationError
 from gridsched.metrics import steps
-from gridsched.schedulers.local import ORDERS, Conventions, LocalPolicy, schedule
+from gridsched.schedulers.local import ORDERS, Conventions, LocalPolicy, OverrunName, PassName, schedule
 from gridsched.schedulers.scores import SCORE
 
 Integers = NDArray[np.int64]
@@ -160,8 +160,8 @@ class _Schedule:
 
     def __init__(self, run: xr.Dataset, policy: LocalPolicy) -> None:
         self.policy = policy
-        self.overrun = str(run.attrs["overrun"])
-        self.passes = str(run.attrs["passes"])
+        self.overrun = cast(OverrunName, str(run.attrs["overrun"]))
+        self.passes = cast(PassName, str(run.attrs["passes"]))
         self.index = run["segment_job"].values
         self.submit = run["submit_time"].values[self.index]
         self.estimate = run["estimate"].values[self.index]
@@ -285,7 +285,7 @@ class _Schedule:
             start, estimate = int(self.start[other]), int(self.estimate[other])
             run[other] = expected_end(start, estimate, now, self.overrun) - start
         jobs["run"] = run
-        conventions = Conventions(self.overrun, self.passes)  # type: ignore[arg-type]
+        conventions = Conventions(self.overrun, self.passes)
         starts, _ = schedule(jobs, self.processors, self.policy, conventions)
         return int(starts[job])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +19,10 @@ from tests.traces.test_sacct import export, line
 WEEK = 7 * 86400
 
 
-def workload(jobs: int = 200, weeks: int = 5, seed: int = 1, **changes: object) -> gs.Workload:
+def workload(jobs: int = 200, weeks: int = 5, seed: int = 1, **changes: Any) -> gs.Workload:
     random = np.random.default_rng(seed)
     run = random.integers(1, 20_000, jobs)
-    columns = {
+    columns: dict[str, Any] = {
         "submit_time": np.sort(random.integers(0, weeks * WEEK, jobs)),
         "run_time": run,
         "wait_time": random.integers(0, 9000, jobs),
@@ -31,7 +32,7 @@ def workload(jobs: int = 200, weeks: int = 5, seed: int = 1, **changes: object) 
         "group": random.integers(0, 2, jobs),
         **changes,
     }
-    return gs.Workload(name="site", processors_available=4, **columns)  # type: ignore[arg-type]
+    return gs.Workload(name="site", processors_available=4, **columns)
 
 
 def test_means_are_those_of_the_runs() -> None:
@@ -114,11 +115,15 @@ def test_too_few_weeks_give_no_interval() -> None:
 
 
 def test_most_processors_in_use() -> None:
-    columns = {"submit_time": [0, 0, 10], "run_time": [10, 5, 10], "requested_processors": [3, 4, 5]}
-    assert recorded_peak(gs.Workload(name="x", wait_time=[0, 0, 0], **columns)) == 7  # type: ignore[arg-type]
-    assert recorded_peak(gs.Workload(name="x", wait_time=[0, 5, 0], **columns)) == 7  # type: ignore[arg-type]
-    assert recorded_peak(gs.Workload(name="x", wait_time=[0, 20, 0], **columns)) == 5  # type: ignore[arg-type]
-    assert recorded_peak(gs.Workload(name="x", **columns)) is None  # type: ignore[arg-type]
+    columns: dict[str, Any] = {
+        "submit_time": [0, 0, 10],
+        "run_time": [10, 5, 10],
+        "requested_processors": [3, 4, 5],
+    }
+    assert recorded_peak(gs.Workload(name="x", wait_time=np.array([0, 0, 0]), **columns)) == 7
+    assert recorded_peak(gs.Workload(name="x", wait_time=np.array([0, 5, 0]), **columns)) == 7
+    assert recorded_peak(gs.Workload(name="x", wait_time=np.array([0, 20, 0]), **columns)) == 5
+    assert recorded_peak(gs.Workload(name="x", **columns)) is None
 
 
 def test_what_is_left_aside_comes_from_the_log(tmp_path: Path) -> None:
