@@ -130,6 +130,7 @@ def test_wheel_and_sdist_hold_what_they_need(tmp_path: Path) -> None:
     with tarfile.open(sdist) as archive:
         files = {name.split("/", 1)[-1] for name in archive.getnames()}
     assert {"Snakefile", "config/demo.yaml", "workflow/rules/simulation.smk", "tests/naive.py"} <= files
+    assert {"workflow/Snakefile", "docs/README.md", "CHANGELOG.md", "CITATION.cff"} <= files
 
 
 @pytest.mark.parametrize("package", ["gridsched", "gridsched.traces", "gridsched.workloads"])
