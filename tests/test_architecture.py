@@ -33,6 +33,7 @@ LAYERS = (
     ("self_scheduling_metrics",),
     ("arena",),
     ("comparison", "explanation"),
+    ("conformance",),
     ("claims",),
     ("figures",),
     ("study",),
@@ -124,6 +125,7 @@ def test_wheel_and_sdist_hold_what_they_need(tmp_path: Path) -> None:
         "gridsched/py.typed",
         "gridsched/_data/resources/archive.yaml",
         "gridsched/_data/reports/page.html.j2",
+        "gridsched/_data/resources/conformance/cases.yaml",
     ):
         assert needed in names
     (sdist,) = tmp_path.glob("*.tar.gz")

@@ -15,7 +15,7 @@ from gridsched.explanation import Explanation, expected_end, explain
 from gridsched.schedulers.local import LocalPolicy, named_policy
 from gridsched.simulation import simulate
 from tests import naive
-from tests.conformance.cases import read_case
+from tests.conformance.oracles import read_plain
 from tests.naive import Job
 
 NAMES = ("fcfs", "ff", "sjf", "easy", "easy(2)", "sjbf", "lxf", "lxwf", "conservative")
@@ -176,7 +176,7 @@ def test_who_overtakes_whom(jobs: list[Job], policy: str, data: st.DataObject) -
 
 def test_the_shadow_time_of_the_conformance_case() -> None:
     """The head of `shadow_time` has its place at 10, and job 4 is backfilled past it."""
-    case = read_case("shadow_time")
+    case = read_plain("shadow_time")
     head = told(case.jobs, case.processors, "easy", 2)
     assert (head.reserved_for, head.first_at) == (10, head.reserved_at)
     assert head.start_time == 10
@@ -189,7 +189,7 @@ def test_the_shadow_time_of_the_conformance_case() -> None:
 
 def test_a_blocked_head_blocks() -> None:
     """In `sjf_blocked_head` job 3 waits although a processor is free."""
-    case = read_case("sjf_blocked_head")
+    case = read_plain("sjf_blocked_head")
     found = told(case.jobs, case.processors, "sjf", 2)
     assert found.start_time == 20
     assert found.reserved_at is None

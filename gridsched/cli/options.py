@@ -54,6 +54,11 @@ class _Together(argparse.Action):
         setattr(namespace, self.dest, together)
 
 
+def together() -> type[argparse.Action]:
+    """Action of an option whose values add up."""
+    return _Together
+
+
 def add_policy(parser: argparse.ArgumentParser, *, several: bool = True) -> None:
     """The policies, and what they believe of run times."""
     names = "fcfs, ff, sjf, easy, easy(R) with R reservations, sjbf, lxf, lxwf, conservative"

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from gridsched.cli import cache, compare, doctor, explain, fetch, info, simulate
+from gridsched.cli import cache, compare, conformance, doctor, explain, fetch, info, simulate
 from gridsched.cli.printing import say, show_warning
 from gridsched.errors import GridschedError
 
@@ -27,8 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0, 2 after a mistake of the user, 130 after an interrupt, 1 if nobody reads the output or
-        `doctor` found something that fails.
+        Exit code: 0, 2 after a mistake of the user, 130 after an interrupt, 1 if nobody reads the output,
+        `doctor` found something that fails, or `conformance check` a difference.
 
     Raises
     ------
@@ -87,6 +87,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gridsched {version('gridsched')}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (info, simulate, compare, explain, fetch, cache, doctor):
+    for command in (info, simulate, compare, explain, conformance, fetch, cache, doctor):
         command.add(commands)
     return parser

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from tests.conformance.cases import names, read_case, simulate_case, write_schedules
-from tests.naive import simulate_policy
+from gridsched.conformance.cases import read_cases, workload_path
+from tests.conformance.oracles import lines_of, simulate_plainly, write_lines
 
 if __name__ == "__main__":
-    for name in names():
-        write_schedules(name, simulate_case(read_case(name), simulate_policy))
+    for case in read_cases():
+        schedules = {column: simulate_plainly(case, column) for column in case.columns}
+        folder = workload_path(case.name).parent.parent / "schedules"
+        write_lines(folder / f"{case.name}.csv", lines_of(case, schedules))

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from tests import engine
-from tests.conformance.cases import FOLDER, Simulator, names, read_case, read_schedules, simulate_case
-from tests.naive import simulate_policy
+from gridsched.conformance.answers import read_schedules
+from gridsched.conformance.cases import Case, Schedule, names, read_case
+from gridsched.conformance.running import run_case, schedule_of
+from gridsched.io import resource
+from gridsched.verifier import verify
+from tests.conformance.oracles import simulate_plainly
 
-SIMULATORS: dict[str, Simulator] = {"naive": simulate_policy, "gridsched": engine.simulate_policy}
+
+def simulate(case: Case, column: str) -> Schedule:
+    return schedule_of(run_case(case, column))
+
+
+SIMULATORS: dict[str, Callable[[Case, str], Schedule]] = {"naive": simulate_plainly, "gridsched": simulate}
+
+GRIDS = [name for name in names() if read_case(name).kind != "cluster"]
 
 # case: policy (both conventions) or policy:convention: {job number: start time}
 CLAIMS: dict[str, dict[str, dict[int, int]]] = {
@@ -56,22 +68,134 @@ CLAIMS: dict[str, dict[str, dict[int, int]]] = {
     },
 }
 
+# case: variant: {job number: [(cluster, processors, start, end), ...], or the earliest time of a refusal}
+GRID_CLAIMS: dict[str, dict[str, dict[int, list[tuple[str, int, int, int]] | int]]] = {
+    "who_asks_whom": {
+        "local": {2: [("a", 4, 20, 30)], 3: [("a", 2, 30, 33)], 4: [("b", 4, 12, 16)]},
+        "central": {1: [("a", 4, 0, 20)], 2: [("b", 4, 1, 11)], 3: [("b", 2, 11, 14)], 4: [("b", 4, 14, 18)]},
+        "s-i": {1: [("a", 4, 0, 20)], 2: [("b", 4, 1, 11)], 3: [("b", 2, 11, 14)], 4: [("b", 4, 14, 18)]},
+        "r-i": {1: [("a", 4, 0, 20)], 2: [("b", 4, 10, 20)], 3: [("a", 2, 20, 23)], 4: [("b", 4, 20, 24)]},
+        "sy-i": {1: [("a", 4, 0, 20)], 2: [("b", 4, 1, 11)], 3: [("b", 2, 11, 14)], 4: [("b", 4, 14, 18)]},
+    },
+    "turnaround_ties": {
+        "local": {4: [("a", 2, 11, 21)]},
+        "central": {
+            2: [("b", 1, 1, 11)],
+            3: [("c", 1, 2, 12)],
+            4: [("a", 2, 3, 13)],
+            5: [("a", 1, 200, 201)],
+        },
+        "s-i": {2: [("a", 1, 1, 11)], 3: [("a", 1, 2, 12)], 4: [("b", 2, 3, 13)], 6: [("c", 1, 210, 211)]},
+    },
+    "speed": {
+        "local": {2: [("a", 4, 10, 19)], 3: [("b", 4, 2, 8)], 4: [("a", 4, 19, 20)]},
+        "central": {1: [("b", 4, 0, 7)], 2: [("a", 4, 1, 10)], 3: [("b", 4, 7, 13)], 4: [("a", 4, 10, 11)]},
+        "s-i": {1: [("a", 4, 0, 10)], 2: [("b", 4, 1, 7)], 3: [("b", 4, 7, 13)], 4: [("a", 4, 10, 11)]},
+    },
+    "choose_for_itself": {
+        "wait": {1: [("a", 4, 0, 20)], 2: [("b", 4, 1, 21)], 3: [("a", 2, 20, 24)], 4: [("b", 4, 21, 31)]},
+        "slowdown": {2: [("b", 4, 1, 21)], 3: [("b", 2, 21, 29)], 4: [("b", 4, 29, 39)]},
+        "response": {2: [("b", 4, 1, 21)], 3: [("a", 2, 20, 24)], 4: [("a", 4, 24, 29)]},
+    },
+    "reservation_kept": {
+        "reject": {2: [("a", 4, 20, 30)], 3: [("a", 3, 30, 50)], 4: 50, 5: [("a", 1, 30, 40)]},
+        "queue": {2: [("a", 4, 20, 30)], 3: [("a", 3, 30, 50)], 4: [("a", 3, 10, 20)]},
+    },
+    "coarse_slots": {
+        "coarse": {1: [("a", 4, 0, 20)], 2: [("a", 4, 20, 25)], 3: 40, 4: [("a", 4, 30, 35)]},
+        "fine": {2: [("a", 4, 20, 25)], 3: [("a", 4, 30, 35)], 4: [("a", 4, 40, 45)]},
+    },
+    "overrun_slots": {
+        "suspend": {1: [("a", 4, 0, 10), ("a", 4, 30, 35)], 2: [("a", 4, 10, 20)], 3: [("a", 4, 20, 30)]},
+        "kill": {1: [("a", 4, 0, 10)], 2: [("a", 4, 10, 20)], 3: [("a", 4, 20, 30)]},
+    },
+    "spanning": {
+        "tree": {
+            2: [("a", 4, 10, 20), ("b", 2, 10, 20)],
+            3: [("b", 2, 10, 20)],
+            4: [("b", 4, 20, 30)],
+            5: 20,
+        },
+    },
+    "eviction_at_superstep": {
+        "keep": {1: [("a", 4, 0, 8), ("a", 4, 18, 30)], 2: [("a", 6, 8, 18)], 3: [("a", 2, 18, 23)]},
+        "restart": {1: [("a", 4, 0, 8), ("a", 4, 18, 38)], 2: [("a", 6, 8, 18)]},
+        "wait": {1: [("a", 4, 0, 20)], 2: [("a", 6, 20, 30)], 3: [("a", 2, 30, 35)]},
+    },
+    "migration": {
+        "free": {1: [("a", 4, 0, 5), ("b", 4, 5, 12), ("a", 4, 15, 23)], 3: [("b", 4, 12, 22)]},
+        "costly": {1: [("a", 4, 0, 5), ("b", 4, 5, 12), ("a", 4, 15, 31)], 2: [("a", 6, 5, 15)]},
+        "restart": {1: [("a", 4, 0, 5), ("b", 4, 5, 12), ("a", 4, 15, 35)]},
+    },
+    "two_sites": {
+        "overhead": {1: [("a", 4, 0, 15), ("b", 3, 0, 15)], 3: [], 4: [("a", 4, 15, 21), ("b", 1, 15, 21)]},
+        "no_overhead": {1: [("a", 4, 0, 10), ("b", 3, 0, 10)], 4: [("a", 4, 10, 14), ("b", 1, 10, 14)]},
+        "one_site": {1: [], 2: [("a", 4, 1, 5)], 3: [], 4: []},
+    },
+}
+
 
 @pytest.mark.parametrize("simulator", SIMULATORS)
 @pytest.mark.parametrize("name", names())
 def test_simulator_gives_the_stored_schedules(name: str, simulator: str) -> None:
-    assert simulate_case(read_case(name), SIMULATORS[simulator]) == read_schedules(name)
+    case, stored = read_case(name), read_schedules(read_case(name))
+    assert tuple(stored) == case.columns
+    for column in case.columns:
+        found = SIMULATORS[simulator](case, column)
+        if case.kind == "cluster":
+            starts = {job: parts[0].start_time for job, parts in stored[column].parts.items()}
+            assert {job: parts[0].start_time for job, parts in found.parts.items()} == starts, column
+        else:
+            assert found == stored[column], column
 
 
 def test_every_case_has_claims_and_is_explained() -> None:
-    assert sorted(CLAIMS) == names()
-    explained = (FOLDER / "README.md").read_text()
-    assert [name for name in names() if f"`{name}`" not in explained] == []
+    assert sorted([*CLAIMS, *GRID_CLAIMS]) == sorted(names())
+    explained = resource("resources", "conformance", "README.md").read_text(encoding="utf-8")
+    missing = [name for name in names() if f"| `{name}` | {read_case(name).convention} |" not in explained]
+    assert missing == []
+    assert f"{len(CLAIMS)} on one cluster, {len(GRID_CLAIMS)} on several" in explained
 
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_stored_schedules_keep_the_claims_worked_out_by_hand(name: str) -> None:
-    schedules = read_schedules(name)
+    schedules = read_schedules(read_case(name))
     for column, starts in CLAIMS[name].items():
         for full in [column] if ":" in column else [f"{column}:instant", f"{column}:event"]:
-            assert {job: schedules[full][job - 1] for job in starts} == starts, full
+            assert {job: schedules[full].parts[job][0].start_time for job in starts} == starts, full
+
+
+@pytest.mark.parametrize("name", GRID_CLAIMS)
+def test_schedules_of_grids_keep_the_claims_worked_out_by_hand(name: str) -> None:
+    schedules = read_schedules(read_case(name))
+    assert set(GRID_CLAIMS[name]) == set(schedules)
+    for variant, jobs in GRID_CLAIMS[name].items():
+        for job, claim in jobs.items():
+            if isinstance(claim, int):
+                assert schedules[variant].parts[job] == ()
+                assert schedules[variant].earliest[job] == claim
+            else:
+                assert [tuple(part) for part in schedules[variant].parts[job]] == claim, (variant, job)
+
+
+@pytest.mark.parametrize("simulator", SIMULATORS)
+@pytest.mark.parametrize("name", names())
+def test_answers_of_exercises_are_right(name: str, simulator: str) -> None:
+    case = read_case(name)
+    assert case.exercises
+    for exercise in case.exercises:
+        changed = case.changed(exercise.change)
+        assert changed != case
+        parts = SIMULATORS[simulator](changed, exercise.variant).parts
+        starts = {job: parts[job][0].start_time if parts[job] else -1 for job in exercise.starts}
+        assert starts == exercise.starts, exercise.question
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_runs_of_grids_are_valid(name: str) -> None:
+    case = read_case(name)
+    for variant in case.columns:
+        run = run_case(case, variant)
+        if case.kind not in ("calendars", "dynamic-grid"):
+            verify(run)
+        assert run["job_number"].values.tolist() == [job.number for job in case.jobs]

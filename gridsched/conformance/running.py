@@ -1,0 +1,143 @@
+"""The conformance cases as gridsched runs them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import xarray as xr
+
+from gridsched.calendar_simulation import simulate_calendars
+from gridsched.conformance.cases import GRID, NONE, Case, Job, Part, Schedule, normalised
+from gridsched.dynamic_simulation import simulate_dynamic_grid
+from gridsched.platforms import Cluster
+from gridsched.schedulers.calendars import CalendarOptions, Manager, SlotPlan
+from gridsched.schedulers.dynamic_grid import DynamicGrid
+from gridsched.schedulers.grid_graphs import graph_of_edges
+from gridsched.schedulers.jscheduler import JScheduler
+from gridsched.schedulers.superscheduler import Superscheduler
+from gridsched.self_scheduling import simulate_self_scheduling
+from gridsched.simulation import simulate, simulate_grid
+from gridsched.workloads.table import Workload
+
+
+def run_case(case: Case, variant: str) -> xr.Dataset:
+    """Run of a case under one of its variants."""
+    return _RUNNERS[case.kind](case, variant)
+
+
+def schedule_of(run: xr.Dataset) -> Schedule:
+    """What a run made of the jobs."""
+    clusters = [str(name) for name in run["cluster"].values]
+    numbers = run["job_number"].values.tolist()
+    parts: dict[int, list[Part]] = defaultdict(list)
+    segments = [run[f"segment_{name}"].values.tolist() for name in ("job", "cluster", "processors")]
+    times = [run[f"segment_{name}"].values.tolist() for name in ("start", "end")]
+    for job, cluster, processors, start, end in zip(*segments, *times, strict=True):
+        parts[numbers[job]].append(Part(clusters[cluster], processors, start, end))
+    earliest = run["earliest_time"].values.tolist() if "earliest_time" in run else []
+    return Schedule(
+        {number: normalised(parts[number]) for number in sorted(numbers)},
+        {number: time for number, time in zip(numbers, earliest, strict=False) if time != NONE},
+    )
+
+
+def workload_of(case: Case, jobs: Sequence[Job]) -> Workload:
+    """Some jobs of a case as a workload."""
+    columns = {name: np.array([getattr(job, name) for job in jobs], np.int64) for name in _COLUMNS}
+    homes = [*case.clusters]
+    return Workload(
+        name=case.name,
+        job_number=columns["number"],
+        submit_time=columns["submit_time"],
+        run_time=columns["run_time"],
+        requested_time=columns["requested_time"],
+        requested_processors=columns["processors"],
+        partition=np.array([homes.index(job.home) + 1 if job.home in homes else NONE for job in jobs]),
+        processors_available=sum(site.processors for site in case.clusters.values()),
+    )
+
+
+_COLUMNS = ("number", "submit_time", "run_time", "requested_time", "processors")
+
+
+def _clusters(case: Case) -> list[Cluster]:
+    return [
+        Cluster(name=name, processors=site.processors, speed=site.speed)
+        for name, site in case.clusters.items()
+    ]
+
+
+def _workloads(case: Case) -> list[Workload]:
+    """The jobs of each home."""
+    return [workload_of(case, [job for job in case.jobs if job.home == home]) for home in case.clusters]
+
+
+def _run_cluster(case: Case, variant: str) -> xr.Dataset:
+    policy, passes = variant.split(":")
+    (cluster,) = _clusters(case)
+    workload = workload_of(case, case.jobs)
+    return simulate(workload, cluster, policy, overrun=case.overrun, passes=passes)  # type: ignore[arg-type]
+
+
+def _run_superscheduler(case: Case, variant: str) -> xr.Dataset:
+    options = case.options_of(variant)
+    policy = options.pop("policy")
+    scheme = Superscheduler(scheme=variant, **options)  # type: ignore[arg-type]
+    return simulate_grid(_workloads(case), _clusters(case), scheme, policy=policy, align="none")
+
+
+def _run_self_scheduling(case: Case, variant: str) -> xr.Dataset:
+    options = case.options_of(variant)
+    policy = options.pop("policy")
+    jscheduler = JScheduler(metric=variant, k=len(case.clusters), **options)  # type: ignore[arg-type]
+    return simulate_self_scheduling(workload_of(case, case.jobs), _clusters(case), policy, jscheduler)
+
+
+def _run_calendars(case: Case, variant: str) -> xr.Dataset:
+    reservations = {job.number - 1: job.reservation for job in case.jobs if job.reservation != NONE}
+    return simulate_calendars(
+        _workloads(case),
+        calendar_tree(case),
+        calendar_options(case, variant),
+        estimates="requested",
+        align="none",
+        reservations=reservations,
+    )
+
+
+def calendar_tree(case: Case) -> Manager | Cluster:
+    """The cluster of a case, or a manager above its clusters."""
+    clusters = _clusters(case)
+    return clusters[0] if len(clusters) == 1 else Manager(name="top", children=clusters)
+
+
+def calendar_options(case: Case, variant: str) -> CalendarOptions:
+    """Slots and rules of the calendars of a case."""
+    options = case.options_of(variant)
+    levels = [tuple(level) for level in options.pop("slots")]
+    return CalendarOptions(slots=SlotPlan(levels=levels), **options)
+
+
+def _run_dynamic_grid(case: Case, variant: str) -> xr.Dataset:
+    homes = {home: [job for job in case.jobs if job.home == home] for home in [*case.clusters, GRID]}
+    workloads = {home: workload_of(case, jobs) if jobs else None for home, jobs in homes.items()}
+    grid_workload = workloads.pop(GRID)
+    return simulate_dynamic_grid(
+        [*workloads.values()],
+        _clusters(case),
+        graph_of_edges([*case.clusters], case.links),
+        DynamicGrid(**case.options_of(variant)),
+        grid_workload=grid_workload,
+        align="none",
+    )
+
+
+_RUNNERS: dict[str, Callable[[Case, str], xr.Dataset]] = {
+    "cluster": _run_cluster,
+    "superscheduler": _run_superscheduler,
+    "self-scheduling": _run_self_scheduling,
+    "calendars": _run_calendars,
+    "dynamic-grid": _run_dynamic_grid,
+}
