@@ -57,6 +57,7 @@ COLUMNS = (
     "verdict",
     "why",
     "study",
+    "variable",
 )
 """Columns of `claims_table`."""
 
@@ -571,6 +572,7 @@ def claims_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:
             verdict.verdict,
             verdict.why,
             verdict.studies,
+            verdict.claim.source.variable if verdict.claim.source is not None else "",
         )
         for verdict in verdicts
     ]
@@ -594,6 +596,19 @@ def _verdict(claim: Claim, studies: Mapping[str, xr.Dataset]) -> Verdict:
         return Verdict(claim, "input" if isinstance(claim, InputClaim) else "not run", remark=f"{absent}.")
     except ConfigurationError as error:
         raise ConfigurationError(f"claim {claim.id} of {claim.paper}: {error}") from None
+
+
+def labels_of(claim: Claim) -> frozenset[str]:
+    """All labels, of whatever dimension, that a claim is about: scenarios, cases, schemes..."""
+    if claim.source is None:
+        return frozenset()
+    members = claim.chain if isinstance(claim, OrderClaim) else ()
+    return frozenset(
+        str(label)
+        for select in (claim.source.select, *members)
+        for labels in select.values()
+        for label in _each(labels)
+    )
 
 
 def _studies(claim: Claim) -> list[str]:

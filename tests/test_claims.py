@@ -549,6 +549,7 @@ def test_table(verdicts: Loader) -> None:
     assert table["verdict"].tolist() == ["reproduced", "reproduced"]
     assert table["why"].tolist() == ["Old log. Read.", "Shown: fast minus local."]
     assert table["study"].tolist() == ["s", "s"]
+    assert table["variable"].tolist() == ["wait", "wait"]
 
 
 def test_table_of_nothing() -> None:

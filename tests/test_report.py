@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import csv
+import hashlib
 import io
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -263,11 +265,11 @@ def test_sidecars_say_how_it_was_made(results: Path) -> None:
 def test_claims_are_shown_with_their_verdicts(tmp_path: Path) -> None:
     table = tmp_path / "claims.csv"
     table.write_text(
-        "paper,id,where,claim,paper_value,our_value,low,high,difference,verdict,why,study\n"
-        "one,a,Table 1,<b>Jobs</b>,132069,131000.5,130000,132000,-1068.5,reproduced,of the same log,x\n"
-        "one,b,Table 1,More jobs,2.5,0.123456,,,-2.376544,not,of the same log,x\n"
-        "one,c,section 2,Too many words,,,,,,not run,,\n"
-        "two,d,section 3,A chain,a < b,-3,-4,-2,,partly,,x\n",
+        "paper,id,where,claim,paper_value,our_value,low,high,difference,verdict,why,study,variable,dataset,figure\n"
+        "one,a,Table 1,<b>Jobs</b>,132069,131000.5,130000,132000,-1068.5,reproduced,of the same log,x,,,\n"
+        "one,b,Table 1,More jobs,2.5,0.123456,,,-2.376544,not,of the same log,x,,,\n"
+        "one,c,section 2,Too many words,,,,,,not run,,,,,\n"
+        "two,d,section 3,A chain,a < b,-3,-4,-2,,partly,,x,w,x/study.nc,x/figures/f-a.svg\n",
         encoding="utf-8",
     )
     target = tmp_path / "report.html"
@@ -284,5 +286,10 @@ def test_claims_are_shown_with_their_verdicts(tmp_path: Path) -> None:
         "a < b",
     ):
         assert text in page.words
+    assert {"#x-f-a", "x/study.nc", "#claims-two"} <= set(page.attributes("href"))
+    assert base64.b64encode(table.read_bytes()).decode() in target.read_text(encoding="utf-8")
+    (script,) = re.findall("<script>(.*?)</script>", target.read_text(encoding="utf-8"), re.DOTALL)
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert any(f"script-src 'sha256-{allowed}'" in content for content in page.attributes("content"))
     folded = page.words.index("Too many words")
     assert page.words.index("More jobs") < folded < page.words.index("A chain")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pandas as pd
 
 from gridsched.figures.style import number
+from gridsched.report.parts import anchor
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,10 @@ class ClaimView:
     verdict: str
     why: str
     study: str
+    paper: str
+    variable: str
+    dataset: str
+    figure_anchor: str
 
 
 @dataclass(frozen=True)
@@ -34,10 +39,16 @@ class PaperView:
     judged: list[ClaimView]
     others: list[tuple[str, list[ClaimView]]]
 
+    def count(self, verdict: str | None = None) -> int:
+        """Number of claims with a verdict, or of all."""
+        return sum(number for name, number in self.verdicts if verdict in (None, name))
+
 
 JUDGED = ("reproduced", "partly", "not")
 OTHERS = ("not testable", "input", "not run")
 """Verdicts of claims without a result of ours, shown folded."""
+VERDICTS = (*JUDGED, *OTHERS)
+"""All verdicts, in the order of the page."""
 
 
 def claims_view(table: str | Path) -> list[PaperView]:
@@ -48,7 +59,7 @@ def claims_view(table: str | Path) -> list[PaperView]:
 
 def _paper(paper: str, table: pd.DataFrame) -> PaperView:
     claims = [_claim(row) for _, row in table.iterrows()]
-    by_verdict = {name: [claim for claim in claims if claim.verdict == name] for name in (*JUDGED, *OTHERS)}
+    by_verdict = {name: [claim for claim in claims if claim.verdict == name] for name in VERDICTS}
     return PaperView(
         paper=paper,
         verdicts=[(name, len(found)) for name, found in by_verdict.items() if found],
@@ -78,7 +89,17 @@ def _claim(row: pd.Series[str]) -> ClaimView:
         verdict=row["verdict"],
         why=row["why"],
         study=row["study"],
+        paper=row["paper"],
+        variable=row["variable"],
+        dataset=row["dataset"],
+        figure_anchor=_anchor(row["figure"]),
     )
+
+
+def _anchor(path: str) -> str:
+    """Where the page has the figure of a file, `study/figures/name.svg`."""
+    place = PurePosixPath(path)
+    return anchor(place.parts[0], place.stem) if path else ""
 
 
 def _shown(text: str) -> str:

@@ -1,11 +1,14 @@
 """The page, made from `reports/page.html.j2` and the templates of its parts.
 
-Variables of the templates are escaped, so no text of a log or of a configuration can become markup. Figures
-are embedded as images, their numbers as links to data.
+Variables of the templates are escaped, so no text of a log or of a configuration can become markup, and the
+page lets no script run but its own, known by its checksum. Figures are embedded as images, their numbers as
+links to data.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,12 +19,13 @@ from gridsched import results
 from gridsched.io import atomic_write, resource
 from gridsched.report.arena import arena_view
 from gridsched.report.calendars import calendar_view
-from gridsched.report.claims import claims_view
+from gridsched.report.claims import VERDICTS, claims_view
 from gridsched.report.dynamic_grid import dynamic_view
 from gridsched.report.grid import grid_view
 from gridsched.report.local import local_view
 from gridsched.report.models import models_view
 from gridsched.report.multicluster import multicluster_view
+from gridsched.report.parts import data_address
 from gridsched.report.self_scheduling import self_scheduling_view
 from gridsched.study.config import (
     ArenaStudy,
@@ -56,11 +60,15 @@ def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | 
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style = resource("reports", "page.css").read_text(encoding="utf-8")
+    style, script = (resource("reports", f"page.{end}").read_text(encoding="utf-8") for end in ("css", "js"))
     page = environment.get_template("page.html.j2").render(
         studies=views,
         papers=[] if claims is None else claims_view(claims),
+        claims_csv="" if claims is None else data_address(Path(claims), "text/csv"),
+        verdicts=VERDICTS,
         style=style,
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         source=results.provenance()["source"],
     )
     with atomic_write(target) as temporary:

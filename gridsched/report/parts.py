@@ -24,6 +24,7 @@ class FigureView:
     image: str
     table: str | None
     table_path: str
+    anchor: str
 
 
 def figure(folder: Path, stem: str, kind: str, what: str = "") -> FigureView:
@@ -36,7 +37,13 @@ def figure(folder: Path, stem: str, kind: str, what: str = "") -> FigureView:
         image=data_address(folder / "figures" / f"{stem}.svg", "image/svg+xml"),
         table=data_address(table, "text/csv") if table.stat().st_size <= LARGEST_EMBEDDED_TABLE else None,
         table_path=f"{folder.name}/figures/{stem}.csv",
+        anchor=anchor(folder.name, stem),
     )
+
+
+def anchor(study: str, stem: str) -> str:
+    """Name of a figure as a place in the page."""
+    return f"{study}-{stem}"
 
 
 def data_address(path: Path, kind: str) -> str:

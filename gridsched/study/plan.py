@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -426,12 +426,40 @@ def study_results(study: Study, results: str) -> list[str]:
     ]
 
 
+def figure_showing(study: Study, variable: str, labels: Collection[str]) -> str | None:
+    """Figure of a study that shows a variable, the one of a labelled part where there is one.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    variable : str
+        Variable of its dataset.
+    labels : collection of str
+        What of it is looked for: names of scenarios, cases, schemes...
+
+    Returns
+    -------
+    str or None
+        Name of the figure's files without ending; None where only the dataset and its tables have numbers.
+    """
+    shown = [name for name in _figures_of_parts(study) if name.partition("-")[2] in labels]
+    shown += [*study_figures(study), *_figures_of_parts(study)]
+    return next((name for name in shown if variable in _shown_by(name.partition("-")[0])), None)
+
+
+def _shown_by(kind: str) -> list[str]:
+    """Variables that a figure of this kind shows."""
+    return cast(list[str], _captions()[kind].get("shows", []))
+
+
 def caption(kind: str) -> dict[str, str]:
     """Title and text of the caption of a figure or table."""
-    return _captions()[kind]
+    entry = _captions()[kind]
+    return {"title": str(entry["title"]), "text": str(entry["text"])}
 
 
 @cache
-def _captions() -> dict[str, dict[str, str]]:
+def _captions() -> dict[str, dict[str, str | list[str]]]:
     text = resource("reports", "captions.yaml").read_text(encoding="utf-8")
-    return cast(dict[str, dict[str, str]], yaml.safe_load(text))
+    return cast(dict[str, dict[str, str | list[str]]], yaml.safe_load(text))

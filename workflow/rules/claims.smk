@@ -19,7 +19,7 @@ rule evaluate_claims:
         mem_mb=1000,
         runtime=10,
     params:
-        studies=list(STUDIES),
+        studies=[study.model_dump(mode="json") for study in STUDIES.values()],
         caption=plan.caption("claims"),
     message:
         "setting the claims of the papers against the results"
