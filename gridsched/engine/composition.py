@@ -110,27 +110,41 @@ def _shares_a_job(table: Table, composition: int, row: int, present: Any) -> boo
     return False
 
 
+@leaf
+def _number_sizes(processors: Any, numbers: Any) -> int:
+    """Number the sizes of jobs that have a row from 0, where there is NOWHERE; return how many they are."""
+    count = 0
+    for job in range(len(processors)):
+        size = processors[job]
+        if size < len(numbers) and numbers[size] == NOWHERE:
+            numbers[size] = count
+            count += 1
+    return count
+
+
 @jit
 def build(table: Table, processors: Any) -> int:
     """Fill in the table of jobs of so many resources; return the number of compositions.
 
     A row never loses a job, so a composition that shares a job with another row is never of use to that row
-    again: for each pair of rows the search goes on where it ended before.
+    again: for each pair of rows, which jobs of one size join, the search goes on where it ended before.
     """
     jobs, rows = len(processors), len(table.lengths) - 1
     present = np.zeros((rows + 1, jobs), np.bool_)
-    looked_at = np.zeros((rows + 1, rows + 1), np.int32)
+    numbers = np.full(rows + 1, NOWHERE, np.int32)
+    looked_at = np.zeros((_number_sizes(processors, numbers), rows + 1), np.int32)
     made = 0
     for job in range(jobs):
         size = processors[job]
-        if size <= rows:
-            made = _join(table, made, size, job, NOWHERE, present)
+        if size > rows:
+            continue
+        made = _join(table, made, size, job, NOWHERE, present)
         for row in range(size + 1, rows + 1):
             source = row - size
-            k = looked_at[row, source]
+            k = looked_at[numbers[size], row]
             while k < table.lengths[source] and _shares_a_job(table, table.rows[source, k], row, present):
                 k += 1
-            looked_at[row, source] = k
+            looked_at[numbers[size], row] = k
             # A composition that holds the job itself is the last of its row and begins with it.
             if k < table.lengths[source] and table.members[table.first[table.rows[source, k]]] != job:
                 made = _join(table, made, row, job, table.rows[source, k], present)

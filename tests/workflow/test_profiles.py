@@ -34,7 +34,7 @@ def test_every_rule_says_what_it_needs(resource: str) -> None:
 
 
 def test_rules_that_stay_here_exist() -> None:
-    snakefile = (REPOSITORY / "Snakefile").read_text(encoding="utf-8")
+    snakefile = (REPOSITORY / "workflow" / "Snakefile").read_text(encoding="utf-8")
     here = re.findall(r"\w+", snakefile.split("localrules:")[1].split("\n\n")[0])
     assert set(here) <= {"all", *rules()}
     assert {name for name in rules() if name.startswith(("draw_", "fetch_"))} <= set(here)
