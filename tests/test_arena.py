@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from gridsched.multicluster_simulation import Multicluster
 from gridsched.platforms import Cluster
 from gridsched.replication import holm, times_interval, times_significance
 from gridsched.report import build_report
+from gridsched.report.arena import arena_view
 from gridsched.schedulers.costs import COST
 from gridsched.schedulers.jscheduler import JScheduler
 from gridsched.schedulers.superscheduler import Superscheduler
@@ -231,6 +233,7 @@ STUDY: dict[str, Any] = {
         {"name": "wait $x$", "system": "self-scheduling", "k": 2},
         {"name": "dynamic grid", "system": "dynamic-grid"},
         {"name": "own", "system": "self-scheduling", "k": 2, "metric": "config/costs/example.py:reluctant"},
+        "ideal-srpt",
     ],
     "loads": [1.0, 2.0],
     "estimate_errors": [0.0, 1.0],
@@ -310,11 +313,42 @@ def test_tables(folder: Path) -> None:
     means = pd.read_csv(folder / "tiny" / "means.csv")
     runs = pd.read_csv(folder / "tiny" / "runs.csv")
     pairs = pd.read_csv(folder / "tiny" / "comparisons.csv")
-    assert len(means) == (5 + 4) * 4 * len(MEASURES)
-    assert len(runs) == 2 * 5 * 4 * 3
+    assert len(means) == (6 + 5) * 4 * len(MEASURES)
+    assert len(runs) == 2 * 6 * 4 * 3
     assert runs["run"].is_unique
-    assert len(pairs) == (10 + 6) * 4 * len(MEASURES)
+    assert len(pairs) == (15 + 10) * 4 * len(MEASURES)
     assert ((pairs["ratio"] <= 1) | pairs["ratio"].isna()).all()
+
+
+def test_ideal_machines_beat_nobody(folder: Path) -> None:
+    """Counted are schedulers that are surely better or worse, after correction."""
+    whole = results.read(folder / "tiny" / "study.nc")
+    pairs = pd.read_csv(folder / "tiny" / "comparisons.csv")
+    sure = pairs[(pairs["corrected"] < 0.05) & (pairs["measure"] == "response_time")]
+    assert "ideal-srpt" in set(sure["better"])
+    for label, scenario in product(whole["contender"].values, whole["scenario"].values):
+        part = whole.sel(contender=label, scenario=scenario, load=1.0, estimate_error=1.0)
+        if np.isnan(part["response_time_mean"]):
+            continue
+        here = sure[(sure["scenario"] == scenario) & (sure["load"] == 1) & (sure["estimate_error"] == 1)]
+        better = here[(here["worse"] == label) & (here["better"] != "ideal-srpt")]
+        worse = here[(here["better"] == label) & (here["worse"] != "ideal-srpt")]
+        assert len(better) == int(part["response_time_beaten_by"])
+        assert len(worse) == int(part["response_time_beats"])
+
+
+def test_page_says_who_is_best_under_each_condition(folder: Path) -> None:
+    study = ArenaStudy.model_validate(STUDY)
+    whole = results.read(folder / "tiny" / "study.nc")
+    conditions = arena_view(study, folder / study.name)["conditions"]
+    assert len(conditions) == whole["response_time_mean"].isel(contender=0).size
+    for found in conditions:
+        error = {"perfect": 0.0, "users'": 1.0}[found.estimates]
+        means = whole["response_time_mean"].sel(
+            scenario=found.scenario, load=float(found.load), estimate_error=error
+        )
+        schedulers = means.where(whole["system"] != "ideal machine", drop=True).to_series().dropna()
+        assert (found.best, found.worst) == (schedulers.idxmin(), schedulers.idxmax())
 
 
 def test_ranking_is_by_the_geometric_mean(folder: Path) -> None:

@@ -330,6 +330,16 @@ def _earliest_space(clusters: Clusters, i: int) -> tuple[int, int]:
 
 
 @leaf
+def _least_size(search: Search, processors: Any) -> int:
+    """Resources of the smallest job that is not allocated."""
+    least = FOREVER
+    for job in range(len(processors)):
+        if not search.taken[job]:
+            least = min(least, processors[job])
+    return least
+
+
+@leaf
 def _wait_for_more(clusters: Clusters, i: int, time: int) -> None:
     """Merge a space that no job fits with the next release, or close the cluster if it is the whole of it."""
     release = FOREVER
@@ -400,11 +410,16 @@ def allocate(
     """
     state = search.state[0]
     done, attempt = 0, 0
+    least = _least_size(search, processors)
     while done < len(processors):
         i = _first_cluster(clusters, random)
         if i == NOWHERE:
             break
         time, space = _earliest_space(clusters, i)
+        if space < least:
+            # No composition of free jobs is so small, so the search would be in vain
+            _wait_for_more(clusters, i, time)
+            continue
         attempt = fill(table, search, processors, space, attempt)
         if state["found"] == 0:
             _wait_for_more(clusters, i, time)
@@ -413,6 +428,7 @@ def allocate(
             _allocate_job(clusters, i, job, processors, durations[i, job], slacks[i, job], time, seeds)
             seeds.sequence[done] = job
             done += 1
+        least = _least_size(search, processors)
     return done
 
 

@@ -26,10 +26,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from gridsched.errors import WorkloadError
@@ -37,14 +35,13 @@ from gridsched.prediction.categories import Categories
 from gridsched.prediction.history import FROM_HISTORY
 from gridsched.prediction.intervals import Intervals
 from gridsched.prediction.options import CATEGORIES
+from gridsched.workloads.clock import wall_clock
 from gridsched.workloads.table import UNKNOWN, Workload
 
 SOURCE = "source"
 """Feature that tells logs apart which share a history."""
 
 _HOUR, _DAY = 3600, 86400
-_MONDAY = 4 * _DAY
-"""A Monday at midnight in Unix time, taken as submit time 0 where the start is not known."""
 
 _LARGEST_NAME = 2**31
 """Categories of several logs are put side by side in 64 bits, so each must be smaller than this."""
@@ -136,7 +133,7 @@ def submission_columns(
     categories = {name: _by_source(workload, name, source) for name in CATEGORIES}
     if source is not None:
         categories[SOURCE] = np.asarray(source, np.int64)
-    clock = _wall_clock(workload)
+    clock = wall_clock(workload, np.asarray(workload.submit_time, np.int64))
     numbers = {
         "processors": workload.processors,
         "requested_time": _requested_time(workload),
@@ -162,25 +159,3 @@ def _by_source(workload: Workload, name: str, source: NDArray[np.int64] | None) 
             "number them anew to share a history"
         )
     return values + np.asarray(source, np.int64) * 2 * _LARGEST_NAME
-
-
-def _wall_clock(workload: Workload) -> NDArray[np.int64]:
-    """Local time of submissions, as seconds of a clock that knows no time zones.
-
-    UTC where the time zone is not known; where the start is not known either, submit time 0 is a Monday,
-    0:00.
-    """
-    submit = np.asarray(workload.submit_time, np.int64)
-    if workload.unix_start_time is None:
-        return submit + _MONDAY
-    unix = submit + workload.unix_start_time
-    if workload.time_zone is None:
-        return unix
-    try:
-        zone = ZoneInfo(workload.time_zone)
-    except (ValueError, ZoneInfoNotFoundError) as error:
-        raise WorkloadError(
-            f"{workload.name}: time zone {workload.time_zone!r} does not exist; use an IANA name"
-        ) from error
-    local = pd.DatetimeIndex(unix.astype("datetime64[s]"), tz="UTC").tz_convert(zone).tz_localize(None)
-    return np.asarray(local.values.astype("datetime64[s]").astype(np.int64))

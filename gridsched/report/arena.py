@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from gridsched.figures.arena import ranked
 from gridsched.figures.style import duration, number
 from gridsched.report.parts import counts, figure, known, labels
 from gridsched.study import plan
+from gridsched.study.arena_config import IDEAL_MACHINE
 from gridsched.study.config import ArenaStudy
 
 INFORMATION: dict[str, str] = {
@@ -56,9 +58,23 @@ class Verdict:
     system: str
     best_on: str
     ratio: str
+    scenarios: str
     moved: str
     messages: str
     information: str
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Who is best on a scenario under a load and with estimates of some quality."""
+
+    scenario: str
+    load: str
+    estimates: str
+    best: str
+    ratio: str
+    equals: str
+    worst: str
 
 
 def arena_view(study: ArenaStudy, folder: Path) -> dict[str, Any]:
@@ -81,6 +97,7 @@ def arena_view(study: ArenaStudy, folder: Path) -> dict[str, Any]:
             }
             for scenario in labels(dataset, "scenario")
         ],
+        "conditions": _conditions(dataset),
         "machines": _machines(dataset),
         "conventions": _conventions(study),
         "figures": [figure(folder, name, name) for name in plan.study_figures(study)],
@@ -100,6 +117,7 @@ def _conventions(study: ArenaStudy) -> list[str]:
         "Means are over the jobs that all contenders of a scenario brought to their end.",
         "A difference is sure if its probability is below 5 % after Holm's correction for all pairs of "
         "contenders of a scenario. Intervals are simultaneous for all contenders (Bonferroni).",
+        "Ideal machines do not count as better: they know no borders between machines.",
         "Both come from a jackknife over blocks of jobs: replicates, or all jobs submitted within some days, "
         "which are nearly independent only if queues empty in between.",
         "MUSCLE and its rivals look at deadlines, which are drawn; they are judged here by response times, "
@@ -161,10 +179,45 @@ def _verdict(part: xr.Dataset) -> Verdict:
         system=system,
         best_on=", ".join(map(str, best)) or "nowhere",
         ratio=number(float(np.exp(np.log(ratio[fits]).mean()))) if fits.any() else "",
+        scenarios=f"{int(fits.sum())} of {len(fits)}",
         moved=_range(part["moved"].values, "{:.0%}".format),
         messages=_range(part["messages_per_job"].values, number),
         information=INFORMATION[system],
     )
+
+
+def _conditions(dataset: xr.Dataset) -> list[Condition]:
+    """The best scheduler under every load and with all estimates; nothing where neither was varied."""
+    schedulers = dataset.isel(contender=dataset["system"].values != IDEAL_MACHINE)
+    places = list(
+        product(labels(dataset, "scenario"), dataset["load"].values, dataset["estimate_error"].values)
+    )
+    if len(places) == dataset.sizes["scenario"]:
+        return []
+    found = []
+    for scenario, load, error in places:
+        part = schedulers.sel(scenario=scenario, load=load, estimate_error=error)
+        part = part.isel(contender=part["response_time_mean"].notnull().values).sortby("response_time_mean")
+        if not part.sizes["contender"]:
+            continue
+        names = labels(part, "contender")
+        equal = part["response_time_beaten_by"].values[1:] == 0
+        found.append(
+            Condition(
+                scenario=scenario,
+                load=f"{load:g}",
+                estimates=_estimates(float(error)),
+                best=names[0],
+                ratio=number(float(part["response_time_ratio"][0])),
+                equals=", ".join(name for name, sure in zip(names[1:], equal, strict=True) if sure),
+                worst=names[-1],
+            )
+        )
+    return found
+
+
+def _estimates(error: float) -> str:
+    return {0.0: "perfect", 1.0: "users'"}.get(error, f"{error:g} of the users' error")
 
 
 def _range(values: Any, form: Any) -> str:

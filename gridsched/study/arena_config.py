@@ -230,4 +230,8 @@ def system_of(written: str | SchemeConfig | ContenderConfig) -> str:
     """System that a contender belongs to."""
     if isinstance(written, ContenderConfig):
         return str(getattr(written, "system", ""))
-    return "ideal machine" if scheme_of(written).is_ideal else "superscheduler"
+    return IDEAL_MACHINE if scheme_of(written).is_ideal else "superscheduler"
+
+
+IDEAL_MACHINE = "ideal machine"
+"""System of contenders that are no schedulers but bounds: all processors of a grid as one machine."""

@@ -17,7 +17,7 @@ from gridsched.arena import Grid, play
 from gridsched.grid_metrics import offered_loads
 from gridsched.replication import holm, times_interval, times_significance
 from gridsched.study import files
-from gridsched.study.arena_config import contender_of, system_of
+from gridsched.study.arena_config import IDEAL_MACHINE, contender_of, system_of
 from gridsched.study.config import ArenaStudy
 from gridsched.study.grid_stages import workload_facts
 from gridsched.study.parts import local_policy
@@ -330,16 +330,21 @@ _PAIR = ("better", "worse", "ratio", "probability", "corrected")
 
 
 def _beaten(whole: xr.Dataset, pairs: pd.DataFrame) -> xr.Dataset:
-    """How many others each contender beats, and is beaten by, for sure."""
+    """How many schedulers each contender beats, and is beaten by, for sure.
+
+    Ideal machines do not count: they know no borders between machines, so nobody has to be as good.
+    """
     dims = ("scenario", "load", "estimate_error", "contender")
     sure = pairs[pairs["corrected"] < 1 - CONFIDENCE]
+    ideal = whole["contender"].values[whole["system"].values == IDEAL_MACHINE]
     variables: dict[str, Any] = {}
     for name in MEASURES:
         for side, key, what in (
-            ("better", "beats", "contenders that are worse"),
-            ("worse", "beaten_by", "contenders that are better"),
+            ("better", "beats", "schedulers that are worse"),
+            ("worse", "beaten_by", "schedulers that are better"),
         ):
-            own = sure[sure["measure"] == name]
+            other = "worse" if side == "better" else "better"
+            own = sure[(sure["measure"] == name) & ~sure[other].isin(ideal)]
             counts = own.groupby(["scenario", "load", "estimate_error", side]).size()
             index = pd.MultiIndex.from_product([whole[dim].values for dim in dims])
             counts.index.names = list(dims) if len(counts) else counts.index.names

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.errors import WorkloadError
+from gridsched.workloads.clock import wall_clock
 from gridsched.workloads.table import Workload
 
 QUANTILES = np.append(np.arange(1, 100) / 100, 0.999)
@@ -21,8 +20,6 @@ ACCURACY_BINS = np.arange(21) / 20
 
 _QUARTER, _HOUR, _DAY = 900, 3600, 86400
 _LONGEST_LOG = 100 * 365 * _DAY
-_MONDAY = 4 * _DAY
-"""A Monday at midnight in Unix time, taken as submit time 0 where the start is not known."""
 
 
 def characterise(workload: Workload) -> xr.Dataset:
@@ -106,24 +103,6 @@ def _clock(workload: Workload) -> str:
     return workload.time_zone or "UTC, since the time zone of the log is not known"
 
 
-def _wall_clock(workload: Workload, seconds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Local time of seconds since the start of a workload, as seconds of a clock that knows no time zones."""
-    if workload.unix_start_time is None:
-        return seconds + _MONDAY
-    unix = seconds + workload.unix_start_time
-    if workload.time_zone is None:
-        return unix
-    try:
-        zone = ZoneInfo(workload.time_zone)
-    except (ValueError, ZoneInfoNotFoundError) as error:
-        raise WorkloadError(
-            f"{workload.name}: time zone {workload.time_zone!r} does not exist; use an IANA name"
-        ) from error
-    instants = pd.DatetimeIndex(unix.astype("datetime64[s]"), tz="UTC")
-    local = instants.tz_convert(zone).tz_localize(None)
-    return np.asarray(local.values.astype("datetime64[s]").astype(np.int64))
-
-
 def _weekday(wall: NDArray[np.int64]) -> NDArray[np.int64]:
     """Weekday of local times, Monday is 0; Unix time begins on a Thursday."""
     return np.asarray((wall // _DAY + 3) % 7)
@@ -152,7 +131,7 @@ def _arrivals(workload: Workload) -> dict[str, xr.Variable]:
             "check the units of the log"
         )
     quarters = np.arange(first // _QUARTER, last // _QUARTER + 1) * _QUARTER - start
-    wall, observed = _wall_clock(workload, submit), _wall_clock(workload, quarters)
+    wall, observed = wall_clock(workload, submit), wall_clock(workload, quarters)
     week = (wall // _DAY + 3) // 7
     return {
         "arrivals_hour": _variable(
