@@ -337,7 +337,7 @@ def load_claims(paths: Iterable[str | Path] | None = None) -> list[Claim]:
         If a file cannot be read, a claim says something that is not allowed, or two claims of a paper have
         the same id; names file, claim and key.
     """
-    files = sorted(resource("resources", "claims").glob("*.yaml")) if paths is None else map(Path, paths)
+    files = _shipped() if paths is None else map(Path, paths)
     claims: list[Claim] = []
     seen: set[tuple[str, str]] = set()
     for path in files:
@@ -351,8 +351,23 @@ def load_claims(paths: Iterable[str | Path] | None = None) -> list[Claim]:
     return claims
 
 
+def citations() -> dict[str, str]:
+    """What each paper of the claims that come with gridsched is, by its name."""
+    files = [_read(path) for path in _shipped()]
+    return {file.paper: file.citation for file in files}
+
+
+def _shipped() -> list[Path]:
+    """Claim files that come with gridsched."""
+    return sorted(resource("resources", "claims").glob("*.yaml"))
+
+
+def _read(path: Path) -> _ClaimFile:
+    return _validated(_ClaimFile, read_yaml(path), str(path))
+
+
 def _claims_of(path: Path) -> Iterator[Claim]:
-    file = _validated(_ClaimFile, read_yaml(path), str(path))
+    file = _read(path)
     for position, entry in enumerate(file.claims, start=1):
         name = entry.get("id")
         where = f"{path}: claim {name if isinstance(name, str) and name.isprintable() else position}"

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import pandas as pd
 
+from gridsched.claims import citations
 from gridsched.figures.style import number
 from gridsched.report.parts import anchor
 
@@ -35,6 +36,7 @@ class PaperView:
     """The claims of one paper: those with a result, the others by verdict, and how many came out how."""
 
     paper: str
+    citation: str
     verdicts: list[tuple[str, int]]
     judged: list[ClaimView]
     others: list[tuple[str, list[ClaimView]]]
@@ -62,6 +64,7 @@ def _paper(paper: str, table: pd.DataFrame) -> PaperView:
     by_verdict = {name: [claim for claim in claims if claim.verdict == name] for name in VERDICTS}
     return PaperView(
         paper=paper,
+        citation=citations().get(paper, ""),
         verdicts=[(name, len(found)) for name, found in by_verdict.items() if found],
         judged=_without_repetition([claim for claim in claims if claim.verdict in JUDGED]),
         others=[(name, _without_repetition(by_verdict[name])) for name in OTHERS if by_verdict[name]],
