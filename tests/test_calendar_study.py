@@ -38,7 +38,7 @@ from gridsched.study.calendar_runs import calendar_chunks, expand_calendars
 from gridsched.study.calendar_stages import divide, partition, prepare_case, simulate_calendar_chunk
 from gridsched.study.config import CalendarStudy, load_study
 from gridsched.traces import clean, read_swf
-from tests.test_self_scheduling_study import changed, log_text
+from tests.studies import changed, log_text, message_about
 
 SEED = 5
 STUDY: dict[str, Any] = {
@@ -149,13 +149,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ids=lambda value: str(value)[:30],
 )
 def test_mistake_in_a_study(folder: Path, path: str, value: Any, expected: list[str]) -> None:
-    values = changed(STUDY, path, value)
-    (folder / "study.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
-    with pytest.raises(ConfigurationError) as caught:
-        load_study("study.yaml")
-    message = str(caught.value)
-    assert message.startswith("study.yaml: ")
-    assert "\n" not in message
+    message = message_about(folder, changed(STUDY, path, value))
     for part in expected:
         assert part in message
 

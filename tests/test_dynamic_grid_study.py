@@ -10,14 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gridsched import metrics, results
 from gridsched.dynamic_metrics import GRID_USERS, TIMES, WEEK, summarise_dynamic
 from gridsched.dynamic_simulation import simulate_dynamic_grid
-from gridsched.errors import ConfigurationError
 from gridsched.replication import ratio_interval, times_interval
 from gridsched.schedulers.dynamic_grid import DynamicGrid
 from gridsched.schedulers.grid_graphs import grid_graph
@@ -37,7 +35,7 @@ from gridsched.study.dynamic_stages import (
 )
 from gridsched.study.local_stages import prepare_workload
 from gridsched.study.prepare import derived_seed
-from tests.test_self_scheduling_study import changed, log_text
+from tests.studies import changed, log_text, message_about
 
 SEED = 7
 SITES = {"north": 16, "south": 8, "west": 6}
@@ -147,13 +145,7 @@ def study_of(**changes: Any) -> DynamicGridStudy:
     ids=lambda value: str(value)[:30],
 )
 def test_mistake_in_a_study(folder: Path, path: str, value: Any, expected: list[str]) -> None:
-    values = changed(STUDY, path, value)
-    (folder / "study.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
-    with pytest.raises(ConfigurationError) as caught:
-        load_study("study.yaml")
-    message = str(caught.value)
-    assert message.startswith("study.yaml: ")
-    assert "\n" not in message
+    message = message_about(folder, changed(STUDY, path, value))
     for part in expected:
         assert part in message
 

@@ -18,6 +18,7 @@ from gridsched.replication import times_interval
 from gridsched.report import build_report
 from gridsched.study import drawing, files, plan
 from gridsched.study.config import CalendarStudy
+from tests.studies import read_page
 from tests.test_calendar_study import STUDY, run_study, study_of, write_logs
 from tests.test_figures_grids import assert_legible
 from tests.test_report import Page
@@ -145,10 +146,7 @@ def page(study: CalendarStudy, dataset: xr.Dataset, tmp_path_factory: pytest.Tem
         target = folder / "figures" / f"{name}-{case}.svg"
         drawing.draw_calendar_case(name, folder / "study.nc", case, target)
     build_report([study], root / "report.html")
-    parsed = Page()
-    parsed.feed((root / "report.html").read_text(encoding="utf-8"))
-    parsed.close()
-    return parsed
+    return read_page(root / "report.html")
 
 
 def test_page_takes_text_literally(page: Page) -> None:

@@ -15,6 +15,7 @@ from gridsched.replication import times_interval
 from gridsched.report import build_report
 from gridsched.study import drawing, plan
 from gridsched.study.config import DynamicGridStudy
+from tests.studies import read_page
 from tests.test_dynamic_grid_study import STUDY, run_study, write_inputs
 from tests.test_report import Page
 
@@ -193,10 +194,7 @@ def test_figures_say_why_they_are_empty(study: xr.Dataset, name: str) -> None:
 @pytest.fixture(scope="module")
 def page(configuration: DynamicGridStudy, results: Path) -> Page:
     build_report([configuration], results / "report.html")
-    parsed = Page()
-    parsed.feed((results / "report.html").read_text(encoding="utf-8"))
-    parsed.close()
-    return parsed
+    return read_page(results / "report.html")
 
 
 def test_the_page_is_well_formed_and_takes_text_literally(page: Page) -> None:
@@ -255,7 +253,6 @@ def test_a_study_of_little_has_a_page(results: Path, tmp_path: Path, monkeypatch
             name, tmp_path / "bare" / "study.nc", tmp_path / "bare" / "figures" / f"{name}.svg"
         )
     build_report([bare], tmp_path / "report.html")
-    parsed = Page()
-    parsed.feed((tmp_path / "report.html").read_text(encoding="utf-8"))
+    parsed = read_page(tmp_path / "report.html")
     assert "What do local users lose" in parsed.words
     assert "under churn" not in parsed.words

@@ -27,6 +27,7 @@ from gridsched.results import provenance
 from gridsched.study import drawing, files, plan
 from gridsched.study.config import SelfSchedulingStudy
 from tests.prediction.examples import busy_log
+from tests.studies import read_page
 from tests.test_figures_grids import assert_legible, shown_texts, texts_of
 from tests.test_report import Page
 
@@ -544,10 +545,7 @@ def page(configuration: SelfSchedulingStudy, results: Path) -> Page:
 
 def page_of(configuration: SelfSchedulingStudy, folder: Path) -> Page:
     build_report([configuration], folder / "report.html")
-    parsed = Page()
-    parsed.feed((folder / "report.html").read_text(encoding="utf-8"))
-    parsed.close()
-    return parsed
+    return read_page(folder / "report.html")
 
 
 def test_the_page_is_well_formed_and_takes_text_literally(page: Page) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,8 @@ from gridsched.study.config import GridStudy, load_config, load_study
 from gridsched.study.grid_stages import aggregate_grid_study, prepare_grids, simulate_grids
 from gridsched.study.runs import GridRun, replicate_chunks
 from gridsched.workloads import Workload
-from tests.test_report import NASTY, Page
+from tests.studies import changed, message_about, read_page
+from tests.test_report import NASTY
 
 LOG = """\
 ; MaxProcs: 64
@@ -65,17 +65,6 @@ STUDY: dict[str, Any] = {
     "policies": ["easy", "sjf"],
     "replicates": 3,
 }
-
-
-def changed(path: str, value: Any) -> dict[str, Any]:
-    """The study with the value at a path such as scenarios.0.name replaced."""
-    study = deepcopy(STUDY)
-    *parents, last = path.split(".")
-    inside: Any = study
-    for part in parents:
-        inside = inside[int(part)] if part.isdigit() else inside.setdefault(part, {})
-    inside[int(last) if last.isdigit() else last] = value
-    return study
 
 
 @pytest.fixture
@@ -120,13 +109,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ids=lambda value: str(value)[:30],
 )
 def test_mistake_in_a_study(folder: Path, path: str, value: Any, expected: list[str]) -> None:
-    file = folder / "study.yaml"
-    file.write_text(yaml.safe_dump(changed(path, value)), encoding="utf-8")
-    with pytest.raises(ConfigurationError) as caught:
-        load_study(file)
-    message = str(caught.value)
-    assert message.startswith(f"{file}: ")
-    assert "\n" not in message
+    message = message_about(folder, changed(STUDY, path, value))
     for part in expected:
         assert part in message
 
@@ -301,8 +284,7 @@ def test_report_shows_a_grid_and_takes_text_literally(study: GridStudy, finished
             drawing.draw_scenario(kind, finished / "study.nc", scenario.name, svg)
     target = finished.parent / "report.html"
     build_report([study], target)
-    page = Page()
-    page.feed(target.read_text(encoding="utf-8"))
+    page = read_page(target)
     assert not page.open
     assert not {tag for tag, _ in page.tags} & {"script", "b", "i"}
     assert "onerror" not in {name for _, attributes in page.tags for name in attributes}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,12 @@ from hypothesis import strategies as st
 
 from gridsched import results
 from gridsched.deadline_metrics import summarise_multicluster
-from gridsched.errors import ConfigurationError
 from gridsched.figures.multicluster_gantt import schedule_gantt
 from gridsched.multicluster_simulation import Multicluster, simulate_multicluster
 from gridsched.report import build_report
 from gridsched.schedulers.titan import Titan
 from gridsched.study import drawing, files, plan
-from gridsched.study.config import MulticlusterStudy, load_config, load_study, study_from
+from gridsched.study.config import MulticlusterStudy, load_config, study_from
 from gridsched.study.multicluster_aggregation import advantage_interval, aggregate_multicluster_study
 from gridsched.study.multicluster_config import ConditionsConfig, completed, dispatch_of
 from gridsched.study.multicluster_example import handed_over, worked_example, write_example
@@ -35,8 +33,9 @@ from gridsched.study.multicluster_stages import (
     simulate_point,
 )
 from gridsched.workloads import Workload
+from tests.studies import changed, message_about, read_page
 from tests.test_muscle import PAPER, RUN_TIMES, SIZES
-from tests.test_report import NASTY, Page
+from tests.test_report import NASTY
 
 LOG = """\
 ; MaxProcs: 64
@@ -91,17 +90,6 @@ STUDY: dict[str, Any] = {
 }
 
 
-def changed(path: str, value: Any) -> dict[str, Any]:
-    """The study with the value at a path such as points.0.name replaced."""
-    study = deepcopy(STUDY)
-    *parents, last = path.split(".")
-    inside: Any = study
-    for part in parents:
-        inside = inside[int(part)] if part.isdigit() else inside.setdefault(part, {})
-    inside[int(last) if last.isdigit() else last] = value
-    return study
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Working directory with the log of the study."""
@@ -150,13 +138,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ids=lambda value: str(value)[:30],
 )
 def test_mistake_in_a_study(folder: Path, path: str, value: Any, expected: list[str]) -> None:
-    file = folder / "study.yaml"
-    file.write_text(yaml.safe_dump(changed(path, value)), encoding="utf-8")
-    with pytest.raises(ConfigurationError) as caught:
-        load_study(file)
-    message = str(caught.value)
-    assert message.startswith(f"{file}: ")
-    assert "\n" not in message
+    message = message_about(folder, changed(STUDY, path, value))
     for part in expected:
         assert part in message
 
@@ -187,18 +169,18 @@ def test_a_study_survives_being_handed_on(study: MulticlusterStudy) -> None:
 
 def test_runs_of_a_point_depend_on_nothing_else(study: MulticlusterStudy) -> None:
     other = MulticlusterStudy.model_validate(
-        changed("points", [STUDY["points"][0], {**STUDY["points"][1], "classes": [{"high": 2}]}])
+        changed(STUDY, "points", [STUDY["points"][0], {**STUDY["points"][1], "classes": [{"high": 2}]}])
     )
     assert other.simulated("plain") == study.simulated("plain")
     assert other.simulated("level") != study.simulated("level")
 
 
 def test_a_rate_is_shared_by_points_that_differ_in_weights_and_deadlines(study: MulticlusterStudy) -> None:
-    points = changed("points.1.classes", [{"high": 1}])
+    points = changed(STUDY, "points.1.classes", [{"high": 1}])
     points["common"]["weights"] = {"idle": 9}
     other = MulticlusterStudy.model_validate(points)
     assert other.point("level").calibration_key == study.point("level").calibration_key
-    longer = MulticlusterStudy.model_validate(changed("points.1.jobs.count", 61))
+    longer = MulticlusterStudy.model_validate(changed(STUDY, "points.1.jobs.count", 61))
     assert longer.point("level").calibration_key != study.point("level").calibration_key
     assert study.point("plain").calibration_key is None
 
@@ -460,8 +442,7 @@ def test_report_shows_a_multicluster_and_takes_text_literally(
     draw_all(study, finished)
     target = finished.parent / "report.html"
     build_report([study], target)
-    page = Page()
-    page.feed(target.read_text(encoding="utf-8"))
+    page = read_page(target)
     assert not page.open
     assert not {tag for tag, _ in page.tags} & {"script", "b", "i"}
     assert "onerror" not in {name for _, attributes in page.tags for name in attributes}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +38,7 @@ from gridsched.study.self_scheduling_stages import (
 )
 from gridsched.traces import find_log, fuse
 from gridsched.workloads import Workload
+from tests.studies import changed, log_text, message_about
 
 SEED = 5
 PLATFORM: dict[str, Any] = {
@@ -77,31 +76,6 @@ STUDY: dict[str, Any] = {
     "predictor": {"intervals": 5, "retrain_seconds": None, "retrain_jobs": 50},
     "evaluate": True,
 }
-
-
-def log_text(seed: int, jobs: int, largest: int, users: int = 5) -> str:
-    """A small SWF log of jobs of several users, some of them too large for their centre."""
-    rng = random.Random(seed)
-    lines = ["; UnixStartTime: 800000000", "; TimeZoneString: Europe/Stockholm", "; Acknowledge: a user"]
-    submit = 1000 * seed
-    for number in range(1, jobs + 1):
-        submit += rng.choice([0, 50, 900, 50_000])
-        user = rng.randint(1, users)
-        run, size = rng.randint(0, 4000) * user, rng.choice([1, 1, 2, 4, largest])
-        requested = run + rng.randint(0, 9000) if rng.random() < 0.9 else -1
-        lines.append(f"{number} {submit} 1 {run} {size} -1 -1 {size} {requested} -1 1 {user} 1 1 1 1 -1 -1")
-    return "\n".join(lines) + "\n"
-
-
-def changed(values: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """The values with the one at a path such as sweeps.0.k replaced."""
-    copy = deepcopy(values)
-    *parents, last = path.split(".")
-    inside: Any = copy
-    for part in parents:
-        inside = inside[int(part)] if part.isdigit() else inside.setdefault(part, {})
-    inside[int(last) if last.isdigit() else last] = value
-    return copy
 
 
 def write_inputs(folder: Path) -> None:
@@ -161,13 +135,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ids=lambda value: str(value)[:30],
 )
 def test_mistake_in_a_study(folder: Path, path: str, value: Any, expected: list[str]) -> None:
-    values = changed(STUDY, path, value)
-    (folder / "study.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
-    with pytest.raises(ConfigurationError) as caught:
-        load_study("study.yaml")
-    message = str(caught.value)
-    assert message.startswith("study.yaml: ")
-    assert "\n" not in message
+    message = message_about(folder, changed(STUDY, path, value))
     for part in expected:
         assert part in message
 

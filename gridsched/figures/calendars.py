@@ -8,8 +8,7 @@ is shown under the same four aggregates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -17,9 +16,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
-from gridsched.figures import grid_panels, panels, style
+from gridsched.figures import curves, grid_panels, panels, style
 from gridsched.replication import times_interval
 
 AGGREGATE_NAMES: dict[str, str] = {
@@ -34,8 +33,6 @@ ALL = "all"
 _DELAY = "normalised queuing delay"
 _PAPER = "paper"
 _BOUNDS = ["mean", "low", "high"]
-_BAND = 0.16
-_FARTHEST_BOUND = 2.0
 _LOOKS = style.scheme_styles(AGGREGATE_NAMES)
 
 
@@ -74,9 +71,13 @@ def calendar_delays(study: xr.Dataset) -> style.Drawing:
             if case == cases[-1]:
                 axes.set_xlabel(title)
         line[0].set_title(style.plain(case))
-    handles = [grid_panels.handle(look) for look in looks.values()]
-    style.legend_below(figure, handles, [f"{name} run times" for name in looks])
+    grid_panels.marker_legend(figure, {f"{name} run times": look for name, look in looks.items()})
     return figure, numbers
+
+
+def _chosen(study: xr.Dataset, case: str | None) -> xr.Dataset:
+    """One case, the first if none is given, with the first kind of estimates."""
+    return study.sel(case=panels.choose(study, "case", case), drop=True).isel(estimates=0, drop=True)
 
 
 def _rows(values: xr.DataArray) -> pd.DataFrame:
@@ -130,7 +131,7 @@ def calendar_classes(study: xr.Dataset, *, case: str | None = None) -> style.Dra
     ConfigurationError
         If the study has no such case.
     """
-    chosen = study.sel(case=panels.choose(study, "case", case), drop=True).isel(estimates=0, drop=True)
+    chosen = _chosen(study, case)
     numbers = _rows(chosen["delay"])
     if numbers.empty:
         return grid_panels.nothing("no job has run"), numbers
@@ -173,7 +174,7 @@ def calendar_clusters(study: xr.Dataset, *, case: str | None = None) -> style.Dr
 
     Parameters, results and errors as of `calendar_classes`, with a column cluster, "all" for all of them.
     """
-    chosen = study.sel(case=panels.choose(study, "case", case), drop=True).isel(estimates=0, drop=True)
+    chosen = _chosen(study, case)
     numbers = pd.concat(
         [_rows(chosen["delay"]).assign(cluster=ALL), _rows(chosen["delay_by_cluster"])], ignore_index=True
     )[["scheduler", "aggregate", "job_class", "cluster", "mean"]]
@@ -197,8 +198,7 @@ def calendar_clusters(study: xr.Dataset, *, case: str | None = None) -> style.Dr
         axes.axvline(0.5, color=style.INK, linewidth=0.8)
         for place in range(2, len(clusters), 2):
             axes.axvspan(place - 0.5, place + 0.5, color=style.PALE, alpha=0.45, zorder=0.1, linewidth=0)
-    handles = [grid_panels.handle(look) for look in looks.values()]
-    style.legend_below(figure, handles, list(looks), columns=4)
+    grid_panels.marker_legend(figure, looks, columns=4)
     return figure, numbers
 
 
@@ -248,7 +248,7 @@ def calendar_trade(study: xr.Dataset, *, case: str | None = None) -> style.Drawi
     ConfigurationError
         If the study has no such case.
     """
-    chosen = study.sel(case=panels.choose(study, "case", case), drop=True).isel(estimates=0, drop=True)
+    chosen = _chosen(study, case)
     parts = [_rows(chosen[measure]).assign(measure=measure) for measure in _TRADE]
     traded = chosen["supplied_total"] > 0
     numbers = pd.concat(parts, ignore_index=True)
@@ -279,8 +279,7 @@ def calendar_trade(study: xr.Dataset, *, case: str | None = None) -> style.Drawi
             axes.axvline(0, color=style.INK, linewidth=0.8, zorder=0.6)
         axes.set_xlabel(f"{title}{' [h]' if measure == 'balance' else ''}")
         grid_panels.dots(axes, rows, ("cluster", clusters), ("scheduler", looks))
-    handles = [grid_panels.handle(look) for look in looks.values()]
-    style.legend_below(figure, handles, list(looks), columns=4)
+    grid_panels.marker_legend(figure, looks, columns=4)
     return figure, numbers
 
 
@@ -329,35 +328,19 @@ def _ratio_panel(axes: Axes, rows: pd.DataFrame, *, log: bool = False) -> None:
     if rows.empty:
         style.no_data(axes, "no data")
         return
-    low = rows["low"].clip(lower=rows["mean"].min() / _FARTHEST_BOUND)
-    high = rows["high"].clip(upper=rows["mean"].max() * _FARTHEST_BOUND)
-    seen = [*rows["mean"], *low.dropna(), *high.dropna(), 1.0]
+    seen = [*curves.seen(rows), 1.0]
     wide = log or style.needs_log(seen, 4)
     style.set_axis(axes.yaxis, seen, "1", log=wide, ticks=6)
     if not wide:
         axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axes.axhline(1, color=style.INK, linewidth=0.8, zorder=0.6)
-    bottom, top = axes.get_ylim()
     for aggregate, own in rows.groupby("aggregate", sort=False):
-        look = _LOOKS[str(aggregate)]
-        axes.plot(own["value"], own["mean"], **style.line_options(look))
-        known = own.dropna(subset=["low", "high"])
-        below, above = (known[side].clip(bottom, top) for side in ("low", "high"))
-        axes.fill_between(known["value"], below, above, color=look.color, alpha=_BAND, linewidth=0)
+        curves.curve(axes, own, "value", style.line_options(_LOOKS[str(aggregate)]))
 
 
-def _aggregate_legend(figure: Figure, more: Mapping[str, Any] | None = None) -> None:
-    handles = [style.scheme_handle(_LOOKS[name]) for name in AGGREGATE_NAMES]
-    texts = list(AGGREGATE_NAMES.values())
-    band = Patch(color=style.FAINT, alpha=2 * _BAND, linewidth=0)
-    extra = dict(more or {})
-    style.legend_below(
-        figure, [*handles, band, *extra.values()], [*texts, "95 % interval", *extra], columns=5
-    )
-
-
-def _percent(axis: Any) -> None:
-    axis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.3g} %"))
+def _aggregate_legend(figure: Figure) -> None:
+    entries = [(style.scheme_handle(_LOOKS[name]), text) for name, text in AGGREGATE_NAMES.items()]
+    style.entries_below(figure, [*entries, curves.band()])
 
 
 @style.styled
@@ -405,7 +388,7 @@ def calendar_reservations(study: xr.Dataset) -> style.Drawing:
         unit: style.Unit = "1" if measure == "acceptance" else "s"
         style.set_axis(axes.yaxis, [*rows["mean"], 0.0], unit, ticks=5, floor=0.0)
         if measure == "acceptance":
-            _percent(axes.yaxis)
+            style.set_percent(axes.yaxis)
         for case, own in rows.groupby("case", sort=False):
             axes.plot(own["value"], own["mean"], label=case, **style.line_options(looks[str(case)]))
         axes.set_title(title)
@@ -417,7 +400,7 @@ def calendar_reservations(study: xr.Dataset) -> style.Drawing:
     for unused in others[len(cases) :]:
         unused.set_visible(False)
     for axes in grid:
-        _percent(axes.xaxis)
+        style.set_percent(axes.xaxis)
     for axes in grid[-2:]:
         axes.set_xlabel("share of the jobs that ask for a reservation")
     _aggregate_legend(figure)
@@ -458,7 +441,7 @@ def calendar_staleness(study: xr.Dataset) -> style.Drawing:
     left, right = figure.subplots(1, 2)
     shares = rows[rows["measure"] == "failed_share"]
     style.set_axis(left.yaxis, [*shares["mean"], 0.0], "1", ticks=6, floor=0.0)
-    _percent(left.yaxis)
+    style.set_percent(left.yaxis)
     left.plot(shares["value"], shares["mean"], color=style.INK, marker="o", markersize=3.5)
     left.set_title(f"Declined inquiries, {style.plain(case)}")
     _ratio_panel(right, rows[rows["measure"] == "delay_ratio"])
@@ -558,8 +541,7 @@ def calendar_cost(study: xr.Dataset) -> style.Drawing:
         style.set_axis(axes.xaxis, rows["mean"], "1", log=True, ticks=4)
         axes.set_xlabel(title)
         grid_panels.dots(axes, _unbounded(rows), ("scheduler", schedulers), ("case", looks))
-    handles = [grid_panels.handle(look) for look in looks.values()]
-    style.legend_below(figure, handles, list(looks))
+    grid_panels.marker_legend(figure, looks)
     return figure, numbers
 
 

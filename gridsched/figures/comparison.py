@@ -6,8 +6,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from gridsched.figures import panels, style
 
@@ -15,8 +13,6 @@ MOST_NAMES = 8
 """Users or groups that gain, and as many that lose, which the figure shows."""
 
 _HOUR = 3600
-_STATISTICS = {"median": "|", "mean": "D", "90 %": "o", "99 %": "s"}
-_QUANTILES = {"median": 0.5, "90 %": 0.9, "99 %": 0.99}
 _COLUMNS = ["panel", "name", "scheme", "statistic", "value", "low", "high"]
 
 
@@ -47,14 +43,14 @@ def comparison(compared: xr.Dataset) -> style.Drawing:
     if rows:
         for axes, kind in zip(grid[1], ("user", "group"), strict=True):
             _changes_panel(axes, numbers[numbers["panel"] == kind], kind, schemes, styles)
-    _legend(figure)
+    panels.wait_legend(figure)
     return figure, numbers[_COLUMNS]
 
 
 def _waits(compared: xr.Dataset) -> pd.DataFrame:
     """Mean and some quantiles of the waits of each scheme."""
     values = {"mean": compared["wait_time_mean"].to_numpy()}
-    for statistic, quantile in _QUANTILES.items():
+    for statistic, quantile in panels.WAIT_QUANTILES.items():
         values[statistic] = compared["wait_time_quantile"].sel(quantile=quantile).to_numpy()
     rows = pd.DataFrame(values, index=panels.labels(compared, "scheme")).stack().reset_index()
     rows.columns = pd.Index(["scheme", "statistic", "value"])
@@ -106,13 +102,7 @@ def _waits_panel(
     places = panels.scheme_rows(axes, schemes)
     log = style.needs_log(rows["value"])
     style.set_axis(axes.xaxis, rows["value"], "s", log=log, ticks=4, floor=0.0)
-    for scheme, part in rows.groupby("scheme", sort=False):
-        values = part.set_index("statistic")["value"]
-        place, color = places[str(scheme)], styles[str(scheme)].color
-        axes.hlines(place, values["median"], values["99 %"], color=color, linewidth=1)
-        for statistic, marker in _STATISTICS.items():
-            face = color if statistic == "mean" else "white"
-            axes.plot([values[statistic]], [place], marker=marker, color=color, markerfacecolor=face)
+    panels.wait_markers(axes, rows, places, styles)
     axes.set_xlabel("wait time")
 
 
@@ -149,18 +139,3 @@ def _changes_panel(
     axes.grid(visible=False, axis="y")
     axes.set_title(f"{kind}s that gain and lose most under {style.plain(schemes[1])}", fontweight="normal")
     axes.set_xlabel(f"waiting of all jobs, change from {style.plain(schemes[0])}")
-
-
-def _legend(figure: Figure) -> None:
-    handles = [
-        Line2D(
-            [],
-            [],
-            linestyle="",
-            marker=marker,
-            color=style.FAINT,
-            markerfacecolor=style.FAINT if name == "mean" else "white",
-        )
-        for name, marker in _STATISTICS.items()
-    ]
-    style.legend_below(figure, handles, list(_STATISTICS))

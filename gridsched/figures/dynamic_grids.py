@@ -13,13 +13,12 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter
+from matplotlib.ticker import FixedLocator
 
+from gridsched.figures import curves, grid_panels, style
 from gridsched.figures import dynamic_numbers as numbers_of
-from gridsched.figures import grid_panels, style
 from gridsched.figures.dynamic_maps import dynamic_departure, dynamic_map
 from gridsched.figures.dynamic_numbers import CHURN, DEFAULT, NONE, VALUE, group_name
 
@@ -39,10 +38,6 @@ _FACTOR_NAMES = {
     "lease": "length of a lease",
     "most_sites": "sites over which a job may run",
 }
-_BAND = 0.16
-_FARTHEST_BOUND = 2.0
-"""An axis follows intervals up to so many times its largest mean, and down to its smallest one by so much."""
-
 _ROW_HEIGHT = 1.75
 _TICK_SIZE = 6.5
 _JOIN = ["site", "line", "party", "metric", *VALUE]
@@ -88,7 +83,7 @@ def dynamic_sites(study: xr.Dataset) -> style.Drawing:
         grid_panels.dots(axes, own, ("group", rows), ("case", looks))
     names_of = {case: _sharing_name(table[case]) for case in cases}
     entries = [(grid_panels.handle(look), names_of[case]) for case, look in looks.items()]
-    _legend(figure, [*entries, *grid_panels.interval_entry(numbers)])
+    style.entries_below(figure, [*entries, *grid_panels.interval_entry(numbers)])
     return figure, numbers
 
 
@@ -98,19 +93,8 @@ def _sharing_name(row: Mapping[str, str]) -> str:
 
 def _ratio_limits(axes: Axes, rows: pd.DataFrame, *, ticks: int = 6) -> None:
     """An x axis of ratios, logarithmic, with a line at 1."""
-    style.set_axis(axes.xaxis, [*_seen(rows), 1.0], "1", log=True, ticks=ticks)
+    style.set_axis(axes.xaxis, [*curves.seen(rows), 1.0], "1", log=True, ticks=ticks)
     axes.axvline(1, color=style.INK, linewidth=0.8, zorder=0.6)
-
-
-def _seen(rows: pd.DataFrame) -> list[float]:
-    """What an axis has to hold: all means, and intervals as far as they do not press the means together."""
-    low = rows["low"].clip(lower=rows["mean"].min() / _FARTHEST_BOUND)
-    high = rows["high"].clip(upper=rows["mean"].max() * _FARTHEST_BOUND)
-    return [*rows["mean"], *low.dropna(), *high.dropna()]
-
-
-def _legend(figure: Figure, entries: Sequence[tuple[Any, str]], columns: int = 5) -> None:
-    style.legend_below(figure, [h for h, _ in entries], [text for _, text in entries], columns=columns)
 
 
 # --- joining --------------------------------------------------------------------------------------
@@ -154,7 +138,7 @@ def dynamic_joining(study: xr.Dataset) -> style.Drawing:
     names = numbers_of.line_names(lines)
     entries = [(grid_panels.handle(look), names[line] or "default") for line, look in looks.items()]
     entries += [*grid_panels.interval_entry(numbers), *_share_bars(panels_of[2], shares, sites)]
-    _legend(figure, entries)
+    style.entries_below(figure, entries)
     return figure, pd.concat([numbers, shares], ignore_index=True)
 
 
@@ -194,7 +178,7 @@ def _share_bars(axes: Axes, shares: pd.DataFrame, sites: Sequence[str]) -> list[
     axes.set_xlabel("share of its capacity")
     grid_panels.label_rows(axes, [style.plain(site, 14) for site in sites])
     style.set_axis(axes.xaxis, [0.0, *shares["mean"]], "1", ticks=4, floor=0.0)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.3g} %"))
+    style.set_percent(axes.xaxis)
     for lane, (name, color) in zip((-0.18, 0.18), _SHARE_COLORS.items(), strict=True):
         rows = shares[shares["metric"] == name].set_index("site")
         places = np.arange(len(sites)) + lane
@@ -263,8 +247,7 @@ def _lines(study: xr.Dataset, wanted: Callable[[str], bool]) -> style.Drawing:
             handles = [style.scheme_handle(looks[line]) for line in lines]
             texts = [style.plain(names[line], 24) for line in lines]
             row[-1].legend(handles, texts, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    band = Patch(color=style.FAINT, alpha=2 * _BAND, linewidth=0)
-    _legend(figure, [(band, "95 % interval")] if np.isfinite(numbers["low"]).any() else [])
+    style.entries_below(figure, curves.band_entry(numbers))
     return figure, numbers
 
 
@@ -272,24 +255,20 @@ def _line_panel(axes: Axes, rows: pd.DataFrame, looks: Mapping[str, style.Scheme
     """Ratios against the values of a factor; a value that is not there stands last."""
     factor = str(rows["factor"].iloc[0])
     values, ticks, texts = _positions(rows)
-    seen = [*_seen(rows), 1.0]
+    seen = [*curves.seen(rows), 1.0]
     style.set_axis(axes.yaxis, seen, "1", log=style.needs_log(seen, 3), ticks=5)
     axes.axhline(1, color=style.INK, linewidth=0.8, zorder=0.6)
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.set_xticks(ticks, texts, fontsize=_TICK_SIZE)
     axes.set_xlim(-0.3, max(ticks) + 0.3)
     axes.set_xlabel(_FACTOR_NAMES.get(factor, factor.replace("_", " ")))
-    bottom, top = axes.get_ylim()
     for line, look in looks.items():
         own = (
             rows[rows["line"] == line]
             .assign(place=lambda frame: frame["text"].map(values))
             .sort_values("place")
         )
-        axes.plot(own["place"], own["mean"], **style.line_options(look))
-        known = own.dropna(subset=["low", "high"])
-        low, high = known["low"].clip(bottom, top), known["high"].clip(bottom, top)
-        axes.fill_between(known["place"], low, high, color=look.color, alpha=_BAND, linewidth=0)
+        curves.curve(axes, own, "place", style.line_options(look))
 
 
 def _positions(rows: pd.DataFrame) -> tuple[dict[str, float], list[float], list[str]]:
@@ -337,7 +316,7 @@ def dynamic_variants(study: xr.Dataset) -> style.Drawing:
     entries: list[tuple[Line2D, str]] = [
         (grid_panels.handle(look), group_name(g)) for g, look in looks.items()
     ]
-    _legend(figure, [*entries, *grid_panels.interval_entry(numbers)])
+    style.entries_below(figure, [*entries, *grid_panels.interval_entry(numbers)])
     return figure, numbers
 
 

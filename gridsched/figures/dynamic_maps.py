@@ -175,7 +175,7 @@ def _map_legend(figure: Any, study: xr.Dataset) -> None:
         (Line2D([], [], color=style.FAINT, linewidth=2, marker=">", markersize=4), "work done elsewhere"),
         (Line2D([], [], color=style.INK, linewidth=2, marker=">", markersize=4), f"grid users: {users}"),
     ]
-    style.legend_below(figure, [handle for handle, _ in entries], [text for _, text in entries])
+    style.entries_below(figure, entries)
 
 
 # --- a departure ----------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def dynamic_departure(study: xr.Dataset) -> style.Drawing:
     grid["close"].set_xlabel(_until_gone(study))
     grid["proxies"].set_xlabel("time since the site left")
     entries = [(Patch(color=color), text) for text, color in _USES.values()]
-    style.legend_below(figure, [handle for handle, _ in entries], [text for _, text in entries])
+    style.entries_below(figure, entries)
     return figure, numbers
 
 

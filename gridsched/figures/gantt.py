@@ -3,38 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.collections import PatchCollection
-from matplotlib.patches import Rectangle
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
-from gridsched.figures import style
+from gridsched.figures import gantt_blocks, style
+from gridsched.figures.gantt_blocks import Block
 
 MOST_JOBS = 60
 """Most jobs that a Gantt chart can show legibly."""
 
-_PALETTE = sns.color_palette("pastel").as_hex()
 _MOST_LEVELS = 12
-
-
-@dataclass(frozen=True)
-class Block:
-    """A rectangle of the chart: processors `first` to `first + processors - 1` from start to end."""
-
-    cluster: int
-    job: int
-    first: int
-    processors: int
-    start: int
-    end: int
 
 
 @style.styled
@@ -66,7 +48,6 @@ def gantt(run: xr.Dataset) -> style.Drawing:
         )
     sizes = run["cluster_processors"].to_numpy().tolist()
     blocks = list(_blocks(run, sizes))
-    numbers = _table(run, blocks)
     heights = [float(np.clip(0.16 * size, 1.0, 3.2)) for size in sizes]
     limits = _time_limits(run)
     levels = _submitted_levels(run, limits)
@@ -81,16 +62,18 @@ def gantt(run: xr.Dataset) -> style.Drawing:
     )
     for cluster, axes in enumerate(grid[1:]):
         title = style.plain(names[cluster]) if len(sizes) > 1 else ""
-        _cluster_panel(
-            axes, run, [block for block in blocks if block.cluster == cluster], sizes[cluster], title
-        )
+        gantt_blocks.frame(axes, sizes[cluster], title)
+        gantt_blocks.draw(axes, [block for block in blocks if block.cluster == cluster])
     _submitted_panel(grid[0], run, levels)
     grid[-1].set_xlabel("time")
     # Rectangles are labelled last: what fits depends on the final layout.
     figure.draw_without_rendering()
+    job_numbers = run["job_number"].to_numpy()
     for cluster, axes in enumerate(grid[1:]):
-        _label_blocks(axes, run, [block for block in blocks if block.cluster == cluster])
-    return figure, numbers
+        own = [block for block in blocks if block.cluster == cluster]
+        gantt_blocks.label(axes, own, job_numbers, may_stand=True)
+    named = names if "cluster" in run.coords else [str(cluster) for cluster in range(len(sizes))]
+    return figure, gantt_blocks.table(blocks, named, job_numbers).drop(columns="late")
 
 
 def _time_limits(run: xr.Dataset) -> list[float]:
@@ -126,8 +109,7 @@ def _blocks(run: xr.Dataset, sizes: Sequence[int]) -> Iterator[Block]:
 
 def _places(free: NDArray[np.bool_], wanted: int) -> Iterator[tuple[int, int]]:
     """The lowest gap that is wide enough as (first, count); else the lowest free processors in pieces."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], free, [False]]).astype(np.int8)))
-    gaps = [(int(first), int(last - first)) for first, last in edges.reshape(-1, 2)]
+    gaps = gantt_blocks.runs(free)
     for first, width in gaps:
         if width >= wanted:
             yield first, wanted
@@ -138,66 +120,7 @@ def _places(free: NDArray[np.bool_], wanted: int) -> Iterator[tuple[int, int]]:
             wanted -= width
 
 
-def _table(run: xr.Dataset, blocks: list[Block]) -> pd.DataFrame:
-    job_numbers = run["job_number"].to_numpy()
-    names = run["cluster"].to_numpy() if "cluster" in run.coords else np.arange(run.sizes["cluster"])
-    return pd.DataFrame(
-        {
-            "cluster": [str(names[block.cluster]) for block in blocks],
-            "job_number": [int(job_numbers[block.job]) for block in blocks],
-            "first_processor": [block.first for block in blocks],
-            "processors": [block.processors for block in blocks],
-            "start_time": [block.start for block in blocks],
-            "end_time": [block.end for block in blocks],
-        }
-    )
-
-
 # --- drawing --------------------------------------------------------------------------------------
-
-
-def _color(job: int) -> str:
-    return str(_PALETTE[job % len(_PALETTE)])
-
-
-def _cluster_panel(axes: Axes, run: xr.Dataset, blocks: list[Block], processors: int, title: str) -> None:
-    axes.set_ylim(0, processors)
-    axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
-    axes.set_ylabel("processors")
-    axes.set_title(title)
-    axes.spines["top"].set_visible(True)
-    rectangles = [Rectangle((b.start, b.first), b.end - b.start, b.processors) for b in blocks]
-    axes.add_collection(
-        PatchCollection(
-            rectangles, facecolor=[_color(block.job) for block in blocks], edgecolor=style.INK, linewidth=0.6
-        ),
-        autolim=False,
-    )
-
-
-def _label_blocks(axes: Axes, run: xr.Dataset, blocks: list[Block]) -> None:
-    """Write job numbers where they fit, smaller in small rectangles, upright in narrow ones."""
-    job_numbers = run["job_number"].to_numpy()
-    for block in blocks:
-        corners = axes.transData.transform(
-            [(block.start, block.first), (block.end, block.first + block.processors)]
-        )
-        width, height = (corners[1] - corners[0]) * 72 / axes.figure.dpi
-        text = str(job_numbers[block.job])
-        upright = width < height and width < 0.7 * 7 * len(text)
-        along, across = (height, width) if upright else (width, height)
-        size = min(7.0, across * 0.9, along / (0.7 * len(text)))
-        if size < 3.5:
-            continue
-        axes.text(
-            (block.start + block.end) / 2,
-            block.first + block.processors / 2,
-            text,
-            fontsize=size,
-            rotation=90 if upright else 0,
-            ha="center",
-            va="center_baseline" if not upright else "center",
-        )
 
 
 def _submitted_levels(run: xr.Dataset, limits: list[float]) -> list[int]:
@@ -225,7 +148,7 @@ def _submitted_panel(axes: Axes, run: xr.Dataset, levels: list[int]) -> None:
             markersize=3.5,
             markeredgewidth=0.6,
             color=style.INK,
-            markerfacecolor="white" if rejected[job] else _color(job),
+            markerfacecolor="white" if rejected[job] else gantt_blocks.color(job),
             clip_on=False,
         )
         axes.annotate(

@@ -21,7 +21,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.markers import CARETLEFT
 from matplotlib.textpath import TextPath
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from gridsched.figures import panels, style
 from gridsched.replication import Interval, difference_interval, mean_interval, ratio_interval
@@ -169,7 +169,12 @@ def legend(
 ) -> None:
     """Legend below all panels: labels, other entries, and what the lines are if there are any."""
     entries = [*((handle(look), label) for label, look in looks.items()), *more, *interval_entry(numbers)]
-    style.legend_below(figure, [entry for entry, _ in entries], [text for _, text in entries], columns=6)
+    style.entries_below(figure, entries, columns=6)
+
+
+def marker_legend(figure: Figure, looks: Mapping[str, style.SchemeStyle], *, columns: int = 5) -> None:
+    """Legend below all panels of a marker for each label."""
+    style.entries_below(figure, [(handle(look), label) for label, look in looks.items()], columns=columns)
 
 
 def interval_entry(numbers: pd.DataFrame) -> list[tuple[Any, str]]:
@@ -345,7 +350,7 @@ def share_axis(axes: Axes, rows: pd.DataFrame, ticks: int) -> None:
     """An x axis of fractions, in per cent from 0."""
     style.set_axis(axes.xaxis, _seen(rows, 0.0), "1", ticks=ticks, floor=0.0)
     axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=_STEPS))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.3g} %"))
+    style.set_percent(axes.xaxis)
 
 
 def _from(values: pd.Series, smallest: float) -> np.ndarray:

@@ -10,7 +10,6 @@ import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from gridsched.errors import ConfigurationError
 from gridsched.figures import grid_panels, panels, style
@@ -176,9 +175,6 @@ def _legend(figure: Figure, numbers: pd.DataFrame) -> None:
         "differs from its base": (_VARIANT_MARKER, style.FAINT),
         "not sure": (_VARIANT_MARKER, "white"),
     }
-    entries = [
-        (Line2D([], [], linestyle="", marker=marker, color=style.FAINT, markerfacecolor=face), text)
-        for text, (marker, face) in faces.items()
-    ]
+    entries = [(panels.dot(marker, face), text) for text, (marker, face) in faces.items()]
     entries += grid_panels.interval_entry(numbers)
-    style.legend_below(figure, *zip(*entries, strict=True))
+    style.entries_below(figure, entries)

@@ -16,10 +16,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
-from gridsched.figures import grid_panels, panels, style
+from gridsched.figures import curves, grid_panels, panels, style
 from gridsched.replication import mean_interval, times_interval
 
 MEASURES: dict[str, str] = {"mcp": "MCP", "pb": "PB"}
@@ -36,7 +35,6 @@ LATE = "share of jobs late"
 
 _KEYS = ["point", "scheme", "measure", "group", "x"]
 _VALUE = ["mean", "low", "high"]
-_BAND = 0.16
 _PANEL_HEIGHT = 2.3
 _LEAST, _MOST = -1.0, 1.0
 """What an axis of advantages shows at most: a scheme that is twice as good, one that is infinitely worse."""
@@ -205,13 +203,9 @@ def _panel(
     places = sorted(set(rows["x"]))
     style.set_axis(axes.xaxis, places, "1")
     axes.xaxis.set_major_locator(FixedLocator(places))
-    bottom, top = axes.get_ylim()
     for scheme, look in looks.items():
         own = rows[rows["scheme"] == scheme].sort_values("x")
-        axes.plot(own["x"], own["mean"], **style.line_options(look))
-        known = own.dropna(subset=["low", "high"])
-        low, high = (known[side].clip(bottom, top) for side in ("low", "high"))
-        axes.fill_between(known["x"], low, high, color=look.color, alpha=_BAND, linewidth=0)
+        curves.curve(axes, own, "x", style.line_options(look))
 
 
 def _wanted(axes: Axes, study: xr.Dataset, group: str) -> None:
@@ -260,10 +254,8 @@ def _legend(
     numbers: pd.DataFrame,
     more: Iterable[tuple[Any, str]] = (),
 ) -> None:
-    entries = [*((style.scheme_handle(look), scheme) for scheme, look in looks.items()), *more]
-    if np.isfinite(numbers["low"]).any():
-        entries.append((Patch(color=style.FAINT, alpha=2 * _BAND, linewidth=0), "95 % interval"))
-    style.legend_below(figure, [entry for entry, _ in entries], [text for _, text in entries], columns=6)
+    lines = [(style.scheme_handle(look), scheme) for scheme, look in looks.items()]
+    style.entries_below(figure, [*lines, *more, *curves.band_entry(numbers)], columns=6)
 
 
 # --- points and schemes ---------------------------------------------------------------------------

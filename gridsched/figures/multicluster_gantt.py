@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
 from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import MaxNLocator
 
 from gridsched.errors import ConfigurationError
-from gridsched.figures import style
+from gridsched.figures import gantt_blocks, style
+from gridsched.figures.gantt_blocks import Block
 
 MOST_JOBS = 120
 """Most jobs that can be shown legibly."""
 
-_PALETTE = sns.color_palette("pastel").as_hex()
 _LATE = "#b2182b"
-
-
-class Block(NamedTuple):
-    """A rectangle: neighbouring resources of a job, the lowest first, from its start to its end."""
-
-    cluster: int
-    job: int
-    first: int
-    processors: int
-    start: int
-    end: int
-    late: bool
 
 
 @style.styled
@@ -83,9 +67,11 @@ def schedule_gantt(schedules: xr.Dataset) -> style.Drawing:
         style.legend_below(figure, [late], ["ends after its deadline"])
     # Rectangles are labelled last: what fits depends on the final layout.
     figure.draw_without_rendering()
+    job_numbers = schedules["job_number"].to_numpy()
     for cluster, axes in enumerate(grid[:, 0]):
-        _label(axes, [block for block in blocks if block.cluster == cluster], schedules)
-    return figure, _table(schedules, blocks)
+        gantt_blocks.label(axes, [block for block in blocks if block.cluster == cluster], job_numbers)
+    named = [str(name) for name in schedules["cluster"].to_numpy()]
+    return figure, gantt_blocks.table(blocks, named, job_numbers)
 
 
 def _blocks(schedules: xr.Dataset) -> Iterator[Block]:
@@ -94,44 +80,15 @@ def _blocks(schedules: xr.Dataset) -> Iterator[Block]:
     late = end > schedules["deadline"].to_numpy()
     for job in np.flatnonzero(cluster >= 0).tolist():
         used = schedules["resources"].to_numpy()[job] > 0
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], used, [False]]).astype(np.int8)))
-        for first, beyond in edges.reshape(-1, 2).tolist():
+        for first, count in gantt_blocks.runs(used):
             place = (int(start[job]), int(end[job]), bool(late[job]))
-            yield Block(int(cluster[job]), job, first, beyond - first, *place)
-
-
-def _table(schedules: xr.Dataset, blocks: list[Block]) -> pd.DataFrame:
-    names, numbers = schedules["cluster"].to_numpy(), schedules["job_number"].to_numpy()
-    return pd.DataFrame(
-        {
-            "cluster": [str(names[block.cluster]) for block in blocks],
-            "job_number": [int(numbers[block.job]) for block in blocks],
-            "first_processor": [block.first for block in blocks],
-            "processors": [block.processors for block in blocks],
-            "start_time": [block.start for block in blocks],
-            "end_time": [block.end for block in blocks],
-            "late": [block.late for block in blocks],
-        }
-    )
+            yield Block(int(cluster[job]), job, first, count, *place)
 
 
 def _panel(axes: Axes, blocks: list[Block], processors: int, title: str) -> None:
-    axes.set_ylim(0, processors)
-    axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
-    axes.set_ylabel("processors")
-    axes.set_title(title)
-    axes.spines["top"].set_visible(True)
+    gantt_blocks.frame(axes, processors, title)
     for late, edge, width in ((False, style.INK, 0.6), (True, _LATE, 1.2)):
-        drawn = [block for block in blocks if block.late == late]
-        axes.add_collection(
-            PatchCollection(
-                [Rectangle((b.start, b.first), b.end - b.start, b.processors) for b in drawn],
-                facecolor=[_PALETTE[b.job % len(_PALETTE)] for b in drawn],
-                edgecolor=edge,
-                linewidth=width,
-            ),
-            autolim=False,
-        )
+        gantt_blocks.draw(axes, [block for block in blocks if block.late == late], edge, width)
 
 
 def _unavailable(axes: Axes, available: list[int], now: float) -> None:
@@ -142,24 +99,3 @@ def _unavailable(axes: Axes, available: list[int], now: float) -> None:
     axes.add_collection(
         PatchCollection(bars, facecolor=style.PALE, edgecolor="none", zorder=0.5), autolim=False
     )
-
-
-def _label(axes: Axes, blocks: list[Block], schedules: xr.Dataset) -> None:
-    """Write job numbers where they fit, smaller in small rectangles."""
-    numbers = schedules["job_number"].to_numpy()
-    for block in blocks:
-        corners = axes.transData.transform(
-            [(block.start, block.first), (block.end, block.first + block.processors)]
-        )
-        width, height = (corners[1] - corners[0]) * 72 / axes.figure.dpi
-        text = str(numbers[block.job])
-        size = min(7.0, height * 0.9, width / (0.7 * len(text)))
-        if size >= 3.5:
-            axes.text(
-                (block.start + block.end) / 2,
-                block.first + block.processors / 2,
-                text,
-                fontsize=size,
-                ha="center",
-                va="center_baseline",
-            )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from gridsched.errors import ConfigurationError
 from gridsched.figures import style
@@ -30,7 +31,11 @@ class Metric:
 SHOWN = (Metric("wait_time", "wait time", "s", 0.0), Metric("bounded_slowdown", "bounded slowdown", "1", 1.0))
 """Metrics of the figures that compare schemes, one panel each."""
 
+WAIT_QUANTILES = {"median": 0.5, "90 %": 0.9, "99 %": 0.99}
+"""Quantiles of the wait that are shown beside its mean."""
+
 _KEYS = ("workload", "scheme", "estimate")
+_WAIT_MARKERS = {"median": "|", "mean": "D", "90 %": "o", "99 %": "s"}
 
 
 def labels(study: xr.Dataset, dimension: str) -> list[str]:
@@ -156,3 +161,41 @@ def each_row(numbers: pd.DataFrame) -> Iterator[Any]:
 def offsets(count: int, room: float = 0.5) -> list[float]:
     """Places within a row for so many markers."""
     return list(np.linspace(-room / 2, room / 2, count)) if count > 1 else [0.0]
+
+
+def dot(marker: str, face: str = style.FAINT) -> Line2D:
+    """Marker of a legend that stands for no scheme."""
+    return Line2D([], [], linestyle="", marker=marker, color=style.FAINT, markerfacecolor=face)
+
+
+def wait_markers(
+    axes: Axes, rows: pd.DataFrame, places: Mapping[str, int], styles: Mapping[str, style.SchemeStyle]
+) -> None:
+    """Median, mean, 90 % and 99 % quantile of the wait of each scheme, joined by a line.
+
+    Parameters
+    ----------
+    axes : Axes
+    rows : DataFrame
+        Columns scheme, statistic, value.
+    places : mapping
+        Row of each scheme.
+    styles : mapping
+        Style of each scheme.
+    """
+    for scheme, part in rows.groupby("scheme", sort=False):
+        values = part.set_index("statistic")["value"]
+        place, color = places[str(scheme)], styles[str(scheme)].color
+        axes.hlines(place, values["median"], values["99 %"], color=color, linewidth=1)
+        for statistic, marker in _WAIT_MARKERS.items():
+            face = color if statistic == "mean" else "white"
+            axes.plot([values[statistic]], [place], marker=marker, color=color, markerfacecolor=face)
+
+
+def wait_legend(figure: Figure) -> None:
+    """Legend below all panels: what the markers of `wait_markers` are."""
+    entries = [
+        (dot(marker, style.FAINT if statistic == "mean" else "white"), statistic)
+        for statistic, marker in _WAIT_MARKERS.items()
+    ]
+    style.entries_below(figure, entries)

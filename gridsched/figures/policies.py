@@ -22,8 +22,6 @@ from gridsched.metrics import RECORDED
 
 _ROW = 0.19
 _ESTIMATE_MARKERS = ("o", "s", "^", "D", "v", "P")
-_STATISTICS = {"median": "|", "mean": "D", "90 %": "o", "99 %": "s"}
-_STATISTIC_QUANTILES = {"median": 0.5, "90 %": 0.9, "99 %": 0.99}
 _TABLE_COLORS = sns.color_palette("YlGnBu", as_cmap=True)
 _OUTLYING = 8
 """A difference so many times the median one would hide all others: its value is written at the edge."""
@@ -159,7 +157,7 @@ def _estimate_legend(
     present = _estimates(study, numbers)
     entries = [
         (
-            _dot(_ESTIMATE_MARKERS[estimates.index(estimate) % len(_ESTIMATE_MARKERS)]),
+            panels.dot(_ESTIMATE_MARKERS[estimates.index(estimate) % len(_ESTIMATE_MARKERS)]),
             f"estimates: {estimate}",
         )
         for estimate in present
@@ -168,13 +166,7 @@ def _estimate_legend(
         line = Line2D([], [], color=style.INK, linestyle=(0, (4, 2)), linewidth=1)
         entries.append((line, "recorded in the log"))
     entries.extend(more)
-    style.legend_below(
-        figure, [handle for handle, _ in entries], [text for _, text in entries], columns=4, title=title
-    )
-
-
-def _dot(marker: str, face: str = style.FAINT) -> Line2D:
-    return Line2D([], [], linestyle="", marker=marker, color=style.FAINT, markerfacecolor=face)
+    style.entries_below(figure, entries, columns=4, title=title)
 
 
 @style.styled
@@ -211,7 +203,10 @@ def policies_differences(study: xr.Dataset, *, job_class: str = "all") -> style.
         for workload, axes in grid.items():
             _differences_panel(axes[column], study, rows[rows["workload"] == workload], schemes, metric)
     _label_columns(grid, [f"mean {metric.label}" for metric in SHOWN])
-    more = [(_dot("o"), "interval excludes zero"), (_dot("o", "white"), "(contains zero or unknown)")]
+    more = [
+        (panels.dot("o"), "interval excludes zero"),
+        (panels.dot("o", "white"), "(contains zero or unknown)"),
+    ]
     title = f"difference from {style.plain(reference)} (left of zero: better)"
     _estimate_legend(figure, study, numbers, more, title)
     return figure, numbers
@@ -442,11 +437,7 @@ def recorded_waits(
     for workload, (axes,) in grid.items():
         _waits_panel(axes, numbers[numbers["workload"] == workload], schemes, styles, log)
     _label_columns(grid, ["wait time"])
-    handles = [
-        _dot(marker, style.FAINT if statistic == "mean" else "white")
-        for statistic, marker in _STATISTICS.items()
-    ]
-    style.legend_below(figure, handles, list(_STATISTICS))
+    panels.wait_legend(figure)
     return figure, numbers
 
 
@@ -454,7 +445,7 @@ def _statistics(study: xr.Dataset) -> pd.DataFrame:
     """Mean and some quantiles of the wait, one row each."""
     wait = SHOWN[:1]
     parts = [panels.tidy(study, {"mean": "value"}, wait).assign(statistic="mean")]
-    for statistic, quantile in _STATISTIC_QUANTILES.items():
+    for statistic, quantile in panels.WAIT_QUANTILES.items():
         at = study.sel(quantile=quantile, method="nearest")
         parts.append(panels.tidy(at, {"quantile": "value"}, wait).assign(statistic=statistic))
     columns = ["workload", "scheme", "estimate", "metric", "statistic", "value"]
@@ -467,13 +458,7 @@ def _waits_panel(
     places = panels.scheme_rows(axes, schemes)
     style.set_axis(axes.xaxis, rows["value"], "s", log=log, ticks=panels.room(axes), floor=0.0)
     axes.axhspan(-0.5, 0.5, color=style.PALE, zorder=0.4, linewidth=0)
-    for scheme, part in rows.groupby("scheme", sort=False):
-        values = part.set_index("statistic")["value"]
-        place, color = places[str(scheme)], styles[str(scheme)].color
-        axes.hlines(place, values["median"], values["99 %"], color=color, linewidth=1)
-        for statistic, marker in _STATISTICS.items():
-            face = color if statistic == "mean" else "white"
-            axes.plot([values[statistic]], [place], marker=marker, color=color, markerfacecolor=face)
+    panels.wait_markers(axes, rows, places, styles)
 
 
 POLICY_FIGURES: dict[str, Callable[[xr.Dataset], style.Drawing]] = {

@@ -18,10 +18,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
-from gridsched.figures import grid_panels, panels, style
+from gridsched.figures import curves, grid_panels, panels, style
 from gridsched.replication import times_interval
 
 METRIC_NAMES: dict[str, str] = {
@@ -53,10 +52,6 @@ _MEASURES = {"wait_time": "mean wait", "bounded_slowdown": "mean bounded slowdow
 _RUN = ["factor", "mode", "estimates", "metric", "k"]
 _VALUE = ["mean", "low", "high"]
 _LOOKS = style.scheme_styles(METRIC_NAMES)
-_BAND = 0.16
-_FARTHEST_BOUND = 2.0
-"""An axis follows intervals up to so many times its largest mean, and down to its smallest one by so much."""
-
 _WIDE = 4
 _ALL_LABELLED = 8
 _K_LABELS = [factor * 10**power for power in range(5) for factor in (1, 2, 5)]
@@ -176,7 +171,7 @@ def _ratio_panel(
     if numbers.empty:
         style.no_data(axes, "no data")
         return
-    style.set_axis(axes.yaxis, [*_seen(numbers), 1.0], "1", log=log, ticks=6)
+    style.set_axis(axes.yaxis, [*curves.seen(numbers), 1.0], "1", log=log, ticks=6)
     if not log:
         # Ratios may differ in their fourth digit only
         axes.yaxis.set_major_locator(MaxNLocator(6, steps=_STEPS))
@@ -185,13 +180,6 @@ def _ratio_panel(
     axes.axhline(1, color=style.INK, linewidth=0.8, zorder=0.6)
     for label, rows in numbers.groupby(hue, sort=False):
         _curve(axes, rows, looks[str(label)], dashed=label in BASELINES)
-
-
-def _seen(numbers: pd.DataFrame) -> list[float]:
-    """What an axis has to hold: all means, and intervals as far as they do not press the means together."""
-    low = numbers["low"].clip(lower=numbers["mean"].min() / _FARTHEST_BOUND)
-    high = numbers["high"].clip(upper=numbers["mean"].max() * _FARTHEST_BOUND)
-    return [*numbers["mean"], *low.dropna(), *high.dropna()]
 
 
 def _k_axis(axes: Axes, numbers: Iterable[int]) -> None:
@@ -204,12 +192,8 @@ def _k_axis(axes: Axes, numbers: Iterable[int]) -> None:
 def _curve(axes: Axes, rows: pd.DataFrame, look: style.SchemeStyle, *, dashed: bool) -> None:
     """A line with its band for planned starts, hollow markers with their intervals for exact ones."""
     planned, exact = (rows[rows["mode"] == mode].sort_values("k") for mode in (PLAN, EXACT))
-    bottom, top = axes.get_ylim()
     if len(planned):
-        axes.plot(planned["k"], planned["mean"], **_line(look, len(planned), dashed=dashed))
-        known = planned.dropna(subset=["low", "high"])
-        low, high = (known[side].clip(bottom, top) for side in ("low", "high"))
-        axes.fill_between(known["k"], low, high, color=look.color, alpha=_BAND, linewidth=0)
+        curves.curve(axes, planned, "k", _line(look, len(planned), dashed=dashed))
     if len(exact):
         known = exact.dropna(subset=["low", "high"])
         axes.vlines(known["k"], known["low"], known["high"], color=look.color, linewidth=0.8)
@@ -244,9 +228,7 @@ def _legend(
     if (numbers["mode"] == EXACT).any():
         marker = Line2D([], [], color=style.FAINT, marker="o", **_EXACT_OPTIONS)
         entries.append((marker, _EXACT_TEXT))
-    if np.isfinite(numbers["low"]).any():
-        entries.append((Patch(color=style.FAINT, alpha=2 * _BAND, linewidth=0), "95 % interval"))
-    style.legend_below(figure, [entry for entry, _ in entries], [text for _, text in entries], columns=6)
+    style.entries_below(figure, [*entries, *curves.band_entry(numbers)], columns=6)
 
 
 # --- what estimates and predictions change --------------------------------------------------------
@@ -393,7 +375,7 @@ def _early_predictions(study: xr.Dataset, numbers: pd.DataFrame) -> pd.DataFrame
 
 def _pair_panel(axes: Axes, rows: pd.DataFrame) -> None:
     """Ratios of two runs; logarithmic where they span much."""
-    log = len(rows) > 0 and style.needs_log(_seen(rows), _WIDE)
+    log = len(rows) > 0 and style.needs_log(curves.seen(rows), _WIDE)
     _ratio_panel(axes, rows, "metric", _LOOKS, log=log)
 
 
@@ -404,7 +386,7 @@ def _share_panel(axes: Axes, rows: pd.DataFrame) -> None:
         return
     style.set_axis(axes.yaxis, [*rows["mean"], 0.0], "1", ticks=6, floor=0.0)
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=_STEPS))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.3g} %"))
+    style.set_percent(axes.yaxis)
     _k_axis(axes, rows["k"])
     for (metric, measure), part in rows.groupby(["metric", "measure"], sort=False):
         _curve(axes, part, _LOOKS[str(metric)], dashed=measure == _EARLY)
@@ -480,8 +462,7 @@ def centre_table(study: xr.Dataset, *, factor: str | None = None, k: int = SHOWN
         axes.set_title(_TITLES[statistic])
         axes.set_xlabel(_WANTED[measure])
         _centre_panel(axes, rows.assign(low=np.nan, high=np.nan), centres, looks, measure)
-    handles = [grid_panels.handle(look) for look in looks.values()]
-    style.legend_below(figure, handles, list(looks))
+    grid_panels.marker_legend(figure, looks)
     return figure, numbers
 
 
@@ -573,8 +554,7 @@ def offered_loads(study: xr.Dataset) -> style.Drawing:
     axes.set_xlabel("offered load")
     marked = numbers.assign(mean=numbers["load"], low=np.nan, high=np.nan)
     grid_panels.dots(axes, marked, ("centre", centres), ("factor", looks))
-    names = [_factor_name(factor) for factor in looks]
-    style.legend_below(figure, [grid_panels.handle(look) for look in looks.values()], names)
+    grid_panels.marker_legend(figure, {_factor_name(factor): look for factor, look in looks.items()})
     return figure, numbers
 
 

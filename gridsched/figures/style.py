@@ -365,6 +365,11 @@ def _log_ticks(low: float, high: float, choices: Sequence[Sequence[float]], room
     return best
 
 
+def set_percent(axis: Axis) -> None:
+    """Label the ticks of shares in per cent, with as many digits as they need."""
+    axis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.3g} %"))
+
+
 def no_data(axes: Axes, text: str) -> None:
     """Say in an empty panel why it is empty."""
     axes.set_xticks([])
@@ -394,6 +399,14 @@ def legend_below(
             title=title,
             title_fontsize=8,
         )
+
+
+def entries_below(
+    figure: Figure, entries: Sequence[tuple[Any, str]], *, columns: int = 5, title: str | None = None
+) -> None:
+    """Legend as `legend_below` gives it, of handles with their texts."""
+    handles, texts = [handle for handle, _ in entries], [text for _, text in entries]
+    legend_below(figure, handles, texts, columns=columns, title=title)
 
 
 def scheme_handle(style: SchemeStyle) -> Line2D:

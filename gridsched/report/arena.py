@@ -13,7 +13,7 @@ import xarray as xr
 from gridsched import results
 from gridsched.figures.arena import ranked
 from gridsched.figures.style import duration, number
-from gridsched.report.parts import counts, figure, known, labels
+from gridsched.report.parts import as_text, counts, figures, heading, known, labels
 from gridsched.study import plan
 from gridsched.study.arena_config import IDEAL_MACHINE
 from gridsched.study.config import ArenaStudy
@@ -83,10 +83,8 @@ def arena_view(study: ArenaStudy, folder: Path) -> dict[str, Any]:
     usual = dataset.sel(load=1.0, estimate_error=1.0)
     order = ranked(dataset)
     return {
+        **heading(study, dataset),
         "template": "arena.html.j2",
-        "name": study.name,
-        "title": study.title,
-        "description": study.description,
         "reference": study.reference_label,
         "verdicts": [_verdict(usual.sel(contender=label)) for label in order],
         "tables": [
@@ -100,9 +98,7 @@ def arena_view(study: ArenaStudy, folder: Path) -> dict[str, Any]:
         "conditions": _conditions(dataset),
         "machines": _machines(dataset),
         "conventions": _conventions(study),
-        "figures": [figure(folder, name, name) for name in plan.study_figures(study)],
-        "configuration_hash": dataset.attrs["configuration_hash"],
-        "runs": f"{study.name}/runs.csv",
+        "figures": figures(folder, plan.study_figures(study)),
         "comparisons": f"{study.name}/comparisons.csv",
         "acknowledgements": _acknowledgements(dataset),
     }
@@ -153,15 +149,15 @@ def _row(run: xr.Dataset, reference: str) -> ContenderRow:
         contender=label,
         system=str(run["system"].values),
         unfit=str(run["unfit"].values),
-        response=_text(run["response_time_mean"], duration),
+        response=as_text(run["response_time_mean"], duration),
         ratio="" if np.isnan(ratio) or is_reference else number(ratio),
         interval="" if np.isnan(low) or is_reference else f"{number(low)} to {number(high)}",
-        wait=_text(run["wait_time_mean"], duration),
-        slowdown=_text(run["bounded_slowdown_mean"], number),
+        wait=as_text(run["wait_time_mean"], duration),
+        slowdown=as_text(run["bounded_slowdown_mean"], number),
         beats=known(run["response_time_beats"], "{:.0f}"),
         beaten_by=known(run["response_time_beaten_by"], "{:.0f}"),
         moved=known(run["moved"], "{:.0%}"),
-        messages=_text(run["messages_per_job"], number),
+        messages=as_text(run["messages_per_job"], number),
         not_run=known(run["jobs_not_run"], "{:,.0f}"),
         best=bool(run["response_time_beaten_by"] == 0),
         reference=is_reference,
@@ -227,10 +223,6 @@ def _range(values: Any, form: Any) -> str:
         return ""
     low, high = form(float(found.min())), form(float(found.max()))
     return low if low == high else f"{low} to {high}"
-
-
-def _text(value: xr.DataArray, form: Any) -> str:
-    return "" if np.isnan(float(value)) else form(float(value))
 
 
 def _machines(dataset: xr.Dataset) -> list[dict[str, Any]]:

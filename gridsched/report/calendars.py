@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,20 @@ from gridsched import results
 from gridsched.calendar_metrics import LENGTHS
 from gridsched.figures.calendars import AGGREGATE_NAMES
 from gridsched.figures.style import duration, number
-from gridsched.report.parts import FigureView, counts, figure, labels
+from gridsched.report.parts import (
+    FigureView,
+    Form,
+    acknowledgements,
+    as_text,
+    counts,
+    figure,
+    figures,
+    heading,
+    labels,
+)
 from gridsched.study import plan
 from gridsched.study.calendar_config import slot_plan
 from gridsched.study.config import CalendarStudy
-
-Form = Callable[[float], str]
 
 
 def _whole(value: float) -> str:
@@ -99,10 +106,8 @@ def calendar_view(study: CalendarStudy, folder: Path) -> dict[str, Any]:
     dataset = results.read(folder / "study.nc")
     cases = labels(dataset, "case")
     return {
+        **heading(study, dataset),
         "template": "calendars.html.j2",
-        "name": study.name,
-        "title": study.title,
-        "description": study.description,
         "facts": _facts(study, dataset),
         "conventions": _conventions(study),
         "aggregates": list(AGGREGATE_NAMES.values()),
@@ -117,12 +122,8 @@ def calendar_view(study: CalendarStudy, folder: Path) -> dict[str, Any]:
         "slots": [(name, str(slot_plan(slots))) for name, slots in study.slots.items()],
         "logs": [_log_row(dataset.sel(case=case), case) for case in cases],
         "figures": _figures(study, folder),
-        "configuration_hash": dataset.attrs["configuration_hash"],
-        "runs": f"{study.name}/runs.csv",
         "clusters": f"{study.name}/clusters.csv",
-        "acknowledgements": [
-            (case, text) for case in cases if (text := str(dataset["acknowledgement"].sel(case=case).values))
-        ],
+        "acknowledgements": acknowledgements(dataset, "case"),
     }
 
 
@@ -213,10 +214,10 @@ def _scheduler_row(run: xr.Dataset, name: str, is_reference: bool) -> SchedulerR
         is_reference=is_reference,
         delays=[_delay(whole.sel(aggregate=aggregate), is_reference) for aggregate in AGGREGATE_NAMES],
         others=[
-            _text(float(whole["wait_time_mean"]), duration),
-            _text(float(run["utilisation_total"]), _per_cent),
-            _text(float(run["makespan"]) / 3600, "{:,.1f} h".format),
-            _text(float(run["transferred"]), _whole),
+            as_text(float(whole["wait_time_mean"]), duration),
+            as_text(float(run["utilisation_total"]), _per_cent),
+            as_text(float(run["makespan"]) / 3600, "{:,.1f} h".format),
+            as_text(float(run["transferred"]), _whole),
         ],
     )
 
@@ -224,7 +225,7 @@ def _scheduler_row(run: xr.Dataset, name: str, is_reference: bool) -> SchedulerR
 def _delay(run: xr.Dataset, is_reference: bool) -> tuple[str, str, str]:
     """Delay; its ratio to the reference; the interval of the ratio."""
     delay, ratio, low, high = (
-        _text(float(run[name]), _three_digits)
+        as_text(float(run[name]), _three_digits)
         for name in ("delay", "delay_ratio", "delay_ratio_low", "delay_ratio_high")
     )
     if is_reference or not ratio:
@@ -283,7 +284,7 @@ def _form_of(text: str) -> Form:
 
 
 def _pair(paper: xr.DataArray, ours: xr.DataArray, form: Form, **place: str) -> tuple[str, str]:
-    return _text(float(paper.sel(place)), form), _text(float(ours.sel(place)), form)
+    return as_text(float(paper.sel(place)), form), as_text(float(ours.sel(place)), form)
 
 
 def _counts(part: xr.Dataset, case: str) -> TableView:
@@ -291,21 +292,17 @@ def _counts(part: xr.Dataset, case: str) -> TableView:
     part = part.isel(estimates=0)
     shown = {name: text for name, text in _COUNTS.items() if bool((part[name].fillna(0) > 0).any())}
     rows = [
-        (name, [_text(float(part[count].sel(scheduler=name)), form) for count, (_, form) in shown.items()])
+        (name, [as_text(float(part[count].sel(scheduler=name)), form) for count, (_, form) in shown.items()])
         for name in labels(part, "scheduler")
         if not np.isnan(float(part["operations"].sel(scheduler=name)))
     ]
     return TableView(f"Counts, {case}", [text for text, _ in shown.values()], rows)
 
 
-# --- texts ----------------------------------------------------------------------------------------
-
-
-def _text(value: float, form: Form) -> str:
-    return "" if np.isnan(value) else form(value)
+# --- figures --------------------------------------------------------------------------------------
 
 
 def _figures(study: CalendarStudy, folder: Path) -> list[FigureView]:
     """Figures of a study in the order of the page."""
-    whole = [figure(folder, name, name) for name in plan.study_figures(study)]
+    whole = figures(folder, plan.study_figures(study))
     return whole + [figure(folder, f"{kind}-{case}", kind, case) for kind, case in plan.case_figures(study)]

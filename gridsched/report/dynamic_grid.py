@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,12 +24,19 @@ from gridsched.figures.dynamic_numbers import (
     sweeps_of,
 )
 from gridsched.figures.style import duration, number
-from gridsched.report.parts import FigureView, counts, figure, labels
+from gridsched.report.parts import (
+    Form,
+    acknowledgements,
+    as_text,
+    counts,
+    figures,
+    heading,
+    labels,
+)
 from gridsched.study import plan
 from gridsched.study.config import DynamicGridStudy
 from gridsched.study.dynamic_config import ALL_USERS, SITE_USERS, SUPERSCHEDULER
 
-Form = Callable[[float], str]
 Cell = tuple[str, str]
 """A value and, in small print, its interval or what else there is to say."""
 
@@ -59,27 +65,19 @@ def dynamic_view(study: DynamicGridStudy, folder: Path) -> dict[str, Any]:
         _others(dataset),
     ]
     return {
+        **heading(study, dataset),
         "template": "dynamic_grid.html.j2",
-        "name": study.name,
-        "title": study.title,
-        "description": study.description,
         "answers": [answer for answer in answers if answer.rows],
         "facts": _facts(study, dataset),
         "conventions": _conventions(study),
         "users": [_users_row(dataset.sel(users=name), name) for name in labels(dataset, "users")],
         "default": [(key, text) for key, text in parameters(dataset)[DEFAULT].items()],
-        "figures": _figures(study, folder),
-        "configuration_hash": dataset.attrs["configuration_hash"],
-        "runs": f"{study.name}/runs.csv",
-        "acknowledgements": _acknowledgements(dataset),
+        "figures": figures(folder, plan.study_figures(study)),
+        "acknowledgements": acknowledgements(dataset, "users", "workload_acknowledgement"),
     }
 
 
 # --- cells ----------------------------------------------------------------------------------------
-
-
-def _text(value: float, form: Form) -> str:
-    return "" if np.isnan(value) else form(float(value))
 
 
 def _signed(value: float) -> str:
@@ -92,7 +90,7 @@ def _cell(part: xr.Dataset, name: str, form: Form) -> Cell:
     """A value with its interval."""
     mean, low, high = (float(part[f"{name}{end}"]) for end in ("", "_low", "_high"))
     around = "" if np.isnan(low) or low == high else f"{form(low)} to {form(high)}"
-    return _text(mean, form), around
+    return as_text(mean, form), around
 
 
 def _ratio_cell(dataset: xr.Dataset, case: str, against: str, group: str) -> Cell:
@@ -135,8 +133,8 @@ def _gains(dataset: xr.Dataset) -> Answer:
             part = dataset.sel(case=case, group=group)
             alone = dataset["alone_response_time_mean"].sel(policy=table[case]["policy"], group=group)
             cells += [
-                (_text(float(alone), duration), ""),
-                (_text(float(part["group_response_time_mean"]), duration), ""),
+                (as_text(float(alone), duration), ""),
+                (as_text(float(part["group_response_time_mean"]), duration), ""),
                 _cell(part, "response_time_gain", _signed),
                 _cell(part, "response_time_factor", number),
             ]
@@ -208,7 +206,7 @@ def _locality(dataset: xr.Dataset) -> Answer:
         part = dataset.sel(case=case)
         cells: list[Cell] = []
         for group in [*groups(dataset), ALL_USERS]:
-            mean = _text(float(part["group_response_time_mean"].sel(group=group)), duration)
+            mean = as_text(float(part["group_response_time_mean"].sel(group=group)), duration)
             ratio, around = _ratio_cell(dataset, case, base, group)
             cells.append((mean, f"{ratio} ({around})" if around else ""))
         multi = float(part["multi_site_jobs"].mean("replicate").sum())
@@ -216,7 +214,7 @@ def _locality(dataset: xr.Dataset) -> Answer:
             (f"{multi:,.0f}", ""),
             (f"{float(part['grid_migrations']):,.0f}", ""),
             (f"{float(part['grid_suspensions']):,.0f}", ""),
-            (_text(float(part["utilisation_all"]), "{:.1%}".format), ""),
+            (as_text(float(part["utilisation_all"]), "{:.1%}".format), ""),
         ]
         rows.append((_case_name(dataset, case), cells))
     names = [group_name(group) for group in [*groups(dataset), ALL_USERS]]
@@ -323,7 +321,7 @@ def _churn(dataset: xr.Dataset) -> Answer:
             took = float(part["leave_time_max"].max())
             cells += [
                 (f"{float(part['leaves'].mean('replicate').sum()):,.0f}", ""),
-                (_text(took, duration), ""),
+                (as_text(took, duration), ""),
                 (f"{float(part['grid_migrations']):,.0f}", ""),
                 (f"{float(part['grid_suspensions']):,.0f}", ""),
                 (f"{float(part['lost_work'].mean('replicate').sum()) / 3600:,.0f} h", ""),
@@ -367,7 +365,7 @@ def _others(dataset: xr.Dataset) -> Answer:
         cells += [
             (f"{float(part['grid_suspensions']):,.0f}", ""),
             (f"{lost:,.0f} h", ""),
-            (_text(float(part["utilisation_all"]), "{:.1%}".format), ""),
+            (as_text(float(part["utilisation_all"]), "{:.1%}".format), ""),
         ]
         rows.append((_other_name(row), cells))
     names = [group_name(group) for group in [*groups(dataset), ALL_USERS]]
@@ -481,13 +479,3 @@ def _users_row(part: xr.Dataset, name: str) -> UsersRow:
         repaired=counts(part, "repaired"),
         checksum=str(part["workload_checksum"].values),
     )
-
-
-def _acknowledgements(dataset: xr.Dataset) -> list[tuple[str, str]]:
-    named = zip(labels(dataset, "users"), dataset["workload_acknowledgement"].values, strict=True)
-    return [(users, str(text)) for users, text in named if text]
-
-
-def _figures(study: DynamicGridStudy, folder: Path) -> list[FigureView]:
-    """Figures of a study in the order of the page."""
-    return [figure(folder, name, name) for name in plan.study_figures(study)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,20 @@ import xarray as xr
 from gridsched import results
 from gridsched.figures.style import duration, number
 from gridsched.replication import Interval, mean_interval, ratio_interval
-from gridsched.report.parts import FigureView, counts, figure, labels
+from gridsched.report.parts import (
+    FigureView,
+    Form,
+    as_text,
+    counts,
+    figure,
+    figures,
+    heading,
+    interval_text,
+    labels,
+)
 from gridsched.study import plan
 from gridsched.study.config import GridStudy
 from gridsched.study.parts import scheme_of
-
-Form = Callable[[float], str]
 
 
 @dataclass(frozen=True)
@@ -60,10 +67,8 @@ def grid_view(study: GridStudy, folder: Path) -> dict[str, Any]:
     """Everything the page says of a study of grids."""
     dataset = results.read(folder / "study.nc")
     return {
+        **heading(study, dataset),
         "template": "grid.html.j2",
-        "name": study.name,
-        "title": study.title,
-        "description": study.description,
         "reference": study.reference_scheme,
         "conventions": _conventions(study),
         "tables": [
@@ -76,8 +81,6 @@ def grid_view(study: GridStudy, folder: Path) -> dict[str, Any]:
             for scenario in labels(dataset, "scenario")
         ],
         "figures": _figures(study, folder),
-        "configuration_hash": dataset.attrs["configuration_hash"],
-        "runs": f"{study.name}/runs.csv",
         "acknowledgements": _acknowledgements(dataset),
     }
 
@@ -134,16 +137,16 @@ def _scheme_row(run: xr.Dataset, reference: xr.Dataset, scheme: str) -> SchemeRo
     is_reference = scheme == str(reference["scheme"].values)
     return SchemeRow(
         scheme=scheme,
-        wait=_text(mean("wait_time_mean").mean, duration),
-        wait_interval=_interval(mean("wait_time_mean"), duration),
+        wait=as_text(mean("wait_time_mean").mean, duration),
+        wait_interval=interval_text(mean("wait_time_mean"), duration),
         wait_ratio="" if is_reference else ratio("wait_time_mean"),
-        response=_text(mean("response_time_mean").mean, duration),
+        response=as_text(mean("response_time_mean").mean, duration),
         response_ratio="" if is_reference else ratio("response_time_mean"),
-        deviation=_text(mean("wait_time_deviation").mean, duration),
-        slowdown=_text(mean("bounded_slowdown_mean").mean, number),
-        efficiency=_text(mean("grid_efficiency").mean, _percent),
-        transferred=_text(mean("transferred").mean, _percent),
-        rejected=_text(mean("rejected").mean, number),
+        deviation=as_text(mean("wait_time_deviation").mean, duration),
+        slowdown=as_text(mean("bounded_slowdown_mean").mean, number),
+        efficiency=as_text(mean("grid_efficiency").mean, _percent),
+        transferred=as_text(mean("transferred").mean, _percent),
+        rejected=as_text(mean("rejected").mean, number),
         reference=is_reference,
     )
 
@@ -159,7 +162,7 @@ def _machine_rows(dataset: xr.Dataset, study: GridStudy, scenario: str) -> list[
 
 def _machine_row(part: xr.Dataset, machine: str) -> MachineRow:
     def mean(name: str, form: Form) -> str:
-        return _text(mean_interval(part[name].values).mean, form)
+        return as_text(mean_interval(part[name].values).mean, form)
 
     checksum = str(part["workload_checksum"].values)
     return MachineRow(
@@ -181,19 +184,9 @@ def _percent(value: float) -> str:
     return f"{value:.1%}"
 
 
-def _text(value: Any, form: Form) -> str:
-    return "" if np.isnan(value) else form(float(value))
-
-
-def _interval(interval: Interval, form: Form) -> str:
-    if np.isnan(interval.low) or interval.low == interval.high:
-        return ""
-    return f"{form(max(float(interval.low), 0.0))} to {form(float(interval.high))}"
-
-
 def _with_interval(interval: Interval, form: Form) -> str:
-    around = _interval(interval, form)
-    return _text(interval.mean, form) + (f" ({around})" if around else "")
+    around = interval_text(interval, form)
+    return as_text(interval.mean, form) + (f" ({around})" if around else "")
 
 
 def _acknowledgements(dataset: xr.Dataset) -> list[tuple[str, str]]:
@@ -208,7 +201,7 @@ def _acknowledgements(dataset: xr.Dataset) -> list[tuple[str, str]]:
 
 def _figures(study: GridStudy, folder: Path) -> list[FigureView]:
     """Figures of a study in the order of the page."""
-    views = [figure(folder, name, name) for name in plan.study_figures(study)]
+    views = figures(folder, plan.study_figures(study))
     for scenario in study.scenarios:
         views += [
             figure(folder, f"{kind}-{scenario.name}", kind, scenario.name)

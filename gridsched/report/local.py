@@ -11,7 +11,16 @@ import xarray as xr
 
 from gridsched import results
 from gridsched.figures.style import duration, number
-from gridsched.report.parts import FigureView, counts, figure, known, labels
+from gridsched.report.parts import (
+    FigureView,
+    acknowledgements,
+    counts,
+    figure,
+    figures,
+    heading,
+    known,
+    labels,
+)
 from gridsched.study import plan
 from gridsched.study.config import LocalStudy
 
@@ -38,10 +47,8 @@ def local_view(study: LocalStudy, folder: Path) -> dict[str, Any]:
     """Everything the page says of one study."""
     dataset = results.read(folder / "study.nc")
     return {
-        "name": study.name,
+        **heading(study, dataset),
         "template": "local.html.j2",
-        "title": study.title,
-        "description": study.description,
         "reference": study.reference_scheme,
         "estimates": study.estimates,
         "conventions": _conventions(study),
@@ -53,9 +60,7 @@ def local_view(study: LocalStudy, folder: Path) -> dict[str, Any]:
         ],
         "workloads": [_workload_view(dataset.sel(workload=name)) for name in labels(dataset, "workload")],
         "figures": _figures(study, folder),
-        "configuration_hash": dataset.attrs["configuration_hash"],
-        "runs": f"{study.name}/runs.csv",
-        "acknowledgements": _acknowledgements(dataset),
+        "acknowledgements": acknowledgements(dataset, "workload"),
     }
 
 
@@ -134,14 +139,9 @@ def _workload_view(dataset: xr.Dataset) -> dict[str, Any]:
     }
 
 
-def _acknowledgements(dataset: xr.Dataset) -> list[tuple[str, str]]:
-    named = zip(labels(dataset, "workload"), dataset["acknowledgement"].values, strict=True)
-    return [(workload, str(text)) for workload, text in named if text]
-
-
 def _figures(study: LocalStudy, folder: Path) -> list[FigureView]:
     """Figures of a study in the order of the page."""
-    views = [figure(folder, name, name) for name in plan.study_figures(study)]
+    views = figures(folder, plan.study_figures(study))
     for run in plan.gantt_runs(study):
         what = f"{run.workload}, {run.scheme}, {run.estimate} run times"
         views.append(figure(folder, f"gantt-{run.identifier}", "gantt", what))

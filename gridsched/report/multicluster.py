@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,19 @@ import xarray as xr
 
 from gridsched import results
 from gridsched.figures.style import duration, number
-from gridsched.replication import Interval, mean_interval
-from gridsched.report.parts import FigureView, counts, figure, labels
+from gridsched.replication import mean_interval
+from gridsched.report.parts import (
+    acknowledgements,
+    as_text,
+    counts,
+    figures,
+    heading,
+    interval_text,
+    labels,
+)
 from gridsched.study import plan
 from gridsched.study.config import MulticlusterStudy
 from gridsched.study.multicluster_config import PointConfig, dispatch_of
-
-Form = Callable[[float], str]
 
 COMPARED = ("mcp", "pb")
 """Measures with an advantage."""
@@ -63,10 +68,8 @@ def multicluster_view(study: MulticlusterStudy, folder: Path) -> dict[str, Any]:
     """Everything the page says of a study of a multicluster."""
     dataset = results.read(folder / "study.nc")
     return {
+        **heading(study, dataset),
         "template": "multicluster.html.j2",
-        "name": study.name,
-        "title": study.title,
-        "description": study.description,
         "reference": study.reference_scheme,
         "conventions": _conventions(study),
         "tables": [
@@ -76,10 +79,8 @@ def multicluster_view(study: MulticlusterStudy, folder: Path) -> dict[str, Any]:
         "classes": _class_rows(dataset),
         "points": [_point_row(dataset.sel(point=point.name), point) for point in study.points],
         "example": _example(folder) if study.worked_example else None,
-        "figures": [figure(folder, name, name) for name in plan.study_figures(study)],
-        "configuration_hash": dataset.attrs["configuration_hash"],
-        "runs": f"{study.name}/runs.csv",
-        "acknowledgements": _acknowledgements(dataset),
+        "figures": figures(folder, plan.study_figures(study)),
+        "acknowledgements": acknowledgements(dataset, "point"),
     }
 
 
@@ -100,11 +101,11 @@ def _scheme_row(run: xr.Dataset, scheme: str, reference: str) -> SchemeRow:
         compared=[
             part for measure in COMPARED for part in (_performance(run, measure), _advantage(run, measure))
         ],
-        late=_text(_mean(run, "late"), _percent),
-        over_deadline=_text(_mean(run, "over_deadline_mean"), duration),
-        queue=_text(_mean(run, "queue_mean"), number),
-        queue_interval=_interval(mean_interval(run["queue_mean"].values), number),
-        growth=_text(growth, number),
+        late=as_text(_mean(run, "late"), _percent),
+        over_deadline=as_text(_mean(run, "over_deadline_mean"), duration),
+        queue=as_text(_mean(run, "queue_mean"), number),
+        queue_interval=interval_text(mean_interval(run["queue_mean"].values), number),
+        growth=as_text(growth, number),
         grows=growth > SETTLED,
         reference=scheme == reference,
     )
@@ -117,13 +118,13 @@ def _mean(run: xr.Dataset, name: str) -> float:
 def _performance(run: xr.Dataset, measure: str) -> tuple[str, str]:
     """MCP or PB with its interval."""
     interval = mean_interval(run[f"{measure}_mean"].values)
-    return _text(float(interval.mean), duration), _interval(interval, duration)
+    return as_text(float(interval.mean), duration), interval_text(interval, duration)
 
 
 def _advantage(run: xr.Dataset, measure: str) -> tuple[str, str]:
     """Advantage of the reference over a scheme with its interval."""
     mean, low, high = (float(run[f"{measure}_advantage{bound}"]) for bound in ("", "_low", "_high"))
-    return _text(mean, _percent), "" if np.isnan(low) else f"{_percent(low)} to {_percent(high)}"
+    return as_text(mean, _percent), "" if np.isnan(low) else f"{_percent(low)} to {_percent(high)}"
 
 
 def _class_rows(dataset: xr.Dataset) -> list[tuple[str, str, str, str, str]]:
@@ -202,8 +203,8 @@ def _point_row(part: xr.Dataset, point: PointConfig) -> PointRow:
             else f"{each.low:g} to {each.high:g}"
             for each in point.classes
         ),
-        level=_text(float(part["level"]), number),
-        load=_text(_mean(part, "offered_load"), "{:.3f}".format),
+        level=as_text(float(part["level"]), number),
+        load=as_text(_mean(part, "offered_load"), "{:.3f}".format),
         left_out=counts(part, "left_out"),
         repaired=counts(part, "repaired"),
         checksum=checksums[0][:12],
@@ -258,12 +259,8 @@ def _example(folder: Path) -> dict[str, Any]:
             (int(row), str(text).split("; "))
             for row, text in zip(example["row"].values, example["compositions"].values, strict=True)
         ],
-        "figures": _example_figures(folder),
+        "figures": figures(folder, plan.EXAMPLE_FIGURES),
     }
-
-
-def _example_figures(folder: Path) -> list[FigureView]:
-    return [figure(folder, name, name) for name in plan.EXAMPLE_FIGURES]
 
 
 # --- texts ----------------------------------------------------------------------------------------
@@ -271,18 +268,3 @@ def _example_figures(folder: Path) -> list[FigureView]:
 
 def _percent(value: float) -> str:
     return f"{100 * value:.1f} %".replace("-", "\N{MINUS SIGN}")
-
-
-def _text(value: float, form: Form) -> str:
-    return "" if np.isnan(value) else form(value)
-
-
-def _interval(interval: Interval, form: Form) -> str:
-    if np.isnan(interval.low) or interval.low == interval.high:
-        return ""
-    return f"{form(max(float(interval.low), 0.0))} to {form(float(interval.high))}"
-
-
-def _acknowledgements(dataset: xr.Dataset) -> list[tuple[str, str]]:
-    named = zip(labels(dataset, "point"), dataset["acknowledgement"].values, strict=True)
-    return [(point, str(text)) for point, text in named if text]

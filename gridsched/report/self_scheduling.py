@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,11 +21,18 @@ from gridsched.figures.self_scheduling import (
 from gridsched.figures.style import duration, number
 from gridsched.prediction.methods import CLASSIFICATION
 from gridsched.prediction.methods import REQUESTED as REQUESTED_TIME
-from gridsched.report.parts import FigureView, counts, figure, labels
+from gridsched.report.parts import (
+    FigureView,
+    Form,
+    acknowledgements,
+    as_text,
+    counts,
+    figures,
+    heading,
+    labels,
+)
 from gridsched.study import plan
 from gridsched.study.config import SelfSchedulingStudy
-
-Form = Callable[[float], str]
 
 SHOWN_K = (1, 2, 3, 4, 8, 10, 16, 55)
 """Numbers of resources in the table of improvements, as far as they were run."""
@@ -97,10 +103,8 @@ def self_scheduling_view(study: SelfSchedulingStudy, folder: Path) -> dict[str, 
     dataset = results.read(folder / "study.nc")
     factors = labels(dataset, "factor")
     return {
+        **heading(study, dataset),
         "template": "self_scheduling.html.j2",
-        "name": study.name,
-        "title": study.title,
-        "description": study.description,
         "facts": _facts(study, dataset),
         "conventions": _conventions(study, dataset),
         "statistics": ["mean wait", "95th percentile", "mean slowdown", "95th percentile"],
@@ -114,9 +118,7 @@ def self_scheduling_view(study: SelfSchedulingStudy, folder: Path) -> dict[str, 
         "absent": _absent(dataset),
         "quality": _quality_rows(folder) if study.evaluate else [],
         "figures": _figures(study, folder),
-        "configuration_hash": dataset.attrs["configuration_hash"],
-        "runs": f"{study.name}/runs.csv",
-        "acknowledgements": _acknowledgements(dataset),
+        "acknowledgements": acknowledgements(dataset, "centre"),
     }
 
 
@@ -229,7 +231,7 @@ def _centre_row(centre: xr.Dataset, name: str) -> CentreRow:
     load = float(centre["offered_load"])
     return CentreRow(
         centre=name,
-        load=_text(load, "{:.2f}".format),
+        load=as_text(load, "{:.2f}".format),
         overloaded=load >= 1,
         compared=[
             _compared(float(centre[f"paper_{column}"]), float(centre[f"original_{column}_by_centre"]), form)
@@ -242,7 +244,11 @@ def _compared(paper: float, ours: float, form: Form) -> tuple[str, str, str]:
     """The paper's number, ours, and the difference of the two."""
     difference = ours - paper
     sign = "\N{MINUS SIGN}" if difference < 0 else "+"
-    return _text(paper, form), _text(ours, form), _text(abs(difference), lambda value: sign + form(value))
+    return (
+        as_text(paper, form),
+        as_text(ours, form),
+        as_text(abs(difference), lambda value: sign + form(value)),
+    )
 
 
 def _improvements(dataset: xr.Dataset, factor: str) -> dict[str, Any]:
@@ -270,7 +276,7 @@ def _improvement(run: xr.Dataset, measure: str) -> tuple[str, str]:
     light = float(run[f"{measure}_improvement_light"])
     if not np.isnan(light) and not np.isclose(light, mean):
         interval += f"; {number(light)} without overloaded centres"
-    return _text(mean, number), interval
+    return as_text(mean, number), interval
 
 
 def _quality_rows(folder: Path) -> list[QualityRow]:
@@ -288,12 +294,12 @@ def _quality_row(part: xr.Dataset, name: str) -> QualityRow:
     return QualityRow(
         log=name,
         jobs=_whole(part["jobs"]),
-        error=_text(tree, duration),
-        ratio=_text(tree / requested if requested else np.nan, number),
-        correlation=_text(of("correlation", CLASSIFICATION), "{:.2f}".format),
-        correlation_requested=_text(of("correlation", REQUESTED_TIME), "{:.2f}".format),
-        under_predicted=_text(of("under_predicted", CLASSIFICATION), "{:.1%}".format),
-        interval_accuracy=_text(of("interval_accuracy", CLASSIFICATION), "{:.1%}".format),
+        error=as_text(tree, duration),
+        ratio=as_text(tree / requested if requested else np.nan, number),
+        correlation=as_text(of("correlation", CLASSIFICATION), "{:.2f}".format),
+        correlation_requested=as_text(of("correlation", REQUESTED_TIME), "{:.2f}".format),
+        under_predicted=as_text(of("under_predicted", CLASSIFICATION), "{:.1%}".format),
+        interval_accuracy=as_text(of("interval_accuracy", CLASSIFICATION), "{:.1%}".format),
         best=str(errors["predictor"].values[np.nanargmin(errors.values)]),
     )
 
@@ -301,20 +307,11 @@ def _quality_row(part: xr.Dataset, name: str) -> QualityRow:
 # --- texts ----------------------------------------------------------------------------------------
 
 
-def _text(value: float, form: Form) -> str:
-    return "" if np.isnan(value) else form(value)
-
-
 def _whole(value: xr.DataArray) -> str:
-    return _text(float(value), "{:,.0f}".format)
-
-
-def _acknowledgements(dataset: xr.Dataset) -> list[tuple[str, str]]:
-    named = zip(labels(dataset, "centre"), dataset["acknowledgement"].values, strict=True)
-    return [(centre, str(text)) for centre, text in named if text]
+    return as_text(float(value), "{:,.0f}".format)
 
 
 def _figures(study: SelfSchedulingStudy, folder: Path) -> list[FigureView]:
     """Figures of a study in the order of the page."""
     names = [*plan.study_figures(study), *(plan.PREDICTION_FIGURES if study.evaluate else ())]
-    return [figure(folder, name, name) for name in names]
+    return figures(folder, names)

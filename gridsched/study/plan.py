@@ -131,11 +131,13 @@ def stream_files(study: SelfSchedulingStudy, results: str) -> list[str]:
 
 def self_scheduling_files(study: SelfSchedulingStudy, chunk_size: int, results: str) -> list[str]:
     """Datasets with the measures of all runs."""
-    return [
-        f"{results}/{study.name}/measures/{factor}/{chunk}.nc"
-        for factor in study.factors
-        for chunk in range(len(self_scheduling_chunks(study, factor, chunk_size)))
-    ]
+    numbers = ((factor, len(self_scheduling_chunks(study, factor, chunk_size))) for factor in study.factors)
+    return _chunked(f"{results}/{study.name}/measures", numbers)
+
+
+def _chunked(folder: str, numbers: Iterable[tuple[str, int]]) -> list[str]:
+    """Datasets of the parts of a study, given with their numbers of chunks."""
+    return [f"{folder}/{part}/{chunk}.nc" for part, number in numbers for chunk in range(number)]
 
 
 def arena_files(study: ArenaStudy, results: str) -> dict[str, str]:
@@ -168,11 +170,8 @@ def case_files(study: CalendarStudy, results: str) -> list[str]:
 
 def calendar_files(study: CalendarStudy, chunk_size: int, results: str) -> list[str]:
     """Datasets with the measures of all runs."""
-    return [
-        f"{results}/{study.name}/measures/{case.name}/{chunk}.nc"
-        for case in study.cases
-        for chunk in range(len(calendar_chunks(study, case.name, chunk_size)))
-    ]
+    numbers = ((case.name, len(calendar_chunks(study, case.name, chunk_size))) for case in study.cases)
+    return _chunked(f"{results}/{study.name}/measures", numbers)
 
 
 def alone_files(study: DynamicGridStudy, results: str) -> list[str]:
@@ -208,11 +207,8 @@ def point_jobs(study: MulticlusterStudy, results: str) -> list[str]:
 
 def point_measures(study: MulticlusterStudy, chunk_size: int, results: str) -> list[str]:
     """Datasets with the measures of all runs, point by point."""
-    return [
-        f"{results}/{study.name}/measures/{point.name}/{chunk}.nc"
-        for point in study.points
-        for chunk in range(len(point_chunks(study, point.name, chunk_size)))
-    ]
+    numbers = ((point.name, len(point_chunks(study, point.name, chunk_size))) for point in study.points)
+    return _chunked(f"{results}/{study.name}/measures", numbers)
 
 
 def example_file(study: MulticlusterStudy, results: str) -> list[str]:

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from gridsched.engine.jit import cache_root
+from tests.studies import changed
 from tests.test_calendar_study import STUDY, write_logs
-from tests.test_self_scheduling_study import changed
 from tests.workflow.workspace import Workspace
 
 TARGET = "results/tiny/study.nc"

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.test_self_scheduling_study import PLATFORM, STUDY, changed, write_inputs
+from tests.studies import changed
+from tests.test_self_scheduling_study import PLATFORM, STUDY, write_inputs
 from tests.workflow.workspace import Workspace
 
 TARGET = "results/tiny/study.nc"
