@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING
 from gridsched.lazy import attach
 
 if TYPE_CHECKING:
-    from gridsched.calendar_simulation import simulate_calendars
     from gridsched.comparison import compare
-    from gridsched.dynamic_simulation import simulate_dynamic_grid
     from gridsched.errors import GridschedError
     from gridsched.explanation import explain
-    from gridsched.grid_metrics import summarise_grid
-    from gridsched.ideal_simulation import simulate_ideal
-    from gridsched.metrics import summarise
-    from gridsched.multicluster_simulation import Multicluster, simulate_multicluster
+    from gridsched.metrics.grid import summarise_grid
+    from gridsched.metrics.jobs import summarise
     from gridsched.platforms import Cluster
     from gridsched.schedulers.jscheduler import JScheduler
     from gridsched.schedulers.local import LocalPolicy
     from gridsched.schedulers.superscheduler import Superscheduler
-    from gridsched.self_scheduling import simulate_self_scheduling
-    from gridsched.simulation import simulate, simulate_grid
+    from gridsched.simulation.calendars import simulate_calendars
+    from gridsched.simulation.clusters import simulate, simulate_grid
+    from gridsched.simulation.dynamic_grid import simulate_dynamic_grid
+    from gridsched.simulation.ideal import simulate_ideal
+    from gridsched.simulation.multicluster import Multicluster, simulate_multicluster
+    from gridsched.simulation.self_scheduling import simulate_self_scheduling
     from gridsched.traces import clean, fetch, read_sacct, read_swf, select_window, write_swf
-    from gridsched.verifier import verify
+    from gridsched.verification.runs import verify
     from gridsched.workloads import Workload, synthesise
 
 _HOMES: dict[str, str] = {
@@ -39,7 +39,7 @@ _HOMES: dict[str, str] = {
     "GridschedError": "gridsched.errors",
     "JScheduler": "gridsched.schedulers.jscheduler",
     "LocalPolicy": "gridsched.schedulers.local",
-    "Multicluster": "gridsched.multicluster_simulation",
+    "Multicluster": "gridsched.simulation.multicluster",
     "Superscheduler": "gridsched.schedulers.superscheduler",
     "Workload": "gridsched.workloads",
     "clean": "gridsched.traces",
@@ -49,17 +49,17 @@ _HOMES: dict[str, str] = {
     "read_sacct": "gridsched.traces",
     "read_swf": "gridsched.traces",
     "select_window": "gridsched.traces",
-    "simulate": "gridsched.simulation",
-    "simulate_calendars": "gridsched.calendar_simulation",
-    "simulate_dynamic_grid": "gridsched.dynamic_simulation",
-    "simulate_grid": "gridsched.simulation",
-    "simulate_ideal": "gridsched.ideal_simulation",
-    "simulate_multicluster": "gridsched.multicluster_simulation",
-    "simulate_self_scheduling": "gridsched.self_scheduling",
-    "summarise": "gridsched.metrics",
-    "summarise_grid": "gridsched.grid_metrics",
+    "simulate": "gridsched.simulation.clusters",
+    "simulate_calendars": "gridsched.simulation.calendars",
+    "simulate_dynamic_grid": "gridsched.simulation.dynamic_grid",
+    "simulate_grid": "gridsched.simulation.clusters",
+    "simulate_ideal": "gridsched.simulation.ideal",
+    "simulate_multicluster": "gridsched.simulation.multicluster",
+    "simulate_self_scheduling": "gridsched.simulation.self_scheduling",
+    "summarise": "gridsched.metrics.jobs",
+    "summarise_grid": "gridsched.metrics.grid",
     "synthesise": "gridsched.workloads",
-    "verify": "gridsched.verifier",
+    "verify": "gridsched.verification.runs",
     "write_swf": "gridsched.traces",
 }
 

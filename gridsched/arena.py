@@ -5,7 +5,7 @@ machine (`Grid`) and gives back when each of them started and ended (`play`). Wh
 is said here once:
 
 superschedulers, ideal machines
-    As in `gridsched.simulate_grid` and `gridsched.ideal_simulation`.
+    As in `gridsched.simulate_grid` and `gridsched.simulation.ideal`.
 self-scheduling
     Jobs choose among `k` machines, whatever their home. A machine is one resource.
 multicluster
@@ -40,12 +40,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched import results
-from gridsched.calendar_simulation import simulate_calendars
-from gridsched.dynamic_simulation import FINISHED, simulate_dynamic_grid
-from gridsched.dynamic_verifier import verify_dynamic
 from gridsched.errors import ConfigurationError
-from gridsched.ideal_simulation import simulate_ideal
-from gridsched.multicluster_simulation import Multicluster, simulate_multicluster
 from gridsched.platforms import Cluster
 from gridsched.schedulers.calendars import CalendarOptions, Manager, SlotPlan
 from gridsched.schedulers.dynamic_grid import DynamicGrid
@@ -54,10 +49,15 @@ from gridsched.schedulers.ideal import IdealForm
 from gridsched.schedulers.jscheduler import JScheduler
 from gridsched.schedulers.local import LocalPolicy
 from gridsched.schedulers.superscheduler import Superscheduler
-from gridsched.self_scheduling import simulate_self_scheduling
-from gridsched.simulation import simulate_grid
+from gridsched.simulation.calendars import simulate_calendars
+from gridsched.simulation.clusters import simulate_grid
+from gridsched.simulation.dynamic_grid import FINISHED, simulate_dynamic_grid
+from gridsched.simulation.ideal import simulate_ideal
+from gridsched.simulation.multicluster import Multicluster, simulate_multicluster
+from gridsched.simulation.self_scheduling import simulate_self_scheduling
 from gridsched.traces.fusing import fuse
-from gridsched.verifier import verify
+from gridsched.verification.dynamic_grid import verify_dynamic
+from gridsched.verification.runs import verify
 from gridsched.workloads.deadlines import ServiceClass, draw_deadlines
 from gridsched.workloads.table import Workload
 

@@ -13,14 +13,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched.metrics import RECORDED, job_metrics, recorded, steps, utilisation
+from gridsched.metrics.jobs import RECORDED, job_metrics, recorded, steps, utilisation
 from gridsched.platforms import Cluster
 from gridsched.replication import Interval, ratio_interval
 from gridsched.results import provenance
 from gridsched.schedulers.local import LocalPolicy, OverrunName, PassName
-from gridsched.simulation import EstimateName, simulate
+from gridsched.simulation.clusters import EstimateName, simulate
 from gridsched.traces.sacct import AccountingLog
-from gridsched.verifier import verify
+from gridsched.verification.runs import verify
 from gridsched.workloads.table import Workload
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.records import JOB
 from gridsched.errors import ConfigurationError
-from gridsched.metrics import steps
+from gridsched.metrics.jobs import steps
 from gridsched.schedulers.local import ORDERS, Conventions, LocalPolicy, OverrunName, PassName, schedule
 from gridsched.schedulers.scores import SCORE
 

@@ -29,7 +29,6 @@ from gridsched.arena import (
 )
 from gridsched.errors import ConfigurationError
 from gridsched.figures.arena import ranked
-from gridsched.multicluster_simulation import Multicluster
 from gridsched.platforms import Cluster
 from gridsched.replication import holm, times_interval, times_significance
 from gridsched.report import build_report
@@ -37,7 +36,8 @@ from gridsched.report.arena import arena_view
 from gridsched.schedulers.costs import COST
 from gridsched.schedulers.jscheduler import JScheduler
 from gridsched.schedulers.superscheduler import Superscheduler
-from gridsched.simulation import simulate
+from gridsched.simulation.clusters import simulate
+from gridsched.simulation.multicluster import Multicluster
 from gridsched.study import drawing, plan
 from gridsched.study.arena_stages import MEASURES, aggregate_arena_study, pair_table, play_contender
 from gridsched.study.config import ArenaStudy, load_study

@@ -16,7 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridsched import results
-from gridsched.calendar_metrics import (
+from gridsched.claims import evaluate, load_claims
+from gridsched.errors import ConfigurationError
+from gridsched.metrics.calendars import (
     AGGREGATES,
     LENGTHS,
     VARIABLES,
@@ -26,12 +28,10 @@ from gridsched.calendar_metrics import (
     length_class,
     measure,
 )
-from gridsched.calendar_simulation import simulate_calendars
-from gridsched.claims import evaluate, load_claims
-from gridsched.errors import ConfigurationError
 from gridsched.platforms import Cluster
 from gridsched.schedulers.calendars import CalendarOptions, Manager, SlotPlan, describe
-from gridsched.simulation import simulate
+from gridsched.simulation.calendars import simulate_calendars
+from gridsched.simulation.clusters import simulate
 from gridsched.study.calendar_aggregation import aggregate_calendar_study
 from gridsched.study.calendar_config import CaseConfig, SchedulerConfig
 from gridsched.study.calendar_runs import calendar_chunks, expand_calendars

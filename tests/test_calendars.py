@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gridsched import results
-from gridsched.calendar_simulation import simulate_calendars
 from gridsched.engine import bookings, managers
 from gridsched.engine.bookings import REQUEST, Status, Tree
 from gridsched.errors import ConfigurationError, WorkloadError
@@ -26,9 +25,10 @@ from gridsched.schedulers.calendars import (
     prepare,
     schedule_calendars,
 )
-from gridsched.simulation import simulate
+from gridsched.simulation.calendars import simulate_calendars
+from gridsched.simulation.clusters import simulate
 from gridsched.traces import clean, read_swf, select_window
-from gridsched.verifier import verify
+from gridsched.verification.runs import verify
 from gridsched.workloads import Workload
 from tests import engine, naive
 from tests.naive_calendar import NONE, Job, Simulation

@@ -14,13 +14,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridsched.calendar_metrics import AGGREGATES, LENGTHS
-from gridsched.calendar_metrics import VARIABLES as CALENDAR_VARIABLES
 from gridsched.centres import load_platform
 from gridsched.claims import COLUMNS, Verdict, claims_table, evaluate, load_claims
 from gridsched.errors import ConfigurationError
-from gridsched.grid_metrics import VARIABLES
 from gridsched.io import resource
+from gridsched.metrics.calendars import AGGREGATES, LENGTHS
+from gridsched.metrics.calendars import VARIABLES as CALENDAR_VARIABLES
+from gridsched.metrics.grid import VARIABLES
 from gridsched.replication import times_interval
 from gridsched.study.config import DynamicGridStudy, load_study
 from tests.conftest import REPOSITORY

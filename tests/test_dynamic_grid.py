@@ -16,18 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridsched import results
-from gridsched.dynamic_metrics import GRID_USERS, MESSAGES, VARIABLES, compare_dynamic, summarise_dynamic
-from gridsched.dynamic_simulation import OUTCOMES, REJECTED, STOPPED, STRANDED, simulate_dynamic_grid
-from gridsched.dynamic_verifier import dynamic_violations, verify_dynamic
 from gridsched.engine import dynamic_state
 from gridsched.engine.records import FOREVER, JOB
 from gridsched.errors import ConfigurationError, ScheduleError, WorkloadError
+from gridsched.metrics.dynamic_grid import GRID_USERS, MESSAGES, VARIABLES, compare_dynamic, summarise_dynamic
 from gridsched.platforms import Cluster
 from gridsched.schedulers.dynamic_grid import GRID, DynamicGrid, DynamicSchedule, schedule_dynamic_grid
 from gridsched.schedulers.grid_graphs import adjacency, graph_of_edges, grid_graph, maximal_cliques
 from gridsched.schedulers.membership import Membership, Stay, draw_membership, leased, member_events
-from gridsched.simulation import simulate
-from gridsched.verifier import verify, violations
+from gridsched.simulation.clusters import simulate
+from gridsched.simulation.dynamic_grid import OUTCOMES, REJECTED, STOPPED, STRANDED, simulate_dynamic_grid
+from gridsched.verification.dynamic_grid import dynamic_violations, verify_dynamic
+from gridsched.verification.runs import verify, violations
 from gridsched.workloads import Workload
 from tests.naive_dynamic_grid import DynamicJob, MemberEvent, Oracle, Rules
 

@@ -13,14 +13,15 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridsched import metrics, results
-from gridsched.dynamic_metrics import GRID_USERS, TIMES, WEEK, summarise_dynamic
-from gridsched.dynamic_simulation import simulate_dynamic_grid
+from gridsched import results
+from gridsched.metrics import jobs as metrics
+from gridsched.metrics.dynamic_grid import GRID_USERS, TIMES, WEEK, summarise_dynamic
 from gridsched.replication import ratio_interval, times_interval
 from gridsched.schedulers.dynamic_grid import DynamicGrid
 from gridsched.schedulers.grid_graphs import grid_graph
 from gridsched.schedulers.membership import draw_membership
-from gridsched.simulation import simulate, simulate_grid
+from gridsched.simulation.clusters import simulate, simulate_grid
+from gridsched.simulation.dynamic_grid import simulate_dynamic_grid
 from gridsched.study import plan
 from gridsched.study.config import DynamicGridStudy, load_study
 from gridsched.study.dynamic_aggregation import aggregate_dynamic_study

@@ -13,7 +13,7 @@ import gridsched as gs
 from gridsched.errors import ConfigurationError
 from gridsched.explanation import Explanation, expected_end, explain
 from gridsched.schedulers.local import LocalPolicy, named_policy
-from gridsched.simulation import simulate
+from gridsched.simulation.clusters import simulate
 from tests import naive
 from tests.conformance.oracles import read_plain
 from tests.naive import Job

@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from gridsched import figures, metrics
+from gridsched import figures
 from gridsched.errors import ConfigurationError
 from gridsched.figures import style
+from gridsched.metrics import jobs as metrics
 from gridsched.workloads.characterisation import characterise
 from gridsched.workloads.table import Workload
 

@@ -15,8 +15,8 @@ from gridsched.platforms import Cluster
 from gridsched.schedulers import jscheduler
 from gridsched.schedulers import superscheduler as grid
 from gridsched.schedulers.local import OverrunName, named_policy
-from gridsched.simulation import simulate_grid
-from gridsched.verifier import verify
+from gridsched.simulation.clusters import simulate_grid
+from gridsched.verification.runs import verify
 from gridsched.workloads import load_machines, synthesise
 from tests import engine, naive_grid, strategies
 from tests.naive import Job

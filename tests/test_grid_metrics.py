@@ -14,19 +14,19 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridsched import metrics
 from gridsched.errors import ConfigurationError
-from gridsched.grid_metrics import (
+from gridsched.metrics import jobs as metrics
+from gridsched.metrics.grid import (
     VARIABLES,
     offered_loads,
     summarise_grid,
     summarise_ideal,
     wait_time_deviation,
 )
-from gridsched.ideal_simulation import simulate_ideal
 from gridsched.platforms import Cluster
 from gridsched.schedulers.superscheduler import SchemeName
-from gridsched.simulation import simulate_grid
+from gridsched.simulation.clusters import simulate_grid
+from gridsched.simulation.ideal import simulate_ideal
 from gridsched.workloads import Workload
 
 NAN = math.nan

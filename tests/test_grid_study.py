@@ -17,7 +17,7 @@ from gridsched import results
 from gridsched.errors import ConfigurationError
 from gridsched.platforms import Cluster
 from gridsched.report import build_report
-from gridsched.simulation import simulate_grid
+from gridsched.simulation.clusters import simulate_grid
 from gridsched.study import drawing, files, plan
 from gridsched.study.config import GridStudy, load_config, load_study
 from gridsched.study.grid_stages import aggregate_grid_study, prepare_grids, simulate_grids

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from gridsched import results
 from gridsched.engine.records import JOB
 from gridsched.errors import ConfigurationError, WorkloadError
-from gridsched.ideal_simulation import simulate_ideal
 from gridsched.platforms import Cluster
 from gridsched.schedulers.ideal import IdealForm, ideal_times
-from gridsched.simulation import simulate_grid
+from gridsched.simulation.clusters import simulate_grid
+from gridsched.simulation.ideal import simulate_ideal
 from gridsched.workloads import Workload
 from tests import naive_grid, strategies
 from tests.naive_grid import GridCluster, GridJob

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.records import LABELS
 from gridsched.errors import ConfigurationError, WorkloadError
-from gridsched.metrics import summarise
+from gridsched.metrics.jobs import summarise
 from gridsched.platforms import Cluster
 from gridsched.schedulers import jscheduler as module
 from gridsched.schedulers.costs import predicted_wait
@@ -35,9 +35,9 @@ from gridsched.schedulers.jscheduler import (
 )
 from gridsched.schedulers.local import LocalPolicy, OverrunName
 from gridsched.schedulers.sites import FIRST_ROOM
-from gridsched.self_scheduling import simulate_self_scheduling
+from gridsched.simulation.self_scheduling import simulate_self_scheduling
 from gridsched.traces import fuse
-from gridsched.verifier import verify
+from gridsched.verification.runs import verify
 from gridsched.workloads import Workload, load_machines, synthesise
 from tests import naive, naive_self_scheduling, strategies
 from tests.naive import Job

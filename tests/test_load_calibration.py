@@ -9,7 +9,7 @@ import pytest
 
 from gridsched.errors import WorkloadError
 from gridsched.platforms import Cluster
-from gridsched.simulation import simulate
+from gridsched.simulation.clusters import simulate
 from gridsched.study.load_calibration import EXPONENT_BOUND, calibrate_exponent_to_wait, local_waits
 from gridsched.workloads import HyperErlang, Machine, SizeClass, SizeModel, load_machines, synthesise
 

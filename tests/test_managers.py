@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridsched.calendar_simulation import simulate_calendars
 from gridsched.engine import bookings
 from gridsched.errors import ConfigurationError
 from gridsched.platforms import Cluster
 from gridsched.schedulers.calendars import CalendarOptions, Manager, SlotPlan, clusters_of
+from gridsched.simulation.calendars import simulate_calendars
 from gridsched.traces import clean, read_swf, select_window
-from gridsched.verifier import verify
+from gridsched.verification.runs import verify
 from gridsched.workloads import Workload
 from tests.naive_calendar import Job
 from tests.test_calendars import (

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from gridsched import metrics
 from gridsched.errors import ConfigurationError
+from gridsched.metrics import jobs as metrics
 
 RELAXED = settings(deadline=None)
 

@@ -15,23 +15,23 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gridsched import results
-from gridsched.deadline_metrics import (
+from gridsched.engine import genetic
+from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.metrics.deadlines import (
     mean_performance,
     over_deadline,
     performance_balance,
     summarise_multicluster,
 )
-from gridsched.engine import genetic
-from gridsched.errors import ConfigurationError, WorkloadError
-from gridsched.multicluster_simulation import (
+from gridsched.platforms import Cluster
+from gridsched.schedulers.titan import Titan, Weights, resources_of, stream
+from gridsched.simulation.multicluster import (
     Multicluster,
     ResourceChange,
     calibrate_rates,
     simulate_multicluster,
 )
-from gridsched.platforms import Cluster
-from gridsched.schedulers.titan import Titan, Weights, resources_of, stream
-from gridsched.verifier import verify
+from gridsched.verification.runs import verify
 from gridsched.workloads import Workload
 from gridsched.workloads.bounded_pareto import BoundedPareto
 from gridsched.workloads.deadlines import ServiceClass, draw_classes, draw_deadlines

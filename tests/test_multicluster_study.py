@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridsched import results
-from gridsched.deadline_metrics import summarise_multicluster
 from gridsched.figures.multicluster_gantt import schedule_gantt
-from gridsched.multicluster_simulation import Multicluster, simulate_multicluster
+from gridsched.metrics.deadlines import summarise_multicluster
 from gridsched.report import build_report
 from gridsched.schedulers.titan import Titan
+from gridsched.simulation.multicluster import Multicluster, simulate_multicluster
 from gridsched.study import drawing, files, plan
 from gridsched.study.config import MulticlusterStudy, load_config, study_from
 from gridsched.study.multicluster_aggregation import advantage_interval, aggregate_multicluster_study

@@ -15,7 +15,7 @@ from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.platforms import Cluster
 from gridsched.prediction import PredictorOptions, predict_prequential
 from gridsched.schedulers.jscheduler import JScheduler, Submissions, draw_samples, self_schedule
-from gridsched.self_scheduling import REFRESH, RetrainedSchedule, retrained_schedule
+from gridsched.simulation.self_scheduling import REFRESH, RetrainedSchedule, retrained_schedule
 from gridsched.traces import fuse
 from gridsched.workloads.table import Workload
 from tests.prediction.examples import busy_log, small_logs

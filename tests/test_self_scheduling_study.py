@@ -14,15 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gridsched import metrics, results
+from gridsched import results
 from gridsched.errors import ConfigurationError
+from gridsched.metrics import jobs as metrics
+from gridsched.metrics.self_scheduling import METRICS, WEEK, Lessons, cohort, makespan, measure, unfinished
 from gridsched.prediction import predict_prequential
 from gridsched.prediction.prequential import streams
 from gridsched.replication import times_interval
 from gridsched.schedulers.jscheduler import JScheduler, Submissions, draw_samples, self_schedule
-from gridsched.self_scheduling import retrained_schedule, simulate_self_scheduling
-from gridsched.self_scheduling_metrics import METRICS, WEEK, Lessons, cohort, makespan, measure, unfinished
-from gridsched.simulation import simulate
+from gridsched.simulation.clusters import simulate
+from gridsched.simulation.self_scheduling import retrained_schedule, simulate_self_scheduling
 from gridsched.study import plan
 from gridsched.study.config import SelfSchedulingStudy, load_study
 from gridsched.study.local_stages import prepare_workload

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from gridsched import results
 from gridsched.engine.records import JOB
 from gridsched.errors import ConfigurationError, WorkloadError
-from gridsched.metrics import summarise
+from gridsched.metrics.jobs import summarise
 from gridsched.platforms import Cluster
 from gridsched.schedulers import superscheduler as grid
 from gridsched.schedulers.local import LocalPolicy, named_policy
 from gridsched.schedulers.sites import FIRST_ROOM
-from gridsched.simulation import simulate_grid
+from gridsched.simulation.clusters import simulate_grid
 from gridsched.traces import fuse
-from gridsched.verifier import verify
+from gridsched.verification.runs import verify
 from gridsched.workloads import Workload, load_machines, synthesise
 from tests import engine, naive_grid, strategies
 from tests.naive import Job

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gridsched.errors import ScheduleError
-from gridsched.verifier import verify, violations
+from gridsched.verification.runs import verify, violations
 from tests.naive import POLICIES, Job, simulate_policy
 from tests.strategies import workloads
 

@@ -127,8 +127,8 @@ def run_policy(
     workload: Workload, cluster: Cluster, policy: LocalPolicy, options: argparse.Namespace
 ) -> xr.Dataset:
     """Verified run of one policy."""
-    from gridsched.simulation import simulate
-    from gridsched.verifier import verify
+    from gridsched.simulation.clusters import simulate
+    from gridsched.verification.runs import verify
 
     run = simulate(
         workload,

@@ -87,7 +87,7 @@ _COLUMNS = (
 
 def _row(name: str, run: xr.Dataset, warm_up: float) -> tuple[str, ...]:
     """Cells of one run; means with half the width of their interval, where there are jobs enough for one."""
-    from gridsched.metrics import summarise
+    from gridsched.metrics.jobs import summarise
 
     summary = summarise(run, warm_up=warm_up, bins=1).sel(job_class="all")
 
@@ -114,7 +114,7 @@ def _recorded_rows(
     run: xr.Dataset, workload: Workload, cluster: Cluster, warm_up: float
 ) -> list[tuple[str, ...]]:
     """Row of what the log recorded, none where it recorded no waits."""
-    from gridsched.metrics import RECORDED, recorded
+    from gridsched.metrics.jobs import RECORDED, recorded
 
     history = recorded(run.assign(run_time=("job", workload.run_time)))
     if history is None:

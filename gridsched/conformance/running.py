@@ -8,17 +8,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import xarray as xr
 
-from gridsched.calendar_simulation import simulate_calendars
 from gridsched.conformance.cases import GRID, NONE, Case, Job, Part, Schedule, normalised
-from gridsched.dynamic_simulation import simulate_dynamic_grid
 from gridsched.platforms import Cluster
 from gridsched.schedulers.calendars import CalendarOptions, Manager, SlotPlan
 from gridsched.schedulers.dynamic_grid import DynamicGrid
 from gridsched.schedulers.grid_graphs import graph_of_edges
 from gridsched.schedulers.jscheduler import JScheduler
 from gridsched.schedulers.superscheduler import Superscheduler
-from gridsched.self_scheduling import simulate_self_scheduling
-from gridsched.simulation import simulate, simulate_grid
+from gridsched.simulation.calendars import simulate_calendars
+from gridsched.simulation.clusters import simulate, simulate_grid
+from gridsched.simulation.dynamic_grid import simulate_dynamic_grid
+from gridsched.simulation.self_scheduling import simulate_self_scheduling
 from gridsched.workloads.table import Workload
 
 

@@ -13,9 +13,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, FancyArrowPatch, Patch
 from matplotlib.ticker import MaxNLocator
 
-from gridsched.dynamic_metrics import GRID_USERS
 from gridsched.figures import dynamic_numbers as numbers_of
 from gridsched.figures import style
+from gridsched.metrics.dynamic_grid import GRID_USERS
 
 _MOST_MAPS = 4
 _PANEL_HEIGHT = 2.85

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from gridsched.dynamic_metrics import GRID_USERS
 from gridsched.figures import panels
+from gridsched.metrics.dynamic_grid import GRID_USERS
 from gridsched.replication import times_interval
 
 SITES, EVERYBODY = "sites", "all"

@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, PercentFormatter
 
 from gridsched.errors import ConfigurationError
 from gridsched.figures import panels, style
-from gridsched.metrics import RECORDED
+from gridsched.metrics.jobs import RECORDED
 
 _DAY = 86400
 

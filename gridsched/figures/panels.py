@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 
 from gridsched.errors import ConfigurationError
 from gridsched.figures import style
-from gridsched.metrics import RECORDED
+from gridsched.metrics.jobs import RECORDED
 
 
 @dataclass(frozen=True)

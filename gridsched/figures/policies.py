@@ -18,7 +18,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from gridsched.figures import panels, style
 from gridsched.figures.panels import SHOWN, Metric
-from gridsched.metrics import RECORDED
+from gridsched.metrics.jobs import RECORDED
 
 _ROW = 0.19
 _ESTIMATE_MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -39,7 +39,7 @@ def policies_means(study: xr.Dataset, *, job_class: str = "all") -> style.Drawin
     study : xarray.Dataset
         A study dataset.
     job_class : str
-        Class of jobs, see `gridsched.metrics.JOB_CLASSES`.
+        Class of jobs, see `gridsched.metrics.jobs.JOB_CLASSES`.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def policies_differences(study: xr.Dataset, *, job_class: str = "all") -> style.
     study : xarray.Dataset
         A study dataset with attribute `reference`.
     job_class : str
-        Class of jobs, see `gridsched.metrics.JOB_CLASSES`.
+        Class of jobs, see `gridsched.metrics.jobs.JOB_CLASSES`.
 
     Returns
     -------
@@ -241,7 +241,7 @@ def policies_distribution(
     estimate : str, optional
         Kind of estimates; the first of the study if not given.
     job_class : str
-        Class of jobs, see `gridsched.metrics.JOB_CLASSES`.
+        Class of jobs, see `gridsched.metrics.jobs.JOB_CLASSES`.
 
     Returns
     -------
@@ -413,7 +413,7 @@ def recorded_waits(
     estimate : str, optional
         Kind of estimates; the first of the study if not given.
     job_class : str
-        Class of jobs, see `gridsched.metrics.JOB_CLASSES`.
+        Class of jobs, see `gridsched.metrics.jobs.JOB_CLASSES`.
 
     Returns
     -------

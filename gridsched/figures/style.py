@@ -27,7 +27,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from numpy.typing import ArrayLike
 
 from gridsched.io import atomic_write
-from gridsched.metrics import RECORDED
+from gridsched.metrics.jobs import RECORDED
 
 Drawing = tuple[Figure, pd.DataFrame]
 """A figure and the numbers that it shows."""

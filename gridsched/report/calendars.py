@@ -10,9 +10,9 @@ import numpy as np
 import xarray as xr
 
 from gridsched import results
-from gridsched.calendar_metrics import LENGTHS
 from gridsched.figures.calendars import AGGREGATE_NAMES
 from gridsched.figures.style import duration, number
+from gridsched.metrics.calendars import LENGTHS
 from gridsched.report.parts import (
     FigureView,
     Form,

@@ -10,7 +10,6 @@ import numpy as np
 import xarray as xr
 
 from gridsched import results
-from gridsched.dynamic_metrics import GRID_USERS
 from gridsched.figures.dynamic_numbers import (
     DEFAULT,
     NONE,
@@ -24,6 +23,7 @@ from gridsched.figures.dynamic_numbers import (
     sweeps_of,
 )
 from gridsched.figures.style import duration, number
+from gridsched.metrics.dynamic_grid import GRID_USERS
 from gridsched.report.parts import (
     Form,
     acknowledgements,

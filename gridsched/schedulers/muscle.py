@@ -19,7 +19,7 @@ Algorithm 2
 Algorithm 3
     Step 9 means algorithm 2. After a failure q is emptied. Without a composition in any row it fails.
 Algorithm 4
-    Step 1 waits while *all* clusters have long work; `gridsched.multicluster_simulation` offers both what is
+    Step 1 waits while *all* clusters have long work; `gridsched.simulation.multicluster` offers both what is
     printed and waiting for the last cluster. Steps 5 to 9 serve the one cluster with the least epsilon. A
     space that no job left can use merges with the next release of the cluster, and a cluster as a whole free
     that none can use is left out. Epsilon is 0 for a cluster without jobs. A job counts with a slack of at

@@ -11,7 +11,6 @@ from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag, model
 from gridsched.arena import Brokered, Calendared, Contender, Dynamic, Packed, Pooled, SelfScheduled
 from gridsched.engine.records import LARGEST
 from gridsched.errors import GridschedError
-from gridsched.multicluster_simulation import DispatcherName, EndsName, Multicluster, RoundsName
 from gridsched.schedulers.calendars import CalendarOptions, PlacementName, SlotPlan
 from gridsched.schedulers.costs import COST
 from gridsched.schedulers.dynamic_grid import DynamicGrid, PolicyName
@@ -19,6 +18,7 @@ from gridsched.schedulers.grid_graphs import GraphName
 from gridsched.schedulers.jscheduler import JScheduler, MetricName, PredictionsName
 from gridsched.schedulers.multicluster import LocalName
 from gridsched.schedulers.titan import Titan
+from gridsched.simulation.multicluster import DispatcherName, EndsName, Multicluster, RoundsName
 from gridsched.study.parts import SCHEMES, SchemeConfig, scheme_of
 from gridsched.study.validation import (
     BY_NAME,

@@ -12,9 +12,10 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched import metrics, results
+from gridsched import results
 from gridsched.arena import Grid, play
-from gridsched.grid_metrics import offered_loads
+from gridsched.metrics import jobs as metrics
+from gridsched.metrics.grid import offered_loads
 from gridsched.replication import holm, times_interval, times_significance
 from gridsched.study import files
 from gridsched.study.arena_config import IDEAL_MACHINE, contender_of, system_of

@@ -12,8 +12,8 @@ import xarray as xr
 import yaml
 
 from gridsched import results
-from gridsched.calendar_metrics import AGGREGATES, LENGTHS, VARIABLES, length_class
 from gridsched.io import UniqueKeyLoader, resource
+from gridsched.metrics.calendars import AGGREGATES, LENGTHS, VARIABLES, length_class
 from gridsched.platforms import Cluster
 from gridsched.replication import times_interval
 from gridsched.study import files

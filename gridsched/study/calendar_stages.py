@@ -16,12 +16,12 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched import results
-from gridsched.calendar_metrics import AGGREGATES, LENGTHS, VARIABLES, Outcome, measure
-from gridsched.calendar_simulation import simulate_calendars
 from gridsched.engine.bookings import NOWHERE
+from gridsched.metrics.calendars import AGGREGATES, LENGTHS, VARIABLES, Outcome, measure
 from gridsched.platforms import Cluster
 from gridsched.schedulers.calendars import COUNTS
-from gridsched.simulation import simulate
+from gridsched.simulation.calendars import simulate_calendars
+from gridsched.simulation.clusters import simulate
 from gridsched.study import files
 from gridsched.study.calendar_config import (
     CaseConfig,
@@ -34,7 +34,7 @@ from gridsched.study.calendar_runs import CalendarRun
 from gridsched.study.config import CalendarStudy
 from gridsched.study.prepare import derived_seed, make_workload, selected_jobs
 from gridsched.traces import clean, fuse
-from gridsched.verifier import verify
+from gridsched.verification.runs import verify
 from gridsched.workloads import Workload
 from gridsched.workloads.table import UNKNOWN, add_counts
 

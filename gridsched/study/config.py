@@ -15,7 +15,7 @@ from gridsched.centres import Centre, Platform, Reading, load_platform
 from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.io import read_yaml, shown
 from gridsched.schedulers.local import OverrunName, PassName
-from gridsched.simulation import EstimateName
+from gridsched.simulation.clusters import EstimateName
 from gridsched.study.arena_config import AnyContender
 from gridsched.study.calendar_config import CalendarKeys
 from gridsched.study.dynamic_config import DynamicGridParts

@@ -15,8 +15,9 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched import metrics, results
-from gridsched.dynamic_metrics import GRID_USERS, TIMES
+from gridsched import results
+from gridsched.metrics import jobs as metrics
+from gridsched.metrics.dynamic_grid import GRID_USERS, TIMES
 from gridsched.replication import Interval, ratio_interval, times_interval
 from gridsched.study import files
 from gridsched.study.config import DynamicGridStudy

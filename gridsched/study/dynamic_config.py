@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StrictBool, ValidationError, model_validator
 
-from gridsched.dynamic_metrics import GRID_USERS
 from gridsched.errors import GridschedError
 from gridsched.io import shown
+from gridsched.metrics.dynamic_grid import GRID_USERS
 from gridsched.schedulers.dynamic_grid import (
     DynamicGrid,
     NewJobsName,
@@ -28,7 +28,7 @@ from gridsched.schedulers.dynamic_grid import (
 )
 from gridsched.schedulers.grid_graphs import MOST_CLIQUES, graph_of_edges, grid_graph
 from gridsched.schedulers.local import OverrunName
-from gridsched.simulation import EstimateName
+from gridsched.simulation.clusters import EstimateName
 from gridsched.study.parts import WorkloadConfig
 from gridsched.study.validation import (
     Count,

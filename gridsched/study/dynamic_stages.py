@@ -17,14 +17,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched import metrics, results
-from gridsched.dynamic_metrics import GRID_USERS, MESSAGES, TIMES, VARIABLES, WEEK, summarise_dynamic
-from gridsched.dynamic_simulation import FINISHED, REJECTED, simulate_dynamic_grid
-from gridsched.dynamic_verifier import verify_dynamic
+from gridsched import results
+from gridsched.metrics import jobs as metrics
+from gridsched.metrics.dynamic_grid import GRID_USERS, MESSAGES, TIMES, VARIABLES, WEEK, summarise_dynamic
 from gridsched.platforms import Cluster
 from gridsched.schedulers.membership import Stay, draw_membership
 from gridsched.schedulers.superscheduler import Superscheduler
-from gridsched.simulation import simulate, simulate_grid
+from gridsched.simulation.clusters import simulate, simulate_grid
+from gridsched.simulation.dynamic_grid import FINISHED, REJECTED, simulate_dynamic_grid
 from gridsched.study import files
 from gridsched.study.config import DynamicGridStudy
 from gridsched.study.dynamic_config import (
@@ -37,7 +37,8 @@ from gridsched.study.dynamic_config import (
 from gridsched.study.dynamic_runs import DynamicRun
 from gridsched.study.prepare import derived_seed
 from gridsched.traces import fuse
-from gridsched.verifier import verify
+from gridsched.verification.dynamic_grid import verify_dynamic
+from gridsched.verification.runs import verify
 from gridsched.workloads import Workload
 
 Integers = NDArray[np.int64]

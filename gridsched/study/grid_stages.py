@@ -17,18 +17,18 @@ import pandas as pd
 import xarray as xr
 
 from gridsched import results
-from gridsched.grid_metrics import offered_loads, summarise_grid, summarise_ideal
-from gridsched.ideal_simulation import simulate_ideal
+from gridsched.metrics.grid import offered_loads, summarise_grid, summarise_ideal
 from gridsched.platforms import Cluster
 from gridsched.replication import difference_interval, mean_interval, ratio_interval
 from gridsched.schedulers.local import LocalPolicy
-from gridsched.simulation import simulate_grid
+from gridsched.simulation.clusters import simulate_grid
+from gridsched.simulation.ideal import simulate_ideal
 from gridsched.study import files
 from gridsched.study.config import GridStudy
 from gridsched.study.parts import ScenarioConfig, SchemeConfig, label_of, local_policy, scheme_of
 from gridsched.study.prepare import derived_seed, make_workload
 from gridsched.study.runs import grid_run_table
-from gridsched.verifier import verify
+from gridsched.verification.runs import verify
 from gridsched.workloads import Workload
 from gridsched.workloads.table import add_counts
 

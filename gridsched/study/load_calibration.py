@@ -17,7 +17,7 @@ from scipy import optimize
 from gridsched.errors import WorkloadError
 from gridsched.platforms import Cluster
 from gridsched.schedulers.local import LocalPolicy
-from gridsched.simulation import simulate
+from gridsched.simulation.clusters import simulate
 from gridsched.workloads.size_classes import Fill, Machine, SizeModel
 from gridsched.workloads.synthesis import synthesise
 

@@ -14,14 +14,15 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from gridsched import metrics, results
-from gridsched.simulation import simulate
+from gridsched import results
+from gridsched.metrics import jobs as metrics
+from gridsched.simulation.clusters import simulate
 from gridsched.study import files
 from gridsched.study.config import RECORDED, LocalStudy
 from gridsched.study.parts import WorkloadConfig, local_policy
 from gridsched.study.prepare import derived_seed, make_workload
 from gridsched.study.runs import Run, run_table
-from gridsched.verifier import verify
+from gridsched.verification.runs import verify
 from gridsched.workloads import Workload
 from gridsched.workloads.characterisation import characterise
 

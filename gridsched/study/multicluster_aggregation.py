@@ -17,7 +17,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched import results
-from gridsched.deadline_metrics import VARIABLES
+from gridsched.metrics.deadlines import VARIABLES
 from gridsched.replication import Interval, mean_interval, times_interval
 from gridsched.study import files
 from gridsched.study.config import MulticlusterStudy

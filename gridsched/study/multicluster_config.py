@@ -10,16 +10,16 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from gridsched.errors import GridschedError
-from gridsched.multicluster_simulation import (
+from gridsched.platforms import Cluster
+from gridsched.schedulers.multicluster import LoadName, LocalName, SeedingName
+from gridsched.schedulers.titan import IdleName, Titan, Weights
+from gridsched.simulation.multicluster import (
     DispatcherName,
     EndsName,
     Multicluster,
     ResourceChange,
     RoundsName,
 )
-from gridsched.platforms import Cluster
-from gridsched.schedulers.multicluster import LoadName, LocalName, SeedingName
-from gridsched.schedulers.titan import IdleName, Titan, Weights
 from gridsched.study.parts import WorkloadConfig
 from gridsched.study.validation import (
     BY_NAME,

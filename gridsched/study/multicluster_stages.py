@@ -19,15 +19,15 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched import results
-from gridsched.deadline_metrics import summarise_multicluster
-from gridsched.multicluster_simulation import Multicluster, calibrate_rates, simulate_multicluster
+from gridsched.metrics.deadlines import summarise_multicluster
 from gridsched.platforms import Cluster
+from gridsched.simulation.multicluster import Multicluster, calibrate_rates, simulate_multicluster
 from gridsched.study import files
 from gridsched.study.config import MulticlusterStudy
 from gridsched.study.multicluster_config import DispatchConfig, JobsConfig, PointConfig, dispatch_of
 from gridsched.study.parts import WorkloadConfig
 from gridsched.study.prepare import derived_seed, make_workload
-from gridsched.verifier import verify
+from gridsched.verification.runs import verify
 from gridsched.workloads import Workload
 from gridsched.workloads.deadlines import draw_classes, draw_deadlines
 from gridsched.workloads.multicluster import synthesise_multicluster, with_prediction_errors

@@ -20,7 +20,7 @@ from gridsched.schedulers.superscheduler import (
     Superscheduler,
     TransfersName,
 )
-from gridsched.simulation import EstimateName
+from gridsched.simulation.clusters import EstimateName
 from gridsched.study.validation import (
     BY_NAME,
     BY_PARTS,

@@ -11,7 +11,7 @@ import numpy as np
 
 from gridsched.errors import ConfigurationError
 from gridsched.platforms import Cluster
-from gridsched.simulation import machine_of
+from gridsched.simulation.clusters import machine_of
 from gridsched.study import parts
 from gridsched.study.parts import WorkloadConfig
 from gridsched.traces import clean, read_swf, select_window

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from gridsched.schedulers.jscheduler import MetricName, PredictionsName
-from gridsched.simulation import EstimateName
+from gridsched.simulation.clusters import EstimateName
 from gridsched.study.config import ArenaStudy, GridStudy, LocalStudy, SelfSchedulingStudy
 from gridsched.study.sweeps import BeliefName
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from gridsched import results
 from gridsched.centres import Centre
+from gridsched.metrics.self_scheduling import METRICS, VARIABLES, makespan, measure
 from gridsched.replication import times_interval
 from gridsched.schedulers.jscheduler import MetricName
-from gridsched.self_scheduling_metrics import METRICS, VARIABLES, makespan, measure
 from gridsched.study import files
 from gridsched.study.config import SelfSchedulingStudy
 from gridsched.study.local_stages import counts_table

@@ -20,14 +20,7 @@ from numpy.typing import NDArray
 from gridsched import results
 from gridsched.centres import Reading, offered_load
 from gridsched.engine.records import LARGEST
-from gridsched.platforms import Cluster
-from gridsched.prediction import evaluate, predict_prequential, stack_workloads
-from gridsched.prediction.options import PredictorOptions
-from gridsched.prediction.prequential import streams
-from gridsched.schedulers.jscheduler import JScheduler, SelfSchedule, Submissions, draw_samples, self_schedule
-from gridsched.schedulers.local import LocalPolicy
-from gridsched.self_scheduling import retrained_schedule
-from gridsched.self_scheduling_metrics import (
+from gridsched.metrics.self_scheduling import (
     VARIABLES,
     Cohort,
     Lessons,
@@ -36,14 +29,21 @@ from gridsched.self_scheduling_metrics import (
     measure,
     unfinished,
 )
-from gridsched.simulation import simulate
+from gridsched.platforms import Cluster
+from gridsched.prediction import evaluate, predict_prequential, stack_workloads
+from gridsched.prediction.options import PredictorOptions
+from gridsched.prediction.prequential import streams
+from gridsched.schedulers.jscheduler import JScheduler, SelfSchedule, Submissions, draw_samples, self_schedule
+from gridsched.schedulers.local import LocalPolicy
+from gridsched.simulation.clusters import simulate
+from gridsched.simulation.self_scheduling import retrained_schedule
 from gridsched.study import files
 from gridsched.study.config import SelfSchedulingStudy
 from gridsched.study.prepare import derived_seed
 from gridsched.study.runs import SelfSchedulingRun
 from gridsched.study.sweeps import BeliefName
 from gridsched.traces import fuse
-from gridsched.verifier import verify
+from gridsched.verification.runs import verify
 from gridsched.workloads import Workload
 from gridsched.workloads.table import add_counts
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gridsched.calendar_simulation import simulate_calendars
 from gridsched.engine.bookings import NOWHERE, REQUEST
 from gridsched.platforms import Cluster
 from gridsched.schedulers.calendars import CalendarOptions, Manager, SlotPlan, schedule_calendars
-from gridsched.simulation import EstimateName
+from gridsched.simulation.calendars import simulate_calendars
+from gridsched.simulation.clusters import EstimateName
 from gridsched.traces import clean, read_swf, select_window
 from gridsched.workloads import Workload
 from tests.benchmarks.measure import best_times

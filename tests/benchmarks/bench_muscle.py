@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from gridsched.engine import composition, genetic, packing
 from gridsched.engine.jit import jit
-from gridsched.multicluster_simulation import Multicluster, simulate_multicluster
 from gridsched.platforms import Cluster
 from gridsched.schedulers.titan import Titan, Weights, packed, stream
+from gridsched.simulation.multicluster import Multicluster, simulate_multicluster
 from gridsched.workloads.deadlines import ServiceClass, draw_deadlines
 from gridsched.workloads.multicluster import MulticlusterModel, synthesise_multicluster
 from tests.benchmarks.measure import best_times

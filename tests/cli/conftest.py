@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 # Kernels are loaded here from the usual cache, before a test names another.
-import gridsched.simulation  # noqa: F401
+import gridsched.simulation.clusters  # noqa: F401
 from gridsched.cli import main
 from tests.cli.logs import JOBS, swf
 

@@ -12,7 +12,7 @@ import pytest
 
 from gridsched.cli import main
 from gridsched.schedulers.local import POLICIES, OverrunName, PassName
-from gridsched.simulation import EstimateName
+from gridsched.simulation.clusters import EstimateName
 from tests.cli.logs import JOBS, row, swf
 
 SCRIPT = Path(sys.executable).parent / "gridsched"

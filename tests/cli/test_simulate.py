@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 import gridsched as gs
 from gridsched import results
 from gridsched.schedulers.local import POLICIES
-from gridsched.simulation import simulate
+from gridsched.simulation.clusters import simulate
 from tests.cli.logs import KTH, row, swf
 
 

@@ -10,7 +10,7 @@ from gridsched.conformance.answers import read_schedules
 from gridsched.conformance.cases import Case, Schedule, names, read_case
 from gridsched.conformance.running import run_case, schedule_of
 from gridsched.io import resource
-from gridsched.verifier import verify
+from gridsched.verification.runs import verify
 from tests.conformance.oracles import simulate_plainly
 
 

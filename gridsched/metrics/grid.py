@@ -15,8 +15,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched import metrics
 from gridsched.errors import ConfigurationError
+from gridsched.metrics import jobs as metrics
 from gridsched.platforms import Cluster
 from gridsched.traces.fusing import fuse
 from gridsched.workloads.table import Workload
@@ -116,7 +116,7 @@ def summarise_ideal(run: xr.Dataset) -> xr.Dataset:
     Parameters
     ----------
     run : xarray.Dataset
-        A run of `gridsched.ideal_simulation.simulate_ideal`.
+        A run of `gridsched.simulation.ideal.simulate_ideal`.
 
     Returns
     -------

@@ -22,7 +22,7 @@ from gridsched.schedulers.calendars import (
     reach,
     schedule_calendars,
 )
-from gridsched.simulation import EstimateName, believed, check_clean, check_limits
+from gridsched.simulation.clusters import EstimateName, believed, check_clean, check_limits
 from gridsched.traces.fusing import fuse
 from gridsched.workloads.table import Workload
 

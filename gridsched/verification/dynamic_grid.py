@@ -1,7 +1,7 @@
 """Whether a schedule of a dynamic grid keeps the rules of the model: checks that know no scheduler.
 
-They come besides those of `gridsched.verifier`, and look only at the segments of a run, the graph, and when
-clusters joined and left.
+They come besides those of `gridsched.verification.runs`, and look only at the segments of a run, the graph,
+and when clusters joined and left.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.errors import ScheduleError
-from gridsched.verifier import violations
+from gridsched.verification.runs import violations
 
 Integers = NDArray[np.int64]
 
@@ -30,7 +30,7 @@ def verify_dynamic(dataset: xr.Dataset) -> None:
     Parameters
     ----------
     dataset : xarray.Dataset
-        A run of `gridsched.dynamic_simulation.simulate_dynamic_grid`.
+        A run of `gridsched.simulation.dynamic_grid.simulate_dynamic_grid`.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def dynamic_violations(dataset: xr.Dataset) -> list[str]:
     Parameters
     ----------
     dataset : xarray.Dataset
-        A run of `gridsched.dynamic_simulation.simulate_dynamic_grid`.
+        A run of `gridsched.simulation.dynamic_grid.simulate_dynamic_grid`.
 
     Returns
     -------

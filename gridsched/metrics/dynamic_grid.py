@@ -14,8 +14,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched import metrics
 from gridsched.errors import ConfigurationError
+from gridsched.metrics import jobs as metrics
 from gridsched.replication import ratio_interval
 
 Floats = NDArray[np.float64]
@@ -110,7 +110,7 @@ def summarise_dynamic(run: xr.Dataset, *, weeks: int | None = None) -> xr.Datase
     Parameters
     ----------
     run : xarray.Dataset
-        A run of `gridsched.dynamic_simulation.simulate_dynamic_grid`.
+        A run of `gridsched.simulation.dynamic_grid.simulate_dynamic_grid`.
     weeks : int, optional
         Number of weeks; as many as have submissions if not given. Later jobs count for the last one.
 

@@ -1,8 +1,8 @@
 """What self-scheduling made of its jobs: measures of one schedule, as a whole, by centre and by week.
 
 A schedule is measured by the jobs that every schedule it is compared with has run, see `cohort`. The metrics
-of a job are those of `gridsched.metrics`, with its run time on the resource that ran it. Functions take plain
-arrays, since a study measures hundreds of schedules of a million jobs each.
+of a job are those of `gridsched.metrics.jobs`, with its run time on the resource that ran it. Functions take
+plain arrays, since a study measures hundreds of schedules of a million jobs each.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched import metrics
+from gridsched.metrics import jobs as metrics
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -21,7 +21,7 @@ WEEK = 7 * 86400
 """Seconds of a week, counted from the first submission."""
 
 METRICS: tuple[str, ...] = ("wait_time", "slowdown", "bounded_slowdown")
-"""Metrics of jobs that are measured, see `gridsched.metrics.METRICS`."""
+"""Metrics of jobs that are measured, see `gridsched.metrics.jobs.METRICS`."""
 
 VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     name: described

@@ -31,9 +31,9 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from gridsched import results
-from gridsched.deadline_metrics import mean_performance, performance_balance
 from gridsched.engine import packing
 from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.metrics.deadlines import mean_performance, performance_balance
 from gridsched.platforms import Cluster
 from gridsched.schedulers.multicluster import (
     Jobs,
@@ -48,7 +48,7 @@ from gridsched.schedulers.multicluster import (
 )
 from gridsched.schedulers.muscle import allocate, check_platform, weights_of
 from gridsched.schedulers.titan import Titan, Weights, stream
-from gridsched.simulation import check_clean, check_limits
+from gridsched.simulation.clusters import check_clean, check_limits
 from gridsched.workloads.deadlines import ServiceClass, draw_deadlines
 from gridsched.workloads.multicluster import MulticlusterModel, synthesise_multicluster
 from gridsched.workloads.table import Workload

@@ -14,7 +14,7 @@ from gridsched.engine.records import JOB
 from gridsched.errors import ConfigurationError
 from gridsched.platforms import Cluster
 from gridsched.schedulers.ideal import IdealForm, ideal_times
-from gridsched.simulation import check_clean, check_limits
+from gridsched.simulation.clusters import check_clean, check_limits
 from gridsched.traces.fusing import fuse
 from gridsched.workloads.table import Workload
 

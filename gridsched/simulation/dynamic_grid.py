@@ -19,7 +19,7 @@ from gridsched.platforms import Cluster
 from gridsched.schedulers.dynamic_grid import GRID, DynamicGrid, DynamicSchedule, schedule_dynamic_grid
 from gridsched.schedulers.grid_graphs import GraphName, grid_graph
 from gridsched.schedulers.membership import Membership
-from gridsched.simulation import EstimateName, believed, check_clean, check_limits
+from gridsched.simulation.clusters import EstimateName, believed, check_clean, check_limits
 from gridsched.traces.fusing import fuse
 from gridsched.workloads.table import Workload
 

@@ -15,8 +15,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched import metrics
 from gridsched.errors import ConfigurationError
+from gridsched.metrics import jobs as metrics
 
 Floats = NDArray[np.float64]
 
@@ -89,7 +89,7 @@ def summarise_multicluster(run: xr.Dataset) -> xr.Dataset:
     Parameters
     ----------
     run : xarray.Dataset
-        A run of `gridsched.multicluster_simulation.simulate_multicluster`.
+        A run of `gridsched.simulation.multicluster.simulate_multicluster`.
 
     Raises
     ------

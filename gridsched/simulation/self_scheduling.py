@@ -25,7 +25,7 @@ from gridsched.schedulers.jscheduler import (
     self_schedule,
 )
 from gridsched.schedulers.local import LocalPolicy, OverrunName, named_policy
-from gridsched.simulation import believed, check_clean, check_limits, labels_of
+from gridsched.simulation.clusters import believed, check_clean, check_limits, labels_of
 from gridsched.traces.fusing import fuse
 from gridsched.workloads.table import Workload
 
@@ -59,7 +59,7 @@ def simulate_self_scheduling(
         fewer.
     estimates : {"requested", "actual", "clairvoyant"} or array of seconds
         What the local schedulers and the predictions believe of run times, see
-        `gridsched.simulation.simulate`.
+        `gridsched.simulation.clusters.simulate`.
     metrics : sequence of str, optional
         What each job wants, if not all the same.
     home : int[n], optional

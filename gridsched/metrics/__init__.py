@@ -1,0 +1,1 @@
+"""What is measured of a run: waits, slowdowns, utilisation, deadlines, trade, by system."""
