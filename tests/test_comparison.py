@@ -173,8 +173,18 @@ def test_the_figure_shows_its_numbers() -> None:
     assert len(alone.axes) == 2
 
 
+def test_groups_of_one_user_each_are_not_drawn_again() -> None:
+    user = np.random.default_rng(2).integers(0, 6, 200)
+    found = compare(workload(user=user, group=user), gs.Cluster(processors=4), [named_policy("easy")])
+    figure, numbers = comparison(found)
+    assert {"user", "group"} & set(numbers["panel"]) == {"user"}
+    assert [axes.get_visible() for axes in figure.axes] == [True, True, True, False]
+
+
 def test_extremes() -> None:
     change = np.array([3.0, -1, 0, -5, 2, 9, -2])
     assert extremes(change, 2) == [3, 6, 0, 5]
     assert extremes(change, 10) == [3, 6, 1, 4, 0, 5]
     assert extremes(np.zeros(4), 3) == []
+    # Nobody is hidden where there is room for all, however many of them gain.
+    assert extremes(np.array([-1.0, -3, -2, np.nan]), 2) == [1, 2, 0]

@@ -153,9 +153,11 @@ def _explanation(compared: xr.Dataset) -> str:
 
 def _changes(compared: xr.Dataset, kind: str) -> list[Any]:
     """Table of the users or groups that gain and lose most under the first policy beside the reference."""
-    from gridsched.figures.comparison import extremes
+    from gridsched.figures.comparison import extremes, one_user_each
 
-    if compared.sizes["scheme"] < 2 or compared.sizes[kind] < 2 or _is_each_user(compared, kind):
+    if compared.sizes["scheme"] < 2 or compared.sizes[kind] < 2:
+        return []
+    if kind == "group" and one_user_each(compared):
         return []
     schemes = [str(scheme) for scheme in compared["scheme"].values]
     change = compared[f"{kind}_wait_time_change"].values
@@ -173,18 +175,13 @@ def _changes(compared: xr.Dataset, kind: str) -> list[Any]:
     if not rows:
         return [f"No {kind} waits more or less under {schemes[1]}."]
     gain, lose = int((change[1] < 0).sum()), int((change[1] > 0).sum())
+    most = "; those with most to gain and lose" if len(rows) < gain + lose else ""
     columns = [kind, "jobs", *(f"{scheme} [s]" for scheme in schemes), f"{schemes[1]}, in all [h]"]
     return [
         f"Mean wait by {kind}: under {schemes[1]} {gain:,} wait less than {schemes[0]}, {lose:,} more, "
-        f"of {compared.sizes[kind]:,}; those with most to gain and lose:",
+        f"of {compared.sizes[kind]:,}{most}:",
         table(columns, rows),
     ]
-
-
-def _is_each_user(compared: xr.Dataset, kind: str) -> bool:
-    """Whether the log has a group for every user, which is no news."""
-    users, groups = compared["user_work"].values, compared["group_work"].values
-    return kind == "group" and sorted(users.tolist()) == sorted(groups.tolist())
 
 
 # --- what is written ------------------------------------------------------------------------------

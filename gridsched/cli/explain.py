@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _MOST_HOLDERS = 8
 _MOST_NAMED = 8
 _MOST_PHASES = 12
+_NO_JOB = "the log has no such job"
+_NO_RUN = "the export has no such job, or it did not run (cancelled before it started, waiting, a step)"
 _SECONDS = {"d": 86400, "h": 3600, "min": 60}
 
 
@@ -51,7 +53,7 @@ def _explain(options: argparse.Namespace) -> None:
         raise ConfigurationError(f"--policy {options.policy}: explain takes one policy")
     log = read_log(options)
     workload, cluster = prepared(log, options)
-    job = _find_job(log, workload, options.job)
+    job = _find_job(log, workload, options)
     with progress(f"simulating {policies[0].name}"):
         run = run_policy(workload, cluster, policies[0], options)
         told = explain(run, job, policies[0])
@@ -65,10 +67,11 @@ def _explain(options: argparse.Namespace) -> None:
     print_blocks(*blocks)
 
 
-def _find_job(log: Log, workload: Workload, text: str) -> int:
+def _find_job(log: Log, workload: Workload, options: argparse.Namespace) -> int:
     """Index of the job with a number or ID among the jobs that are simulated."""
     import numpy as np
 
+    text: str = options.job
     if log.accounting is None:
         if not (text.isascii() and text.isdigit() and len(text) < 19):
             raise ConfigurationError(f"job {text!r}: give a job number of the log")
@@ -82,8 +85,16 @@ def _find_job(log: Log, workload: Workload, text: str) -> int:
     if len(found):
         # Of several runs of a job that was put back into the queue, the last.
         return int(found[-1])
-    why = "it was left out (see gridsched info)" if anywhere else "the log has no such job"
+    why = _why_not(log, options) if anywhere else _NO_JOB if log.accounting is None else _NO_RUN
     raise ConfigurationError(f"job {printable(text)}: not among the jobs that are simulated; {why}")
+
+
+def _why_not(log: Log, options: argparse.Namespace) -> str:
+    """What may have left out a job that the log has."""
+    chosen = {"--month": options.month, "--jobs": options.jobs, "--partition": options.partition}
+    given = [option for option, value in chosen.items() if value is not None]
+    chosen_by = f"by {', '.join(given)}, or " if given else ""
+    return f"it was left out, {chosen_by}by cleaning (see gridsched info {printable(str(log.path))})"
 
 
 class _Names:

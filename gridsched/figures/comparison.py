@@ -43,6 +43,8 @@ def comparison(compared: xr.Dataset) -> style.Drawing:
     if rows:
         for axes, kind in zip(grid[1], ("user", "group"), strict=True):
             _changes_panel(axes, numbers[numbers["panel"] == kind], kind, schemes, styles)
+        if one_user_each(compared):
+            grid[1, 1].set_visible(False)
     panels.wait_legend(figure)
     return figure, numbers[_COLUMNS]
 
@@ -75,7 +77,7 @@ def _changes(compared: xr.Dataset) -> list[pd.DataFrame]:
     schemes = panels.labels(compared, "scheme")
     parts = []
     for kind in ("user", "group"):
-        if len(schemes) < 2 or not compared.sizes[kind]:
+        if len(schemes) < 2 or not compared.sizes[kind] or (kind == "group" and one_user_each(compared)):
             continue
         change = compared[f"{kind}_wait_time_change"].isel(scheme=1).to_numpy()
         chosen = extremes(change, MOST_NAMES)
@@ -88,9 +90,21 @@ def _changes(compared: xr.Dataset) -> list[pd.DataFrame]:
     return parts
 
 
+def one_user_each(compared: xr.Dataset) -> bool:
+    """Whether the log has a group for every user, which is no news."""
+    users, groups = compared["user_work"].values, compared["group_work"].values
+    return len(users) > 1 and sorted(users.tolist()) == sorted(groups.tolist())
+
+
 def extremes(change: np.ndarray, most: int) -> list[int]:
-    """Indices of the largest falls, then of the largest rises, from one end to the other."""
+    """Indices of the largest falls, then of the largest rises, from one end to the other.
+
+    All that change are taken if they are no more than so many falls and as many rises.
+    """
     order = np.argsort(change, kind="stable").tolist()
+    changed = [index for index in order if change[index] < 0 or change[index] > 0]
+    if len(changed) <= 2 * most:
+        return changed
     gains = [index for index in order if change[index] < 0][:most]
     losses = [index for index in order if change[index] > 0][-most:]
     return gains + losses

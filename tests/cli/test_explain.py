@@ -72,9 +72,11 @@ def test_job_ids_and_names_of_an_export(tmp_path: Path, printed: Callable[..., s
 
 def test_mistakes(queue: Path, tmp_path: Path, mistake: Callable[..., str]) -> None:
     assert "the log has no such job" in mistake("explain", queue, 9)
-    assert "it was left out" in mistake("explain", queue, 1, "--jobs", "1:3")
+    assert "it was left out, by --jobs, or by cleaning" in mistake("explain", queue, 1, "--jobs", "1:3")
     assert "give a job number" in mistake("explain", queue, "1_2")
     assert "takes one policy" in mistake("explain", queue, 1, "--policy", "easy,fcfs")
     assert "name it with --score" in mistake("explain", queue, 1, "--policy", "score")
-    path = export(tmp_path, line("10_1"))
-    assert "the log has no such job" in mistake("explain", path, "10")
+    path = export(tmp_path, line("10_1"), line(11, State="CANCELLED by 1", Start="Unknown", AllocCPUS=0))
+    assert "the export has no such job" in mistake("explain", path, "10")
+    assert "or it did not run (cancelled before it started" in mistake("explain", path, "11")
+    assert "it was left out, by cleaning" in mistake("explain", path, "10_1", "--processors", 1)
