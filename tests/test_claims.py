@@ -849,6 +849,9 @@ def studies() -> dict[str, xr.Dataset]:
         ),
         "dynamic-grid": dynamic_study(),
         "muscle-levels": multicluster_study([f"level-{level}" for level in range(20, 161, 20)]),
+        "muscle-levels-own": multicluster_study(
+            [f"{scheme}-{level}" for scheme in ("muscle", "dll", "wrand") for level in (40, 100)]
+        ),
         "muscle-deadlines": multicluster_study(
             [f"level-{level}-ratio-{high}" for level in (40, 100) for high in (1, 3, 5, 7, 9)]
         ),

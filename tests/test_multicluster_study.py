@@ -19,7 +19,7 @@ from gridsched.figures.multicluster_gantt import schedule_gantt
 from gridsched.metrics.deadlines import summarise_multicluster
 from gridsched.report import build_report
 from gridsched.schedulers.titan import Titan
-from gridsched.simulation.multicluster import Multicluster, simulate_multicluster
+from gridsched.simulation.multicluster import Multicluster, calibrate_rates, simulate_multicluster
 from gridsched.study import drawing, files, plan
 from gridsched.study.config import MulticlusterStudy, load_config, study_from
 from gridsched.study.multicluster_aggregation import advantage_interval, aggregate_multicluster_study
@@ -32,6 +32,7 @@ from gridsched.study.multicluster_stages import (
     queue_growth,
     simulate_point,
 )
+from gridsched.study.prepare import derived_seed
 from gridsched.workloads import Workload
 from tests.studies import changed, message_about, read_page
 from tests.test_muscle import PAPER, RUN_TIMES, SIZES
@@ -182,6 +183,11 @@ def test_a_rate_is_shared_by_points_that_differ_in_weights_and_deadlines(study: 
     assert other.point("level").calibration_key == study.point("level").calibration_key
     longer = MulticlusterStudy.model_validate(changed(STUDY, "points.1.jobs.count", 61))
     assert longer.point("level").calibration_key != study.point("level").calibration_key
+    rival = changed(STUDY, "points.1.jobs.level_of", "dll")
+    assert MulticlusterStudy.model_validate(rival).point("level").calibration_key not in (
+        study.point("level").calibration_key,
+        longer.point("level").calibration_key,
+    )
     assert study.point("plain").calibration_key is None
 
 
@@ -326,6 +332,19 @@ def test_a_level_is_met_with_two_replicates(finished: Path) -> None:
     assert float(dataset["rate"]) == float(results.read(rate)["rate"])
     assert float(dataset["calibrated_queue"]) == float(results.read(rate)["queue"])
     assert 1 < float(dataset["calibrated_queue"]) < 9
+
+
+def test_a_level_can_be_that_of_another_scheme(tmp_path: Path) -> None:
+    """The rate is the one at which DLL itself collects so many jobs."""
+    rival = changed(STUDY, "points.1.jobs.level_of", "dll")
+    point = MulticlusterStudy.model_validate(rival).point("level")
+    calibrate_level(point.calibration() or {}, 5, tmp_path / "rate.nc")
+    found = results.read(tmp_path / "rate.nc")
+    seeds = [derived_seed(5, f"multicluster\n{replicate}") for replicate in range(2)]
+    (own,) = calibrate_rates(
+        [3], point.jobs.model(), point.platform(), jobs=60, seeds=seeds, policy=Multicluster(dispatcher="dll")
+    )
+    assert (float(found["rate"]), float(found["queue"])) == (own.rate, own.queue)
 
 
 def test_absent_runs_and_clusters_are_unknown(finished: Path) -> None:

@@ -139,7 +139,9 @@ class JobsConfig(Model):
     count: Annotated[Whole, Field(ge=1, le=10_000_000)] = 20_000
     """Number of jobs that are drawn."""
     level: Number | None = Field(None, gt=0, le=1e6)
-    """Mean number of collected jobs: the rate of arrivals is set so that MUSCLE meets it, see the guide."""
+    """Mean number of collected jobs: the rate of arrivals is set so that a scheme meets it, see the guide."""
+    level_of: DispatcherName = "muscle"
+    """The scheme that meets the level."""
     load: Number | None = Field(None, gt=0, le=1000)
     """Work that arrives relative to what the clusters can do."""
     log: WorkloadConfig | None = None
@@ -270,6 +272,8 @@ class PointConfig(ConditionsConfig):
             **{key: getattr(self.jobs, key) for key in keys},
             "ends": self.ends,
             "threshold": self.threshold,
+            # not said of MUSCLE, so that rates which were found for it before stay valid
+            **({} if self.jobs.level_of == "muscle" else {"level_of": self.jobs.level_of}),
         }
 
     @property

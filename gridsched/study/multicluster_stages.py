@@ -52,7 +52,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
 
 
 def calibrate_level(calibration: Mapping[str, Any], seed: int, target: str | Path) -> None:
-    """Look for the rate of arrivals at which MUSCLE meets a workload level.
+    """Look for the rate of arrivals at which a scheme meets a workload level.
 
     Parameters
     ----------
@@ -69,7 +69,11 @@ def calibrate_level(calibration: Mapping[str, Any], seed: int, target: str | Pat
         Cluster(name=f"C{number}", processors=processors, speed=speed)
         for number, (processors, speed) in enumerate(calibration["clusters"], start=1)
     ]
-    policy = Multicluster(ends=calibration["ends"], threshold=calibration["threshold"])
+    policy = Multicluster(
+        dispatcher=calibration.get("level_of", "muscle"),
+        ends=calibration["ends"],
+        threshold=calibration["threshold"],
+    )
     seeds = [_seed_of_jobs(seed, replicate) for replicate in range(CALIBRATED)]
     (found,) = calibrate_rates(
         [calibration["level"]], model, clusters, jobs=calibration["count"], seeds=seeds, policy=policy
