@@ -62,6 +62,10 @@ def read_log(options: argparse.Namespace) -> Log:
     return Log(path, workload)
 
 
+_ENDINGS = (".swf", ".swf.gz", "cln")
+"""Endings that names and files of the archive's logs have."""
+
+
 def find_trace(trace: str) -> Path:
     """Path of a log that is given as a path, or by the name of a log that was fetched."""
     from gridsched.traces import archive_folder, find_log
@@ -69,6 +73,8 @@ def find_trace(trace: str) -> Path:
     path = Path(trace)
     if path.exists() or path.name != trace:
         return path
+    if path.suffix and not trace.lower().endswith(_ENDINGS):
+        raise TraceError(f"{trace}: no such file; give the path of a log, or the name of one of the archive")
     try:
         log = find_log(trace)
     except TraceError as error:

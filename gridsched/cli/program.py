@@ -50,6 +50,8 @@ def _run(options: argparse.Namespace) -> int:
     """Carry out a command; every error that a user can mend becomes one line."""
     with warnings.catch_warnings():
         warnings.showwarning = show_warning
+        # the same words once, from wherever they come
+        warnings.simplefilter("once", UserWarning)
         try:
             return options.command(options) or 0
         except GridschedError as error:

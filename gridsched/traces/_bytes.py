@@ -50,7 +50,7 @@ def stream(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
     total = 0
     try:
         if not path.is_file():
-            raise TraceError(f"{path}: {_why_no_file(path)}; give the path of an SWF log")
+            raise TraceError(f"{path}: {_why_no_file(path)}; give the path of a log")
         with path.open("rb") as file:
             for chunk in _decompressor(file)(file):
                 total += len(chunk)

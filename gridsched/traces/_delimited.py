@@ -170,9 +170,13 @@ def split(file: Path, first_line: int, text: bytes, delimiter: str, columns: int
     wrong = np.flatnonzero(found != columns)
     if wrong.size:
         more = f" ({wrong.size:,} such lines here)" if wrong.size > 1 else ""
-        raise TraceError(
-            f"{file}:{lines[wrong[0]]}: {found[wrong[0]]} fields, the header has {columns}{more}; "
+        remedy = (
             f"if a name or comment holds {delimiter!r}, leave its column out of the export"
+            if found[wrong[0]] > columns
+            else "the file may have been cut off here: export it anew, or delete this line"
+        )
+        raise TraceError(
+            f"{file}:{lines[wrong[0]]}: {found[wrong[0]]} fields, the header has {columns}{more}; {remedy}"
         )
     bounds = np.empty((len(lines), columns + 1), np.int64)
     bounds[:, 0] = starts - 1

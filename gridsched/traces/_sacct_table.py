@@ -127,7 +127,8 @@ class AccountingTable:
         delimiter = header[match.end() : match.end() + 1] if match else ""
         if not delimiter or delimiter in _RESERVED or delimiter.isalnum():
             raise TraceError(
-                f"{where}: no header of columns with a delimiter: {header!r:.60}; export with: {COMMAND}"
+                f"{where}: no header of columns with a delimiter: {header!r:.60}; export as UTF-8, without "
+                f"--noheader: {COMMAND}"
             )
         self._delimiter = delimiter
         self._header = tuple(header.split(delimiter))

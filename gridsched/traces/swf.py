@@ -60,13 +60,13 @@ def read_swf(
     file = Path(path)
     text = read_bytes(file, max_bytes)
     if text.size == 1:
-        raise TraceError(f"{file}: the file is empty; give an SWF log")
+        raise TraceError(f"{file}: the file is empty; give a log")
     checksum = hashlib.sha256(text[:-1].data).hexdigest()
     if text[:3].tobytes() == _BYTE_ORDER_MARK:
         text = text[3:]
     parsed = parse(text)
     if parsed.binary_line:
-        raise TraceError(f"{file}:{parsed.binary_line}: a zero byte: this is a binary file; give an SWF log")
+        raise TraceError(f"{file}:{parsed.binary_line}: a zero byte: this is a binary file; give a log")
     if parsed.bad_count:
         raise TraceError(_describe_malformed(file, text, parsed))
     if not len(parsed.columns[0]):

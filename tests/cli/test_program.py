@@ -46,7 +46,7 @@ def test_the_installed_program(command: list[str | Path], log: Path) -> None:
     done = subprocess.run([*command, "info", log.parent], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr == f"gridsched: error: {log.parent}: is a directory; give the path of an SWF log\n"
+    assert done.stderr == f"gridsched: error: {log.parent}: is a directory; give the path of a log\n"
 
 
 def test_output_that_the_encoding_lacks_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

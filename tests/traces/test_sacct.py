@@ -496,6 +496,7 @@ def test_what_is_an_export(tmp_path: Path) -> None:
     [
         ([line(1), line(2) + "|x"], ":3:", "20 fields, the header has 19"),
         ([line(1), "2|3"], ":3:", "2 fields, the header has 19"),
+        ([line(1), "2|3"], ":3:", "cut off"),
         ([line(1), line("x7")], ":3:", "JobID is 'x7'"),
         ([line(1), line(2, Submit="Mon 12:34")], ":3:", "Submit is 'Mon 12:34'"),
         ([line(1), line(2, Start="2024-02-30T00:00:00")], ":3:", "Start is '2024-02-30"),
