@@ -232,14 +232,19 @@ def _durations(**factors: tuple[float, ...]) -> tuple[float, ...]:
 
 # From sparse to dense: an axis takes the first that gives it enough labels.
 _LOG_DURATIONS = (
-    _durations(seconds=(1,), minutes=(1,), hours=(1,), days=(1, 100)),
-    _durations(seconds=(1, 10), minutes=(1, 10), hours=(1, 6), days=(1, 10, 100)),
-    _durations(seconds=(1, 3, 10, 30), minutes=(1, 3, 10, 30), hours=(1, 3, 10), days=(1, 3, 10, 30, 100)),
+    _durations(seconds=(1,), minutes=(1,), hours=(1,), days=(1, 100, 10_000)),
+    _durations(seconds=(1, 10), minutes=(1, 10), hours=(1, 6), days=(1, 10, 100, 1000, 10_000)),
+    _durations(
+        seconds=(1, 3, 10, 30),
+        minutes=(1, 3, 10, 30),
+        hours=(1, 3, 10),
+        days=(1, 3, 10, 30, 100, 300, 1000, 3000, 10_000),
+    ),
     _durations(
         seconds=(1, 2, 5, 10, 20, 30),
         minutes=(1, 2, 5, 10, 20, 30),
         hours=(1, 2, 3, 6, 12),
-        days=(1, 2, 5, 10, 20, 50, 100),
+        days=(1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000),
     ),
 )
 _LOG_NUMBERS = tuple(
