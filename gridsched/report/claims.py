@@ -87,7 +87,7 @@ def _claim(row: pd.Series[str]) -> ClaimView:
         claim=row["claim"],
         paper_value=_shown(row["paper_value"]),
         our_value=_shown(row["our_value"]),
-        interval=f"{low} to {high}" if low and high else "",
+        interval=f"{low} to {high}" if low and high and low != high else "",
         difference=_shown(row["difference"]),
         verdict=row["verdict"],
         why=row["why"],
