@@ -76,7 +76,13 @@ def test_mistakes(queue: Path, tmp_path: Path, mistake: Callable[..., str]) -> N
     assert "give a job number" in mistake("explain", queue, "1_2")
     assert "takes one policy" in mistake("explain", queue, 1, "--policy", "easy,fcfs")
     assert "name it with --score" in mistake("explain", queue, 1, "--policy", "score")
-    path = export(tmp_path, line("10_1"), line(11, State="CANCELLED by 1", Start="Unknown", AllocCPUS=0))
+    wide = line("10_1", AllocCPUS=2, ReqCPUS=2)
+    path = export(
+        tmp_path,
+        wide,
+        line(9, AllocCPUS=1, ReqCPUS=1),
+        line(11, State="CANCELLED by 1", Start="Unknown", AllocCPUS=0),
+    )
     assert "the export has no such job" in mistake("explain", path, "10")
     assert "or it did not run (cancelled before it started" in mistake("explain", path, "11")
     assert "it was left out, by cleaning" in mistake("explain", path, "10_1", "--processors", 1)
