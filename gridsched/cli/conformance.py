@@ -136,8 +136,8 @@ def _row(verdict: Verdict) -> tuple[str, str, str, str, str]:
     remark = verdict.skipped
     if verdict.unknown:
         remark = f"not compared, no column: {', '.join(verdict.unknown)}"
-    counts = (verdict.passed, len(verdict.differences), verdict.missing)
-    return (verdict.case.name, *(str(count) for count in counts), remark)  # type: ignore[return-value]
+    passed, failed, missing = map(str, (verdict.passed, len(verdict.differences), verdict.missing))
+    return verdict.case.name, passed, failed, missing, remark
 
 
 def _summary(verdicts: list[Verdict]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -78,20 +79,22 @@ def _run_cluster(case: Case, variant: str) -> xr.Dataset:
     policy, passes = variant.split(":")
     (cluster,) = _clusters(case)
     workload = workload_of(case, case.jobs)
-    return simulate(workload, cluster, policy, overrun=case.overrun, passes=passes)  # type: ignore[arg-type]
+    # words of a case file, which are checked where they are used
+    options: dict[str, Any] = {"overrun": case.overrun, "passes": passes}
+    return simulate(workload, cluster, policy, **options)
 
 
 def _run_superscheduler(case: Case, variant: str) -> xr.Dataset:
     options = case.options_of(variant)
     policy = options.pop("policy")
-    scheme = Superscheduler(scheme=variant, **options)  # type: ignore[arg-type]
+    scheme = Superscheduler(**{"scheme": variant, **options})
     return simulate_grid(_workloads(case), _clusters(case), scheme, policy=policy, align="none")
 
 
 def _run_self_scheduling(case: Case, variant: str) -> xr.Dataset:
     options = case.options_of(variant)
     policy = options.pop("policy")
-    jscheduler = JScheduler(metric=variant, k=len(case.clusters), **options)  # type: ignore[arg-type]
+    jscheduler = JScheduler(**{"metric": variant, "k": len(case.clusters), **options})
     return simulate_self_scheduling(workload_of(case, case.jobs), _clusters(case), policy, jscheduler)
 
 
