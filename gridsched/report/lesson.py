@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jinja2
 import xarray as xr
 
 from gridsched import results
@@ -23,6 +22,7 @@ from gridsched.explanation import Explanation, explain
 from gridsched.figures import style
 from gridsched.figures.gantt import gantt
 from gridsched.io import atomic_write, resource
+from gridsched.report.templates import template
 from gridsched.schedulers.local import LocalPolicy, named_policy
 
 _SYSTEMS = {
@@ -68,14 +68,7 @@ def build_lesson(
     for case in cases:
         begin(case)
         views.append(case_view(case))
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resource("reports", "lesson.html.j2").parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    page = environment.get_template("lesson.html.j2").render(
+    page = template("lesson.html.j2").render(
         cases=views,
         style=resource("reports", "page.css").read_text(encoding="utf-8"),
         source=results.provenance()["source"],

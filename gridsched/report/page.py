@@ -13,8 +13,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from gridsched import results
 from gridsched.io import atomic_write, resource
 from gridsched.report.arena import arena_view
@@ -27,6 +25,7 @@ from gridsched.report.models import models_view
 from gridsched.report.multicluster import multicluster_view
 from gridsched.report.parts import data_address
 from gridsched.report.self_scheduling import self_scheduling_view
+from gridsched.report.templates import template
 from gridsched.study.config import (
     ArenaStudy,
     CalendarStudy,
@@ -53,15 +52,8 @@ def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | 
         Table of the claims of the papers, see `gridsched.study.claim_stages.evaluate_claims`.
     """
     views = [VIEWS[type(study)](study, Path(target).parent / study.name) for study in studies]
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resource("reports", "page.html.j2").parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     style, script = (resource("reports", f"page.{end}").read_text(encoding="utf-8") for end in ("css", "js"))
-    page = environment.get_template("page.html.j2").render(
+    page = template("page.html.j2").render(
         studies=views,
         papers=[] if claims is None else claims_view(claims),
         claims_csv="" if claims is None else data_address(Path(claims), "text/csv"),
