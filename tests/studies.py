@@ -41,14 +41,13 @@ def changed(values: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 
 
 def message_about(folder: Path, study: dict[str, Any]) -> str:
-    """The message about a study file in a folder, which is one line that begins with its name."""
+    """The message about a study file in a folder, each line of which begins with its name."""
     file = folder / "study.yaml"
     file.write_text(yaml.safe_dump(study), encoding="utf-8")
     with pytest.raises(ConfigurationError) as caught:
         load_study(file)
     message = str(caught.value)
-    assert message.startswith(f"{file}: "), message
-    assert "\n" not in message, message
+    assert all(line.startswith(f"{file}: ") for line in message.split("\n")), message
     return message
 
 

@@ -1,4 +1,4 @@
-"""Configuration: every mistake is one line that names file, key, what was found and what is allowed."""
+"""Configuration: every mistake has a line that names file, key, what was found and what is allowed."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 
 
 def message_of(folder: Path, study: Any) -> str:
-    """The message about a study file, which is one line that begins with its name."""
+    """The message about a study file, each line of which begins with its name."""
     file = folder / "study.yaml"
     file.write_text(study if isinstance(study, str) else yaml.safe_dump(study), encoding="utf-8")
     with pytest.raises(ConfigurationError) as caught:
         load_study(file)
-    message = str(caught.value)
-    assert "\n" not in message
-    assert len(message) < 600
-    assert message.startswith(f"{file}:")
-    return message.removeprefix(f"{file}")
+    lines = str(caught.value).split("\n")
+    for line in lines:
+        assert line.startswith(f"{file}:")
+        assert len(line) < 600
+    return "\n".join(line.removeprefix(f"{file}") for line in lines)
 
 
 def test_the_study_of_these_tests_is_good(tmp_path: Path) -> None:
@@ -243,10 +243,28 @@ def test_document_that_is_no_study(tmp_path: Path, text: str, expected: list[str
         assert part in message
 
 
-def test_several_mistakes_are_counted(tmp_path: Path) -> None:
+def test_several_mistakes_have_a_line_each_and_misprinted_keys_come_first(tmp_path: Path) -> None:
     study = changed("titel", "x")
+    del study["title"]
     study["kill"] = "maybe"
-    assert message_of(tmp_path, study).endswith("(and 1 more)")
+    first, *others = message_of(tmp_path, study).split("\n")
+    assert first.startswith(": titel: unknown key; did you mean title?")
+    assert sorted(line.split(":")[1] for line in others) == [" kill", " title"]
+
+
+def test_many_mistakes_are_counted(tmp_path: Path) -> None:
+    study = changed("seed", 1)
+    study |= {f"key{i}": i for i in range(30)}
+    lines = message_of(tmp_path, study).split("\n")
+    assert len(lines) == 11
+    assert lines[-1] == ": and 21 more"
+
+
+def test_list_is_not_too_short_for_a_mistake_in_it(tmp_path: Path) -> None:
+    workload = {"name": "one", "archive": "KTH-SP3-1996"}
+    message = message_of(tmp_path, changed("workloads", [workload]))
+    assert "did you mean KTH-SP2-1996" in message
+    assert "\n" not in message
 
 
 def test_file_that_cannot_be_read(tmp_path: Path) -> None:
@@ -448,4 +466,4 @@ def test_nothing_but_a_configuration_error_comes_out(
     file = tmp_path_factory.getbasetemp() / "any.yaml"
     file.write_bytes(yaml.safe_dump(study, encoding="utf-8", allow_unicode=False))
     message = outcome(file)
-    assert message is None or (message.startswith(str(file)) and "\n" not in message)
+    assert message is None or all(line.startswith(str(file)) for line in message.split("\n"))

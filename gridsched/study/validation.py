@@ -132,7 +132,8 @@ def validated(model: type[ModelType], values: Any, where: str) -> ModelType:
     Raises
     ------
     ConfigurationError
-        If the values are not allowed; `where`, usually a file, and the key begin the message.
+        If the values are not allowed; a line for each error begins with `where`, usually a file, and
+        the key.
     """
     if not isinstance(values, dict):
         found = "nothing in it" if values is None else f"found {shown(values)}"
@@ -140,9 +141,30 @@ def validated(model: type[ModelType], values: Any, where: str) -> ModelType:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        first, *others = error.errors(include_url=False)
-        more = f" (and {len(others)} more)" if others else ""
-        raise ConfigurationError(f"{where}: {_explain(first, model, values)}{more}") from None
+        errors = _causes(error.errors(include_url=False))
+        lines = [f"{where}: {_explain(found, model, values)}" for found in errors[:MOST_ERRORS]]
+        if len(errors) > MOST_ERRORS:
+            lines.append(f"{where}: and {len(errors) - MOST_ERRORS} more")
+        raise ConfigurationError("\n".join(lines)) from None
+
+
+MOST_ERRORS = 10
+"""Errors of one file that are shown."""
+
+_UNKNOWN = "extra_forbidden"
+
+
+def _causes(errors: list[Any]) -> list[Any]:
+    """Errors without those that follow from others, misprinted keys before keys that are missing."""
+    places = [error["loc"] for error in errors]
+
+    def follows(error: Any) -> bool:
+        """A list without its faulty items may be too short."""
+        depth = len(error["loc"])
+        return any(len(place) > depth and place[:depth] == error["loc"] for place in places)
+
+    causes = [error for error in errors if not follows(error)]
+    return sorted(causes, key=lambda error: error["type"] != _UNKNOWN)
 
 
 _ALLOWED = {
@@ -163,7 +185,7 @@ def _explain(error: Any, model: type[Model], values: dict[str, Any]) -> str:
     """One validation error as: key: what was found; what is allowed."""
     kind, location = error["type"], error["loc"]
     key = _place(location, values)
-    if kind == "extra_forbidden":
+    if kind == _UNKNOWN:
         return f"{key}: unknown key; {suggestion(str(location[-1]), _keys_beside(model, location))}"
     if kind == "missing":
         return f"{key}: missing"
