@@ -246,11 +246,8 @@ def write(folder: Path, values: dict[str, Any]) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Results of the study of these tests."""
-    base = tmp_path_factory.mktemp("arena")
-    study = ArenaStudy.model_validate(STUDY)
+def run_study(study: ArenaStudy, base: Path) -> None:
+    """Everything of a study up to its figures."""
     for scenario in study.scenarios:
         grids = plan.arena_files(study, str(base))[scenario.name]
         prepare_grids(scenario.scenario, list(range(study.draws(scenario.name))), 1, {}, grids)
@@ -270,6 +267,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     for name in plan.study_figures(study):
         drawing.draw_study(name, own / "study.nc", own / "figures" / f"{name}.svg")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of the study of these tests."""
+    base = tmp_path_factory.mktemp("arena")
+    run_study(ArenaStudy.model_validate(STUDY), base)
     return base
 
 
@@ -368,6 +372,23 @@ def test_page_takes_text_literally_and_says_what_is_unfit(folder: Path) -> None:
     assert "script" not in {tag for tag, _ in page.tags}
     assert NASTY.split("\n")[0] in page.text
     assert "cannot schedule this grid: machines differ in speed" in page.text
+
+
+def test_page_says_where_nothing_can_be_sure(folder: Path, tmp_path: Path) -> None:
+    few = {"scenarios": STUDY["scenarios"][:1], "contenders": ["local", "central"], "replicates": 1}
+    study = ArenaStudy.model_validate({**STUDY, **few, "loads": [1.0], "estimate_errors": [1.0]})
+    run_study(study, tmp_path)
+    (alone,) = arena_view(study, tmp_path / study.name)["tables"]
+    assert "in 1 block, too few to be sure of anything" in alone["facts"]
+    assert {row.interval for row in alone["rows"]} == {""}
+    several = arena_view(ArenaStudy.model_validate(STUDY), folder / STUDY["name"])["tables"]
+    assert all("in 3 blocks; " in table["facts"] for table in several)
+
+
+def test_page_speaks_of_ideal_machines_where_there_are_any(folder: Path) -> None:
+    lines = arena_view(ArenaStudy.model_validate(STUDY), folder / STUDY["name"])["conventions"]
+    assert any("Ideal machines" in line for line in lines)
+    assert not any("MUSCLE" in line for line in lines)
 
 
 def test_plays_do_not_depend_on_the_other_contenders() -> None:

@@ -293,3 +293,21 @@ def test_claims_are_shown_with_their_verdicts(tmp_path: Path) -> None:
     assert any(f"script-src 'sha256-{allowed}'" in content for content in page.attributes("content"))
     folded = page.words.index("Too many words")
     assert page.words.index("More jobs") < folded < page.words.index("A chain")
+
+
+def test_own_studies_do_not_begin_with_claims_of_papers(tmp_path: Path) -> None:
+    table = tmp_path / "claims.csv"
+    table.write_text(
+        "paper,id,where,claim,paper_value,our_value,low,high,difference,verdict,why,study,variable,dataset,figure\n"
+        "one,c,section 2,Too many words,,,,,,not run,,,,,\n",
+        encoding="utf-8",
+    )
+    target = tmp_path / "report.html"
+    build_report([], target, claims=table)
+    page = Page()
+    page.feed(target.read_text(encoding="utf-8"))
+    assert "Too many words" not in page.words
+    assert "claims" not in page.attributes("id")
+    assert "None of these studies tests what a paper states." in page.words
+    assert "claims.csv" in page.attributes("download")
+    assert "script" not in {tag for tag, _ in page.tags}

@@ -97,27 +97,31 @@ def arena_view(study: ArenaStudy, folder: Path) -> dict[str, Any]:
         ],
         "conditions": _conditions(dataset),
         "machines": _machines(dataset),
-        "conventions": _conventions(study),
+        "conventions": _conventions(study, set(labels(dataset, "system"))),
         "figures": figures(folder, plan.study_figures(study)),
         "comparisons": f"{study.name}/comparisons.csv",
         "acknowledgements": _acknowledgements(dataset),
     }
 
 
-def _conventions(study: ArenaStudy) -> list[str]:
+def _conventions(study: ArenaStudy, systems: set[str]) -> list[str]:
     """What the reader has to know about how the study was simulated and measured."""
     policy = study.policy if isinstance(study.policy, str) else study.policy.name
+    ideal = ["Ideal machines do not count as better: they know no borders between machines."]
+    deadlines = [
+        "MUSCLE and its rivals look at deadlines, which are drawn; they are judged here by response times, "
+        "which is not their own goal."
+    ]
     return [
         "All contenders schedule the same jobs with the same estimates: users' requested times, unless "
         "stated otherwise.",
         "Means are over the jobs that all contenders of a scenario brought to their end.",
         "A difference is sure if its probability is below 5 % after Holm's correction for all pairs of "
-        "contenders of a scenario. Intervals are simultaneous for all contenders (Bonferroni).",
-        "Ideal machines do not count as better: they know no borders between machines.",
-        "Both come from a jackknife over blocks of jobs: replicates, or all jobs submitted within some days, "
-        "which are nearly independent only if queues empty in between.",
-        "MUSCLE and its rivals look at deadlines, which are drawn; they are judged here by response times, "
-        "which is not their own goal.",
+        "contenders of a scenario. Intervals are simultaneous for all contenders (Bonferroni). Both come "
+        "from a jackknife over blocks of jobs: replicates, or all jobs submitted within some days, which are "
+        "nearly independent only if queues empty in between.",
+        *(ideal if IDEAL_MACHINE in systems else ()),
+        *(deadlines if "multicluster" in systems else ()),
         "Response counts from submission to the end of the last part of a job, with all that multi-site "
         "overhead, migration and preemption add.",
         f"Local policy where a system leaves it open: {policy}. Jobs are never killed.",
@@ -128,10 +132,12 @@ def _conventions(study: ArenaStudy) -> list[str]:
 
 def _scenario_facts(part: xr.Dataset) -> str:
     blocks = int((part["block_jobs"] > 0).sum())
+    sure = bool(part["response_time_ratio_low"].notnull().any())
     return (
         f"{int(part['machines'])} machines with {int(part['processors']):,} processors, "
         f"{int(part['jobs']):,} jobs, of which {int(part['jobs_common']):,} are compared, in {blocks} "
-        f"blocks; offered load {float(part['offered_load']):.2f}"
+        f"block{'' if blocks == 1 else 's'}{'' if sure else ', too few to be sure of anything'}; "
+        f"offered load {float(part['offered_load']):.2f}"
     )
 
 

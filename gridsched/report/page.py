@@ -53,9 +53,11 @@ def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | 
     """
     views = [VIEWS[type(study)](study, Path(target).parent / study.name) for study in studies]
     style, script = (resource("reports", f"page.{end}").read_text(encoding="utf-8") for end in ("css", "js"))
+    papers = [] if claims is None else claims_view(claims)
     page = template("page.html.j2").render(
         studies=views,
-        papers=[] if claims is None else claims_view(claims),
+        # Studies of one's own need not begin with what papers say of others
+        papers=papers if any(paper.judged for paper in papers) else [],
         claims_csv="" if claims is None else data_address(Path(claims), "text/csv"),
         verdicts=VERDICTS,
         style=style,
