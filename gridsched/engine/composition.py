@@ -41,6 +41,9 @@ class Search(NamedTuple):
     visited: Any  # int32[c], number of the last attempt that looked at each composition
     stack: Any  # int32[..., 2], compositions that are worked on, and how far
     found: Any  # int32[p], jobs for the present space
+    free: Any  # int32[m + 1], free jobs of so many resources each; those found for the present space count
+    reached: Any  # bool[m + 1], whether free jobs need so many resources together
+    used: Any  # int32[m + 1], room to find that out
     state: Any  # STATE[1]
 
 
@@ -209,6 +212,22 @@ def _push(search: Search, composition: int, attempt: int) -> None:
 
 
 @leaf
+def reach(free: Any, most: int, used: Any, reached: Any) -> None:
+    """Which sums of sizes up to `most` there are: `free[s]` of size s can be had; `used` is room to work."""
+    reached[: most + 1] = False
+    reached[0] = True
+    for size in range(1, most + 1):
+        if free[size] == 0:
+            continue
+        used[: most + 1] = 0
+        for total in range(size, most + 1):
+            before = total - size
+            if not reached[total] and reached[before] and used[before] < free[size]:
+                reached[total] = True
+                used[total] = used[before] + 1
+
+
+@leaf
 def _find_alternatives(table: Table, search: Search, processors: Any, composition: int, attempt: int) -> bool:
     """Algorithm 2: the free jobs of a composition, and alternatives for the others; whether there are any."""
     state = search.state[0]
@@ -226,6 +245,8 @@ def _find_alternatives(table: Table, search: Search, processors: Any, compositio
         if not search.taken[job]:
             _take(table, search, job)
             continue
+        if not search.reached[processors[job]]:
+            return False
         other = _least_allocated(table, search, processors[job], attempt, job)
         if other == NOWHERE:
             return False
@@ -240,6 +261,9 @@ def _find_alternatives(table: Table, search: Search, processors: Any, compositio
 @part
 def fill(table: Table, search: Search, processors: Any, space: int, attempt: int) -> int:
     """Algorithm 3: jobs for a space of so many resources, the most that can be filled.
+
+    What is found in place of a composition are free jobs that need as much together. Where no free jobs do, the
+    search would look at all compositions in vain, which takes most of the time when few jobs of many are left.
 
     Parameters
     ----------
@@ -261,7 +285,11 @@ def fill(table: Table, search: Search, processors: Any, space: int, attempt: int
     """
     state = search.state[0]
     state["found"] = 0
-    for row in range(min(space, len(table.lengths) - 1), 0, -1):
+    most = min(space, len(table.lengths) - 1)
+    reach(search.free, most, search.used, search.reached)
+    for row in range(most, 0, -1):
+        if not search.reached[row]:
+            continue
         attempt += 1
         composition = _least_allocated(table, search, row, attempt, NOWHERE)
         if composition == NOWHERE:
@@ -425,6 +453,7 @@ def allocate(
             _wait_for_more(clusters, i, time)
         for n in range(state["found"]):
             job = search.found[n]
+            search.free[processors[job]] -= 1
             _allocate_job(clusters, i, job, processors, durations[i, job], slacks[i, job], time, seeds)
             seeds.sequence[done] = job
             done += 1
@@ -432,14 +461,17 @@ def allocate(
     return done
 
 
-def allocate_search(table: Table, compositions: int) -> Search:
-    """Room for the search in a table of so many compositions."""
-    jobs = len(table.places)
+def allocate_search(table: Table, compositions: int, processors: Any) -> Search:
+    """Room for the search in a table of so many compositions of jobs of so many resources."""
+    jobs, rows = len(table.places), len(table.lengths)
     return Search(
         taken=np.zeros(jobs, np.bool_),
         counts=np.zeros(compositions, np.int32),
         visited=np.zeros(compositions, np.int32),
         stack=np.empty((compositions + 1, 2), np.int32),
         found=np.empty(jobs, np.int32),
+        free=np.bincount(processors, minlength=rows).astype(np.int32),
+        reached=np.zeros(rows, np.bool_),
+        used=np.zeros(rows, np.int32),
         state=np.zeros(1, STATE),
     )

@@ -205,7 +205,7 @@ def allocate(
             "count nodes instead of processors, or collect fewer jobs"
         )
     table = composition.allocate_table(len(sizes), most)
-    search = composition.allocate_search(table, composition.build(table, sizes))
+    search = composition.allocate_search(table, composition.build(table, sizes), sizes)
     seeds = composition.Seeds(
         cluster=np.full(len(sizes), NOWHERE, np.int32),
         start=np.zeros(len(sizes), np.int64),
