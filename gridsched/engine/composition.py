@@ -262,8 +262,9 @@ def _find_alternatives(table: Table, search: Search, processors: Any, compositio
 def fill(table: Table, search: Search, processors: Any, space: int, attempt: int) -> int:
     """Algorithm 3: jobs for a space of so many resources, the most that can be filled.
 
-    What is found in place of a composition are free jobs that need as much together. Where no free jobs do, the
-    search would look at all compositions in vain, which takes most of the time when few jobs of many are left.
+    What is found in place of a composition are free jobs that need as much together. Where no free jobs do,
+    the search would look at all compositions in vain, which takes most of the time when few of many jobs are
+    left.
 
     Parameters
     ----------
