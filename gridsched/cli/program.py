@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from gridsched.cli import cache, compare, conformance, doctor, explain, fetch, info, simulate
+from gridsched.cli import cache, compare, conformance, costs, doctor, explain, fetch, info, simulate
 from gridsched.cli.printing import say, show_warning
 from gridsched.errors import GridschedError
 
@@ -89,6 +89,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gridsched {version('gridsched')}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (info, simulate, compare, explain, conformance, fetch, cache, doctor):
+    for command in (info, simulate, compare, explain, conformance, fetch, cache, costs, doctor):
         command.add(commands)
     return parser
