@@ -232,7 +232,7 @@ class Packed:
         slowest = min(cluster.speed for cluster in grid.clusters)
         due = draw_deadlines(merged, [self.deadlines], seed=grid.seed, slowest=slowest)
         policy = replace(self.multicluster, seed=grid.seed)
-        run = simulate_multicluster(merged, grid.clusters, due, policy, entry=home)
+        run = simulate_multicluster(merged, grid.clusters, due, policy, entry=home, measure=False)
         verify(run)
         plans = run.sizes["round"] * len(grid.clusters)
         asked = len(merged) * len(grid.clusters) if policy.dispatcher == "dll" else 0

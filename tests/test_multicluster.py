@@ -177,6 +177,22 @@ def test_threads_change_nothing() -> None:
     assert not alone["start_time"].equals(other["start_time"])
 
 
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case.values())))
+def test_measuring_changes_nothing_else(case: dict[str, Any]) -> None:
+    workload, due = drawn()
+    policy = Multicluster(titan=FAST, **case)
+    changes = [ResourceChange(900, "C1", 3), ResourceChange(1200, "C1", 9)]
+    measured, bare = (
+        simulate_multicluster(workload, CLUSTERS, due, policy, changes=changes, measure=measure)
+        for measure in (True, False)
+    )
+    kept = [name for name in measured.data_vars if name in bare]
+    assert measured[kept].identical(bare)
+    assert {"mcp", "pb", "comprehensive_performance"} <= set(measured.data_vars) - set(kept)
+    with pytest.raises(ConfigurationError, match="no variable comprehensive_performance"):
+        summarise_multicluster(bare)
+
+
 # --- the rounds against a walk over the seconds ---------------------------------------------------
 
 

@@ -100,7 +100,7 @@ def summarise_multicluster(run: xr.Dataset) -> xr.Dataset:
         if name not in run:
             raise ConfigurationError(
                 f"run {run.attrs.get('title', '')!r}: no variable {name}; "
-                "give a dataset of simulate_multicluster"
+                "give a dataset of simulate_multicluster, measured"
             )
     values = _of_rounds(run) | _of_jobs(run) | _of_clusters(run)
     labels = {"cluster": run["cluster"].to_numpy()}
