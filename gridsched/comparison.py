@@ -334,4 +334,6 @@ def _kinds(numbers: NDArray[Any], then: str) -> str:
 
 def _dependencies(workload: Workload) -> str:
     following = int(np.count_nonzero(workload.preceding_job > 0))
-    return f"{following:,} jobs follow another job; here they do not wait for it" if following else ""
+    return (
+        f"{following:,} of the jobs follow another job, for which they do not wait here" if following else ""
+    )

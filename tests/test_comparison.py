@@ -154,7 +154,7 @@ def test_what_is_left_aside_comes_from_the_log(tmp_path: Path) -> None:
 
 def test_what_is_left_aside_of_an_swf_log() -> None:
     aside = dict(left_aside(workload(preceding_job=np.r_[np.full(199, -1), 5])))
-    assert aside["dependencies"].startswith("1 jobs follow another job")
+    assert aside["dependencies"].startswith("1 of the jobs follow another job")
     assert "time zone" not in aside
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import Log, find_trace, moment, read_log
 from gridsched.cli.options import add_cluster, add_command, add_conventions, add_policy, add_trace, add_window
-from gridsched.cli.printing import facts_table, print_blocks, printable, progress, table
+from gridsched.cli.printing import facts_table, jobs, print_blocks, printable, progress, table
 from gridsched.cli.runs import named_policies, prepared, run_policy
 from gridsched.errors import ConfigurationError
 
@@ -148,7 +148,7 @@ def _facts(told: Explanation, run: xr.Dataset, policy: LocalPolicy, names: _Name
     wait = _span(told.start_time - told.submit_time)
     facts.append(("started", f"{names.time(told.start_time)}, after {wait}: {_start(told, names)}"))
     if len(told.overtaken_by):
-        overtakers = f"{len(told.overtaken_by):,} jobs behind it: {names.jobs(told.overtaken_by)}"
+        overtakers = f"{jobs(len(told.overtaken_by))} behind it: {names.jobs(told.overtaken_by)}"
         facts.append(("overtaken by", overtakers))
     if recorded >= 0:
         facts.append(("recorded", f"the log has it wait for {_span(recorded)}"))
@@ -171,7 +171,7 @@ def _arrival(told: Explanation) -> str:
     free = f"{told.free:,} processors free"
     if not told.waiting:
         return f"{free}, nobody waiting"
-    return f"{free}, {told.waiting:,} jobs waiting, {told.ahead:,} of them ahead of it"
+    return f"{free}, {jobs(told.waiting)} waiting, {told.ahead:,} of them ahead of it"
 
 
 def _expected(told: Explanation, policy: LocalPolicy, names: _Names) -> str:
@@ -199,7 +199,7 @@ def _reservation(told: Explanation, policy: LocalPolicy, names: _Names) -> str:
 def _start(told: Explanation, names: _Names) -> str:
     freed = f", when {names.jobs(told.freed_by)} ended" if len(told.freed_by) else ""
     if len(told.passed_over):
-        passed = f"{len(told.passed_over):,} jobs ahead of it ({names.jobs(told.passed_over)})"
+        passed = f"{jobs(len(told.passed_over))} ahead of it ({names.jobs(told.passed_over)})"
         return f"backfilled past {passed}{freed}"
     return f"first in the queue{freed}" if told.phases else "at once, on free processors"
 

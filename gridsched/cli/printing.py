@@ -92,6 +92,11 @@ def share(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,} jobs ({part / whole:.1%})"
 
 
+def jobs(number: int) -> str:
+    """So many jobs, in words."""
+    return f"{number:,} job{'' if number == 1 else 's'}"
+
+
 def counts(workload: Workload) -> list[tuple[str, str]]:
     """What was left out and repaired."""
     both = (("left out", workload.left_out), ("repaired", workload.repaired))

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from gridsched.cli.logs import Log
-from gridsched.cli.printing import counts
+from gridsched.cli.printing import counts, jobs
 from gridsched.errors import ConfigurationError, WorkloadError
 
 if TYPE_CHECKING:
@@ -99,9 +99,9 @@ def preparation(workload: Workload, cluster: Cluster, options: argparse.Namespac
     unknown = workload.requested_time <= 0
     overrun = ~unknown & (workload.run_time > workload.requested_time)
     if unknown.any() and options.estimates != "actual":
-        facts.append(("no requested time", f"{int(unknown.sum()):,} jobs, whose run time is taken"))
+        facts.append(("no requested time", f"{jobs(int(unknown.sum()))}, whose run time is taken"))
     if overrun.any() and options.kill:
-        facts.append(("killed", f"{int(overrun.sum()):,} jobs, at their requested time"))
+        facts.append(("killed", f"{jobs(int(overrun.sum()))}, at their requested time"))
     if getattr(options, "score", None):
         facts.append(
             (f"policy {SCORE}", f"queue order by {options.score}, largest first, with EASY backfilling")

@@ -37,13 +37,13 @@ def test_the_head_of_the_queue_and_its_reservation(queue: Path, printed: Callabl
         "it started 50 s before, since jobs ended earlier than estimated"
     )
     assert "after 45 s: first in the queue, when 1 ended" in said(text, "started")
-    assert said(text, "overtaken by") == "1 jobs behind it: 3"
+    assert said(text, "overtaken by") == "1 job behind it: 3"
     assert said(text, "first in the queue, too few processors free").split() == ["45", "s", "100.0%"]
     assert "50 s earlier" in text
 
 
 def test_backfilled_and_held_back_jobs(queue: Path, printed: Callable[..., str]) -> None:
-    assert "after 0 s: backfilled past 1 jobs ahead of it (2)" in printed("explain", queue, 3)
+    assert "after 0 s: backfilled past 1 job ahead of it (2)" in printed("explain", queue, 3)
     text = printed("explain", queue, 4)
     assert said(text, "reservation").startswith("made 1970-01-01 01:00:50")
     assert "behind others, processors free, but a reservation needs them" in text
