@@ -28,7 +28,7 @@ from gridsched.arena import (
     play,
 )
 from gridsched.errors import ConfigurationError
-from gridsched.figures.arena import ranked
+from gridsched.figures.arena import arena_cost, arena_ranking, ranked
 from gridsched.platforms import Cluster
 from gridsched.replication import holm, times_interval, times_significance
 from gridsched.report import build_report
@@ -451,3 +451,21 @@ def test_jobs_that_gain_little_stay_at_home() -> None:
     local = play(CONTENDERS["local"], grid(align="none"))
     np.testing.assert_array_equal(played["start_time"].values, local["start_time"].values)
     assert not played["moved"].values.any()
+
+
+def test_means_out_of_sight_stand_at_the_edge_with_their_ratio(folder: Path) -> None:
+    """One far contender must not press the others together."""
+    whole = results.read(folder / "tiny" / "study.nc")
+    far = whole.copy(deep=True)
+    contender = {"contender": "central", "scenario": "alike", "load": 1.0, "estimate_error": 1.0}
+    for name, value in (("", 123.0), ("_low", 100.0), ("_high", 150.0)):
+        far[f"response_time_ratio{name}"].loc[contender] = value
+    figure, numbers = arena_ranking(far)
+    panel = figure.axes[0]
+    assert panel.get_xlim()[1] < 10
+    assert "123" in {text.get_text() for text in panel.texts}
+    assert 123.0 in set(numbers["ratio"])
+    figure, numbers = arena_cost(far)
+    assert figure.axes[0].get_ylim()[1] < 10
+    assert "123" in {text.get_text() for text in figure.axes[0].texts}
+    assert "ideal-srpt" not in set(numbers["contender"])

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from gridsched.figures import style
+from gridsched.study.arena_config import IDEAL_MACHINE
 
 _USUAL = 1.0
 """Load and error of estimates under which contenders are ranked."""
@@ -21,6 +22,9 @@ _ROW = 0.2
 
 _COLUMNS = 3
 """Panels beside each other."""
+
+_FAR = 4.0
+"""A mean that differs from that of the reference by a larger factor stands at the edge, with its ratio."""
 
 
 def _usual(study: xr.Dataset) -> xr.Dataset:
@@ -105,32 +109,45 @@ def _system_looks(study: xr.Dataset) -> dict[str, str]:
 
 def _ranking_panel(axes: Axes, rows: pd.DataFrame, order: Sequence[str], looks: dict[str, str]) -> None:
     place = {label: i for i, label in enumerate(order)}
-    known = rows[rows["ratio"].notna()]
+    near = rows.loc[_is_near(rows["ratio"]), ["ratio", "low", "high"]].to_numpy(np.float64)
     # Bounds far outside would press the markers into a corner
-    reach = known["ratio"].max() * 3 if len(known) else 1.0
-    least = known["ratio"].min() / 3 if len(known) else 1.0
+    ratios = np.append(near[:, 0], 1.0)
+    shown = np.clip(near, ratios.min() / 1.5, ratios.max() * 1.5)
+    style.set_axis(axes.xaxis, np.append(shown.ravel(), 1.0), "1", log=True, ticks=6)
+    least, most = axes.get_xlim()
     for row in rows.to_dict("records"):
-        y = place[row["contender"]]
+        y, color = place[row["contender"]], looks[row["system"]]
         if np.isnan(row["ratio"]):
             axes.annotate(
                 "cannot", (0.02, y), xycoords=("axes fraction", "data"), va="center", color=style.FAINT
             )
-            continue
-        color = looks[row["system"]]
-        low, high = max(row["low"], least), min(row["high"], reach)
-        axes.plot([low, high], [y, y], color=color, linewidth=1.1)
-        filled = color if row["beaten_by"] == 0 else "white"
-        axes.plot([row["ratio"]], [y], "o", color=color, markerfacecolor=filled, markersize=4.5)
+        elif not _is_near(row["ratio"]):
+            _at_edge(axes, y, row["ratio"], color)
+        else:
+            axes.plot([max(row["low"], least), min(row["high"], most)], [y, y], color=color, linewidth=1.1)
+            filled = color if row["beaten_by"] == 0 else "white"
+            axes.plot([row["ratio"]], [y], "o", color=color, markerfacecolor=filled, markersize=4.5)
     axes.axvline(1.0, color=style.FAINT, linewidth=0.8)
-    shown = np.clip(known[["ratio", "low", "high"]].to_numpy(np.float64), least, reach)
-    style.set_axis(axes.xaxis, np.append(shown.ravel(), 1.0), "1", log=True, ticks=4)
     axes.set_yticks(range(len(order)), [style.plain(label, 30) for label in order])
     axes.set_ylim(len(order) - 0.4, -0.6)
 
 
+def _is_near(ratio: pd.Series[float]) -> pd.Series[bool]:
+    return (ratio >= 1 / _FAR) & (ratio <= _FAR)
+
+
+def _at_edge(axes: Axes, y: float, ratio: float, color: str) -> None:
+    """An arrow at the side to which a ratio is out of sight, with the ratio."""
+    side, marker, aligned = (0.025, "<", "left") if ratio < 1 else (0.975, ">", "right")
+    inwards = 0.04 if ratio < 1 else -0.04
+    within = axes.get_yaxis_transform()
+    axes.plot([side], [y], marker, color=color, markersize=4.5, transform=within)
+    axes.text(side + inwards, y, style.number(ratio), transform=within, va="center", ha=aligned)
+
+
 @style.styled
 def arena_cost(study: xr.Dataset, *, measure: str = "response_time") -> style.Drawing:
-    """Gain of each contender against the messages that it needs.
+    """Gain of each scheduler against the messages that it needs; ideal machines are none.
 
     Parameters
     ----------
@@ -145,8 +162,9 @@ def arena_cost(study: xr.Dataset, *, measure: str = "response_time") -> style.Dr
         Columns scenario, contender, messages_per_job, moved, ratio.
     """
     usual = _usual(study)
-    labels = [str(label) for label in study["contender"].values]
-    looks = style.scheme_styles(labels)
+    looks = style.scheme_styles([str(label) for label in study["contender"].values])
+    is_scheduler = study["system"].values != IDEAL_MACHINE
+    labels = [str(label) for label in study["contender"].values[is_scheduler]]
     rows = [
         {
             "scenario": str(scenario),
@@ -162,14 +180,16 @@ def arena_cost(study: xr.Dataset, *, measure: str = "response_time") -> style.Dr
     figure, panels = _panels(study, 2.6)
     for axes, scenario in panels:
         own = numbers[(numbers["scenario"] == scenario) & numbers["ratio"].notna()]
-        for row in own.to_dict("records"):
-            look = looks[row["contender"]]
-            axes.plot(
-                [row["messages_per_job"]], [row["ratio"]], marker=look.marker, color=look.color, markersize=5
-            )
-        axes.axhline(1.0, color=style.FAINT, linewidth=0.8)
+        near = own.loc[_is_near(own["ratio"]), "ratio"]
         style.set_axis(axes.xaxis, np.append(own["messages_per_job"], 0.0), "1", log=True, ticks=5)
-        style.set_axis(axes.yaxis, np.append(own["ratio"], 1.0), "1", log=True, ticks=5)
+        least, most = style.set_axis(axes.yaxis, np.append(near, 1.0), "1", log=True, ticks=5)
+        for row in own.to_dict("records"):
+            x, ratio, look = row["messages_per_job"], row["ratio"], looks[row["contender"]]
+            y = min(max(ratio, least), most)
+            axes.plot([x], [y], marker=look.marker, color=look.color, markersize=5, clip_on=False)
+            if y != ratio:
+                axes.annotate(style.number(ratio), (x, y), (5, 0), textcoords="offset points", va="center")
+        axes.axhline(1.0, color=style.FAINT, linewidth=0.8)
         axes.set_xlabel("messages a job")
         axes.set_ylabel(f"relative to {style.plain(study.attrs['reference'], 20)}")
     handles = [
