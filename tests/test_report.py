@@ -311,3 +311,24 @@ def test_own_studies_do_not_begin_with_claims_of_papers(tmp_path: Path) -> None:
     assert "None of these studies tests what a paper states." in page.words
     assert "claims.csv" in page.attributes("download")
     assert "script" not in {tag for tag, _ in page.tags}
+
+
+def test_values_of_paper_and_ours_have_the_same_unit_and_long_reasons_are_folded(tmp_path: Path) -> None:
+    table = tmp_path / "claims.csv"
+    long = "Shown: one of many. " + "Does not hold: " + "; ".join(f"case {i}" for i in range(60)) + "."
+    table.write_text(
+        "paper,id,where,claim,paper_value,our_value,low,high,difference,verdict,why,study,variable,dataset,figure\n"
+        f"one,a,Table 1,A wait,8612 s,11746.4,11000,12000,3134.4,not,{long},x,,,\n"
+        "one,b,Table 1,A bound,at most 122 s,3.24,,,-119,reproduced,Short. And clear.,x,,,\n",
+        encoding="utf-8",
+    )
+    target = tmp_path / "report.html"
+    build_report([], target, claims=table)
+    page = Page()
+    page.feed(target.read_text(encoding="utf-8"))
+    assert "8,612 s 11,746 s 11,000 to 12,000" in page.words
+    assert "at most 122 s 3.24" in page.words
+    assert "Short. And clear." in page.words
+    text = target.read_text(encoding="utf-8")
+    assert "<details><summary>Shown: one of many.</summary>Does not hold: case 0;" in text
+    assert "<summary>Short" not in text

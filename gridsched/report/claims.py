@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -24,6 +25,9 @@ class ClaimView:
     difference: str
     verdict: str
     why: str
+    """Why it differs, or the first sentence of that."""
+    more: str
+    """The other sentences, where they are long."""
     study: str
     paper: str
     variable: str
@@ -82,15 +86,19 @@ def _without_repetition(claims: list[ClaimView]) -> list[ClaimView]:
 
 def _claim(row: pd.Series[str]) -> ClaimView:
     low, high = _shown(row["low"]), _shown(row["high"])
+    paper, unit = _number_and_unit(row["paper_value"])
+    ours = _shown(row["our_value"])
+    why, more = _folded(row["why"])
     return ClaimView(
         where=row["where"],
         claim=row["claim"],
-        paper_value=_shown(row["paper_value"]),
-        our_value=_shown(row["our_value"]),
+        paper_value=f"{_shown(paper)} {unit}".strip(),
+        our_value=f"{ours} {unit}".strip() if ours else "",
         interval=f"{low} to {high}" if low and high and low != high else "",
         difference=_shown(row["difference"]),
         verdict=row["verdict"],
-        why=row["why"],
+        why=why,
+        more=more,
         study=row["study"],
         paper=row["paper"],
         variable=row["variable"],
@@ -103,6 +111,22 @@ def _anchor(path: str) -> str:
     """Where the page has the figure of a file, `study/figures/name.svg`."""
     place = PurePosixPath(path)
     return anchor(place.parts[0], place.stem) if path else ""
+
+
+_LONG = 260
+"""Characters of a reason that the table shows whole."""
+
+
+def _folded(why: str) -> tuple[str, str]:
+    """A reason, or of a long one its first sentence and the others."""
+    first, end, others = why.partition(". ")
+    return (f"{first}.", others) if end and len(why) > _LONG else (why, "")
+
+
+def _number_and_unit(text: str) -> tuple[str, str]:
+    """Parts of a number with its unit; other text has none."""
+    found = re.fullmatch(r"(-?[0-9][0-9.e+-]*) (\S+)", text)
+    return (found[1], found[2]) if found else (text, "")
 
 
 def _shown(text: str) -> str:

@@ -24,7 +24,7 @@ def models_view(study: ModelStudy, folder: Path) -> dict[str, Any]:
         "title": study.title,
         "description": study.description,
         "machine": study.machine,
-        "header": list(table.columns),
+        "header": [_COLUMNS.get(name, name) for name in table.columns],
         "rows": [[_shown(value) for value in row] for row in table.itertuples(index=False)],
         "figures": [figure(folder, name, name) for name in plan.study_figures(study)],
         "configuration_hash": dataset.attrs["configuration_hash"],
@@ -35,7 +35,26 @@ def models_view(study: ModelStudy, folder: Path) -> dict[str, Any]:
     }
 
 
+_COLUMNS = {
+    "low": "processors from",
+    "high": "to",
+    "source": "model of",
+    "percent_of_jobs": "% of the jobs",
+    "interarrival_n": "arrivals: n",
+    "interarrival_lambda_1": "\N{GREEK SMALL LETTER LAMDA}\N{SUBSCRIPT ONE} [1/s]",
+    "interarrival_lambda_2": "\N{GREEK SMALL LETTER LAMDA}\N{SUBSCRIPT TWO} [1/s]",
+    "interarrival_rho": "\N{GREEK SMALL LETTER RHO}",
+    "service_n": "run times: n",
+    "service_lambda_1": "\N{GREEK SMALL LETTER LAMDA}\N{SUBSCRIPT ONE} [1/s]",
+    "service_lambda_2": "\N{GREEK SMALL LETTER LAMDA}\N{SUBSCRIPT TWO} [1/s]",
+    "service_rho": "\N{GREEK SMALL LETTER RHO}",
+}
+"""What columns of the table are called on the page."""
+
+
 def _shown(value: Any) -> str:
     if isinstance(value, str):
         return value
+    if isinstance(value, int):
+        return f"{value:,}"
     return "" if pd.isna(value) else number(float(value))
