@@ -213,7 +213,7 @@ def _conditions(dataset: xr.Dataset) -> list[Condition]:
                 estimates=_estimates(float(error)),
                 best=names[0],
                 ratio=number(float(part["response_time_ratio"][0])),
-                equals=", ".join(name for name, sure in zip(names[1:], equal, strict=True) if sure),
+                equals="; ".join(name for name, sure in zip(names[1:], equal, strict=True) if sure),
                 worst=names[-1],
             )
         )
