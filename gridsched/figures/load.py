@@ -7,11 +7,14 @@ import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, MaxNLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 
 from gridsched.errors import ConfigurationError
 from gridsched.figures import panels, style
 from gridsched.metrics.jobs import RECORDED
+
+_MUCH_LONGER = 10.0
+"""Queues that differ by more are shown on a logarithmic axis."""
 
 _DAY = 86400
 
@@ -113,11 +116,25 @@ def _label(grid: np.ndarray, numbers: pd.DataFrame) -> None:
         axes.yaxis.set_major_locator(FixedLocator([0, 0.5, 1]))
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
         axes.set_ylim(0, max(1.0, numbers["utilisation"].max()) * 1.04)
+    longest = numbers.groupby("scheme")["queue_length"].max()
     for axes in grid[:, 1]:
-        axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
-        axes.set_ylim(0, max(1.0, numbers["queue_length"].max()) * 1.04)
+        _label_queue(axes, max(1.0, longest.max()), max(1.0, longest.min()))
     for axes, text in zip(grid[0], ("utilisation", "waiting jobs"), strict=True):
         axes.set_title(text, loc="right", fontweight="normal", fontsize=8, pad=2)
     for axes in grid[-1]:
         axes.set_xlim(left=start)
         axes.set_xlabel("time [d]")
+
+
+def _label_queue(axes: Axes, longest: float, shortest: float) -> None:
+    """Limits and ticks for the longest queues of schemes: logarithmic if the others would not be seen."""
+    if longest < _MUCH_LONGER * shortest:
+        axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+        axes.set_ylim(0, longest * 1.04)
+        return
+    axes.set_yscale("symlog", linthresh=1, linscale=0.4)
+    decades = np.arange(1, np.log10(longest) + 1e-9, 2 if longest >= 1000 else 1)
+    axes.yaxis.set_major_locator(FixedLocator([0, *10.0**decades]))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: style.number(value)))
+    axes.set_ylim(0, longest * 1.6)

@@ -205,7 +205,7 @@ def policies_differences(study: xr.Dataset, *, job_class: str = "all") -> style.
     _label_columns(grid, [f"mean {metric.label}" for metric in SHOWN])
     more = [
         (panels.dot("o"), "interval excludes zero"),
-        (panels.dot("o", "white"), "(contains zero or unknown)"),
+        (panels.dot("o", "white"), "contains zero, or unknown"),
     ]
     title = f"difference from {style.plain(reference)} (left of zero: better)"
     _estimate_legend(figure, study, numbers, more, title)

@@ -59,10 +59,10 @@ class CentreRow:
 
 @dataclass(frozen=True)
 class ImprovementRow:
-    """Improvements with so many resources asked: value and interval of each column."""
+    """Improvements with so many resources asked: value, interval, value without overloaded centres."""
 
     k: int
-    cells: list[tuple[str, str]]
+    cells: list[tuple[str, str, str]]
 
 
 @dataclass(frozen=True)
@@ -269,14 +269,13 @@ def _improvements(dataset: xr.Dataset, factor: str) -> dict[str, Any]:
     }
 
 
-def _improvement(run: xr.Dataset, measure: str) -> tuple[str, str]:
+def _improvement(run: xr.Dataset, measure: str) -> tuple[str, str, str]:
     """Improvement; its interval, and what it is without the jobs of overloaded centres."""
     mean, low, high = (float(run[f"{measure}_improvement{side}"]) for side in ("", "_low", "_high"))
     interval = "" if np.isnan(low) else f"{number(max(low, 0.0))} to {number(high)}"
     light = float(run[f"{measure}_improvement_light"])
-    if not np.isnan(light) and not np.isclose(light, mean):
-        interval += f"; {number(light)} without overloaded centres"
-    return as_text(mean, number), interval
+    differs = not np.isnan(light) and not np.isclose(light, mean)
+    return as_text(mean, number), interval, f"({number(light)})" if differs else ""
 
 
 def _quality_rows(folder: Path) -> list[QualityRow]:
