@@ -64,6 +64,9 @@ from gridsched.workloads.table import Workload
 Align = Literal["start", "clock", "none"]
 Integers = NDArray[np.int64]
 
+IDEAL_MACHINE = "ideal machine"
+"""System of contenders that are no schedulers but bounds: all processors of a grid as one machine."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from gridsched.arena import IDEAL_MACHINE
 from gridsched.figures import style
-from gridsched.study.arena_config import IDEAL_MACHINE
 
 _USUAL = 1.0
 """Load and error of estimates under which contenders are ranked."""

@@ -11,11 +11,11 @@ import numpy as np
 import xarray as xr
 
 from gridsched import results
+from gridsched.arena import IDEAL_MACHINE
 from gridsched.figures.arena import ranked
 from gridsched.figures.style import duration, number
 from gridsched.report.parts import as_text, counts, figures, heading, known, labels
 from gridsched.study import plan
-from gridsched.study.arena_config import IDEAL_MACHINE
 from gridsched.study.config import ArenaStudy
 
 INFORMATION: dict[str, str] = {

@@ -8,7 +8,16 @@ from typing import Annotated, Any, Literal, Self, cast, get_args
 
 from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag, model_validator
 
-from gridsched.arena import Brokered, Calendared, Contender, Dynamic, Packed, Pooled, SelfScheduled
+from gridsched.arena import (
+    IDEAL_MACHINE,
+    Brokered,
+    Calendared,
+    Contender,
+    Dynamic,
+    Packed,
+    Pooled,
+    SelfScheduled,
+)
 from gridsched.engine.records import LARGEST
 from gridsched.errors import GridschedError
 from gridsched.schedulers.calendars import CalendarOptions, PlacementName, SlotPlan
@@ -231,7 +240,3 @@ def system_of(written: str | SchemeConfig | ContenderConfig) -> str:
     if isinstance(written, ContenderConfig):
         return str(getattr(written, "system", ""))
     return IDEAL_MACHINE if scheme_of(written).is_ideal else "superscheduler"
-
-
-IDEAL_MACHINE = "ideal machine"
-"""System of contenders that are no schedulers but bounds: all processors of a grid as one machine."""

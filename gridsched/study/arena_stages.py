@@ -13,12 +13,12 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched import results
-from gridsched.arena import Grid, play
+from gridsched.arena import IDEAL_MACHINE, Grid, play
 from gridsched.metrics import jobs as metrics
 from gridsched.metrics.grid import offered_loads
 from gridsched.replication import holm, times_interval, times_significance
 from gridsched.study import files
-from gridsched.study.arena_config import IDEAL_MACHINE, contender_of, system_of
+from gridsched.study.arena_config import contender_of, system_of
 from gridsched.study.config import ArenaStudy
 from gridsched.study.grid_stages import workload_facts
 from gridsched.study.parts import local_policy

@@ -156,14 +156,9 @@ _UNKNOWN = "extra_forbidden"
 
 def _causes(errors: list[Any]) -> list[Any]:
     """Errors without those that follow from others, misprinted keys before keys that are missing."""
-    places = [error["loc"] for error in errors]
-
-    def follows(error: Any) -> bool:
-        """A list without its faulty items may be too short."""
-        depth = len(error["loc"])
-        return any(len(place) > depth and place[:depth] == error["loc"] for place in places)
-
-    causes = [error for error in errors if not follows(error)]
+    # A list without its faulty items may be too short
+    around = {error["loc"][:depth] for error in errors for depth in range(len(error["loc"]))}
+    causes = [error for error in errors if error["loc"] not in around]
     return sorted(causes, key=lambda error: error["type"] != _UNKNOWN)
 
 

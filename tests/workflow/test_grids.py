@@ -64,7 +64,7 @@ def test_everything_is_there(finished: GridWorkspace) -> None:
     }
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert page.endswith("</html>")
-    for text in ("Claims of the papers", "both, local policy widest", "Hyper-Erlang distributions"):
+    for text in ("tests what a paper states", "both, local policy widest", "Hyper-Erlang distributions"):
         assert text in page
     assert not list(folder.rglob(".*")), "temporary files are left"
     for log in (folder / "logs").rglob("*.log"):
