@@ -262,20 +262,30 @@ def test_sidecars_say_how_it_was_made(results: Path) -> None:
         assert {"time", "host", "command", "python"} <= set(made)
 
 
-def test_claims_are_shown_with_their_verdicts(tmp_path: Path) -> None:
-    table = tmp_path / "claims.csv"
-    table.write_text(
-        "paper,id,where,claim,paper_value,our_value,low,high,difference,verdict,why,study,variable,dataset,figure\n"
-        "one,a,Table 1,<b>Jobs</b>,132069,131000.5,130000,132000,-1068.5,reproduced,of the same log,x,,,\n"
-        "one,b,Table 1,More jobs,2.5,0.123456,,,-2.376544,not,of the same log,x,,,\n"
-        "one,c,section 2,Too many words,,,,,,not run,,,,,\n"
-        "two,d,section 3,A chain,a < b,-3,-4,-2,,partly,,x,w,x/study.nc,x/figures/f-a.svg\n",
-        encoding="utf-8",
-    )
-    target = tmp_path / "report.html"
+CLAIMS_HEADER = (
+    "paper,id,where,claim,paper_value,our_value,low,high,difference,verdict,why,study,variable,dataset,figure"
+)
+
+
+def page_of_claims(folder: Path, *rows: str) -> tuple[Page, str]:
+    """A report page with these claims and no study, parsed and as text."""
+    table, target = folder / "claims.csv", folder / "report.html"
+    table.write_text("\n".join([CLAIMS_HEADER, *rows, ""]), encoding="utf-8")
     build_report([], target, claims=table)
+    text = target.read_text(encoding="utf-8")
     page = Page()
-    page.feed(target.read_text(encoding="utf-8"))
+    page.feed(text)
+    return page, text
+
+
+def test_claims_are_shown_with_their_verdicts(tmp_path: Path) -> None:
+    page, whole = page_of_claims(
+        tmp_path,
+        "one,a,Table 1,<b>Jobs</b>,132069,131000.5,130000,132000,-1068.5,reproduced,of the same log,x,,,",
+        "one,b,Table 1,More jobs,2.5,0.123456,,,-2.376544,not,of the same log,x,,,",
+        "one,c,section 2,Too many words,,,,,,not run,,,,,",
+        "two,d,section 3,A chain,a < b,-3,-4,-2,,partly,,x,w,x/study.nc,x/figures/f-a.svg",
+    )
     for text in (
         "1 reproduced, 1 not, 1 not run.",
         "<b>Jobs</b>",
@@ -287,8 +297,8 @@ def test_claims_are_shown_with_their_verdicts(tmp_path: Path) -> None:
     ):
         assert text in page.words
     assert {"#x-f-a", "x/study.nc", "#claims-two"} <= set(page.attributes("href"))
-    assert base64.b64encode(table.read_bytes()).decode() in target.read_text(encoding="utf-8")
-    (script,) = re.findall("<script>(.*?)</script>", target.read_text(encoding="utf-8"), re.DOTALL)
+    assert base64.b64encode((tmp_path / "claims.csv").read_bytes()).decode() in whole
+    (script,) = re.findall("<script>(.*?)</script>", whole, re.DOTALL)
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert any(f"script-src 'sha256-{allowed}'" in content for content in page.attributes("content"))
     folded = page.words.index("Too many words")
@@ -296,16 +306,7 @@ def test_claims_are_shown_with_their_verdicts(tmp_path: Path) -> None:
 
 
 def test_own_studies_do_not_begin_with_claims_of_papers(tmp_path: Path) -> None:
-    table = tmp_path / "claims.csv"
-    table.write_text(
-        "paper,id,where,claim,paper_value,our_value,low,high,difference,verdict,why,study,variable,dataset,figure\n"
-        "one,c,section 2,Too many words,,,,,,not run,,,,,\n",
-        encoding="utf-8",
-    )
-    target = tmp_path / "report.html"
-    build_report([], target, claims=table)
-    page = Page()
-    page.feed(target.read_text(encoding="utf-8"))
+    page, _ = page_of_claims(tmp_path, "one,c,section 2,Too many words,,,,,,not run,,,,,")
     assert "Too many words" not in page.words
     assert "claims" not in page.attributes("id")
     assert "None of these studies tests what a paper states." in page.words
@@ -314,21 +315,14 @@ def test_own_studies_do_not_begin_with_claims_of_papers(tmp_path: Path) -> None:
 
 
 def test_values_of_paper_and_ours_have_the_same_unit_and_long_reasons_are_folded(tmp_path: Path) -> None:
-    table = tmp_path / "claims.csv"
     long = "Shown: one of many. " + "Does not hold: " + "; ".join(f"case {i}" for i in range(60)) + "."
-    table.write_text(
-        "paper,id,where,claim,paper_value,our_value,low,high,difference,verdict,why,study,variable,dataset,figure\n"
-        f"one,a,Table 1,A wait,8612 s,11746.4,11000,12000,3134.4,not,{long},x,,,\n"
-        "one,b,Table 1,A bound,at most 122 s,3.24,,,-119,reproduced,Short. And clear.,x,,,\n",
-        encoding="utf-8",
+    page, text = page_of_claims(
+        tmp_path,
+        f"one,a,Table 1,A wait,8612 s,11746.4,11000,12000,3134.4,not,{long},x,,,",
+        "one,b,Table 1,A bound,at most 122 s,3.24,,,-119,reproduced,Short. And clear.,x,,,",
     )
-    target = tmp_path / "report.html"
-    build_report([], target, claims=table)
-    page = Page()
-    page.feed(target.read_text(encoding="utf-8"))
     assert "8,612 s 11,746 s 11,000 to 12,000" in page.words
     assert "at most 122 s 3.24" in page.words
     assert "Short. And clear." in page.words
-    text = target.read_text(encoding="utf-8")
     assert "<details><summary>Shown: one of many.</summary>Does not hold: case 0;" in text
     assert "<summary>Short" not in text
