@@ -24,32 +24,20 @@ def _costs(options: argparse.Namespace) -> None:
     from gridsched.study.costs import study_costs
 
     costs = study_costs(options.results)
-    rows = [
-        _row(str(study), row["jobs"], row["elapsed"], row["cpu_time"], row["longest"], row["memory"])
-        for study, row in costs.iterrows()
-    ]
-    whole = costs.sum()
-    rows.append(
-        _row(
-            "all",
-            whole["jobs"],
-            whole["elapsed"],
-            whole["cpu_time"],
-            costs["longest"].max(),
-            costs["memory"].max(),
-        )
-    )
+    whole = {
+        name: costs[name].max() if name in ("longest", "memory") else costs[name].sum() for name in costs
+    }
+    rows = [_row(str(study), row) for study, row in costs.iterrows()]
+    rows.append(_row("all", whole))
     print_blocks(table(["study", "jobs", "minutes", "CPU minutes", "longest job", "most memory"], rows))
 
 
-def _row(
-    study: str, jobs: float, elapsed: float, cpu_time: float, longest: float, memory: float
-) -> list[str]:
+def _row(study: str, cost: Any) -> list[str]:
     return [
         study,
-        f"{jobs:,.0f}",
-        f"{elapsed / 60:,.1f}",
-        f"{cpu_time / 60:,.1f}",
-        f"{longest:,.0f} s",
-        f"{memory:,.0f} MB",
+        f"{cost['jobs']:,.0f}",
+        f"{cost['elapsed'] / 60:,.1f}",
+        f"{cost['cpu_time'] / 60:,.1f}",
+        f"{cost['longest']:,.0f} s",
+        f"{cost['memory']:,.0f} MB",
     ]
