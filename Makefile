@@ -11,7 +11,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES)
 
-.PHONY: help demo reproduce test test-faults test-slurm lint schemas bench clean lock dist
+.PHONY: help demo reproduce golden test test-slow test-faults test-slurm test-browser lint schemas bench clean lock dist
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -35,6 +35,10 @@ reproduce: $(STAMP)  ## run the studies on archive traces (downloaded, or from t
 	@$(SNAKEMAKE) --configfile config/reproduction.yaml --report results/reproduction/snakemake-report.html 2>/dev/null
 	@echo "The report: results/reproduction/report.html"
 
+golden: $(STAMP)  ## run the demo and reduced studies, and compare every variable with the record in tests/golden
+	@status=0; for action in run check; do \
+		$(BIN)/python -m tests.golden $$action --cores $(CORES) || status=1; done; exit $$status
+
 lint: $(STAMP)  ## ruff, mypy, snakefmt and snakemake --lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -45,14 +49,20 @@ lint: $(STAMP)  ## ruff, mypy, snakefmt and snakemake --lint
 test: lint  ## lint, then the whole test suite
 	$(BIN)/pytest
 
+test-slow: $(STAMP)  ## tests that take long: kernels interpreted and with bounds checks
+	$(BIN)/pytest tests/slow -o python_files='slow_*.py'
+
 test-faults: $(STAMP)  ## kill the workflow at random moments (KILLS=20 of them), fill its disk, damage its files
 	$(BIN)/pytest tests/faults -n 0 -o python_files='fault_*.py' --kills $(KILLS)
 
 test-slurm: $(STAMP)  ## install and start Slurm, run the workflow through it, remove it again (root on Debian)
 	$(BIN)/python -m tests.slurm $(SLURM) $(BIN)/pytest tests/slurm -n 0 -o python_files='slurm_*.py'
 
+test-browser: $(STAMP)  ## look at the report page with Chromium, which is installed if need be (root on Debian)
+	$(BIN)/pytest tests/browser -n 0 -o python_files='browser_*.py'
+
 schemas: $(STAMP)  ## write the JSON schemas and the key tables of config/README.md anew
-	$(BIN)/python -m gridsched.study.document --write
+	$(BIN)/python -m gridsched.experiments.document --write
 
 bench: $(STAMP)  ## speed of parser and engine, beside a C++ implementation where a compiler is present
 	$(BIN)/pytest tests/benchmarks -n 0 --benchmark-enable -o python_files='bench_*.py'

@@ -13,14 +13,16 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from gridsched.errors import ConfigurationError
 from gridsched.metrics.jobs import RECORDED, job_metrics, recorded, steps, utilisation
-from gridsched.platforms import Cluster
+from gridsched.platform import Cluster, Platform, platform_of
+from gridsched.policies.local import LocalPolicy, OverrunName, PassName, named_policy
 from gridsched.replication import Interval, ratio_interval
 from gridsched.results import provenance
-from gridsched.schedulers.local import LocalPolicy, OverrunName, PassName
-from gridsched.simulation.clusters import EstimateName, simulate
+from gridsched.simulation import simulate
+from gridsched.submission import EstimateName
 from gridsched.traces.sacct import AccountingLog
-from gridsched.verification.runs import verify
+from gridsched.verification import verify
 from gridsched.workloads.table import Workload
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
@@ -52,8 +54,8 @@ def recorded_peak(workload: Workload) -> int | None:
 
 def compare(
     workload: Workload,
-    cluster: Cluster,
-    policies: Sequence[LocalPolicy],
+    cluster: Cluster | int,
+    policies: Sequence[str | LocalPolicy],
     *,
     estimates: EstimateName = "requested",
     kill: bool = False,
@@ -69,10 +71,10 @@ def compare(
     ----------
     workload : Workload
         Clean jobs in order of submission.
-    cluster : Cluster
-        The machine.
-    policies : sequence of LocalPolicy
-        What to simulate; every schedule is verified.
+    cluster : Cluster or int
+        The cluster, or its number of processors.
+    policies : sequence of str or LocalPolicy
+        What to simulate, names or policies, each once; every schedule is verified.
     estimates, kill, overrun, passes
         See `gridsched.simulate`.
     warm_up : float
@@ -90,12 +92,18 @@ def compare(
         `_low` and `_high` (NaN with fewer than four weeks); `wait_time_quantile`; `utilisation`; `jobs`.
         Dimensions `user` and `group`, by number of jobs: `user_jobs`, `user_work` (processor-hours),
         `user_wait_time_mean`, `user_wait_time_change` (hours in all), and the same of groups.
+
+    Raises
+    ------
+    ConfigurationError
+        If a policy is unknown or given twice, none is given, or there is more than one cluster.
     """
+    cluster, chosen = _only(platform_of(cluster)), _each_once(policies)
     waits: dict[str, Floats] = {}
     slowdowns: dict[str, Floats] = {}
     shares: dict[str, float] = {}
     attributes: dict[str, Any] = {}
-    for policy in policies:
+    for policy in chosen:
         report(f"simulating {policy.name}")
         run = simulate(
             workload, cluster, policy, estimates=estimates, kill=kill, overrun=overrun, passes=passes
@@ -141,6 +149,28 @@ def compare(
     return xr.Dataset(variables, coordinates, attributes)
 
 
+def _only(platform: Platform) -> Cluster:
+    if len(platform.clusters) != 1:
+        raise ConfigurationError(f"{len(platform.clusters)} clusters; give the one that has the jobs' log")
+    return platform.clusters[0]
+
+
+def _each_once(policies: Sequence[str | LocalPolicy]) -> list[LocalPolicy]:
+    """Policies of names and policies."""
+    if isinstance(policies, str):
+        raise ConfigurationError(f"policies is {policies!r}; give a list, such as [{policies!r}]")
+    chosen = [named_policy(policy) for policy in policies]
+    labels = [policy.name for policy in chosen]
+    repeated = [label for label in dict.fromkeys(labels) if labels.count(label) > 1]
+    if repeated or not chosen:
+        raise ConfigurationError(
+            f"policy {repeated[0]!r} is given twice; give each once, with a name of its own"
+            if repeated
+            else "no policy; give at least one"
+        )
+    return chosen
+
+
 _PER_RUN = ("scheme", "title", "corrections")
 
 
@@ -169,7 +199,10 @@ def _of_schemes(values: dict[str, Floats], weeks: NDArray[np.int64]) -> dict[str
     for name, matrix in values.items():
         label, unit = _SHOWN[name]
         parts = {"mean": (by_weeks(matrix, weeks), f"mean {label}")}
-        parts["difference"] = (by_weeks(matrix - matrix[0], weeks), f"mean {label} less that of the first")
+        parts["difference"] = (
+            by_weeks(matrix - matrix[0], weeks, signed=True),
+            f"mean {label} less that of the first",
+        )
         for suffix, (interval, text) in parts.items():
             for bound in ("mean", "low", "high"):
                 key = f"{name}_{suffix}" + ("" if bound == "mean" else f"_{bound}")
@@ -188,7 +221,7 @@ def _of_schemes(values: dict[str, Floats], weeks: NDArray[np.int64]) -> dict[str
     return variables
 
 
-def by_weeks(values: Floats, weeks: NDArray[np.int64]) -> Interval:
+def by_weeks(values: Floats, weeks: NDArray[np.int64], *, signed: bool = False) -> Interval:
     """Mean of each row of values over the jobs, with the interval that a jackknife over weeks gives.
 
     Parameters
@@ -196,6 +229,8 @@ def by_weeks(values: Floats, weeks: NDArray[np.int64]) -> Interval:
     values : float64[schemes, jobs]
     weeks : int64[jobs]
         Week of each job, from 0.
+    signed : bool
+        Whether the mean may be negative although no value is, see `gridsched.replication`.
 
     Returns
     -------
@@ -205,7 +240,7 @@ def by_weeks(values: Floats, weeks: NDArray[np.int64]) -> Interval:
     counts = np.bincount(weeks).astype(np.float64)
     sums = np.stack([np.bincount(weeks, weights=row, minlength=len(counts)) for row in values])
     filled = counts > 0
-    interval = ratio_interval(sums[:, filled], counts[filled])
+    interval = ratio_interval(sums[:, filled], counts[filled], signed=signed)
     if np.count_nonzero(filled) >= FEWEST_WEEKS:
         return interval
     unknown = np.full(len(values), np.nan)

@@ -64,7 +64,7 @@ def diagnose() -> Iterator[Check]:
             yield from look()
         except (GridschedError, OSError, RuntimeError, ImportError, ValueError) as error:
             name = look.__name__.strip("_").replace("_", " ")
-            yield Check(name, "fail", f"cannot be looked at: {error}", "mend what this says")
+            yield Check(name, "fail", f"cannot be looked at: {error}", "fix what this says")
 
 
 def _python() -> Iterator[Check]:
@@ -188,7 +188,7 @@ def _mirrors() -> Iterator[Check]:
     if not places:
         yield Check("mirrors", "ok", f"none named in {MIRRORS_VARIABLE}; logs come from the archive")
     for place in places:
-        yield _mirror(place, f"mend {MIRRORS_VARIABLE}, or the place")
+        yield _mirror(place, f"fix {MIRRORS_VARIABLE}, or the place")
 
 
 def _mirror(place: str, remedy: str) -> Check:

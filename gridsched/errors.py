@@ -1,6 +1,9 @@
-"""Errors that a user can mend. The command line prints them as one line, without a traceback."""
+"""Errors that a user can fix. The command line prints them as one line, without a traceback."""
 
 from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
 
 
 class GridschedError(Exception):
@@ -21,3 +24,9 @@ class ConfigurationError(GridschedError):
 
 class ScheduleError(GridschedError):
     """A simulated schedule that breaks a rule which every schedule must keep."""
+
+
+def meant(wrong: str, known: Iterable[str]) -> str:
+    """What was probably meant by an unknown name, to be put behind it; empty where nothing is like it."""
+    close = difflib.get_close_matches(wrong, list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""

@@ -18,8 +18,16 @@ from numpy.typing import NDArray
 from gridsched.engine.records import JOB
 from gridsched.errors import ConfigurationError
 from gridsched.metrics.jobs import steps
-from gridsched.schedulers.local import ORDERS, Conventions, LocalPolicy, OverrunName, PassName, schedule
-from gridsched.schedulers.scores import SCORE
+from gridsched.policies.local import (
+    ORDERS,
+    Conventions,
+    LocalPolicy,
+    OverrunName,
+    PassName,
+    named_policy,
+    schedule,
+)
+from gridsched.policies.scores import SCORE
 
 Integers = NDArray[np.int64]
 
@@ -109,7 +117,7 @@ class Explanation:
         )
 
 
-def explain(run: xr.Dataset, job: int, policy: LocalPolicy) -> Explanation:
+def explain(run: xr.Dataset, job: int, policy: str | LocalPolicy | None = None) -> Explanation:
     """Explain when a job of a run started.
 
     Parameters
@@ -118,8 +126,9 @@ def explain(run: xr.Dataset, job: int, policy: LocalPolicy) -> Explanation:
         A run of one cluster, as `gridsched.simulate` gives it.
     job : int
         Index of the job in the run.
-    policy : LocalPolicy
-        The policy of the run; its queue order must have a name.
+    policy : str or LocalPolicy, optional
+        The policy of the run, or its name; its queue order must have a name. Needed only for a policy that is
+        none of the named ones.
 
     Raises
     ------
@@ -128,8 +137,10 @@ def explain(run: xr.Dataset, job: int, policy: LocalPolicy) -> Explanation:
     """
     if not 0 <= job < run.sizes["job"]:
         raise ConfigurationError(f"job {job}: the run has {run.sizes['job']} jobs, from index 0")
-    if policy.name != run.attrs["scheme"]:
-        raise ConfigurationError(f"policy {policy.name!r} is not that of the run, {run.attrs['scheme']!r}")
+    made_by = str(run.attrs["policies" if run.attrs["scheme"] == "local" else "scheme"])
+    policy = named_policy(made_by if policy is None else policy)
+    if policy.name != made_by:
+        raise ConfigurationError(f"policy {policy.name!r} is not that of the run, {made_by!r}")
     if not isinstance(policy.order, str):
         raise ConfigurationError(
             f"policy {policy.name!r}: its order is a function; use one of {', '.join(ORDERS)}"

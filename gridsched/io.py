@@ -50,7 +50,7 @@ def checksum(path: str | Path) -> str:
 
 
 def resource(*parts: str) -> Path:
-    """Path of a file of `resources/` or `reports/`, from a checkout or from the installed wheel."""
+    """Path of a file of `resources/`, `reports/` or the first study, from a checkout or the wheel."""
     for root in (_PACKAGE / "_data", _PACKAGE.parent):
         path = root.joinpath(*parts)
         if path.exists():

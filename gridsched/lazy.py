@@ -9,12 +9,16 @@ from typing import Any
 
 
 def attach(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package whose names live in the modules that `homes` gives."""
+    """`__getattr__` and `__dir__` of a package whose names live in the modules that `homes` gives.
+
+    A name whose home is the module of that name in the package is the module itself.
+    """
 
     def load(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(homes[name]), name)
+        module = importlib.import_module(homes[name])
+        value = module if homes[name] == f"{package}.{name}" else getattr(module, name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -8,6 +8,10 @@ both sides cancels.
 Intervals have low = high = mean where all replicates are exactly equal, as on the machine of a real log that
 no other machine disturbs. Bounds are NaN where there are fewer than two replicates.
 
+What cannot be negative, such as a wait, has no interval below 0: where a symmetric one would reach there, it
+is symmetric in the logarithm (see `times_interval`), and has no bounds where too few replicates are above 0.
+Quantities that may have either sign, such as differences, are said to be `signed`.
+
 >>> import numpy as np
 >>> wait = np.array([[100.0, 140.0, 120.0], [50.0, 60.0, 70.0]])
 >>> ratio_interval(wait, wait[0]).mean.tolist()
@@ -23,7 +27,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr, stdtrit
 
 from gridsched.errors import ConfigurationError
 
@@ -38,7 +41,7 @@ class Interval(NamedTuple):
     high: Floats
 
 
-def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
+def mean_interval(values: ArrayLike, confidence: float = 0.95, *, signed: bool = False) -> Interval:
     """Mean over replicates with its Student t interval.
 
     The half width is t(n - 1) s / sqrt(n), with s the standard deviation of the n replicates that are there
@@ -50,6 +53,8 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
         Replicates on the last axis, NaN where absent; any unit.
     confidence : float
         Nominal coverage, between 0 and 1.
+    signed : bool
+        Whether the mean may be negative although none of these values is.
 
     Raises
     ------
@@ -61,7 +66,8 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
     centre = _mean(data)
     divisor = np.maximum(count, 2)
     error = np.sqrt(_squares(data) / (divisor - 1) / divisor)
-    return _interval(centre, error, count, confidence)
+    interval = _interval(centre, error, count, confidence)
+    return interval if signed else not_negative(interval, data, confidence)
 
 
 def difference_interval(values: ArrayLike, reference: ArrayLike, confidence: float = 0.95) -> Interval:
@@ -80,10 +86,12 @@ def difference_interval(values: ArrayLike, reference: ArrayLike, confidence: flo
         As `mean_interval`, or if the two do not have the same replicates or shapes that broadcast.
     """
     left, right = _pairs(values, reference)
-    return mean_interval(left - right, confidence)
+    return mean_interval(left - right, confidence, signed=True)
 
 
-def ratio_interval(values: ArrayLike, reference: ArrayLike, confidence: float = 0.95) -> Interval:
+def ratio_interval(
+    values: ArrayLike, reference: ArrayLike, confidence: float = 0.95, *, signed: bool = False
+) -> Interval:
     """Mean of values / mean of reference, paired, with a jackknife t interval.
 
     With r_i the ratio without replicate i, the squared standard error is (n - 1) / n times the sum of the
@@ -100,6 +108,8 @@ def ratio_interval(values: ArrayLike, reference: ArrayLike, confidence: float = 
         Replicates on the last axis, NaN where absent; the other axes broadcast.
     confidence : float
         Nominal coverage, between 0 and 1.
+    signed : bool
+        Whether the ratio may be negative although none of these values is.
 
     Returns
     -------
@@ -113,7 +123,42 @@ def ratio_interval(values: ArrayLike, reference: ArrayLike, confidence: float = 
     """
     left, right = _pairs(values, reference)
     error = _jackknife_error(_divide(_others(left), _others(right)), left)
-    return _interval(_divide(_mean(left), _mean(right)), error, _count(left), confidence)
+    interval = _interval(_divide(_mean(left), _mean(right)), error, _count(left), confidence)
+    return interval if signed else not_negative(interval, left, confidence, right)
+
+
+def not_negative(
+    interval: Interval, values: Floats, confidence: float = 0.95, reference: ArrayLike = 1.0
+) -> Interval:
+    """Interval with bounds that something which cannot be negative may have.
+
+    Parameters
+    ----------
+    interval : Interval
+        Symmetric interval of a mean, or of a ratio of means.
+    values : float64[..., replicates]
+        What it is the mean of, NaN where absent.
+    confidence : float
+        Nominal coverage, between 0 and 1.
+    reference : array_like
+        Replicates of the other side of a ratio, in the same shape.
+
+    Returns
+    -------
+    Interval
+        The same where the lower bound is not negative, or some value is; else the bounds are symmetric in the
+        logarithm, NaN where a mean without some replicate is 0.
+    """
+    reference = np.where(np.isnan(values), np.nan, reference)
+    impossible = (interval.low < 0) & ~((values < 0) | (reference < 0)).any(axis=-1)
+    factor = _interval(
+        np.zeros_like(interval.mean), _times_error(values, reference), _count(values), confidence
+    )
+    return Interval(
+        interval.mean,
+        np.where(impossible, interval.mean * np.exp(factor.low), interval.low),
+        np.where(impossible, interval.mean * np.exp(factor.high), interval.high),
+    )
 
 
 def times_interval(values: ArrayLike, reference: ArrayLike, confidence: float = 0.95) -> Interval:
@@ -168,6 +213,8 @@ def times_significance(values: ArrayLike, reference: ArrayLike) -> Floats:
     ConfigurationError
         As `difference_interval`.
     """
+    from scipy.special import stdtr  # takes long to load, and simulations do without
+
     left, right = _pairs(values, reference)
     ratio = _divide(_mean(left), _mean(right))
     count, error = _count(left), _times_error(left, right)
@@ -299,6 +346,8 @@ def _divide(left: Floats, right: Floats) -> Floats:
 
 def _interval(centre: Floats, error: Floats, count: NDArray[np.int64], confidence: float) -> Interval:
     """Student t intervals with count - 1 degrees of freedom."""
+    from scipy.special import stdtrit  # takes long to load, and simulations do without
+
     if not 0 < confidence < 1:
         raise ConfigurationError(f"confidence must lie between 0 and 1, found {confidence}")
     half = stdtrit(np.maximum(count - 1, 1), 0.5 + confidence / 2) * error

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.io import atomic_write, checksum
-from gridsched.platforms import Cluster
+from gridsched.platform import Cluster
 from gridsched.workloads.table import SWF_FIELDS, UNKNOWN, Workload
 
 NO_TIME = -1
@@ -38,6 +39,7 @@ _LONG_NAMES: dict[str, tuple[str, str]] = {
     "user": ("user number", "1"),
     "group": ("group number", "1"),
     "queue": ("queue number", "1"),
+    "home_cluster": ("index of the cluster of submission, -1 for none", "1"),
     "segment_job": ("index of the job that is executed", "1"),
     "segment_cluster": ("index of the cluster", "1"),
     "segment_processors": ("processors taken from the cluster", "1"),
@@ -48,29 +50,96 @@ _LONG_NAMES: dict[str, tuple[str, str]] = {
 }
 
 
-def run_dataset(
-    workload: Workload,
-    clusters: Sequence[Cluster],
-    *,
-    cluster: NDArray[np.int64],
+SEGMENT = np.dtype(
+    [
+        ("job", np.int64),
+        ("cluster", np.int64),
+        ("processors", np.int64),
+        ("start", np.int64),
+        ("end", np.int64),
+    ]
+)
+"""An execution of a job on some processors of one cluster for some time."""
+
+Variable = tuple[str | tuple[str, ...], NDArray[Any], str, str]
+"""Dimensions, values, long name and unit of a variable of a run."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Schedule:
+    """What a scheduler decided.
+
+    Parameters
+    ----------
+    start_time : [n]
+        First start of each job in seconds, -1 for a job that did not run.
+    run_time : int64[n]
+        Seconds of execution.
+    estimate : int64[n], optional
+        Runtime estimates, seconds.
+    segments : array of records
+        Executions, with the fields of `SEGMENT`; None where no cluster can be named.
+    end_time : [n], optional
+        Last end of each job; by default start and run time together.
+    variables : mapping of str to Variable
+        What else is known of jobs, segments, clusters or the run as a whole.
+    counters : mapping
+        Attributes of the run: what happened how often.
+    messages : float
+        Messages that the scheduler needed, one for a question with its answer.
+    """
+
+    start_time: NDArray[Any]
+    run_time: NDArray[np.int64]
+    estimate: NDArray[np.int64] | None = None
+    segments: NDArray[Any] | None = None
+    end_time: NDArray[Any] | None = None
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    counters: Mapping[str, Any] = field(default_factory=dict)
+    messages: float = 0.0
+
+
+def of_tasks(tasks: NDArray[np.int64]) -> dict[str, Variable]:
+    """The variable that says how many processors of its job each segment has; the others fill up nodes."""
+    return {"segment_tasks": ("segment", tasks, "processors of the job among those taken", "1")}
+
+
+def in_one_piece(
     start_time: NDArray[np.int64],
     run_time: NDArray[np.int64],
-    estimate: NDArray[np.int64],
+    cluster: NDArray[np.int64],
     allocated: NDArray[np.int64],
+) -> NDArray[Any]:
+    """Segments of jobs that run on one cluster each, from start to end; none for those that start at -1."""
+    job = np.flatnonzero(start_time >= 0)
+    segments = np.empty(len(job), SEGMENT)
+    segments["job"] = job
+    segments["cluster"] = cluster[job]
+    segments["processors"] = allocated[job]
+    segments["start"] = start_time[job]
+    segments["end"] = start_time[job] + run_time[job]
+    return segments
+
+
+def run_dataset(
+    workload: Workload,
+    home: NDArray[np.int64],
+    clusters: Sequence[Cluster],
+    schedule: Schedule,
     attributes: Mapping[str, Any],
 ) -> xr.Dataset:
-    """Dataset of one run in which each accepted job is executed once on one cluster.
+    """Dataset of one run: the same variables for every scheduler, and those that it adds.
 
     Parameters
     ----------
     workload : Workload
-        The n jobs.
+        The n jobs in order of submission.
+    home : int64[n]
+        Index of the cluster where each job is submitted, -1 for none.
     clusters : sequence of Cluster
         Where they could run.
-    cluster : int64[n]
-        Index of the cluster that ran each job; not looked at for rejected jobs.
-    start_time, run_time, estimate, allocated : int64[n]
-        Start (-1 if rejected), duration and estimate in seconds, processors taken.
+    schedule : Schedule
+        What was decided.
     attributes : mapping
         What else identifies the run.
 
@@ -78,51 +147,74 @@ def run_dataset(
     -------
     xarray.Dataset
         Job variables submit_time, run_time, processors, estimate, start_time, end_time,
-        recorded_wait_time, user, group, queue; segment variables segment_job, segment_cluster,
-        segment_processors, segment_start, segment_end; cluster_processors, cluster_speed.
+        recorded_wait_time, user, group, queue, home_cluster; segment variables segment_job, segment_cluster,
+        segment_processors, segment_start, segment_end; cluster_processors, cluster_speed; and the variables
+        of the schedule.
     """
-    executed = np.flatnonzero(start_time >= 0)
-    end_time = np.where(start_time >= 0, start_time + run_time, NO_TIME)
-    variables: dict[str, tuple[str, NDArray[Any]]] = {
+    ran = schedule.start_time >= 0
+    end_time = schedule.end_time
+    if end_time is None:
+        end_time = np.where(ran, schedule.start_time + schedule.run_time, NO_TIME)
+    columns: dict[str, tuple[str, NDArray[Any]]] = {
         "submit_time": ("job", workload.submit_time),
-        "run_time": ("job", run_time),
-        "processors": ("job", workload.processors),
-        "estimate": ("job", estimate),
-        "start_time": ("job", start_time),
+        "start_time": ("job", schedule.start_time),
         "end_time": ("job", end_time),
+        "processors": ("job", workload.processors),
+        "run_time": ("job", schedule.run_time),
+    }
+    if schedule.estimate is not None:
+        columns["estimate"] = ("job", schedule.estimate)
+    # What xarray shows of a dataset is its beginning and its end.
+    columns |= {
+        "home_cluster": ("job", home),
         "recorded_wait_time": ("job", np.asarray(workload.wait_time, np.int64)),
         "user": ("job", workload.user),
         "group": ("job", workload.group),
         "queue": ("job", workload.queue),
-        "segment_job": ("segment", executed),
-        "segment_cluster": ("segment", cluster[executed]),
-        "segment_processors": ("segment", allocated[executed]),
-        "segment_start": ("segment", start_time[executed]),
-        "segment_end": ("segment", end_time[executed]),
-        "cluster_processors": ("cluster", np.array([machine.processors for machine in clusters])),
-        "cluster_speed": ("cluster", np.array([machine.speed for machine in clusters], np.float64)),
+        "cluster_processors": ("cluster", np.array([cluster.processors for cluster in clusters])),
+        "cluster_speed": ("cluster", np.array([cluster.speed for cluster in clusters], np.float64)),
     }
+    if schedule.segments is not None:
+        for name in SEGMENT.names or ():
+            columns[f"segment_{name}"] = ("segment", schedule.segments[name].copy())
+    rejected = int((~ran).sum())
     dataset = xr.Dataset(
-        variables,
+        columns,
         coords={
             "job_number": ("job", workload.job_number),
-            "cluster": [machine.name for machine in clusters],
+            "cluster": [cluster.name for cluster in clusters],
         },
         attrs={
-            "title": f"{attributes.get('scheme', 'run')} on {workload.name}",
+            "title": _title(attributes.get("scheme", "run"), workload.name, len(workload), rejected),
             "workload": workload.name,
-            "workload_checksum": workload.checksum,
-            "acknowledgement": workload.acknowledgement,
-            "jobs_rejected": int((start_time < 0).sum()),
+            "jobs_rejected": rejected,
+            **{key: attributes[key] for key in _FIRST if key in attributes},
             **{f"left_out: {reason}": count for reason, count in workload.left_out.items()},
             **{f"repaired: {reason}": count for reason, count in workload.repaired.items()},
             **attributes,
+            **schedule.counters,
+            "messages": schedule.messages,
+            "acknowledgement": workload.acknowledgement,
+            "workload_checksum": workload.checksum,
             **provenance(),
         },
     )
-    for name, (long_name, units) in _LONG_NAMES.items():
+    for name in columns:
+        long_name, units = _LONG_NAMES[name]
         dataset[name].attrs.update(long_name=long_name, units=units)
+    for name, (dimensions, values, long_name, units) in schedule.variables.items():
+        dataset[name] = (dimensions, values, {"long_name": long_name, "units": units})
     return dataset
+
+
+_FIRST = ("scheme", "estimates", "policies")
+"""What a run shows first of the attributes that it is given."""
+
+
+def _title(scheme: str, workload: str, jobs: int, rejected: int) -> str:
+    """Title of a run: what ran, and how much of it."""
+    title = f"{scheme} on {workload}: {jobs:,} {'job' if jobs == 1 else 'jobs'}"
+    return f"{title}, {rejected:,} rejected" if rejected else title
 
 
 def provenance() -> dict[str, str]:
@@ -213,7 +305,15 @@ def _check_sidecar(path: Path) -> None:
 _PER_RUN = ("start_time", "end_time", "estimate")
 """Job variables that differ between runs; the others are the same for all runs of a workload."""
 
-_RUN_ATTRIBUTES = ("scheme", "estimates", "jobs_rejected", "jobs_killed", "corrections")
+_RUN_ATTRIBUTES = (
+    "scheme",
+    "parameter_policy",
+    "policies",
+    "estimates",
+    "jobs_rejected",
+    "jobs_killed",
+    "corrections",
+)
 """Attributes that differ between runs, kept as variables of the dimension `run`."""
 
 
@@ -241,7 +341,8 @@ def stack_runs(runs: Sequence[xr.Dataset], identifiers: Sequence[str]) -> xr.Dat
     estimates = np.stack([run["estimate"].values for run in runs])
     stacked["estimate"] = (("run", "job"), estimates, first["estimate"].attrs)
     for name in _RUN_ATTRIBUTES:
-        stacked[f"run_{name}"] = ("run", np.array([run.attrs[name] for run in runs]))
+        if name in first.attrs:
+            stacked[f"run_{name}"] = ("run", np.array([run.attrs[name] for run in runs]))
     stacked.attrs = {key: value for key, value in first.attrs.items() if key not in _RUN_ATTRIBUTES}
     stacked.attrs["title"] = f"runs on {first.attrs['workload']}"
     return stacked.assign_coords(run=("run", list(identifiers), {"long_name": "identifier of the run"}))
@@ -260,9 +361,12 @@ def unstack_run(stacked: xr.Dataset, index: int) -> xr.Dataset:
         long_name, units = _LONG_NAMES[f"{name}_time"]
         run[f"{name}_time"].attrs.update(long_name=long_name, units=units)
     for name in _RUN_ATTRIBUTES:
-        run.attrs[name] = run[f"run_{name}"].values.item()
-        run = run.drop_vars(f"run_{name}")
-    run.attrs["title"] = f"{run.attrs['scheme']} on {run.attrs['workload']}"
+        if f"run_{name}" in run:
+            run.attrs[name] = run[f"run_{name}"].values.item()
+            run = run.drop_vars(f"run_{name}")
+    run.attrs["title"] = _title(
+        run.attrs["scheme"], run.attrs["workload"], run.sizes["job"], run.attrs["jobs_rejected"]
+    )
     return run
 
 

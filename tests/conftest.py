@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from gridsched.engine.jit import cache_root
+
 REPOSITORY = Path(__file__).parent.parent
 
 # Machines differ in speed, so no example has a deadline. Continuous integration must not fail by chance: its
@@ -27,9 +29,6 @@ def archive_mirror() -> Path:
 
 
 @pytest.fixture(scope="session")
-def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Cache folder that all processes of a test session share, so that kernels are compiled once."""
-    folder = tmp_path_factory.getbasetemp()
-    if os.environ.get("PYTEST_XDIST_WORKER"):
-        folder = folder.parent
-    return folder / "gridsched-cache"
+def kernel_cache() -> Path:
+    """Cache folder of this process, for processes that it starts, so that kernels are compiled once."""
+    return cache_root().parent

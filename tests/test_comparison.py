@@ -11,8 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import gridsched as gs
 from gridsched.comparison import by_weeks, compare, left_aside, recorded_peak
+from gridsched.errors import ConfigurationError
 from gridsched.figures.comparison import comparison, extremes
-from gridsched.schedulers.local import named_policy
+from gridsched.policies.local import named_policy
 from gridsched.traces.sacct import read_accounting
 from tests.traces.test_sacct import export, line
 
@@ -55,6 +56,30 @@ def test_means_are_those_of_the_runs() -> None:
         assert float(one["utilisation"]) == pytest.approx(float(summary["utilisation"]))
         low, high = float(one["wait_time_difference_low"]), float(one["wait_time_difference_high"])
         assert low < float(one["wait_time_difference"]) < high
+
+
+def test_policies_by_name_and_a_cluster_by_its_processors() -> None:
+    jobs = workload()
+    by_name = compare(jobs, 4, ["easy", "easy(2)"])
+    policies = [named_policy("easy"), named_policy("easy(2)")]
+    assert by_name.drop_attrs().identical(compare(jobs, gs.Cluster(processors=4), policies).drop_attrs())
+
+
+@pytest.mark.parametrize(
+    ("cluster", "policies", "problem"),
+    [
+        (4, "easy", r"give a list, such as \['easy'\]"),
+        (4, [], "give at least one"),
+        (4, ["easy", "easy"], "'easy' is given twice"),
+        (4, ["esy"], "unknown policy 'esy'"),
+        (4, [None], "give a name or a LocalPolicy"),
+        ("4", ["easy"], "platform is '4'"),
+        ([gs.Cluster(processors=4, name=name) for name in "ab"], ["easy"], "2 clusters"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(cluster: Any, policies: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        compare(workload(), cluster, policies)
 
 
 def test_users_and_groups_hold_all_that_is_known() -> None:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from gridsched.cli.program import _parser
-from gridsched.study.config import load_study
+from gridsched.experiments.config import load_study
 
 REPOSITORY = Path(__file__).parent.parent
 PAGES = sorted(path.name for path in (REPOSITORY / "docs").glob("*.md"))
@@ -96,7 +96,8 @@ def test_tables_of_defaults_are_those_of_the_code(page: str) -> None:
             f for f in fields(described) if f.default is not MISSING or f.default_factory is not MISSING
         ]
         plain = [f for f in optional if not (is_dataclass(default_of(f)) or isinstance(default_of(f), tuple))]
-        assert rows == {f.name: f"{default_of(f)}" for f in plain}, (page, name)
+        # An empty text is shown with quotes
+        assert rows == {f.name: f"{default_of(f)}" or "''" for f in plain}, (page, name)
 
 
 @pytest.mark.parametrize("page", PAGES)

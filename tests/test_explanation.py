@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import gridsched as gs
 from gridsched.errors import ConfigurationError
 from gridsched.explanation import Explanation, expected_end, explain
-from gridsched.schedulers.local import LocalPolicy, named_policy
-from gridsched.simulation.clusters import simulate
-from tests import naive
-from tests.conformance.oracles import read_plain
-from tests.naive import Job
+from gridsched.policies.local import LocalPolicy, named_policy
+from gridsched.simulation import simulate
+from tests.oracles import local as naive
+from tests.oracles.conformance import read_plain
+from tests.oracles.local import Job
 
 NAMES = ("fcfs", "ff", "sjf", "easy", "easy(2)", "sjbf", "lxf", "lxwf", "conservative")
 MACHINE = 8
@@ -243,3 +243,22 @@ def test_jobs_that_cannot_be_explained() -> None:
     own = LocalPolicy(name="easy", order=lambda submit_time: -submit_time, backfilling="easy")
     with pytest.raises(ConfigurationError, match="is a function"):
         explain(run, 1, own)
+
+
+def test_a_run_of_a_cluster_with_its_own_policy_is_explained() -> None:
+    jobs = gs.Workload(
+        name="example",
+        submit_time=np.array([0, 1]),
+        run_time=np.array([10, 10]),
+        requested_processors=np.array([5, 5]),
+    )
+    run = simulate(jobs, gs.Cluster(processors=MACHINE, policy="sjf"))
+    assert run.attrs["scheme"] == "local"
+    assert explain(run, 1, named_policy("sjf")).start_time == 10
+    assert (
+        explain(run, 1, "sjf").phases == explain(run, 1).phases == explain(run, 1, named_policy("sjf")).phases
+    )
+    with pytest.raises(ConfigurationError, match="'easy' is not that of the run, 'sjf'"):
+        explain(run, 1, "easy")
+    with pytest.raises(ConfigurationError, match="unknown policy 'esy'"):
+        explain(run, 1, "esy")

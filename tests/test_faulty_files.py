@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 
 from gridsched import results
 from gridsched.errors import ConfigurationError, GridschedError
+from gridsched.experiments import files
+from gridsched.experiments.config import load_config
+from gridsched.experiments.logging import logged
 from gridsched.io import read_yaml, shown
-from gridsched.study import files
-from gridsched.study.config import load_config
-from gridsched.study.logging import logged
 from gridsched.traces import read_swf
-from tests.traces.examples import HEADER, job_line
-from tests.workflow.workspace import bits
+from tests.support.traces import HEADER, job_line
+from tests.support.workspace import bits
 
 # --- YAML -----------------------------------------------------------------------------------------
 
@@ -64,7 +64,7 @@ def test_small_yaml_stays_small(tmp_path: Path) -> None:
     code = (
         "import pathlib, resource\n"
         "from gridsched.errors import ConfigurationError\n"
-        "from gridsched.study.config import load_config\n"
+        "from gridsched.experiments.config import load_config\n"
         "resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30,) * 2)\n"
         "resource.setrlimit(resource.RLIMIT_CPU, (120, 120))\n"
         "for path in [*pathlib.Path().glob('* itself.yaml'), *pathlib.Path().glob('* names.yaml')]:\n"
@@ -122,7 +122,7 @@ def test_no_content_of_a_configuration_makes_anything_but_our_errors(
     path.write_bytes(content)
     with pytest.raises(ConfigurationError) as raised:
         load_config(path)
-    assert "\n" not in str(raised.value)
+    assert all(line.startswith(str(path)) for line in str(raised.value).splitlines())
 
 
 # --- logs -----------------------------------------------------------------------------------------
@@ -205,8 +205,8 @@ def test_limited_size_of_files(dataset: Path, tmp_path: Path) -> None:
     code = (
         "import resource, sys\n"
         "from gridsched import results\n"
-        "from gridsched.study import files\n"
-        "from gridsched.study.logging import logged\n"
+        "from gridsched.experiments import files\n"
+        "from gridsched.experiments.logging import logged\n"
         "made = results.read(sys.argv[1])\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (5000,) * 2)\n"
         "with logged('the.log'):\n"

@@ -12,11 +12,27 @@ README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 
 def test_python_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
-    names: dict[str, object] = {}
+    """Each on its own."""
     for example in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
-        exec(compile(example, "README.md", "exec"), names)
+        exec(compile(example, "README.md", "exec"), {})
     printed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert printed == ["fcfs", "easy", "conservative", "local", "s-i", "k=1", "k=2", "k=8", "tightest"]
+    assert printed[:4] == ["fcfs", "easy", "conservative", "own"]
+    assert len(printed) == 8
+
+
+def test_schedulers_of_the_table_are_the_named_ones() -> None:
+    import gridsched
+    from gridsched.policies.local import POLICIES
+    from gridsched.systems.registry import names
+
+    rows = re.findall(
+        r"^\| (.+) \| (.*) \|.*\|$", README.split("| grid scheduler |")[1].split("\n\n")[0], re.MULTILINE
+    )
+    listed = {name for first, _ in rows for name in re.findall(r"`([\w-]+)`", first)}
+    assert listed == set(names()) - set(POLICIES) - {"multicluster"}
+    for _, second in rows:
+        for described in re.findall(r"`gs\.(\w+)`", second):
+            assert hasattr(gridsched, described), described
 
 
 def test_make_targets_and_files_exist() -> None:
@@ -28,7 +44,7 @@ def test_make_targets_and_files_exist() -> None:
 
 
 def test_policies_of_the_table_are_the_named_ones() -> None:
-    from gridsched.schedulers.local import POLICIES, named_policy
+    from gridsched.policies.local import POLICIES, named_policy
 
     table = README.split("| policy |")[1].split("\n\n")[0]
     names = re.findall(r"`([a-z()]+)`", table)

@@ -69,7 +69,7 @@ def naive_ratio(pairs: list[tuple[int, int]]) -> tuple[float, float, float]:
     confidence=st.sampled_from([0.5, 0.9, 0.95, 0.99]),
 )
 def test_means_equal_the_textbook_formula(rows: list[list[float]], confidence: float) -> None:
-    interval = mean_interval(rows, confidence)
+    interval = mean_interval(rows, confidence, signed=True)
     assert interval.mean.shape == (len(rows),)
     for row, *found in zip(rows, *interval, strict=True):
         assert tuple(found) == near(naive_mean(row, confidence))
@@ -88,7 +88,7 @@ def test_ratios_equal_a_jackknife_in_fractions(pairs: list[tuple[int, int]], abs
     assume(all(y < reference for _, y in pairs))
     values = [float(x) for x, _ in pairs] + [NAN, 7.0][:absent]
     others = [float(y) for _, y in pairs] + [5.0, NAN][:absent]
-    assert numbers(ratio_interval(values, others)) == near(naive_ratio(pairs))
+    assert numbers(ratio_interval(values, others, signed=True)) == near(naive_ratio(pairs))
 
 
 @given(
@@ -115,14 +115,34 @@ def test_times_that_are_not_positive_have_no_bounds() -> None:
     assert numbers(times_interval([6], [3])) == near((2, NAN, NAN))
 
 
+@given(rows=st.lists(st.floats(0, 1e6), min_size=2, max_size=8))
+def test_what_cannot_be_negative_has_no_interval_below_zero(rows: list[float]) -> None:
+    plain, bounded = mean_interval(rows, signed=True), mean_interval(rows)
+    assert bounded.mean == plain.mean
+    if plain.low >= 0:
+        assert numbers(bounded) == numbers(plain)
+    elif sum(value > 0 for value in rows) < 2:
+        assert numbers(bounded) == near((float(plain.mean), NAN, NAN))
+    else:
+        assert numbers(bounded) == near(numbers(times_interval(rows, [1.0] * len(rows))))
+        assert not bounded.low < 0
+    mean, low, high = numbers(bounded)
+    assert numbers(ratio_interval(rows, [2.0] * len(rows))) == near((mean / 2, low / 2, high / 2))
+
+
+def test_negative_values_keep_a_symmetric_interval() -> None:
+    for rows in ([-1.0, 0.0, 5.0], [-3.0, -1.0]):
+        assert numbers(mean_interval(rows)) == numbers(mean_interval(rows, signed=True))
+
+
 def test_intervals_worked_out_by_hand() -> None:
     # Mean 4, deviation 2, three replicates.
     half = T2 * 2 / math.sqrt(3)
-    assert numbers(mean_interval([2, 4, 6])) == near((4, 4 - half, 4 + half))
+    assert numbers(mean_interval([2, 4, 6], signed=True)) == near((4, 4 - half, 4 + half))
     # Differences 1 and 3: deviation sqrt(2), half width t * 1.
     assert numbers(difference_interval([11, 23], [10, 20])) == near((2, 2 - T1, 2 + T1))
     # Ratios 4/4 and 2/1 without one of the two: error sqrt(1/2 * 1/2).
-    assert numbers(ratio_interval([2, 4], [1, 4])) == near((1.2, 1.2 - T1 / 2, 1.2 + T1 / 2))
+    assert numbers(ratio_interval([2, 4], [1, 4], signed=True)) == near((1.2, 1.2 - T1 / 2, 1.2 + T1 / 2))
 
 
 @given(
@@ -178,15 +198,15 @@ def test_axes_broadcast_and_replicates_must_match() -> None:
 
 
 def test_xarray_applies_intervals_along_a_named_dimension() -> None:
-    study = xr.DataArray(np.arange(6.0).reshape(3, 2), dims=("replicate", "scheme"))
+    study = xr.DataArray(np.arange(10.0, 16.0).reshape(3, 2), dims=("replicate", "scheme"))
     mean, low, high = xr.apply_ufunc(
         mean_interval, study, input_core_dims=[["replicate"]], output_core_dims=[[], [], []]
     )
     half = T2 * 2 / math.sqrt(3)
     assert mean.dims == ("scheme",)
-    assert mean.values.tolist() == [2, 3]
-    assert low.values == pytest.approx([2 - half, 3 - half])
-    assert high.values == pytest.approx([2 + half, 3 + half])
+    assert mean.values.tolist() == [12, 13]
+    assert low.values == pytest.approx([12 - half, 13 - half])
+    assert high.values == pytest.approx([12 + half, 13 + half])
 
 
 def test_mistakes_are_named() -> None:

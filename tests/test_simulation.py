@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,15 @@ from numpy.testing import assert_array_equal
 import gridsched as gs
 from gridsched import results
 from gridsched.errors import ConfigurationError, GridschedError, WorkloadError
-from gridsched.schedulers.local import POLICIES
-from tests import naive, strategies
+from gridsched.platform import Platform, ResourceChange
+from gridsched.policies.local import POLICIES, Conventions
+from gridsched.submission import AlignName
+from gridsched.systems.base import CAPABILITIES
+from gridsched.systems.dynamic_grid.membership import Stay
+from gridsched.systems.registry import SYSTEMS, names, system_of
+from gridsched.traces import merge_workloads
+from tests.oracles import local as naive
+from tests.support import strategies
 
 KTH = "KTH-SP2-1996-2.1-cln.swf.gz"
 
@@ -52,13 +61,17 @@ def test_the_default_is_easy_on_the_machine_of_the_log() -> None:
     assert run["end_time"].values.tolist() == [100, 150, 50, 50]
     assert run["cluster_processors"].values.tolist() == [4]
     assert run["cluster"].values.tolist() == ["abacus"]
-    assert run.attrs["scheme"] == "easy"
-    assert gs.simulate(workload(), gs.Cluster(processors=4, name="abacus"), "easy").identical(run)
+    assert (run.attrs["scheme"], run.attrs["system"], run.attrs["policies"]) == ("local", "local", "easy")
+    cluster = gs.Cluster(processors=4, name="abacus")
+    assert gs.simulate(workload(), cluster, "local").identical(run)
+    named = gs.simulate(workload(), cluster, "easy")
+    assert (named.attrs["scheme"], named.attrs["policies"]) == ("easy", "easy")
+    assert named.equals(run)
 
 
 def test_columns_and_segments_of_a_run() -> None:
     jobs = workload(job_number=[7, 8, 9, 12], wait_time=[5, -1, 0, 3], group=[1, 2, 3, 4], queue=[0, 0, 1, 1])
-    run = gs.simulate(jobs, policy="fcfs")
+    run = gs.simulate(jobs, scheduler="fcfs")
     for name in ("job_number", "submit_time", "run_time", "processors", "user", "group", "queue"):
         assert_array_equal(run[name], getattr(jobs, name))
     assert_array_equal(run["recorded_wait_time"], jobs.wait_time)
@@ -72,9 +85,9 @@ def test_columns_and_segments_of_a_run() -> None:
 
 def test_attributes_say_where_a_run_comes_from() -> None:
     jobs = workload(left_out={"no size": 2}, repaired={"out of order": 1})
-    run = gs.simulate(jobs, policy="easy(2)", kill=True, overrun="increments", passes="event")
+    run = gs.simulate(jobs, scheduler="easy(2)", kill=True, overrun="increments", passes="event")
     expected = {
-        "title": "easy(2) on abacus",
+        "title": "easy(2) on abacus: 4 jobs",
         "workload": "abacus",
         "workload_checksum": "abc",
         "acknowledgement": "Ada",
@@ -113,7 +126,7 @@ def test_nodes_that_jobs_share_are_not_rounded() -> None:
 
 def test_all_jobs_may_be_rejected() -> None:
     for policy in POLICIES:
-        run = gs.simulate(workload(requested_processors=[5, 6, 7, 8]), policy=policy)
+        run = gs.simulate(workload(requested_processors=[5, 6, 7, 8]), scheduler=policy)
         assert run["start_time"].values.tolist() == [-1] * 4
         assert run.sizes["segment"] == 0
         assert run.attrs["jobs_rejected"] == 4
@@ -185,8 +198,8 @@ def test_an_empty_workload_cannot_be_simulated() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"policy": "speedy"}, "unknown policy 'speedy'"),
-        ({"policy": "easy(0)"}, "reservations is 0"),
+        ({"scheduler": "speedy"}, "unknown scheduler 'speedy'; use one of local, fcfs"),
+        ({"scheduler": "easy(0)"}, "reservations is 0"),
         ({"estimates": "best"}, "estimates is 'best'"),
         ({"estimates": np.ones(3)}, "(3,) values for 4 jobs"),
         ({"estimates": np.array([1, np.nan, 1, 1])}, "nan for the job at index 1"),
@@ -239,14 +252,400 @@ def test_the_queue_order_may_be_a_function(
     order: Callable[..., float], same: Callable[..., float] | None
 ) -> None:
     jobs = workload(submit_time=[0, 1, 1, 1], run_time=[10] * 4, requested_processors=[4, 4, 3, 4])
-    run = gs.simulate(jobs, policy=gs.LocalPolicy(name="mine", order=order, backfilling="easy"))
-    assert run.attrs["scheme"] == "mine"
+    run = gs.simulate(jobs, scheduler=gs.LocalPolicy(name="mine", order=order, backfilling="easy"))
+    assert run.attrs["scheme"] == run.attrs["policies"] == "mine"
+    # the function by name: its address would differ from process to process
+    assert f"order={order.__name__}" in run.attrs["parameter_policy"]
+    assert " at 0x" not in run.attrs["parameter_policy"]
     if same is None:
         assert run["start_time"].values.tolist() == [0, 10, 30, 20]
     else:
         listed = [naive.Job(*job) for job in ((0, 10, 80, 4), (1, 10, 60, 4), (1, 10, 10, 3), (1, 10, 10, 4))]
         expected = naive.simulate(listed, 4, order=same, backfilling="easy")
         assert run["start_time"].values.tolist() == expected
+
+
+# --- every scheduler through the one function -----------------------------------------------------
+
+NAMES = tuple(names())
+NORTH = gs.Cluster(processors=8, name="north")
+SOUTH = gs.Cluster(processors=8, name="south")
+PAIR = [NORTH, SOUTH]
+
+
+def crowd(name: str, seed: int, jobs: int = 25, **facts: Any) -> gs.Workload:
+    """Jobs for 8 processors, some of which outrun the requested time, some without any."""
+    random = np.random.default_rng(seed)
+    run = random.integers(1, 600, jobs)
+    requested = np.ceil(run * random.choice([0.5, 1.0, 3.0], jobs)).astype(np.int64)
+    return gs.Workload(
+        name=name,
+        submit_time=np.sort(random.integers(0, 3000, jobs)),
+        run_time=run,
+        requested_time=np.where(random.random(jobs) < 0.1, -1, requested),
+        requested_processors=random.integers(1, 9, jobs),
+        user=random.integers(1, 4, jobs),
+        processors_available=8,
+        **facts,
+    )
+
+
+CROWDS = [crowd("a", 1), crowd("b", 2)]
+
+
+def crowds_in_one(align: AlignName = "start") -> gs.Workload:
+    """The same jobs as one workload that says where they are submitted."""
+    merged, origin = merge_workloads(CROWDS, align=align)
+    return replace(merged, home=origin)
+
+
+@cache
+def run_of(name: str) -> xr.Dataset:
+    """Run of a scheduler that is called by its name alone."""
+    return gs.simulate(CROWDS, PAIR, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_gives_a_run_that_keeps_the_rules(name: str) -> None:
+    run = run_of(name)
+    gs.verify(run)
+    assert run.attrs["system"] in SYSTEMS
+    assert run.attrs["scheme"] == names()[name]().label
+    merged = crowds_in_one()
+    for column in ("job_number", "submit_time", "processors", "user"):
+        assert_array_equal(run[column], getattr(merged, column))
+    assert_array_equal(run["home_cluster"], merged.home)
+    assert run["cluster"].values.tolist() == ["north", "south"]
+    assert run.attrs["jobs_without_requested_time"] == (merged.requested_time < 0).sum() > 0
+    assert all({"long_name", "units"} <= run[variable].attrs.keys() for variable in run.data_vars)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_run_is_summarised(name: str) -> None:
+    run = run_of(name)
+    summary = gs.summarise(run)
+    ran = run["start_time"].values >= 0
+    whole = summary.sel(job_class="all")
+    wait = (run["start_time"] - run["submit_time"]).values[ran]
+    assert float(whole["wait_time_mean"]) == pytest.approx(wait.mean())
+    own = set(system_of(run.attrs["system"]).measures(run).data_vars)
+    assert own <= set(summary.data_vars)
+    pieces = "segment" in run.sizes and run.sizes["segment"] != ran.sum()
+    assert ("flow_jobs" in summary) == (not pieces)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_is_the_same_again_and_from_a_file(name: str, tmp_path: Path) -> None:
+    run = run_of(name)
+    assert gs.simulate(CROWDS, PAIR, names()[name]()).identical(run)
+    results.write(run, tmp_path / "run.nc")
+    assert results.read(tmp_path / "run.nc").identical(run)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_attributes_tell_all_parameters(name: str) -> None:
+    scheduler, attributes = names()[name](), run_of(name).attrs
+    for field in fields(scheduler):  # type: ignore[arg-type]
+        value = getattr(scheduler, field.name)
+        found = attributes[f"parameter_{field.name}"]
+        if isinstance(value, int | float | str):
+            assert found == value
+    assert not [key for key, value in attributes.items() if " at 0x" in str(value)]
+    for key, value in {"seed": 0, "align": "start", "times": "home", "kill": 0, "passes": "instant"}.items():
+        assert attributes[key] == value
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_workload_with_homes_is_one_for_each_cluster(name: str) -> None:
+    run = gs.simulate(crowds_in_one(), PAIR, name)
+    assert run.drop_vars("job_number").equals(run_of(name).drop_vars("job_number"))
+    counted = {key: value for key, value in run.attrs.items() if not key.startswith(("repaired", "left_out"))}
+    assert counted == {key: run_of(name).attrs[key] for key in counted}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_jobs_may_end_at_their_requested_time_under_every_scheduler(name: str) -> None:
+    run = gs.simulate(CROWDS, PAIR, name, kill=True)
+    gs.verify(run)
+    merged = crowds_in_one()
+    over = (merged.requested_time > 0) & (merged.run_time > merged.requested_time)
+    cut = np.where(over, merged.requested_time, merged.run_time)
+    assert run.attrs["kill"] == 1
+    assert run.attrs["jobs_killed"] == over.sum() > 0
+    assert run.attrs.get("corrections", 0) == 0
+    assert_array_equal(run["run_time"], cut)
+    shorter = gs.simulate(replace(merged, run_time=cut, home=merged.home), PAIR, name)
+    assert run["end_time"].equals(shorter["end_time"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_given_estimates_are_in_order_of_submission(name: str) -> None:
+    merged = crowds_in_one()
+    given = np.maximum(np.where(merged.requested_time > 0, merged.requested_time, merged.run_time), 1)
+    run = gs.simulate(CROWDS, PAIR, name, estimates=given)
+    assert run.attrs["estimates"] == "given"
+    assert run["start_time"].equals(run_of(name)["start_time"])
+    assert run["end_time"].equals(run_of(name)["end_time"])
+    if "estimate" in run:
+        assert_array_equal(run["estimate"], given)
+    with pytest.raises(ConfigurationError, match=r"\(25,\) values for 50 jobs; give one for each job"):
+        gs.simulate(CROWDS, PAIR, name, estimates=given[:25])
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "dynamic-grid"])  # has jobs of its own
+def test_one_cluster_needs_no_home(name: str) -> None:
+    """However the cluster and the jobs are given; the default is the cluster of the workload."""
+    alone = CROWDS[0]
+    run = gs.simulate(alone, gs.Cluster(processors=8, name="a"), name)
+    gs.verify(run)
+    gs.summarise(run)
+    assert (run["home_cluster"] == -1).all()
+    assert run.identical(gs.simulate(alone, scheduler=name))
+    listed = gs.simulate([alone], [gs.Cluster(processors=8)], name, align="none")
+    assert listed["start_time"].equals(run["start_time"])
+    assert (listed["home_cluster"] == 0).all()
+    assert gs.simulate(alone, 8, name)["end_time"].equals(run["end_time"])
+
+
+NEED_NO_HOME = ("jscheduler", "multicluster", "muscle", "dll", "wrand", "dynamic-grid")
+"""Schedulers for whom jobs may be submitted at no cluster."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_more_workload_is_submitted_nowhere(name: str) -> None:
+    extra = [CROWDS[0], None, CROWDS[1]]
+    if name in NEED_NO_HOME:
+        run = gs.simulate(extra, PAIR, name)
+        gs.verify(run)
+        gs.summarise(run)
+        home = merge_workloads(CROWDS)[1]
+        assert_array_equal(run["home_cluster"], np.where(home == 1, -1, 0))
+    else:
+        for jobs in (extra, CROWDS[0], replace(crowds_in_one(), home=np.full(50, -1))):
+            with pytest.raises(ConfigurationError, match=r"submitted at no cluster; .* column `home`"):
+                gs.simulate(jobs, PAIR, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cluster_may_be_without_users(name: str) -> None:
+    run = gs.simulate([None, CROWDS[1]], PAIR, name)
+    gs.verify(run)
+    assert (run["home_cluster"] == 1).all()
+
+
+def needs() -> dict[str, tuple[Platform, dict[str, Any]]]:
+    """Platform and conventions that need each of some capabilities."""
+    whole = gs.Cluster(processors=8, processors_per_node=4, node_exclusive=True, name="north")
+    return {
+        "speed": (Platform([NORTH, replace(SOUTH, speed=2.0)]), {}),
+        "whole nodes": (Platform([whole, SOUTH]), {}),
+        "overrun": (Platform(PAIR), {"overrun": "increments"}),
+        "passes": (Platform(PAIR), {"passes": "event"}),
+        "membership": (Platform(PAIR, membership={"north": [Stay()], "south": [Stay(end=1500)]}), {}),
+        "changes": (Platform(PAIR, changes=[ResourceChange(1500, "south", 4)]), {}),
+    }
+
+
+@pytest.mark.parametrize("capability", needs())
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_scheduler_cannot_do_is_refused_with_the_reason(name: str, capability: str) -> None:
+    platform, conventions = needs()[capability]
+    scheduler = names()[name]()
+    if capability not in scheduler.cannot:
+        if capability in ("speed", "overrun", "passes"):
+            assert not scheduler.incompatibility(platform, Conventions(**conventions))
+        run = gs.simulate(CROWDS, platform, name, **conventions)
+        gs.verify(run)
+        return
+    with pytest.raises(ConfigurationError) as error:
+        gs.simulate(CROWDS, platform, name, **conventions)
+    message = str(error.value)
+    assert message.startswith(f"{scheduler.label} cannot schedule this: ")
+    assert f"{CAPABILITIES[capability]}: {scheduler.cannot[capability]}" in message
+
+
+def test_all_that_is_missing_is_said_at_once() -> None:
+    changing = Platform(PAIR, changes=[ResourceChange(1500, "south", 4)])
+    with pytest.raises(
+        ConfigurationError, match=r"passes by instant or by event: .*; processors that are added"
+    ):
+        gs.simulate(CROWDS, changing, "dynamic-grid", passes="event")
+
+
+def test_every_cluster_on_its_own_is_the_scheme_that_moves_nothing() -> None:
+    clusters = [
+        replace(NORTH, speed=2.0, policy="sjbf"),
+        gs.Cluster(
+            processors=8, processors_per_node=4, node_exclusive=True, speed=0.7, policy="conservative"
+        ),
+    ]
+    for options in (
+        {},
+        {"kill": True},
+        {"overrun": "increments"},
+        {"times": "unit"},
+        {"estimates": "actual"},
+    ):
+        local, scheme = (
+            gs.simulate(CROWDS, clusters, scheduler, **options)
+            for scheduler in ("local", gs.Superscheduler(scheme="local"))
+        )
+        assert local.equals(scheme)
+        assert local.attrs["corrections"] == scheme.attrs["corrections"]
+        assert local.attrs["policies"] == scheme.attrs["policies"] == "sjbf, conservative"
+        for index, cluster in enumerate(clusters):
+            if options.get("times") == "unit":
+                continue
+            # the same jobs alone, as at speed 1 on a cluster of that speed
+            alone = gs.simulate(CROWDS[index], replace(cluster, speed=1.0), **options)
+            own = local["home_cluster"].values == index
+            wait = (local["start_time"] - local["submit_time"]).values[own]
+            assert_array_equal(wait, (alone["start_time"] - alone["submit_time"]).values)
+
+
+def test_a_local_policy_by_name_is_that_of_all_clusters() -> None:
+    for policy in ("sjf", "easy(2)", gs.LocalPolicy(name="mine", order="smallest", backfilling="easy")):
+        named = gs.simulate(CROWDS, PAIR, policy)
+        own = gs.simulate(CROWDS, Platform(PAIR).with_policy(policy), "local")
+        assert named.equals(own)
+        label = policy if isinstance(policy, str) else "mine"
+        assert named.attrs["scheme"] == label
+        assert named.attrs["policies"] == own.attrs["policies"] == f"{label}, {label}"
+    assert gs.simulate(CROWDS, PAIR).identical(gs.simulate(CROWDS, PAIR, "local"))
+
+
+# --- times, speeds and starts ---------------------------------------------------------------------
+
+
+def few(name: str = "few", **changes: Any) -> gs.Workload:
+    """Two jobs of 30 and 31 s."""
+    return workload(
+        **{
+            "name": name,
+            "submit_time": [5, 9],
+            "run_time": [30, 31],
+            "requested_processors": [1, 1],
+            "requested_time": [60, 61],
+            "user": [1, 1],
+            **changes,
+        }
+    )
+
+
+def test_times_are_those_of_the_home_or_of_speed_one() -> None:
+    clusters = [replace(NORTH, speed=2.0), replace(SOUTH, speed=0.5)]
+    home = gs.simulate([few(), few()], clusters, "local")
+    assert home["run_time"].values.tolist() == [30, 30, 31, 31]
+    assert home["estimate"].values.tolist() == [60, 60, 61, 61]
+    unit = gs.simulate([few(), few()], clusters, "local", times="unit")
+    assert unit["run_time"].values.tolist() == [15, 60, 16, 62]
+    assert unit["estimate"].values.tolist() == [30, 120, 31, 122]
+    given = gs.simulate([few(), few()], clusters, "local", times="unit", estimates=np.array([9, 8, 7, 6]))
+    assert given["estimate"].values.tolist() == [5, 16, 4, 12]
+    # a cluster alone is not the home of a workload that does not say so
+    alone = gs.simulate(few(), clusters[0], "local")
+    assert alone["run_time"].values.tolist() == [15, 16]
+    assert gs.simulate(few(home=[0, 0]), clusters[0])["run_time"].values.tolist() == [30, 31]
+    assert gs.simulate([few()], clusters[:1])["run_time"].values.tolist() == [30, 31]
+
+
+@pytest.mark.parametrize("scheduler", ["central", "jscheduler"])
+def test_jobs_elsewhere_take_the_time_of_the_speed_there(scheduler: str) -> None:
+    """The home is busy; 30 s there are 15 s at a cluster of twice the speed."""
+    clusters = [gs.Cluster(processors=1, name="slow", speed=3.0), gs.Cluster(processors=1, speed=6.0)]
+    jobs = few(submit_time=[0, 0])
+    run = gs.simulate([jobs, None], clusters, scheduler)
+    where, took = run["segment_cluster"].values, run["run_time"].values
+    assert set(where) == {0, 1}
+    assert took[where == 1].tolist() in ([15], [16])
+    assert took[where == 0].tolist() in ([30], [31])
+    gs.verify(run)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_submit_times_go_together_as_aligned(name: str) -> None:
+    jobs = [few("first", unix_start_time=1000), few("second", submit_time=[20, 30], unix_start_time=1100)]
+    for align, submit in (
+        ("start", [0, 0, 4, 10]),
+        ("none", [5, 9, 20, 30]),
+        ("clock", [5, 9, 120, 130]),
+    ):
+        run = gs.simulate(jobs, PAIR, name, align=align)  # type: ignore[arg-type]
+        assert run["submit_time"].values.tolist() == submit
+        assert run.attrs["align"] == align
+        gs.verify(run)
+    with pytest.raises(WorkloadError, match="first: the log does not say when it starts"):
+        gs.simulate([few("first"), few("second")], PAIR, name, align="clock")
+
+
+# --- what does not go together --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ((CROWDS,), "platform: give a cluster for each workload"),
+        ((CROWDS, [NORTH]), None),
+        ((CROWDS[:1], PAIR), "1 workloads for 2 clusters; give one (or None) for each"),
+        ((CROWDS * 2, PAIR), "4 workloads for 2 clusters; give one (or None) for each"),
+        (([None, None], PAIR), "no workloads; give one for a cluster"),
+        (
+            (CROWDS, "north"),
+            "platform is 'north'; give a Cluster, a sequence of them, a Platform, or a number",
+        ),
+        ((CROWDS, 8.0), "platform is 8.0; give a Cluster"),
+        ((CROWDS, True), "platform is True; give a Cluster"),
+        ((CROWDS, []), "platform: no clusters; give at least one"),
+        ((CROWDS, [NORTH, NORTH]), "clusters are called north, north; give each a name of its own"),
+        ((CROWDS[0], 0), "processors"),
+        ((CROWDS, PAIR, "s-j"), "unknown scheduler 's-j'; did you mean sjf?; use one of local, fcfs"),
+        ((CROWDS, PAIR, 5), "scheduler is 5; give a name, a local policy, or a scheduler"),
+        ((CROWDS, PAIR, gs.Superscheduler), "scheduler is <class"),
+        (
+            (replace(CROWDS[0], home=np.full(25, 2)), PAIR),
+            "a: column home has values from 2 to 2; give -1 or",
+        ),
+        ((replace(CROWDS[0], home=np.full(25, -2)), PAIR), "a: column home has values from -2 to -2"),
+    ],
+)
+def test_parts_that_do_not_go_together(arguments: tuple[Any, ...], reason: str | None) -> None:
+    if reason is None:
+        # the second workload is submitted nowhere, which makes no difference on one cluster
+        assert gs.simulate(*arguments).sizes["job"] == 50
+        return
+    with pytest.raises(ConfigurationError) as error:
+        gs.simulate(*arguments)
+    assert reason in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"align": "end"}, "align is 'end'; use one of start, clock, none"),
+        ({"times": "there"}, "times is 'there'; use one of home, unit"),
+        ({"seed": -1}, "seed is -1; use a whole number from 0 on"),
+        ({"seed": 1.5}, "seed is 1.5; use a whole number"),
+        ({"overrun": "never"}, "overrun is 'never'; use one of doubling, increments"),
+        ({"passes": "never"}, "passes is 'never'; use one of instant, event"),
+        ({"estimates": "best"}, "estimates is 'best'; use requested, actual, clairvoyant or an array"),
+    ],
+)
+def test_unknown_options_are_refused_whatever_the_scheduler(
+    name: str, options: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        gs.simulate(CROWDS, PAIR, name, **options)
+    assert reason in str(error.value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unclean_workloads_are_refused_whatever_the_scheduler(name: str) -> None:
+    unclean = replace(CROWDS[1], run_time=CROWDS[1].run_time - 1000)
+    for jobs in ([CROWDS[0], unclean], replace(unclean, home=np.zeros(25, np.int64))):
+        with pytest.raises(WorkloadError, match=r"b: 25 jobs have no run time \(first: job 1\)"):
+            gs.simulate(jobs, PAIR, name)
 
 
 # --- random workloads -----------------------------------------------------------------------------
@@ -347,7 +746,7 @@ def test_a_simulation_is_the_same_from_a_file(tmp_path: Path) -> None:
 
 def _runs(**options: Any) -> list[xr.Dataset]:
     jobs = workload(requested_processors=[2, 4, 5, 1], left_out={"no size": 1})
-    return [gs.simulate(jobs, policy=policy, **options) for policy in ("easy", "fcfs", "easy(3)")]
+    return [gs.simulate(jobs, scheduler=policy, **options) for policy in ("easy", "fcfs", "easy(3)")]
 
 
 def test_stacked_runs_survive_a_file(tmp_path: Path) -> None:
@@ -366,7 +765,8 @@ def test_stacked_runs_survive_a_file(tmp_path: Path) -> None:
 
 def test_runs_without_segments_survive_stacking(tmp_path: Path) -> None:
     runs = [gs.simulate(workload(), gs.Cluster(processors=1), policy) for policy in ("easy", "sjf")]
-    none = [gs.simulate(workload(requested_processors=[9] * 4), policy=policy) for policy in ("easy", "sjf")]
+    wide = workload(requested_processors=[9] * 4)
+    none = [gs.simulate(wide, scheduler=policy) for policy in ("easy", "sjf")]
     for case in (runs, none):
         results.write(results.stack_runs(case, ["x", "y"]), tmp_path / "runs.nc")
         back = results.read(tmp_path / "runs.nc")
@@ -457,13 +857,13 @@ def test_equal_runs_give_equal_files(tmp_path: Path) -> None:
 
 def test_every_policy_on_the_kth_log(archive_mirror: Path, tmp_path: Path) -> None:
     jobs = gs.clean(gs.read_swf(archive_mirror / KTH))
-    runs = {policy: gs.simulate(jobs, policy=policy) for policy in POLICIES}
+    runs = {policy: gs.simulate(jobs, scheduler=policy) for policy in POLICIES}
     mean_wait = {}
     for policy, run in runs.items():
         gs.verify(run)
         assert run.attrs["jobs_rejected"] == 0
         assert run.sizes["segment"] == len(jobs) == 28475
-        assert gs.simulate(jobs, policy=policy).identical(run)
+        assert gs.simulate(jobs, scheduler=policy).identical(run)
         mean_wait[policy] = float(gs.summarise(run)["wait_time_mean"].sel(job_class="all"))
     assert max(mean_wait, key=lambda policy: mean_wait[policy]) == "fcfs"
     assert mean_wait["sjbf"] < mean_wait["easy"] < mean_wait["conservative"]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gridsched.errors import ScheduleError
-from gridsched.verification.runs import verify, violations
-from tests.naive import POLICIES, Job, simulate_policy
-from tests.strategies import workloads
+from gridsched.verification import verify, violations
+from tests.oracles.local import POLICIES, Job, simulate_policy
+from tests.support.strategies import workloads
 
 FIRST_NUMBER = 101
 """Job numbers are not indices."""
@@ -77,7 +77,7 @@ def valid_runs(draw: st.DrawFn) -> xr.Dataset:
     """Runs of the oracle with some jobs that are rejected."""
     jobs, processors = draw(workloads(rejected=True, max_jobs=8))
     policy = draw(st.sampled_from(sorted(POLICIES)))
-    passes = draw(st.sampled_from(["instant", "event"]))
+    passes = draw(st.sampled_from(["instant", "event", "arrivals-first"]))
     return executed(jobs, simulate_policy(jobs, processors, policy, passes=passes), processors)
 
 
@@ -271,6 +271,19 @@ def test_a_job_without_run_time_must_fit_beside_what_runs_through() -> None:
 
 def test_whole_nodes_may_be_more_than_the_job_asks_for() -> None:
     verify(dataset([Job(0, 10, 10, 3)], [Segment(0, 0, 10, 4)], [8]))
+
+
+def test_jobs_may_span_clusters_that_give_whole_nodes() -> None:
+    jobs = [Job(0, 10, 10, 5)]
+    run = dataset(jobs, [Segment(0, 0, 10, 4), Segment(0, 0, 10, 4, 1)], [4, 4])
+    assert violations(run)
+    run["segment_tasks"] = ("segment", np.array([3, 2]))
+    assert violations(run) == []
+    run["segment_tasks"] = ("segment", np.array([3, 3]))
+    assert violations(run)[-1] == "job 101 runs on 6 processors at once at 0 s, but asks for 5"
+    for tasks in (0, 5):
+        run["segment_tasks"] = ("segment", np.array([tasks, 2]))
+        assert violations(run)[0] == f"job 101 has {tasks} tasks on 4 processors at 0 s"
 
 
 def test_preempted_and_moved_jobs_add_up_to_their_run_time() -> None:

@@ -13,7 +13,11 @@ from gridsched.errors import GridschedError
 def add(commands: Any) -> None:
     """Add the command to the parser."""
     parser = add_command(
-        commands, "cache", "Show or clear what gridsched keeps; GRIDSCHED_CACHE names another folder."
+        commands,
+        "cache",
+        "Show or clear what gridsched keeps; GRIDSCHED_CACHE names another folder.",
+        "gridsched cache show",
+        "gridsched cache clear",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     show = add_command(actions, "show", "Show the folders and how large they are.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import Log, find_trace, read_log
 from gridsched.cli.options import add_cluster, add_command, add_conventions, add_policy, add_trace, add_window
-from gridsched.cli.printing import UNKNOWN_TEXT, facts_table, print_blocks, progress, quantity, table
+from gridsched.cli.printing import (
+    UNKNOWN_TEXT,
+    facts_table,
+    print_blocks,
+    progress,
+    quantity,
+    table,
+    with_interval,
+)
 from gridsched.cli.runs import named_policies, preparation, prepared
 from gridsched.cli.targets import check_folder, writing_folder
 
@@ -40,6 +47,8 @@ def add(commands: Any) -> None:
         commands,
         "compare",
         "Compare policies with the waits that a log recorded: how long jobs wait, and who gains and loses.",
+        "gridsched compare our-export.txt --timezone Europe/Rome --policy easy,conservative",
+        "gridsched compare log.swf --policy all --warm-up 0.1 --out comparison",
     )
     add_trace(parser)
     add_policy(parser)
@@ -126,9 +135,8 @@ def _schemes(compared: xr.Dataset) -> Any:
 
 
 def _difference(one: xr.Dataset) -> str:
-    centre, high = float(one["wait_time_difference"]), float(one["wait_time_difference_high"])
-    half = f" ±{quantity(high - centre)}" if math.isfinite(high) else ""
-    return f"{centre:+,.0f}{half}"
+    centre, low, high = (float(one[f"wait_time_difference{bound}"]) for bound in ("", "_low", "_high"))
+    return with_interval(f"{centre:+,.0f}", centre, low, high)
 
 
 def _explanation(compared: xr.Dataset) -> str:
@@ -192,8 +200,8 @@ def _write(
 ) -> None:
     """Write all files, whole or not at all."""
     from gridsched import results
-    from gridsched.figures import save
     from gridsched.figures.comparison import comparison
+    from gridsched.figures.style import save
 
     with writing_folder(options.out, [*_FILES, _INDEX]) as folder:
         save(*comparison(compared), folder / "compare")

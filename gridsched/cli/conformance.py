@@ -20,6 +20,8 @@ def add(commands: Any) -> None:
         commands,
         "conformance",
         "Hold another simulator against small cases with exact schedules, or learn from them.",
+        "gridsched conformance export cases",
+        "gridsched conformance check answers",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     listed = add_command(actions, "list", "Print the cases and the convention that each pins down.")
@@ -54,7 +56,7 @@ def _add_check(actions: Any) -> None:
     )
     check.add_argument(
         "--passes",
-        choices=("instant", "event"),
+        choices=("instant", "event", "arrivals-first"),
         help="when the simulator makes scheduling passes (default: as its columns say)",
     )
     check.add_argument(

@@ -15,13 +15,14 @@ def add(commands: Any) -> None:
         commands,
         "costs",
         "Print the time and the memory that each study of a workflow run took, without drawing.",
+        "gridsched costs results/demo",
     )
     parser.add_argument("results", metavar="RESULTS", help="folder of results of the run")
     parser.set_defaults(command=_costs)
 
 
 def _costs(options: argparse.Namespace) -> None:
-    from gridsched.study.costs import study_costs
+    from gridsched.experiments.costs import study_costs
 
     costs = study_costs(options.results)
     whole = {
@@ -29,13 +30,13 @@ def _costs(options: argparse.Namespace) -> None:
     }
     rows = [_row(str(study), row) for study, row in costs.iterrows()]
     rows.append(_row("all", whole))
-    print_blocks(table(["study", "jobs", "minutes", "CPU minutes", "longest job", "most memory"], rows))
+    print_blocks(table(["study", "tasks", "minutes", "CPU minutes", "longest task", "most memory"], rows))
 
 
 def _row(study: str, cost: Any) -> list[str]:
     return [
         study,
-        f"{cost['jobs']:,.0f}",
+        f"{cost['tasks']:,.0f}",
         f"{cost['elapsed'] / 60:,.1f}",
         f"{cost['cpu_time'] / 60:,.1f}",
         f"{cost['longest']:,.0f} s",

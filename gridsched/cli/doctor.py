@@ -17,12 +17,23 @@ def add(commands: Any) -> None:
         commands,
         "doctor",
         "Check versions, compiler, caches, mirrors, disk and clock; the exit code is 1 if something fails.",
+        "gridsched doctor",
+        "gridsched doctor --json",
+        "gridsched doctor --warm",
     )
     parser.add_argument("--json", action="store_true", help="print the checks as JSON")
+    parser.add_argument(
+        "--warm",
+        action="store_true",
+        help="compile the kernels of all schedulers ahead, with all cores: some minutes of CPU time, "
+        "once for a version of gridsched",
+    )
     parser.set_defaults(command=_doctor)
 
 
 def _doctor(options: argparse.Namespace) -> int:
+    if options.warm:
+        _warm()
     from gridsched.diagnosis import diagnose
 
     checks = []
@@ -43,3 +54,14 @@ def _doctor(options: argparse.Namespace) -> int:
         blocks.append("Everything is as it should be.")
     print_blocks(*blocks)
     return min(failed, 1)
+
+
+def _warm() -> None:
+    """Compile ahead, saying what is done."""
+    from gridsched.warming import warm
+
+    done: list[str] = []
+    with progress("compiling") as report:
+        for name in warm():
+            done.append(name)
+            report(f"compiling; done: {', '.join(done)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import Log, find_trace, moment, read_log
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gridsched.explanation import Explanation
-    from gridsched.schedulers.local import LocalPolicy
+    from gridsched.policies.local import LocalPolicy
+    from gridsched.traces.sacct import AccountingLog
     from gridsched.workloads import Workload
 
 _MOST_HOLDERS = 8
 _MOST_NAMED = 8
 _MOST_PHASES = 12
 _NO_JOB = "the log has no such job"
-_NO_RUN = "the export has no such job, or it did not run (cancelled before it started, waiting, a step)"
 _SECONDS = {"d": 86400, "h": 3600, "min": 60}
 
 
@@ -34,9 +35,17 @@ def add(commands: Any) -> None:
         commands,
         "explain",
         "Explain when a job would have started under a policy: what it waited for, and who was before it.",
+        "gridsched explain KTH-SP2-1996 1234 --policy easy",
+        "gridsched explain our-export.txt 123_4 --timezone Europe/Rome --run 1",
     )
     add_trace(parser)
     parser.add_argument("job", metavar="JOB", help="job number of the log, or job ID such as 123_4")
+    parser.add_argument(
+        "--run",
+        type=int,
+        metavar="N",
+        help="which run of a job that ran several times, from 1 (default: the last)",
+    )
     add_policy(parser, several=False)
     add_cluster(parser.add_argument_group("cluster"))
     add_conventions(parser.add_argument_group("conventions"))
@@ -53,12 +62,14 @@ def _explain(options: argparse.Namespace) -> None:
         raise ConfigurationError(f"--policy {options.policy}: explain takes one policy")
     log = read_log(options)
     workload, cluster = prepared(log, options)
-    job = _find_job(log, workload, options)
+    runs = _find_runs(log, workload, options)
+    job = _one_of(runs, options)
     with progress(f"simulating {policies[0].name}"):
         run = run_policy(workload, cluster, policies[0], options)
         told = explain(run, job, policies[0])
     names = _Names(log, workload)
-    blocks: list[Any] = [facts_table(_facts(told, run, policies[0], names))]
+    several = [("run", _which_run(runs, job, workload, names))] if len(runs) > 1 else []
+    blocks: list[Any] = [facts_table([*several, *_facts(told, run, policies[0], names)])]
     if told.phases:
         blocks += ["Its wait in parts:", _phases(told, policies[0])]
         blocks += ["In order:", _timeline(told, policies[0], names)]
@@ -67,8 +78,8 @@ def _explain(options: argparse.Namespace) -> None:
     print_blocks(*blocks)
 
 
-def _find_job(log: Log, workload: Workload, options: argparse.Namespace) -> int:
-    """Index of the job with a number or ID among the jobs that are simulated."""
+def _find_runs(log: Log, workload: Workload, options: argparse.Namespace) -> list[int]:
+    """Indices of the runs of the job with a number or ID among the jobs that are simulated."""
     import numpy as np
 
     text: str = options.job
@@ -83,10 +94,65 @@ def _find_job(log: Log, workload: Workload, options: argparse.Namespace) -> int:
         found = np.flatnonzero(log.accounting.identifiers[rows] == wanted)
         anywhere = bool((log.accounting.identifiers == wanted).any())
     if len(found):
-        # Of several runs of a job that was put back into the queue, the last.
-        return int(found[-1])
-    why = _why_not(log, options) if anywhere else _NO_JOB if log.accounting is None else _NO_RUN
+        return [int(job) for job in found]
+    if anywhere:
+        why = _why_not(log, options)
+    else:
+        why = _NO_JOB if log.accounting is None else _absence(log.accounting, text)
     raise ConfigurationError(f"job {printable(text)}: not among the jobs that are simulated; {why}")
+
+
+_PARTS = (
+    ("_", "a job array", "name one of its tasks"),
+    ("+", "a heterogeneous job", "name one of its components"),
+)
+"""What follows the number of a job that has parts, what such a job is, and what to do."""
+
+
+def _absence(accounting: AccountingLog, text: str) -> str:
+    """Why an export has no job with this ID that could be explained."""
+    absent = [
+        (one.decode("latin-1"), reason)
+        for reason, lines in accounting.absent.items()
+        for one in lines.tolist()
+    ]
+    reasons = [reason for one, reason in absent if one == text]
+    if reasons:
+        return f"the export has it, left out: {', '.join(dict.fromkeys(reasons))}"
+    there = [one.decode("latin-1") for one in accounting.identifiers.tolist()]
+    for separator, what, remedy in _PARTS:
+        parts = [one for one in there if one.startswith(f"{text}{separator}")]
+        idle = [f"{one} ({reason})" for one, reason in absent if one.startswith(f"{text}{separator}")]
+        if parts:
+            return f"it is {what}; {remedy}: {_listed(list(dict.fromkeys(parts)))}"
+        if idle:
+            return f"it is {what} of which nothing ran: {_listed(list(dict.fromkeys(idle)))}"
+    return "the export has no such job"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Some names, and how many more there are."""
+    more = len(names) - _MOST_NAMED
+    shown = ", ".join(map(printable, names[:_MOST_NAMED]))
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def _one_of(runs: Sequence[int], options: argparse.Namespace) -> int:
+    """The run that is wanted, of those of one job."""
+    wanted: int = len(runs) if options.run is None else options.run
+    if not 1 <= wanted <= len(runs):
+        ran = "ran once" if len(runs) == 1 else f"ran {len(runs)} times"
+        raise ConfigurationError(f"--run {wanted}: job {printable(options.job)} {ran}; give 1 to {len(runs)}")
+    return runs[wanted - 1]
+
+
+def _which_run(runs: Sequence[int], job: int, workload: Workload, names: _Names) -> str:
+    """Which of several runs is explained, and when each was submitted."""
+    times = "; ".join(
+        f"{number} submitted {names.time(int(workload.submit_time[one]))}"
+        for number, one in enumerate(runs, start=1)
+    )
+    return f"{runs.index(job) + 1} of {len(runs)} ({times}); choose with --run"
 
 
 def _why_not(log: Log, options: argparse.Namespace) -> str:
@@ -121,9 +187,7 @@ class _Names:
 
     def jobs(self, indices: NDArray[np.int64]) -> str:
         """Some jobs by name, and how many more there are."""
-        named = ", ".join(self.job(index) for index in indices[:_MOST_NAMED].tolist())
-        more = len(indices) - _MOST_NAMED
-        return f"{named} and {more:,} more" if more > 0 else named
+        return _listed([self.job(index) for index in indices.tolist()])
 
 
 def _facts(told: Explanation, run: xr.Dataset, policy: LocalPolicy, names: _Names) -> list[tuple[str, str]]:

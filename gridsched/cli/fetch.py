@@ -15,7 +15,11 @@ from gridsched.errors import ConfigurationError
 def add(commands: Any) -> None:
     """Add the command to the parser."""
     parser = add_command(
-        commands, "fetch", "Fetch logs of the Parallel Workloads Archive, verify them and print their paths."
+        commands,
+        "fetch",
+        "Fetch logs of the Parallel Workloads Archive, verify them and print their paths.",
+        "gridsched fetch --list",
+        "gridsched fetch KTH-SP2-1996 CTC-SP2-1996 --mirror /data/logs",
     )
     parser.add_argument("logs", nargs="*", metavar="LOG", help="name of a log, such as KTH-SP2-1996")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="where to keep them (default: the cache)")

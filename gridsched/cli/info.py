@@ -32,7 +32,14 @@ _SECONDS_PER_DAY = 86400
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = add_command(commands, "info", "Show what a log of parallel jobs holds.")
+    parser = add_command(
+        commands,
+        "info",
+        "Show what a log of parallel jobs holds.",
+        "gridsched info KTH-SP2-1996",
+        "gridsched info our-export.txt --timezone Europe/Rome",
+        "gridsched info longer-lines.swf --extra-fields ignore",
+    )
     add_trace(parser)
     parser.set_defaults(command=_info)
 
@@ -127,7 +134,8 @@ def _cleaning(workload: Workload) -> list[tuple[str, str]]:
     except GridschedError as error:
         return [*reading, ("cleaning", f"fails: {error}")]
     done = [(f"cleaning, {what}", count) for what, count in cleaning if (what, count) not in reading]
-    return [*reading, *(done or [("cleaning", "nothing to leave out or repair")])]
+    nothing = f"nothing {'more ' if reading else ''}to leave out or repair"
+    return [*reading, *(done or [("cleaning", nothing)])]
 
 
 def _months(workload: Workload) -> Table:

@@ -48,6 +48,10 @@ def read_log(options: argparse.Namespace) -> Log:
     chosen = {"--timezone": options.time_zone, "--unit": options.unit, "--from": options.begin}
     with progress(f"reading {path.name}"):
         if is_sacct(path):
+            if options.extra_fields is not None:
+                raise ConfigurationError(
+                    f"{path}: --extra-fields is for SWF logs; leave it out for this export"
+                )
             accounting = read_accounting(
                 path,
                 time_zone=options.time_zone,
@@ -55,7 +59,7 @@ def read_log(options: argparse.Namespace) -> Log:
                 begin=options.begin or "submit",
             )
             return Log(path, accounting.workload, accounting)
-        workload = read_swf(path)
+        workload = read_swf(path, extra_fields=options.extra_fields or "refuse")
     given = [option for option, value in chosen.items() if value is not None]
     if given:
         raise ConfigurationError(f"{path}: {given[0]} is for exports of sacct; leave it out for this log")

@@ -8,9 +8,13 @@ import re
 from typing import Any
 
 
-def add_command(commands: Any, name: str, summary: str, **details: Any) -> argparse.ArgumentParser:
-    """Parser of a command."""
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary, **details)
+def add_command(
+    commands: Any, name: str, summary: str, *examples: str, **details: Any
+) -> argparse.ArgumentParser:
+    """Parser of a command, with examples of its use for its help."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=summary, examples=examples, **details
+    )
     return parser
 
 
@@ -20,6 +24,11 @@ def add_trace(parser: argparse.ArgumentParser) -> None:
         "trace",
         metavar="TRACE",
         help="SWF file or export of sacct --parsable2, plain or compressed, or the name of a fetched log",
+    )
+    parser.add_argument(
+        "--extra-fields",
+        choices=("refuse", "ignore"),
+        help="what becomes of fields after the 18 of an SWF log (default: refuse)",
     )
     group = parser.add_argument_group("exports of sacct")
     group.add_argument(
@@ -112,9 +121,10 @@ def add_conventions(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--passes",
-        choices=("instant", "event"),
+        choices=("instant", "event", "arrivals-first"),
         default="instant",
-        help="one scheduling pass after all events of an instant, or after each event (default: instant)",
+        help="one scheduling pass after all events of an instant, or after each event, also with the "
+        "submissions of an instant before its ends, as in pyss (default: instant)",
     )
 
 

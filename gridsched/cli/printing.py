@@ -87,6 +87,15 @@ def quantity(value: float, digits: int = 0) -> str:
     return f"{value:,.{digits}f}" if math.isfinite(value) else UNKNOWN_TEXT
 
 
+def with_interval(centre: str, mean: float, low: float, high: float, digits: int = 0) -> str:
+    """A mean with half the width of its interval, with both bounds where they are not equally far from it."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return centre
+    if math.isclose(mean - low, high - mean, rel_tol=1e-6, abs_tol=1e-9):
+        return f"{centre} ±{quantity(high - mean, digits)}"
+    return f"{centre} ({quantity(low, digits)} to {quantity(high, digits)})"
+
+
 def share(part: int, whole: int) -> str:
     """So many jobs of all."""
     return f"{part:,} of {whole:,} jobs ({part / whole:.1%})"

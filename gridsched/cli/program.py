@@ -9,7 +9,8 @@ import warnings
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from gridsched.cli import cache, compare, conformance, costs, doctor, explain, fetch, info, simulate
+from gridsched.cli import cache, compare, conformance, costs, demo, doctor, explain, fetch, info, simulate
+from gridsched.cli.parsing import Parser
 from gridsched.cli.printing import say, show_warning
 from gridsched.errors import GridschedError
 
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    """Carry out a command; every error that a user can mend becomes one line."""
+    """Carry out a command; every error that a user can fix becomes one line."""
     with warnings.catch_warnings():
         warnings.showwarning = show_warning
         # the same words once, from wherever they come
@@ -84,11 +85,18 @@ def _flush() -> bool:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="gridsched", description="Simulate and compare schedulers of parallel jobs."
+    parser = Parser(
+        prog="gridsched",
+        description="Simulate and compare schedulers of parallel jobs.",
+        examples=(
+            "gridsched demo                          a first study: one figure, one page",
+            "gridsched compare our-export.txt --timezone Europe/Rome --policy easy,conservative",
+            "gridsched COMMAND --help                options of a command, with examples",
+        ),
     )
     parser.add_argument("--version", action="version", version=f"gridsched {version('gridsched')}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (info, simulate, compare, explain, conformance, fetch, cache, costs, doctor):
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    parser.set_defaults(command=lambda _: parser.print_help())
+    for command in (demo, info, simulate, compare, explain, conformance, fetch, cache, costs, doctor):
         command.add(commands)
     return parser

@@ -12,8 +12,8 @@ from gridsched.errors import ConfigurationError, WorkloadError
 if TYPE_CHECKING:
     import xarray as xr
 
-    from gridsched.platforms import Cluster
-    from gridsched.schedulers.local import LocalPolicy
+    from gridsched.platform import Cluster
+    from gridsched.policies.local import LocalPolicy
     from gridsched.workloads import Workload
 
 SCORE = "score"
@@ -22,8 +22,8 @@ SCORE = "score"
 
 def named_policies(names: str, score: str | None) -> list[LocalPolicy]:
     """Policies that are named on the command line, each once, and the user's own."""
-    from gridsched.schedulers import scores
-    from gridsched.schedulers.local import POLICIES, LocalPolicy, named_policy
+    from gridsched.policies import scores
+    from gridsched.policies.local import POLICIES, LocalPolicy, named_policy
 
     wanted = [name for part in names.split(",") for name in (POLICIES if part == "all" else [part.strip()])]
     own = {}
@@ -36,7 +36,7 @@ def named_policies(names: str, score: str | None) -> list[LocalPolicy]:
 
 def prepared(log: Log, options: argparse.Namespace) -> tuple[Workload, Cluster]:
     """Clean jobs of the window and partitions, and the cluster that replays them."""
-    from gridsched.platforms import Cluster
+    from gridsched.platform import Cluster
     from gridsched.traces import clean, select_window
 
     workload = _of_partitions(log, options.partition)
@@ -127,8 +127,8 @@ def run_policy(
     workload: Workload, cluster: Cluster, policy: LocalPolicy, options: argparse.Namespace
 ) -> xr.Dataset:
     """Verified run of one policy."""
-    from gridsched.simulation.clusters import simulate
-    from gridsched.verification.runs import verify
+    from gridsched.simulation import simulate
+    from gridsched.verification import verify
 
     run = simulate(
         workload,

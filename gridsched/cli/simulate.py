@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import find_trace, read_log
 from gridsched.cli.options import add_cluster, add_command, add_conventions, add_policy, add_trace, add_window
-from gridsched.cli.printing import facts_table, print_blocks, progress, quantity, table
+from gridsched.cli.printing import facts_table, print_blocks, progress, quantity, table, with_interval
 from gridsched.cli.runs import SCORE, named_policies, preparation, prepared, run_policy
 from gridsched.cli.targets import check_targets, writing
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from numpy.typing import NDArray
 
-    from gridsched.platforms import Cluster
+    from gridsched.platform import Cluster
     from gridsched.workloads import Workload
 
 
@@ -29,6 +28,8 @@ def add(commands: Any) -> None:
         commands,
         "simulate",
         "Simulate the jobs of a log on one cluster under local scheduling policies.",
+        "gridsched simulate KTH-SP2-1996 --policy fcfs,easy --month 1996-10",
+        "gridsched simulate log.swf --score order.py:longest_first --output runs.nc",
         epilog=(
             "A score is a function of any of now, submit_time, estimate, processors, user, group and queue; "
             "the waiting job with the largest score is first in the queue."
@@ -69,7 +70,8 @@ def _simulate(options: argparse.Namespace) -> None:
     print()
     print_blocks(
         table(_COLUMNS, rows),
-        "±95%: half width of the 95% confidence interval, from batch means.\n"
+        "±95%: half width of the 95% confidence interval, from batch means; both bounds where they "
+        "are not equally far from the mean.\n"
         "The schedule of every policy was verified.",
     )
     _write_output(options, runs, [policy.name for policy in policies], workload)
@@ -96,9 +98,8 @@ def _row(name: str, run: xr.Dataset, warm_up: float) -> tuple[str, ...]:
 
     def mean(metric: str, digits: int) -> str:
         centre = value(f"{metric}_mean")
-        half = centre - value(f"{metric}_mean_low")
-        interval = f" ±{quantity(half, digits)}" if math.isfinite(half) else ""
-        return f"{quantity(centre, digits)}{interval}"
+        low, high = value(f"{metric}_mean_low"), value(f"{metric}_mean_high")
+        return with_interval(quantity(centre, digits), centre, low, high, digits)
 
     return (
         name,

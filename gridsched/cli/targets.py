@@ -28,6 +28,10 @@ def check_targets(options: argparse.Namespace, trace: Path) -> None:
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=target.parent).close()
+    for target, suffixes in ((options.output, (".nc", ".nc4", ".cdf")), (options.csv, (".csv",))):
+        if target is not None and target.suffix.lower() not in ("", *suffixes):
+            what = "netCDF" if suffixes[0] == ".nc" else "CSV"
+            raise ConfigurationError(f"{target}: {what} is written; name a file that ends in {suffixes[0]}")
 
 
 @contextlib.contextmanager

@@ -196,9 +196,7 @@ class _Table:
         try:
             numbered = [(reader.line_num, [each.strip() for each in fields]) for fields in reader]
         except csv.Error as error:
-            raise ConfigurationError(
-                f"{path}:{reader.line_num}: is no CSV ({error}); mend the line"
-            ) from None
+            raise ConfigurationError(f"{path}:{reader.line_num}: is no CSV ({error}); fix the line") from None
         header = numbered[0][1] if numbered else []
         if "job" not in header:
             raise ConfigurationError(
@@ -213,7 +211,7 @@ class _Table:
                 continue
             if len(fields) != len(header):
                 raise ConfigurationError(
-                    f"{path}:{number}: {len(fields)} fields instead of {len(header)}; mend the line"
+                    f"{path}:{number}: {len(fields)} fields instead of {len(header)}; fix the line"
                 )
             lines.append((number, dict(zip(header, fields, strict=True))))
         return cls(path, header, lines)
@@ -274,7 +272,7 @@ class _Table:
             if not passes and asked.passes is None:
                 raise ConfigurationError(
                     f"{self.path}:1: the column {name!r} does not say when passes are made; call it "
-                    f"{policy}:instant or {policy}:event, or give --passes"
+                    f"{' or '.join(f'{policy}:{each}' for each in PASSES)}, or give --passes"
                 )
             yield f"{policy}:{passes or asked.passes}", name
 

@@ -20,8 +20,8 @@ KINDS: tuple[str, ...] = get_args(Kind)
 POLICIES = ("fcfs", "ff", "sjf", "easy", "easy(2)", "sjbf", "lxf", "lxwf", "conservative")
 """The local policies of the cases of one cluster, as the stored schedules order them."""
 
-PASSES = ("instant", "event")
-"""One scheduling pass after all events of an instant, or one after every event."""
+PASSES = ("instant", "event", "arrivals-first")
+"""One scheduling pass after all events of an instant, or one after every event, or so with arrivals first."""
 
 GRID = "grid"
 """Home of a job that is submitted to the grid scheduler."""

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from gridsched.conformance.cases import GRID, NONE, Case, Job, Part, Schedule, normalised
-from gridsched.platforms import Cluster
-from gridsched.schedulers.calendars import CalendarOptions, Manager, SlotPlan
-from gridsched.schedulers.dynamic_grid import DynamicGrid
-from gridsched.schedulers.grid_graphs import graph_of_edges
-from gridsched.schedulers.jscheduler import JScheduler
-from gridsched.schedulers.superscheduler import Superscheduler
-from gridsched.simulation.calendars import simulate_calendars
-from gridsched.simulation.clusters import simulate, simulate_grid
-from gridsched.simulation.dynamic_grid import simulate_dynamic_grid
-from gridsched.simulation.self_scheduling import simulate_self_scheduling
+from gridsched.platform import Cluster, Platform
+from gridsched.simulation import simulate
+from gridsched.systems.calendars.scheduler import Calendars
+from gridsched.systems.calendars.tree import Manager, SlotPlan
+from gridsched.systems.dynamic_grid.graphs import graph_of_edges
+from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
+from gridsched.systems.jscheduler.scheduler import JScheduler
+from gridsched.systems.superscheduler.scheduler import Superscheduler
 from gridsched.workloads.table import Workload
 
 
@@ -55,6 +54,7 @@ def workload_of(case: Case, jobs: Sequence[Job]) -> Workload:
         run_time=columns["run_time"],
         requested_time=columns["requested_time"],
         requested_processors=columns["processors"],
+        reserved_start=np.array([job.reservation for job in jobs], np.int64),
         partition=np.array([homes.index(job.home) + 1 if job.home in homes else NONE for job in jobs]),
         processors_available=sum(site.processors for site in case.clusters.values()),
     )
@@ -88,26 +88,20 @@ def _run_superscheduler(case: Case, variant: str) -> xr.Dataset:
     options = case.options_of(variant)
     policy = options.pop("policy")
     scheme = Superscheduler(**{"scheme": variant, **options})
-    return simulate_grid(_workloads(case), _clusters(case), scheme, policy=policy, align="none")
+    return simulate(_workloads(case), Platform(_clusters(case)).with_policy(policy), scheme, align="none")
 
 
 def _run_self_scheduling(case: Case, variant: str) -> xr.Dataset:
     options = case.options_of(variant)
     policy = options.pop("policy")
     jscheduler = JScheduler(**{"metric": variant, "k": len(case.clusters), **options})
-    return simulate_self_scheduling(workload_of(case, case.jobs), _clusters(case), policy, jscheduler)
+    platform = Platform(_clusters(case)).with_policy(policy)
+    return simulate(workload_of(case, case.jobs), platform, jscheduler)
 
 
 def _run_calendars(case: Case, variant: str) -> xr.Dataset:
-    reservations = {job.number - 1: job.reservation for job in case.jobs if job.reservation != NONE}
-    return simulate_calendars(
-        _workloads(case),
-        calendar_tree(case),
-        calendar_options(case, variant),
-        estimates="requested",
-        align="none",
-        reservations=reservations,
-    )
+    calendars = replace(calendar_options(case, variant), managers=calendar_tree(case))
+    return simulate(_workloads(case), _clusters(case), calendars, align="none", times="unit")
 
 
 def calendar_tree(case: Case) -> Manager | Cluster:
@@ -116,24 +110,25 @@ def calendar_tree(case: Case) -> Manager | Cluster:
     return clusters[0] if len(clusters) == 1 else Manager(name="top", children=clusters)
 
 
-def calendar_options(case: Case, variant: str) -> CalendarOptions:
+def calendar_options(case: Case, variant: str) -> Calendars:
     """Slots and rules of the calendars of a case."""
     options = case.options_of(variant)
     levels = [tuple(level) for level in options.pop("slots")]
-    return CalendarOptions(slots=SlotPlan(levels=levels), **options)
+    return Calendars(slots=SlotPlan(levels=levels), **options)
 
 
 def _run_dynamic_grid(case: Case, variant: str) -> xr.Dataset:
     homes = {home: [job for job in case.jobs if job.home == home] for home in [*case.clusters, GRID]}
     workloads = {home: workload_of(case, jobs) if jobs else None for home, jobs in homes.items()}
-    grid_workload = workloads.pop(GRID)
-    return simulate_dynamic_grid(
+    options = {"policy": "fcfs", **case.options_of(variant)}
+    conventions: dict[str, Any] = {"overrun": options.pop("overrun", "doubling")}
+    return simulate(
         [*workloads.values()],
-        _clusters(case),
-        graph_of_edges([*case.clusters], case.links),
-        DynamicGrid(**case.options_of(variant)),
-        grid_workload=grid_workload,
+        Platform(_clusters(case), links=graph_of_edges([*case.clusters], case.links)),
+        DynamicGrid(**options),
         align="none",
+        times="unit",
+        **conventions,
     )
 
 

@@ -11,9 +11,17 @@ from __future__ import annotations
 from typing import Any
 
 from gridsched.engine import heap, machine, profile
-from gridsched.engine.jit import jit, leaf, shift
-from gridsched.engine.records import FOREVER
-from gridsched.engine.reserving import Cluster, Options, drop_started, queue_candidates, reserve, submit
+from gridsched.engine.jit import jit, leaf, part, shift, wide
+from gridsched.engine.records import FOREVER, LARGEST
+from gridsched.engine.reserving import (
+    Cluster,
+    Options,
+    drop_started,
+    queue_candidates,
+    reserve,
+    submit,
+    withdraw,
+)
 
 
 @leaf
@@ -24,28 +32,39 @@ def _release(c: Cluster, start: int, end: int, processors: int) -> None:
 
 
 @leaf
+def _promise(c: Cluster, j: int, time: int) -> None:
+    """Plan a start; where the order of starts matters, jobs planned for one time start in this order."""
+    state = c.state[0]
+    if state["turns"] != 0 and c.plan[j] != time:
+        state["plans"] += 1
+        c.order_key[j] = state["plans"]  # there is no backfill order that would need it
+    c.plan[j] = time
+
+
+@leaf
 def _place(c: Cluster, j: int, now: int) -> None:
     """Reserve the earliest place for a waiting job."""
     state = c.state[0]
-    processors = int(c.jobs[j]["processors"])
-    estimate = int(c.jobs[j]["estimate"])
-    c.plan[j] = profile.earliest_fit(c.steps, state["low"], state["high"], now, processors, estimate, FOREVER)
-    reserve(c, c.plan[j], estimate, processors)
-    state["planned"] = min(state["planned"], c.plan[j])
+    processors = wide(c.jobs[j]["processors"])
+    estimate = wide(c.jobs[j]["estimate"])
+    time = profile.earliest_fit(c.steps, state["low"], state["high"], now, processors, estimate, FOREVER)
+    reserve(c, time, estimate, processors)
+    _promise(c, j, time)
+    state["planned"] = min(state["planned"], time)
 
 
 @leaf
 def _move_forward(c: Cluster, j: int, now: int) -> None:
     """Give a waiting job an earlier place if there is one."""
     state = c.state[0]
-    processors = int(c.jobs[j]["processors"])
-    estimate = int(c.jobs[j]["estimate"])
+    processors = wide(c.jobs[j]["processors"])
+    estimate = wide(c.jobs[j]["estimate"])
     old = c.plan[j]
     time = profile.earliest_fit(c.steps, state["low"], state["high"], now, processors, estimate, old)
     if time < old:
         _release(c, old, old + estimate, processors)
         reserve(c, time, estimate, processors)
-        c.plan[j] = time
+        _promise(c, j, time)
 
 
 @leaf
@@ -70,9 +89,18 @@ def _start_planned(c: Cluster, now: int) -> None:
     """Start the jobs whose time has come and that fit; find the next planned start."""
     state = c.state[0]
     state["planned"] = FOREVER
+    size = 0
     for k in range(state["waiting"]):
         j = c.waiting[k]
-        if c.plan[j] <= now and c.jobs[j]["processors"] <= state["free"]:
+        if c.plan[j] <= now:
+            key = 0.0 if state["turns"] == 0 else c.order_key[j]
+            size = heap.push(c.candidates, size, key, j)
+        else:
+            state["planned"] = min(state["planned"], c.plan[j])
+    while size > 0:
+        j = c.candidates[0]["job"]
+        size = heap.pop(c.candidates, size)
+        if c.jobs[j]["processors"] <= state["free"]:
             machine.start(c, j, now, True)
         else:
             state["planned"] = min(state["planned"], c.plan[j])
@@ -94,11 +122,23 @@ def _forget_past(c: Cluster, now: int) -> None:
 @leaf
 def complete(c: Cluster, now: int, overrun: int) -> None:
     """Take the first running job that ends now off its processors, and give back what it no longer needs."""
-    processors = int(c.jobs[c.events[0]["job"]]["processors"])
+    processors = wide(c.jobs[c.events[0]["job"] & LARGEST]["processors"])
     end = machine.complete(c, now, overrun, True)
     if end > now:
         _release(c, now, end, processors)
         c.state[0]["early"] = True
+
+
+@part
+def withdraw_planned(c: Cluster, j: int) -> None:
+    """Let a waiting job wait no longer, and give back its reservation."""
+    state = c.state[0]
+    if withdraw(c, j) < state["placed"]:
+        state["placed"] -= 1
+        if not state["outrun"]:
+            processors = wide(c.jobs[j]["processors"])
+            _release(c, c.plan[j], c.plan[j] + int(c.jobs[j]["estimate"]), processors)
+        state["early"] = True
 
 
 @leaf
@@ -127,11 +167,16 @@ def scheduling_pass(c: Cluster, now: int, options: Options, score: Any) -> None:
 def schedule(c: Cluster, options: Options, score: Any) -> None:
     """Simulate the cluster to the end of its last job; `c.starts` is the result. See `reserving.schedule`."""
     state = c.state[0]
+    if options.arrivals_first:
+        machine.order_ends_by_start(c)
     while state["arrival"] < len(c.jobs) or state["ending"] > 0 or state["waiting"] > 0:
         now = machine.next_event(c)
         more = True
-        while more and machine.ends(c, now):
+        ends_wait = options.arrivals_first and machine.ends_wait(c, now, options.overrun, True)
+        while more and not ends_wait and machine.ends(c, now):
             complete(c, now, options.overrun)
+            if options.arrivals_first:
+                state["early"] = True  # every end, also one on time, lets jobs move
             more = not options.pass_per_event
         while more and machine.first_expected_end(c) == now:
             correct(c, now, options.overrun)

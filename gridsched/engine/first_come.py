@@ -40,6 +40,18 @@ def enter(c: Cluster, j: int) -> None:
     c.state[0]["waiting"] += 1
 
 
+@part
+def withdraw(c: Cluster, j: int) -> None:
+    """Let a waiting job wait no longer."""
+    place = c.line.span[0]["first"]
+    while c.line.job[place] != j:
+        place += 1
+    line.leave(c.line, place)
+    line.skip_gaps(c.line)
+    c.state[0]["waiting"] -= 1
+    c.state[0]["early"] = True
+
+
 @leaf
 def complete(c: Cluster, now: int, overrun: int) -> int:
     """Take the first running job that ends now off its processors; return its expected end."""

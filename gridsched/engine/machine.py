@@ -11,9 +11,15 @@ from typing import Any
 import numpy as np
 
 from gridsched.engine import heap, running
-from gridsched.engine.jit import at, leaf
+from gridsched.engine.jit import at, leaf, wide
 from gridsched.engine.overrun import expected_end
-from gridsched.engine.records import ENTRY, FOREVER
+from gridsched.engine.records import ENTRY, FOREVER, LARGEST
+
+_GONE = LARGEST + 1
+"""Marks the end of a job whose processors were given back before the end was handled."""
+
+_TURN = 2 * _GONE
+"""What the ends of jobs are numbered with in order of start, above the number of the job and the mark."""
 
 STATE = np.dtype(
     [
@@ -34,6 +40,10 @@ STATE = np.dtype(
         ("low", np.int64),  # first step of the availability profile, see `profile`
         ("high", np.int64),  # end of the availability profile
         ("unordered", np.int64),  # a job whose score was not a number, plus 1
+        ("turn", np.int64),  # put on the next job to be started, see `order_ends_by_start`
+        ("turns", np.int64),  # by how much `turn` grows with each start
+        ("freed", np.int64),  # when `ends_wait` was last asked
+        ("plans", np.int64),  # planned starts so far, see `conservative`
     ]
 )
 """Scalars of a cluster, as the one element of an array so that helpers can change them."""
@@ -48,7 +58,8 @@ def allocate(jobs: Any, processors: int) -> dict[str, Any]:
     state["planned"] = FOREVER
     return {
         "jobs": jobs,
-        "events": np.empty(most + 1, ENTRY),
+        # with arrivals first, jobs end after others have started on the processors that they gave back
+        "events": np.empty(2 * most + 1, ENTRY),
         "blocks": blocks,
         "runs": runs,
         "starts": np.full(len(jobs), -1, np.int64),
@@ -104,7 +115,8 @@ def start(c: Any, j: int, now: int, track: bool) -> None:
     processors = job["processors"]
     state["free"] -= processors
     c.starts[at(j)] = now
-    state["ending"] = heap.push(c.events, state["ending"], now + job["run"], j)
+    state["ending"] = heap.push(c.events, state["ending"], now + job["run"], j + state["turn"])
+    state["turn"] += state["turns"]
     if track:
         end = now + job["estimate"]
         state["blocks"] = running.insert(c.blocks, c.runs, state["blocks"], end, j, processors)
@@ -114,10 +126,13 @@ def start(c: Any, j: int, now: int, track: bool) -> None:
 def complete(c: Any, now: int, overrun: int, track: bool) -> int:
     """Take the first running job that ends now off its processors; return its expected end."""
     state = c.state[0]
-    j = c.events[0]["job"]
+    entry = c.events[0]["job"]
+    j = entry & LARGEST
     job = c.jobs[at(j)]
     processors = job["processors"]
     state["ending"] = heap.pop(c.events, state["ending"])
+    if entry & _GONE:
+        return now
     state["free"] += processors
     if not track:
         return now
@@ -130,9 +145,55 @@ def complete(c: Any, now: int, overrun: int, track: bool) -> int:
 def correct(c: Any, now: int, overrun: int) -> None:
     """Expect the first running job that should have ended now to end later."""
     state = c.state[0]
-    j = int(c.runs[c.blocks[0]["slot"] * running.SIZE]["job"])
+    j = wide(c.runs[c.blocks[0]["slot"] * running.SIZE]["job"])
     processors = c.jobs[j]["processors"]
     end = expected_end(c.starts[j], int(c.jobs[j]["estimate"]), overrun, now + 1)
     state["blocks"] = running.remove(c.blocks, c.runs, state["blocks"], now, j, processors)
     state["blocks"] = running.insert(c.blocks, c.runs, state["blocks"], end, j, processors)
     state["corrections"] += 1
+
+
+@leaf
+def order_ends_by_start(c: Any) -> None:
+    """Let jobs that end at one instant do so in the order in which they were started, not by number."""
+    c.state[0]["turns"] = _TURN
+    c.state[0]["freed"] = -1
+
+
+@leaf
+def _free_on_time(c: Any, now: int, overrun: int, track: bool) -> None:
+    """Give back the processors of all jobs that end now as expected, ahead of their ends.
+
+    A policy that does not `track` expected ends expects a job to end at its estimate.
+    """
+    state = c.state[0]
+    for k in range(state["ending"]):
+        entry = c.events[k]["job"]
+        if c.events[k]["key"] != now:
+            continue
+        j = entry & LARGEST
+        estimate = int(c.jobs[j]["estimate"])
+        end = c.starts[j] + estimate
+        if track:
+            end = expected_end(c.starts[j], estimate, overrun, now)
+        if end == now:
+            processors = c.jobs[j]["processors"]
+            state["free"] += processors
+            if track:
+                state["blocks"] = running.remove(c.blocks, c.runs, state["blocks"], now, j, processors)
+            c.events[k]["job"] = entry + _GONE
+
+
+@leaf
+def ends_wait(c: Any, now: int, overrun: int, track: bool) -> bool:
+    """Whether ends of this instant have to wait for its submissions and corrections; see `Conventions`.
+
+    The processors of jobs that end as expected are given back before anything else happens.
+    """
+    state = c.state[0]
+    if not ends(c, now):
+        return False
+    if state["freed"] != now:
+        state["freed"] = now
+        _free_on_time(c, now, overrun, track)
+    return arrives(c, now) or (track and first_expected_end(c) == now)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.engine import heap, machine, profile
-from gridsched.engine.jit import jit, leaf
+from gridsched.engine.jit import jit, leaf, wide
 from gridsched.engine.records import FOREVER, SCORED, STEP, Backfilling
 
 _NONE = int(Backfilling.NONE)
@@ -27,6 +27,7 @@ class Options(NamedTuple):
     reservations: int
     overrun: int
     pass_per_event: bool
+    arrivals_first: bool  # submissions of an instant come before its ends
     changing: bool  # the queue order is given by the score at each pass, else by `queue_key`
     queue_as_order: bool  # backfill order is the queue order, else given by `order_key`
 
@@ -93,6 +94,19 @@ def drop_started(c: Cluster) -> None:
 
 
 @leaf
+def withdraw(c: Cluster, j: int) -> int:
+    """Let a waiting job wait no longer; return how many waited before it."""
+    state = c.state[0]
+    place = 0
+    while c.waiting[place] != j:
+        place += 1
+    for k in range(place + 1, state["waiting"]):
+        c.waiting[k - 1] = c.waiting[k]
+    state["waiting"] -= 1
+    return place
+
+
+@leaf
 def _queue_key(c: Cluster, j: int, now: int, options: Options, score: Any) -> float:
     """Place of a waiting job in the queue: smallest first."""
     if not options.changing:
@@ -149,8 +163,8 @@ def _start_or_reserve(c: Cluster, j: int, now: int, easy: bool, may_reserve: boo
     counts as ended in the profile, but nothing can start on them yet.
     """
     state = c.state[0]
-    processors = int(c.jobs[j]["processors"])
-    estimate = int(c.jobs[j]["estimate"])
+    processors = wide(c.jobs[j]["processors"])
+    estimate = wide(c.jobs[j]["estimate"])
     time = profile.earliest_fit(c.steps, state["low"], state["high"], now, processors, estimate, FOREVER)
     startable = time == now and processors <= state["free"]
     if startable or may_reserve:
@@ -208,10 +222,13 @@ def schedule(c: Cluster, options: Options, score: Any) -> None:
     """
     state = c.state[0]
     easy = options.backfilling == _EASY
+    if options.arrivals_first:
+        machine.order_ends_by_start(c)
     while state["arrival"] < len(c.jobs) or state["ending"] > 0:
         now = machine.next_event(c)
         more = True
-        while more and machine.ends(c, now):
+        ends_wait = options.arrivals_first and machine.ends_wait(c, now, options.overrun, easy)
+        while more and not ends_wait and machine.ends(c, now):
             machine.complete(c, now, options.overrun, easy)
             more = not options.pass_per_event
         while more and machine.first_expected_end(c) == now:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gridsched.engine.jit import leaf, shift
+from gridsched.engine.jit import at, leaf, shift
 from gridsched.engine.records import BLOCK, RUN
 
 SIZE = 128
@@ -32,7 +32,7 @@ def allocate(most: int) -> tuple[Any, Any]:
 @leaf
 def _last_job(blocks: Any, runs: Any, block: int) -> int:
     """Job of the last entry of a block."""
-    job: int = runs[blocks[block]["slot"] * SIZE + blocks[block]["count"] - 1]["job"]
+    job: int = runs[blocks[at(block)]["slot"] * SIZE + blocks[at(block)]["count"] - 1]["job"]
     return job
 
 
@@ -43,7 +43,7 @@ def _find_block(blocks: Any, runs: Any, count: int, end: int, job: int) -> int:
     high = count - 1
     while low < high:
         middle = (low + high) >> 1
-        last = blocks[middle]["last"]
+        last = blocks[at(middle)]["last"]
         if last < end or (last == end and _last_job(blocks, runs, middle) < job):
             low = middle + 1
         else:
@@ -58,8 +58,8 @@ def _find_entry(runs: Any, base: int, length: int, end: int, job: int) -> int:
     high = base + length
     while low < high:
         middle = (low + high) >> 1
-        middle_end = runs[middle]["end"]
-        if middle_end < end or (middle_end == end and runs[middle]["job"] < job):
+        middle_end = runs[at(middle)]["end"]
+        if middle_end < end or (middle_end == end and runs[at(middle)]["job"] < job):
             low = middle + 1
         else:
             high = middle
@@ -72,7 +72,7 @@ def _split(blocks: Any, runs: Any, count: int, block: int) -> int:
     half = SIZE // 2
     slot = blocks[count]["slot"]
     shift(blocks, block + 2, block + 1, count - block - 1)
-    old = blocks[block]["slot"] * SIZE
+    old = blocks[at(block)]["slot"] * SIZE
     new = slot * SIZE
     moved = 0
     for k in range(half):
@@ -82,18 +82,18 @@ def _split(blocks: Any, runs: Any, count: int, block: int) -> int:
         moved += runs[new + k]["processors"]
     blocks[block + 1]["slot"] = slot
     blocks[block + 1]["count"] = SIZE - half
-    blocks[block + 1]["last"] = blocks[block]["last"]
+    blocks[block + 1]["last"] = blocks[at(block)]["last"]
     blocks[block + 1]["processors"] = moved
-    blocks[block]["count"] = half
-    blocks[block]["last"] = runs[old + half - 1]["end"]
-    blocks[block]["processors"] -= moved
+    blocks[at(block)]["count"] = half
+    blocks[at(block)]["last"] = runs[old + half - 1]["end"]
+    blocks[at(block)]["processors"] -= moved
     return count + 1
 
 
 @leaf
 def _drop_block(blocks: Any, count: int, block: int) -> int:
     """Take a block out of the directory and put its slot among the free ones."""
-    slot = blocks[block]["slot"]
+    slot = blocks[at(block)]["slot"]
     shift(blocks, block, block + 1, count - block - 1)
     blocks[count - 1]["slot"] = slot
     return count - 1
@@ -107,19 +107,19 @@ def insert(blocks: Any, runs: Any, count: int, end: int, job: int, processors: i
         blocks[0]["processors"] = 0
         count = 1
     block = _find_block(blocks, runs, count, end, job)
-    if blocks[block]["count"] == SIZE:
+    if blocks[at(block)]["count"] == SIZE:
         count = _split(blocks, runs, count, block)
         block = _find_block(blocks, runs, count, end, job)
-    base = blocks[block]["slot"] * SIZE
-    length = blocks[block]["count"]
+    base = blocks[at(block)]["slot"] * SIZE
+    length = blocks[at(block)]["count"]
     place = _find_entry(runs, base, length, end, job)
     shift(runs, place + 1, place, base + length - place)
-    runs[place]["end"] = end
-    runs[place]["job"] = job
-    runs[place]["processors"] = processors
-    blocks[block]["count"] = length + 1
-    blocks[block]["processors"] += processors
-    blocks[block]["last"] = runs[base + length]["end"]
+    runs[at(place)]["end"] = end
+    runs[at(place)]["job"] = job
+    runs[at(place)]["processors"] = processors
+    blocks[at(block)]["count"] = length + 1
+    blocks[at(block)]["processors"] += processors
+    blocks[at(block)]["last"] = runs[at(base + length)]["end"]
     return count
 
 
@@ -127,16 +127,16 @@ def insert(blocks: Any, runs: Any, count: int, end: int, job: int, processors: i
 def remove(blocks: Any, runs: Any, count: int, end: int, job: int, processors: int) -> int:
     """Take out the running job that was expected to end at `end`."""
     block = _find_block(blocks, runs, count, end, job)
-    base = blocks[block]["slot"] * SIZE
-    length = blocks[block]["count"]
+    base = blocks[at(block)]["slot"] * SIZE
+    length = blocks[at(block)]["count"]
     place = _find_entry(runs, base, length, end, job)
     shift(runs, place, place + 1, base + length - place - 1)
     length -= 1
-    blocks[block]["count"] = length
-    blocks[block]["processors"] -= processors
+    blocks[at(block)]["count"] = length
+    blocks[at(block)]["processors"] -= processors
     if length == 0:
         return _drop_block(blocks, count, block)
-    blocks[block]["last"] = runs[base + length - 1]["end"]
+    blocks[at(block)]["last"] = runs[at(base + length - 1)]["end"]
     if block + 1 < count and length + blocks[block + 1]["count"] <= SIZE // 2:
         return _merge(blocks, runs, count, block)
     if block > 0 and length + blocks[block - 1]["count"] <= SIZE // 2:
@@ -147,16 +147,16 @@ def remove(blocks: Any, runs: Any, count: int, end: int, job: int, processors: i
 @leaf
 def _merge(blocks: Any, runs: Any, count: int, block: int) -> int:
     """Append the next block to this one, so that sparse blocks cannot pile up."""
-    base = blocks[block]["slot"] * SIZE + blocks[block]["count"]
+    base = blocks[at(block)]["slot"] * SIZE + blocks[at(block)]["count"]
     other = blocks[block + 1]["slot"] * SIZE
     length = blocks[block + 1]["count"]
     for k in range(length):
         runs[base + k]["end"] = runs[other + k]["end"]
         runs[base + k]["job"] = runs[other + k]["job"]
         runs[base + k]["processors"] = runs[other + k]["processors"]
-    blocks[block]["count"] += length
-    blocks[block]["processors"] += blocks[block + 1]["processors"]
-    blocks[block]["last"] = blocks[block + 1]["last"]
+    blocks[at(block)]["count"] += length
+    blocks[at(block)]["processors"] += blocks[block + 1]["processors"]
+    blocks[at(block)]["last"] = blocks[block + 1]["last"]
     return _drop_block(blocks, count, block + 1)
 
 
@@ -168,22 +168,22 @@ def shadow(blocks: Any, runs: Any, count: int, free: int, needed: int) -> tuple[
     """
     available = free
     block = 0
-    while available + blocks[block]["processors"] < needed:
-        available += blocks[block]["processors"]
+    while available + blocks[at(block)]["processors"] < needed:
+        available += blocks[at(block)]["processors"]
         block += 1
-    entry = blocks[block]["slot"] * SIZE
-    time = runs[entry]["end"]
+    entry = blocks[at(block)]["slot"] * SIZE
+    time = runs[at(entry)]["end"]
     while available < needed:
-        time = runs[entry]["end"]
-        available += runs[entry]["processors"]
+        time = runs[at(entry)]["end"]
+        available += runs[at(entry)]["processors"]
         entry += 1
-    behind = entry - blocks[block]["slot"] * SIZE
+    behind = entry - blocks[at(block)]["slot"] * SIZE
     while block < count:
-        base = blocks[block]["slot"] * SIZE
-        for k in range(base + behind, base + blocks[block]["count"]):
-            if runs[k]["end"] > time:
+        base = blocks[at(block)]["slot"] * SIZE
+        for k in range(base + behind, base + blocks[at(block)]["count"]):
+            if runs[at(k)]["end"] > time:
                 return time, available
-            available += runs[k]["processors"]
+            available += runs[at(k)]["processors"]
         behind = 0
         block += 1
     return time, available

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.engine import profile
-from gridsched.engine.jit import at, leaf, shift
+from gridsched.engine.jit import at, leaf, shift, wide
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import FOREVER, STEP
 
@@ -171,7 +171,7 @@ def write_running(p: Plan, c: Any, now: int, overrun: int) -> None:
     p.steps[0]["free"] = state["processors"]
     for entry in range(c.state[0]["ending"]):
         end = _end_as_planned(p, c, entry, overrun)
-        reserve(p, now, now, int(c.jobs[c.events[entry]["job"]]["processors"]), end - now)
+        reserve(p, now, now, wide(c.jobs[c.events[entry]["job"]]["processors"]), end - now)
 
 
 @leaf

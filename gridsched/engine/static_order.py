@@ -30,6 +30,7 @@ class Options(NamedTuple):
     backfilling: int
     overrun: int
     pass_per_event: bool
+    arrivals_first: bool  # submissions of an instant come before its ends
     first_come: bool  # the queue order is the order of submission
     two_orders: bool  # the backfill order differs from it
 
@@ -209,11 +210,14 @@ def schedule(c: Cluster, options: Options) -> None:
     """Simulate the cluster to the end of its last job; `c.starts` is the result."""
     state = c.state[0]
     easy = options.backfilling == _EASY
+    if options.arrivals_first:
+        machine.order_ends_by_start(c)
     while state["arrival"] < len(c.jobs) or state["ending"] > 0:
         now = _next_event(c, easy)
         more = True
-        changed = False
-        while more and machine.ends(c, now):
+        ends_wait = options.arrivals_first and machine.ends_wait(c, now, options.overrun, easy)
+        changed = ends_wait  # processors may have been given back without a pass
+        while more and not ends_wait and machine.ends(c, now):
             machine.complete(c, now, options.overrun, easy)
             changed = True
             more = not options.pass_per_event

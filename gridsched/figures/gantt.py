@@ -16,11 +16,11 @@ from gridsched.figures.gantt_blocks import Block
 MOST_JOBS = 60
 """Most jobs that a Gantt chart can show legibly."""
 
-_MOST_LEVELS = 12
+_MOST_LEVELS = 16
 
 
 @style.styled
-def gantt(run: xr.Dataset) -> style.Drawing:
+def gantt(run: xr.Dataset, *, until: float | None = None) -> style.Drawing:
     """Gantt chart: time from left to right, processors from bottom to top, jobs as rectangles.
 
     A run says how many processors a job has, not which. Each segment takes the lowest contiguous
@@ -30,6 +30,8 @@ def gantt(run: xr.Dataset) -> style.Drawing:
     ----------
     run : xarray.Dataset
         A run dataset of at most 60 jobs.
+    until : float, optional
+        Time [s] at which the axis ends, so that charts can be compared; the last end if not given.
 
     Returns
     -------
@@ -50,6 +52,7 @@ def gantt(run: xr.Dataset) -> style.Drawing:
     blocks = list(_blocks(run, sizes))
     heights = [float(np.clip(0.16 * size, 1.0, 3.2)) for size in sizes]
     limits = _time_limits(run)
+    limits[1] = max(limits[1], until or 0.0)
     levels = _submitted_levels(run, limits)
     strip = 0.1 + 0.12 * (1 + max(levels, default=0))
     figure = style.new_figure(strip + sum(heights) + 0.3 * len(sizes) + 0.4)
@@ -124,23 +127,32 @@ def _places(free: NDArray[np.bool_], wanted: int) -> Iterator[tuple[int, int]]:
 
 
 def _submitted_levels(run: xr.Dataset, limits: list[float]) -> list[int]:
-    """For each job the line of the strip of submissions on which its number has room."""
+    """For each job the line of the strip of submissions on which its number and its wait have room."""
     seconds_a_point = (limits[1] - limits[0]) / (0.85 * 72 * style.WIDTH)
     submits, job_numbers = run["submit_time"].to_numpy(), run["job_number"].to_numpy()
+    starts = run["start_time"].to_numpy()
     levels = [0] * len(submits)
     taken = [-np.inf] * _MOST_LEVELS
     for job in np.argsort(submits, kind="stable").tolist():
         level = next((k for k, end in enumerate(taken) if end <= submits[job]), int(np.argmin(taken)))
-        taken[level] = float(submits[job]) + (4.2 * len(str(job_numbers[job])) + 9) * seconds_a_point
+        text_ends = float(submits[job]) + (4.2 * len(str(job_numbers[job])) + 9) * seconds_a_point
+        taken[level] = max(text_ends, float(starts[job]) + 4 * seconds_a_point)
         levels[job] = level
     return levels
 
 
 def _submitted_panel(axes: Axes, run: xr.Dataset, levels: list[int]) -> None:
-    """Strip with a marker and the number of each job at its submission, white if it was rejected."""
-    rejected = run["start_time"].to_numpy() < 0
+    """Strip with a marker and the number of each job at its submission, and a line until it starts.
+
+    The marker of a job that was rejected is white.
+    """
+    starts = run["start_time"].to_numpy()
+    rejected = starts < 0
     submits, job_numbers = run["submit_time"].to_numpy(), run["job_number"].to_numpy()
     for job, level in enumerate(levels):
+        if starts[job] > submits[job]:
+            color = gantt_blocks.color(job)
+            axes.hlines(-level, submits[job], starts[job], color=color, linewidth=3, zorder=1)
         axes.plot(
             [submits[job]],
             [-level],
@@ -161,7 +173,7 @@ def _submitted_panel(axes: Axes, run: xr.Dataset, levels: list[int]) -> None:
         )
     axes.set_ylim(-max(levels, default=0) - 0.6, 0.6)
     axes.set_yticks([])
-    note = "submitted\n(white: rejected)" if rejected.any() else "submitted"
+    note = "waits\n(white: rejected)" if rejected.any() else "waits"
     axes.set_ylabel(note, rotation=0, ha="right", va="center", fontsize=7)
     axes.spines[["left", "bottom"]].set_visible(False)
     axes.tick_params(axis="x", length=0, labelbottom=False)

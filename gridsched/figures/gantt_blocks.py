@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from colorsys import hls_to_rgb
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
+from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from gridsched.figures import style
 
-_PALETTE = sns.color_palette("pastel").as_hex()
+_GOLDEN = 0.618034
+"""Share of the circle of hues from one job to the next: no two of some dozens are the same."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,9 @@ def table(blocks: Iterable[Block], names: Sequence[str], job_numbers: NDArray[np
 
 
 def color(job: int) -> str:
-    """Colour of a job."""
-    return str(_PALETTE[job % len(_PALETTE)])
+    """Colour of a job; no other of a small run has it."""
+    lightness = (0.72, 0.8, 0.87)[job % 3]
+    return str(to_hex(hls_to_rgb((0.58 + job * _GOLDEN) % 1.0, lightness, 0.6)))
 
 
 def frame(axes: Axes, processors: int, title: str) -> None:

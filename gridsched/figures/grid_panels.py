@@ -19,7 +19,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
-from matplotlib.markers import CARETLEFT
+from matplotlib.markers import CARETLEFT, CARETRIGHT
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import MaxNLocator
 
@@ -266,7 +266,8 @@ def dots(
 ) -> None:
     """A marker with its interval for each number; a dash in rows without any.
 
-    Numbers left of the axis are a triangle at its edge. Markers are hollow where a column `clear` is false.
+    Numbers beyond the axis are a triangle at its edge, intervals that go on beyond it end in a small one.
+    Markers are hollow where a column `clear` is false.
 
     Parameters
     ----------
@@ -297,11 +298,14 @@ def dots(
 def _dot(axes: Axes, record: Mapping[Any, Any], y: float, look: style.SchemeStyle) -> None:
     left, right = axes.get_xlim()
     mean, low, high = record["mean"], record["low"], record["high"]
-    if mean < left:
-        axes.plot([left], [y], marker=CARETLEFT, color=look.color, markersize=4, clip_on=False)
+    if not left <= mean <= right:
+        at_edge(axes, y, look.color, 4, right=mean > right)
         return
     if np.isfinite(low) and np.isfinite(high):
         axes.hlines(y, max(low, left), min(high, right), color=look.color, linewidth=1.4)
+        for beyond, side in ((low < left, False), (high > right, True)):
+            if beyond:
+                at_edge(axes, y, look.color, 2.5, right=side)
     face = look.color if record.get("clear", True) else "white"
     axes.plot(
         [mean],
@@ -312,6 +316,13 @@ def _dot(axes: Axes, record: Mapping[Any, Any], y: float, look: style.SchemeStyl
         markerfacecolor=face,
         clip_on=False,
     )
+
+
+def at_edge(axes: Axes, y: float, color: str, size: float, *, right: bool) -> None:
+    """A triangle at the left or right edge of a panel: what it stands for lies or goes on beyond."""
+    left_edge, right_edge = axes.get_xlim()
+    marker, x = (CARETRIGHT, right_edge) if right else (CARETLEFT, left_edge)
+    axes.plot([x], [y], marker=marker, color=color, markersize=size, clip_on=False)
 
 
 def _dash(axes: Axes, place: int) -> None:

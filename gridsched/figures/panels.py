@@ -189,7 +189,9 @@ def wait_markers(
         axes.hlines(place, values["median"], values["99 %"], color=color, linewidth=1)
         for statistic, marker in _WAIT_MARKERS.items():
             face = color if statistic == "mean" else "white"
-            axes.plot([values[statistic]], [place], marker=marker, color=color, markerfacecolor=face)
+            axes.plot(
+                [values[statistic]], [place], marker=marker, color=color, markerfacecolor=face, clip_on=False
+            )
 
 
 def wait_legend(figure: Figure) -> None:

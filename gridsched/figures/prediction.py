@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, PercentFormatter
 
 from gridsched.errors import ConfigurationError
-from gridsched.figures import panels, style
+from gridsched.figures import findings, panels, style
 from gridsched.prediction.methods import CLASSIFICATION, REQUESTED
 
 _RELATIVE = "relative_mean_absolute_error"
@@ -238,3 +238,46 @@ PREDICTION_FIGURES: dict[str, Callable[[xr.Dataset], style.Drawing]] = {
     "prediction_intervals": prediction_intervals,
 }
 """Figures of run time prediction by name."""
+
+
+# --- findings -------------------------------------------------------------------------------------
+
+
+def _quality_finding(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Which method has the smallest error, and how many logs say so."""
+    rows = findings.known(numbers[numbers["measure"] == _RELATIVE], "value")
+    if rows.empty:
+        return "No log has requested times to compare with."
+    best = rows.loc[rows.groupby("workload", sort=False)["value"].idxmin()]
+    wins = best["predictor"].value_counts(sort=True)
+    logs = len(best)
+    mean = rows.groupby("predictor", sort=False)["value"].median().rename("mean").reset_index()
+    others = mean[mean["predictor"] != REQUESTED]
+    return findings.sentences(
+        f"{findings.name(wins.index[0])} has the smallest mean absolute error on {int(wins.iloc[0])} of "
+        f"{findings.counted(logs, 'log')}.",
+        findings.extremes(others, "predictor", f"median error relative to {REQUESTED}"),
+    )
+
+
+def _interval_finding(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Share of the jobs whose interval each method hits, and on which side it errs."""
+    told = []
+    for method, rows in numbers.groupby("predictor", sort=False):
+        jobs = rows["jobs"].to_numpy(np.float64)
+        actual, predicted = (rows[f"{side}_interval"].to_numpy() for side in ("actual", "predicted"))
+        total = jobs.sum()
+        if total > 0:
+            right, long = (jobs[chosen].sum() / total for chosen in (actual == predicted, predicted > actual))
+            told.append(
+                f"{findings.name(method)} hits the interval of {findings.percent(float(right))} of the "
+                f"jobs and is too long for {findings.percent(float(long))}."
+            )
+    return findings.sentences(*told) or findings.NOTHING
+
+
+FINDINGS: dict[str, findings.Finding] = {
+    "prediction_quality": _quality_finding,
+    "prediction_intervals": _interval_finding,
+}
+"""Findings by kind of figure."""

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched.errors import ConfigurationError
 from gridsched.metrics import jobs as metrics
-from gridsched.platforms import Cluster
-from gridsched.traces.fusing import fuse
+from gridsched.platform import Cluster
+from gridsched.traces.merging import merge_workloads
 from gridsched.workloads.table import Workload
 
 Floats = NDArray[np.float64]
@@ -82,8 +82,7 @@ def summarise_grid(run: xr.Dataset) -> xr.Dataset:
     Parameters
     ----------
     run : xarray.Dataset
-        A run of `gridsched.simulate_grid`, in which each job that ran has one segment, with the variable
-        `cluster_speed` (cluster).
+        A run of `gridsched.simulate` on several clusters, in which each job that ran has one segment.
 
     Returns
     -------
@@ -116,7 +115,7 @@ def summarise_ideal(run: xr.Dataset) -> xr.Dataset:
     Parameters
     ----------
     run : xarray.Dataset
-        A run of `gridsched.simulation.ideal.simulate_ideal`.
+        A run of an ideal machine, see `gridsched.systems.ideal`.
 
     Returns
     -------
@@ -174,7 +173,7 @@ def offered_loads(
     clusters : sequence of Cluster
         The clusters, one for each workload.
     align : {"start", "clock", "none"}
-        How submit times of the workloads go together, see `gridsched.traces.fuse`.
+        How submit times of the workloads go together, see `gridsched.traces.merge_workloads`.
 
     Returns
     -------
@@ -191,7 +190,7 @@ def offered_loads(
         raise ConfigurationError(
             f"{len(workloads)} workloads for {len(clusters)} clusters; give one for each"
         )
-    merged, home = fuse(workloads, align=align)
+    merged, home = merge_workloads(workloads, align=align)
     work = np.bincount(home, merged.processors * merged.run_time.astype(np.float64), len(clusters))
     capacity = np.array([cluster.processors for cluster in clusters]) * np.ptp(merged.submit_time)
     submitted = np.array([len(workload) for workload in workloads], np.float64)
@@ -217,7 +216,7 @@ def _require(run: xr.Dataset, names: Iterable[str]) -> None:
         if name not in run:
             raise ConfigurationError(
                 f"run {run.attrs.get('title', '')!r}: no variable {name}; "
-                "give a dataset of simulate_grid or simulate_ideal"
+                "give a run on several clusters, or of an ideal machine"
             )
 
 

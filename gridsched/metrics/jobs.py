@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
+from gridsched import replication
 from gridsched.errors import ConfigurationError
 
 Floats = NDArray[np.float64]
@@ -187,7 +187,9 @@ def batch_means(values: ArrayLike, batches: int = 30) -> Floats:
     return means
 
 
-def batch_means_interval(values: ArrayLike, batches: int = 30, confidence: float = 0.95) -> Interval:
+def batch_means_interval(
+    values: ArrayLike, batches: int = 30, confidence: float = 0.95, *, signed: bool = False
+) -> Interval:
     """Mean of all values with a confidence interval by the method of batch means.
 
     With m_1 ... m_b the means of b consecutive batches and s their standard deviation, the half width is
@@ -206,6 +208,8 @@ def batch_means_interval(values: ArrayLike, batches: int = 30, confidence: float
         Number of batches, at least 2.
     confidence : float
         Nominal coverage, between 0 and 1.
+    signed : bool
+        Whether the mean may be negative although none of these values is, see `gridsched.replication`.
 
     Returns
     -------
@@ -214,7 +218,7 @@ def batch_means_interval(values: ArrayLike, batches: int = 30, confidence: float
     """
     _check_interval(batches, confidence)
     data = np.asarray(values, np.float64)
-    return _interval(data, batch_means(data, batches), confidence)
+    return _interval(data, batch_means(data, batches), confidence, signed=signed)
 
 
 def paired_difference(
@@ -238,7 +242,7 @@ def paired_difference(
         raise ConfigurationError(
             f"a paired difference needs the same jobs in both schemes, found {left.size} and {right.size}"
         )
-    return batch_means_interval(left - right, batches, confidence)
+    return batch_means_interval(left - right, batches, confidence, signed=True)
 
 
 def _check_interval(batches: int, confidence: float) -> None:
@@ -248,7 +252,7 @@ def _check_interval(batches: int, confidence: float) -> None:
         raise ConfigurationError(f"confidence must lie between 0 and 1, found {confidence}")
 
 
-def _interval(values: Floats, means: Floats, confidence: float) -> Interval:
+def _interval(values: Floats, means: Floats, confidence: float, *, signed: bool = False) -> Interval:
     known = values[~np.isnan(values)]
     if not len(known):
         return Interval(np.nan, np.nan, np.nan)
@@ -256,11 +260,15 @@ def _interval(values: Floats, means: Floats, confidence: float) -> Interval:
     if len(known) < 2 * len(means):
         return Interval(mean, np.nan, np.nan)
     half = float(_half_width(means, confidence))
-    return Interval(mean, mean - half, mean + half)
+    interval = replication.Interval(*(np.asarray(bound) for bound in (mean, mean - half, mean + half)))
+    bounded = interval if signed else replication.not_negative(interval, means, confidence)
+    return Interval(*map(float, bounded))
 
 
 def _half_width(means: Floats, confidence: float) -> Floats:
     """Half width of the t interval from batch means on the last axis, ignoring NaN; NaN if fewer than two."""
+    from scipy.special import stdtrit  # takes longer to load than a small simulation
+
     known = ~np.isnan(means)
     count = known.sum(axis=-1)
     enough = count >= 2
@@ -543,13 +551,13 @@ def _system_level(run: xr.Dataset, bins: int) -> dict[str, xr.Variable]:
         edges = np.linspace(first, last, bins + 1)
         queue = queue_length(run)
         scalars = {
-            "utilisation": utilisation(run),
+            "utilisation": utilisation(run) if "segment_job" in run else np.nan,
             "makespan": last - first,
             "queue_length_mean": float(time_average(queue, (first, last))[0]),
             "queue_length_max": float(queue.value.max()),
         }
         series = {"bin_time": edges[:-1], "queue_length_series": time_average(queue, edges)}
-        busy = time_average(busy_processors(run), edges) if run.sizes["segment"] else empty
+        busy = time_average(busy_processors(run), edges) if run.sizes.get("segment") else empty
         series["utilisation_series"] = busy / _total_processors(run)
     return {
         name: xr.Variable(dims, values, {"long_name": _SYSTEM[name][0], "units": _SYSTEM[name][1]})

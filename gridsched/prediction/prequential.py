@@ -140,8 +140,8 @@ def predict_prequential(
         When each job ends [s], recorded or simulated; -1 for jobs that never end, which are in no history.
     options : PredictorOptions, optional
     source : int64[n], optional
-        Log that each job comes from, as `gridsched.traces.fuse` gives it; users of different logs are
-        different users.
+        Log that each job comes from, as `gridsched.traces.merge_workloads` gives it; users of different logs
+        are different users.
     threads : int
         Trainings at the same time; predictions do not depend on it.
 

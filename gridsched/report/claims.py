@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import pandas as pd
 
-from gridsched.claims import citations
+from gridsched.experiments.claims import citations
 from gridsched.figures.style import number
 from gridsched.report.parts import anchor
 
@@ -37,13 +37,17 @@ class ClaimView:
 
 @dataclass(frozen=True)
 class PaperView:
-    """The claims of one paper: those with a result, the others by verdict, and how many came out how."""
+    """The claims of one paper by verdict, those that did not come out first, and how many came out how."""
 
     paper: str
     citation: str
     verdicts: list[tuple[str, int]]
-    judged: list[ClaimView]
-    others: list[tuple[str, list[ClaimView]]]
+    groups: list[tuple[str, list[ClaimView]]]
+
+    @property
+    def judged(self) -> bool:
+        """Whether some claim has a result of ours."""
+        return any(name in JUDGED for name, _ in self.verdicts)
 
     def count(self, verdict: str | None = None) -> int:
         """Number of claims with a verdict, or of all."""
@@ -51,14 +55,13 @@ class PaperView:
 
 
 JUDGED = ("reproduced", "partly", "not")
-OTHERS = ("not testable", "input", "not run")
-"""Verdicts of claims without a result of ours, shown folded."""
-VERDICTS = (*JUDGED, *OTHERS)
+"""Verdicts of claims with a result of ours."""
+VERDICTS = (*JUDGED, "not testable", "input", "not run")
 """All verdicts, in the order of the page."""
 
 
 def claims_view(table: str | Path) -> list[PaperView]:
-    """Claims of each paper, from the CSV that `gridsched.study.claim_stages.evaluate_claims` wrote."""
+    """Claims of each paper, from the CSV that `gridsched.experiments.claim_stages.evaluate_claims` wrote."""
     frame = pd.read_csv(table, keep_default_na=False, dtype=str)
     return [_paper(str(paper), claims) for paper, claims in frame.groupby("paper", sort=False)]
 
@@ -70,18 +73,12 @@ def _paper(paper: str, table: pd.DataFrame) -> PaperView:
         paper=paper,
         citation=citations().get(paper, ""),
         verdicts=[(name, len(found)) for name, found in by_verdict.items() if found],
-        judged=_without_repetition([claim for claim in claims if claim.verdict in JUDGED]),
-        others=[(name, _without_repetition(by_verdict[name])) for name in OTHERS if by_verdict[name]],
+        groups=[
+            (name, by_verdict[name])
+            for name in (*reversed(JUDGED), *VERDICTS[len(JUDGED) :])
+            if by_verdict[name]
+        ],
     )
-
-
-def _without_repetition(claims: list[ClaimView]) -> list[ClaimView]:
-    """The claims with each reason said once where it follows itself."""
-    before = ["", *(claim.why for claim in claims)]
-    return [
-        replace(claim, why="as above") if claim.why and claim.why == last else claim
-        for claim, last in zip(claims, before, strict=False)
-    ]
 
 
 def _claim(row: pd.Series[str]) -> ClaimView:

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from gridsched import results
-from gridsched.conformance.cases import NONE, Case, Part
+from gridsched.conformance.cases import NONE, PASSES, Case, Part
 from gridsched.conformance.running import run_case, schedule_of
 from gridsched.explanation import Explanation, explain
 from gridsched.figures import style
 from gridsched.figures.gantt import gantt
 from gridsched.io import atomic_write, resource
+from gridsched.policies.local import LocalPolicy, named_policy
 from gridsched.report.templates import template
-from gridsched.schedulers.local import LocalPolicy, named_policy
 
 _SYSTEMS = {
     "cluster": "one cluster",
@@ -138,14 +138,23 @@ def charts(case: Case) -> Iterable[Chart]:
         yield Chart(_labels(columns), _image(run), _starts(case, run), _accounts(case, columns, runs))
 
 
+_CONVENTIONS = {
+    "instant": "a pass an instant",
+    "event": "a pass an event",
+    "arrivals-first": "a pass an event, arrivals first",
+}
+
+
 def _labels(columns: Sequence[str]) -> str:
-    """Policies and variants by name; a convention is named where only one gives the schedule."""
+    """Policies and variants by name; conventions are named where not all give the schedule."""
     policies: dict[str, list[str]] = {}
     for column in columns:
         policy, _, passes = column.partition(":")
         policies.setdefault(policy, []).append(passes)
     return ", ".join(
-        policy if len(passes) > 1 or not passes[0] else f"{policy} (a pass an {passes[0]})"
+        policy
+        if len(passes) == len(PASSES) or not passes[0]
+        else f"{policy} ({' or '.join(_CONVENTIONS[each] for each in passes)})"
         for policy, passes in policies.items()
     )
 

@@ -2,41 +2,26 @@
 
 Variables of the templates are escaped, so no text of a log or of a configuration can become markup, and the
 page lets no script run but its own, known by its checksum. Figures are embedded as images, their numbers as
-links to data.
+links to data; long tables are linked from the folder beside the page.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from gridsched import results
+from gridsched.experiments.config import Study
+from gridsched.experiments.tasks import function_at
 from gridsched.io import atomic_write, resource
-from gridsched.report.arena import arena_view
-from gridsched.report.calendars import calendar_view
 from gridsched.report.claims import VERDICTS, claims_view
-from gridsched.report.dynamic_grid import dynamic_view
-from gridsched.report.grid import grid_view
-from gridsched.report.local import local_view
-from gridsched.report.models import models_view
-from gridsched.report.multicluster import multicluster_view
-from gridsched.report.parts import data_address
-from gridsched.report.self_scheduling import self_scheduling_view
+from gridsched.report.glossary import glossary
+from gridsched.report.parts import main_figure
 from gridsched.report.templates import template
-from gridsched.study.config import (
-    ArenaStudy,
-    CalendarStudy,
-    DynamicGridStudy,
-    GridStudy,
-    LocalStudy,
-    ModelStudy,
-    MulticlusterStudy,
-    SelfSchedulingStudy,
-    Study,
-)
 
 
 def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | Path | None = None) -> None:
@@ -49,16 +34,18 @@ def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | 
     target : path
         HTML file to write, in the folder of results, which has one folder a study.
     claims : path, optional
-        Table of the claims of the papers, see `gridsched.study.claim_stages.evaluate_claims`.
+        Table of the claims of the papers, see `gridsched.experiments.claim_stages.evaluate_claims`.
     """
-    views = [VIEWS[type(study)](study, Path(target).parent / study.name) for study in studies]
+    views = [_view(study, Path(target).parent / study.name) for study in studies]
     style, script = (resource("reports", f"page.{end}").read_text(encoding="utf-8") for end in ("css", "js"))
     papers = [] if claims is None else claims_view(claims)
     page = template("page.html.j2").render(
         studies=views,
+        leading=_leading(studies, views),
+        glossary=glossary(),
         # Studies of one's own need not begin with what papers say of others
         papers=papers if any(paper.judged for paper in papers) else [],
-        claims_csv="" if claims is None else data_address(Path(claims), "text/csv"),
+        claims_csv="" if claims is None else os.path.relpath(claims, Path(target).parent),
         verdicts=VERDICTS,
         style=style,
         script=script,
@@ -69,14 +56,22 @@ def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | 
         temporary.write_text(page, encoding="utf-8")
 
 
-VIEWS: dict[type[Study], Callable[[Any, Path], dict[str, Any]]] = {
-    LocalStudy: local_view,
-    GridStudy: grid_view,
-    ModelStudy: models_view,
-    SelfSchedulingStudy: self_scheduling_view,
-    CalendarStudy: calendar_view,
-    MulticlusterStudy: multicluster_view,
-    DynamicGridStudy: dynamic_view,
-    ArenaStudy: arena_view,
-}
-"""What the page says of one study, by its kind."""
+MOST_FINDINGS = 5
+"""Findings on the first screen."""
+
+
+def _view(study: Study, folder: Path) -> dict[str, Any]:
+    """What the page says of a study, with its main figure."""
+    view: dict[str, Any] = function_at(study.view)(study, folder)
+    return {**view, "main": main_figure(study, view["figures"])}
+
+
+def _leading(studies: Sequence[Study], views: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Studies of the first screen: a few with a finding, one of each kind before a second of any."""
+    seen: dict[type[Study], int] = {}
+    ranked = []
+    for place, (study, view) in enumerate(zip(studies, views, strict=True)):
+        if view["main"] and view["main"].finding:
+            turn = seen[type(study)] = seen.get(type(study), 0) + 1
+            ranked.append((turn, not study.leads, place, view))
+    return [view for *_, view in sorted(ranked, key=lambda entry: entry[:3])][:MOST_FINDINGS]

@@ -11,27 +11,42 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from gridsched.experiments.captions import caption, finding
+from gridsched.experiments.config import Study
 from gridsched.replication import Interval
-from gridsched.study import plan
-from gridsched.study.config import Study
 
 Form = Callable[[float], str]
 """How a number is written."""
 
-LARGEST_EMBEDDED_TABLE = 400_000
-"""Tables of more bytes are named in the page but not embedded."""
+LARGEST_EMBEDDED_TABLE = 20_000
+"""Tables of more bytes are linked, from the folder beside the page, and not embedded."""
 
 
 @dataclass(frozen=True)
 class FigureView:
     """A figure as the page shows it."""
 
+    kind: str
     title: str
+    finding: str
+    """What it shows of its data."""
     caption: str
+    """How to read it."""
     image: str
     table: str | None
     table_path: str
     anchor: str
+
+    @property
+    def alternative(self) -> str:
+        """What the figure says, for those who cannot see it."""
+        return f"{self.title}. {self.finding}"
+
+
+def main_figure(study: Study, views: Iterable[FigureView]) -> FigureView | None:
+    """The figure that says most of a study: the one that it names, else the first."""
+    found = list(views)
+    return next((view for view in found if view.kind == study.main_figure), found[0] if found else None)
 
 
 def heading(study: Study, dataset: xr.Dataset) -> dict[str, Any]:
@@ -47,11 +62,13 @@ def heading(study: Study, dataset: xr.Dataset) -> dict[str, Any]:
 
 def figure(folder: Path, stem: str, kind: str, what: str = "") -> FigureView:
     """A figure with its caption, which is the one that the report of Snakemake shows too."""
-    caption = plan.caption(kind)
+    words = caption(kind)
     table = folder / "figures" / f"{stem}.csv"
     return FigureView(
-        title=f"{caption['title']}: {what}" if what else caption["title"],
-        caption=caption["text"],
+        kind=kind,
+        title=f"{words['title']}: {what}" if what else words["title"],
+        finding=finding(folder / "figures", stem),
+        caption=words["text"],
         image=data_address(folder / "figures" / f"{stem}.svg", "image/svg+xml"),
         table=data_address(table, "text/csv") if table.stat().st_size <= LARGEST_EMBEDDED_TABLE else None,
         table_path=f"{folder.name}/figures/{stem}.csv",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jinja2
 
 from gridsched.io import resource
+from gridsched.report import glossary
 
 
 def template(name: str) -> jinja2.Template:
@@ -16,4 +17,9 @@ def template(name: str) -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= {
+        "term": glossary.term,
+        "terms": glossary.terms,
+        "term_anchor": glossary.term_anchor,
+    }
     return environment.get_template(name)

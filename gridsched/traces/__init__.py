@@ -14,7 +14,7 @@ from gridsched.lazy import attach
 if TYPE_CHECKING:
     from gridsched.traces.archive import ArchiveLog, archive_folder, fetch, find_log, registry
     from gridsched.traces.cleaning import clean
-    from gridsched.traces.fusing import fuse
+    from gridsched.traces.merging import merge_workloads
     from gridsched.traces.sacct import AccountingLog, read_accounting, read_sacct
     from gridsched.traces.swf import read_swf, write_swf
     from gridsched.traces.windows import (
@@ -37,7 +37,7 @@ _HOMES: dict[str, str] = {
     "clean": "gridsched.traces.cleaning",
     "fetch": "gridsched.traces.archive",
     "find_log": "gridsched.traces.archive",
-    "fuse": "gridsched.traces.fusing",
+    "merge_workloads": "gridsched.traces.merging",
     "months": "gridsched.traces.windows",
     "read_accounting": "gridsched.traces.sacct",
     "read_sacct": "gridsched.traces.sacct",
@@ -58,7 +58,7 @@ __all__ = [
     "clean",
     "fetch",
     "find_log",
-    "fuse",
+    "merge_workloads",
     "months",
     "read_accounting",
     "read_sacct",

@@ -85,7 +85,7 @@ class Block:
             line = int(self.line[np.argmax(length > longest)])
             raise TraceError(
                 f"{self.file}:{line}: field {column + 1} has {width} bytes, at most {longest} are read; "
-                "mend this line"
+                "fix this line"
             )
         rows = np.zeros((len(self), width), np.uint8)
         places = np.arange(width)
@@ -96,6 +96,11 @@ class Block:
             rows[some] = self.text[begin[some, np.newaxis] + places]
             rows[some] *= places < length[some, np.newaxis]
         return rows
+
+    def field(self, row: int, column: int) -> bytes:
+        """One field."""
+        begin, end = self.bounds[row, column] + 1, self.bounds[row, column + 1]
+        return self.text[begin:end].tobytes()
 
     def texts(self, column: int, longest: int = LONGEST_FIELD) -> NDArray[np.bytes_]:
         """Fields of a column as byte strings."""

@@ -39,7 +39,8 @@ class ParsedText(NamedTuple):
 
     `comments` has a row (start, end) a comment line, `bad` a row (line number, start, end) for the
     first malformed lines, `bad_count` is the number of all malformed lines. `binary_line` is the line
-    of the first zero byte, 0 if there is none; nothing is parsed if there is one.
+    of the first zero byte, 0 if there is none; nothing is parsed if there is one. `longer` is the number of
+    jobs whose line has more fields than are read.
     """
 
     columns: list[NDArray[Any]]
@@ -47,13 +48,15 @@ class ParsedText(NamedTuple):
     bad: NDArray[np.int64]
     bad_count: int
     binary_line: int = 0
+    longer: int = 0
 
 
-def parse(text: NDArray[np.uint8]) -> ParsedText:
+def parse(text: NDArray[np.uint8], *, ignore_extra: bool = False) -> ParsedText:
     """Parse the bytes of an SWF log, which must end with a newline.
 
     A column is int64 unless one of its values has a decimal point or an exponent: then it is float64,
-    and its values are those that Python's `float` gives.
+    and its values are those that Python's `float` gives. A line with more than the 18 fields is malformed,
+    unless these are to be ignored.
     """
     lines, zeros = _survey(text)
     if zeros:
@@ -65,8 +68,8 @@ def parse(text: NDArray[np.uint8]) -> ParsedText:
     comments = np.empty((min(lines, 4096), 2), np.int64)
     long_reals = np.empty((1024, 6), np.int64)
     while True:
-        jobs, comment_count, long_count, bad_count = _parse_lines(
-            text, whole, whole.view(np.float64), is_real, comments, long_reals, bad
+        jobs, comment_count, long_count, bad_count, longer = _parse_lines(
+            text, whole, whole.view(np.float64), is_real, comments, long_reals, bad, ignore_extra
         )
         if comment_count <= len(comments) and long_count <= len(long_reals):
             break
@@ -78,7 +81,7 @@ def parse(text: NDArray[np.uint8]) -> ParsedText:
     bad = bad[np.argsort(bad[:, 0])][:REPORTED]
     bad_count += len(overflows)
     columns = [(whole.view(np.float64) if is_real[c] else whole)[c, :jobs] for c in range(FIELDS)]
-    return ParsedText(columns, comments[:comment_count], bad, int(bad_count))
+    return ParsedText(columns, comments[:comment_count], bad, int(bad_count), longer=int(longer))
 
 
 def _binary(text: NDArray[np.uint8]) -> ParsedText:
@@ -211,14 +214,21 @@ def _number(text: Any, start: Any) -> tuple[int, float, int, int]:
 
 @jit
 def _parse_lines(
-    text: Any, whole: Any, real: Any, is_real: Any, comments: Any, long_reals: Any, bad: Any
-) -> tuple[int, int, int, int]:
-    """Fill the columns and positions; return the numbers of jobs, comments, long fractions and bad lines.
+    text: Any,
+    whole: Any,
+    real: Any,
+    is_real: Any,
+    comments: Any,
+    long_reals: Any,
+    bad: Any,
+    ignore_extra: bool,
+) -> tuple[int, int, int, int, int]:
+    """Fill the columns and positions; return numbers of jobs, comments, long fractions, bad and longer lines.
 
     `real` is the same memory as `whole`: a column turns into float64 in place at its first fraction.
     Positions that do not fit in the arrays are counted only.
     """
-    at, line, job, comment_count, long_count, bad_count = 0, 0, 0, 0, 0, 0
+    at, line, job, comment_count, long_count, bad_count, longer = 0, 0, 0, 0, 0, 0, 0
     while at < text.size:
         line += 1
         start = at
@@ -229,7 +239,8 @@ def _parse_lines(
             if _character(text, at) == _NEWLINE or _character(text, at) == _SEMICOLON:
                 break
             if column == FIELDS:
-                good = False
+                good = ignore_extra
+                longer += ignore_extra
                 break
             first = at
             value, fraction, kind, at = _short_number(text, at)
@@ -277,4 +288,4 @@ def _parse_lines(
             bad_count += 1
             long_count = long_before
         at += 1
-    return job, comment_count, long_count, bad_count
+    return job, comment_count, long_count, bad_count, longer

@@ -77,6 +77,7 @@ class AccountingTable:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.left_out: dict[str, int] = {}
+        self.waiting_tasks: list[bytes] = []
         self._delimiter = "|"
         self._header: tuple[str, ...] = ()
         self._places: dict[str, int] = {}
@@ -167,6 +168,7 @@ class AccountingTable:
         self._count(HEADERS, header)
         self._count(STEPS, step)
         self._count(WAITING_TASKS, waiting)
+        self.waiting_tasks += [block.field(row, place) for row in np.flatnonzero(waiting).tolist()]
         return block.select(~(header | step | waiting))
 
     def _count(self, reason: str, lines: NDArray[np.bool_]) -> None:
@@ -209,7 +211,7 @@ class AccountingTable:
         values = [parse(text.decode("latin-1")) for text in texts]
         wrong = np.array([value is None for value in values], np.bool_)[codes]
         wanted = "a whole number" if parse is parse_number else "a duration like 1-12:00:00"
-        self._check(block, key, wrong, f"not {wanted}; export with --noconvert, or mend this line")
+        self._check(block, key, wrong, f"not {wanted}; export with --noconvert, or fix this line")
         return np.array([value or 0 for value in values], np.int64)[codes]
 
     def _numbered(self, block: Block, key: str) -> NDArray[np.int64]:

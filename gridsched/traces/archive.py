@@ -101,7 +101,7 @@ def find_log(name: str) -> ArchiveLog:
         return names[wanted]
     close = difflib.get_close_matches(wanted, names, n=3)
     known = dict.fromkeys(names[alias].name for alias in close)
-    hint = f"did you mean {' or '.join(known)}?" if known else f"known are {', '.join(_registry())}"
+    hint = f"did you mean {' or '.join(known)}?" if known else "gridsched fetch --list shows those there are"
     raise TraceError(f"{name!r} is no log of the archive: {hint}")
 
 

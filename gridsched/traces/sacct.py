@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError, TraceError
 from gridsched.traces._delimited import read_lines, without_mark
-from gridsched.traces._sacct_table import COMMAND, NAMED, TIMES, AccountingTable
+from gridsched.traces._sacct_table import COMMAND, NAMED, TIMES, WAITING_TASKS, AccountingTable
 from gridsched.traces._slurm_values import UNKNOWN_TIME, Times, to_unix
 from gridsched.workloads.table import UNKNOWN, Workload, add_counts
 
@@ -64,6 +64,8 @@ class AccountingLog:
         Jobs that something held for which a simulation does not know, such as "suspended".
     suspended : int64[n]
         Seconds for which each job was suspended.
+    absent : mapping of str to bytes[...]
+        Job IDs of the lines that are no job of the workload, by reason.
     without_zone : bool
         Whether the times are those of a clock in a zone that was not named.
     """
@@ -73,6 +75,7 @@ class AccountingLog:
     identifiers: NDArray[np.bytes_]
     flags: Mapping[str, NDArray[np.bool_]]
     suspended: NDArray[np.int64]
+    absent: Mapping[str, NDArray[np.bytes_]]
     without_zone: bool = False
 
     def rows(self, workload: Workload) -> NDArray[np.int64]:
@@ -151,8 +154,8 @@ def read_accounting(
         table.add(line, text)
     columns = table.columns(needed=unit)
     records = _Records(columns, table.names(), zone, unit)
-    keep, left_out = records.selection()
-    left_out = add_counts(table.left_out, left_out)
+    keep, absent = records.selection()
+    left_out = add_counts(table.left_out, {reason: len(lines) for reason, lines in absent.items()})
     if not keep.any():
         counts = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         raise TraceError(f"{file}: no job that ran ({counts}); export another time")
@@ -163,6 +166,7 @@ def read_accounting(
         time_zone=time_zone or "UTC",
         checksum=digest.hexdigest(),
         left_out=left_out,
+        absent={**absent, WAITING_TASKS: np.array(table.waiting_tasks, np.bytes_)},
     )
 
 
@@ -235,14 +239,14 @@ class _Records:
         codes = [code for code, name in enumerate(self._names["state"]) if name in states]
         return np.isin(self._columns["state"], codes)
 
-    def selection(self) -> tuple[NDArray[np.bool_], dict[str, int]]:
-        """Lines that are jobs which ran, and how many are not, each under the first reason that holds."""
+    def selection(self) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.bytes_]]]:
+        """Lines that are jobs which ran, and job IDs of the others, by the first reason that holds."""
         keep = np.ones(self._lines, np.bool_)
-        left_out: dict[str, int] = {}
+        absent: dict[str, NDArray[np.bytes_]] = {}
         for reason, lines in self._unfit():
-            left_out[reason] = int(np.count_nonzero(keep & lines))
+            absent[reason] = self._columns["identifier"][keep & lines]
             keep &= ~lines
-        return keep, left_out
+        return keep, absent
 
     def _unfit(self) -> Iterator[tuple[str, NDArray[np.bool_]]]:
         """Reasons to leave lines out, with the lines for which they hold."""
@@ -270,7 +274,13 @@ class _Records:
         """What a job held, else what it asked for."""
         return np.where(self._allocated > 0, self._allocated, self._requested)
 
-    def log(self, keep: NDArray[np.bool_], begin: Beginning, **facts: Any) -> AccountingLog:
+    def log(
+        self,
+        keep: NDArray[np.bool_],
+        begin: Beginning,
+        absent: Mapping[str, NDArray[np.bytes_]],
+        **facts: Any,
+    ) -> AccountingLog:
         """The jobs of the lines that are kept, in order of submission."""
         submit, late = self._submit, self._eligible > self._submit
         usable = late & (self._eligible <= self._start)
@@ -314,6 +324,7 @@ class _Records:
             identifiers=self._columns["identifier"][jobs],
             flags=flags,
             suspended=self._suspended[jobs],
+            absent={reason: lines for reason, lines in absent.items() if len(lines)},
             without_zone=self._without_zone,
         )
 

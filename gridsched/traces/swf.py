@@ -10,23 +10,26 @@ import bz2
 import contextlib
 import gzip
 import hashlib
+import io
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 import zstandard
 from numpy.typing import NDArray
 
-from gridsched.errors import TraceError, WorkloadError
+from gridsched.errors import ConfigurationError, TraceError, WorkloadError
 from gridsched.io import atomic_write
 from gridsched.traces._bytes import read_bytes
 from gridsched.traces._header import header_lines, parse_header
 from gridsched.traces._parse import FIELDS, LONGEST_NUMBER, ParsedText, parse
-from gridsched.workloads.table import SWF_FIELDS, Workload
+from gridsched.workloads.table import SWF_FIELDS, Workload, add_counts
+
+ExtraFields = Literal["refuse", "ignore"]
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SUFFIXES = re.compile(r"(\.swf|\.txt|\.gz|\.zst|\.bz2)+$", re.IGNORECASE)
@@ -35,7 +38,11 @@ _ROWS_WRITTEN_AT_ONCE = 100_000
 
 
 def read_swf(
-    path: str | os.PathLike[str], *, name: str | None = None, max_bytes: int | None = None
+    path: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    max_bytes: int | None = None,
+    extra_fields: ExtraFields = "refuse",
 ) -> Workload:
     """Read a log in the Standard Workload Format, plain or compressed (gzip, bzip2, Zstandard).
 
@@ -51,12 +58,20 @@ def read_swf(
         Name of the workload; the file name without suffixes if not given.
     max_bytes : int, optional
         Largest uncompressed size; `GRIDSCHED_MAX_BYTES` from the environment, else 4 GiB, if not given.
+    extra_fields : {"refuse", "ignore"}
+        What becomes of fields after the 18 of the format, which some logs have. Jobs whose further fields
+        are ignored are counted in `Workload.repaired`.
 
     Raises
     ------
     TraceError
         If the file cannot be read, or a line is not a job; the message names the line.
+    ConfigurationError
+        If the option is unknown.
     """
+    if extra_fields not in get_args(ExtraFields):
+        allowed = ", ".join(get_args(ExtraFields))
+        raise ConfigurationError(f"extra_fields is {extra_fields!r}; use one of {allowed}")
     file = Path(path)
     text = read_bytes(file, max_bytes)
     if text.size == 1:
@@ -64,7 +79,7 @@ def read_swf(
     checksum = hashlib.sha256(text[:-1].data).hexdigest()
     if text[:3].tobytes() == _BYTE_ORDER_MARK:
         text = text[3:]
-    parsed = parse(text)
+    parsed = parse(text, ignore_extra=extra_fields == "ignore")
     if parsed.binary_line:
         raise TraceError(f"{file}:{parsed.binary_line}: a zero byte: this is a binary file; give a log")
     if parsed.bad_count:
@@ -83,6 +98,7 @@ def read_swf(
         header=header,
         acknowledgement=facts.acknowledgement,
         checksum=checksum,
+        repaired=add_counts({}, {"more than 18 fields, the others ignored": parsed.longer}),
     )
 
 
@@ -157,10 +173,28 @@ def _describe_malformed(file: Path, text: NDArray[np.uint8], parsed: ParsedText)
     problems = [f"{file}:{first}: {_problem(_decode(text, start, end))}"]
     problems += [f"line {line}: {_problem(_decode(text, start, end))}" for line, start, end in others]
     total = f" ({parsed.bad_count:,} malformed lines in all)" if parsed.bad_count > 1 else ""
+    fields = _fields_of_every_line(text)
+    if fields and fields > FIELDS and all(f": {fields} fields" in problem for problem in problems):
+        return (
+            f"{file}:{first}: {fields} fields instead of {FIELDS}, as every job line has{total}; to read the "
+            f"first {FIELDS} and ignore the others, use --extra-fields ignore (in Python, "
+            'extra_fields="ignore")'
+        )
     return (
         f"{'; '.join(problems)}{total}; a job line has {FIELDS} numbers, -1 for unknown: "
-        "mend these lines or make them comments with ';'"
+        "fix these lines or make them comments with ';'"
     )
+
+
+def _fields_of_every_line(text: NDArray[np.uint8]) -> int | None:
+    """Number of fields that all job lines have; none if they differ."""
+    found: int | None = None
+    for line in io.BytesIO(text.tobytes()):
+        fields = len(line.partition(b";")[0].split())
+        if fields and found not in (None, fields):
+            return None
+        found = fields or found
+    return found
 
 
 def _problem(line: str) -> str:

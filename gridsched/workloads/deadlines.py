@@ -40,7 +40,7 @@ class ServiceClass:
         If a value is out of range.
     """
 
-    name: str
+    name: str = "all"
     low: float = 0.0
     high: float = 5.0
     share: float = 1.0

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import WorkloadError
+from gridsched.workloads.columns import numbers
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SWF_FIELDS: tuple[str, ...] = (
     "job_number",
@@ -33,6 +39,9 @@ SWF_FIELDS: tuple[str, ...] = (
 )
 """Names of the 18 fields of the Standard Workload Format, version 2.2, in file order."""
 
+EXTRA_FIELDS: tuple[str, ...] = ("home", "deadline", "reserved_start")
+"""Columns beside those of the Standard Workload Format, which a workload need not have."""
+
 UNKNOWN = -1
 """What the Standard Workload Format writes for a value that is not known."""
 
@@ -46,6 +55,7 @@ class Workload:
     All columns have one entry a job; times are seconds, submit times since `unix_start_time`. A
     column that is not given is filled with -1 (unknown), job numbers with 1, 2, 3 ... Columns are
     int64, except where a log has fractions (then float64; in the archive only average CPU times).
+    Columns of times may be given as timedelta64, which becomes seconds.
 
     Parameters
     ----------
@@ -65,6 +75,17 @@ class Workload:
         SHA-256 of the uncompressed log, or of the parameters of a synthetic workload.
     left_out, repaired : mapping of str to int
         Number of jobs left out or changed since the log was read, by reason.
+    home : int64[n], optional
+        Index of the cluster where each job is submitted, -1 for none; for workloads of several clusters.
+    deadline : int64[n], optional
+        When each job should have ended, on the clock of the submit times.
+    reserved_start : int64[n], optional
+        When each job asks to start, on the clock of the submit times; -1 for as soon as possible.
+
+    Raises
+    ------
+    WorkloadError
+        If columns differ in length, or hold what are no numbers: points in time, texts, labels that are NaN.
     """
 
     name: str
@@ -94,23 +115,117 @@ class Workload:
     checksum: str = ""
     left_out: Mapping[str, int] = field(default_factory=dict)
     repaired: Mapping[str, int] = field(default_factory=dict)
+    home: NDArray[Any] | None = None
+    deadline: NDArray[Any] | None = None
+    reserved_start: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         jobs = len(self.submit_time)
         for name in SWF_FIELDS:
-            column = np.asarray(getattr(self, name))
+            column = getattr(self, name)
             if column is _EMPTY and jobs:
                 column = np.arange(1, jobs + 1) if name == "job_number" else np.full(jobs, UNKNOWN)
-            elif column.dtype != np.float64:
-                column = column.astype(np.int64, copy=False)
+            column = self._numbers(name, column)
             if column.shape != (jobs,):
                 raise WorkloadError(
                     f"{self.name}: column {name} has shape {column.shape}, submit_time has {jobs} jobs"
                 )
             object.__setattr__(self, name, column)
+        for name, given in self.extra.items():
+            column = self._numbers(name, given)
+            if column.shape != (jobs,) or column.dtype.kind not in "iu":
+                raise WorkloadError(
+                    f"{self.name}: column {name} has shape {column.shape} and type {column.dtype}; "
+                    f"give whole numbers for each of the {jobs} jobs"
+                )
+            object.__setattr__(self, name, column)
+
+    def _numbers(self, name: str, given: Any) -> NDArray[Any]:
+        try:
+            return numbers(name, given)
+        except WorkloadError as error:
+            raise WorkloadError(f"{self.name}: {error}") from None
 
     def __len__(self) -> int:
         return len(self.submit_time)
+
+    def __repr__(self) -> str:
+        lines = [f"Workload {self.name!r}: {', '.join(_facts(self))}"]
+        for what, counts in (("left out", self.left_out), ("repaired", self.repaired)):
+            if counts:
+                listed = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
+                lines.append(f"  {what}: {listed}")
+        if self.extra:
+            lines.append(f"  also: {', '.join(self.extra)}")
+        return "\n".join(lines)
+
+    @classmethod
+    def from_dataframe(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        columns: Mapping[str, str] | None = None,
+        ignore: bool = False,
+        name: str | None = None,
+        processors_available: int | None = None,
+        unix_start_time: int | None = None,
+        time_zone: str | None = None,
+    ) -> Workload:
+        """Workload of a table with one row a job.
+
+        Columns have the names of `SWF_FIELDS` and `EXTRA_FIELDS`, or `processors` for `requested_processors`.
+        Needed are `submit_time`, `run_time` and processors, requested or allocated. Missing values (None,
+        NaN, NaT, NA) are unknown, -1. Nothing else is cleaned, see `gridsched.clean`.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            Times are numbers of seconds or lengths of time (Timedelta). Submit times, deadlines and requested
+            starts may be points in time (Timestamp), with a time zone or of the clock of `time_zone`.
+        columns : mapping of str to str, optional
+            The name here of columns that have another name in the frame, as in `DataFrame.rename`.
+        ignore : bool
+            Whether columns of other names are left aside rather than refused.
+        name : str, optional
+            Name of the workload; "workload" if not given.
+        processors_available : int, optional
+            Processors of the machine.
+        unix_start_time : int, optional
+            Unix time of submit time 0; of the first submission, if submit times are points in time.
+        time_zone : str, optional
+            IANA name; by default that of the submit times, where they have one.
+
+        Returns
+        -------
+        Workload
+            Jobs in the order of the rows. What is not given is taken from a frame that `to_dataframe` made.
+
+        Raises
+        ------
+        WorkloadError
+            If a column is missing, unknown or given twice, or a value cannot be read: the message names
+            column, type, row and what to do.
+        """
+        from gridsched.workloads.frames import from_dataframe
+
+        return from_dataframe(
+            frame,
+            columns=columns or {},
+            ignore=ignore,
+            name=name,
+            processors_available=processors_available,
+            unix_start_time=unix_start_time,
+            time_zone=time_zone,
+        )
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Table with one row a job: the 18 columns, in SWF order, and the extra ones that there are.
+
+        All other fields are in the attribute `attrs` of the table, where `from_dataframe` finds them.
+        """
+        from gridsched.workloads.frames import to_dataframe
+
+        return to_dataframe(self)
 
     @property
     def processors(self) -> NDArray[np.int64]:
@@ -125,14 +240,59 @@ class Workload:
         """The 18 columns by name, in SWF order; not copied."""
         return {name: getattr(self, name) for name in SWF_FIELDS}
 
+    @property
+    def extra(self) -> dict[str, NDArray[Any]]:
+        """The columns beside those of SWF that the workload has; not copied."""
+        given = {name: getattr(self, name) for name in EXTRA_FIELDS}
+        return {name: column for name, column in given.items() if column is not None}
+
     def select(self, jobs: NDArray[Any] | slice, **changes: Any) -> Workload:
         """Workload of the jobs that a mask, index array or slice picks; `changes` replace other fields."""
-        chosen = {name: column[jobs] for name, column in self.columns.items()}
+        chosen = {name: column[jobs] for name, column in {**self.columns, **self.extra}.items()}
         return replace(self, **{**chosen, **changes})
 
     def equals(self, other: Workload) -> bool:
         """Whether every column, value by value, and every other field is the same."""
         return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+
+def _facts(workload: Workload) -> list[str]:
+    """What there is to say of a workload in one line."""
+    jobs = len(workload)
+    facts = [f"{jobs:,} {'job' if jobs == 1 else 'jobs'}"]
+    if not jobs:
+        return facts
+    # A log that is not clean may have any numbers.
+    with np.errstate(all="ignore"):
+        first, last = float(workload.submit_time.min()), float(workload.submit_time.max())
+        size = workload.processors
+        run_time = workload.run_time.astype(np.float64)
+        work = float(np.sum(size * run_time, where=(size > 0) & (run_time >= 0)))
+    facts[0] += f" submitted over {_duration(last - first)}"
+    if workload.unix_start_time is not None:
+        facts[0] += f" from {_date(workload.unix_start_time + first, workload.time_zone)}"
+    if (size > 0).any():
+        smallest, largest = int(size[size > 0].min()), int(size.max())
+        facts.append(f"{f'{smallest:,} to ' if smallest < largest else ''}{largest:,} processors")
+    if workload.processors_available:
+        facts.append(f"machine of {workload.processors_available:,}")
+        if last > first:
+            facts.append(f"load {work / (workload.processors_available * (last - first)):.3g}")
+    return facts
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:{',.1f' if seconds < 1e12 else '.3g'}} {unit}"
+    return f"{seconds:g} s"
+
+
+def _date(unix: float, time_zone: str | None) -> str:
+    try:
+        return f"{datetime.fromtimestamp(unix, ZoneInfo(time_zone or 'UTC')):%Y-%m-%d}"
+    except (KeyError, ValueError, OverflowError, OSError):
+        return f"Unix time {unix:.0f}" if abs(unix) < 1e12 else f"Unix time {unix:g}"
 
 
 def _same(left: Any, right: Any) -> bool:

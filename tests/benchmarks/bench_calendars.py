@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gridsched.engine.bookings import NOWHERE, REQUEST
-from gridsched.platforms import Cluster
-from gridsched.schedulers.calendars import CalendarOptions, Manager, SlotPlan, schedule_calendars
-from gridsched.simulation.calendars import simulate_calendars
-from gridsched.simulation.clusters import EstimateName
+from gridsched.platform import Cluster
+from gridsched.simulation import simulate
+from gridsched.submission import EstimateName
+from gridsched.systems.calendars.kernels.bookings import NOWHERE, REQUEST
+from gridsched.systems.calendars.planning import schedule_calendars
+from gridsched.systems.calendars.scheduler import Calendars
+from gridsched.systems.calendars.tree import Manager, SlotPlan
 from gridsched.traces import clean, read_swf, select_window
 from gridsched.workloads import Workload
 from tests.benchmarks.measure import best_times
@@ -37,8 +39,8 @@ def log(path: Path) -> Workload:
 @pytest.mark.parametrize("estimates", ["actual", "requested"])
 def test_a_month(slots: SlotPlan, estimates: EstimateName, archive_mirror: Path, table: Table) -> None:
     month = select_window(log(archive_mirror / "KTH-SP2-1996-2.1-cln.swf.gz"), month="1996-11")
-    cluster, options = Cluster(processors=100), CalendarOptions(slots=slots)
-    (best,) = best_times([lambda: simulate_calendars([month], cluster, options, estimates=estimates)])
+    cluster, options = Cluster(processors=100), Calendars(slots=slots)
+    (best,) = best_times([lambda: simulate([month], cluster, options, estimates=estimates)])
     what = f"calendar {slots}, KTH November 1996, {estimates} run times"
     table.add_target(what, f"{best:.3f} s", value=best, at_most=MOST_SECONDS_MONTH, unit=" s")
 
@@ -47,17 +49,14 @@ def test_a_month(slots: SlotPlan, estimates: EstimateName, archive_mirror: Path,
 def test_ten_clusters(period: int, archive_mirror: Path, table: Table) -> None:
     whole = log(archive_mirror / "CTC-SP2-1996-3.1-cln.swf.gz")
     windows = [select_window(whole, interval=(31 * DAY * k, (31 * k + 8) * DAY)) for k in range(10)]
+    clusters = [Cluster(name=f"c{k}", processors=336) for k in range(10)]
     leaves = [
-        Manager(
-            name=f"c{k}",
-            children=[Cluster(name=f"c{k}", processors=336)],
-            promote_processors=112,
-            promote_duration=12 * 3600,
-        )
-        for k in range(10)
+        Manager(name=cluster.name, children=[cluster], promote_processors=112, promote_duration=12 * 3600)
+        for cluster in clusters
     ]
     root = Manager(name="grid", children=leaves, period=period)
-    (best,) = best_times([lambda: simulate_calendars(windows, root, CalendarOptions(slots=COARSE))])
+    options = Calendars(slots=COARSE, managers=root)
+    (best,) = best_times([lambda: simulate(windows, clusters, options, estimates="actual")])
     what = f"calendars of ten clusters, CTC, 17,637 jobs, updates every {period} s"
     table.add_target(what, f"{best:.3f} s", value=best, at_most=MOST_SECONDS_GRID, unit=" s")
 
@@ -70,7 +69,7 @@ def test_a_hundred_thousand_slots(table: Table) -> None:
     jobs["estimate"] = jobs["run"]
     jobs["nodes"] = random.integers(1, 65, len(jobs))
     jobs["reserved"] = NOWHERE
-    cluster, options = Cluster(processors=100), CalendarOptions(slots=FINE)
+    cluster, options = Cluster(processors=100), Calendars(slots=FINE)
     done = schedule_calendars(jobs, cluster, options)
     slots, touched = done.counts["slots_max"], done.counts["slots_touched"]
     (best,) = best_times([lambda: schedule_calendars(jobs, cluster, options)])

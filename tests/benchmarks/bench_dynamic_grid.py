@@ -11,10 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from gridsched.engine.records import JOB
-from gridsched.platforms import Cluster
-from gridsched.schedulers.dynamic_grid import GRID, DynamicGrid, schedule_dynamic_grid
-from gridsched.schedulers.grid_graphs import GraphName, grid_graph
-from gridsched.schedulers.membership import draw_membership
+from gridsched.platform import Cluster
+from gridsched.systems.dynamic_grid.graphs import GraphName, grid_graph
+from gridsched.systems.dynamic_grid.membership import draw_membership
+from gridsched.systems.dynamic_grid.planning import GRID, schedule_dynamic_grid
+from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 from tests.benchmarks.table import Table
 
 JOBS = 200_000
@@ -63,7 +64,7 @@ def measure(
 @pytest.mark.parametrize("kind", ["ring", "complete"])
 @pytest.mark.parametrize("churn", [False, True])
 def test_six_clusters(load: float, kind: GraphName, churn: bool, table: Table) -> None:
-    seconds = measure(SIX, load, kind, DynamicGrid(), churn=churn)
+    seconds = measure(SIX, load, kind, DynamicGrid(migration_cost=1.0), churn=churn)
     what = f"dynamic grid of 6 clusters, {kind}, load {load}{', churn' if churn else ''}"
     rate = f"{JOBS / seconds:,.0f} jobs/s"
     table.add_target(what, f"{seconds:.2f} s, {rate}", value=seconds, at_most=LONGEST_RUN, unit=" s")
@@ -71,5 +72,5 @@ def test_six_clusters(load: float, kind: GraphName, churn: bool, table: Table) -
 
 @pytest.mark.parametrize("kind", ["random", "complete"])
 def test_hundred_clusters(kind: GraphName, table: Table) -> None:
-    seconds = measure(HUNDRED, 0.9, kind, DynamicGrid(), churn=True)
+    seconds = measure(HUNDRED, 0.9, kind, DynamicGrid(migration_cost=1.0), churn=True)
     table.add(f"dynamic grid of 100 clusters, {kind}, load 0.9, churn", f"{JOBS / seconds:,.0f} jobs/s")

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gridsched.engine.records import LABELS
-from gridsched.schedulers.local import POLICIES, schedule
+from gridsched.policies.local import POLICIES, schedule
 from tests.benchmarks import workload
 from tests.benchmarks.measure import best_times
 from tests.benchmarks.table import Table

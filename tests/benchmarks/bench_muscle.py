@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gridsched.engine import composition, genetic, packing
 from gridsched.engine.jit import jit
-from gridsched.platforms import Cluster
-from gridsched.schedulers.titan import Titan, Weights, packed, stream
-from gridsched.simulation.multicluster import Multicluster, simulate_multicluster
+from gridsched.platform import Cluster
+from gridsched.simulation import simulate
+from gridsched.systems.multicluster.jobs import MulticlusterModel, synthesise_multicluster
+from gridsched.systems.multicluster.kernels import composition, genetic, packing
+from gridsched.systems.multicluster.scheduler import Multicluster
+from gridsched.systems.multicluster.titan import Titan, Weights, packed, stream
 from gridsched.workloads.deadlines import ServiceClass, draw_deadlines
-from gridsched.workloads.multicluster import MulticlusterModel, synthesise_multicluster
 from tests.benchmarks.measure import best_times
 from tests.benchmarks.table import Table
 
@@ -95,10 +97,10 @@ def test_run_of_a_study(dispatcher: Any, table: Table) -> None:
     capacity = sum(cluster.processors * cluster.speed for cluster in TABLE_THREE) / model.mean_work
     workload = synthesise_multicluster(model, jobs=20_000, rate=0.77 * capacity, seed=1)
     due = draw_deadlines(workload, [ServiceClass(name="all")], seed=1)
-    policy = Multicluster(dispatcher=dispatcher)
-    simulate_multicluster(workload.select(slice(200)), TABLE_THREE, due[:200], policy)
+    workload, policy = replace(workload, deadline=due), Multicluster(dispatcher=dispatcher)
+    simulate(workload.select(slice(200)), TABLE_THREE, policy, times="unit")
     begin = time.process_time()
-    run = simulate_multicluster(workload, TABLE_THREE, due, policy)
+    run = simulate(workload, TABLE_THREE, policy, times="unit")
     seconds = time.process_time() - begin
     table.add_target(
         f"{dispatcher} and TITAN, 20,000 jobs, {float(run['queue_mean']):.0f} collected on average",

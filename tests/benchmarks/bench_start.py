@@ -30,17 +30,17 @@ workload = gs.Workload(
 )
 """
 
-EASY = "gs.simulate(workload, policy='easy')"
+EASY = "gs.simulate(workload, scheduler='easy')"
 
 EVERY_KERNEL = """
 for policy in ("easy", "lxf", "conservative"):
-    gs.simulate(workload, policy=policy)
+    gs.simulate(workload, scheduler=policy)
 """
 
 ENGINE_ALONE = """
 import numpy as np
 from gridsched.engine.records import JOB
-from gridsched.schedulers.local import POLICIES, schedule
+from gridsched.policies.local import POLICIES, schedule
 schedule(np.array([(0, 10, 10, 1), (1, 10, 10, 2)], JOB), 2, POLICIES["easy"])
 """
 
@@ -51,7 +51,7 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 from gridsched.engine.records import LABELS
-from gridsched.schedulers.local import POLICIES, schedule
+from gridsched.policies.local import POLICIES, schedule
 
 def peak():
     status = Path("/proc/self/status")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 # Kernels are loaded here from the usual cache, before a test names another.
-import gridsched.simulation.clusters  # noqa: F401
+import gridsched.simulation  # noqa: F401
 from gridsched.cli import main
-from tests.cli.logs import JOBS, swf
+from tests.support.logs import JOBS, swf
 
 
 @pytest.fixture
@@ -37,7 +37,9 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     def run(*arguments: Any) -> str:
         assert main([str(argument) for argument in arguments]) == 0
         captured = capsys.readouterr()
-        assert captured.err == ""
+        # A first simulation says that it compiles
+        said = [line for line in captured.err.splitlines() if "compiling kernels" not in line]
+        assert not said
         return captured.out
 
     return run
@@ -50,7 +52,7 @@ def mistake(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     def run(*arguments: Any) -> str:
         assert main([str(argument) for argument in arguments]) == 2
         captured = capsys.readouterr()
-        *warned, line = captured.err.splitlines()
+        *warned, line = [line for line in captured.err.splitlines() if "compiling kernels" not in line]
         assert line.startswith("gridsched: error: ")
         assert all(warning.startswith("gridsched: warning: ") for warning in warned)
         return line

@@ -14,7 +14,7 @@ import pytest
 import gridsched as gs
 from gridsched import results
 from gridsched.traces.sacct import read_accounting
-from tests.cli.logs import JOBS, KTH, row, swf
+from tests.support.logs import JOBS, KTH, row, swf
 from tests.traces.test_sacct import export, line
 
 FILES = [
@@ -57,7 +57,7 @@ def test_recorded_waits_beside_simulated_ones(archive_mirror: Path, printed: Cal
     assert float(row(text, "recorded")[0]) == pytest.approx(workload.wait_time.mean(), abs=0.5)
     assert row(text, "recorded")[-1] == "-"
     for policy in ("easy", "fcfs"):
-        run = gs.simulate(workload, policy=policy)
+        run = gs.simulate(workload, scheduler=policy)
         waits = (run["start_time"] - run["submit_time"]).values
         mean, median, most, *_, change, half = row(text, policy)
         assert float(mean) == pytest.approx(waits.mean(), abs=0.5)

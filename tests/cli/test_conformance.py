@@ -15,7 +15,7 @@ from gridsched.cli import main
 from gridsched.conformance.cases import names, read_case, read_cases, schedule_path
 from gridsched.report.lesson import build_lesson
 from gridsched.traces import read_swf
-from tests.test_report import Page
+from tests.support.pages import Page
 
 Rows = list[list[str]]
 

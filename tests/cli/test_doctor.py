@@ -12,7 +12,7 @@ import pytest
 
 from gridsched.cli import main
 from gridsched.diagnosis import LEAST_DISK
-from tests.cli.logs import KTH
+from tests.support.logs import KTH
 
 Looked = Callable[[], tuple[int, dict[str, dict[str, Any]]]]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gridsched.schedulers.local import POLICIES
-from tests.cli.logs import swf
+from gridsched.policies.local import POLICIES
+from tests.support.logs import swf
 from tests.traces.test_sacct import export, line
 
 JOBS = [(0, 50, 3, 100), (5, 60, 4, 60), (6, 20, 1, 20), (7, 90, 1, 200)]
@@ -83,6 +83,38 @@ def test_mistakes(queue: Path, tmp_path: Path, mistake: Callable[..., str]) -> N
         line(9, AllocCPUS=1, ReqCPUS=1),
         line(11, State="CANCELLED by 1", Start="Unknown", AllocCPUS=0),
     )
-    assert "the export has no such job" in mistake("explain", path, "10")
-    assert "or it did not run (cancelled before it started" in mistake("explain", path, "11")
+    assert "it is a job array; name one of its tasks: 10_1" in mistake("explain", path, "10")
+    assert "left out: cancelled before it started" in mistake("explain", path, "11")
+    assert "the export has no such job" in mistake("explain", path, "12")
     assert "it was left out, by cleaning" in mistake("explain", path, "10_1", "--processors", 1)
+
+
+def test_jobs_of_an_export_that_did_not_run_or_have_parts(
+    tmp_path: Path, mistake: Callable[..., str]
+) -> None:
+    idle = {"Start": "Unknown", "End": "Unknown", "AllocCPUS": 0, "ElapsedRaw": 0}
+    path = export(
+        tmp_path,
+        line(5, AllocCPUS=1, ReqCPUS=1),
+        line(6, State="PENDING", **idle),
+        line("7_[2-9]", State="PENDING", **idle),
+        line("8+0", JobIDRaw=8),
+        line("8+1", JobIDRaw=9),
+    )
+    assert "left out: waiting when the export was made" in mistake("explain", path, "6")
+    assert "a job array of which nothing ran: 7_[2-9] (array tasks that had not" in mistake(
+        "explain", path, "7"
+    )
+    assert "a heterogeneous job; name one of its components: 8+0, 8+1" in mistake("explain", path, "8")
+
+
+def test_each_run_of_a_requeued_job_can_be_explained(
+    tmp_path: Path, printed: Callable[..., str], mistake: Callable[..., str]
+) -> None:
+    again = {"Submit": "2024-05-01T11:00:00", "Start": "2024-05-01T11:30:00", "End": "2024-05-01T11:40:00"}
+    path = export(tmp_path, line(5, State="REQUEUED"), line(5, **again))
+    assert said(printed("explain", path, "5"), "run ").startswith("2 of 2 (1 submitted 2024-05-01 10:00:00")
+    first = printed("explain", path, "5", "--run", 1)
+    assert said(first, "run ").startswith("1 of 2")
+    assert said(first, "recorded") == "the log has it wait for 1 min"
+    assert "give 1 to 2" in mistake("explain", path, "5", "--run", 3)

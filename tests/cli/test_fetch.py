@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.logs import KTH, row
+from tests.support.logs import KTH, row
 
 
 def test_fetching_from_a_mirror_makes_the_log_known_by_name(

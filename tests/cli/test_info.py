@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gridsched as gs
-from tests.cli.logs import HEADER, JOBS, KTH, row, swf
+from tests.support.logs import HEADER, JOBS, KTH, row, swf
 
 
 def test_info_of_the_kth_log(archive_mirror: Path, printed: Callable[..., str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridsched.cli import main
-from tests.cli.logs import HEADER, JOBS, swf
+from tests.support.logs import HEADER, JOBS, swf
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,6 @@ def test_logs_that_lack_what_an_option_needs(tmp_path: Path, mistake: Callable[.
 @pytest.mark.parametrize(
     "options",
     [
-        "",
         "fly",
         "info",
         "info a b",
@@ -98,11 +97,40 @@ def test_logs_that_lack_what_an_option_needs(tmp_path: Path, mistake: Callable[.
         "cache fill",
     ],
 )
-def test_wrong_options_end_with_the_usage(options: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_options_end_with_one_line(options: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(options.split())
     assert end.value.code == 2
-    assert capsys.readouterr().err.startswith("usage: gridsched")
+    error = capsys.readouterr().err
+    assert error.startswith("gridsched: error: ")
+    assert error.count("\n") == 1
+    assert "--help)" in error
+
+
+@pytest.mark.parametrize(
+    ("options", "meant"),
+    [
+        ("simulat log.swf", "did you mean simulate?"),
+        ("compare log.swf --polcy easy", "did you mean --policy?"),
+        ("compare log.swf --pol easy", "unknown option --pol"),
+        ("simulate log.swf --estimates requestd", "did you mean requested?"),
+        ("cache sho", "did you mean show?"),
+    ],
+)
+def test_what_was_meant(options: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(options.split())
+    assert meant in capsys.readouterr().err
+
+
+def test_the_bare_program_shows_what_it_can_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "gridsched compare" in capsys.readouterr().out
+
+
+def test_targets_end_as_what_is_written(log: Path, mistake: Callable[..., str]) -> None:
+    assert "ends in .nc" in mistake("simulate", log, "--output", log.parent / "runs.csv")
+    assert "ends in .csv" in mistake("simulate", log, "--csv", log.parent / "starts.nc")
 
 
 @pytest.mark.parametrize("option", ["--output", "--csv"])

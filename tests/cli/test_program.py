@@ -11,9 +11,9 @@ from typing import get_args
 import pytest
 
 from gridsched.cli import main
-from gridsched.schedulers.local import POLICIES, OverrunName, PassName
-from gridsched.simulation.clusters import EstimateName
-from tests.cli.logs import JOBS, row, swf
+from gridsched.policies.local import POLICIES, OverrunName, PassName
+from gridsched.submission import EstimateName
+from tests.support.logs import JOBS, row, swf
 
 SCRIPT = Path(sys.executable).parent / "gridsched"
 

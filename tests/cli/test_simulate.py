@@ -11,9 +11,9 @@ from numpy.testing import assert_array_equal
 
 import gridsched as gs
 from gridsched import results
-from gridsched.schedulers.local import POLICIES
-from gridsched.simulation.clusters import simulate
-from tests.cli.logs import KTH, row, swf
+from gridsched.policies.local import POLICIES
+from gridsched.simulation import simulate
+from tests.support.logs import KTH, row, swf
 
 
 def test_simulating_a_month_of_the_kth_log(
@@ -35,7 +35,7 @@ def test_simulating_a_month_of_the_kth_log(
     assert_array_equal(table["job_number"], workload.job_number)
     written = results.read(stacked)
     for index, policy in enumerate(("easy", "fcfs")):
-        run = gs.simulate(workload, policy=policy)
+        run = gs.simulate(workload, scheduler=policy)
         assert_array_equal(table[f"start_time {policy}"], run["start_time"])
         assert_array_equal(results.unstack_run(written, index)["start_time"], run["start_time"])
         summary = gs.summarise(run).sel(job_class="all")
@@ -120,7 +120,7 @@ def test_a_score_is_the_queue_order_of_a_policy(
     assert "policy score" in text
     assert "with EASY backfilling" in text
     policy = gs.LocalPolicy(name="narrow", order="smallest", backfilling="easy")
-    run = gs.simulate(gs.clean(gs.read_swf(log)), policy=policy)
+    run = gs.simulate(gs.clean(gs.read_swf(log)), scheduler=policy)
     table = pd.read_csv(starts)
     assert list(table)[-2:] == ["start_time easy", "start_time score"]
     assert_array_equal(table["start_time score"], run["start_time"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gridsched.conformance.cases import read_cases, workload_path
-from tests.conformance.oracles import lines_of, simulate_plainly, write_lines
+from tests.oracles.conformance import lines_of, simulate_plainly, write_lines
 
 if __name__ == "__main__":
     for case in read_cases():

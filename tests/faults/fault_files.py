@@ -5,28 +5,22 @@ Not collected by `pytest`; `make test-faults` runs it: see README.md.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.workflow.workspace import (
-    TARGET,
-    Bits,
-    Workspace,
-    bits_of_files,
-    bits_of_runs,
-    ended_within,
-    log_lines,
-)
-
-PREPARED = "tiny/workloads/own.nc"
+from tests.support.workspace import TARGET, Workspace, bits_of_files, ended_within, log_lines
 
 
-def all_bits(workspace: Workspace) -> tuple[dict[str, Bits], dict[str, Bits]]:
-    """Everything that a run has made."""
-    return bits_of_runs(workspace.results), bits_of_files(workspace.results)
+def prepared(workspace: Workspace) -> Path:
+    """Dataset of the workload that is read from a log."""
+    for path in (workspace.results / "tiny" / "prepared").glob("*.made.json"):
+        if json.loads(path.read_text(encoding="utf-8"))["task"] == "workload own":
+            return path.with_name(path.name.replace(".made.json", ".nc"))
+    raise AssertionError("there is no such dataset")
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +33,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory, kernel_cache: Path) -> Wo
 
 @pytest.fixture
 def half_done(finished: Workspace, tmp_path: Path) -> Workspace:
-    """Copy of the finished folder of which only the prepared workloads are left."""
+    """Copy of the finished folder in which the prepared workloads are all that has been made."""
     workspace = Workspace(tmp_path / "copy", finished.cache, finished.study, finished.config)
     shutil.rmtree(workspace.folder)
     shutil.copytree(finished.folder, workspace.folder)
-    for name in ("runs", "summaries"):
-        shutil.rmtree(workspace.results / "tiny" / name)
+    shutil.rmtree(workspace.results / "tiny" / "runs")
     (workspace.folder / TARGET).unlink()
     return workspace
 
@@ -68,19 +61,18 @@ def with_a_wrong_byte(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [truncated, emptied, with_a_wrong_byte], ids=lambda f: f.__name__)
 def test_damaged_dataset(finished: Workspace, half_done: Workspace, damage: Callable[[Path], None]) -> None:
-    path = half_done.results / PREPARED
+    path = prepared(half_done)
     damage(path)
     output = half_done.run(TARGET, fails=True)
-    assert f"error: results/{PREPARED}: not as it was written" in output
+    assert f"error: results/tiny/prepared/{path.name}: not as it was written" in output
     assert "delete it and run again" in output
     assert "Traceback" not in output
     assert not (half_done.folder / TARGET).exists()
-    assert list(half_done.results.glob("tiny/summaries/*.nc")) == [
-        half_done.results / "tiny" / "summaries" / "listed.nc"
-    ]
+    assert "measures of own" in half_done.missing()
+    assert "measures of listed" not in half_done.missing(), "the others go on"
     path.unlink()
     half_done.run(TARGET)
-    assert all_bits(half_done) == all_bits(finished)
+    assert bits_of_files(half_done.results) == bits_of_files(finished.results)
 
 
 # --- logs that change -----------------------------------------------------------------------------
@@ -97,7 +89,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory, kernel_cache: Path) -> Wor
 
 @pytest.mark.parametrize(
     "moment",
-    ["results/logs/tiny/workloads/own.log", f"results/{PREPARED}", "results/logs/tiny/runs/own/*.log"],
+    ["results/logs/tiny/prepare/*.log", "results/tiny/prepared/*.nc", "results/logs/tiny/simulate/*.log"],
     ids=["while it is read", "when it was read", "while it is simulated"],
 )
 def test_log_that_changes_under_the_run(
@@ -112,7 +104,9 @@ def test_log_that_changes_under_the_run(
     if process.returncode != 0:
         assert "error: logs/own.swf: changed while it was in use; run again" in output
     workspace.run(TARGET)
-    assert all_bits(workspace) == all_bits(changed)
+    ours, theirs = bits_of_files(workspace.results), bits_of_files(changed.results)
+    # What was made of the shorter log may still be there
+    assert {name: ours[name] for name in theirs} == theirs
 
 
 # --- two runs -------------------------------------------------------------------------------------
@@ -129,7 +123,7 @@ def test_second_run_is_refused_while_the_first_goes_on(
     assert "Directory cannot be locked" in second
     output, _ = first.communicate()
     assert first.returncode == 0, output
-    assert all_bits(workspace) == all_bits(finished)
+    assert bits_of_files(workspace.results) == bits_of_files(finished.results)
 
 
 def test_two_runs_that_start_at_the_same_moment(
@@ -141,7 +135,7 @@ def test_two_runs_that_start_at_the_same_moment(
     assert 0 in [process.returncode for process in both], outputs
     for process, output in zip(both, outputs, strict=True):
         assert process.returncode == 0 or "Directory cannot be locked" in output
-    assert all_bits(workspace) == all_bits(finished)
+    assert bits_of_files(workspace.results) == bits_of_files(finished.results)
 
 
 def test_two_working_directories_that_share_results(
@@ -156,5 +150,4 @@ def test_two_working_directories_that_share_results(
     for process in processes:
         process.communicate()
     both[0].run(target)
-    assert bits_of_runs(tmp_path / "results") == bits_of_runs(finished.results)
     assert bits_of_files(tmp_path / "results") == bits_of_files(finished.results)

@@ -20,7 +20,7 @@ from gridsched.prediction import (
     stack_workloads,
 )
 from gridsched.workloads.table import Workload
-from tests.prediction.examples import Ends, busy_log, naive_knowledge, workload_of
+from tests.support.prediction import Ends, busy_log, naive_knowledge, workload_of
 
 OPTIONS = PredictorOptions(minimum_history=50, min_samples_leaf=5, retrain_seconds=86_400, intervals=6)
 

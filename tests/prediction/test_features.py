@@ -16,7 +16,7 @@ from gridsched.prediction.features import submission_columns
 from gridsched.prediction.intervals import Intervals
 from gridsched.prediction.prequential import job_table
 from gridsched.workloads.table import Workload
-from tests.prediction.examples import Ends, naive_features, naive_knowledge, small_logs, workload_of
+from tests.support.prediction import Ends, naive_features, naive_knowledge, small_logs, workload_of
 
 
 @given(small_logs())

@@ -15,7 +15,7 @@ from gridsched.prediction import Model, PredictorOptions, from_dataset, to_datas
 from gridsched.prediction.features import Table
 from gridsched.prediction.prequential import job_table
 from gridsched.prediction.training import train, training_set
-from tests.prediction.examples import busy_log, regular_users, workload_of
+from tests.support.prediction import busy_log, regular_users, workload_of
 
 Criterion = Literal["gini", "entropy"]
 

@@ -13,7 +13,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.figures import style
 from gridsched.figures.prediction import PREDICTION_FIGURES, prediction_intervals, prediction_quality
 from gridsched.prediction import METHODS, PredictorOptions, evaluate, stack_workloads
-from tests.prediction.examples import busy_log, workload_of
+from tests.support.prediction import busy_log, workload_of
 
 OPTIONS = PredictorOptions(minimum_history=50, min_samples_leaf=5, retrain_seconds=10**6, intervals=6)
 

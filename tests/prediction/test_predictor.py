@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gridsched.errors import ConfigurationError, GridschedError, WorkloadError
 from gridsched.prediction import Predictor, PredictorOptions, predict_prequential
 from gridsched.workloads.table import Workload
-from tests.prediction.examples import Ends, busy_log, naive_features, small_logs, workload_of
+from tests.support.prediction import Ends, busy_log, naive_features, small_logs, workload_of
 
 OPTIONS = PredictorOptions(
     minimum_history=1, min_samples_leaf=1, rare=1, intervals=4, window=12, retrain_seconds=15

@@ -26,9 +26,10 @@ from gridsched.prediction import (
     recorded_end_time,
 )
 from gridsched.prediction.rules import KINDS
-from gridsched.traces import by_count, clean, fuse, read_swf
+from gridsched.traces import by_count, clean, merge_workloads, read_swf
 from gridsched.workloads.table import Workload
-from tests.prediction.examples import (
+from tests.conftest import REPOSITORY
+from tests.support.prediction import (
     Ends,
     busy_log,
     naive_knowledge,
@@ -255,7 +256,7 @@ def two_logs() -> tuple[Workload, Ends, np.ndarray[Any, np.dtype[np.int64]]]:
     first, _ = regular_users(3, 400, seed=1)
     second, _ = regular_users(3, 400, seed=2)
     second = second.select(slice(None), run_time=second.run_time * 7)
-    merged, source = fuse([first, second], align="none")
+    merged, source = merge_workloads([first, second], align="none")
     return merged, merged.submit_time + merged.run_time, source
 
 
@@ -299,7 +300,7 @@ def test_predictions_are_the_same_in_every_process() -> None:
         capture_output=True,
         text=True,
         check=True,
-        cwd=Path(__file__).parents[2],
+        cwd=REPOSITORY,
     )
     assert done.stdout.strip() == digest(threads=1)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gridsched.errors import TraceError, WorkloadError
 from gridsched.traces import clean
 from gridsched.workloads.table import Workload
-from tests.traces.examples import workload
+from tests.support.traces import workload
 
 small = st.integers(-2, 4)
 

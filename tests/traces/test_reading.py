@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from gridsched.errors import ConfigurationError, GridschedError, TraceError
 from gridsched.traces import read_swf
 from gridsched.workloads.table import SWF_FIELDS, Workload
-from tests.traces.examples import HEADER, JOB, job_line, write
-from tests.traces.swf_oracle import naive_parse
+from tests.oracles.swf import naive_parse
+from tests.support.traces import HEADER, JOB, job_line, write
 
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "plain": bytes,
@@ -183,7 +183,34 @@ def test_line_that_is_no_job(tmp_path: Path, line: str, problem: str | None) -> 
     if problem is None:
         assert len(read_swf(path)) == 3
         return
-    with pytest.raises(TraceError, match=f"log.swf:4: .*{problem}.*mend these lines"):
+    with pytest.raises(TraceError, match=f"log.swf:4: .*{problem}.*fix these lines"):
+        read_swf(path)
+
+
+LONGER = [f"{job_line(number=n)} 1 2.5 gpu" for n in range(1, 4)]
+
+
+def test_a_log_whose_lines_all_have_more_fields(tmp_path: Path) -> None:
+    path = write(tmp_path, "; comment\n" + "\n".join(LONGER))
+    with pytest.raises(
+        TraceError, match=r'log.swf:2: 21 fields instead of 18, as every job line has.*extra_fields="ignore"'
+    ):
+        read_swf(path)
+    read = read_swf(path, extra_fields="ignore")
+    plain = read_swf(write(tmp_path, "; comment\n" + "\n".join(job_line(number=n) for n in range(1, 4))))
+    assert all(np.array_equal(read.columns[name], plain.columns[name]) for name in SWF_FIELDS)
+    assert read.repaired == {"more than 18 fields, the others ignored": 3}
+    with pytest.raises(ConfigurationError, match="use one of refuse, ignore"):
+        read_swf(path, extra_fields="drop")  # type: ignore[arg-type]
+
+
+def test_fields_too_few_are_not_ignored_nor_lines_that_differ(tmp_path: Path) -> None:
+    path = write(tmp_path, "\n".join([*LONGER, "1 2 3"]))
+    with pytest.raises(TraceError, match=r"log\.swf:4: 3 fields instead of 18.*fix these lines"):
+        read_swf(path, extra_fields="ignore")
+    with pytest.raises(
+        TraceError, match=r"log.swf:1: 21 fields.*\(4 malformed lines in all\).*fix these lines"
+    ):
         read_swf(path)
 
 

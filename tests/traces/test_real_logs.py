@@ -11,7 +11,7 @@ import pytest
 
 from gridsched.traces import clean, read_swf, write_swf
 from gridsched.workloads.table import SWF_FIELDS
-from tests.traces.swf_oracle import naive_parse
+from tests.oracles.swf import naive_parse
 
 COUNTS = {
     "KTH-SP2-1996-2.1-cln": (28476, 599850, 29363618, 214, 28476, 1),

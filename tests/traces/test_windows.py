@@ -24,7 +24,7 @@ from gridsched.traces import (
     select_window,
 )
 from gridsched.workloads.table import Workload
-from tests.traces.examples import workload
+from tests.support.traces import workload
 
 ZONES = ("Europe/Stockholm", "America/New_York", "Asia/Kolkata", "Pacific/Auckland", "Etc/GMT+5")
 

@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 from gridsched.errors import TraceError, WorkloadError
 from gridsched.traces import read_swf, write_swf
 from gridsched.workloads.table import SWF_FIELDS, Workload
-from tests.traces.examples import HEADER, JOB, workload, write
+from tests.support.traces import HEADER, JOB, workload, write
 
 
 @st.composite

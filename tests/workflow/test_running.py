@@ -5,17 +5,19 @@ from __future__ import annotations
 import shutil
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gridsched import results
-from tests.workflow.workspace import (
+from tests.support.workspace import (
+    AGAIN,
     SCORES,
     TARGET,
+    Bits,
     Workspace,
     bits_of_files,
     bits_of_runs,
+    temporary_files,
 )
 
 DRAWN = {"name": "drawn", "synthetic": {"machine": "M3", "jobs": 50}}
@@ -32,12 +34,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory, kernel_cache: Path) -> Wo
 
 
 @pytest.fixture(scope="module")
-def reference(finished: Workspace) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Bits of the finished configuration: of its runs, and of the other datasets up to the study."""
-    files = bits_of_files(finished.results)
-    return bits_of_runs(finished.results), {
-        name: content for name, content in files.items() if "characterisation" not in name
-    }
+def reference(finished: Workspace) -> dict[str, Bits]:
+    """Bits of all datasets of the finished configuration."""
+    return bits_of_files(finished.results)
 
 
 def test_everything_is_there(finished: Workspace) -> None:
@@ -53,12 +52,12 @@ def test_everything_is_there(finished: Workspace) -> None:
         assert figure.with_suffix(".png").stat().st_size
         assert figure.with_suffix(".csv").stat().st_size
     assert (folder / "report.html").read_text(encoding="utf-8").endswith("</html>")
-    assert not list(folder.rglob(".*")), "temporary files are left"
+    assert not temporary_files(folder), "temporary files are left"
 
 
 def test_every_job_has_a_log_without_an_error(finished: Workspace) -> None:
     logs = list((finished.results / "logs").rglob("*.log"))
-    assert len(logs) == 19
+    assert len(logs) == 6
     assert not [log for log in logs if "rror" in log.read_text(encoding="utf-8")]
 
 
@@ -81,113 +80,129 @@ def test_report_of_snakemake_is_one_file(finished: Workspace) -> None:
     Loads().feed(page)
 
 
-def test_another_folder_and_chunk_size_give_the_same_bits(
-    tmp_path: Path, kernel_cache: Path, reference: tuple[dict[str, Any], dict[str, Any]]
+def test_another_folder_and_division_give_the_same_bits(
+    tmp_path: Path, kernel_cache: Path, reference: dict[str, Bits]
 ) -> None:
     workspace = Workspace(tmp_path / "elsewhere", kernel_cache)
     workspace.write(chunk_size=1)
-    workspace.run(TARGET, cores=1)
-    assert len(list(workspace.results.glob("tiny/runs/*/*.nc"))) == 4
-    assert bits_of_runs(workspace.results) == reference[0]
-    assert bits_of_files(workspace.results) == reference[1]
+    workspace.run("results/tiny/figures", cores=1)
+    batches = workspace.results / "batches" / "tiny"
+    assert len(list(batches.glob("simulate/*.json"))) == 4 + 2, "runs and measures of two workloads"
+    assert bits_of_files(workspace.results) == reference
 
 
-def test_killed_runs_resume_and_give_the_same_bits(
-    tmp_path: Path, kernel_cache: Path, reference: tuple[dict[str, Any], dict[str, Any]]
-) -> None:
-    workspace = Workspace(tmp_path / "killed", kernel_cache)
-    workspace.write(chunk_size=1)
-    moments = [
-        ".snakemake/locks/*",  # it has only just begun
-        "results/tiny/workloads/*.nc",  # while a dataset is written: its hidden file matches too
-        "results/logs/tiny/runs/*/*.log",  # in a simulation
-        "results/tiny/runs/*/[0-9]*.nc",  # a dataset is there, but Snakemake has not noted it down
-        "results/logs/tiny/summaries/*.log",
-    ]
-    for number, moment in enumerate(moments):
-        workspace.run_until(moment, TARGET)
-        if number == 2:  # the first kills may come before the locks are written
-            assert "--unlock" in workspace.run(TARGET, fails=True)
-        workspace.run("--unlock")
-    assert not (workspace.folder / TARGET).exists()
+def test_batch_that_was_interrupted_goes_on(tmp_path: Path, kernel_cache: Path) -> None:
+    workspace = Workspace(tmp_path / "interrupted", kernel_cache)
+    workspace.run_until("results/tiny/runs/[0-9a-f]*.nc", TARGET)
+    done = {path: path.stat().st_mtime_ns for path in workspace.results.glob("tiny/runs/[0-9a-f]*.nc")}
+    workspace.run("--unlock")
     workspace.run(TARGET)
-    assert bits_of_runs(workspace.results) == reference[0]
-    assert bits_of_files(workspace.results) == reference[1]
-    assert workspace.planned(TARGET) == set()
+    assert {path: path.stat().st_mtime_ns for path in done} == done
+    assert workspace.missing() == set()
+
+
+def test_result_that_was_deleted_is_made_again(
+    tmp_path: Path, finished: Workspace, reference: dict[str, Bits]
+) -> None:
+    workspace = copied(finished, tmp_path)
+    lost = next(workspace.results.glob("tiny/runs/[0-9a-f]*.nc"))
+    lost.unlink()
+    assert workspace.planned(TARGET) == set(), "nobody needs it while the dataset is there"
+    (workspace.folder / TARGET).unlink()
+    assert AGAIN in workspace.planned(TARGET)
+    workspace.run(TARGET)
+    assert lost.exists()
+    assert bits_of_files(workspace.results) == reference
+
+
+def copied(finished: Workspace, folder: Path) -> Workspace:
+    """Copy of a finished folder, with times of files."""
+    workspace = Workspace(folder / "copy", finished.cache, finished.study, finished.config)
+    shutil.rmtree(workspace.folder)
+    shutil.copytree(finished.folder, workspace.folder)
+    return workspace
 
 
 # --- what a change leads to -----------------------------------------------------------------------
-
-STUDY_AGAIN = "tiny: putting all workloads together"
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory, kernel_cache: Path) -> Workspace:
     """A configuration that ran to the dataset of its study, with a workload that is drawn."""
     workspace = Workspace(tmp_path_factory.mktemp("measured") / "work", kernel_cache)
-    listed = workspace.study["workloads"][0]
-    workspace.write(study={"workloads": [listed, DRAWN]})
+    listed = workspace.study["scenarios"][0]
+    workspace.write(study={"scenarios": [listed, DRAWN]})
     workspace.run(TARGET)
     return workspace
 
 
 @pytest.fixture
 def copy(measured: Workspace, tmp_path: Path) -> Workspace:
-    """Copy of the finished folder, with times of files."""
-    workspace = Workspace(tmp_path / "copy", measured.cache, measured.study, measured.config)
-    shutil.rmtree(workspace.folder)
-    shutil.copytree(measured.folder, workspace.folder)
-    return workspace
+    return copied(measured, tmp_path)
 
 
-def simulated(*workloads: str) -> set[str]:
-    """Messages of the jobs that follow once runs of some workloads are made anew."""
-    messages = {STUDY_AGAIN}
-    for workload in workloads:
-        messages |= {f"tiny: simulating {workload}, chunk 0", f"tiny: measuring the runs of {workload}"}
-    return messages
+def simulated(*workloads: str, schemes: tuple[str, ...] = ("easy", "widest")) -> set[str]:
+    """Names of the tasks that follow once runs of some workloads are made anew."""
+    runs = {f"{name}, {scheme}, requested run times" for name in workloads for scheme in schemes}
+    return runs | {f"measures of {name}" for name in workloads}
+
+
+CHARACTERS = {"character of workload drawn"}
+"""Tasks that only figures need, which the target does not."""
 
 
 def test_nothing_changed(copy: Workspace) -> None:
     copy.write(mirrors=["/another/mirror"])
+    assert copy.missing() == set()
     assert copy.planned(TARGET) == set()
 
 
-def test_changed_title(copy: Workspace) -> None:
-    copy.write(study={"title": "Another", "reference": "widest"})
-    assert copy.planned(TARGET) == {STUDY_AGAIN}
-
-
-def test_changed_metrics(copy: Workspace) -> None:
-    copy.write(study={"metrics": {"batches": 3}})
-    measured = {f"tiny: measuring the runs of {name}" for name in ("listed", "drawn")}
-    assert copy.planned(TARGET) == {STUDY_AGAIN, *measured}
+@pytest.mark.parametrize(
+    ("study", "anew"),
+    [
+        ({"title": "Another", "description": "Other words", "reference": "widest"}, set()),
+        ({"metrics": {"batches": 3}}, {"measures of listed", "measures of drawn"}),
+        ({"overrun": "doubling", "kill": False, "estimates": ["requested"]}, set()),
+        ({"overrun": "increments"}, simulated("listed", "drawn")),
+    ],
+    ids=["words", "metrics", "defaults", "overrun"],
+)
+def test_changed_study(copy: Workspace, study: dict[str, object], anew: set[str]) -> None:
+    copy.write(study=study)
+    assert copy.missing() == anew
+    planned = copy.planned(TARGET)
+    assert (AGAIN in planned) == (bool(anew) or "title" in study)
+    assert bool(planned - {AGAIN}) == bool(anew)
 
 
 def test_changed_seed(copy: Workspace) -> None:
     copy.write(seed=2)
-    assert copy.planned(TARGET) == {"tiny: preparing workload drawn", *simulated("drawn")}
+    assert copy.missing() == {"workload drawn", *CHARACTERS, *simulated("drawn")}
 
 
 def test_changed_score_file(copy: Workspace) -> None:
     (copy.folder / "scores.py").write_text(SCORES.replace("return ", "return -"), encoding="utf-8")
-    assert copy.planned(TARGET) == simulated("listed", "drawn")
+    assert copy.missing() == simulated("listed", "drawn", schemes=("widest",))
+
+
+def test_touched_score_file(copy: Workspace) -> None:
+    (copy.folder / "scores.py").touch()
+    assert copy.planned(TARGET) == set()
 
 
 def test_further_workload(copy: Workspace) -> None:
     own = {"name": "own", "file": "logs/own.swf"}
-    copy.write(study={"workloads": [*copy.study["workloads"], own]})
-    assert copy.planned(TARGET) == {"tiny: preparing workload own", *simulated("own")}
+    copy.write(study={"scenarios": [*copy.study["scenarios"], own]})
+    assert copy.missing() == {"workload own", "character of workload own", *simulated("own")}
 
 
-def test_changed_policy(copy: Workspace) -> None:
+def test_further_policy(copy: Workspace) -> None:
     before = bits_of_runs(copy.results)
-    copy.write(study={"policies": ["sjf", *copy.study["policies"]]})
-    assert copy.planned(TARGET) == simulated("listed", "drawn")
+    copy.write(study={"schedulers": ["sjf", *copy.study["schedulers"]]})
+    assert copy.missing() == simulated("listed", "drawn", schemes=("sjf",))
+    times = {path: path.stat().st_mtime_ns for path in copy.results.glob("tiny/runs/*.nc")}
     copy.run(TARGET)
+    assert {path: path.stat().st_mtime_ns for path in times} == times
     after = bits_of_runs(copy.results)
     assert len(after) == len(before) + 2
-    for identifier, run in before.items():
-        assert {key: value for key, value in run.items() if key != "attribute configuration_hash"} == {
-            key: value for key, value in after[identifier].items() if key != "attribute configuration_hash"
-        }
+    assert before.items() <= after.items()

@@ -1,8 +1,8 @@
 """Build the report page of all studies."""
 
-from gridsched.report import build_report
-from gridsched.study.config import study_from
-from gridsched.study.logging import logged
+from gridsched.experiments.config import study_from
+from gridsched.experiments.logging import logged
+from gridsched.report.page import build_report
 
 with logged(snakemake.log[0]):
     studies = [study_from(study) for study in snakemake.params.studies]

@@ -1,7 +1,15 @@
-"""Draw one figure of a study."""
+"""Draw the figures of a study and write its tables."""
 
-from gridsched.study.drawing import draw_study
-from gridsched.study.logging import logged
+from gridsched.experiments.logging import logged
+from gridsched.experiments.showing import show
 
 with logged(snakemake.log[0]):
-    draw_study(snakemake.wildcards.figure, snakemake.input[0], snakemake.output.svg)
+    show(
+        snakemake.params.figures,
+        snakemake.params.tables,
+        snakemake.params.runs,
+        snakemake.input.dataset,
+        figures_in=snakemake.output.figures,
+        tables_in=snakemake.output.tables,
+        runs_in=snakemake.output.runs,
+    )

@@ -1,8 +1,8 @@
 """Set the claims of the papers against the results."""
 
-from gridsched.study.claim_stages import evaluate_claims
-from gridsched.study.config import study_from
-from gridsched.study.logging import logged
+from gridsched.experiments.claim_stages import evaluate_claims
+from gridsched.experiments.config import study_from
+from gridsched.experiments.logging import logged
 
 with logged(snakemake.log[0]):
     studies = [study_from(study) for study in snakemake.params.studies]

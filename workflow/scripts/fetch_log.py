@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gridsched.study.logging import logged
+from gridsched.experiments.logging import logged
 from gridsched.traces import fetch
 
 with logged(snakemake.log[0]):

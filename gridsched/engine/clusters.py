@@ -1,0 +1,978 @@
+"""Clusters of a grid: a local scheduler on each, the jobs sent to it, and when another one would start.
+
+A local queue numbers its jobs by their entry, counted over all clusters, so that what is known of a job
+stands in one array for all of them; ties go by this number. A cluster that serves its queue in order of entry
+is scheduled by `first_come`, the others by the local schedulers of a single cluster, `reserving` and
+`conservative`: `_cluster` makes one row of two-dimensional arrays look like theirs.
+
+Grid schedulers ask when a job would start. In `exact` mode the answer is what the cluster would do if nothing
+else came and all estimates were right: from a `forecast` where the queue is in order of entry, from the kept
+plan under conservative backfilling, else by simulating a copy of the cluster. In `plan` mode it is the place
+that a `standing` plan leaves.
+
+Who decides where a job runs, and in which order things happen at one instant, is said in `superscheduling`
+and `self_scheduling`.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gridsched.engine import (
+    conservative,
+    first_come,
+    forecast,
+    heap,
+    line,
+    machine,
+    profile,
+    reserving,
+    running,
+    standing,
+)
+from gridsched.engine.jit import leaf, part, wide
+from gridsched.engine.overrun import expected_end
+from gridsched.engine.records import (
+    ENTRY,
+    FOREVER,
+    JOB,
+    LABELS,
+    RUN,
+    SCORED,
+    STEP,
+    Backfilling,
+)
+from gridsched.engine.reference import by_reference
+
+_NONE = int(Backfilling.NONE)
+_EASY = int(Backfilling.EASY)
+_CONSERVATIVE = int(Backfilling.CONSERVATIVE)
+
+
+class Predictions(IntEnum):
+    """Where predicted starts come from."""
+
+    EXACT = 0
+    PLAN = 1
+
+
+class Order(IntEnum):
+    """Orders of waiting jobs that a cluster of a grid knows; SCORE is the grid's score of the moment."""
+
+    FCFS = 0
+    SHORTEST = 1
+    SMALLEST = 2
+    SMALLEST_AREA = 3
+    SCORE = 4
+
+
+_PLAN = int(Predictions.PLAN)
+_FCFS = int(Order.FCFS)
+_SHORTEST = int(Order.SHORTEST)
+_SMALLEST = int(Order.SMALLEST)
+_AREA = int(Order.SMALLEST_AREA)
+_SCORE = int(Order.SCORE)
+
+SITE = np.dtype(
+    [
+        ("processors", np.int64),
+        ("processors_per_node", np.int64),
+        ("node_exclusive", np.int64),
+        ("speed", np.float64),
+        ("order", np.int64),  # value of `Order`
+        ("backfilling", np.int64),  # value of `Backfilling`
+        ("reservations", np.int64),
+        ("backfill_order", np.int64),  # value of `Order`, without SCORE
+        ("queue_as_order", np.int64),  # the backfill order is the queue order
+        ("first_come", np.int64),  # `first_come` schedules it; set by `allocate`
+    ]
+)
+"""A cluster and its local policy."""
+
+CLOCK = np.dtype(
+    [
+        ("arrival", np.int64),  # next job to be submitted
+        ("queries", np.int64),  # how often a cluster was asked about a job
+        ("entered", np.int64),  # jobs that have entered a local queue
+        ("longest", np.int64),  # jobs in the longest local queue so far
+    ]
+)
+"""Scalars of the grid."""
+
+UNDECIDED, NOWHERE = -1, -2
+"""Instead of the cluster of a job: not decided yet, fits nowhere."""
+
+
+class Options(NamedTuple):
+    """What does not change during a simulation; grid schedulers may have more options."""
+
+    overrun: int
+    predictions: int
+
+
+class Grid(NamedTuple):
+    """Jobs and the clusters that they are sent to: m clusters, n jobs."""
+
+    requests: Any  # JOB[n], in order of submission, as at home
+    home: Any  # int64[n], where a job is submitted: a cluster, or an index from m on of `home_speed`
+    home_speed: Any  # float64[m + ...], of the clusters, then of homes that are none
+    sites: Any  # SITE[m]
+    cluster: Any  # int64[n], where a job was or will be sent; negative see `UNDECIDED`
+    entry: Any  # int64[n], its number in the order of entry
+    touched: Any  # bool[m], clusters that need a scheduling pass
+    due: Any  # int64[m], time of the next event of each cluster; now if a job enters it
+    clock: Any  # CLOCK[1]
+    state: Any  # machine.STATE[m + 1, 1], see `Local`
+
+
+class Local(NamedTuple):
+    """What the local schedulers and the predictions work on.
+
+    Rows are clusters; `copy` is the row of one more, to which a cluster is copied to be simulated on. What is
+    known of jobs, in order of entry, has two rows: as it is, and as it is expected in the copy.
+    """
+
+    labels_of_requests: Any  # LABELS[n], in order of submission
+    labels: Any  # LABELS[n], in order of entry
+    queue_key: Any  # float64[n]
+    order_key: Any  # float64[n]
+    planned: Any  # int64[n], start in the standing plan
+    jobs: Any  # JOB[2, n], as on the cluster that a job was sent to
+    starts: Any  # int64[2, n], the result
+    plan: Any  # int64[2, n], planned starts of `conservative`
+    waiting: Any  # int64[m + 1, room], not used by `first_come`
+    candidates: Any  # SCORED[room + 1], for one pass at a time
+    events: Any  # ENTRY[m + 1, ...]
+    blocks: Any  # BLOCK[m + 1, ...]
+    runs: Any  # RUN[m + 1, ...]
+    steps: Any  # STEP[m + 1, ...], not used by `first_come`
+    state: Any  # machine.STATE[m + 1, 1], that of `Grid`
+    lines: line.Line  # used by `first_come`
+    forecasts: forecast.Forecast
+    plans: standing.Plan
+
+
+def allocate(
+    requests: Any,
+    request_labels: Any,
+    home: Any,
+    sites: Any,
+    room: int,
+    predictions: int,
+    *,
+    keyed: bool = False,
+) -> tuple[Grid, Local]:
+    """Arrays of an idle grid, with room for so many jobs in each local queue.
+
+    A `home` that is the number of clusters is a machine of speed 1 outside the grid. With `keyed` every queue
+    is kept by keys, which a grid scheduler may change when a job enters.
+    """
+    number = len(requests)
+    sites = sites.copy()
+    sites["first_come"] = is_first_come(sites) & ~keyed
+    state = np.zeros((len(sites) + 1, 1), machine.STATE)
+    state["free"][:-1, 0] = sites["processors"]
+    state["planned"] = FOREVER
+    state["high"] = 1
+    g = Grid(
+        requests=requests,
+        home=home,
+        home_speed=np.append(sites["speed"], 1.0),
+        sites=sites,
+        cluster=np.full(number, UNDECIDED, np.int64),
+        entry=np.full(number, -1, np.int64),
+        touched=np.zeros(len(sites), np.bool_),
+        due=np.full(len(sites), FOREVER, np.int64),
+        clock=np.zeros(1, CLOCK),
+        state=state,
+    )
+    return g, _allocate_local(g, request_labels, room, predictions)
+
+
+def is_first_come(sites: Any) -> Any:
+    """Clusters that `first_come` can schedule."""
+    in_order = (sites["queue_as_order"] != 0) | (sites["backfill_order"] == _FCFS)
+    kept = (sites["backfilling"] == _CONSERVATIVE) | (sites["reservations"] > 1)
+    return (sites["order"] == _FCFS) & in_order & ~kept
+
+
+def _most_running(g: Grid) -> int:
+    """Jobs that can run at the same time on the largest cluster."""
+    return int(min(len(g.requests), g.sites["processors"].max()))
+
+
+def _steps(jobs: int) -> int:
+    """Steps for so many jobs: two each, twice so that the profile can wander through the array."""
+    return 4 * jobs + 16
+
+
+def _allocate_local(g: Grid, request_labels: Any, room: int, predictions: int) -> Local:
+    """Arrays of idle local schedulers."""
+    number, rows = len(g.requests), len(g.sites) + 1
+    most = _most_running(g)
+    blocks, runs = running.allocate(most)
+    steps = np.empty((rows, _steps(most + room)), STEP)
+    steps["time"][:, 0] = 0
+    steps["free"][:-1, 0] = g.sites["processors"]
+    unwatched = (g.sites["first_come"] == 0) & (g.sites["backfilling"] < _EASY)
+    return Local(
+        labels_of_requests=request_labels,
+        labels=np.empty(number, LABELS),
+        queue_key=np.empty(number),
+        order_key=np.empty(number),
+        planned=np.empty(number, np.int64),
+        jobs=np.empty((2, number), JOB),
+        starts=np.full((2, number), -1, np.int64),
+        plan=np.empty((2, number), np.int64),
+        waiting=np.empty((rows, room), np.int64),
+        candidates=np.empty(room + 1, SCORED),
+        events=np.empty((rows, most + 1), ENTRY),
+        blocks=np.tile(blocks, (rows, 1)),
+        runs=np.empty((rows, len(runs)), RUN),
+        steps=steps,
+        state=g.state,
+        lines=line.allocate(len(g.sites), room),
+        forecasts=_allocate_forecasts(g, room, predictions),
+        plans=standing.allocate(g.sites["processors"], unwatched, _planned_jobs(g, room, predictions)),
+    )
+
+
+def _allocate_forecasts(g: Grid, room: int, predictions: int) -> forecast.Forecast:
+    """Void forecasts; without room where none are made."""
+    if predictions == _PLAN:
+        return forecast.allocate(len(g.sites), 0, 0)
+    return forecast.allocate(len(g.sites), _most_running(g), room)
+
+
+def _planned_jobs(g: Grid, room: int, predictions: int) -> int:
+    """Jobs in a standing plan, at most."""
+    return _most_running(g) + room if predictions == _PLAN else 0
+
+
+def with_room(g: Grid, local: Local, room: int, predictions: int) -> Local:
+    """The same local schedulers with room for more jobs in each queue."""
+    waiting = np.empty((len(local.waiting), room), np.int64)
+    steps = np.empty((len(local.steps), _steps(_most_running(g) + room)), STEP)
+    for m, state in enumerate(g.state[:, 0]):
+        waiting[m, : state["waiting"]] = local.waiting[m, : state["waiting"]]
+        steps[m, : state["high"]] = local.steps[m, : state["high"]]
+    return local._replace(
+        waiting=waiting,
+        candidates=np.empty(room + 1, SCORED),
+        steps=steps,
+        lines=line.with_room(local.lines, room),
+        forecasts=_allocate_forecasts(g, room, predictions),
+        plans=standing.with_room(local.plans, _planned_jobs(g, room, predictions)),
+    )
+
+
+def with_entries(local: Local, entries: int) -> Local:
+    """The same local schedulers for more entries into local queues, where jobs may enter more than once."""
+    columns = ("labels", "queue_key", "order_key", "planned", "jobs", "starts", "plan")
+    return local._replace(**{name: _longer(getattr(local, name), entries) for name in columns})
+
+
+def _longer(column: Any, entries: int) -> Any:
+    """A column with room for more entries."""
+    longer = np.full((*column.shape[:-1], entries), -1).astype(column.dtype)
+    longer[..., : column.shape[-1]] = column
+    return longer
+
+
+@leaf
+def _cluster(local: Local, row: int) -> reserving.Cluster:
+    """A cluster, or the copy of one, as `reserving` and `conservative` know it."""
+    copied = int(row == len(local.state) - 1)
+    return reserving.Cluster(
+        local.jobs[copied],
+        local.labels,
+        local.queue_key,
+        local.order_key,
+        local.waiting[row],
+        local.candidates,
+        local.events[row],
+        local.blocks[row],
+        local.runs[row],
+        local.steps[row],
+        local.starts[copied],
+        local.plan[copied],
+        local.state[row],
+    )
+
+
+@leaf
+def _first_come(local: Local, m: int) -> first_come.Cluster:
+    """A cluster as `first_come` knows it."""
+    return first_come.Cluster(
+        local.jobs[0],
+        local.events[m],
+        local.blocks[m],
+        local.runs[m],
+        local.starts[0],
+        local.state[m],
+        line.row(local.lines, m),
+    )
+
+
+@leaf
+def _policy(site: Any, overrun: int) -> reserving.Options:
+    """Options of the local scheduler of a cluster."""
+    return reserving.Options(
+        site["backfilling"],
+        site["reservations"],
+        overrun,
+        False,
+        False,
+        site["order"] == _SCORE,
+        site["queue_as_order"] != 0,
+    )
+
+
+# --- a job on a cluster ---------------------------------------------------------------------------
+
+
+@leaf
+def allocation(g: Grid, j: int, m: int) -> int:
+    """Processors that a cluster would lose to a job."""
+    site = g.sites[m]
+    processors = int(g.requests[j]["processors"])
+    if site["node_exclusive"] == 0:
+        return processors
+    return -(-processors // site["processors_per_node"]) * site["processors_per_node"]
+
+
+@leaf
+def fits(g: Grid, j: int, m: int) -> bool:
+    """Whether a cluster is large enough for a job."""
+    return allocation(g, j, m) <= g.sites[m]["processors"]
+
+
+@leaf
+def _seconds(g: Grid, seconds: int, j: int, m: int) -> int:
+    """Whole seconds that a time at the job's home takes on a cluster."""
+    h = g.home[j]
+    if m == h:
+        return seconds
+    return math.ceil(seconds * g.home_speed[h] / g.sites[m]["speed"])
+
+
+@leaf
+def estimate_on(g: Grid, j: int, m: int) -> int:
+    """Estimated run time of a job on a cluster."""
+    return max(1, _seconds(g, int(g.requests[j]["estimate"]), j, m))
+
+
+@leaf
+def _key(order: int, entry: int, estimate: int, processors: int) -> float:
+    """Sort key of a job in an order that does not change; ties go by entry."""
+    if order == _SHORTEST:
+        return float(estimate)
+    if order == _SMALLEST:
+        return float(processors)
+    if order == _AREA:
+        return float(estimate) * float(processors)
+    return float(entry)
+
+
+@leaf
+def _describe(g: Grid, jobs: Any, e: int, j: int, m: int) -> None:
+    """Write down a job as it is on a cluster."""
+    jobs[e]["submit"] = g.requests[j]["submit"]
+    jobs[e]["run"] = _seconds(g, g.requests[j]["run"], j, m)
+    jobs[e]["estimate"] = estimate_on(g, j, m)
+    jobs[e]["processors"] = allocation(g, j, m)
+
+
+@leaf
+def _append(c: reserving.Cluster, site: Any, labels: Any, e: int) -> None:
+    """Put a job that is described at the end of a local queue."""
+    estimate = int(c.jobs[e]["estimate"])
+    processors = int(c.jobs[e]["processors"])
+    c.labels[e]["user"] = labels["user"]
+    c.labels[e]["group"] = labels["group"]
+    c.labels[e]["queue"] = labels["queue"]
+    c.queue_key[e] = _key(site["order"], e, estimate, processors)
+    c.order_key[e] = _key(site["backfill_order"], e, estimate, processors)
+    c.starts[e] = -1
+    c.plan[e] = FOREVER
+    c.waiting[c.state[0]["waiting"]] = e
+    c.state[0]["waiting"] += 1
+
+
+@leaf
+def enter(g: Grid, local: Local, j: int, m: int, now: int, options: Any, score: Any) -> None:
+    """Send a job to the local queue of a cluster."""
+    clock = g.clock[0]
+    e = clock["entered"]
+    clock["entered"] += 1
+    g.entry[j] = e
+    g.touched[m] = True
+    g.due[m] = now
+    _describe(g, local.jobs[0], e, j, m)
+    if options.predictions == _PLAN:
+        _plan_entry(g, local, e, m, now, options, score)
+    if g.sites[m]["first_come"]:
+        if local.forecasts.state[m, 0]["valid"]:
+            job = local.jobs[0, e]
+            f = by_reference(forecast.row(local.forecasts, m))
+            forecast.enter(f, now, wide(job["processors"]), wide(job["estimate"]), e)
+        first_come.enter(by_reference(_first_come(local, m)), e)
+    else:
+        _append(by_reference(_cluster(local, m)), g.sites[m], local.labels_of_requests[j], e)
+    clock["longest"] = max(clock["longest"], g.state[m, 0]["waiting"])
+
+
+@leaf
+def _forget_predictions(local: Local, m: int) -> None:
+    """Let predictions be made anew that rest on what holds no longer."""
+    local.forecasts.state[m, 0]["valid"] = False
+    local.plans.state[m, 0]["valid"] = False
+
+
+@part
+def withdraw(g: Grid, local: Local, j: int, m: int, now: int) -> None:
+    """Take a waiting job out of the local queue of a cluster, which has a scheduling pass then."""
+    e = g.entry[j]
+    _forget_predictions(local, m)
+    g.touched[m] = True
+    g.due[m] = now
+    if g.sites[m]["first_come"]:
+        first_come.withdraw(by_reference(_first_come(local, m)), e)
+    elif g.sites[m]["backfilling"] == _CONSERVATIVE:
+        conservative.withdraw_planned(by_reference(_cluster(local, m)), e)
+    else:
+        reserving.withdraw(by_reference(_cluster(local, m)), e)
+
+
+@part
+def resize(g: Grid, local: Local, m: int, processors: int, held: Any, now: int) -> None:
+    """Let a cluster have so many processors, of which each running job holds `held`, by entry.
+
+    A job may hold fewer than it was given, where those that it runs on are among the removed ones. Jobs that
+    are larger than the cluster must not wait there. It has a scheduling pass then.
+    """
+    c = by_reference(_cluster(local, m))
+    state = c.state[0]
+    state["free"] = processors
+    for k in range(state["ending"]):
+        e = c.events[k]["job"]
+        c.jobs[e]["processors"] = held[e]
+        state["free"] -= held[e]
+    for block in range(state["blocks"]):
+        c.blocks[block]["processors"] = 0
+        base = c.blocks[block]["slot"] * running.SIZE
+        for k in range(base, base + c.blocks[block]["count"]):
+            c.runs[k]["processors"] = held[c.runs[k]["job"]]
+            c.blocks[block]["processors"] += c.runs[k]["processors"]
+    # every plan is made anew, and who was refused is tried again
+    state["early"] = True
+    state["outrun"] = True
+    _forget_predictions(local, m)
+    local.plans.state[m, 0]["processors"] = processors
+    g.sites[m]["processors"] = processors
+    g.touched[m] = True
+    g.due[m] = now
+
+
+# --- what happens on a cluster --------------------------------------------------------------------
+
+
+@leaf
+def _complete(c: reserving.Cluster, backfilling: int, now: int, overrun: int) -> None:
+    """Take the first running job that ends now off its processors."""
+    if backfilling == _CONSERVATIVE:
+        conservative.complete(c, now, overrun)
+    else:
+        machine.complete(c, now, overrun, backfilling == _EASY)
+
+
+@leaf
+def _correct(c: reserving.Cluster, backfilling: int, now: int, overrun: int) -> None:
+    """Expect the first running job that should have ended now to end later."""
+    if backfilling == _CONSERVATIVE:
+        conservative.correct(c, now, overrun)
+    else:
+        machine.correct(c, now, overrun)
+
+
+@part
+def _pass_generally(local: Local, row: int, now: int, policy: reserving.Options, score: Any) -> None:
+    """Scheduling pass of a cluster that `first_come` does not know, or of the copy."""
+    c = by_reference(_cluster(local, row))
+    if policy.backfilling == _CONSERVATIVE:
+        conservative.scheduling_pass(c, now, policy, score)
+    else:
+        reserving.scheduling_pass(c, now, policy, score)
+
+
+@leaf
+def _finish_first_come(g: Grid, local: Local, m: int, now: int, options: Any) -> None:
+    """Completions and corrections of a `first_come` cluster that are due."""
+    c = by_reference(_first_come(local, m))
+    while machine.ends(c, now):
+        if options.predictions == _PLAN:
+            standing.complete(by_reference(standing.row(local.plans, m)), c, now, options.overrun)
+        if first_come.complete(c, now, options.overrun) > now:
+            local.forecasts.state[m, 0]["valid"] = False
+        g.touched[m] = True
+    while machine.first_expected_end(c) == now:
+        first_come.correct(c, now, options.overrun)
+        _forget_predictions(local, m)
+        g.touched[m] |= g.sites[m]["backfilling"] == _EASY
+
+
+@leaf
+def _finish_generally(g: Grid, local: Local, m: int, now: int, options: Any) -> None:
+    """Completions and corrections of any other cluster that are due."""
+    c = by_reference(_cluster(local, m))
+    backfilling = g.sites[m]["backfilling"]
+    while machine.ends(c, now):
+        if options.predictions == _PLAN:
+            standing.complete(by_reference(standing.row(local.plans, m)), c, now, options.overrun)
+        _complete(c, backfilling, now, options.overrun)
+        g.touched[m] = True
+    while machine.first_expected_end(c) == now:
+        _correct(c, backfilling, now, options.overrun)
+        _forget_predictions(local, m)
+        g.touched[m] = True
+    if c.state[0]["planned"] <= now:
+        g.touched[m] = True
+
+
+@leaf
+def _finish_events(g: Grid, local: Local, m: int, now: int, options: Any) -> None:
+    """Completions and corrections of a cluster that are due."""
+    if g.sites[m]["first_come"]:
+        _finish_first_come(g, local, m, now, options)
+    else:
+        _finish_generally(g, local, m, now, options)
+
+
+@leaf
+def _pass(g: Grid, local: Local, m: int, now: int, options: Any, score: Any) -> None:
+    """Scheduling pass of a cluster."""
+    expected = _planned_now(g, local, m, now) if options.predictions == _PLAN else 0
+    waiting = g.state[m, 0]["waiting"]
+    if g.sites[m]["first_come"]:
+        first_come.scheduling_pass(by_reference(_first_come(local, m)), now, g.sites[m]["backfilling"])
+    else:
+        _pass_generally(local, m, now, _policy(g.sites[m], options.overrun), score)
+    if options.predictions == _PLAN:
+        started = waiting - g.state[m, 0]["waiting"]
+        if started > 0:
+            standing.start(by_reference(standing.row(local.plans, m)), now)
+        if started != expected or _planned_now(g, local, m, now) > 0:
+            local.plans.state[m, 0]["valid"] = False
+
+
+# --- predicted starts: standing plan --------------------------------------------------------------
+
+
+@leaf
+def _count_planned(planned: Any, jobs: Any, first: int, end: int, now: int) -> int:
+    """How many of some jobs are planned to start now; -1 is no job."""
+    count = 0
+    for k in range(first, end):
+        count += int(jobs[k] >= 0 and planned[jobs[k]] == now)
+    return count
+
+
+@leaf
+def _planned_now(g: Grid, local: Local, m: int, now: int) -> int:
+    """How many waiting jobs are planned to start now; 0 if the plan is out of date."""
+    if not local.plans.state[m, 0]["valid"]:
+        return 0
+    if g.sites[m]["first_come"]:
+        span = local.lines.span[m, 0]
+        return _count_planned(local.planned, local.lines.job[m], span["first"], span["end"], now)
+    return _count_planned(local.planned, local.waiting[m], 0, g.state[m, 0]["waiting"], now)
+
+
+@leaf
+def _soonest(planned: Any, jobs: Any, first: int, end: int) -> int:
+    """Earliest planned start of some jobs; -1 is no job."""
+    soonest = FOREVER
+    for k in range(first, end):
+        if jobs[k] >= 0:
+            soonest = min(soonest, planned[jobs[k]])
+    return soonest
+
+
+@leaf
+def _is_up_to_date(g: Grid, local: Local, m: int, now: int, overrun: int) -> bool:
+    """Whether a plan is up to date: here it is seen if a job should have started or ended before."""
+    p = by_reference(standing.row(local.plans, m))
+    state = p.state[0]
+    if state["valid"] and state["soonest"] < now:
+        span = local.lines.span[m, 0]
+        if g.sites[m]["first_come"]:
+            state["soonest"] = _soonest(local.planned, local.lines.job[m], span["first"], span["end"])
+        else:
+            state["soonest"] = _soonest(local.planned, local.waiting[m], 0, g.state[m, 0]["waiting"])
+        state["valid"] = state["soonest"] >= now
+    standing.look_for_outrun(p, by_reference(_first_come(local, m)), now, overrun)
+    return state["valid"] != 0
+
+
+@leaf
+def _write_plan(g: Grid, local: Local, m: int, now: int, overrun: int, score: Any) -> None:
+    """Write the profile of a plan: as it is if it is up to date, else with the waiting jobs placed anew."""
+    p = by_reference(standing.row(local.plans, m))
+    c = by_reference(_cluster(local, m))
+    standing.write_running(p, c, now, overrun)
+    in_order_of_entry = g.sites[m]["first_come"]
+    span = local.lines.span[m, 0]
+    count = span["end"] - span["first"]
+    size = 0
+    if not in_order_of_entry:
+        count = c.state[0]["waiting"]
+        size = reserving.queue_candidates(c, count, now, _policy(g.sites[m], overrun), score)
+    for k in range(count):
+        if in_order_of_entry:
+            e = local.lines.job[m, span["first"] + k]
+        else:
+            e = c.candidates[0]["job"]
+            size = heap.pop(c.candidates, size)
+        if e >= 0:
+            processors = wide(c.jobs[e]["processors"])
+            estimate = wide(c.jobs[e]["estimate"])
+            if not p.state[0]["valid"]:
+                local.planned[e] = standing.earliest(p, now, processors, estimate, FOREVER)
+            standing.reserve(p, now, local.planned[e], processors, estimate)
+            standing.note_start(p, local.planned[e])
+    p.state[0]["valid"] = True
+
+
+@part
+def _planned_start(
+    g: Grid,
+    local: Local,
+    m: int,
+    now: int,
+    processors: int,
+    estimate: int,
+    latest: int,
+    enters: bool,
+    overrun: int,
+    score: Any,
+) -> int:
+    """Earliest place that the plan of a cluster leaves, as in `predicted_start`.
+
+    A job that `enters` does not make the plan anew: if it is out of date, this is `now`.
+    """
+    p = by_reference(standing.row(local.plans, m))
+    up_to_date = _is_up_to_date(g, local, m, now, overrun)
+    if enters and not up_to_date:
+        return now
+    if up_to_date and now >= latest and processors > g.state[m, 0]["free"]:
+        return FOREVER
+    if not up_to_date or not p.state[0]["written"]:
+        _write_plan(g, local, m, now, overrun, score)
+    start = standing.earliest(p, now, processors, estimate, latest)
+    if enters:
+        standing.reserve(p, now, start, processors, estimate)
+    return start
+
+
+@leaf
+def _plan_entry(g: Grid, local: Local, e: int, m: int, now: int, options: Any, score: Any) -> None:
+    """Plan a job that is about to enter a local queue, if the plan is up to date."""
+    p = by_reference(standing.row(local.plans, m))
+    state = g.state[m, 0]
+    processors = wide(local.jobs[0, e]["processors"])
+    estimate = wide(local.jobs[0, e]["estimate"])
+    start = now
+    if state["waiting"] == 0 and processors <= state["free"]:
+        p.state[0]["written"] = False
+    else:
+        start = _planned_start(g, local, m, now, processors, estimate, FOREVER, True, options.overrun, score)
+    local.planned[e] = start
+    standing.note_start(p, start)
+
+
+# --- predicted starts: exact ----------------------------------------------------------------------
+
+
+@leaf
+def _copy_cluster(c: reserving.Cluster, s: reserving.Cluster, overrun: int, now: int, in_fact: bool) -> None:
+    """Copy a cluster, with every job as long as it is expected to be, or `in_fact` as long as it is."""
+    state = c.state[0]
+    s.state[0] = state
+    for k in range(state["waiting"]):
+        e = c.waiting[k]
+        s.waiting[k] = e
+        s.jobs[e] = c.jobs[e]
+        s.jobs[e]["run"] = c.jobs[e]["run"] if in_fact else int(c.jobs[e]["estimate"])
+        s.starts[e] = -1
+        s.plan[e] = c.plan[e]
+    for block in range(state["blocks"]):
+        s.blocks[block] = c.blocks[block]
+        base = c.blocks[block]["slot"] * running.SIZE
+        for k in range(base, base + c.blocks[block]["count"]):
+            s.runs[k] = c.runs[k]
+    # free slots of blocks differ from those of the last copy
+    for block in range(state["blocks"], len(c.blocks)):
+        s.blocks[block]["slot"] = c.blocks[block]["slot"]
+    for k in range(state["low"], state["high"]):
+        s.steps[k] = c.steps[k]
+    ending = 0
+    for k in range(state["ending"]):
+        e = c.events[k]["job"]
+        s.jobs[e] = c.jobs[e]
+        s.starts[e] = c.starts[e]
+        end = c.events[k]["key"]
+        if not in_fact:
+            end = expected_end(c.starts[e], int(c.jobs[e]["estimate"]), overrun, now + 1)
+        ending = heap.push(s.events, ending, end, e)
+    s.state[0]["ending"] = ending
+
+
+@part
+def _simulated_start(
+    g: Grid, local: Local, j: int, m: int, now: int, latest: int, overrun: int, score: Any
+) -> int:
+    """When a job would start if it entered now, by simulating a copy of the cluster until then."""
+    s = by_reference(_cluster(local, len(g.sites)))
+    _copy_cluster(by_reference(_cluster(local, m)), s, overrun, now, False)
+    e = g.clock[0]["entered"]
+    _describe(g, s.jobs, e, j, m)
+    s.jobs[e]["run"] = s.jobs[e]["estimate"]
+    _append(s, g.sites[m], local.labels_of_requests[j], e)
+    while now <= latest:
+        _pass_generally(local, len(g.sites), now, _policy(g.sites[m], overrun), score)
+        if s.starts[e] >= 0:
+            return s.starts[e]
+        now = s.state[0]["planned"]
+        if s.state[0]["ending"] > 0:
+            now = min(now, s.events[0]["key"])
+        while machine.ends(s, now):
+            _complete(s, g.sites[m]["backfilling"], now, overrun)
+    return FOREVER
+
+
+@leaf
+def _list_line(local: Local, m: int) -> None:
+    """List the jobs that wait on a `first_come` cluster as `reserving` wants them, to copy the cluster."""
+    queue = by_reference(line.row(local.lines, m))
+    count = 0
+    for place in range(queue.span[0]["first"], queue.span[0]["end"]):
+        if not line.is_gap(queue, place):
+            e = queue.job[place]
+            local.waiting[m, count] = e
+            local.queue_key[e] = float(e)
+            local.order_key[e] = float(e)
+            count += 1
+
+
+@part
+def foresee(g: Grid, local: Local, m: int, now: int, in_fact: bool, overrun: int, score: Any) -> None:
+    """Write into `starts[1]` when the jobs that wait on a cluster start if no other enters.
+
+    Every job is as long as it is expected to be, or `in_fact` as long as it is. What happens now has to have
+    happened.
+    """
+    backfilling = g.sites[m]["backfilling"]
+    if g.sites[m]["first_come"]:
+        _list_line(local, m)
+    s = by_reference(_cluster(local, len(g.sites)))
+    _copy_cluster(by_reference(_cluster(local, m)), s, overrun, now, in_fact)
+    if backfilling < _EASY:
+        # `first_come` tracks expected ends under every policy, `reserving` does not
+        s.state[0]["blocks"] = 0
+    while s.state[0]["waiting"] > 0:
+        now = machine.next_local_event(s)
+        while machine.ends(s, now):
+            _complete(s, backfilling, now, overrun)
+        while machine.first_expected_end(s) == now:
+            _correct(s, backfilling, now, overrun)
+        _pass_generally(local, len(g.sites), now, _policy(g.sites[m], overrun), score)
+
+
+@leaf
+def _is_settled(c: reserving.Cluster) -> bool:
+    """Whether the plan of a conservative cluster needs no mending and has all waiting jobs."""
+    state = c.state[0]
+    return state["placed"] == state["waiting"] and not state["early"] and not state["outrun"]
+
+
+@leaf
+def _exact_start(
+    g: Grid,
+    local: Local,
+    j: int,
+    m: int,
+    now: int,
+    processors: int,
+    latest: int,
+    options: Any,
+    score: Any,
+) -> int:
+    """What `predicted_start` is by simulation, where that is needed at all."""
+    if now > latest or (now == latest and processors > g.state[m, 0]["free"]):
+        return FOREVER
+    estimate = estimate_on(g, j, m)
+    backfilling = g.sites[m]["backfilling"]
+    if g.sites[m]["first_come"]:
+        f = by_reference(forecast.row(local.forecasts, m))
+        return forecast.start(
+            f, by_reference(_first_come(local, m)), backfilling, now, processors, estimate, latest
+        )
+    c = by_reference(_cluster(local, m))
+    if backfilling == _CONSERVATIVE and _is_settled(c):
+        state = c.state[0]
+        low = profile.find(c.steps, state["low"], state["high"], now)
+        return profile.earliest_fit(c.steps, low, state["high"], now, processors, estimate, FOREVER)
+    return _simulated_start(g, local, j, m, now, latest, options.overrun, score)
+
+
+# --- predicted starts -----------------------------------------------------------------------------
+
+
+@leaf
+def _starts_at_once(g: Grid, j: int, m: int) -> bool:
+    """Whether a job finds an empty queue and enough idle processors."""
+    state = g.state[m, 0]
+    return state["waiting"] == 0 and allocation(g, j, m) <= state["free"]
+
+
+@leaf
+def predicted_start(
+    g: Grid, local: Local, j: int, m: int, now: int, latest: int, options: Any, score: Any
+) -> int:
+    """When a job would start if it entered the local queue of a cluster now, as far as it is known there.
+
+    FOREVER if it is known to be after `latest`. The job must fit on the cluster.
+    """
+    if _starts_at_once(g, j, m):
+        return now
+    processors = allocation(g, j, m)
+    if options.predictions == _PLAN:
+        return _planned_start(
+            g, local, m, now, processors, estimate_on(g, j, m), latest, False, options.overrun, score
+        )
+    return _exact_start(g, local, j, m, now, processors, latest, options, score)
+
+
+# --- work -----------------------------------------------------------------------------------------
+
+
+@leaf
+def _running_work(c: reserving.Cluster, now: int, overrun: int) -> int:
+    """Processor-seconds that running jobs are expected to hold still."""
+    work = 0
+    for entry in range(c.state[0]["ending"]):
+        e = c.events[entry]["job"]
+        end = expected_end(c.starts[e], int(c.jobs[e]["estimate"]), overrun, now + 1)
+        work += int(c.jobs[e]["processors"]) * (end - now)
+    return work
+
+
+@leaf
+def _tracked_work(c: reserving.Cluster, now: int) -> int:
+    """What `_running_work` is, where expected ends are tracked."""
+    work = 0
+    for block in range(c.state[0]["blocks"]):
+        base = c.blocks[block]["slot"] * running.SIZE
+        for k in range(base, base + c.blocks[block]["count"]):
+            work += c.runs[k]["processors"] * (c.runs[k]["end"] - now)
+    return work
+
+
+@leaf
+def _line_work(queue: line.Line) -> int:
+    """Estimated processor-seconds of the jobs in a line."""
+    work = 0
+    for place in range(queue.span[0]["first"], queue.span[0]["end"]):
+        if not line.is_gap(queue, place):
+            work += int(queue.processors[place]) * int(queue.estimate[place])
+    return work
+
+
+@leaf
+def _waiting_work(c: reserving.Cluster) -> int:
+    """Estimated processor-seconds of the waiting jobs of a cluster that `first_come` does not know."""
+    work = 0
+    for k in range(c.state[0]["waiting"]):
+        job = c.jobs[c.waiting[k]]
+        work += int(job["processors"]) * int(job["estimate"])
+    return work
+
+
+@leaf
+def work_left(g: Grid, local: Local, m: int, now: int, overrun: int) -> int:
+    """Processor-seconds that the jobs on a cluster, running and waiting, are expected to take still."""
+    c = by_reference(_cluster(local, m))
+    if g.sites[m]["first_come"]:
+        return _tracked_work(c, now) + _line_work(by_reference(line.row(local.lines, m)))
+    return _running_work(c, now, overrun) + _waiting_work(c)
+
+
+# --- events ---------------------------------------------------------------------------------------
+
+
+@leaf
+def _next_due(g: Grid, m: int, now: int) -> int:
+    """First cluster from m on that has an event now; the number of clusters if there is none.
+
+    The loops over clusters are kept out of the loop over instants because what they seldom do is long.
+    """
+    while m < len(g.sites) and g.due[m] != now:
+        m += 1
+    return m
+
+
+@part
+def finish_due(g: Grid, local: Local, now: int, options: Any) -> None:
+    """Completions and corrections that are due on any cluster."""
+    m = _next_due(g, 0, now)
+    while m < len(g.sites):
+        _finish_events(g, local, m, now, options)
+        m = _next_due(g, m + 1, now)
+
+
+@part
+def pass_on(g: Grid, local: Local, m: int, now: int, options: Any, score: Any) -> None:
+    """Scheduling pass of a cluster, if something changed there."""
+    if g.touched[m]:
+        g.touched[m] = False
+        _pass(g, local, m, now, options, score)
+    g.due[m] = machine.next_local_event(by_reference(_cluster(local, m)))
+
+
+@part
+def pass_where_due(g: Grid, local: Local, now: int, options: Any, score: Any) -> None:
+    """Scheduling passes of the clusters where something changed."""
+    m = _next_due(g, 0, now)
+    while m < len(g.sites):
+        pass_on(g, local, m, now, options, score)
+        m = _next_due(g, m + 1, now)
+
+
+@leaf
+def first_due(g: Grid) -> int:
+    """Time of the next event on any cluster."""
+    now = FOREVER
+    for m in range(len(g.sites)):
+        now = min(now, g.due[m])
+    return now
+
+
+@leaf
+def coming(g: Grid, now: int) -> int:
+    """How many jobs are submitted now."""
+    first = g.clock[0]["arrival"]
+    j = first
+    while j < len(g.requests) and g.requests[j]["submit"] == now:
+        j += 1
+    return j - first
+
+
+@leaf
+def has_room(g: Grid, local: Local, jobs: int) -> bool:
+    """Whether every local queue has room for so many more jobs."""
+    # one more, since a prediction appends a job to the copy
+    return g.clock[0]["longest"] + jobs + 1 <= len(local.candidates) - 1

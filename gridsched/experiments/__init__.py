@@ -1,0 +1,1 @@
+"""From study files to datasets: configuration, runs, stages, claims."""

@@ -1,0 +1,160 @@
+"""What the figures of a study of the arena show of its data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gridsched.experiments.arena.playing import IDEAL_MACHINE
+from gridsched.figures import findings
+from gridsched.figures.findings import Finding, by_part, known, listed, name, percent, sentences, shown
+from gridsched.figures.style import number
+
+_WHO = "contender"
+_SMALL = 0.05
+"""A change of a mean by a smaller share is called none."""
+
+
+def ranking(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """The best scheduler of each scenario, who is not surely worse, the worst, and who cannot."""
+    reference = name(attributes.get("reference", "the reference"))
+    schedulers = numbers[numbers["system"] != IDEAL_MACHINE].assign(mean=lambda rows: rows["ratio"])
+    return by_part(schedulers, "scenario", lambda part: _ranking(part, reference))
+
+
+def _ranking(rows: pd.DataFrame, reference: str) -> str:
+    ordered = findings.records(known(rows).sort_values("mean", kind="stable"))
+    if not ordered:
+        return findings.NOTHING
+    best, worst = ordered[0], ordered[-1]
+    parts = [
+        f"{name(best[_WHO])} has the shortest mean response of "
+        f"{findings.counted(len(ordered), 'scheduler')}: {shown(best)} times that of {reference}."
+    ]
+    equals = [row[_WHO] for row in ordered[1:] if row["beaten_by"] == 0]
+    if not findings.has_intervals(rows):
+        parts.append(findings.NO_INTERVALS)
+    elif equals:
+        parts.append(f"Not surely worse: {listed(equals, 6)}.")
+    elif len(ordered) > 1:
+        parts.append("All others are surely worse.")
+    if len(ordered) > 2:
+        parts.append(f"The worst is {name(worst[_WHO])} with {shown(worst)}.")
+    return sentences(*parts, findings.missing(rows, _WHO, "cannot schedule this grid"))
+
+
+def cost(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Messages of the best scheduler, and the best one of those that ask least."""
+    rows = known(numbers.assign(mean=numbers["ratio"]))
+
+    def tell(part: pd.DataFrame) -> str:
+        asking = known(part, "messages_per_job")
+        if asking.empty:
+            return findings.NOTHING
+        best = findings.records(asking.sort_values("mean", kind="stable"))[0]
+        text = (
+            f"{name(best[_WHO])}, with the shortest mean response ({number(best['mean'])} times the "
+            f"reference), sends {number(best['messages_per_job'])} messages a job and moves "
+            f"{_moved(best['moved'])} of the jobs."
+        )
+        cheaper = asking[asking["messages_per_job"] < 0.9 * best["messages_per_job"]]
+        cheaper = cheaper[cheaper["mean"] < 1]
+        if cheaper.empty:
+            return sentences(text, "None that sends fewer is better than the reference.")
+        next_best = findings.records(cheaper.sort_values("mean", kind="stable"))[0]
+        return sentences(
+            text,
+            f"Of those that send fewer, {name(next_best[_WHO])} does best: {number(next_best['mean'])} with "
+            f"{number(next_best['messages_per_job'])}.",
+        )
+
+    return by_part(rows, "scenario", tell)
+
+
+def _moved(share: float) -> str:
+    return percent(share) if np.isfinite(share) else "an unknown share"
+
+
+def loads(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Who is best at which load, and which lines lie on each other."""
+    schedulers = numbers[numbers["system"] != IDEAL_MACHINE]
+    return by_part(known(schedulers, "response_time_mean"), "scenario", _loads)
+
+
+def _loads(rows: pd.DataFrame) -> str:
+    table = rows.pivot_table(index=_WHO, columns="load", values="response_time_mean", sort=False)
+    table = table[sorted(table.columns)].dropna()
+    if table.empty:
+        return findings.NOTHING
+    best = table.idxmin()
+    names = list(dict.fromkeys(best))
+    if len(names) == 1:
+        text = f"{name(names[0])} has the shortest mean response at every load."
+    else:
+        at = [
+            f"{name(who)} at load {listed(f'{load:g}' for load in best.index[best == who])}" for who in names
+        ]
+        text = f"The shortest mean response is that of {'; '.join(at)}."
+    low, high = table.columns[0], table.columns[-1]
+    growth = (table[high] / table[low]).sort_values()
+    spread = (
+        f"From load {low:g} to {high:g} it grows {number(float(growth.iloc[0]))} times under "
+        f"{name(growth.index[0])} and {number(float(growth.iloc[-1]))} times under {name(growth.index[-1])}."
+    )
+    return sentences(text, spread, _sure_changes(rows))
+
+
+def _sure_changes(rows: pd.DataFrame) -> str:
+    """Whose intervals relative to the reference lie apart at the lowest and the highest load."""
+    if not findings.has_intervals(rows):
+        return findings.NO_INTERVALS
+    ends = [rows[rows["load"] == load].set_index(_WHO) for load in (rows["load"].min(), rows["load"].max())]
+    apart = [
+        who
+        for who in ends[0].index.intersection(ends[1].index)
+        if ends[0].loc[who, "high"] < ends[1].loc[who, "low"]
+        or ends[1].loc[who, "high"] < ends[0].loc[who, "low"]
+    ]
+    if apart:
+        return f"Relative to the reference {listed(apart)} surely change with the load."
+    return "Relative to the reference nobody surely changes with the load."
+
+
+def estimates(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Whom users' estimates hurt most, who gains, and to whom they make no difference."""
+    schedulers = numbers[numbers["system"] != IDEAL_MACHINE]
+    return by_part(known(schedulers), "scenario", _estimates)
+
+
+def _estimates(rows: pd.DataFrame) -> str:
+    largest = rows["estimate_error"].max()
+    change = rows[rows["estimate_error"] == largest].set_index(_WHO)["mean"].sort_values() - 1
+    what = "users' requested times" if largest == 1 else f"{largest:g} of users' errors"
+    hurt, gain = change[change > _SMALL], change[change < -_SMALL]
+    parts = []
+    if len(hurt):
+        parts.append(
+            f"With {what} instead of perfect estimates, mean response grows most under "
+            f"{name(hurt.index[-1])}: by {percent(float(hurt.iloc[-1]))}."
+        )
+    if len(gain):
+        parts.append(
+            f"With {what} it is shorter under {listed(gain.index)}, by up to {percent(-float(gain.iloc[0]))}."
+        )
+    same = len(change) - len(hurt) - len(gain)
+    if same:
+        who = f"{same} of {len(change)}" if same < len(change) else "all"
+        parts.append(f"Under {who} it changes by less than {percent(_SMALL)}.")
+    return sentences(*parts, findings.NO_INTERVALS)
+
+
+FINDINGS: dict[str, Finding] = {
+    "arena_ranking": ranking,
+    "arena_cost": cost,
+    "arena_loads": loads,
+    "arena_estimates": estimates,
+}
+"""Findings by kind of figure."""

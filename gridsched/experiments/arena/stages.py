@@ -1,0 +1,366 @@
+"""The stages of a study of the arena: every contender on every scenario, and how sure the differences are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+
+from gridsched import results
+from gridsched.experiments import files
+from gridsched.experiments.arena.config import ArenaStudy, system_of
+from gridsched.experiments.arena.playing import IDEAL_MACHINE, Grid, play
+from gridsched.experiments.parts import label_of
+from gridsched.experiments.prepare import derived_seed, workload_facts
+from gridsched.experiments.schedulers import policy_made, scheduler_made
+from gridsched.metrics import jobs as metrics
+from gridsched.metrics.grid import offered_loads
+from gridsched.replication import holm, times_interval, times_significance
+
+Floats = NDArray[np.float64]
+
+MEASURES: dict[str, tuple[str, str]] = {
+    "response_time": ("response time", "s"),
+    "wait_time": ("time to the first start", "s"),
+    "bounded_slowdown": ("bounded slowdown, relative to the run time at home", "1"),
+}
+"""Measures of a job that contenders are compared by: long name and unit."""
+
+CONFIDENCE = 0.95
+
+
+# --- plays ----------------------------------------------------------------------------------------
+
+
+def play_contender(
+    study: ArenaStudy, scenario: str, contender: str, grids: str | Path, seed: int, target: str | Path
+) -> None:
+    """Let one contender play a scenario: all replicates under all loads and estimates.
+
+    Parameters
+    ----------
+    study : ArenaStudy
+        The study.
+    scenario, contender : str
+        Name of the scenario, label of the contender.
+    grids : path
+        Result of `gridsched.experiments.prepare.prepare_grids`.
+    seed : int
+        Seed of the whole configuration; what contenders draw depends on the scenario and the replicate too,
+        but not on the contender.
+    target : path
+        Dataset to write: on `load`, `estimate_error` and `job` (all replicates, one after the other)
+        start_time, end_time and moved, see `playing.play`; messages for each run. Without jobs, and with
+        the attribute `unfit`, if the contender cannot schedule such a grid.
+    """
+    scheduler = scheduler_made(study.scheduler(contender))
+    attributes = {"study": study.name, "scenario": scenario, "contender": contender, **results.provenance()}
+    replicates = _grids(study, scenario, files.shared(grids), seed)
+    unfit = scheduler.incompatibility(replicates[0].platform)
+    if unfit:
+        files.write(xr.Dataset(attrs={**attributes, "unfit": unfit}), target)
+        return
+    rows = []
+    for load in study.loads:
+        row = []
+        for error in study.estimate_errors:
+            played = [play(scheduler, grid.under(load, error)) for grid in replicates]
+            whole = xr.concat(played, dim="job", combine_attrs="drop")
+            whole["messages"] = ("replicate", [each.attrs["messages"] for each in played])
+            row.append(whole)
+        rows.append(xr.concat(row, dim=pd.Index(study.estimate_errors, name="estimate_error")))
+    whole = xr.concat(rows, dim=pd.Index(study.loads, name="load"))
+    whole["messages"].attrs = {"long_name": "messages that the system needs", "units": "1"}
+    whole.attrs = {**attributes, "unfit": "", "verified": 1}
+    files.write(whole, target)
+
+
+def _grids(study: ArenaStudy, scenario: str, dataset: xr.Dataset, seed: int) -> list[Grid]:
+    """The grid of each replicate."""
+    return [
+        Grid(
+            workloads=[workload for workload, _ in machines],
+            clusters=[cluster for _, cluster in machines],
+            align=study.scenario(scenario).align,
+            policy=policy_made(study.policies[0]),
+            seed=derived_seed(seed, f"{scenario}\n{replicate}") % 2**31,
+        )
+        for replicate, machines in results.grids_from_dataset(dataset).items()
+    ]
+
+
+# --- aggregation ----------------------------------------------------------------------------------
+
+
+def aggregate_arena_study(
+    study: ArenaStudy,
+    seed: int,
+    plays: Mapping[str, Sequence[str | Path]],
+    grids: Mapping[str, str | Path],
+    target: str | Path,
+) -> None:
+    """Put all contenders on all scenarios into the dataset of the study.
+
+    Measures are means over the jobs that all contenders of a scenario brought to their end under all
+    conditions; how many those are, and how many each contender did not run, is part of the dataset.
+
+    Parameters
+    ----------
+    study : ArenaStudy
+        The study.
+    seed : int
+        Seed of the whole configuration.
+    plays : mapping of scenario to paths
+        Results of `play_contender`, in the order of the contenders.
+    grids : mapping of scenario to path
+        Results of `gridsched.experiments.prepare.prepare_grids`.
+    target : path
+        The dataset.
+    """
+    parts = []
+    for name, paths in plays.items():
+        outcomes = [results.read(path) for path in paths]
+        parts.append(_scenario(study, name, outcomes, _grids(study, name, results.read(grids[name]), seed)))
+    whole = xr.concat(parts, dim=pd.Index(list(plays), name="scenario"), join="outer", fill_value=np.nan)
+    whole = (
+        whole.sel(contender=study.labels)
+        .merge(_contenders(study))
+        .merge(workload_facts(list(grids), list(grids.values())))
+    )
+    whole = whole.merge(_against_reference(whole, study.reference_label))
+    pairs = pair_table(whole)
+    whole = whole.merge(_beaten(whole, pairs))
+    whole.attrs = study.attributes(policy=label_of(study.policies[0]), seed=seed)
+    files.write(whole, target)
+
+
+def _scenario(
+    study: ArenaStudy, name: str, outcomes: Sequence[xr.Dataset], grids: Sequence[Grid]
+) -> xr.Dataset:
+    """Measures of all contenders on one scenario."""
+    able = [outcome for outcome in outcomes if not outcome.attrs["unfit"]]
+    jobs = _jobs(grids, study.scenario(name).block)
+    common = np.logical_and.reduce([(outcome["start_time"].values >= 0).all(axis=(0, 1)) for outcome in able])
+    measured = [_measured(study, outcome, jobs, common, grids) for outcome in outcomes]
+    whole = xr.concat(measured, dim=pd.Index(study.labels, name="contender"))
+    facts = {
+        "jobs": (len(common), "jobs submitted, over all replicates"),
+        "jobs_common": (int(common.sum()), "jobs that all contenders brought to their end"),
+        "replicates": (len(grids), "replicates"),
+        "machines": (len(grids[0].clusters), "machines"),
+        "processors": (sum(cluster.processors for cluster in grids[0].clusters), "processors"),
+        "offered_load": (_offered(grids), "work submitted relative to the capacity of all machines"),
+    }
+    for key, (value, long_name) in facts.items():
+        whole[key] = ((), float(value), {"long_name": long_name, "units": "1"})
+    counts = np.bincount(jobs["block"][common], minlength=int(jobs["block"].max()) + 1).astype(np.float64)
+    whole["block_jobs"] = ("block", counts, {"long_name": "common jobs of each block", "units": "1"})
+    return whole.assign_coords(block=np.arange(len(counts)))
+
+
+def _jobs(grids: Sequence[Grid], length: int) -> dict[str, NDArray[Any]]:
+    """What is known of all jobs of a scenario, replicate by replicate."""
+    columns: dict[str, list[NDArray[Any]]] = {"run_time": [], "block": []}
+    for replicate, grid in enumerate(grids):
+        merged, _ = grid.merged()
+        since = merged.submit_time - merged.submit_time.min(initial=2**62)
+        block = np.full(len(merged), replicate) if len(grids) > 1 else since // length
+        columns["run_time"].append(merged.run_time)
+        columns["block"].append(block)
+    return {name: np.concatenate(values) for name, values in columns.items()}
+
+
+def _offered(grids: Sequence[Grid]) -> float:
+    """Offered load of all machines together, the mean over replicates."""
+    loads = []
+    for grid in grids:
+        capacity = np.array([cluster.processors * cluster.speed for cluster in grid.clusters])
+        each = offered_loads(grid.workloads, grid.clusters, align=grid.align)["offered_load"].values
+        loads.append(float((each * capacity).sum() / capacity.sum()))
+    return float(np.mean(loads))
+
+
+def _measured(
+    study: ArenaStudy,
+    outcome: xr.Dataset,
+    jobs: Mapping[str, NDArray[Any]],
+    common: NDArray[np.bool_],
+    grids: Sequence[Grid],
+) -> xr.Dataset:
+    """Sums and means of one contender; NaN if it cannot play."""
+    blocks = int(jobs["block"].max()) + 1
+    shape = (len(study.loads), len(study.estimate_errors))
+    number = common.sum()
+    sums = {name: np.full((*shape, blocks), np.nan) for name in MEASURES}
+    single = {name: np.full(shape, np.nan) for name in ("moved", "messages_per_job", "jobs_not_run")}
+    if not outcome.attrs["unfit"]:
+        for i, j in product(*map(range, shape)):
+            part = outcome.isel(load=i, estimate_error=j)
+            submit = _submissions(grids, study.loads[i])
+            for name, values in _of_jobs(part, submit, jobs["run_time"]).items():
+                sums[name][i, j] = np.bincount(jobs["block"][common], values[common], blocks)
+            moved = part["moved"].values
+            single["moved"][i, j] = moved[common].mean() if number and moved.min() >= 0 else np.nan
+            single["messages_per_job"][i, j] = part["messages"].values.sum() / max(len(common), 1)
+            single["jobs_not_run"][i, j] = (part["start_time"].values < 0).sum()
+    dims = ("load", "estimate_error")
+    variables: dict[str, Any] = {}
+    for name, (long_name, units) in MEASURES.items():
+        total = sums[name].sum(axis=-1) / number if number else np.full(shape, np.nan)
+        variables[f"{name}_mean"] = (dims, total, {"long_name": f"mean {long_name}", "units": units})
+        variables[f"{name}_by_block"] = (
+            (*dims, "block"),
+            sums[name],
+            {"long_name": f"sum over the common jobs of a block of the {long_name}", "units": units},
+        )
+    for name, long_name in (
+        ("moved", "share of the common jobs that ran elsewhere than where they were submitted"),
+        ("messages_per_job", "messages a job"),
+        ("jobs_not_run", "jobs that were not brought to their end"),
+    ):
+        variables[name] = (dims, single[name], {"long_name": long_name, "units": "1"})
+    variables["unfit"] = ((), outcome.attrs["unfit"], {"long_name": "why it cannot schedule such a grid"})
+    return xr.Dataset(variables, {"load": list(study.loads), "estimate_error": list(study.estimate_errors)})
+
+
+def _submissions(grids: Sequence[Grid], load: float) -> NDArray[np.int64]:
+    """Submit times of all jobs under a load, replicate by replicate."""
+    return np.concatenate([grid.under(load).merged()[0].submit_time for grid in grids])
+
+
+def _of_jobs(part: xr.Dataset, submit: NDArray[np.int64], run_time: NDArray[np.int64]) -> dict[str, Floats]:
+    """Measures of each job; meaningless for those that did not run."""
+    response = part["end_time"].values - submit.astype(np.float64)
+    return {
+        "response_time": response,
+        "wait_time": part["start_time"].values - submit.astype(np.float64),
+        "bounded_slowdown": metrics.bounded_slowdown(response, run_time),
+    }
+
+
+def _contenders(study: ArenaStudy) -> xr.Dataset:
+    """What is known of the contenders."""
+    systems = [system_of(each) for each in study.schedulers]
+    return xr.Dataset(
+        {"system": ("contender", systems, {"long_name": "system of the contender"})},
+        {"contender": study.labels},
+    )
+
+
+# --- comparisons ----------------------------------------------------------------------------------
+
+
+def _against_reference(whole: xr.Dataset, reference: str) -> xr.Dataset:
+    """Ratios of means to those of the reference, with simultaneous intervals over all contenders.
+
+    Bonferroni: each of n contenders has an interval of confidence 1 - 0.05 / n, so that all of a scenario,
+    condition and measure hold together with 95 %.
+    """
+    others = whole.sizes["contender"] - 1
+    variables: dict[str, Any] = {}
+    for name, (long_name, _) in MEASURES.items():
+        sums = whole[f"{name}_by_block"].transpose("scenario", "load", "estimate_error", "contender", "block")
+        values = sums.values
+        base = sums.sel(contender=reference).values[..., None, :]
+        found = times_interval(values, base, 1 - (1 - CONFIDENCE) / others)
+        dims = ("scenario", "load", "estimate_error", "contender")
+        text = f"mean {long_name} relative to that of {reference}"
+        for suffix, data, what in (
+            ("", found.mean, text),
+            ("_low", found.low, f"{text}: lower bound of the simultaneous 95 % interval"),
+            ("_high", found.high, f"{text}: upper bound of the simultaneous 95 % interval"),
+        ):
+            variables[f"{name}_ratio{suffix}"] = (dims, data, {"long_name": what, "units": "1"})
+    return xr.Dataset(variables)
+
+
+def pair_table(whole: xr.Dataset) -> pd.DataFrame:
+    """All pairs of contenders: ratio of their means, and its significance after Holm's correction.
+
+    One row for each scenario, load, error of estimates, measure and pair, the better one first. Corrected are
+    all pairs of a scenario, condition and measure together.
+    """
+    rows: list[dict[str, Any]] = []
+    places = product(whole["scenario"].values, whole["load"].values, whole["estimate_error"].values, MEASURES)
+    for scenario, load, error, name in places:
+        part = whole[f"{name}_by_block"].sel(scenario=scenario, load=load, estimate_error=error)
+        sums = part.transpose("contender", "block").values
+        able = [i for i in range(len(sums)) if not np.isnan(sums[i]).all()]
+        pairs = [sorted(pair, key=lambda i: np.nansum(sums[i])) for pair in combinations(able, 2)]
+        if not pairs:
+            continue
+        better, worse = np.array(pairs).T
+        probability = times_significance(sums[better], sums[worse])
+        ratio = times_interval(sums[better], sums[worse]).mean
+        labels = part["contender"].values
+        place = {"scenario": scenario, "load": load, "estimate_error": error, "measure": name}
+        for row in zip(labels[better], labels[worse], ratio, probability, holm(probability), strict=True):
+            rows.append({**place, **dict(zip(_PAIR, row, strict=True))})
+    return pd.DataFrame(rows, columns=["scenario", "load", "estimate_error", "measure", *_PAIR])
+
+
+_PAIR = ("better", "worse", "ratio", "probability", "corrected")
+
+
+def _beaten(whole: xr.Dataset, pairs: pd.DataFrame) -> xr.Dataset:
+    """How many schedulers each contender beats, and is beaten by, for sure.
+
+    Ideal machines do not count: they know no borders between machines, so nobody has to be as good.
+    """
+    dims = ("scenario", "load", "estimate_error", "contender")
+    sure = pairs[pairs["corrected"] < 1 - CONFIDENCE]
+    ideal = whole["contender"].values[whole["system"].values == IDEAL_MACHINE]
+    variables: dict[str, Any] = {}
+    for name in MEASURES:
+        for side, key, what in (
+            ("better", "beats", "schedulers that are worse"),
+            ("worse", "beaten_by", "schedulers that are better"),
+        ):
+            other = "worse" if side == "better" else "better"
+            own = sure[(sure["measure"] == name) & ~sure[other].isin(ideal)]
+            counts = own.groupby(["scenario", "load", "estimate_error", side]).size()
+            index = pd.MultiIndex.from_product([whole[dim].values for dim in dims])
+            counts.index.names = list(dims) if len(counts) else counts.index.names
+            values = counts.reindex(index, fill_value=0).to_numpy(np.float64)
+            values = values.reshape([whole.sizes[dim] for dim in dims])
+            absent = whole[f"{name}_mean"].transpose(*dims).isnull().values
+            variables[f"{name}_{key}"] = (
+                dims,
+                np.where(absent, np.nan, values),
+                {"long_name": f"{what} by the {MEASURES[name][0]}, for sure after correction", "units": "1"},
+            )
+    return xr.Dataset(variables)
+
+
+def means_table(whole: xr.Dataset) -> pd.DataFrame:
+    """One row for each scenario, condition, contender and measure, with the ratio to the reference."""
+    rows = []
+    dims = ("scenario", "load", "estimate_error", "contender")
+    for place in product(*(whole[dim].values for dim in dims)):
+        part = whole.sel(dict(zip(dims, place, strict=True)))
+        for name, (_, units) in MEASURES.items():
+            if np.isnan(part[f"{name}_mean"]):
+                continue
+            rows.append(
+                {
+                    **dict(zip(dims, place, strict=True)),
+                    "measure": name,
+                    "unit": units,
+                    "mean": float(part[f"{name}_mean"]),
+                    "ratio": float(part[f"{name}_ratio"]),
+                    "ratio_low": float(part[f"{name}_ratio_low"]),
+                    "ratio_high": float(part[f"{name}_ratio_high"]),
+                    "beats": int(part[f"{name}_beats"]),
+                    "beaten_by": int(part[f"{name}_beaten_by"]),
+                    "moved": float(part["moved"]),
+                    "messages_per_job": float(part["messages_per_job"]),
+                    "jobs_not_run": int(part["jobs_not_run"]),
+                }
+            )
+    return pd.DataFrame(rows)

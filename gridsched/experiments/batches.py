@@ -1,0 +1,209 @@
+"""How the tasks of studies are divided among workflow jobs.
+
+Tasks of one stage of a study that are expected to take little time together are one batch. More are divided
+level by level, since a task may use another one of its stage, into batches that take about the same time. A
+finished batch has a stamp, a file whose name is a hash of the keys of its tasks; the results themselves are
+stored by key, and a batch makes only those that are not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gridsched.experiments.config import Config, Study
+from gridsched.experiments.tasks import ArchiveFile, Experiment, Stage, Task
+from gridsched.results import sidecar
+
+_FEW_NAMES = 3
+"""Tasks that a message names one by one."""
+
+_MARGIN = 10
+"""Times that a batch may take longer than expected ..."""
+
+_SHORTEST = 30
+"""... and minutes that it may take at least."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Tasks that one workflow job carries out.
+
+    Parameters
+    ----------
+    stage, study : str
+        Of all its tasks.
+    tasks : list of Task
+        Each after those of the batch that it uses.
+    """
+
+    stage: Stage
+    study: str
+    tasks: list[Task]
+
+    @property
+    def key(self) -> str:
+        """Hash of what it has to make."""
+        return hashlib.sha256("\n".join(task.key for task in self.tasks).encode()).hexdigest()[:12]
+
+    @property
+    def title(self) -> str:
+        """What it does, for people."""
+        names = [task.name for task in self.tasks]
+        if len(names) <= _FEW_NAMES:
+            return ", ".join(names)
+        return f"{names[0]} and {len(names) - 1} more"
+
+    @property
+    def memory(self) -> int:
+        """Expected memory [MB]."""
+        return max(task.memory for task in self.tasks)
+
+    @property
+    def minutes(self) -> int:
+        """Time after which something must be wrong."""
+        return max(_SHORTEST, math.ceil(_MARGIN * sum(task.cost for task in self.tasks) / 60))
+
+    def stamp(self, results: str) -> str:
+        """File that says that all results are there."""
+        return f"{results}/batches/{self.study}/{self.stage}/{self.key}.json"
+
+
+class Work:
+    """Everything that a configuration asks for: what the rules of the workflow know.
+
+    Parameters
+    ----------
+    config : Config
+        The configuration.
+    studies : mapping of str to Study
+        Its studies by name.
+    """
+
+    def __init__(self, config: Config, studies: Mapping[str, Study]) -> None:
+        self.results = config.results
+        self.studies = dict(studies)
+        self.experiments: dict[str, Experiment] = {
+            name: study.experiment(config.seed) for name, study in studies.items()
+        }
+        tasks = {task.path(""): task for each in self.experiments.values() for task in each.tasks}
+        groups: dict[tuple[Stage, str], list[Task]] = {}
+        for task in tasks.values():
+            groups.setdefault((task.stage, task.study), []).append(task)
+        self.batches: dict[tuple[str, str, str], Batch] = {}
+        self._holder: dict[str, Batch] = {}
+        for (stage, study), members in groups.items():
+            for part in divided(members, config.batch_seconds, config.chunk_size):
+                batch = Batch(stage, study, part)
+                self.batches[stage, study, batch.key] = batch
+                self._holder |= {task.path(""): batch for task in part}
+
+    @property
+    def folders(self) -> list[str]:
+        """Names of folders with batches: the studies, and what they share."""
+        return sorted({batch.study for batch in self.batches.values()} | set(self.studies))
+
+    def batch(self, stage: str, wildcards: Any) -> Batch:
+        """The batch that wildcards `study` and `batch` name."""
+        return self.batches[stage, wildcards.study, wildcards.batch]
+
+    def dataset(self, wildcards: Any) -> Task:
+        """The collected dataset that wildcards `study` and `dataset` name."""
+        return next(
+            task for task in self.experiments[wildcards.study].datasets if task.name == wildcards.dataset
+        )
+
+    def needed(self, *tasks: Task) -> list[str]:
+        """Files that must be there before tasks are carried out, if they are not in the same batch."""
+        own = {self._holder[task.path("")].key for task in tasks if task.stage != "collect"}
+        found: dict[str, None] = {}
+        for used in (used for task in tasks for used in task.inputs):
+            if isinstance(used, ArchiveFile):
+                found[used.path(self.results)] = None
+            elif isinstance(used, Task):
+                found |= dict.fromkeys(self.made_by(used, own))
+        return list(found)
+
+    def made_by(self, task: Task, own: Iterable[str] = ()) -> list[str]:
+        """File that says that a task is done; none if one's own batch has it."""
+        if task.stage == "collect":
+            return [task.path(self.results)]
+        batch = self._holder[task.path("")]
+        return [] if batch.key in own else [batch.stamp(self.results)]
+
+    def shown(self, study: str) -> list[str]:
+        """Files that must be there before the figures and tables of a study are made."""
+        experiment = self.experiments[study]
+        tasks = [*experiment.datasets, *(figure.dataset for figure in experiment.figures)]
+        return list(dict.fromkeys(path for task in tasks for path in self.made_by(task)))
+
+    def forget_lost(self) -> None:
+        """Delete the stamps of batches of which a result is gone, so that they are made again."""
+        for batch in self.batches.values():
+            stamp = Path(batch.stamp(self.results))
+            if stamp.exists() and not all(_is_there(task, self.results) for task in batch.tasks):
+                stamp.unlink(missing_ok=True)
+
+
+def _is_there(task: Task, results: str) -> bool:
+    """Whether all files of a task exist; whether they are whole shows when they are read."""
+    paths = [task.path(results), *task.further(results).values()]
+    return all(Path(path).exists() and sidecar(path).exists() for path in paths)
+
+
+def divided(tasks: list[Task], seconds: float, most: int | None) -> list[list[Task]]:
+    """Tasks of one stage of a study in batches.
+
+    Parameters
+    ----------
+    tasks : list of Task
+        The tasks, each after those that it uses.
+    seconds : float
+        Expected time [CPU s] up to which they are one batch, and of a batch if they are not.
+    most : int, optional
+        Largest number of tasks of a batch.
+
+    Returns
+    -------
+    list of list of Task
+        The batches, the one with the costliest task of a level first.
+    """
+    if sum(task.cost for task in tasks) <= seconds and (most is None or len(tasks) <= most):
+        return [tasks]
+    levels: dict[int, list[Task]] = {}
+    for task, level in zip(tasks, _levels(tasks), strict=True):
+        levels.setdefault(level, []).append(task)
+    return [batch for level in sorted(levels) for batch in _balanced(levels[level], seconds, most)]
+
+
+def _levels(tasks: list[Task]) -> list[int]:
+    """How many tasks of a stage stand one behind the other before each."""
+    levels: dict[str, int] = {}
+    for task in tasks:
+        before = [levels[used.path("")] for used in task.inputs if _path(used) in levels]
+        levels[task.path("")] = max(before, default=-1) + 1
+    return list(levels.values())
+
+
+def _path(used: Any) -> str:
+    return used.path("") if isinstance(used, Task) else ""
+
+
+def _balanced(tasks: list[Task], seconds: float, most: int | None) -> list[list[Task]]:
+    """Tasks in batches of about the same cost: largest first, each to the batch that has least."""
+    number = math.ceil(sum(task.cost for task in tasks) / seconds)
+    if most is not None:
+        number = max(number, math.ceil(len(tasks) / most))
+    number = min(number, len(tasks))
+    batches: list[list[Task]] = [[] for _ in range(number)]
+    costs = [0.0] * number
+    for task in sorted(tasks, key=lambda task: -task.cost):
+        open_ones = [i for i in range(number) if most is None or len(batches[i]) < most]
+        least = min(open_ones, key=lambda i: costs[i])
+        batches[least].append(task)
+        costs[least] += task.cost
+    return batches

@@ -1,0 +1,74 @@
+"""Captions of figures and tables, which the report page and the report of Snakemake share.
+
+A caption says how to read a kind of figure. What a figure shows of its data, its *finding*, stands before it;
+it is written beside the figure when this is drawn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+import yaml
+
+from gridsched.io import resource
+
+
+def caption(kind: str) -> dict[str, str]:
+    """Title and text of the caption of a figure or table."""
+    entry = _captions()[kind]
+    return {"title": str(entry["title"]), "text": str(entry["text"])}
+
+
+def shown_by(kind: str) -> list[str]:
+    """Variables of the dataset of a study that figures of this kind show."""
+    return cast(list[str], _captions()[kind].get("shows", []))
+
+
+def finding_file(folder: str | Path, name: str) -> Path:
+    """Where the finding of a figure stands, beside its other files."""
+    return Path(folder) / f"{name}.txt"
+
+
+def finding(folder: str | Path, name: str) -> str:
+    """What a figure shows of its data; empty for a table, and before the figure was drawn."""
+    path = finding_file(folder, name)
+    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
+
+
+@dataclass(frozen=True)
+class Captions:
+    """Captions of the figures and tables of a study by name, for the report of Snakemake.
+
+    Findings are output of the rule whose parameter this is, so they are read when they are asked for. It is
+    neither a value that Snakemake compares, which would draw again once there are findings, nor iterable,
+    which would make many parameters of it.
+
+    Parameters
+    ----------
+    kinds : mapping of str to str
+        Kind by name of figure or table.
+    folder : str
+        Folder of the figures.
+    """
+
+    kinds: Mapping[str, str]
+    folder: str = ""
+
+    def __getitem__(self, name: str) -> dict[str, str]:
+        return {**caption(self.kinds[name]), "finding": _as_markup(finding(self.folder, name))}
+
+
+def _as_markup(text: str) -> str:
+    """Text as reStructuredText that reads the same."""
+    return re.sub(r"([\\*`|_<>])", r"\\\1", text)
+
+
+@cache
+def _captions() -> dict[str, dict[str, str | list[str]]]:
+    text = resource("reports", "captions.yaml").read_text(encoding="utf-8")
+    return cast(dict[str, dict[str, str | list[str]]], yaml.safe_load(text))

@@ -1,0 +1,70 @@
+"""The stage that sets the claims of the papers against the results."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from gridsched import results
+from gridsched.experiments import files
+from gridsched.experiments.captions import shown_by
+from gridsched.experiments.claims import Claim, claims_table, evaluate, labels_of, load_claims
+from gridsched.experiments.config import Study
+from gridsched.experiments.tasks import Figure
+
+
+def evaluate_claims(studies: Sequence[Study], datasets: Sequence[str | Path], target: str | Path) -> None:
+    """Write the table of all claims as CSV.
+
+    Parameters
+    ----------
+    studies : sequence of Study
+        The studies that were run; claims about others are listed as not run.
+    datasets : sequence of path
+        Their datasets, in the same order.
+    target : path
+        The table: the columns of `claims.claims_table`, and in `dataset` and `figure` the files
+        that hold and show our value, from the folder of results on; empty where there is none.
+    """
+    known = {study.name: study for study in studies}
+    read = {name: results.read(path) for name, path in zip(known, datasets, strict=True)}
+    claims = load_claims()
+    table = claims_table(evaluate(claims, read))
+    table["dataset"] = [_dataset(claim, known) for claim in claims]
+    # Figures do not depend on the seed
+    figures = {name: study.experiment(0).figures for name, study in known.items()}
+    table["figure"] = [_figure(claim, figures) for claim in claims]
+    files.write_table(table, target)
+
+
+def _dataset(claim: Claim, studies: Mapping[str, Study]) -> str:
+    return f"{claim.source.study}/study.nc" if claim.source and claim.source.study in studies else ""
+
+
+def _figure(claim: Claim, figures: Mapping[str, Sequence[Figure]]) -> str:
+    if claim.source is None or claim.source.study not in figures:
+        return ""
+    study = claim.source.study
+    name = figure_showing(figures[study], claim.source.variable, labels_of(claim))
+    return f"{study}/figures/{name}.svg" if name else ""
+
+
+def figure_showing(figures: Sequence[Figure], variable: str, labels: Collection[str]) -> str | None:
+    """Figure of a study that shows a variable, the one of a labelled part where there is one.
+
+    Parameters
+    ----------
+    figures : sequence of Figure
+        Figures of the study.
+    variable : str
+        Variable of its dataset.
+    labels : collection of str
+        What of it is looked for: names of scenarios, cases, schemes...
+
+    Returns
+    -------
+    str or None
+        Name of the figure's files without ending; None where only the dataset and its tables have numbers.
+    """
+    meant = [figure for figure in figures if figure.title in labels]
+    return next((each.name for each in (*meant, *figures) if variable in shown_by(each.kind)), None)

@@ -1,0 +1,194 @@
+"""The configuration as typed models: the whole of it, the head that all studies share, and loading.
+
+What a study of some kind says besides is in the room of its system; `registry` knows the place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field, field_validator
+
+from gridsched.errors import ConfigurationError
+from gridsched.experiments.parts import WorkloadConfig
+from gridsched.experiments.registry import KINDS, study_kind
+from gridsched.experiments.tasks import Experiment
+from gridsched.experiments.validation import (
+    Count,
+    Label,
+    Model,
+    PathText,
+    Slug,
+    Text,
+    Whole,
+    suggestion,
+    validated,
+)
+from gridsched.io import read_yaml, shown
+
+DEFAULT_KIND = "local-policies"
+"""Kind of a study that does not say its own."""
+
+RESERVED = (
+    "archive",
+    "batches",
+    "benchmarks",
+    "claims.csv",
+    "logs",
+    "rates",
+    "report.html",
+    "report.log",
+    "snakemake-report.html",
+)
+"""Names in the folder of results that are taken, so that no study can have them."""
+
+
+class Study(Model):
+    """What every study says of itself."""
+
+    name: Slug
+    """Name of the study and of its folder of results."""
+    title: Label
+    """Title in the report."""
+    description: Text = ""
+    """What the reader of the report should know first."""
+    main_figure: ClassVar[str] = ""
+    """Kind of the figure that says most, for the first screen; its first figure where a study has none."""
+    leads: ClassVar[bool] = False
+    """Whether studies of this kind stand before others on the first screen."""
+    view: ClassVar[str]
+    """Place of the function that says what the report page shows of a study, given with its folder."""
+
+    @field_validator("name")
+    @classmethod
+    def _free_name(cls, name: str) -> str:
+        if name.casefold() in RESERVED:
+            raise ValueError("this name is taken in the folder of results; choose another")
+        return name
+
+    def values(self) -> dict[str, Any]:
+        """The study as plain values without those that are as by default."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+    def checksum(self) -> str:
+        """SHA-256 of everything the study says."""
+        return hashlib.sha256(json.dumps(self.values(), sort_keys=True).encode()).hexdigest()
+
+    @property
+    @abstractmethod
+    def all_workloads(self) -> tuple[WorkloadConfig, ...]:
+        """Every workload of the study."""
+
+    @abstractmethod
+    def experiment(self, seed: int) -> Experiment:
+        """Tasks, figures and tables of the study; random numbers are spawned from this seed."""
+
+    def find_workload(self, name: str) -> WorkloadConfig:
+        """The workload of a name."""
+        return next(workload for workload in self.all_workloads if workload.name == name)
+
+    def place_of(self, workload: WorkloadConfig) -> str:
+        """Where a workload is configured, for messages."""
+        return f"workloads[{workload.name}]"
+
+    def without_words(self, **changes: Any) -> Self:
+        """The study without what only the report shows."""
+        return self.model_copy(update={"title": self.name, "description": "", **changes})
+
+
+class Config(Model):
+    """The whole configuration of a workflow run."""
+
+    studies: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Paths of study files."""
+    results: PathText = "results"
+    """Folder of everything that is made."""
+    seed: Whole = Field(1, ge=0, lt=2**63)
+    """Seed from which every random draw is spawned."""
+    mirrors: tuple[Text, ...] = ()
+    """Folders or addresses that hold archive logs, tried before `GRIDSCHED_MIRRORS` and the archive."""
+    batch_seconds: Annotated[Count, Field(le=1_000_000)] = 300
+    """Expected time, in CPU seconds, of the tasks that one workflow job carries out, one after the other."""
+    chunk_size: Count | None = None
+    """Largest number of tasks of one workflow job, whatever their time."""
+    replicates: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
+    """Largest number of replicates of any study, for a quick look."""
+
+
+def load_study(path: str | Path) -> Study:
+    """Study of a YAML file; paths in it are relative to the working directory.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file cannot be read or says something that is not allowed; names file and key.
+    """
+    values = read_yaml(path)
+    study = validated(_kind_of(values, path), values, str(path))
+    for workload in study.all_workloads:
+        if workload.file is not None and not Path(workload.file).is_file():
+            raise ConfigurationError(
+                f"{path}: {study.place_of(workload)}.file: found {shown(workload.file)}; there is no such "
+                f"file, seen from {Path.cwd()}"
+            )
+    return study
+
+
+def _quick(study: Study, replicates: int | None) -> Study:
+    """The study with no more replicates than these."""
+    if replicates is None or getattr(study, "replicates", 0) <= replicates:
+        return study
+    return study.model_copy(update={"replicates": replicates})
+
+
+def study_from(values: Mapping[str, Any]) -> Study:
+    """Study of values that have been validated before, as workflow rules hand them on."""
+    return study_kind(values.get("kind", DEFAULT_KIND)).model_validate(values)
+
+
+def _kind_of(values: Any, path: str | Path) -> type[Study]:
+    """Model of the kind of study that the values say they are."""
+    kind = values.get("kind", DEFAULT_KIND) if isinstance(values, dict) else DEFAULT_KIND
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ConfigurationError(f"{path}: kind: found {shown(kind)}; {suggestion(str(kind), KINDS)}")
+    return study_kind(kind)
+
+
+def load_config(
+    values: dict[str, Any] | str | Path, where: str = "configuration"
+) -> tuple[Config, dict[str, Study]]:
+    """Configuration and its studies by name, from a YAML file or its content.
+
+    Parameters
+    ----------
+    values : dict or path
+        What the configuration says, or the file that says it.
+    where : str
+        Name of the content in messages.
+
+    Raises
+    ------
+    ConfigurationError
+        If anything in it is not allowed; names file and key.
+    """
+    if isinstance(values, dict):
+        config = validated(Config, values, where)
+    else:
+        config = validated(Config, read_yaml(values), str(values))
+    studies: dict[str, Study] = {}
+    files: dict[str, str] = {}
+    for path in config.studies:
+        study = load_study(path)
+        other = files.setdefault(study.name.casefold(), path)
+        if study.name.casefold() in map(str.casefold, studies):
+            raise ConfigurationError(
+                f"{path}: name: found {study.name!r}; the study of {other} has this name already, "
+                "and both would write to the same folder"
+            )
+        studies[study.name] = _quick(study, config.replicates)
+    return config, studies

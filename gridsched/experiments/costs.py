@@ -1,0 +1,68 @@
+"""What the tasks of a results folder took: time and memory, from the sidecars of what they made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from gridsched.errors import GridschedError
+
+_MEASURED = ("elapsed", "cpu_time", "memory")
+
+
+def study_costs(results: str | Path) -> pd.DataFrame:
+    """Time and memory by study.
+
+    Parameters
+    ----------
+    results : path
+        Folder of results of a workflow run.
+
+    Returns
+    -------
+    DataFrame
+        One row a study, or "rates" for what studies share, in the order of their names: tasks; elapsed and
+        cpu_time, summed up, seconds; longest, seconds; memory, the most that a process held when it had made
+        a dataset, MB. A task that was repeated counts with its last execution; the start of processes,
+        drawing and the report not at all.
+
+    Raises
+    ------
+    GridschedError
+        If no task has left its costs, or a file is damaged.
+    """
+    files = sorted(Path(results).rglob("*.made.json"))
+    tasks = pd.DataFrame([costs for file in files if (costs := _costs(file))])
+    if tasks.empty:
+        raise GridschedError(f"{results}: no costs of tasks; name the folder of results of a workflow run")
+    # A task may write several datasets; the last one knows what all took
+    tasks = tasks.sort_values(["time", "elapsed"]).groupby(["study", "task"], as_index=False).last()
+    grouped = tasks.groupby("study")
+    return pd.DataFrame(
+        {
+            "tasks": grouped.size(),
+            "elapsed": grouped["elapsed"].sum(),
+            "cpu_time": grouped["cpu_time"].sum(),
+            "longest": grouped["elapsed"].max(),
+            "memory": grouped["memory"].max(),
+        }
+    )
+
+
+def _costs(file: Path) -> dict[str, Any]:
+    """What a sidecar says of its task; nothing if no task made its dataset."""
+    try:
+        made = json.loads(file.read_text(encoding="utf-8"))
+        if "elapsed" not in made:
+            return {}
+        return {
+            "study": str(made["study"]),
+            "task": str(made["task"]),
+            "time": str(made["time"]),
+            **{name: float(made[name]) for name in _MEASURED},
+        }
+    except (ValueError, KeyError, TypeError) as error:
+        raise GridschedError(f"{file}: damaged ({error}); delete it and its dataset, and run again") from None

@@ -1,0 +1,88 @@
+"""What studies of several kinds begin with: logs, prepared workloads, users' own functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from gridsched.experiments.parts import ScenarioConfig, WorkloadConfig
+from gridsched.experiments.tasks import ArchiveFile, OwnFile, Task
+from gridsched.traces import find_log
+
+PREPARE = "gridsched.experiments.prepare"
+
+UNKNOWN_SIZE = 50_000
+"""Jobs that a log is expected to have of which nothing is known."""
+
+
+def log_of(workload: WorkloadConfig) -> ArchiveFile | OwnFile | None:
+    """SWF file that a workload is read from; none if it is synthetic."""
+    if workload.archive is not None:
+        return ArchiveFile(find_log(workload.archive).file)
+    return OwnFile(workload.file) if workload.file is not None else None
+
+
+def logs_of(workloads: Iterable[WorkloadConfig]) -> dict[str, ArchiveFile | OwnFile]:
+    """SWF files of the workloads that are read from a log, by their names."""
+    found = {workload.name: log_of(workload) for workload in workloads}
+    return {name: log for name, log in found.items() if log is not None}
+
+
+def drawing_seed(seed: int, *workloads: WorkloadConfig) -> int:
+    """Seed of workloads of which one is drawn; no others depend on it."""
+    return seed if any(workload.synthetic is not None for workload in workloads) else 0
+
+
+def expected_jobs(workload: WorkloadConfig) -> float:
+    """About how many jobs a workload has, as far as the configuration says."""
+    if workload.synthetic is not None:
+        return workload.synthetic.jobs or UNKNOWN_SIZE / 10
+    if workload.jobs is not None:
+        return len(workload.jobs)
+    if workload.window is not None:
+        return workload.window.jobs[1] if workload.window.jobs is not None else UNKNOWN_SIZE / 5
+    known = find_log(workload.archive).jobs if workload.archive is not None else None
+    return known or UNKNOWN_SIZE
+
+
+def plain(model: Any, **changes: Any) -> dict[str, Any]:
+    """A part of a study as plain values without those that are as by default."""
+    values: dict[str, Any] = model.model_copy(update=changes).model_dump(mode="json", exclude_defaults=True)
+    return values
+
+
+def prepared_workload(study: str, workload: WorkloadConfig, seed: int) -> Task:
+    """Task that prepares one workload with the cluster that replays it."""
+    return Task(
+        stage="prepare",
+        study=study,
+        name=f"workload {workload.name}",
+        function=f"{PREPARE}:prepare_workload",
+        arguments={
+            "workload": plain(workload),
+            "seed": drawing_seed(seed, workload),
+            "log": log_of(workload),
+        },
+        cost=1 + expected_jobs(workload) / 50_000,
+    )
+
+
+def prepared_grid(study: str, scenario: ScenarioConfig, replicates: Iterable[int], seed: int) -> Task:
+    """Task that prepares the clusters of a scenario with their workloads for some replicates."""
+    numbers = list(replicates)
+    several = f"replicates {numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else f"replicate {numbers[0]}"
+    return Task(
+        stage="prepare",
+        study=study,
+        name=f"{scenario.name}, {several}",
+        function=f"{PREPARE}:prepare_grids",
+        arguments={
+            "scenario": scenario.name,
+            "clusters": [plain(cluster) for cluster in scenario.clusters],
+            "replicates": numbers,
+            "seed": drawing_seed(seed, *scenario.clusters),
+            "logs": logs_of(scenario.clusters),
+        },
+        cost=0.5 + len(numbers) * sum(map(expected_jobs, scenario.clusters)) / 50_000,
+        memory=1500,
+    )

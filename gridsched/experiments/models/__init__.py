@@ -1,0 +1,1 @@
+"""Studies of workload models: how well they describe a log."""

@@ -1,0 +1,58 @@
+"""Studies of workload models: a log fitted by size classes, beside the published fit of its machine."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from gridsched.experiments.config import Study
+from gridsched.experiments.inputs import expected_jobs, log_of
+from gridsched.experiments.parts import MachineName, WorkloadConfig
+from gridsched.experiments.tasks import Experiment, Figure, Table, Task
+
+
+class ModelStudy(Study):
+    """A study of workload models: a log fitted by size classes, beside the published fit of its machine."""
+
+    view = "gridsched.experiments.models.report:models_view"
+
+    kind: Literal["workload-models"]
+    """What is studied."""
+    workload: WorkloadConfig
+    """The log."""
+    machine: MachineName = "M3"
+    """Machine of `resources/superscheduler.yaml` whose published models stand beside it."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if not self.workload.is_log:
+            raise ValueError("workload: only a log (archive or file) can be fitted")
+        return self
+
+    @property
+    def all_workloads(self) -> tuple[WorkloadConfig, ...]:
+        """Every workload of the study."""
+        return (self.workload,)
+
+    @property
+    def study_figures(self) -> list[str]:
+        """Figures of the study: all of them, whatever it says."""
+        return ["model_shares", "model_quantiles", "size_spread"]
+
+    def experiment(self, seed: int) -> Experiment:
+        """Tasks, figures and tables of the study; nothing of it is drawn at random."""
+        study = Task(
+            stage="collect",
+            study=self.name,
+            name="study",
+            function="gridsched.experiments.models.stages:aggregate_model_study",
+            arguments={"study": self.values(), "log": log_of(self.workload)},
+            cost=5 + expected_jobs(self.workload) / 5_000,
+        )
+        catalogue = "gridsched.experiments.models.figures:MODEL_FIGURES"
+        return Experiment(
+            datasets=[study],
+            figures=[Figure(name=name, catalogue=catalogue, dataset=study) for name in self.study_figures],
+            tables=[Table("table_four", "gridsched.workloads.model_comparison:table_four", "table_four")],
+        )

@@ -1,0 +1,320 @@
+"""What studies are made of: clusters, workloads, scenarios, ways to measure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Annotated, Any, Literal, Protocol, Self
+
+from pydantic import AfterValidator, Field, GetJsonSchemaHandler, StrictBool, model_validator
+from pydantic_core import CoreSchema
+
+from gridsched.engine.records import LARGEST
+from gridsched.errors import GridschedError
+from gridsched.experiments.derived import with_lists
+from gridsched.experiments.validation import (
+    Count,
+    Duration,
+    Factor,
+    Fraction,
+    Instant,
+    Label,
+    Model,
+    Month,
+    Number,
+    PathText,
+    Slug,
+    Whole,
+    suggestion,
+    unique_files,
+)
+from gridsched.platform import Cluster
+from gridsched.submission import AlignName, EstimateName
+from gridsched.traces import find_log
+from gridsched.workloads import Machine, load_machines
+
+
+def _known_log(name: str) -> str:
+    """Name of a log that the registry knows."""
+    try:
+        find_log(name)
+    except GridschedError as error:
+        raise ValueError(str(error)) from None
+    return name
+
+
+def _known_machine(name: str) -> str:
+    """Name of a machine that has workload models."""
+    if name not in _machines():
+        raise ValueError(f"unknown machine; {suggestion(name, _machines())}")
+    return name
+
+
+@cache
+def _machines() -> dict[str, Machine]:
+    return load_machines()
+
+
+MachineName = Annotated[str, AfterValidator(_known_machine)]
+
+
+class Window(Model):
+    """Part of a log."""
+
+    alternatives = ("month", "months", "interval", "jobs", "first_months")
+
+    month: Month | None = None
+    """Calendar month in the log's own time zone, such as 1996-10."""
+    months: tuple[Month, Month] | None = None
+    """First and last of several consecutive months."""
+    interval: tuple[Number, Number] | None = None
+    """Start and end in seconds since the start of the log."""
+    jobs: tuple[Instant, Count] | None = None
+    """Index of the first job, from 0, and number of jobs."""
+    first_months: Annotated[Whole, Field(ge=1, le=1200)] | None = None
+    """Number of months from the first job on."""
+
+    @model_validator(mode="after")
+    def _rising(self) -> Self:
+        if self.interval and self.interval[0] >= self.interval[1]:
+            raise ValueError("interval: the end must come after the start")
+        if self.months and self.months[0] > self.months[1]:
+            raise ValueError("months: the last must not come before the first")
+        return self
+
+
+class Estimates(Model):
+    """Model of requested times for synthetic jobs."""
+
+    model: Literal["modal", "f-model", "multiple"] = "modal"
+    """`modal` (Tsafrir et al. 2005: few round values), `f-model` (uniform between the run time and f + 1
+    times it, Mu'alem and Feitelson 2001), or `multiple` (f times the run time)."""
+    f: Number = Field(1.0, ge=0, le=1000)
+    """The factor of `f-model` and `multiple`; at least 1 for `multiple`."""
+    max_estimate: Count | None = None
+    """Longest requested time of `modal`, seconds; by default the longest run time in full hours."""
+    longer: Literal["cut", "raise", "exempt"] = "exempt"
+    """What `modal` does with jobs that run longer than `max_estimate`: cut their run time, raise the
+    limit, or let them request what they run."""
+
+    @model_validator(mode="after")
+    def _upper_bound(self) -> Self:
+        if self.model == "multiple" and self.f < 1:
+            raise ValueError("f: at least 1 for the model `multiple`")
+        return self
+
+
+class Sizes(Model):
+    """Spread of job sizes inside a size class."""
+
+    weighting: Literal["power-law", "log-uniform", "uniform"] = "power-law"
+    """Weight of a number of nodes: a negative power of it, its inverse, or the same for all."""
+    exponent: Number | None = Field(None, ge=-30, le=30)
+    """Exponent of the power law; by default the one at which the offered load meets `utilisation`."""
+    utilisation: Number | None = Field(None, gt=0, le=10)
+    """Offered load that a power law is to meet; by default the local utilisation that the paper states for
+    the machine over six months."""
+    fill: Literal["powers", "whole", "partial"] = "powers"
+    """Processors within the last node: powers of two in jobs of one node and whole nodes beyond, whole
+    nodes always, or any number."""
+
+    @model_validator(mode="after")
+    def _one_aim(self) -> Self:
+        if self.exponent is not None and self.utilisation is not None:
+            raise ValueError("exponent, utilisation: give one of them, the other follows")
+        if self.utilisation is not None and self.weighting != "power-law":
+            raise ValueError(f"utilisation: the weighting {self.weighting!r} has nothing to adjust")
+        return self
+
+
+class Synthetic(Model):
+    """A workload drawn from the hyper-Erlang models of `resources/superscheduler.yaml`."""
+
+    alternatives = ("jobs", "duration")
+
+    machine: MachineName = "M3"
+    """Machine whose models are used."""
+    jobs: Whole | None = Field(None, ge=1, le=100_000_000)
+    """Number of jobs to draw."""
+    duration: Number | None = Field(None, gt=0, le=1e10)
+    """Seconds during which jobs arrive."""
+    load_scale: Factor = 1.0
+    """Inter-arrival times are divided by this."""
+    sizes: Sizes = Sizes()
+    """Spread of sizes inside the classes."""
+    estimates: Estimates = Estimates()
+    """Model of the requested times."""
+
+
+class ClusterConfig(Model):
+    """A cluster; what is not given is taken from the log or the model of its workload."""
+
+    name: Slug
+    """Name in figures and file names."""
+    processors: Count | None = None
+    """Processors that jobs can use."""
+    processors_per_node: Count | None = None
+    """Processors of one node."""
+    node_exclusive: StrictBool | None = None
+    """Whether a node runs one job only."""
+    speed: Number | None = Field(None, ge=0.001, le=1_000_000)
+    """Speed. Of a cluster by itself relative to that of the workload, 1 by default. In a grid in any unit
+    that all clusters share; by default the clock speed of the model in MHz, or 1 for a log."""
+
+    def cluster(self, default: Cluster) -> Cluster:
+        """The cluster, with what is not configured taken from `default`."""
+        keys = ("processors", "processors_per_node", "node_exclusive", "speed")
+        given = {key: getattr(self, key) for key in keys}
+        known = {key: getattr(default, key) if value is None else value for key, value in given.items()}
+        return Cluster(name=default.name, **known)
+
+
+class WorkloadConfig(ClusterConfig):
+    """A cluster and the workload that its users submit, which is replayed on it."""
+
+    alternatives = ("archive", "file", "synthetic", "jobs")
+
+    archive: Annotated[str, AfterValidator(_known_log)] | None = None
+    """Log of the Parallel Workloads Archive, by name (see `resources/archive.yaml`)."""
+    file: PathText | None = None
+    """Path of an SWF file of one's own, plain or compressed."""
+    synthetic: Synthetic | None = None
+    """Model to draw the workload from."""
+    jobs: tuple[tuple[Instant, Duration, Duration, Count], ...] | None = Field(None, min_length=1)
+    """Jobs written out, in order of submission: submit time, run time, requested time (seconds),
+    processors."""
+    window: Window | None = None
+    """Part of the log to use; all of it by default."""
+    leave_out_status: tuple[Annotated[Whole, Field(ge=-1, le=5)], ...] = ()
+    """SWF status codes of jobs to leave out (0 failed, 5 cancelled)."""
+    leave_out_queue: tuple[Annotated[Whole, Field(ge=-1, le=LARGEST)], ...] = ()
+    """Queue numbers of jobs to leave out."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if not self.is_log:
+            for key in ("window", "leave_out_status", "leave_out_queue"):
+                if getattr(self, key):
+                    raise ValueError(f"{key}: only a log (archive or file) has one")
+        if self.jobs and self.processors is None:
+            raise ValueError("processors: missing; give those of the cluster for jobs that are written out")
+        self._check_nodes()
+        return self
+
+    def _check_nodes(self) -> None:
+        """Processors in whole nodes, as far as they are known before the log is read."""
+        machine = _machines()[self.synthetic.machine] if self.synthetic else None
+        processors = self.processors or (machine.processors if machine else None)
+        per_node = self.processors_per_node or (machine.processors_per_node if machine else 1)
+        if processors is not None and processors % per_node:
+            raise ValueError(
+                f"processors: {processors} are not whole nodes of {per_node}; "
+                "fix processors or processors_per_node"
+            )
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the workload is read from an SWF file."""
+        return self.archive is not None or self.file is not None
+
+
+class JobClasses(Model):
+    """Borders of the job classes (short and long, narrow and wide)."""
+
+    long: Count = 3600
+    """A job that runs longer than so many seconds is long."""
+    wide: Count = 8
+    """A job of more than so many processors is wide."""
+
+
+class Metrics(Model):
+    """How runs are measured."""
+
+    warm_up: Fraction = 0.0
+    """Fraction of jobs, in order of submission, left out of job metrics at the beginning."""
+    cool_down: Fraction = 0.0
+    """Fraction left out at the end."""
+    batches: Whole = Field(30, ge=2, le=100_000)
+    """Number of batches of consecutive jobs for the intervals of means."""
+    bins: Whole = Field(200, ge=1, le=100_000)
+    """Number of time bins of the series of utilisation and queue length."""
+    classes: JobClasses = JobClasses()
+    """Borders of the job classes."""
+
+
+class ScenarioChoice(Model):
+    """A scenario by name, and which runs of the study there are in it."""
+
+    name: Slug
+    """Name in figures and file names."""
+    schedulers: Annotated[tuple[Label, ...], Field(min_length=1)] | None = None
+    """Names of the schedulers that run here; all by default."""
+    estimates: Annotated[tuple[EstimateName, ...], Field(min_length=1)] | None = None
+    """What schedulers believe of run times here; by default as the study says."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Schema in which a list may stand for a value, and what is common to all scenarios is left out."""
+        schema = handler.resolve_ref_schema(super().__get_pydantic_json_schema__(core_schema, handler))
+        whole = with_lists(cls, schema, ["name"])
+        # What is not given may be common to all scenarios
+        for value in whole["properties"].values():
+            value.setdefault("default", None)
+        return {**whole, "required": ["name"]}
+
+
+class ScenarioConfig(ScenarioChoice):
+    """Clusters with what their users submit."""
+
+    clusters: Annotated[tuple[WorkloadConfig, ...], Field(min_length=1, max_length=1000)]
+    """The clusters, each with the workload that is submitted to it."""
+    align: AlignName = "start"
+    """How submit times go together: all begin at once, by the clock of the logs, or as they are written."""
+
+    @model_validator(mode="after")
+    def _clusters_go_together(self) -> Self:
+        unique_files("clusters", [cluster.name for cluster in self.clusters])
+        return self
+
+    @property
+    def workloads(self) -> Sequence[WorkloadConfig]:
+        """Workloads that are read or drawn."""
+        return self.clusters
+
+
+class GridConfig(ScenarioConfig):
+    """Clusters of a grid with what their users submit."""
+
+    @model_validator(mode="after")
+    def _one_unit_of_speed(self) -> Self:
+        drawn = any(cluster.synthetic for cluster in self.clusters)
+        for cluster in self.clusters:
+            if drawn and not cluster.synthetic and cluster.speed is None:
+                raise ValueError(
+                    f"clusters: {cluster.name} has no speed; give its clock speed in MHz, "
+                    "which is the speed of the synthetic clusters"
+                )
+        return self
+
+
+class BlocksConfig(Model):
+    """What is compared block by block of submissions."""
+
+    block: Count = 86_400
+    """Seconds of submissions that are one block: the intervals of ratios come from leaving out one block at a
+    time, or from pairs of blocks."""
+
+
+class Named(Protocol):
+    """What has a label in figures."""
+
+    @property
+    def name(self) -> str:
+        """The label."""
+
+
+def label_of(part: str | Named) -> str:
+    """Label of a scheduler in figures."""
+    return part if isinstance(part, str) else part.name

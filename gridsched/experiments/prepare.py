@@ -1,0 +1,290 @@
+"""Workloads of a study: logs cut and cleaned, synthetic ones drawn, written-out ones read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from gridsched import results
+from gridsched.errors import ConfigurationError
+from gridsched.experiments import files, parts
+from gridsched.experiments.parts import WorkloadConfig
+from gridsched.platform import Cluster
+from gridsched.submission import cluster_of
+from gridsched.traces import clean, read_swf, select_window
+from gridsched.workloads import (
+    FModel,
+    Machine,
+    Modal,
+    Multiple,
+    SizeModel,
+    Workload,
+    calibrate_exponent,
+    load_machines,
+    synthesise,
+)
+from gridsched.workloads.estimates import EstimateModel
+from gridsched.workloads.table import add_counts
+
+
+def make_workload(
+    workload: WorkloadConfig, seed: int, log: str | Path | None, *, in_grid: bool = False
+) -> tuple[Workload, Cluster]:
+    """Workload and the cluster that replays it.
+
+    Parameters
+    ----------
+    workload : WorkloadConfig
+        What the study says of it.
+    seed : int
+        Seed of a synthetic workload.
+    log : path, optional
+        The SWF file of a log.
+    in_grid : bool
+        Whether the cluster is one of several, whose speeds are compared: the speed of a synthetic machine is
+        then its clock speed in MHz, else 1.
+    """
+    if workload.jobs is not None:
+        return _written_out(workload)
+    if workload.synthetic is not None:
+        return _synthetic(workload, seed, in_grid)
+    if log is not None:
+        return _from_log(workload, Path(log))
+    raise ConfigurationError(f"workload {workload.name}: no log to read")
+
+
+def _from_log(workload: WorkloadConfig, log: Path) -> tuple[Workload, Cluster]:
+    """Window of a log, cleaned for the cluster that replays it."""
+    made = selected_jobs(workload, log)
+    if workload.processors is None:
+        default = cluster_of(made)
+    else:
+        default = Cluster(processors=workload.processors, name=workload.name)
+    cluster = workload.cluster(default)
+    made = clean(made, processors=cluster.processors, statuses=frozenset(workload.leave_out_status))
+    return made, cluster
+
+
+def selected_jobs(workload: WorkloadConfig, log: str | Path) -> Workload:
+    """Window of a log without some queues; jobs that cannot be replayed are still in it."""
+    made = read_swf(log, name=workload.name)
+    if workload.window is not None:
+        made = select_window(made, **workload.window.model_dump())
+    return _without_queues(made, workload.leave_out_queue)
+
+
+def _without_queues(workload: Workload, queues: Sequence[int]) -> Workload:
+    """Leave out the jobs of some queues, counted."""
+    counts = {f"queue {queue}": int((workload.queue == queue).sum()) for queue in queues}
+    kept = ~np.isin(workload.queue, queues)
+    return workload.select(kept, left_out=add_counts(workload.left_out, counts))
+
+
+def _written_out(workload: WorkloadConfig) -> tuple[Workload, Cluster]:
+    """Workload whose jobs the configuration lists."""
+    submit_time, run_time, requested_time, processors = np.array(workload.jobs, np.int64).T
+    made = Workload(
+        name=workload.name,
+        submit_time=submit_time,
+        run_time=run_time,
+        requested_time=requested_time,
+        requested_processors=processors,
+        checksum=hashlib.sha256(json.dumps(workload.jobs).encode()).hexdigest(),
+    )
+    cluster = workload.cluster(Cluster(processors=workload.processors or 1, name=workload.name))
+    return clean(made, processors=cluster.processors), cluster
+
+
+def _synthetic(workload: WorkloadConfig, seed: int, in_grid: bool) -> tuple[Workload, Cluster]:
+    """Workload drawn for a machine of the superscheduler paper, whose nodes run one job each."""
+    model = workload.synthetic
+    assert model is not None
+    machine = load_machines()[model.machine]
+    drawn = synthesise(
+        machine,
+        seed=seed,
+        jobs=model.jobs,
+        duration=model.duration,
+        sizes=_size_model(model.sizes, machine),
+        estimates=_estimate_model(model.estimates),
+        load_scale=model.load_scale,
+    )
+    cluster = workload.cluster(
+        Cluster(
+            processors=machine.processors,
+            processors_per_node=machine.processors_per_node,
+            node_exclusive=True,
+            speed=machine.mhz if in_grid else 1.0,
+            name=workload.name,
+        )
+    )
+    named = drawn.select(slice(None), name=workload.name)
+    return clean(named, processors=cluster.processors), cluster
+
+
+def _size_model(sizes: parts.Sizes, machine: Machine) -> SizeModel:
+    if sizes.exponent is not None:
+        return SizeModel(weighting=sizes.weighting, exponent=sizes.exponent, fill=sizes.fill)
+    target = machine.utilisation if sizes.utilisation is None else sizes.utilisation
+    if sizes.weighting != "power-law" or target is None:
+        return SizeModel(weighting=sizes.weighting, fill=sizes.fill)
+    return SizeModel(exponent=calibrate_exponent(machine, target, fill=sizes.fill), fill=sizes.fill)
+
+
+def _estimate_model(estimates: parts.Estimates) -> EstimateModel:
+    if estimates.model == "f-model":
+        return FModel(estimates.f)
+    if estimates.model == "multiple":
+        return Multiple(estimates.f)
+    return Modal(max_estimate=estimates.max_estimate, longer=estimates.longer)
+
+
+def derived_seed(seed: int, name: str) -> int:
+    """Seed of what has a name, the same in every study that draws it."""
+    return int.from_bytes(hashlib.sha256(f"{seed}\n{name}".encode()).digest()[:8])
+
+
+# --- tasks ----------------------------------------------------------------------------------------
+
+
+def prepare_workload(workload: WorkloadConfig, seed: int, log: str | Path | None, target: str | Path) -> None:
+    """Make a workload and write it with the cluster that replays it.
+
+    Parameters
+    ----------
+    workload : WorkloadConfig
+        What the study says of it.
+    seed : int
+        Seed of the whole configuration.
+    log : path, optional
+        The SWF file of a log.
+    target : path
+        Dataset to write.
+    """
+    made, cluster = make_workload(workload, derived_seed(seed, workload.name), log)
+    files.write(results.workload_dataset(made, cluster), target)
+
+
+def prepare_grids(
+    scenario: str,
+    clusters: Sequence[WorkloadConfig],
+    replicates: Sequence[int],
+    seed: int,
+    logs: Mapping[str, str | Path],
+    target: str | Path,
+) -> None:
+    """Make the workloads of all clusters for some replicates and write them with the clusters.
+
+    A synthetic workload depends on the seed, the name of its cluster and the replicate, not on the scenario:
+    the same cluster in two scenarios has the same draws, so that scenarios can be compared.
+
+    Parameters
+    ----------
+    scenario : str
+        Name of the scenario.
+    clusters : sequence of WorkloadConfig
+        The clusters.
+    replicates : sequence of int
+        Numbers of the replicates, from 0.
+    seed : int
+        Seed of the whole configuration.
+    logs : mapping of cluster name to path
+        SWF files of the clusters that replay a log.
+    target : path
+        Dataset to write.
+    """
+    grids = {replicate: _grid(clusters, replicate, seed, logs) for replicate in replicates}
+    whole = results.grids_dataset(grids)
+    whole.attrs["scenario"] = scenario
+    files.write(whole, target)
+
+
+def _grid(
+    clusters: Sequence[WorkloadConfig], replicate: int, seed: int, logs: Mapping[str, str | Path]
+) -> Sequence[tuple[Workload, Cluster]]:
+    return [
+        make_workload(
+            cluster,
+            derived_seed(seed, f"{cluster.name}\n{replicate}"),
+            logs.get(cluster.name),
+            in_grid=True,
+        )
+        for cluster in clusters
+    ]
+
+
+# --- what is known of workloads -------------------------------------------------------------------
+
+
+def counts_table(kind: str, logs: Mapping[str, Workload], dimension: str) -> xr.Dataset:
+    """Jobs left out or repaired (`kind`), by workload, on a dimension of this name, and reason."""
+    reasons = sorted({reason for log in logs.values() for reason in getattr(log, kind)})
+    values = [[getattr(log, kind).get(reason, 0) for reason in reasons] for log in logs.values()]
+    variable = xr.Variable(
+        (dimension, f"{kind}_reason"),
+        np.array(values, np.int64).reshape(len(logs), len(reasons)),
+        {"long_name": f"jobs {kind.replace('_', ' ')}", "units": "1"},
+    )
+    return xr.Dataset({kind: variable}, coords={f"{kind}_reason": np.array(reasons, dtype=object)})
+
+
+def sources(logs: Mapping[str, Workload], dimension: str) -> xr.Dataset:
+    """Where jobs come from, and what became of those that are not simulated, by workload on a dimension."""
+    whole = xr.merge([counts_table(kind, logs, dimension) for kind in ("left_out", "repaired")])
+    whole["jobs_without_requested_time"] = (
+        dimension,
+        [int((log.requested_time <= 0).sum()) for log in logs.values()],
+        {"long_name": "jobs whose log has no requested time", "units": "1"},
+    )
+    whole["acknowledgement"] = (dimension, [log.acknowledgement for log in logs.values()])
+    whole["workload_checksum"] = (dimension, [log.checksum for log in logs.values()])
+    return whole.assign_coords({dimension: list(logs)})
+
+
+def workload_facts(scenarios: Sequence[str], grids: Sequence[str | Path]) -> xr.Dataset:
+    """What was left out or repaired on each machine, over all replicates, and where its jobs come from."""
+    counts: dict[str, dict[tuple[str, str], dict[str, int]]] = {"left_out": {}, "repaired": {}}
+    checksums: dict[tuple[str, str], list[str]] = {}
+    acknowledgements: dict[tuple[str, str], str] = {}
+    for path in grids:
+        chunk = results.read(path)
+        for machines in results.grids_from_dataset(chunk).values():
+            for workload, cluster in machines:
+                place = chunk.attrs["scenario"], cluster.name
+                checksums.setdefault(place, []).append(workload.checksum)
+                acknowledgements[place] = workload.acknowledgement
+                for kind, table in counts.items():
+                    table[place] = add_counts(table.get(place, {}), getattr(workload, kind))
+    names = list(dict.fromkeys(home for _, home in checksums))
+    places = [[(scenario, home) for home in names] for scenario in scenarios]
+    facts = xr.Dataset(
+        {
+            "workload_checksum": (
+                ("scenario", "home"),
+                [[" ".join(dict.fromkeys(checksums.get(place, []))) for place in row] for row in places],
+                {"long_name": "SHA-256 of the workloads of all replicates, in their order"},
+            ),
+            "acknowledgement": (
+                ("scenario", "home"),
+                [[acknowledgements.get(place, "") for place in row] for row in places],
+            ),
+        },
+        coords={"scenario": scenarios, "home": names},
+    )
+    for kind, table in counts.items():
+        reasons = sorted({reason for found in table.values() for reason in found})
+        values = [
+            [[table.get(place, {}).get(reason, 0) for reason in reasons] for place in row] for row in places
+        ]
+        facts[kind] = (
+            ("scenario", "home", f"{kind}_reason"),
+            np.array(values, np.int64).reshape(len(places), len(names), len(reasons)),
+            {"long_name": f"jobs {kind.replace('_', ' ')}, over all replicates", "units": "1"},
+        )
+        facts = facts.assign_coords({f"{kind}_reason": np.array(reasons, dtype=object)})
+    return facts

@@ -1,0 +1,30 @@
+"""Kinds of studies: one line each, and the place of the model that declares keys, tasks, figures and view."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from gridsched.experiments.tasks import function_at
+
+if TYPE_CHECKING:
+    from gridsched.experiments.config import Study
+
+KINDS: dict[str, str] = {
+    "local-policies": "gridsched.systems.local.study.config:LocalStudy",
+    "grid": "gridsched.systems.superscheduler.study.config:GridStudy",
+    "self-scheduling": "gridsched.systems.jscheduler.study.config:SelfSchedulingStudy",
+    "arena": "gridsched.experiments.arena.config:ArenaStudy",
+    "calendars": "gridsched.systems.calendars.study.config:CalendarStudy",
+    "dynamic-grid": "gridsched.systems.dynamic_grid.study.config:DynamicGridStudy",
+    "multicluster": "gridsched.systems.multicluster.study.config:MulticlusterStudy",
+    "workload-models": "gridsched.experiments.models.config:ModelStudy",
+}
+"""Place of the model of each kind of study; it is loaded when a study asks for it."""
+
+
+@cache
+def study_kind(kind: str) -> type[Study]:
+    """Model of a kind of study."""
+    model: type[Study] = function_at(KINDS[kind])
+    return model

@@ -1,0 +1,128 @@
+"""Carrying out tasks: each that is not done yet, one after the other, in one process."""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import xarray as xr
+from pydantic import TypeAdapter
+
+from gridsched import results
+from gridsched.errors import GridschedError
+from gridsched.experiments import files
+from gridsched.experiments.logging import reason
+from gridsched.experiments.tasks import function_at
+from gridsched.io import atomic_write, checksum
+
+if TYPE_CHECKING:
+    from gridsched.experiments.config import Study
+
+Call = Mapping[str, Any]
+"""A task as plain values, see `tasks.Task.call`."""
+
+
+def carry_out(calls: Sequence[Call], stamp: str | Path | None = None) -> None:
+    """Make the results of tasks that are not there, or not whole.
+
+    One task that fails does not stop those that do not need it.
+
+    Parameters
+    ----------
+    calls : sequence of mappings
+        The tasks, each after those that it uses.
+    stamp : path, optional
+        File to write once all results are there.
+
+    Raises
+    ------
+    GridschedError
+        If a task failed; with the reasons of all that did.
+    """
+    reasons: list[str] = []
+    lost: set[str] = set()
+    for call in calls:
+        if all(files.is_whole(path) for path in call["outputs"]):
+            print(f"{call['name']}: is there", flush=True)
+            continue
+        if lost.intersection(call["inputs"]):
+            lost.update(call["outputs"])
+            print(f"{call['name']}: left out, something that it needs failed", flush=True)
+            continue
+        begin = time.perf_counter()
+        try:
+            _make(call)
+        except Exception as error:  # whatever it is, the other tasks go on
+            lost.update(call["outputs"])
+            known = reason(error)
+            if not known:
+                traceback.print_exc()
+            reasons.append(known or f"{call['name']}: {type(error).__name__}: {error}")
+            print(f"{call['name']}: failed", flush=True)
+        else:
+            print(f"{call['name']}: {time.perf_counter() - begin:.1f} s", flush=True)
+    if reasons:
+        raise GridschedError("\n".join(dict.fromkeys(reasons)))
+    if stamp is not None:
+        with atomic_write(stamp) as temporary:
+            text = json.dumps({call["name"]: call["outputs"] for call in calls}, indent=1)
+            temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def run_study(study: Study, folder: str | Path, seed: int, *, figures: bool = True) -> xr.Dataset:
+    """Dataset of a study, made in this process in a folder of results as the workflow makes it.
+
+    Parameters
+    ----------
+    study : Study
+        The study; logs of the archive that it needs must be in the folder.
+    folder : path
+        Folder of results; what is there already is not made again.
+    seed : int
+        Random numbers are spawned from it.
+    figures : bool
+        Whether figures are drawn, besides the tables.
+
+    Raises
+    ------
+    GridschedError
+        If a task failed.
+    """
+    from gridsched.experiments.showing import show
+
+    experiment, here = study.experiment(seed), str(folder)
+    carry_out([task.call(here) for task in experiment.tasks])
+    # That of the study, which may use the others, is the first
+    carry_out([task.call(here) for task in reversed(experiment.datasets)])
+    dataset = experiment.datasets[0].path(here)
+    of_study = Path(folder) / study.name
+    show(
+        [figure.call(here) for figure in experiment.figures] if figures else [],
+        {table.name: table.function for table in experiment.tables},
+        experiment.runs(),
+        dataset,
+        figures_in=of_study / "figures",
+        tables_in=of_study / "tables",
+        runs_in=of_study / "runs.csv",
+    )
+    return results.read(dataset)
+
+
+def _make(call: Call) -> None:
+    """Carry out one task on files that are what they were when the work was divided."""
+    for path, expected in call["checksums"].items():
+        if checksum(path) != expected:
+            raise GridschedError(f"{path}: changed while it was in use; run again")
+    function = function_at(call["function"])
+    with files.unchanged(*call["inputs"]), files.making(call["study"], call["name"]):
+        function(**_typed(function, call["arguments"]))
+
+
+def _typed(function: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain values as the parameters of a function want them: configuration models, runs, tuples."""
+    hints = get_type_hints(function)
+    return {name: TypeAdapter(hints[name]).validate_python(value) for name, value in values.items()}

@@ -1,0 +1,219 @@
+"""The vocabulary of studies that compare schedulers: scenarios x schedulers x estimates x replicates.
+
+A scenario says which clusters there are and what their users submit; a scheduler is a name with parameters.
+A list of values where a key takes one makes a scenario, or a scheduler, of each value. Every kind of study
+has these keys; its model adds what is a question of its system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, get_args
+
+from pydantic import Field, model_validator
+
+from gridsched import results
+from gridsched.experiments.config import Study
+from gridsched.experiments.parts import WorkloadConfig, label_of
+from gridsched.experiments.schedulers import (
+    AnyScheduler,
+    Written,
+    combinations,
+    expanded,
+    function_places,
+    lists_of,
+)
+from gridsched.experiments.tasks import OwnFile, Task
+from gridsched.experiments.validation import Model, Whole, suggestion, unique, unique_files
+from gridsched.policies.local import OverrunName
+from gridsched.submission import EstimateName
+
+Replicates = Annotated[Whole, Field(ge=1, le=10_000)]
+
+_UNMERGED = ("stream",)
+"""Keys of scenarios with a source of jobs, of which there is one: what is common is not merged into it."""
+
+
+class SchedulerStudy(Study):
+    """What every study says that compares schedulers."""
+
+    common: dict[str, Any] = Field({})
+    """What all scenarios say that do not say otherwise, key by key."""
+    scenarios: tuple[Any, ...]
+    """The scenarios: clusters with what their users submit."""
+    schedulers: Annotated[tuple[AnyScheduler, ...], Field(min_length=1)]
+    """Schedulers: names, or names with parameters. A list of values where a parameter takes one makes a
+    scheduler of each, with all combinations where there are several lists."""
+    estimates: Annotated[tuple[EstimateName, ...], Field(min_length=1)] = ("requested",)
+    """What schedulers believe of run times."""
+    reference: str | None = None
+    """Scheduler that the others are compared with; the first one by default."""
+    overrun: OverrunName = "doubling"
+    """Expected end of a job that outruns its estimate: estimates double, or grow by increments."""
+
+    # --- what is written ------------------------------------------------------------------------------
+
+    @classmethod
+    def completed(cls, values: Any) -> Any:
+        """Values whose scenarios have what is common, with a scenario and a scheduler a listed value."""
+        if not isinstance(values, dict):
+            return values
+        schedulers, labels = expanded(values.get("schedulers"))
+        scenarios = _scenarios(values.get("scenarios"), values.get("common"), cls._scenario_model(), labels)
+        policies, _ = expanded(values.get("policies"))
+        given = {"schedulers": schedulers, "scenarios": scenarios, "policies": policies}
+        whole = {**values, **{key: value for key, value in given.items() if key in values}}
+        if isinstance(values.get("common"), dict):
+            del whole["common"]
+        return whole
+
+    @classmethod
+    def _scenario_model(cls) -> type[Model]:
+        model: type[Model] = get_args(cls.model_fields["scenarios"].annotation)[0]
+        return model
+
+    @model_validator(mode="before")
+    @classmethod
+    def _written_out(cls, values: Any) -> Any:
+        return cls.completed(values)
+
+    @model_validator(mode="after")
+    def _parts_go_together(self) -> Any:
+        unique_files("scenarios", [scenario.name for scenario in self.scenarios])
+        unique("schedulers", self.labels)
+        unique("estimates", list(self.estimates))
+        if self.reference is not None and self.reference not in self.labels:
+            raise ValueError(
+                f"reference: found {self.reference!r}; {suggestion(self.reference, self.labels)}"
+            )
+        for scenario in self.scenarios:
+            self._check_choice(scenario)
+        return self
+
+    def _check_choice(self, scenario: Any) -> None:
+        """Refuse schedulers of a scenario that are not there."""
+        where = f"scenarios[{scenario.name}].schedulers"
+        chosen = getattr(scenario, "schedulers", None) or ()
+        unique(where, list(chosen))
+        for name in chosen:
+            if name not in self.labels:
+                raise ValueError(f"{where}: found {name!r}; {suggestion(name, self.labels)}")
+
+    # --- what it says ---------------------------------------------------------------------------------
+
+    @property
+    def labels(self) -> list[str]:
+        """Labels of the schedulers."""
+        return [label_of(scheduler) for scheduler in self.schedulers]
+
+    @property
+    def reference_label(self) -> str:
+        """The scheduler that the others are compared with."""
+        return self.reference or self.labels[0]
+
+    @property
+    def all_workloads(self) -> tuple[WorkloadConfig, ...]:
+        """Every workload of the study."""
+        return tuple(workload for scenario in self.scenarios for workload in scenario.workloads)
+
+    def place_of(self, workload: WorkloadConfig) -> str:
+        """Where a workload is configured, for messages."""
+        scenario = next(scenario for scenario in self.scenarios if workload in scenario.workloads)
+        is_stream = getattr(scenario, "stream", None) == workload
+        return f"scenarios[{scenario.name}].{'stream' if is_stream else f'clusters[{workload.name}]'}"
+
+    def scenario(self, name: str) -> Any:
+        """The scenario of a name."""
+        return next(scenario for scenario in self.scenarios if scenario.name == name)
+
+    def scheduler(self, label: str) -> Written:
+        """The scheduler of a label."""
+        found: Written = self.schedulers[self.labels.index(label)]
+        return found
+
+    def labels_in(self, scenario: Any) -> list[str]:
+        """Labels of the schedulers that run in a scenario."""
+        chosen = getattr(scenario, "schedulers", None)
+        return [label for label in self.labels if chosen is None or label in chosen]
+
+    def estimates_in(self, scenario: Any) -> Sequence[str]:
+        """What schedulers believe of run times in a scenario."""
+        return getattr(scenario, "estimates", None) or self.estimates
+
+    # --- what is made ---------------------------------------------------------------------------------
+
+    def of_run(self, scenario: Any, scheduler: Written, **changes: Any) -> dict[str, Any]:
+        """The study with nothing but a scenario and a scheduler, as plain values for the task of a run."""
+        own = {"scenarios": (alone(scenario),), "schedulers": (scheduler,), "reference": None, **changes}
+        return self.without_words(**own).values()
+
+    def study_task(self, function: str, arguments: dict[str, Any], **more: Any) -> Task:
+        """Task that puts all results into the dataset of the study."""
+        return Task(
+            stage="collect",
+            study=self.name,
+            name="study",
+            function=function,
+            arguments={"study": self.values(), **arguments},
+            **more,
+        )
+
+    def attributes(self, **more: Any) -> dict[str, Any]:
+        """Attributes of the dataset of the study."""
+        return {
+            "title": self.title,
+            "study": self.name,
+            "description": self.description,
+            "reference": self.reference_label,
+            "configuration_hash": self.checksum(),
+            "overrun": self.overrun,
+            "verified": 1,
+            **more,
+            **results.provenance(),
+        }
+
+
+def alone(scenario: Any) -> Any:
+    """A scenario without what it chooses among the schedulers and estimates of its study."""
+    choice = {key: None for key in ("schedulers", "estimates") if key in type(scenario).model_fields}
+    return scenario.model_copy(update=choice)
+
+
+def function_files(*schedulers: Written) -> list[OwnFile]:
+    """Python files with the user's functions among the parameters of schedulers and local policies."""
+    places = function_places(schedulers)
+    return [OwnFile(file) for file in sorted({place.rpartition(":")[0] for place in places})]
+
+
+def _scenarios(written: Any, common: Any, model: type[Model], labels: Mapping[str, Sequence[str]]) -> Any:
+    """Scenarios with what is common and a scenario for each listed value, which name expanded schedulers."""
+    if not isinstance(written, list | tuple):
+        return written
+    made: list[Any] = []
+    for each in written:
+        if not isinstance(each, dict) or "name" not in each:
+            made.append(each)
+            continue
+        whole = merged(common, each) if isinstance(common, dict) else each
+        chosen = whole.get("schedulers")
+        if isinstance(chosen, list | tuple):
+            whole = {**whole, "schedulers": [one for name in chosen for one in _made_of(name, labels)]}
+        for values in combinations(lists_of(whole, model)):
+            name = {"name": "-".join(map(str, (whole["name"], *values.values())))} if values else {}
+            made.append({**whole, **values, **name})
+    return made
+
+
+def _made_of(name: Any, labels: Mapping[str, Sequence[str]]) -> Sequence[Any]:
+    """Labels of the schedulers that a written name stands for."""
+    return labels.get(name, [name]) if isinstance(name, str) else [name]
+
+
+def merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Both mappings; what the second says holds, key by key also inside of what both say."""
+    inside = {
+        key: merged(value, own[key])
+        for key, value in common.items()
+        if isinstance(value, dict) and isinstance(own.get(key), dict) and key not in _UNMERGED
+    }
+    return {**common, **own, **inside}

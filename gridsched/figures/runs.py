@@ -1,0 +1,258 @@
+"""Figures of single runs, without a study: load over time, and several runs of the same jobs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, PercentFormatter
+from numpy.typing import NDArray
+
+from gridsched.errors import ConfigurationError
+from gridsched.figures import panels, style
+from gridsched.figures.panels import Metric
+from gridsched.metrics.jobs import (
+    NOT_STARTED,
+    batch_means_interval,
+    busy_processors,
+    job_metrics,
+    queue_length,
+    time_average,
+)
+
+Floats = NDArray[np.float64]
+
+MOST_CLUSTERS = 12
+"""Most clusters whose load one figure shows."""
+
+MOST_RUNS = 20
+"""Most runs that one figure compares."""
+
+_MEANS = (
+    Metric("wait_time", "mean wait", "s", 0.0),
+    Metric("response_time", "mean response", "s", 0.0),
+    Metric("bounded_slowdown", "mean bounded slowdown", "1", 1.0),
+)
+_MOST_POINTS = 2000
+"""Steps of a distribution that can be told apart."""
+
+
+# --- load -----------------------------------------------------------------------------------------
+
+
+@style.styled
+def load(run: xr.Dataset, clusters: Sequence[str] = (), bins: int = 200) -> style.Drawing:
+    """Utilisation and waiting jobs over time, of the whole platform or a row for each of some clusters.
+
+    Parameters
+    ----------
+    run : xarray.Dataset
+        A run with at least one job that ran.
+    clusters : sequence of str
+        Clusters to show; none for all together. The jobs that wait for a cluster are those that start on it
+        in the end.
+    bins : int
+        Equal parts of the time for which averages are shown.
+
+    Returns
+    -------
+    tuple of Figure and DataFrame
+        Columns cluster ("" for all), bin_time (left edge, s), utilisation, waiting_jobs.
+    """
+    started = run["start_time"].to_numpy() != NOT_STARTED
+    if not started.any():
+        raise ConfigurationError("no job of this run was started: there is no load to show")
+    first = float(run["submit_time"].to_numpy()[started].min())
+    last = float(run["end_time"].to_numpy()[started].max())
+    edges = np.linspace(first, max(last, first + 1), bins + 1)
+    parts = [_series(run, name, edges) for name in clusters or ("",)]
+    numbers = pd.concat(parts, ignore_index=True)
+    rows = len(parts)
+    figure = style.new_figure(3.4 if rows == 1 else 0.9 + 0.95 * rows, dense=rows > 1)
+    _title(figure, str(run.attrs.get("title", "")))
+    shape = (2, 1) if rows == 1 else (rows, 2)
+    grid = figure.subplots(*shape, sharex=True, sharey=False if rows == 1 else "col", squeeze=False)
+    looks = style.scheme_styles(clusters or [""])
+    most_waiting = max(1.0, float(numbers["waiting_jobs"].max()))
+    for part, row in zip(parts, [grid[:, 0]] if rows == 1 else grid, strict=True):
+        name = str(part["cluster"].iloc[0])
+        color = looks[name].color
+        _share_panel(row[0], part, edges, color)
+        _steps(row[1], part["waiting_jobs"].to_numpy(), edges, color)
+        _count_axis(row[1], most_waiting)
+        if name:
+            row[0].set_title(style.plain(name))
+    for axes in grid[-1]:
+        style.set_axis(axes.xaxis, edges, "s", ticks=9 if rows == 1 else 5)
+        axes.set_xlim(edges[0], edges[-1])
+        axes.set_xlabel("time")
+    if rows == 1:
+        grid[0, 0].set_ylabel("utilisation")
+        grid[1, 0].set_ylabel("waiting jobs")
+        figure.align_ylabels()
+    else:
+        grid[0, 0].set_title("utilisation", loc="right", fontweight="normal")
+        grid[0, 1].set_title("waiting jobs, by where they start", loc="right", fontweight="normal")
+    return figure, numbers
+
+
+def _series(run: xr.Dataset, cluster: str, edges: Floats) -> pd.DataFrame:
+    """Averages of a cluster, or of all, between the edges."""
+    part, size = run, float(run["cluster_processors"].sum())
+    if cluster:
+        index = [str(name) for name in run["cluster"].to_numpy()].index(cluster)
+        size = float(run["cluster_processors"].to_numpy()[index])
+        inside = np.flatnonzero(run["segment_cluster"].to_numpy() == index)
+        part = run.isel(segment=inside, job=_started_on(run, index))
+    known = "segment_job" in run
+    busy = time_average(busy_processors(part), edges) / size if known else np.full(len(edges) - 1, np.nan)
+    return pd.DataFrame(
+        {
+            "cluster": cluster,
+            "bin_time": edges[:-1],
+            "utilisation": busy,
+            "waiting_jobs": time_average(queue_length(part), edges),
+        }
+    )
+
+
+def _started_on(run: xr.Dataset, cluster: int) -> NDArray[np.int64]:
+    """Jobs whose first execution is on a cluster; a job that spans several counts on each."""
+    job, start = run["segment_job"].to_numpy(), run["segment_start"].to_numpy()
+    here = (run["segment_cluster"].to_numpy() == cluster) & (start == run["start_time"].to_numpy()[job])
+    return np.unique(job[here])
+
+
+def _share_panel(axes: Axes, part: pd.DataFrame, edges: Floats, color: str) -> None:
+    values = part["utilisation"].to_numpy()
+    axes.yaxis.set_major_locator(FixedLocator([0, 0.5, 1]))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+    axes.set_ylim(0, max(1.0, float(np.nanmax(values, initial=0.0))) * 1.04)
+    if np.isnan(values).all():
+        text = "not known: the run does not say on which processors jobs run"
+        axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=style.FAINT)
+        return
+    _steps(axes, values, edges, color)
+
+
+def _steps(axes: Axes, values: Floats, edges: Floats, color: str) -> None:
+    closed = np.append(values, values[-1])
+    axes.fill_between(edges, closed, step="post", color=color, alpha=0.35, linewidth=0)
+    axes.step(edges, closed, where="post", color=color, linewidth=0.8)
+
+
+def _count_axis(axes: Axes, most: float) -> None:
+    axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: style.number(value)))
+    axes.set_ylim(0, most * 1.06)
+
+
+# --- several runs ---------------------------------------------------------------------------------
+
+
+@style.styled
+def compare(runs: Mapping[str, xr.Dataset]) -> style.Drawing:
+    """Means of several runs of the same jobs with their intervals, and the distribution of the waits.
+
+    Parameters
+    ----------
+    runs : mapping of str to xarray.Dataset
+        Runs by label. Jobs that not all of them ran are left out of all.
+
+    Returns
+    -------
+    tuple of Figure and DataFrame
+        Columns run, measure, mean, low, high, jobs: means with 95% intervals by batch means, NaN for fewer
+        than 60 jobs.
+    """
+    labels = list(runs)
+    values = {label: job_metrics(run) for label, run in runs.items()}
+    common = ~np.any([np.isnan(metrics["wait_time"]) for metrics in values.values()], axis=0)
+    if not common.any():
+        raise ConfigurationError("no job was started in all of these runs: there is nothing to compare")
+    numbers = _means(values, common)
+    height = 0.5 + 0.21 * max(len(labels), 2)
+    figure = style.new_figure(height + 3.2)
+    workloads = dict.fromkeys(str(run.attrs.get("workload", "")) for run in runs.values())
+    _title(figure, f"{', '.join(workloads)}: {_counted(common)}")
+    grid = figure.add_gridspec(2, 1, height_ratios=[height, 2.7])
+    upper = grid[0].subgridspec(1, len(_MEANS))
+    styles = style.scheme_styles(labels)
+    for column, metric in enumerate(_MEANS):
+        axes = figure.add_subplot(upper[column])
+        _means_panel(axes, numbers[numbers["measure"] == metric.name], metric, labels, styles)
+    waits = {label: np.sort(metrics["wait_time"][common]) for label, metrics in values.items()}
+    axes = figure.add_subplot(grid[1])
+    _waits_panel(axes, waits, styles)
+    style.legend_below(figure, axes.get_lines(), labels, columns=4)
+    return figure, numbers
+
+
+def _title(figure: Figure, text: str) -> None:
+    figure.suptitle(style.plain(text, 100), x=0.01, ha="left", fontsize=8.5, fontweight="bold")
+
+
+def _counted(common: NDArray[np.bool_]) -> str:
+    """How many jobs are compared, and how many not."""
+    left_out = int(np.count_nonzero(~common))
+    text = f"{np.count_nonzero(common):,} jobs"
+    return f"{text}, without {left_out:,} that not all runs started" if left_out else text
+
+
+def _means(values: Mapping[str, Mapping[str, Floats]], common: NDArray[np.bool_]) -> pd.DataFrame:
+    rows = []
+    for label, metrics in values.items():
+        for metric in _MEANS:
+            interval = batch_means_interval(metrics[metric.name][common])
+            rows.append((label, metric.name, *interval, int(np.count_nonzero(common))))
+    return pd.DataFrame(rows, columns=["run", "measure", "mean", "low", "high", "jobs"])
+
+
+def _means_panel(
+    axes: Axes,
+    rows: pd.DataFrame,
+    metric: Metric,
+    labels: list[str],
+    styles: Mapping[str, style.SchemeStyle],
+) -> None:
+    places = panels.scheme_rows(axes, labels)
+    # Labels of runs are longer than those of schemes.
+    axes.set_yticks(range(len(labels)), [style.plain(label, 32) for label in labels])
+    shown = rows[["mean", "low", "high"]].to_numpy(np.float64)
+    log = style.needs_log(shown[:, 0], 30)
+    shown = np.maximum(shown, metric.smallest)
+    style.set_axis(axes.xaxis, shown, metric.unit, log=log, ticks=4, floor=None if log else metric.smallest)
+    for row in panels.each_row(rows):
+        place, look = places[row.run], styles[row.run]
+        axes.hlines(place, max(row.low, metric.smallest), row.high, color=look.color, linewidth=1.4)
+        axes.plot([row.mean], [place], marker=look.marker, color=look.color, clip_on=False)
+    axes.set_xlabel(metric.label)
+
+
+def _waits_panel(axes: Axes, waits: Mapping[str, Floats], styles: Mapping[str, style.SchemeStyle]) -> None:
+    """Share of the jobs that waited no longer than so long."""
+    together = np.concatenate([*waits.values()])
+    log = style.needs_log(together, 100)
+    low, high = style.set_axis(axes.xaxis, together, "s", log=log, ticks=9, floor=None if log else 0.0)
+    for label, ordered in waits.items():
+        look = style.line_options(styles[label]) | {"marker": ""}
+        times, shares = _distribution(ordered)
+        axes.step([low, *times, high], [0.0, *shares, 1.0], where="post", **look)
+    axes.set_ylim(0, 1.02)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+    axes.set_xlabel("wait time")
+    axes.set_ylabel("jobs that waited no longer")
+
+
+def _distribution(ordered: Floats) -> tuple[Floats, Floats]:
+    """Times and shares of the jobs that waited no longer, at most so many as can be told apart."""
+    last = np.append(ordered[1:] != ordered[:-1], True)
+    times, shares = ordered[last], (np.flatnonzero(last) + 1) / len(ordered)
+    if len(times) > _MOST_POINTS:
+        kept = np.unique(np.linspace(0, len(times) - 1, _MOST_POINTS).astype(np.int64))
+        times, shares = times[kept], shares[kept]
+    return times, shares

@@ -1,0 +1,189 @@
+"""Figures of runs: `gantt` of a small one, `load` over time, `compare` several of the same jobs.
+
+Each gives a Matplotlib figure in the style of all figures of gridsched, whatever the settings. Notebooks
+show them after `%matplotlib inline`; elsewhere they are saved with `savefig`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from gridsched.errors import ConfigurationError
+from gridsched.figures import runs as figures
+from gridsched.figures.gantt import MOST_JOBS
+from gridsched.figures.gantt import gantt as _gantt
+
+__all__ = ["compare", "gantt", "load"]
+
+_NEEDED = ("submit_time", "run_time", "start_time", "end_time", "processors", "cluster_processors")
+_SEGMENTS = ("segment_job", "segment_cluster", "segment_processors", "segment_start", "segment_end")
+_TELLING = ("policies", "estimates", "kill", "overrun", "passes", "seed", "times", "align")
+"""Attributes by which runs of the same scheme are told apart."""
+
+
+def gantt(run: xr.Dataset) -> Figure:
+    """Gantt chart of a small run: time to the right, processors upwards, a panel for each cluster.
+
+    A run says how many processors a job has, not which: each execution is drawn on the lowest that are free.
+    A job that is preempted, migrates or spans clusters has several rectangles of the same colour and number.
+
+    Parameters
+    ----------
+    run : xarray.Dataset
+        A run of `gridsched.simulate` with at most 60 jobs.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ConfigurationError
+        If the run has too many jobs, or does not say on which cluster jobs run.
+    """
+    _check_run(run)
+    if not _names_clusters(run):
+        raise ConfigurationError(
+            f"{_name(run)}: the run does not say on which clusters jobs run (ideal machines share all); "
+            "use gridsched.plot.load or compare"
+        )
+    if run.sizes["job"] > MOST_JOBS:
+        raise ConfigurationError(
+            f"{_name(run)}: a Gantt chart shows at most {MOST_JOBS} jobs, this run has {run.sizes['job']:,}; "
+            f"use gridsched.plot.load, or simulate fewer jobs: workload.select(slice({MOST_JOBS}))"
+        )
+    return _gantt(run)[0]
+
+
+def load(run: xr.Dataset, *, clusters: bool | Sequence[str] = False, bins: int = 200) -> Figure:
+    """Utilisation and number of waiting jobs over time.
+
+    Parameters
+    ----------
+    run : xarray.Dataset
+        A run of `gridsched.simulate`.
+    clusters : bool or sequence of str
+        A row for each cluster, or for each of those named, instead of all together. A job waits in the row of
+        the cluster where it starts in the end.
+    bins : int
+        Averages are shown over so many equal parts of the time.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ConfigurationError
+        If no job ran, a cluster is unknown, or there are too many for one figure.
+    """
+    _check_run(run)
+    if bins < 1:
+        raise ConfigurationError(f"bins is {bins}; give at least 1")
+    known = [str(name) for name in run["cluster"].to_numpy()]
+    chosen = ([*known] if clusters else []) if isinstance(clusters, bool) else [*clusters]
+    if isinstance(clusters, str):
+        chosen = [clusters]
+    for name in chosen:
+        if name not in known:
+            raise ConfigurationError(f"{_name(run)}: no cluster {name!r}; there are {', '.join(known)}")
+    if chosen and not _names_clusters(run):
+        raise ConfigurationError(
+            f"{_name(run)}: the run does not say on which clusters jobs run; leave clusters= out"
+        )
+    if len(chosen) > figures.MOST_CLUSTERS:
+        raise ConfigurationError(
+            f"{_name(run)}: a figure shows at most {figures.MOST_CLUSTERS} clusters, these are "
+            f"{len(chosen)}; name some: clusters={known[:2]}"
+        )
+    return figures.load(run, chosen, bins)[0]
+
+
+def compare(runs: Iterable[xr.Dataset] | Mapping[str, xr.Dataset]) -> Figure:
+    """Several runs of the same jobs: mean wait, response and bounded slowdown, and the distribution of waits.
+
+    Means have 95% intervals by batch means; whether two runs differ is better told by
+    `gridsched.metrics.jobs.paired_difference`, since they share much of what makes the intervals wide.
+
+    Parameters
+    ----------
+    runs : sequence of xarray.Dataset or mapping of str to them
+        Runs of `gridsched.simulate`, maybe with labels. By default the label is the scheme, with what else
+        differs (policies, estimates ...) where schemes are the same. Jobs that not all runs started are left
+        out.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ConfigurationError
+        If the runs are not of the same jobs, too many, or cannot be told apart.
+    """
+    if isinstance(runs, xr.Dataset):
+        raise ConfigurationError("compare wants several runs; give a list of them")
+    given = [*runs.values()] if isinstance(runs, Mapping) else [*runs]
+    if not given or len(given) > figures.MOST_RUNS:
+        raise ConfigurationError(f"compare shows 1 to {figures.MOST_RUNS} runs, these are {len(given)}")
+    for run in given:
+        _check_run(run)
+    for run in given[1:]:
+        _check_same_jobs(given[0], run)
+    labels = [str(label) for label in runs] if isinstance(runs, Mapping) else _labels(given)
+    return figures.compare(dict(zip(labels, given, strict=True)))[0]
+
+
+def _check_run(run: xr.Dataset) -> None:
+    """Refuse what is no run."""
+    if not isinstance(run, xr.Dataset):
+        raise ConfigurationError(f"{type(run).__name__} is no run; give what gridsched.simulate returns")
+    missing = [name for name in _NEEDED if name not in run]
+    if missing or run["start_time"].dims != ("job",):
+        what = f"has no {', '.join(missing)}" if missing else "holds several runs"
+        raise ConfigurationError(f"{_name(run)}: the dataset {what}; give what gridsched.simulate returns")
+
+
+def _names_clusters(run: xr.Dataset) -> bool:
+    return all(name in run for name in _SEGMENTS)
+
+
+def _name(run: xr.Dataset) -> str:
+    return str(run.attrs.get("title", "run"))
+
+
+def _check_same_jobs(first: xr.Dataset, other: xr.Dataset) -> None:
+    """Refuse runs of different jobs; run times may differ, as those of clusters of other speeds do."""
+    for name in ("job_number", "submit_time", "processors"):
+        if name in first and name in other and not np.array_equal(first[name], other[name]):
+            raise ConfigurationError(
+                f"{_name(first)} and {_name(other)}: {name} differs; compare runs of the same jobs"
+            )
+
+
+def _labels(runs: Sequence[xr.Dataset]) -> list[str]:
+    """Label of each run: its scheme, and the first attributes that tell it from others of the same label."""
+    schemes = [str(run.attrs.get("scheme", "run")) for run in runs]
+    labels = schemes
+    for attribute in _TELLING:
+        values = [run.attrs.get(attribute, "") for run in runs]
+        texts = [str(value) if isinstance(value, str) else f"{attribute} {value}" for value in values]
+        apart: dict[str, set[str]] = {}
+        for label, text in zip(labels, texts, strict=True):
+            apart.setdefault(label, set()).add(text)
+        labels = [
+            f"{label}, {text}" if len(apart[label]) > 1 else label
+            for label, text in zip(labels, texts, strict=True)
+        ]
+    if len(set(labels)) < len(runs):
+        raise ConfigurationError(
+            f"runs cannot be told apart: {', '.join(labels)}; give {{label: run}} instead of a list"
+        )
+    # What is the same for all need not be said.
+    shared = f"{schemes[0]}, "
+    same = len(set(schemes)) == 1 and all(label.startswith(shared) for label in labels)
+    return [label.removeprefix(shared) for label in labels] if same else labels

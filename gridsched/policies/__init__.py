@@ -1,0 +1,1 @@
+"""Local policies of clusters: queue orders, backfilling, scores of one's own."""

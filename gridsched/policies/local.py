@@ -1,0 +1,382 @@
+"""Local schedulers of one cluster, composed of queue order, backfilling, backfill order and estimates.
+
+======================  ==========================  ==================  ==============
+name                    queue order                 backfilling         backfill order
+======================  ==========================  ==================  ==============
+``fcfs``                first come, first served    none
+``ff``                  first come, first served    first fit           queue
+``sjf``                 shortest estimate first     none
+``easy``                first come, first served    EASY                queue
+``easy(r)``             first come, first served    EASY, r             queue
+                                                    reservations
+``sjbf``                first come, first served    EASY                shortest first
+``lxf``                 largest expansion factor    EASY                queue
+``lxwf``                largest expansion and wait  EASY                queue
+``conservative``        first come, first served    every waiting job
+======================  ==========================  ==================  ==============
+
+The space is that of the Alvio simulator (Guim et al., "The XtreemOS JScheduler: using self-scheduling
+techniques in large computing architectures", LASCO 2008); EASY is that of Lifka, "The ANL/IBM SP scheduling
+system", JSSPP 1995. `tests/conformance/README.md` states every convention with an example.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.engine import conservative, reserving, static_order
+from gridsched.engine.records import LABELS, Backfilling, Overrun
+from gridsched.errors import ConfigurationError, meant
+from gridsched.policies import scores
+from gridsched.policies.scores import Score
+from gridsched.workloads.table import UNKNOWN
+
+OrderName = Literal["fcfs", "shortest", "smallest", "smallest_area", "lxf", "lxwf"]
+BackfillingName = Literal["none", "first_fit", "easy", "conservative"]
+OverrunName = Literal["doubling", "increments"]
+PassName = Literal["instant", "event", "arrivals-first"]
+
+
+def _first_come(submit_time: Any) -> Any:
+    return -submit_time
+
+
+def _shortest(estimate: Any) -> Any:
+    return -estimate
+
+
+def _smallest(processors: Any) -> Any:
+    return -processors
+
+
+def _smallest_area(estimate: Any, processors: Any) -> Any:
+    return -estimate * processors
+
+
+ORDERS: dict[str, Score] = {
+    "fcfs": _first_come,
+    "shortest": _shortest,
+    "smallest": _smallest,
+    "smallest_area": _smallest_area,
+    "lxf": scores.largest_expansion_factor,
+    "lxwf": scores.largest_expansion_factor_and_wait,
+}
+"""Orders of waiting jobs by name, as scores; ties go by order of submission."""
+
+_ORDER_WORDS = {
+    "fcfs": "first come, first served",
+    "shortest": "the shortest estimate first",
+    "smallest": "the fewest processors first",
+    "smallest_area": "the smallest product of estimate and processors first",
+    "lxf": "the largest expansion factor first, (wait + estimate) / estimate",
+    "lxwf": "the largest expansion factor first, plus 0.02 an hour of waiting",
+}
+_BACKFILLING_WORDS = {
+    "none": "a job that does not fit blocks those behind it",
+    "first_fit": "any job that fits may start before those ahead of it",
+    "easy": "later jobs may start if they do not delay the first",
+    "conservative": "every waiting job has a reservation, and later jobs may start if they delay none",
+}
+
+AS_QUEUE = "queue"
+"""Name of the backfill order that is the queue order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalPolicy:
+    """A point in the space of local scheduling policies.
+
+    Parameters
+    ----------
+    name : str, optional
+        Label in results; by default the name of `POLICIES` with these parts, else the parts.
+    order : str or score
+        Queue order: a key of `ORDERS` or a user's score (see `scores`).
+    backfilling : {"none", "first_fit", "easy", "conservative"}
+        What happens once the first waiting job does not fit.
+    reservations : int
+        Number of waiting jobs that EASY protects from delay.
+    backfill_order : str or score
+        Order in which later jobs are tried: "queue", a key of `ORDERS` or a user's score that does not
+        change with time. Conservative backfilling has none.
+
+    Raises
+    ------
+    ConfigurationError
+        If a part is unknown or the parts do not go together.
+    """
+
+    name: str = ""
+    order: OrderName | Score = "fcfs"
+    backfilling: BackfillingName = "none"
+    reservations: int = 1
+    backfill_order: Literal["queue"] | OrderName | Score = "queue"
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", self._label())
+        if self.backfilling not in get_args(BackfillingName):
+            allowed = ", ".join(get_args(BackfillingName))
+            raise self._error("backfilling", self.backfilling, f"use one of {allowed}")
+        if self.reservations < 1:
+            raise self._error("reservations", self.reservations, "use 1 or more")
+        if self.reservations > 1 and self.backfilling != "easy":
+            raise self._error("reservations", self.reservations, "only backfilling 'easy' takes a number")
+        _order_score(self.order, f"policy {self.name!r}: order")
+        if self.backfill_order == AS_QUEUE:
+            return
+        if self.backfilling not in ("first_fit", "easy"):
+            raise self._error("backfill_order", self.backfill_order, f"{self.backfilling} has none")
+        if scores.changes_with_time(
+            _order_score(self.backfill_order, f"policy {self.name!r}: backfill_order")
+        ):
+            raise self._error("backfill_order", self.backfill_order, "it must not change with time")
+
+    def _label(self) -> str:
+        """Name of a policy whose user gave none."""
+        for policy in POLICIES.values():
+            if all(getattr(policy, key) == getattr(self, key) for key in _PARTS):
+                return policy.name
+        order, backfill_order = (
+            each if isinstance(each, str) else getattr(each, "__name__", "score")
+            for each in (self.order, self.backfill_order)
+        )
+        count = f"({self.reservations})" if self.reservations > 1 else ""
+        tried = "" if backfill_order == AS_QUEUE else f", {backfill_order}"
+        return f"{order} + {self.backfilling}{count}{tried}"
+
+    def _error(self, key: str, value: object, remedy: str) -> ConfigurationError:
+        return ConfigurationError(f"policy {self.name!r}: {key} is {value!r}; {remedy}")
+
+
+_PARTS = ("order", "backfilling", "reservations", "backfill_order")
+
+
+def _order_score(order: str | Score, where: str) -> Score:
+    """Score of an order given by name or as a function."""
+    if not isinstance(order, str):
+        scores.changes_with_time(order)  # checks its parameters
+        return order
+    if order not in ORDERS:
+        raise ConfigurationError(f"{where} is {order!r}; use one of {', '.join(ORDERS)} or a score function")
+    return ORDERS[order]
+
+
+POLICIES: dict[str, LocalPolicy] = {
+    policy.name: policy
+    for policy in (
+        LocalPolicy(name="fcfs"),
+        LocalPolicy(name="ff", backfilling="first_fit"),
+        LocalPolicy(name="sjf", order="shortest"),
+        LocalPolicy(name="easy", backfilling="easy"),
+        LocalPolicy(name="sjbf", backfilling="easy", backfill_order="shortest"),
+        LocalPolicy(name="lxf", order="lxf", backfilling="easy"),
+        LocalPolicy(name="lxwf", order="lxwf", backfilling="easy"),
+        LocalPolicy(name="conservative", backfilling="conservative"),
+    )
+}
+"""The named policies."""
+
+
+def named_policy(policy: str | LocalPolicy) -> LocalPolicy:
+    """Policy of a name such as ``easy`` or ``easy(4)``; a policy is returned as it is.
+
+    Raises
+    ------
+    ConfigurationError
+        If the name is unknown, or it is something else.
+    """
+    if isinstance(policy, LocalPolicy):
+        return policy
+    if not isinstance(policy, str):
+        raise ConfigurationError(f"policy is {policy!r}; give a name or a LocalPolicy")
+    if policy in POLICIES:
+        return POLICIES[policy]
+    reservations = re.fullmatch(r"easy\((\d{1,9})\)", policy)
+    if reservations:
+        return replace(POLICIES["easy"], name=policy, reservations=int(reservations[1]))
+    raise ConfigurationError(
+        f"unknown policy {policy!r}{meant(policy, POLICIES)}; use one of {', '.join(POLICIES)}, easy(r)"
+    )
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """What published simulators do differently, and every result must say.
+
+    Parameters
+    ----------
+    overrun : {"doubling", "increments"}
+        Expected end of a job that has outrun its estimate (see `gridsched.engine.overrun`).
+    passes : {"instant", "event", "arrivals-first"}
+        Whether one scheduling pass follows all events of an instant, or one follows each event; with
+        "arrivals-first" submissions come before ends at one instant, and a job that ends then as
+        expected has left its processors already, as in the simulator pyss.
+    """
+
+    overrun: OverrunName = "doubling"
+    passes: PassName = "instant"
+
+    def __post_init__(self) -> None:
+        for key, value, allowed in (
+            ("overrun", self.overrun, get_args(OverrunName)),
+            ("passes", self.passes, get_args(PassName)),
+        ):
+            if value not in allowed:
+                raise ConfigurationError(f"{key} is {value!r}; use one of {', '.join(allowed)}")
+
+
+def schedule(
+    jobs: NDArray[Any],
+    processors: int,
+    policy: LocalPolicy,
+    conventions: Conventions | None = None,
+    labels: NDArray[Any] | None = None,
+) -> tuple[NDArray[np.int64], int]:
+    """Start times of jobs on one cluster under a local policy.
+
+    Parameters
+    ----------
+    jobs : JOB[n]
+        Jobs in order of submission (`gridsched.engine.records.JOB`); none needs more than `processors`.
+    processors : int
+        Processors of the cluster.
+    policy : LocalPolicy
+        The policy.
+    conventions : Conventions, optional
+        The defaults if not given.
+    labels : LABELS[n], optional
+        User, group and queue of each job, for scores that look at them.
+
+    Returns
+    -------
+    starts : int64[n]
+        Start times, seconds.
+    corrections : int
+        How often a running job outran its expected end.
+
+    Raises
+    ------
+    ConfigurationError
+        If a user's score cannot be compiled, or is not a number for some job.
+    """
+    conventions = conventions or Conventions()
+    if labels is None:
+        labels = np.broadcast_to(_UNKNOWN, len(jobs))
+    order = _order_score(policy.order, "order")
+    kept = policy.backfilling == "conservative" or policy.reservations > 1
+    if scores.changes_with_time(order) or kept:
+        return _schedule_generally(jobs, processors, policy, conventions, labels)
+    return _schedule_static_order(jobs, processors, policy, conventions, labels)
+
+
+_UNKNOWN = np.array((UNKNOWN, UNKNOWN, UNKNOWN), LABELS)
+
+
+def _schedule_static_order(
+    jobs: NDArray[Any], processors: int, policy: LocalPolicy, conventions: Conventions, labels: NDArray[Any]
+) -> tuple[NDArray[np.int64], int]:
+    """Run the fast kernel, for orders that are known at submission."""
+    order = _order_score(policy.order, "order")
+    as_queue = policy.backfill_order == AS_QUEUE
+    if order is _first_come and policy.backfilling == "none":
+        queue_rank = np.empty((2, 0), np.int32)  # nobody asks for a position
+    else:
+        queue_rank = _ranks(order, jobs, labels)
+    if as_queue:
+        order_rank = queue_rank
+    else:
+        order_rank = _ranks(_order_score(policy.backfill_order, "backfill_order"), jobs, labels)
+    options = static_order.Options(
+        backfilling=int(Backfilling[policy.backfilling.upper()]),
+        overrun=int(Overrun[conventions.overrun.upper()]),
+        pass_per_event=conventions.passes != "instant",
+        arrivals_first=conventions.passes == "arrivals-first",
+        first_come=_in_order(queue_rank),
+        two_orders=not as_queue,
+    )
+    cluster = static_order.allocate(jobs, processors, queue_rank, order_rank, options.backfilling)
+    static_order.schedule(cluster, options)
+    return cluster.starts, int(cluster.state["corrections"][0])
+
+
+def _schedule_generally(
+    jobs: NDArray[Any], processors: int, policy: LocalPolicy, conventions: Conventions, labels: NDArray[Any]
+) -> tuple[NDArray[np.int64], int]:
+    """Run one of the kernels for any order, several reservations, and conservative backfilling."""
+    order = _order_score(policy.order, "order")
+    changing = scores.changes_with_time(order)
+    as_queue = policy.backfill_order == AS_QUEUE
+    unused = np.zeros(len(jobs))
+    cluster = reserving.allocate(
+        jobs,
+        np.ascontiguousarray(labels),
+        processors,
+        unused if changing else _keys(order, jobs, labels),
+        unused if as_queue else _keys(_order_score(policy.backfill_order, "backfill_order"), jobs, labels),
+    )
+    options = reserving.Options(
+        backfilling=int(Backfilling[policy.backfilling.upper()]),
+        reservations=policy.reservations,
+        overrun=int(Overrun[conventions.overrun.upper()]),
+        pass_per_event=conventions.passes != "instant",
+        arrivals_first=conventions.passes == "arrivals-first",
+        changing=changing,
+        queue_as_order=as_queue,
+    )
+    kernel = conservative if policy.backfilling == "conservative" else reserving
+    score = scores.SCORE.compile(order if changing else scores.largest_expansion_factor)
+    kernel.schedule(cluster, options, score)
+    unordered = int(cluster.state["unordered"][0]) - 1
+    if unordered >= 0:
+        job = jobs[unordered]
+        found = f"submit_time={job['submit']}, estimate={job['estimate']}, processors={job['processors']}"
+        raise scores.SCORE.not_a_number(order, found)
+    return cluster.starts, int(cluster.state["corrections"][0])
+
+
+def _keys(score: Score, jobs: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
+    """Sort key of each job, smallest first, of a score that does not change with time."""
+    values = {
+        "submit_time": jobs["submit"],
+        "estimate": jobs["estimate"].astype(np.int64),
+        "processors": jobs["processors"].astype(np.int64),
+        "user": labels["user"],
+        "group": labels["group"],
+        "queue": labels["queue"],
+    }
+    if score in ORDERS.values():
+        return -np.asarray(
+            score(**{name: values[name] for name in scores.SCORE.parameters_of(score)}), np.float64
+        )
+    return -scores.evaluate_once(score, values)
+
+
+def _ranks(order: Score, jobs: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int32]:
+    """Position of each job in an order, and the job at each position."""
+    ranks = np.empty((2, len(jobs)), np.int32)
+    ranks[:] = np.arange(len(jobs), dtype=np.int32)
+    if order is not _first_come:
+        ranks[1] = np.argsort(_keys(order, jobs, labels), kind="stable")
+        ranks[0, ranks[1]] = np.arange(len(jobs), dtype=np.int32)
+    return ranks
+
+
+def _in_order(ranks: NDArray[np.int32]) -> bool:
+    """Whether an order is the order of submission."""
+    return bool((ranks[0, 1:] > ranks[0, :-1]).all())
+
+
+def described(policy: LocalPolicy) -> str:
+    """What a policy of named parts does, in one sentence."""
+    order = _ORDER_WORDS.get(str(policy.order), "in an order of its own")
+    backfilling = _BACKFILLING_WORDS[policy.backfilling]
+    if policy.reservations > 1:
+        backfilling = backfilling.replace("the first", f"the first {policy.reservations}")
+    tried = _ORDER_WORDS.get(str(policy.backfill_order), "")
+    return f"{order[:1].upper()}{order[1:]}; {backfilling}{', tried ' + tried if tried else ''}."

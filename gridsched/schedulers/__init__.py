@@ -1,1 +1,0 @@
-"""The systems that decide where and when jobs run."""

@@ -1,0 +1,153 @@
+"""One simulation: a workload on a platform under a scheduler, whatever the system."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import fields
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gridsched import results
+from gridsched.errors import ConfigurationError
+from gridsched.platform import Cluster, Platform, platform_of
+from gridsched.policies.local import Conventions, LocalPolicy, OverrunName, PassName
+from gridsched.submission import AlignName, Estimates, TimesName, cluster_of, submit
+from gridsched.systems.base import Scheduler
+from gridsched.systems.registry import scheduler_of
+from gridsched.workloads.table import Workload
+
+
+def simulate(
+    workload: Workload | Sequence[Workload | None],
+    platform: Cluster | Sequence[Cluster] | Platform | int | None = None,
+    scheduler: str | LocalPolicy | Scheduler | None = None,
+    *,
+    estimates: Estimates = "requested",
+    seed: int = 0,
+    align: AlignName = "start",
+    times: TimesName = "home",
+    kill: bool = False,
+    overrun: OverrunName = "doubling",
+    passes: PassName = "instant",
+) -> xr.Dataset:
+    """Run jobs through a scheduler.
+
+    Parameters
+    ----------
+    workload : Workload or a sequence of them
+        Clean jobs in order of submission (see `gridsched.clean`): one workload, or one for each cluster with
+        the jobs that its users submit there (None for a cluster without users), and maybe one more whose jobs
+        are submitted at no cluster. A single workload may say with a column `home` where its jobs are
+        submitted. Run times and requested times are as on the cluster of submission, of jobs that are
+        submitted at none as on a cluster of speed 1 (see `times`). On another cluster they are divided by its
+        speed and multiplied with that of the cluster of submission, and rounded up to whole seconds.
+    platform : Cluster, sequence of Cluster, Platform or int, optional
+        Where jobs run; an integer is a cluster of so many processors. By default one cluster of the size
+        that the workload states. Each cluster has its own local policy.
+    scheduler : str, LocalPolicy or Scheduler, optional
+        A name of `gridsched.systems.registry.names`, a local policy (for every cluster on its own), or a
+        scheduler with its parameters. By default every cluster schedules the jobs submitted to it.
+    estimates : {"requested", "actual", "clairvoyant"} or array of seconds
+        What schedulers know of run times: the requested time (the actual run time where a job has none,
+        counted in the attributes), the actual run time, the larger of both, or the given values, one for
+        each job in order of submission. Never less than one second.
+    seed : int
+        Of everything that the scheduler draws.
+    align : {"start", "clock", "none"}
+        How submit times of several workloads go together, see `gridsched.traces.merge_workloads`.
+    times : {"home", "unit"}
+        Whether run times and requested times are as on the cluster of submission, or as at speed 1.
+    kill : bool
+        Whether jobs end at their requested time.
+    overrun, passes
+        Conventions, see `gridsched.policies.local.Conventions`.
+
+    Returns
+    -------
+    xarray.Dataset
+        A run, see `gridsched.results.run_dataset`. Its attributes say which system and scheduler made it,
+        with all parameters.
+
+    Raises
+    ------
+    WorkloadError
+        If a workload is not clean, or does not say how large its cluster is.
+    ConfigurationError
+        If the parts do not go together, or an option is unknown.
+    """
+    if platform is None:
+        if not isinstance(workload, Workload):
+            raise ConfigurationError("platform: give a cluster for each workload")
+        platform = cluster_of(workload)
+    platform = platform_of(platform)
+    chosen = scheduler_of(scheduler)
+    conventions = Conventions(overrun, passes)
+    submission = submit(
+        workload,
+        platform,
+        estimates=estimates,
+        conventions=conventions,
+        align=align,
+        seed=seed,
+        times=times,
+        kill=kill,
+    )
+    reason = chosen.incompatibility(platform, conventions, submission.workload)
+    if reason:
+        raise ConfigurationError(f"{chosen.label} cannot schedule this: {reason}")
+    submission.check_limits()
+    schedule = chosen.schedule(submission)
+    return results.run_dataset(
+        submission.workload,
+        submission.home,
+        platform.clusters,
+        schedule,
+        {
+            "scheme": chosen.label,
+            "system": chosen.system,
+            **_parameters(chosen),
+            "policies": ", ".join(policy.name for policy in platform.policies),
+            "estimates": estimates if isinstance(estimates, str) else "given",
+            "seed": seed,
+            "align": align,
+            "times": times,
+            "kill": int(kill),
+            "overrun": overrun,
+            "passes": passes,
+            "jobs_without_requested_time": int((submission.workload.requested_time <= 0).sum()),
+            "jobs_killed": submission.killed,
+            "jobs_transferred": _transferred(schedule, submission.home),
+        },
+    )
+
+
+def _parameters(scheduler: Scheduler) -> dict[str, int | float | str]:
+    """Parameters of a scheduler as attributes of a dataset can hold them."""
+    names = [field.name for field in fields(scheduler)]  # type: ignore[arg-type]
+    return {f"parameter_{name}": _plain(getattr(scheduler, name)) for name in names}
+
+
+def _plain(value: Any) -> int | float | str:
+    """Value as netCDF can hold it; as text it is the same in every process."""
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value)
+    return value if isinstance(value, str) else _without_addresses(repr(value))
+
+
+def _without_addresses(text: str) -> str:
+    """Functions by their names alone: where they are in memory differs from process to process."""
+    return re.sub(r"<function (.+?) at 0x[0-9a-fA-F]+>", r"\1", text)
+
+
+def _transferred(schedule: results.Schedule, home: np.ndarray[Any, np.dtype[np.int64]]) -> int:
+    """Jobs of which some part ran on another cluster than where they were submitted."""
+    if schedule.segments is None:
+        return 0
+    job, cluster = schedule.segments["job"], schedule.segments["cluster"]
+    return len(np.unique(job[(home[job] >= 0) & (cluster != home[job])]))

@@ -1,1 +1,0 @@
-"""Studies: what the configuration says, which runs follow from it, and the stages that carry them out."""

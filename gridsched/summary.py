@@ -1,0 +1,55 @@
+"""What a run was worth, whatever the system that made it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xarray as xr
+
+from gridsched.metrics import jobs
+from gridsched.metrics.grid import summarise_grid, summarise_ideal
+from gridsched.systems.registry import system_of
+
+_RENAMED = {"utilisation": "utilisation_cluster"}
+"""Measures of clusters whose name is that of a measure of the whole platform."""
+
+
+def summarise(run: xr.Dataset, **options: Any) -> xr.Dataset:
+    """Condense a run to measures.
+
+    Parameters
+    ----------
+    run : xarray.Dataset
+        A run of `gridsched.simulate`.
+    options
+        Of `gridsched.metrics.jobs.summarise`: warm_up, cool_down, batches, confidence ...
+
+    Returns
+    -------
+    xarray.Dataset
+        The measures of `gridsched.metrics.jobs.summarise`; where jobs are submitted at several clusters those
+        of `gridsched.metrics.grid.VARIABLES` (of clusters as `utilisation_cluster`); and those that the
+        system adds. A measure that is there already is not repeated.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option is out of range.
+    """
+    parts = [jobs.summarise(run, **options)]
+    system = str(run.attrs.get("system", ""))
+    scheduler = system_of(system) if system else None
+    if run.sizes.get("cluster", 1) > 1 and (run["home_cluster"].to_numpy() >= 0).all():
+        pooled = scheduler is not None and not scheduler.names_clusters
+        in_pieces = not pooled and run.sizes["segment"] != (run["start_time"].to_numpy() >= 0).sum()
+        if pooled:
+            parts.append(summarise_ideal(run).rename(_RENAMED))
+        elif not in_pieces:
+            parts.append(summarise_grid(run).rename(_RENAMED))
+    if scheduler is not None:
+        parts.append(scheduler.measures(run))
+    whole = parts[0]
+    for part in parts[1:]:
+        new = part.drop_vars([name for name in part.data_vars if name in whole])
+        whole = whole.merge(new, combine_attrs="override")
+    return whole

@@ -1,0 +1,117 @@
+"""What a scheduler is: parameters, what it cannot do, what it decides, how its runs are checked and measured.
+
+A scheduler is a frozen dataclass. Its fields are the parameters, declared there and nowhere else:
+configuration models, schemas, tables of keys and defaults follow from them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import xarray as xr
+
+from gridsched.platform import Platform
+from gridsched.policies.callbacks import Kind
+from gridsched.policies.local import Conventions
+from gridsched.results import Schedule
+from gridsched.submission import Submission
+from gridsched.workloads.table import Workload
+
+CAPABILITIES: dict[str, str] = {
+    "speed": "clusters of different speed",
+    "whole nodes": "clusters that give whole nodes to jobs",
+    "local policies": "any local policy on the clusters",
+    "estimates": "requested times, actual run times, clairvoyant or given estimates",
+    "kill": "jobs killed at their requested time",
+    "overrun": "both rules for jobs that outrun their estimate",
+    "passes": "scheduling passes by instant or by event",
+    "message delay": "messages between clusters that take time",
+    "migration delay": "jobs that take time to move to another cluster",
+    "deadlines": "deadlines of jobs",
+    "reservations": "jobs that ask for a start time",
+    "membership": "clusters that join and leave",
+    "changes": "processors that are added and removed",
+    "own functions": "functions of one's own that decide",
+}
+"""What a scheduler may be able to do, by name; docs/capabilities.md has the table of who can what."""
+
+
+class Scheduler(ABC):
+    """Decides when and where jobs run."""
+
+    system: ClassVar[str]
+    """Name of the room under `gridsched.systems`."""
+
+    names_clusters: ClassVar[bool] = True
+    """Whether its schedules say on which cluster a job ran."""
+
+    cannot: ClassVar[Mapping[str, str]] = {}
+    """Reasons, by the names of `CAPABILITIES`; what is not named it can do."""
+
+    uses: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Parameters that make use of a capability, by its name. The others are a matter of platform, jobs and
+    conventions, and need no parameter."""
+
+    functions: ClassVar[Mapping[str, Kind]] = {}
+    """Parameters that may be functions of one's own, with what these may look at."""
+
+    not_in_studies: ClassVar[frozenset[str]] = frozenset()
+    """Parameters that study files cannot give."""
+
+    opened: ClassVar[Mapping[str, type]] = {}
+    """Parameters that are dataclasses, whose fields study files give as if they were parameters."""
+
+    knows: ClassVar[str] = ""
+    """What it has to know to decide, for tables."""
+
+    terms: ClassVar[Mapping[str, str]] = {}
+    """Words of its results that need a sentence in a report, by term."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """Name in results."""
+
+    @abstractmethod
+    def schedule(self, submission: Submission) -> Schedule:
+        """Decide when and where the jobs run.
+
+        Raises
+        ------
+        ConfigurationError
+            If jobs and platform do not go together.
+        """
+
+    def incompatibility(
+        self,
+        platform: Platform,
+        conventions: Conventions | None = None,
+        workload: Workload | None = None,
+    ) -> str:
+        """Why it cannot schedule such jobs on such a platform under such conventions; empty if it can."""
+        conventions = conventions or Conventions()
+        extra = {} if workload is None else workload.extra
+        needed = {
+            "speed": len({cluster.speed for cluster in platform.clusters}) > 1,
+            "whole nodes": any(cluster.node_exclusive for cluster in platform.clusters),
+            "overrun": conventions.overrun != Conventions.overrun,
+            "passes": conventions.passes != Conventions.passes,
+            "membership": platform.membership is not None,
+            "changes": bool(platform.changes),
+            "deadlines": "deadline" in extra,
+            "reservations": "reserved_start" in extra and bool((extra["reserved_start"] >= 0).any()),
+        }
+        missing = [name for name, wanted in needed.items() if wanted and name in self.cannot]
+        return "; ".join(f"{CAPABILITIES[name]}: {self.cannot[name]}" for name in missing)
+
+    @classmethod
+    def rules(cls, run: xr.Dataset) -> list[str]:
+        """What is wrong with a run of this scheduler besides the rules of every schedule: a line each."""
+        return []
+
+    @classmethod
+    def measures(cls, run: xr.Dataset) -> xr.Dataset:
+        """Measures of a run of this scheduler besides those of every run."""
+        return xr.Dataset()

@@ -1,0 +1,1 @@
+"""Jitted kernels of the system."""

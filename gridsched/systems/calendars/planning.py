@@ -1,0 +1,348 @@
+"""What a tree of managers makes of jobs: from jobs to starts, segments and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.engine.records import FOREVER, LARGEST
+from gridsched.errors import ConfigurationError
+from gridsched.platform import Cluster
+from gridsched.systems.calendars.kernels import bookings, calendar, managers
+from gridsched.systems.calendars.kernels.bookings import NOWHERE, Route, Status
+from gridsched.systems.calendars.tree import Flat, Manager, flatten
+
+if TYPE_CHECKING:
+    from gridsched.systems.calendars.scheduler import Calendars
+
+FIRST_ROOM = 2048
+"""Slots of the open level that there is room for at first; a simulation that needs more is begun anew."""
+
+_MOST_ROOM = 2**24
+
+_SEED_BITS = 2**63 - 1
+"""Larger seeds would be of another type, for which the kernels would be compiled once more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalendarSchedule:
+    """What the managers decided.
+
+    Parameters
+    ----------
+    start_time, end_time : int64[n]
+        First start and last end, seconds; -1 for a job that did not run.
+    run_time : int64[n]
+        Seconds of execution; those of the home cluster for a job that did not run.
+    planned_start : int64[n]
+        Start that each job was given when it was submitted; -1 for a job that was not accepted.
+    reserved : bool[n]
+        Whether its reservation was granted.
+    earliest_time : int64[n]
+        Earliest start that a refused reservation could have had; -1 for other jobs.
+    status, route : int64[n]
+        `kernels.bookings.Status` and `Route`.
+    segments : SEGMENT[k]
+        Executions by job, start and cluster (`kernels.bookings.SEGMENT`).
+    counts : mapping of str to int
+        What happened how often, see `COUNTS`.
+    """
+
+    start_time: NDArray[np.int64]
+    end_time: NDArray[np.int64]
+    run_time: NDArray[np.int64]
+    planned_start: NDArray[np.int64]
+    reserved: NDArray[np.bool_]
+    earliest_time: NDArray[np.int64]
+    status: NDArray[np.int64]
+    route: NDArray[np.int64]
+    segments: NDArray[Any]
+    counts: dict[str, int]
+
+
+COUNTS: dict[str, str] = {
+    "slots_max": "largest number of slots of a calendar",
+    "splits": "slots that were split, in all calendars",
+    "operations": "searches, changes and splits of calendars",
+    "slots_touched": "slots that these looked at or changed",
+    "moves": "times that a waiting job moved forward",
+    "early_exits": "jobs that ended before their slots did",
+    "displaced": "times that a waiting job gave way to an overrun",
+    "delayed": "times that it started later for it",
+    "killed": "jobs killed at the end of their slots",
+    "suspended": "times that a job was suspended at the end of its slots",
+    "promoted": "jobs sent up by the rule of their local manager",
+    "forwarded": "jobs sent up because they are larger than their home",
+    "bumped": "jobs with an earlier place at a manager above",
+    "kept_home": "promotions and bumps that the limit of borrowing forbade",
+    "over_limit": "jobs sent up over that limit because they are larger than their home",
+    "spanning": "jobs that ran on several clusters at once",
+    "inquiries": "inquiries of managers at clusters",
+    "failed_inquiries": "requests that were declined at the time asked for",
+    "aborts": "reserve requests that were refused",
+    "messages": "messages between managers",
+    "reservations_granted": "reservations granted",
+    "reservations_refused": "reservations refused",
+}
+"""What is counted in a simulation."""
+
+_OF_ENGINE = (
+    "moves",
+    "early_exits",
+    "displaced",
+    "delayed",
+    "killed",
+    "suspended",
+    "kept_home",
+    "over_limit",
+    "inquiries",
+    "failed_inquiries",
+    "aborts",
+    "messages",
+)
+
+
+def schedule_calendars(
+    jobs: NDArray[Any],
+    root: Manager | Cluster,
+    options: Calendars,
+    *,
+    seed: int = 0,
+    refusals: Sequence[bool] = (),
+) -> CalendarSchedule:
+    """Run jobs through the calendars of a tree of managers.
+
+    Parameters
+    ----------
+    jobs : REQUEST[n]
+        Jobs in order of submission (`kernels.bookings.REQUEST`), `home` the index of a cluster, with
+        run times and estimates as at speed 1; `span` is not looked at.
+    root : Manager or Cluster
+        The tree.
+    options : Calendars
+        The calendars.
+    seed : int
+        Seed of the random choices of `unbiased` managers.
+    refusals : sequence of bool
+        Which of the reserve requests between managers, in their order, are refused whatever the calendar
+        says: a test of the two phases.
+
+    Raises
+    ------
+    ConfigurationError
+        If the tree is none, or jobs are not in order, have no home, or ask for impossible reservations.
+    """
+    room, segments = FIRST_ROOM, 2 * len(jobs)
+    while True:
+        tree, conventions = prepare(jobs, root, options, seed, refusals, room, segments)
+        managers.schedule(tree, conventions, FOREVER)
+        if not managers.is_short(tree):
+            return _result(tree)
+        room *= 4 if tree.calendars.tally["short"][0] else 1
+        segments *= 2 if tree.counts["short"][0] else 1
+        if room > _MOST_ROOM:
+            raise ConfigurationError(
+                f"slots: a calendar of {options.slots} needs more than {_MOST_ROOM} slots of the last level; "
+                "give it longer ones"
+            )
+
+
+def prepare(
+    jobs: NDArray[Any],
+    root: Manager | Cluster,
+    options: Calendars,
+    seed: int = 0,
+    refusals: Sequence[bool] = (),
+    room: int = FIRST_ROOM,
+    segments: int = FIRST_ROOM,
+) -> tuple[bookings.Tree, managers.Options]:
+    """What the engine simulates, before the first instant.
+
+    Parameters are those of `schedule_calendars`, and for how many slots of the open level and for how many
+    executions there is room.
+    """
+    built = _Built.of(root)
+    requests = built.requests(jobs, options)
+    conventions = managers.Options(
+        suspend=options.overrun == "suspend", queue=options.refused == "queue", seed=int(seed) & _SEED_BITS
+    )
+    tree = bookings.allocate(
+        built.calendars(options, int(jobs["submit"][0]) if len(jobs) else 0, room),
+        requests,
+        built.nodes,
+        np.flatnonzero(requests["span"] >= 0),
+        np.array(refusals, np.uint8).reshape(-1),
+        segments,
+    )
+    return tree, conventions
+
+
+@dataclass(frozen=True)
+class _Built:
+    """A tree as the engine wants it."""
+
+    nodes: NDArray[Any]
+    clusters: list[Cluster]
+
+    @classmethod
+    def of(cls, root: Manager | Cluster) -> _Built:
+        flat = flatten(root)
+        nodes = np.zeros(len(flat), bookings.NODE)
+        clusters: list[Cluster] = []
+        for node, each in zip(nodes, flat, strict=True):
+            node["parent"], node["size"] = each.parent, 1
+            node["first"] = len(clusters)
+            if each.cluster is not None:
+                clusters.append(each.cluster)
+                node["nodes"], node["speed"] = each.cluster.processors, each.cluster.speed
+            node["end"] = len(clusters)
+            _set_rules(node, each)
+        rows = len(clusters)
+        for m in range(len(flat) - 1, -1, -1):
+            if flat[m].parent >= 0:
+                _add_to_parent(nodes[flat[m].parent], nodes[m])
+        for node in nodes:
+            if node["size"] > 1 and node["period"] > 0:
+                node["shadow"] = rows
+                rows += node["end"] - node["first"]
+        return cls(nodes, clusters)
+
+    def calendars(self, options: Calendars, submit: int, room: int) -> calendar.Calendars:
+        """Empty calendars of the clusters, and shadows."""
+        step = options.slots.fundamental
+        levels = [
+            (count or 0, duration, int(options.low_water * (count or 0)))
+            for count, duration in options.slots.levels
+        ]
+        limits = [
+            (c.processors, c.processors - int(options.threshold * c.processors + 1e-9), c.unit)
+            for c in self.clusters
+        ]
+        rows = list(limits)
+        for node in self.nodes[self.nodes["shadow"] >= 0]:
+            rows += limits[node["first"] : node["end"]]
+        return calendar.allocate(levels, submit // step * step, rows, room)
+
+    def requests(self, jobs: NDArray[Any], options: Calendars) -> NDArray[Any]:
+        """The jobs with managers as homes, and rows for those that may span clusters."""
+        _check_jobs(jobs, len(self.clusters), int(self.nodes["nodes"][0]), options)
+        requests = jobs.copy()
+        leaves = np.flatnonzero(self.nodes["size"] == 1)
+        requests["home"] = leaves[jobs["home"]]
+        smallest = min(cluster.processors for cluster in self.clusters)
+        fits = (requests["nodes"] > smallest) & (requests["nodes"] <= self.nodes["nodes"][0])
+        requests["span"] = np.where(fits, np.cumsum(fits) - 1, NOWHERE)
+        slowest = min(cluster.speed for cluster in self.clusters)
+        if len(jobs) and max(jobs["estimate"].max(), jobs["run"].max()) / slowest > 2**40:
+            raise ConfigurationError(f"clusters: with a speed of {slowest:g} jobs would take too long")
+        return requests
+
+
+def _set_rules(node: Any, flat: Flat) -> None:
+    """Rules of a manager as the engine knows them."""
+    for name in ("promote_nodes", "promote_duration", "bump", "borrow_limit", "shadow"):
+        node[name] = NOWHERE
+    rules = flat.rules
+    if rules is None:
+        return
+    given = {
+        "promote_nodes": rules.promote_processors,
+        "promote_duration": rules.promote_duration,
+        "bump": rules.bump,
+        "borrow_limit": rules.borrow_limit,
+    }
+    for name, value in given.items():
+        node[name] = NOWHERE if value is None else value
+    node["period"] = rules.period
+    node["unbiased"] = rules.placement == "unbiased"
+
+
+def _add_to_parent(parent: Any, child: Any) -> None:
+    """Count what a sub-manager has, for its parent; children come last first."""
+    slowest = child["speed"] if parent["speed"] == 0 else min(parent["speed"], child["speed"])
+    parent["speed"] = slowest
+    parent["size"] += child["size"]
+    parent["nodes"] += child["nodes"]
+    parent["widest"] = max(parent["widest"], child["nodes"])
+    parent["end"] = max(parent["end"], child["end"])
+
+
+def _check_jobs(jobs: NDArray[Any], clusters: int, nodes: int, options: Calendars) -> None:
+    """Refuse jobs out of order, homes that do not exist, and reservations that nobody could grant."""
+    if (np.diff(jobs["submit"]) < 0).any():
+        raise ConfigurationError("jobs: not in order of submission; sort them")
+    if len(jobs) and not 0 <= jobs["home"].min() <= jobs["home"].max() < clusters:
+        raise ConfigurationError(f"home: give an index of one of the {clusters} clusters for each job")
+    if len(jobs) and (jobs["nodes"].min() < 1 or jobs["estimate"].min() < 1 or jobs["run"].min() < 0):
+        raise ConfigurationError(
+            "jobs: each needs a node or more, an estimate of 1 s or more, and a run time"
+        )
+    step = options.slots.fundamental
+    for j in np.flatnonzero(jobs["reserved"] != NOWHERE):
+        job = jobs[j]
+        if job["reserved"] < job["submit"]:
+            raise ConfigurationError(
+                f"reservations: the job at index {j} is to start at {job['reserved']} s, "
+                f"before it is submitted at {job['submit']} s; use a later start"
+            )
+        if job["reserved"] % step or job["reserved"] > LARGEST:
+            raise ConfigurationError(
+                f"reservations: the job at index {j} is to start at {job['reserved']} s; "
+                f"use a multiple of the fundamental slot of {step} s, at most {LARGEST}"
+            )
+        if job["nodes"] > nodes:
+            raise ConfigurationError(
+                f"reservations: the job at index {j} asks for {job['nodes']} nodes, and there are {nodes}; "
+                "leave it out"
+            )
+
+
+def _result(tree: bookings.Tree) -> CalendarSchedule:
+    """What a simulation left behind."""
+    plans, segments = tree.plans, tree.segments[: int(tree.counts["segments"][0])]
+    segments = segments[np.lexsort((segments["cluster"], segments["start"], segments["job"]))]
+    ran = (plans["status"] == Status.DONE) | (plans["status"] == Status.KILLED)
+    end_time = np.full(len(plans), -1, np.int64)
+    np.maximum.at(end_time, segments["job"], segments["end"])
+    home = tree.managers["speed"][tree.jobs["home"]]
+    alone = np.ceil(tree.jobs["run"] / home).astype(np.int64)
+    asked = tree.jobs["reserved"] != NOWHERE
+    granted = asked & (plans["earliest"] == NOWHERE)
+    return CalendarSchedule(
+        start_time=np.where(ran, plans["first"], -1),
+        end_time=end_time,
+        run_time=np.where(ran, plans["done"], alone),
+        planned_start=plans["promise"].copy(),
+        reserved=granted,
+        earliest_time=plans["earliest"].copy(),
+        status=plans["status"].copy(),
+        route=plans["route"].copy(),
+        segments=segments,
+        counts=_counts(tree, granted, asked, segments),
+    )
+
+
+def _counts(
+    tree: bookings.Tree, granted: NDArray[np.bool_], asked: NDArray[np.bool_], segments: NDArray[Any]
+) -> dict[str, int]:
+    """The counts of a simulation, in the order of `COUNTS`."""
+    tally, counts, route = tree.calendars.tally[0], tree.counts[0], tree.plans["route"]
+    together = (np.diff(segments["job"]) == 0) & (np.diff(segments["start"]) == 0)
+    found = {
+        "slots_max": tally["most"],
+        "splits": tally["splits"] * len(tree.clusters),
+        "operations": tally["operations"],
+        "slots_touched": tally["touched"],
+        "promoted": (route == Route.PROMOTED).sum(),
+        "forwarded": (route == Route.FORWARDED).sum(),
+        "bumped": (route == Route.BUMPED).sum(),
+        "spanning": len(np.unique(segments["job"][1:][together])),
+        "reservations_granted": granted.sum(),
+        "reservations_refused": (asked & ~granted).sum(),
+        **{name: counts[name] for name in _OF_ENGINE},
+    }
+    return {name: int(found[name]) for name in COUNTS}

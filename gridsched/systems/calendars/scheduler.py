@@ -1,0 +1,322 @@
+"""Imprecise calendars under a tree of managers: when and where jobs run, and which reservations are granted.
+
+Hollingsworth and Maneewongvatana, "Imprecise calendars: an approach to scheduling computational grids" (ICDCS
+1999), section 2. Nodes are the processors of a cluster. Where the paper is silent or leaves a choice:
+
+slots
+    All calendars of a tree have the same slots, which begin at the same times (the paper shares the
+    fundamental slot only), so that jobs which span clusters start together. The first slot begins at the last
+    multiple of the fundamental slot that is not after the first submission. When a level is down to its
+    low-water mark, the first slot of the level above is split. The last level is open: it grows at its far
+    end as jobs need it.
+requests
+    A job takes whole slots: first fit is the earliest slot that begins now or later from which on enough
+    slots for its estimate have its nodes free. Jobs start when a slot begins. In slots that are not
+    fundamental the commitments together stay within the resource threshold, unless there is one job only.
+moves
+    When a slot is split, jobs keep the parts that they touch. After splits, early exits and displacements
+    each waiting job, in order of submission, moves to its first fit if that is earlier, as in the
+    conservative backfilling of Feitelson and Weil (1998). Managers above move their jobs before those below.
+    An event in one cluster makes its own managers move their jobs only; a split, all.
+reservations
+    A job may ask for a start at a multiple of the fundamental slot. It gets it exactly, or not at all: then
+    it is told the earliest later time that it could have had. The local manager is asked first, then its
+    parent for all clusters below it, and so on. In a coarse slot it holds the whole slot, and starts at its
+    time.
+overruns
+    A job that is not done when its slots are over takes one fundamental slot after the other. Where
+    nodes are missing, waiting jobs without reservation that were to start then give way and are placed
+    anew; where that is not enough, the job is killed, or suspended: its rest is a new request with the same
+    estimate. With estimates that are upper bounds no planned start is ever put off.
+managers
+    A leaf manager has one cluster, where users submit jobs. A job goes up to the parent if the rule of its
+    manager says so (`promote_processors`, `promote_duration`), if it needs more nodes than the manager has,
+    or if its first fit is later than `bump` seconds from now and managers above have an earlier one. A
+    manager above places a job at the sub-manager with the earliest first fit; if only some clusters together
+    have the nodes, the job spans these, with parts as large as possible on one after the other.
+shadow calendars
+    With a period, a manager knows the calendars of the clusters below it as they were at the last
+    multiple of the period, and what it reserved since. It asks the cluster that it chooses; if that
+    declines, it says when it could, and the manager chooses again. To reserve, all parts must agree, else
+    those that did are given back (two phases). A job stays with the manager that placed it.
+balance of trade
+    Node-seconds that a cluster consumed elsewhere less those that it supplied to others, counted as jobs
+    end. Above `borrow_limit` jobs of that home are neither promoted nor bumped; what is larger than its home
+    still goes up.
+whole nodes
+    The nodes of a calendar are the processors of its cluster. Where a cluster gives whole nodes to jobs, a
+    job, or a part of one that spans clusters, takes as many of them as make up whole nodes there: these count
+    for what is free, for the resource threshold and for the balance of trade. What goes up is decided by
+    what a job asks for.
+speed
+    Run times and estimates are divided by the speed of the cluster (the slowest one of the manager whose
+    clusters a job spans) and rounded up.
+
+Counts: a message is a request sent up, an inquiry or its answer, a reserve request or its answer, a part that
+is given back, a place that is given up in a move, or one shadow calendar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.errors import ConfigurationError
+from gridsched.platform import Cluster
+from gridsched.results import NO_TIME, SEGMENT, Schedule, Variable, of_tasks
+from gridsched.submission import Submission
+from gridsched.systems.base import Scheduler
+from gridsched.systems.calendars.kernels.bookings import NOWHERE, REQUEST, Status
+from gridsched.systems.calendars.planning import CalendarSchedule, schedule_calendars
+from gridsched.systems.calendars.tree import (
+    Level,
+    Manager,
+    OverrunName,
+    PlacementName,
+    RefusedName,
+    SlotPlan,
+    check_levels,
+    clusters_of,
+    describe,
+    reach,
+    tree_of_levels,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calendars(Scheduler):
+    """Slots and rules of the calendars of a tree, and the tree.
+
+    Without `managers`, every cluster has a local manager below one manager of all clusters, and a job goes up
+    by its size relative to its cluster, or by its estimate.
+
+    Parameters
+    ----------
+    slots : SlotPlan
+        The slots.
+    low_water : float
+        Share of the slots of a level at which one of the level above is split, from 0 to below 1; rounded
+        down to whole slots.
+    threshold : float
+        Resource threshold: largest share of the nodes that jobs may take in advance in slots which are not
+        fundamental, above 0, at most 1.
+    overrun : {"suspend", "kill"}
+        What happens to a job that is not done when its slots are over, and for which there is no room.
+    refused : {"reject", "queue"}
+        What happens to a job whose reservation is refused.
+    promote_share : float
+        A job goes up if it asks for more than this share of the processors of its cluster.
+    promote_duration : int
+        A job goes up if its estimate, as on its cluster, is so many seconds or more.
+    placement : {"unbiased", "lowest"}
+        See `Manager`; of the manager of all clusters.
+    levels : sequence of Level, optional
+        Levels of managers instead, from those of the clusters up to the one above all. With none of them a
+        cluster is by itself.
+    managers : Manager or Cluster, optional
+        Another tree, whose leaves are the clusters of the platform.
+
+    Raises
+    ------
+    ConfigurationError
+        If a value is out of range.
+    """
+
+    slots: SlotPlan = field(default_factory=lambda: SlotPlan.doubling(60, 60, 8))
+    low_water: float = 0.5
+    threshold: float = 1.0
+    overrun: OverrunName = "suspend"
+    refused: RefusedName = "reject"
+    promote_share: float = 1 / 3
+    promote_duration: int = 43_200
+    placement: PlacementName = "unbiased"
+    levels: Sequence[Level] | None = None
+    managers: Manager | Cluster | None = None
+
+    system: ClassVar[str] = "calendars"
+    knows: ClassVar[str] = "slots of the clusters below, by each manager"
+    not_in_studies: ClassVar[frozenset[str]] = frozenset({"managers"})
+    cannot: ClassVar[Mapping[str, str]] = {
+        "local policies": "the slots of the calendars are the policy",
+        "overrun": "a job that is not done when its slots are over is killed or suspended, see `overrun`",
+        "passes": "jobs start when a slot begins",
+        "message delay": "managers answer at once; what they know may be old (`period`)",
+        "migration delay": "a job stays with the manager that placed it, and does not move",
+        "deadlines": "the paper has start times, not deadlines",
+        "membership": "the tree of managers is fixed",
+        "changes": "the nodes of a calendar stay the same",
+        "own functions": "first fit decides",
+    }
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low_water < 1:
+            raise ConfigurationError(f"low_water is {self.low_water}; use a share from 0 to below 1")
+        if not 0 < self.threshold <= 1:
+            raise ConfigurationError(f"threshold is {self.threshold}; use a share above 0, at most 1")
+        if not 0 < self.promote_share <= 1:
+            raise ConfigurationError(f"promote_share is {self.promote_share}; use a share above 0, at most 1")
+        for key, words in (
+            ("overrun", get_args(OverrunName)),
+            ("refused", get_args(RefusedName)),
+            ("placement", get_args(PlacementName)),
+        ):
+            if getattr(self, key) not in words:
+                raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
+        if self.levels is not None:
+            object.__setattr__(self, "levels", tuple(self.levels))
+            check_levels(self.levels)
+            if self.managers is not None:
+                raise ConfigurationError("levels, managers: give one of them, or none")
+
+    @property
+    def label(self) -> str:
+        """Name in results."""
+        return "calendars"
+
+    def tree(self, clusters: Sequence[Cluster]) -> Manager | Cluster:
+        """The tree of managers above the clusters of a platform.
+
+        Raises
+        ------
+        ConfigurationError
+            If the leaves of the tree are not these clusters.
+        """
+        if self.managers is not None:
+            leaves = clusters_of(self.managers)
+            if [leaf.name for leaf in leaves] != [cluster.name for cluster in clusters]:
+                found = ", ".join(leaf.name for leaf in leaves)
+                raise ConfigurationError(
+                    f"managers: the leaves are {found}; give the clusters of the platform, in their order: "
+                    f"{', '.join(cluster.name for cluster in clusters)}"
+                )
+            return self.managers
+        if len(clusters) == 1:
+            return clusters[0]
+        if self.levels is not None:
+            if not self.levels:
+                raise ConfigurationError(
+                    f"levels: there are none, but {len(clusters)} clusters; give two or more, or run each "
+                    "cluster by itself"
+                )
+            return tree_of_levels(self.levels, clusters)
+        local = [
+            Manager(
+                name=f"manager of {cluster.name}",
+                children=[cluster],
+                promote_processors=int(self.promote_share * cluster.processors),
+                promote_duration=round(self.promote_duration * cluster.speed),
+            )
+            for cluster in clusters
+        ]
+        return Manager(name="all clusters", children=local, placement=self.placement)
+
+    def schedule(self, submission: Submission) -> Schedule:
+        """Run the jobs under the tree of managers.
+
+        Job variables besides: reach_processors (0 for a job that did not run because its reservation was
+        refused), planned_start (as submitted), reservation_time (as requested), reserved (0 or 1),
+        reserved_start (-1 without), earliest_time (of a refused reservation), killed. Cluster variables:
+        supplied, consumed, local_work (processor-seconds). Segments have segment_tasks where clusters give
+        whole nodes. The counts of `planning.COUNTS` are attributes.
+        """
+        submission = submission.at_unit_speed()
+        home, workload, clusters = submission.homes(), submission.workload, submission.clusters
+        root = self.tree(clusters)
+        jobs = np.zeros(len(submission), REQUEST)
+        jobs["submit"] = workload.submit_time
+        jobs["run"] = submission.run_time
+        jobs["estimate"] = submission.estimate
+        jobs["nodes"] = workload.processors
+        jobs["home"] = home
+        jobs["reserved"] = NOWHERE if workload.reserved_start is None else workload.reserved_start
+        done = schedule_calendars(jobs, root, self, seed=submission.seed)
+        return Schedule(
+            start_time=done.start_time,
+            end_time=done.end_time,
+            run_time=done.run_time,
+            estimate=submission.estimate,
+            segments=_segments(done),
+            variables={
+                **_reservations(jobs, done, reach(root)),
+                **_trade(done, home, len(clusters)),
+                **_tasks(done, clusters),
+            },
+            counters={
+                "managers": "; ".join(describe(root)),
+                "parameter_slots": str(self.slots),
+                **done.counts,
+            },
+            messages=float(done.counts["messages"]),
+        )
+
+
+def _reservations(jobs: NDArray[Any], done: CalendarSchedule, nodes: int) -> dict[str, Variable]:
+    """What was reserved and refused, and what became of it."""
+    reach_processors = np.where(done.status == Status.REFUSED, 0, nodes)
+    reserved_start = np.where(done.reserved, jobs["reserved"], NO_TIME)
+    return {
+        name: ("job", values.copy(), long_name, units)
+        for name, values, long_name, units in (
+            (
+                "reach_processors",
+                reach_processors,
+                "largest job that may run; 0 after a refused reservation",
+                "1",
+            ),
+            ("planned_start", done.planned_start, "start that was planned at submission, -1 if none", "s"),
+            ("reservation_time", jobs["reserved"], "requested start time, -1 if none", "s"),
+            ("reserved", done.reserved.astype(np.int64), "whether a reservation was granted", "1"),
+            ("reserved_start", reserved_start, "start time of the granted reservation, -1 if none", "s"),
+            (
+                "earliest_time",
+                done.earliest_time,
+                "earliest start that a refused reservation could have",
+                "s",
+            ),
+            ("killed", (done.status == Status.KILLED).astype(np.int64), "whether the job was killed", "1"),
+        )
+    }
+
+
+def _trade(done: CalendarSchedule, home: NDArray[np.int64], clusters: int) -> dict[str, Variable]:
+    """The balance of trade: what clusters did for each other."""
+    segments = done.segments
+    work = segments["nodes"] * (segments["end"] - segments["start"])
+    origin = home[segments["job"]]
+    own = origin == segments["cluster"]
+    variables: dict[str, Variable] = {}
+    for name, index, chosen, long_name in (
+        ("supplied", segments["cluster"], ~own, "work for jobs of other clusters"),
+        ("consumed", origin, ~own, "work of own jobs on other clusters"),
+        ("local_work", origin, own, "work of own jobs at home"),
+    ):
+        total = np.zeros(clusters, np.int64)
+        np.add.at(total, index[chosen], work[chosen])
+        variables[name] = ("cluster", total, long_name, "s")
+    return variables
+
+
+def _tasks(done: CalendarSchedule, clusters: Sequence[Cluster]) -> dict[str, Variable]:
+    """Processors of the job in each segment, where clusters give whole nodes."""
+    if all(cluster.unit == 1 for cluster in clusters):
+        return {}
+    return of_tasks(done.segments["tasks"].copy())
+
+
+def _segments(done: CalendarSchedule) -> NDArray[Any]:
+    """The executions as they were: several for jobs that span clusters or were suspended."""
+    segments = np.empty(len(done.segments), SEGMENT)
+    for name in ("job", "cluster", "start", "end"):
+        segments[name] = done.segments[name]
+    segments["processors"] = done.segments["nodes"]
+    return segments
+
+
+SCHEDULER = Calendars
+
+SCHEDULERS: dict[str, Callable[[], Scheduler]] = {"calendars": Calendars}
+"""The system by name."""

@@ -1,0 +1,1 @@
+"""Dynamic grids (Goldman and Queiroz): clusters as a graph, preemption, migration, joining and leaving."""

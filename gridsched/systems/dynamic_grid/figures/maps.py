@@ -1,0 +1,279 @@
+"""Maps of dynamic grids: who runs whose jobs, and what happens where a site leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Circle, FancyArrowPatch, Patch
+from matplotlib.ticker import MaxNLocator
+
+from gridsched.figures import style
+from gridsched.systems.dynamic_grid.figures import numbers as numbers_of
+from gridsched.systems.dynamic_grid.measures import GRID_USERS
+
+_MOST_MAPS = 4
+_HOUR = 3600
+_PANEL_HEIGHT = 2.85
+_WIDEST_ARROW, _THINNEST_ARROW = 7.0, 0.25
+"""Points."""
+
+_LARGEST_CIRCLE = 0.25
+_ROOM, _HEADROOM = 2.05, 0.5
+"""Half of the width of a map, and room above and below the sites, in radii of the ring of sites."""
+
+_USES = {
+    "local": ("local jobs", "#0173b2"),
+    "grid": ("grid jobs", "#de8f05"),
+    "held": ("tasks on their way", style.INK),
+}
+_ZOOM = (-30.0, 150.0)
+"""Seconds around a departure that are shown closely."""
+
+
+@style.styled
+def dynamic_map(study: xr.Dataset) -> style.Drawing:
+    """Map of the grid for each graph: sites, fast links, and the work of users that others executed.
+
+    Parameters
+    ----------
+    study : xarray.Dataset
+        A study of dynamic grids.
+
+    Returns
+    -------
+    tuple of Figure and DataFrame
+        Columns case, users, cluster, work (processor-seconds), share (of the work of the users), and links,
+        which is 1 where the two are neighbours.
+    """
+    cases = numbers_of.differing_in(study, "graph")[:_MOST_MAPS]
+    numbers = pd.concat([_flows(study, case) for case in cases], ignore_index=True)
+    table = numbers_of.parameters(study)
+    across = min(len(cases), 2)
+    down = -(-len(cases) // across)
+    tall = _PANEL_HEIGHT if study.sizes["cluster"] > 3 else 0.85 * _PANEL_HEIGHT
+    figure = style.new_figure(tall * down + 0.5)
+    grid = list(figure.subplots(down, across, squeeze=False).flat)
+    most = numbers.loc[numbers["users"] != numbers["cluster"], "work"].max()
+    for axes in grid:
+        axes.set_axis_off()
+    for axes, case in zip(grid, cases, strict=False):
+        axes.set_title(style.plain(f"Graph: {table[case]['graph']}"))
+        _map(axes, study, numbers[numbers["case"] == case], float(most))
+    _map_legend(figure, study, float(most))
+    return figure, numbers
+
+
+def _flows(study: xr.Dataset, case: str) -> pd.DataFrame:
+    part = study.sel(case=case).isel(replicate=0)
+    work = part["flow_work"].rename("work").reset_coords(drop=True).to_dataframe().reset_index()
+    total = work.groupby("users")["work"].transform("sum")
+    work["share"] = work["work"] / total.where(total > 0)
+    linked = part["adjacent"].to_dataframe().reset_index().rename(columns={"neighbour": "users"})
+    work = work.merge(linked[["cluster", "users", "adjacent"]], on=["cluster", "users"], how="left")
+    work["links"] = work["adjacent"].fillna(0).astype(int)
+    return work.assign(case=case)[["case", "users", "cluster", "work", "share", "links"]]
+
+
+def _places(sites: list[str]) -> dict[str, tuple[float, float]]:
+    """Sites on a ring, the first at the top, clockwise; the grid's own users in the middle."""
+    angles = np.pi / 2 - 2 * np.pi * np.arange(len(sites)) / max(len(sites), 1)
+    places = {site: (float(np.cos(a)), float(np.sin(a))) for site, a in zip(sites, angles, strict=True)}
+    return {**places, GRID_USERS: (0.0, 0.0)}
+
+
+def _colors(sites: list[str]) -> dict[str, str]:
+    """Colour of the users of each site and of the grid."""
+    looks = style.scheme_styles(sites)
+    return {**{site: looks[site].color for site in sites}, GRID_USERS: style.INK}
+
+
+def _map(axes: Axes, study: xr.Dataset, flows: pd.DataFrame, most: float) -> None:
+    """Links, arrows of work and sites."""
+    sites = [str(site) for site in study["cluster"].values]
+    places, colors = _places(sites), _colors(sites)
+    processors = study["machine_processors"].sel(users=sites).values.astype(np.float64)
+    radius = dict(zip(sites, _LARGEST_CIRCLE * np.sqrt(processors / processors.max()), strict=True))
+    radius[GRID_USERS] = 0.05
+    heights = [y for _, y in places.values()]
+    limits = min(heights) - _HEADROOM, max(heights) + _HEADROOM
+    axes.set(xlim=(-_ROOM, _ROOM), ylim=limits, aspect="equal", anchor="N")
+    links = flows[(flows["links"] > 0) & (flows["users"] < flows["cluster"])]
+    for one, other in zip(links["users"], links["cluster"], strict=True):
+        (x0, y0), (x1, y1) = places[one], places[other]
+        axes.plot([x0, x1], [y0, y1], color=style.PALE, linewidth=5, zorder=1, solid_capstyle="round")
+    moved = flows[(flows["users"] != flows["cluster"]) & (flows["work"] > 0)]
+    for users, cluster, work in zip(moved["users"], moved["cluster"], moved["work"], strict=True):
+        width = _WIDEST_ARROW * work / most
+        if width >= _THINNEST_ARROW:
+            _arrow(axes, places[users], places[cluster], radius[users], radius[cluster], width, colors[users])
+    for site in sites:
+        own = flows[(flows["users"] == site) & (flows["cluster"] == site)]
+        axes.add_patch(Circle(places[site], radius[site], color=colors[site], zorder=4, linewidth=0))
+        _site_text(axes, site, places[site], radius[site], float(own["share"].sum()))
+    if (flows["users"] == GRID_USERS).any() and flows.loc[flows["users"] == GRID_USERS, "work"].sum() > 0:
+        axes.add_patch(Circle(places[GRID_USERS], radius[GRID_USERS], color=colors[GRID_USERS], zorder=4))
+
+
+def _arrow(
+    axes: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    away: float,
+    short: float,
+    width: float,
+    color: str,
+) -> None:
+    """A bent arrow from the rim of one circle to that of another."""
+    (x0, y0), (x1, y1) = start, end
+    length = float(np.hypot(x1 - x0, y1 - y0))
+    ux, uy = (x1 - x0) / length, (y1 - y0) / length
+    axes.add_patch(
+        FancyArrowPatch(
+            (x0 + away * ux, y0 + away * uy),
+            (x1 - (short + 0.03) * ux, y1 - (short + 0.03) * uy),
+            connectionstyle="arc3,rad=0.16",
+            arrowstyle=f"-|>,head_width={0.8 + 0.45 * width},head_length={1.8 + 0.7 * width}",
+            mutation_scale=1,
+            linewidth=width,
+            color=color,
+            joinstyle="miter",
+            shrinkA=0,
+            shrinkB=0,
+            zorder=3,
+        )
+    )
+
+
+def _site_text(axes: Axes, site: str, place: tuple[float, float], radius: float, at_home: float) -> None:
+    """Name of a site and the share of its users' work that was done at home, outside the ring."""
+    x, y = place
+    length = float(np.hypot(x, y)) or 1.0
+    far = radius + 0.06
+    side = "center" if abs(x) < 0.3 else "left" if x > 0 else "right"
+    edge = "center" if abs(x) >= 0.3 else "bottom" if y > 0 else "top"
+    text = axes.text(
+        x + far * x / length,
+        y + far * y / length,
+        f"{style.plain(site, 12)}\n{100 * at_home:.0f} % at home",
+        ha=side,
+        va=edge,
+        fontsize=7,
+    )
+    # the panel has room for it
+    text.set_in_layout(False)
+
+
+def _map_legend(figure: Any, study: xr.Dataset, most: float) -> None:
+    """What lines and circles mean, with a scale of both."""
+    users = style.plain(study.attrs.get("stream") or "none", 20)
+    largest = float(study["machine_processors"].sel(users=study["cluster"].values).max())
+    widest = Line2D([], [], color=style.FAINT, linewidth=_WIDEST_ARROW, solid_capstyle="butt")
+    entries = [
+        (Line2D([], [], color=style.PALE, linewidth=5), "fast link"),
+        (widest, f"{style.number(most / _HOUR)} processor-hours"),
+        (
+            Line2D([], [], color=style.FAINT, linewidth=_WIDEST_ARROW / 4, solid_capstyle="butt"),
+            "a quarter of that",
+        ),
+        (
+            Line2D([], [], linestyle="", color=style.FAINT, marker="o", markersize=9),
+            f"{largest:,.0f} processors",
+        ),
+        (Line2D([], [], color=style.FAINT, linewidth=2, marker=">", markersize=4), "work done elsewhere"),
+        (Line2D([], [], color=style.INK, linewidth=2, marker=">", markersize=4), f"grid users: {users}"),
+    ]
+    style.entries_below(figure, entries)
+
+
+# --- a departure ----------------------------------------------------------------------------------
+
+
+@style.styled
+def dynamic_departure(study: xr.Dataset) -> style.Drawing:
+    """What the processors of a site are used for while it leaves the grid and comes back.
+
+    Parameters
+    ----------
+    study : xarray.Dataset
+        A study of dynamic grids with a departure.
+
+    Returns
+    -------
+    tuple of Figure and DataFrame
+        Columns site, use ("local", "grid", "held", "proxies"), time [s] from the departure, and processors,
+        or the number of proxies, from then on.
+    """
+    site = str(study.attrs["departure_site"])
+    used = study["departure_used"].sel(cluster=site)
+    time = study["change"].values.astype(np.float64)
+    numbers = used.rename("processors").reset_coords(drop=True).to_dataframe().reset_index()
+    proxies = pd.DataFrame(
+        {"use": "proxies", "change": time, "processors": study["departure_proxies"].values}
+    )
+    numbers = pd.concat([numbers, proxies], ignore_index=True).rename(columns={"change": "time"})
+    numbers = numbers.assign(site=site)[["site", "use", "time", "processors"]]
+    figure = style.new_figure(4.6)
+    grid = figure.subplot_mosaic([["whole", "whole"], ["close", "proxies"]], height_ratios=[1.25, 1.0])
+    processors = float(study["departure_processors"].sel(cluster=site))
+    absence = float(study.attrs["departure_absence"])
+    stacks = {str(use): used.sel(use=use).values for use in used["use"].values}
+    _stack(grid["whole"], time, stacks, processors)
+    for axes in (grid["whole"], grid["proxies"]):
+        style.set_axis(axes.xaxis, [time.min(), time.max()], "s", ticks=9 if axes is grid["whole"] else 5)
+        axes.set_xlim(time.min(), time.max())
+        axes.axvspan(0, absence, color=style.PALE, alpha=0.5, zorder=0.1, linewidth=0)
+    grid["whole"].set_title(
+        style.plain(f"{site} is not in the grid for {style.duration(absence)} (shaded)", 60)
+    )
+    there = bool(np.any((time <= 0) & (np.append(time[1:], np.inf) > 0) & (stacks["grid"] > 0)))
+    if there:
+        _stack(grid["close"], time, stacks, processors)
+        style.set_axis(grid["close"].xaxis, _ZOOM, "s", ticks=6)
+        grid["close"].set_xlim(*_ZOOM)
+        grid["close"].axvline(0, color=style.INK, linewidth=0.8)
+    else:
+        style.no_data(grid["close"], "no grid job runs on the site when it leaves:\nnothing has to move")
+    grid["close"].set_title(_what_happened(study))
+    alive = study["departure_proxies"].values
+    grid["proxies"].step(time, alive, where="post", color=style.INK, linewidth=1.0)
+    grid["proxies"].set_ylim(0, max(float(alive.max()) * 1.1, 1.0))
+    grid["proxies"].yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    grid["proxies"].set_title("Proxies on the site")
+    for name in ("whole", "close") if there else ("whole",):
+        grid[name].set_ylabel("processors")
+        grid[name].set_xlabel("time since the site left")
+    if there:
+        grid["close"].set_xlabel(_until_gone(study))
+    grid["proxies"].set_xlabel("time since the site left")
+    entries = [(Patch(color=color), text) for text, color in _USES.values()]
+    style.entries_below(figure, entries)
+    return figure, numbers
+
+
+def _stack(axes: Axes, time: np.ndarray, stacks: Mapping[str, np.ndarray], processors: float) -> None:
+    """Processors in use, one kind of use on top of another."""
+    below = np.zeros(len(time))
+    for use, (_, color) in _USES.items():
+        above = below + stacks[use]
+        axes.fill_between(time, below, above, step="post", color=color, linewidth=0)
+        below = above
+    axes.axhline(processors, color=style.FAINT, linewidth=0.8)
+    axes.set_ylim(0, processors * 1.05)
+
+
+def _what_happened(study: xr.Dataset) -> str:
+    moved = float(study["departure_tasks_moved"].sum())
+    suspended = float(study["departure_jobs_suspended"])
+    return f"Tasks moved: {moved:.0f}, jobs suspended: {suspended:.0f}"
+
+
+def _until_gone(study: xr.Dataset) -> str:
+    seconds = float(study["departure_duration"])
+    gone = "" if np.isnan(seconds) else f", the last grid job after {style.duration(seconds)}"
+    return f"time since the site left{gone}"

@@ -1,0 +1,568 @@
+"""Jobs of a dynamic grid as they start, run in spells, move, are suspended and end.
+
+A *spell* is the time that a grid job runs on the same clusters. It begins when the job gets their processors;
+it runs from `resume` on, when the tasks that were moved have arrived. A superstep lasts a whole number of
+seconds, and a job can be stopped where one ends: `superstep`, 2 `superstep`, ... after `resume`. Each spell
+thus does some work before it is stopped.
+"""
+
+from __future__ import annotations
+
+from gridsched.engine import heap, line, machine, running
+from gridsched.engine.jit import leaf, part
+from gridsched.engine.overrun import expected_end
+from gridsched.engine.records import FOREVER, LARGEST
+from gridsched.engine.reference import by_reference
+from gridsched.systems.dynamic_grid.kernels.state import (
+    FINISHED,
+    GRID_QUEUE,
+    GRID_RUN,
+    IN_PROGRESS,
+    LOCAL_RUN,
+    NOBODY,
+    UNIT,
+    Grid,
+    Options,
+    corrected,
+    expect,
+    forget,
+    line_of,
+    offered,
+    set_due,
+    touch,
+    whole,
+)
+
+_SPARSE = 64
+"""A queue is closed up when it has so many places more than twice its jobs."""
+
+
+@part
+def tidy(queue: line.Line, waiting: int) -> None:
+    """Close the gaps of a queue that has many."""
+    line.skip_gaps(queue)
+    span = queue.span[0]
+    if waiting == 0:
+        line.clear(queue)
+    elif span["end"] - span["first"] > 2 * waiting + _SPARSE:
+        line.copy(queue, queue)
+
+
+@part
+def _push_end(g: Grid, j: int, time: int) -> None:
+    """Let a grid job end at a time, unless its spell is cut short; forget such spells if there is no room."""
+    clock = g.clock[0]
+    if clock["ending"] == len(g.ends):
+        kept = 0
+        for k in range(clock["ending"]):
+            job = g.progress[g.ends[k]["job"]]
+            if job["end"] == g.ends[k]["key"] and job["listed"] == 0:
+                job["listed"] = 1
+                # what is kept is a heap in front of this entry
+                kept = heap.push(g.ends, kept, g.ends[k]["key"], g.ends[k]["job"])
+        for k in range(kept):
+            g.progress[g.ends[k]["job"]]["listed"] = 0
+        clock["ending"] = kept
+    clock["ending"] = heap.push(g.ends, clock["ending"], time, j)
+
+
+@part
+def next_end(g: Grid) -> int:
+    """Time of the next end of a grid job."""
+    clock = g.clock[0]
+    while clock["ending"] > 0 and g.progress[g.ends[0]["job"]]["end"] != g.ends[0]["key"]:
+        clock["ending"] = heap.pop(g.ends, clock["ending"])
+    return g.ends[0]["key"] if clock["ending"] > 0 else FOREVER
+
+
+@leaf
+def _finish(g: Grid, j: int, now: int) -> None:
+    """Let a job be done."""
+    job = g.progress[j]
+    job["state"] = FINISHED
+    job["finish"] = now
+    job["end"] = NOBODY
+    g.clock[0]["present"] -= 1
+
+
+# --- local jobs -----------------------------------------------------------------------------------
+
+
+@part
+def note_start(g: Grid, j: int, now: int) -> None:
+    """Note that a local scheduler has started a job."""
+    job = g.progress[j]
+    job["state"] = LOCAL_RUN
+    job["start"] = now
+
+
+@part
+def _complete_local(g: Grid, i: int, now: int, o: Options) -> None:
+    """Take the local jobs of a cluster that end now off their processors."""
+    c = by_reference(line_of(g, i))
+    while machine.ends(c, now):
+        j = c.events[0]["job"]
+        machine.complete(c, now, o.overrun, True)
+        _finish(g, j, now)
+        touch(g, i)
+    set_due(g, i)
+
+
+# --- parts of grid jobs ---------------------------------------------------------------------------
+
+
+@leaf
+def pace_of(g: Grid, j: int) -> int:
+    """Pace of the slowest cluster where a job has tasks."""
+    slowest = FOREVER
+    p = g.progress[j]["part"]
+    while p != NOBODY:
+        slowest = min(slowest, g.sites[g.parts[p]["cluster"]]["pace"])
+        p = g.parts[p]["of_job"]
+    return slowest
+
+
+@leaf
+def share(sites: int, o: Options) -> int:
+    """Units of work that a job on so many clusters does in a second at a pace of 1."""
+    return o.scale if sites == 1 else UNIT
+
+
+@leaf
+def part_on(g: Grid, j: int, i: int) -> int:
+    """Part of a job on a cluster; NOBODY if it has none."""
+    p = g.progress[j]["part"]
+    while p != NOBODY and g.parts[p]["cluster"] != i:
+        p = g.parts[p]["of_job"]
+    return p
+
+
+@part
+def add_part(g: Grid, j: int, i: int, tasks: int) -> None:
+    """Let a job have tasks on a cluster, in addition to those that it may have there."""
+    p = part_on(g, j, i)
+    before = 0 if p == NOBODY else int(g.parts[p]["processors"])
+    processors = whole(g, i, tasks if p == NOBODY else tasks + g.parts[p]["tasks"])
+    g.state[i, 0]["free"] -= processors - before
+    g.sites[i]["grid"] += processors - before
+    touch(g, i)
+    if p != NOBODY:
+        g.parts[p]["processors"] = processors
+        g.parts[p]["tasks"] += tasks
+        return
+    clock = g.clock[0]
+    p = clock["spare"]
+    clock["spare"] = g.parts[p]["next"]
+    clock["parts"] += 1
+    new = g.parts[p]
+    new["job"] = j
+    new["cluster"] = i
+    new["processors"] = processors
+    new["tasks"] = tasks
+    new["marked"] = 0
+    new["of_job"] = NOBODY
+    new["next"] = NOBODY
+    new["previous"] = g.sites[i]["last_part"]
+    if new["previous"] == NOBODY:
+        g.sites[i]["part"] = p
+    else:
+        g.parts[new["previous"]]["next"] = p
+    g.sites[i]["last_part"] = p
+    last = g.progress[j]["part"]
+    if last == NOBODY:
+        g.progress[j]["part"] = p
+    else:
+        while g.parts[last]["of_job"] != NOBODY:
+            last = g.parts[last]["of_job"]
+        g.parts[last]["of_job"] = p
+    g.progress[j]["sites"] += 1
+
+
+@part
+def drop_part(g: Grid, p: int) -> None:
+    """Take a part off its cluster; its processors are free."""
+    old = g.parts[p]
+    i = old["cluster"]
+    site = g.sites[i]
+    g.state[i, 0]["free"] += old["processors"]
+    site["grid"] -= old["processors"]
+    touch(g, i)
+    if old["previous"] == NOBODY:
+        site["part"] = old["next"]
+    else:
+        g.parts[old["previous"]]["next"] = old["next"]
+    if old["next"] == NOBODY:
+        site["last_part"] = old["previous"]
+    else:
+        g.parts[old["next"]]["previous"] = old["previous"]
+    job = g.progress[old["job"]]
+    if job["part"] == p:
+        job["part"] = old["of_job"]
+    else:
+        before = job["part"]
+        while g.parts[before]["of_job"] != p:
+            before = g.parts[before]["of_job"]
+        g.parts[before]["of_job"] = old["of_job"]
+    job["sites"] -= 1
+    clock = g.clock[0]
+    old["next"] = clock["spare"]
+    clock["spare"] = p
+    clock["parts"] -= 1
+
+
+@leaf
+def _drop_all(g: Grid, j: int) -> None:
+    """Take all parts of a job off their clusters."""
+    while g.progress[j]["part"] != NOBODY:
+        drop_part(g, g.progress[j]["part"])
+
+
+@leaf
+def is_wanted(g: Grid, p: int) -> bool:
+    """Whether a part has to leave its cluster."""
+    return g.parts[p]["marked"] != 0 or g.sites[g.parts[p]["cluster"]]["member"] == 0
+
+
+# --- spells ---------------------------------------------------------------------------------------
+
+
+@leaf
+def boundary(g: Grid, j: int, now: int, superstep: int) -> int:
+    """First end of a superstep of a running grid job that is not before now."""
+    resume = g.progress[j]["resume"]
+    return resume + max(1, -(-(now - resume) // superstep)) * superstep
+
+
+@leaf
+def _estimated(g: Grid, j: int, o: Options) -> int:
+    """Units of work that a job is expected to have left; at least one."""
+    done = int(g.requests[j]["run"]) * o.work - g.progress[j]["left"]
+    estimate = expected_end(0, int(g.requests[j]["estimate"]), o.overrun, done // o.work + 1)
+    return estimate * o.work - done
+
+
+@leaf
+def expected_length(g: Grid, j: int, sites: int, pace: int, o: Options) -> int:
+    """Seconds that a job is expected to run on so many clusters at a pace."""
+    return -(-_estimated(g, j, o) // (share(sites, o) * pace))
+
+
+@part
+def begin_spell(g: Grid, j: int, now: int, cost: int, o: Options) -> None:
+    """Let a job run on the clusters where it has parts, after the seconds that moving its tasks costs."""
+    job = g.progress[j]
+    pace = pace_of(g, j)
+    speed = share(job["sites"], o) * pace
+    job["state"] = GRID_RUN
+    job["begin"] = now
+    job["resume"] = now + cost
+    job["end"] = job["resume"] + -(-job["left"] // speed)
+    job["length"] = expected_length(g, j, job["sites"], pace, o)
+    job["expected"] = job["resume"] + job["length"]
+    if job["start"] == NOBODY:
+        job["start"] = now
+    _push_end(g, j, job["end"])
+    p = job["part"]
+    while p != NOBODY:
+        expect(g, g.parts[p]["cluster"], j, job["expected"], int(g.parts[p]["processors"]))
+        p = g.parts[p]["of_job"]
+
+
+@leaf
+def _write(g: Grid, j: int, i: int, processors: int, tasks: int, start: int, end: int, held: bool) -> None:
+    """Write down that a job had processors for some time."""
+    clock = g.clock[0]
+    segment = g.segments[clock["segments"]]
+    clock["segments"] += 1
+    segment["job"] = j
+    segment["cluster"] = i
+    segment["processors"] = processors
+    segment["start"] = start
+    segment["end"] = end
+    segment["held"] = held
+    segment["tasks"] = tasks
+
+
+@part
+def _end_spell(g: Grid, j: int, now: int, o: Options) -> None:
+    """Write down what a job did in a spell that ends now."""
+    job = g.progress[j]
+    seconds = now - job["resume"]
+    done = seconds * share(job["sites"], o)
+    p = job["part"]
+    while p != NOBODY:
+        i = g.parts[p]["cluster"]
+        processors = int(g.parts[p]["processors"])
+        tasks = g.parts[p]["tasks"]
+        if job["begin"] < job["resume"]:
+            _write(g, j, i, processors, tasks, job["begin"], job["resume"], True)
+        _write(g, j, i, processors, tasks, job["resume"], now, False)
+        forget(g, i, j, job["expected"], processors)
+        touch(g, i)
+        p = g.parts[p]["of_job"]
+    if job["sites"] == 1:
+        job["single"] += seconds
+    else:
+        job["multi"] += seconds
+    job["served"] += done
+    job["left"] = max(0, job["left"] - done * pace_of(g, j))
+    job["end"] = NOBODY
+
+
+@leaf
+def _close_proxies(g: Grid, j: int, now: int) -> None:
+    """Let the proxies of a job end."""
+    k = g.progress[j]["proxy"]
+    while k != NOBODY:
+        g.proxies[k]["end"] = now
+        k = g.proxies[k]["before"]
+    g.progress[j]["proxy"] = NOBODY
+
+
+@leaf
+def _leave_proxy(g: Grid, j: int, i: int, tasks: int, now: int) -> None:
+    """Let tasks that move on leave a proxy behind."""
+    clock = g.clock[0]
+    proxy = g.proxies[clock["proxies"]]
+    proxy["job"] = j
+    proxy["cluster"] = i
+    proxy["tasks"] = tasks
+    proxy["begin"] = now
+    proxy["end"] = NOBODY
+    proxy["before"] = g.progress[j]["proxy"]
+    g.progress[j]["proxy"] = clock["proxies"]
+    clock["proxies"] += 1
+
+
+@part
+def complete(g: Grid, now: int, o: Options) -> None:
+    """Let all jobs end whose time has come, and tasks on their way arrive."""
+    clock = g.clock[0]
+    for i in range(len(g.sites)):
+        if g.sites[i]["due"] == now:
+            _complete_local(g, i, now, o)
+    while next_end(g) == now:
+        j = g.ends[0]["job"]
+        clock["ending"] = heap.pop(g.ends, clock["ending"])
+        _end_spell(g, j, now, o)
+        _drop_all(g, j)
+        _close_proxies(g, j, now)
+        _finish(g, j, now)
+    while clock["moving"] > 0 and g.moves[0]["key"] == now:
+        k = g.moves[0]["job"]
+        clock["moving"] = heap.pop(g.moves, clock["moving"])
+        i = g.holds[k]["cluster"]
+        processors = int(g.holds[k]["processors"])
+        g.state[i, 0]["free"] += processors
+        g.sites[i]["leaving"] -= processors
+        forget(g, i, len(g.requests) + k, now, processors)
+        touch(g, i)
+        g.holds[k]["next"] = clock["hold"]
+        clock["hold"] = k
+
+
+@part
+def correct(g: Grid, i: int, now: int, o: Options) -> None:
+    """Expect the jobs of a cluster that should have ended now to end later."""
+    c = by_reference(line_of(g, i))
+    while machine.first_expected_end(c) == now:
+        j = int(g.runs[i, g.blocks[i, 0]["slot"] * running.SIZE]["job"])
+        job = g.progress[j]
+        if job["state"] == LOCAL_RUN:
+            machine.correct(c, now, o.overrun)
+            _note_correction(g, i, o)
+        else:
+            later = corrected(g, j, o.overrun, now)
+            g.clock[0]["corrections"] += 1
+            p = job["part"]
+            while p != NOBODY:
+                there = g.parts[p]["cluster"]
+                forget(g, there, j, now, int(g.parts[p]["processors"]))
+                expect(g, there, j, later, int(g.parts[p]["processors"]))
+                _note_correction(g, there, o)
+                p = g.parts[p]["of_job"]
+            job["expected"] = later
+    set_due(g, i)
+
+
+@leaf
+def _note_correction(g: Grid, i: int, o: Options) -> None:
+    """Let a cluster be looked at whose local scheduler looks at expected ends."""
+    if o.looks:
+        touch(g, i)
+
+
+# --- eviction -------------------------------------------------------------------------------------
+
+
+@leaf
+def _is_adjacent_to_job(g: Grid, j: int, t: int, moving: int) -> bool:
+    """Whether a cluster may take tasks of a job: it is adjacent to all others where the job will be."""
+    p = g.progress[j]["part"]
+    while p != NOBODY:
+        there = g.parts[p]["target"]
+        if p != moving and there != NOBODY and there != t and not g.adjacent[there, t]:
+            return False
+        p = g.parts[p]["of_job"]
+    return True
+
+
+@leaf
+def _has_site(g: Grid, j: int, t: int) -> bool:
+    """Whether a job will have tasks on a cluster."""
+    p = g.progress[j]["part"]
+    while p != NOBODY:
+        if g.parts[p]["target"] == t:
+            return True
+        p = g.parts[p]["of_job"]
+    return False
+
+
+@leaf
+def _staying(g: Grid, j: int, t: int) -> int:
+    """Tasks that a job has on a cluster and that stay there."""
+    p = part_on(g, j, t)
+    return int(g.parts[p]["tasks"]) if p != NOBODY and g.parts[p]["target"] == t else 0
+
+
+@leaf
+def _find_neighbour(g: Grid, j: int, p: int, o: Options) -> int:
+    """Neighbour that takes the tasks of a part; NOBODY if none has the processors.
+
+    One where the job runs already comes first, then the one with the fewest or most processors, then the
+    first one.
+    """
+    i = g.parts[p]["cluster"]
+    tasks = g.parts[p]["tasks"]
+    chosen = NOBODY
+    best = 0
+    with_job = False
+    for t in range(len(g.sites)):
+        if not g.adjacent[i, t] or g.sites[t]["member"] == 0:
+            continue
+        g.sites[i]["inquiries"] += 1
+        stays = _staying(g, j, t)
+        there = whole(g, t, stays + g.scratch[2, t])
+        has = offered(g, t, o) - (there - whole(g, t, stays))
+        more = whole(g, t, stays + g.scratch[2, t] + tasks) - there
+        if has < more or not _is_adjacent_to_job(g, j, t, p):
+            continue
+        own = _has_site(g, j, t)
+        better = has > best if o.emptiest else has < best
+        if chosen == NOBODY or (own and not with_job) or (own == with_job and better):
+            chosen = t
+            best = has
+            with_job = own
+    return chosen
+
+
+@part
+def _find_neighbours(g: Grid, j: int, o: Options) -> bool:
+    """Find a neighbour for each part of a job that has to leave; return whether all were found.
+
+    Neighbours are promised tasks in `scratch[2]`.
+    """
+    p = g.progress[j]["part"]
+    while p != NOBODY:
+        g.parts[p]["target"] = NOBODY if is_wanted(g, p) else g.parts[p]["cluster"]
+        p = g.parts[p]["of_job"]
+    g.scratch[2, :] = 0
+    p = g.progress[j]["part"]
+    while p != NOBODY:
+        if g.parts[p]["target"] == NOBODY:
+            t = _find_neighbour(g, j, p, o) if o.migrates else NOBODY
+            if t == NOBODY:
+                return False
+            g.parts[p]["target"] = t
+            g.scratch[2, t] += g.parts[p]["tasks"]
+        p = g.parts[p]["of_job"]
+    return True
+
+
+@leaf
+def _hold(g: Grid, j: int, i: int, processors: int, tasks: int, now: int, until: int, o: Options) -> None:
+    """Hold the processors that tasks leave until they have arrived."""
+    clock = g.clock[0]
+    k = clock["hold"]
+    clock["hold"] = g.holds[k]["next"]
+    g.holds[k]["cluster"] = i
+    g.holds[k]["processors"] = processors
+    clock["moving"] = heap.push(g.moves, clock["moving"], until, k)
+    g.state[i, 0]["free"] -= processors
+    g.sites[i]["leaving"] += processors
+    _write(g, j, i, processors, tasks, now, until, True)
+    expect(g, i, len(g.requests) + k, until, processors)
+
+
+@leaf
+def cost_of(tasks: int, each: int) -> int:
+    """Whole seconds that moving so many tasks takes."""
+    return -(-tasks * each // UNIT)
+
+
+@part
+def _migrate(g: Grid, j: int, now: int, o: Options) -> None:
+    """Move the tasks that have to leave to the neighbours that were found."""
+    job = g.progress[j]
+    moved = 0
+    p = job["part"]
+    while p != NOBODY:
+        if g.parts[p]["target"] != g.parts[p]["cluster"]:
+            moved += g.parts[p]["tasks"]
+        p = g.parts[p]["of_job"]
+    cost = cost_of(moved, o.migration_cost)
+    p = job["part"]
+    while p != NOBODY:
+        following = g.parts[p]["of_job"]
+        i = g.parts[p]["cluster"]
+        t = g.parts[p]["target"]
+        tasks = int(g.parts[p]["tasks"])
+        processors = int(g.parts[p]["processors"])
+        if t != i:
+            drop_part(g, p)
+            if o.holds_source and cost > 0:
+                _hold(g, j, i, processors, tasks, now, now + cost, o)
+            _leave_proxy(g, j, i, tasks, now)
+            g.sites[i]["tasks_out"] += tasks
+            g.sites[t]["tasks_in"] += tasks
+            add_part(g, j, t, tasks)
+            g.parts[part_on(g, j, t)]["target"] = t
+        p = following
+    job["migrations"] += 1
+    job["tasks_moved"] += moved
+    begin_spell(g, j, now, cost, o)
+
+
+@part
+def _suspend(g: Grid, j: int, now: int, o: Options) -> None:
+    """Give a job back to the grid scheduler."""
+    job = g.progress[j]
+    _drop_all(g, j)
+    _close_proxies(g, j, now)
+    job["suspensions"] += 1
+    job["state"] = GRID_QUEUE
+    if not o.keeps:
+        job["left"] = g.requests[j]["run"] * o.work
+        job["served"] = 0
+        job["kept_from"] = now
+    request = g.requests[j]
+    queue = line.row(g.grid_queues, IN_PROGRESS)
+    line.append(queue, j, request["processors"], line.as_column(min(request["estimate"], LARGEST)))
+    g.clock[0]["in_progress"] += 1
+    g.clock[0]["retest"] = 1
+
+
+@part
+def evict(g: Grid, j: int, i: int, now: int, o: Options) -> None:
+    """Stop a job at the end of a superstep, as a cluster, perhaps with others, wants its tasks to leave."""
+    p = g.progress[j]["part"]
+    while p != NOBODY:
+        g.sites[g.parts[p]["cluster"]]["evictions"] += is_wanted(g, p)
+        p = g.parts[p]["of_job"]
+    found = _find_neighbours(g, j, o)
+    _end_spell(g, j, now, o)
+    if found:
+        _migrate(g, j, now, o)
+    else:
+        g.sites[i]["suspensions"] += 1
+        _suspend(g, j, now, o)

@@ -1,0 +1,286 @@
+"""Local schedulers of a dynamic grid: section 3, steps 2 and 3, of Goldman and Queiroz.
+
+The passes are those of the engine, `first_come` and `reserving`, where grid jobs are among the jobs that run.
+The first job of the queue starts if its processors are free. If they are not, it waits, and others may
+backfill; or grid jobs make place for it, or it is sent to the grid scheduler. Grid jobs that have been told
+to make place do so at the end of their supersteps, unless the local job starts before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gridsched.engine import first_come, line, reserving, running
+from gridsched.engine.clusters import Order
+from gridsched.engine.jit import leaf, part
+from gridsched.engine.records import FOREVER, LARGEST, Backfilling
+from gridsched.engine.reference import by_reference
+from gridsched.systems.dynamic_grid.kernels.jobs import boundary, evict, is_wanted, note_start
+from gridsched.systems.dynamic_grid.kernels.state import (
+    GRID_QUEUE,
+    LOCAL_QUEUE,
+    NEW,
+    NOBODY,
+    Grid,
+    Options,
+    expect,
+    line_of,
+    queue_of,
+    set_due,
+    touch,
+)
+
+_NONE = int(Backfilling.NONE)
+_EASY = int(Backfilling.EASY)
+_SCORE = int(Order.SCORE)
+
+_WAIT, _YIELD, _SEND = 0, 1, 2
+
+
+@leaf
+def _unmark(g: Grid, i: int) -> None:
+    """Withdraw what grid jobs were told."""
+    p = g.sites[i]["part"]
+    while p != NOBODY:
+        g.parts[p]["marked"] = 0
+        p = g.parts[p]["next"]
+    g.sites[i]["yielding"] = 0
+
+
+@leaf
+def _policy(g: Grid, i: int, backfilling: int, o: Options) -> reserving.Options:
+    """Options of a pass of the local scheduler."""
+    policy = g.policies[i]
+    reservations = int(policy["reservations"]) if backfilling == _EASY else 1
+    changing = policy["order"] == _SCORE
+    as_queue = policy["queue_as_order"] != 0
+    return reserving.Options(backfilling, reservations, o.overrun, False, False, changing, as_queue)
+
+
+@leaf
+def _note_started(g: Grid, i: int, now: int, tracked: bool) -> None:
+    """Note which jobs the local scheduler has just started; their expected ends may not be `tracked` yet."""
+    for k in range(g.state[i, 0]["ending"]):
+        j = g.local_ends[i, k]["job"]
+        if g.progress[j]["state"] == LOCAL_QUEUE:
+            note_start(g, j, now)
+            if not tracked:
+                expect(g, i, j, now + g.jobs[j]["estimate"], int(g.jobs[j]["processors"]))
+    set_due(g, i)
+    g.clock[0]["dirty"] = 1
+
+
+@part
+def _pass(g: Grid, i: int, now: int, backfilling: int, o: Options, score: Any) -> None:
+    """Scheduling pass of the local scheduler with some kind of backfilling."""
+    state = g.state[i, 0]
+    waiting = state["waiting"]
+    if g.policies[i]["first_come"]:
+        # grid jobs that came and went may have changed what fits
+        state["early"] = True
+        first_come.scheduling_pass(by_reference(line_of(g, i)), now, backfilling)
+    else:
+        reserving.scheduling_pass(by_reference(queue_of(g, i)), now, _policy(g, i, backfilling, o), score)
+    if state["waiting"] < waiting:
+        _note_started(g, i, now, g.policies[i]["first_come"] != 0 or backfilling == _EASY)
+        if g.sites[i]["yielding"] != 0:
+            _unmark(g, i)
+
+
+@part
+def start_first(g: Grid, i: int, now: int, o: Options, score: Any) -> None:
+    """Start local jobs in queue order up to the first that does not fit."""
+    if g.state[i, 0]["waiting"] > 0:
+        _pass(g, i, now, _NONE, o, score)
+
+
+@part
+def _first(g: Grid, i: int, now: int, o: Options, score: Any) -> int:
+    """First job of a local queue, which is not empty."""
+    if g.policies[i]["first_come"]:
+        queue = line.row(g.queues, i)
+        return int(queue.job[queue.span[0]["first"]])
+    c = by_reference(queue_of(g, i))
+    reserving.queue_candidates(c, c.state[0]["waiting"], now, _policy(g, i, _NONE, o), score)
+    return int(c.candidates[0]["job"])
+
+
+@part
+def enter(g: Grid, i: int, j: int) -> None:
+    """Let a job wait in a local queue."""
+    if g.policies[i]["first_come"]:
+        first_come.enter(by_reference(line_of(g, i)), j)
+    else:
+        g.waiting[i, g.state[i, 0]["waiting"]] = j
+        g.state[i, 0]["waiting"] += 1
+    g.progress[j]["state"] = LOCAL_QUEUE
+
+
+@part
+def _leave_queue(g: Grid, i: int, j: int) -> None:
+    """Let a job wait no longer in a local queue."""
+    if g.policies[i]["first_come"]:
+        first_come.withdraw(by_reference(line_of(g, i)), j)
+    else:
+        reserving.withdraw(by_reference(queue_of(g, i)), j)
+
+
+@leaf
+def _expected_start(g: Grid, i: int, needed: int) -> int:
+    """When so many processors, more than are free, are expected to be free."""
+    state = g.state[i, 0]
+    time, _ = running.shadow(g.blocks[i], g.runs[i], state["blocks"], state["free"], needed)
+    return time
+
+
+@part
+def _decide(g: Grid, i: int, j: int, o: Options) -> int:
+    """What happens to the first job of a queue, which does not fit."""
+    site = g.sites[i]
+    needed = int(g.jobs[j]["processors"])
+    if site["member"] == 0:
+        return _WAIT
+    can_yield = g.state[i, 0]["free"] + site["leaving"] + site["grid"] >= needed
+    if can_yield and (site["yielding"] != 0 or o.prefers_migration):
+        return _YIELD
+    in_time = o.delta_t == FOREVER
+    if 0 < o.delta_t < FOREVER:
+        in_time = _expected_start(g, i, needed) <= g.progress[j]["headed"] + o.delta_t
+    if in_time:
+        return _WAIT
+    return _YIELD if can_yield else _SEND
+
+
+@leaf
+def _victim(g: Grid, i: int, missing: int, o: Options) -> int:
+    """Part that is told next to make place.
+
+    The one that came last; or the smallest that suffices, else the largest, of equal ones the last.
+    """
+    p = g.sites[i]["last_part"]
+    chosen = NOBODY
+    best = 0
+    while p != NOBODY:
+        size = g.parts[p]["processors"]
+        if g.parts[p]["marked"] == 0:
+            if o.latest_victim:
+                return p
+            if size >= missing:
+                better = chosen == NOBODY or best < missing or size < best
+            else:
+                better = chosen == NOBODY or (best < missing and size > best)
+            if better:
+                chosen = p
+                best = size
+        p = g.parts[p]["previous"]
+    return chosen
+
+
+@part
+def _mark(g: Grid, i: int, j: int, o: Options) -> None:
+    """Tell as many grid jobs to make place as a local job needs."""
+    site = g.sites[i]
+    missing = int(g.jobs[j]["processors"]) - g.state[i, 0]["free"] - site["leaving"]
+    p = site["part"]
+    while p != NOBODY:
+        if g.parts[p]["marked"] != 0:
+            missing -= g.parts[p]["processors"]
+        p = g.parts[p]["next"]
+    while missing > 0:
+        p = _victim(g, i, missing, o)
+        g.parts[p]["marked"] = 1
+        missing -= g.parts[p]["processors"]
+
+
+@part
+def _set_timer(g: Grid, i: int, now: int, o: Options) -> None:
+    """Find when the next superstep ends after which a part is to leave."""
+    site = g.sites[i]
+    time = FOREVER
+    p = site["part"]
+    while p != NOBODY:
+        if is_wanted(g, p):
+            time = min(time, boundary(g, g.parts[p]["job"], now, o.superstep))
+        p = g.parts[p]["next"]
+    site["timer"] = time
+    set_due(g, i)
+
+
+@part
+def enter_new(g: Grid, j: int, now: int) -> None:
+    """Let a job wait in NJ."""
+    queue = line.row(g.grid_queues, NEW)
+    request = g.requests[j]
+    g.progress[j]["state"] = GRID_QUEUE
+    g.progress[j]["sent"] = now
+    line.append(queue, j, request["processors"], line.as_column(min(request["estimate"], LARGEST)))
+    g.clock[0]["new"] += 1
+
+
+@part
+def look_after(g: Grid, i: int, now: int, o: Options, score: Any) -> None:
+    """Pass of a local scheduler, without the evictions."""
+    site = g.sites[i]
+    start_first(g, i, now, o, score)
+    site["in_time"] = 0
+    going_on = g.state[i, 0]["waiting"] > 0
+    while going_on:
+        j = _first(g, i, now, o, score)
+        if g.progress[j]["headed"] == NOBODY:
+            g.progress[j]["headed"] = now
+        decision = _decide(g, i, j, o)
+        going_on = decision == _SEND
+        if decision == _YIELD:
+            site["yielding"] = 1
+            if g.progress[j]["yielded"] == NOBODY:
+                g.progress[j]["yielded"] = now
+            _mark(g, i, j, o)
+        elif decision == _WAIT:
+            _unmark(g, i)
+            site["in_time"] = 1
+            if g.policies[i]["backfilling"] != _NONE:
+                waiting = g.state[i, 0]["waiting"]
+                _pass(g, i, now, g.policies[i]["backfilling"], o, score)
+                if g.state[i, 0]["waiting"] < waiting:
+                    # some kinds of backfilling delay the first job
+                    touch(g, i)
+        else:
+            _unmark(g, i)
+            _leave_queue(g, i, j)
+            site["sent"] += 1
+            enter_new(g, j, now)
+            start_first(g, i, now, o, score)
+            going_on = g.state[i, 0]["waiting"] > 0
+    _set_timer(g, i, now, o)
+
+
+@part
+def make_place(g: Grid, i: int, now: int, o: Options) -> None:
+    """Evict what has to leave a cluster and is at the end of a superstep."""
+    p = g.sites[i]["part"]
+    while p != NOBODY:
+        j = g.parts[p]["job"]
+        if is_wanted(g, p) and boundary(g, j, now, o.superstep) == now:
+            evict(g, j, i, now, o)
+            p = g.sites[i]["part"]
+        else:
+            p = g.parts[p]["next"]
+    g.sites[i]["timer"] = FOREVER
+
+
+@part
+def settle(g: Grid, now: int, o: Options, score: Any) -> None:
+    """Passes of all local schedulers where something changed, until nothing does."""
+    clock = g.clock[0]
+    while clock["touched"] != 0:
+        clock["touched"] = 0
+        for i in range(len(g.sites)):
+            if g.sites[i]["touched"] != 0:
+                start_first(g, i, now, o, score)
+        for i in range(len(g.sites)):
+            if g.sites[i]["touched"] != 0:
+                g.sites[i]["touched"] = 0
+                look_after(g, i, now, o, score)
+        for i in range(len(g.sites)):
+            if g.sites[i]["timer"] == now:
+                make_place(g, i, now, o)

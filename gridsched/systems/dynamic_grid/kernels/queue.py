@@ -1,0 +1,319 @@
+"""The grid scheduler of a dynamic grid: reports, the queues CJ and NJ, cliques, confirmations.
+
+Cliques are the maximal ones of the whole graph, found before the simulation; a cluster that is not in the
+grid has no processors for anybody, so that what is chosen of a clique is always a clique of clusters that
+are.
+"""
+
+from __future__ import annotations
+
+from gridsched.engine import line
+from gridsched.engine.jit import leaf, part
+from gridsched.engine.records import FOREVER, LARGEST
+from gridsched.systems.dynamic_grid.kernels.jobs import add_part, begin_spell, cost_of, expected_length, tidy
+from gridsched.systems.dynamic_grid.kernels.state import (
+    IN_PROGRESS,
+    NEW,
+    NOBODY,
+    Grid,
+    Options,
+    has_room,
+    offered,
+    whole,
+)
+
+
+@leaf
+def _learn(g: Grid, i: int, processors: int) -> None:
+    """Believe that a cluster has so many processors for the grid."""
+    clock = g.clock[0]
+    if processors > g.sites[i]["view"]:
+        # who was refused may have a place now
+        clock["retest"] = 1
+        g.grid_queues.span[NEW, 0]["tested"] = 0
+    if processors != g.sites[i]["view"]:
+        clock["capacity"] = NOBODY
+    g.sites[i]["view"] = processors
+
+
+@part
+def report(g: Grid, only_new: bool, o: Options) -> None:
+    """Let all clusters of the grid report, or only those that have just joined."""
+    for i in range(len(g.sites)):
+        site = g.sites[i]
+        if site["member"] != 0 and (not only_new or site["view"] == NOBODY):
+            processors = offered(g, i, o)
+            site["changes"] += processors != site["view"]
+            _learn(g, i, processors)
+    if not only_new:
+        g.clock[0]["dirty"] = 0
+
+
+@leaf
+def _believed(g: Grid, i: int, until: int) -> int:
+    """Processors that a job which is expected to end at a time may have of a cluster."""
+    site = g.sites[i]
+    return int(site["view"]) if site["member"] != 0 and site["lease"] >= until else 0
+
+
+@part
+def _set_capacity(g: Grid) -> None:
+    """Find how many processors are believed to be available in the best clique."""
+    best = 0
+    for c in range(len(g.clique_ends) - 1):
+        total = 0
+        for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
+            total += _believed(g, g.cliques[k], 0)
+        best = max(best, total)
+    g.clock[0]["capacity"] = best
+
+
+@part
+def set_most(g: Grid, o: Options) -> None:
+    """Find how many processors the largest clique of the clusters in the grid has."""
+    clock = g.clock[0]
+    clock["most"] = 0
+    for c in range(len(g.clique_ends) - 1):
+        g.scratch[2, :] = 0
+        total = 0
+        for _ in range(min(o.most_sites, g.clique_ends[c + 1] - g.clique_ends[c])):
+            chosen = g.cliques[g.clique_ends[c]]
+            best = 0
+            for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
+                i = g.cliques[k]
+                if g.sites[i]["member"] != 0 and g.scratch[2, i] == 0 and g.sites[i]["processors"] > best:
+                    chosen = i
+                    best = g.sites[i]["processors"]
+            g.scratch[2, chosen] = 1
+            total += best
+        clock["most"] = max(clock["most"], total)
+
+
+@leaf
+def _first_in_turn(g: Grid, row: int) -> int:
+    """Place of the first job of a queue that the clusters in the grid could hold; its end if none."""
+    queue = line.row(g.grid_queues, row)
+    most = line.as_column(g.clock[0]["most"])
+    return line.next_fit(queue, queue.span[0]["first"], most, most, line.as_column(0))
+
+
+@leaf
+def _cost(g: Grid, j: int, o: Options) -> int:
+    """Seconds until a job that is sent to clusters can run."""
+    resumes = o.keeps and g.progress[j]["start"] != NOBODY
+    return cost_of(int(g.requests[j]["processors"]), o.resume_cost) if resumes else 0
+
+
+@leaf
+def _until(g: Grid, j: int, sites: int, pace: int, ready: int, o: Options) -> int:
+    """Until when clusters have to stay if a job runs there from a time on; 0 if leases are not looked at."""
+    return ready + expected_length(g, j, sites, pace, o) if o.heeds else 0
+
+
+@part
+def _choose_one(g: Grid, j: int, needed: int, ready: int, o: Options) -> bool:
+    """Choose one cluster that has all processors: with the fewest or most, then the first."""
+    chosen = NOBODY
+    best = 0
+    for i in range(len(g.sites)):
+        has = _believed(g, i, _until(g, j, 1, g.sites[i]["pace"], ready, o))
+        if has >= needed and (chosen == NOBODY or (has > best if o.emptiest else has < best)):
+            chosen = i
+            best = has
+    g.scratch[0, 0] = chosen
+    g.scratch[1, 0] = needed
+    g.clock[0]["chosen"] = 1
+    return chosen != NOBODY
+
+
+@leaf
+def _sites_of_clique(g: Grid, c: int, needed: int, until: int, most: int) -> int:
+    """Choose the fewest clusters of a clique that have all processors; return their number.
+
+    More than `most` if so many do not suffice. They stand in `scratch[3]`.
+    """
+    g.scratch[2, :] = 0
+    count = 0
+    while needed > 0:
+        if count == most:
+            return most + 1
+        chosen = NOBODY
+        best = 0
+        for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
+            i = g.cliques[k]
+            if g.scratch[2, i] == 0 and _believed(g, i, until) > best:
+                chosen = i
+                best = _believed(g, i, until)
+        if chosen == NOBODY:
+            return most + 1
+        g.scratch[2, chosen] = 1
+        g.scratch[3, count] = chosen
+        needed -= best
+        count += 1
+    return count
+
+
+@leaf
+def _pace_of_clique(g: Grid, c: int) -> int:
+    """Pace of the slowest cluster of a clique that is believed to have processors."""
+    slowest = FOREVER
+    for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
+        i = g.cliques[k]
+        if _believed(g, i, 0) > 0:
+            slowest = min(slowest, g.sites[i]["pace"])
+    return 1 if slowest == FOREVER else slowest
+
+
+@part
+def _choose_clique(g: Grid, j: int, needed: int, ready: int, o: Options) -> bool:
+    """Choose as few clusters of a clique as have all processors together, those with the most first."""
+    fewest = min(o.most_sites, len(g.sites)) + 1
+    for c in range(len(g.clique_ends) - 1):
+        total = 0
+        until = _until(g, j, 2, _pace_of_clique(g, c), ready, o) if o.heeds else 0
+        for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
+            total += _believed(g, g.cliques[k], until)
+        if total >= needed:
+            count = _sites_of_clique(g, c, needed, until, fewest - 1)
+            if count < fewest:
+                fewest = count
+                for k in range(count):
+                    g.scratch[0, k] = g.scratch[3, k]
+    if fewest > min(o.most_sites, len(g.sites)):
+        return False
+    for k in range(fewest):
+        g.scratch[1, k] = min(needed, _believed(g, g.scratch[0, k], 0))
+        needed -= g.scratch[1, k]
+    g.clock[0]["chosen"] = fewest
+    return True
+
+
+@part
+def _choose(g: Grid, j: int, now: int, o: Options) -> bool:
+    """Choose clusters for a job by what is believed of them; return whether there are such."""
+    needed = int(g.requests[j]["processors"])
+    if needed > g.clock[0]["capacity"]:
+        return False
+    ready = now + _cost(g, j, o)
+    return _choose_one(g, j, needed, ready, o) or _choose_clique(g, j, needed, ready, o)
+
+
+@leaf
+def _longest_lease(g: Grid, now: int, o: Options) -> int:
+    """Longest estimate of a job that a cluster with idle processors is known to stay for."""
+    longest = 0
+    for i in range(len(g.sites)):
+        if _believed(g, i, 0) > 0:
+            lasts = g.sites[i]["lease"] - now
+            # No estimate in a queue is longer than LARGEST
+            lasts = lasts * g.sites[i]["pace"] // (o.work // o.scale) if lasts < LARGEST else lasts
+            longest = max(longest, lasts)
+    return longest
+
+
+@part
+def _next_new(g: Grid, now: int, o: Options) -> int:
+    """Place of the first candidate in NJ that was not refused yet; NOBODY if there is none."""
+    queue = line.row(g.grid_queues, NEW)
+    span = queue.span[0]
+    place = max(span["tested"], span["first"])
+    capacity = line.as_column(g.clock[0]["capacity"])
+    narrow = line.as_column(-1) if o.heeds else capacity
+    window = line.as_column(_longest_lease(g, now, o) if o.heeds else 0)
+    while place < span["end"]:
+        if o.first_only:
+            first = _first_in_turn(g, NEW)
+            if first < place:
+                return NOBODY
+            place = first
+        else:
+            place = line.next_fit(queue, place, narrow, capacity, window)
+        if place < span["end"]:
+            span["tested"] = place
+            if _choose(g, queue.job[place], now, o):
+                return int(place)
+            place += 1
+    span["tested"] = place
+    return NOBODY
+
+
+@part
+def _confirm(g: Grid, o: Options) -> bool:
+    """Ask the chosen clusters; return whether all have the processors. They tell how many they have."""
+    clock = g.clock[0]
+    confirmed = True
+    for k in range(clock["chosen"]):
+        i = g.scratch[0, k]
+        has = offered(g, i, o)
+        g.sites[i]["asked"] += 1
+        if has < g.scratch[1, k]:
+            g.sites[i]["refused"] += 1
+            confirmed = False
+            clock["retest"] = 1
+        _learn(g, i, has)
+    return confirmed
+
+
+@part
+def _send(g: Grid, j: int, now: int, o: Options) -> None:
+    """Let a job run on the chosen clusters."""
+    clock = g.clock[0]
+    cost = _cost(g, j, o)
+    for k in range(clock["chosen"]):
+        i = g.scratch[0, k]
+        add_part(g, j, i, g.scratch[1, k])
+        _learn(g, i, g.sites[i]["view"] - whole(g, i, g.scratch[1, k]))
+    clock["dispatches"] += clock["chosen"]
+    begin_spell(g, j, now, cost, o)
+
+
+@part
+def _take(g: Grid, row: int, place: int) -> int:
+    """Let the job of a place wait no longer in a queue; return it."""
+    clock = g.clock[0]
+    queue = line.row(g.grid_queues, row)
+    j = int(queue.job[place])
+    line.leave(queue, place)
+    if row == NEW:
+        clock["new"] -= 1
+        tidy(queue, clock["new"])
+    else:
+        clock["in_progress"] -= 1
+        clock["retest"] = 1
+        tidy(queue, clock["in_progress"])
+    return j
+
+
+@part
+def scheduling_pass(g: Grid, now: int, o: Options) -> None:
+    """Send jobs of CJ and NJ to clusters until there is no candidate."""
+    clock = g.clock[0]
+    while clock["in_progress"] + clock["new"] > 0:
+        if not has_room(g):
+            clock["full"] = 1
+            return
+        if clock["capacity"] == NOBODY:
+            _set_capacity(g)
+        row = IN_PROGRESS
+        place = _first_in_turn(g, IN_PROGRESS)
+        in_progress = place < g.grid_queues.span[IN_PROGRESS, 0]["end"]
+        if in_progress and clock["retest"] != 0:
+            clock["retest"] = int(_choose(g, g.grid_queues.job[IN_PROGRESS, place], now, o))
+        if not in_progress or clock["retest"] == 0:
+            if in_progress and o.strict:
+                return
+            row = NEW
+            place = _next_new(g, now, o) if clock["new"] > 0 else NOBODY
+            if place == NOBODY:
+                return
+        if _confirm(g, o):
+            _send(g, _take(g, row, place), now, o)
+
+
+@leaf
+def reports_next(g: Grid, o: Options) -> int:
+    """Time of the next report that may tell anything new."""
+    clock = g.clock[0]
+    if o.status_period == 0 or clock["dirty"] == 0:
+        return FOREVER
+    return (clock["now"] // o.status_period + 1) * o.status_period

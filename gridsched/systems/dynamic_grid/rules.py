@@ -1,0 +1,211 @@
+"""Whether a schedule of a dynamic grid keeps the rules of the model: checks that know no scheduler.
+
+They come besides those of `gridsched.verification`, and look only at the segments of a run, the graph,
+and when clusters joined and left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+_UNIT = 1000
+"""Overheads are multiples of 1 / _UNIT."""
+
+_JOIN, _LEAVE = 0, 2
+_FINISHED, _STOPPED = 1, 2
+
+
+def dynamic_violations(dataset: xr.Dataset) -> list[str]:
+    """What is wrong with the schedule of a dynamic grid: one line a broken rule, none where all is well.
+
+    The rules:
+
+    - a job that was not sent to the grid scheduler runs once, at home, in one piece;
+    - the clusters on which a job has tasks at the same time are neighbours of each other;
+    - tasks of grid jobs are sent only to clusters that belong to the grid, and have gone when a cluster
+      that left says so;
+    - grid jobs do all their work: with w the overhead, what a job executes after the last time that its work
+      was lost, divided by w where it was on several clusters, is its run time, up to the last second. Where
+      speeds differ (the run has `work_time`, as at speed 1), that times the speed of the slowest cluster is
+      the work, and local jobs run at the speed of their clusters;
+    - grid jobs are stopped only after whole supersteps.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset
+        A run of `scheduler.DynamicGrid`.
+
+    Returns
+    -------
+    list of str
+        Each line names the rule's first offending job by its number, and counts the others.
+    """
+    segments = _Segments(dataset)
+    return [line for rule in _RULES for line in rule(dataset, segments)]
+
+
+class _Segments:
+    """Segments of a run by job and start, with what is known of the spell that each belongs to."""
+
+    def __init__(self, dataset: xr.Dataset) -> None:
+        columns = [
+            dataset[f"segment_{name}"].to_numpy() for name in ("job", "start", "cluster", "end", "held")
+        ]
+        order = np.lexsort((columns[2], columns[4], columns[1], columns[0]))
+        self.job, self.start, self.cluster, self.end, self.held = (column[order] for column in columns)
+        self.grid = dataset["sent_time"].to_numpy()[self.job] >= 0
+        same = (self.job[1:] == self.job[:-1]) & (self.start[1:] == self.start[:-1])
+        first = np.append(True, ~(same & (self.held[1:] == self.held[:-1])))[: len(self.job)]
+        self.spell = np.cumsum(first) - 1
+        """Segments of the same spell have the same number."""
+        self.sites = np.bincount(self.spell)[self.spell] if len(self.spell) else self.spell
+        self.pace = self._pace(dataset)
+        """Work that a segment does in a second, relative to that at the speed of which run times are."""
+        self.begin = self._begin()
+        """Start of each segment, or of the time before it in which tasks were on their way."""
+
+    def _pace(self, dataset: xr.Dataset) -> Integers:
+        """Speed of the slowest cluster of each spell, in 1 / _UNIT; 1 where speeds are the same."""
+        if "work_time" not in dataset:
+            return np.ones_like(self.spell)
+        speed = np.maximum(np.rint(dataset["cluster_speed"].to_numpy() * _UNIT), 1).astype(np.int64)
+        slowest = np.full(int(self.spell.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+        np.minimum.at(slowest, self.spell, speed[self.cluster])
+        pace: Integers = slowest[self.spell]
+        return pace
+
+    def _begin(self) -> Integers:
+        order = np.lexsort((self.start, self.cluster, self.job))
+        before, after = order[:-1], order[1:]
+        same = (self.job[before] == self.job[after]) & (self.cluster[before] == self.cluster[after])
+        awaited = same & (self.held[before] != 0) & (self.end[before] == self.start[after])
+        begin = self.start.copy()
+        begin[after[awaited]] = self.start[before[awaited]]
+        return begin
+
+
+Rule = Callable[[xr.Dataset, _Segments], Iterator[str]]
+
+
+def _report(dataset: xr.Dataset, jobs: Integers, what: str) -> Iterator[str]:
+    """Yield one line that names the first of the offending jobs and counts the others."""
+    jobs = np.unique(jobs)
+    if len(jobs):
+        others = f" (and {len(jobs) - 1} more jobs)" if len(jobs) > 1 else ""
+        yield f"job {dataset['job_number'].to_numpy()[jobs[0]]} {what}{others}"
+
+
+def _local_jobs_in_peace(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
+    """Local jobs are neither preempted nor moved."""
+    count = np.bincount(s.job, minlength=dataset.sizes["job"])
+    astray = (s.cluster != dataset["home_cluster"].to_numpy()[s.job]) | (count[s.job] != 1) | (s.held != 0)
+    yield from _report(
+        dataset, s.job[~s.grid & astray], "is a local job, but does not run at home in one piece"
+    )
+
+
+def _cliques(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
+    """Grid jobs run on cliques."""
+    adjacent = dataset["adjacent"].to_numpy() != 0
+    # what holds the processors that tasks leave has no others beside it
+    offending = []
+    for apart in range(1, int(s.sites.max(initial=1))):
+        one, other = np.arange(len(s.job) - apart), np.arange(apart, len(s.job))
+        pair = (s.spell[one] == s.spell[other]) & ~adjacent[s.cluster[one], s.cluster[other]]
+        offending.append(s.job[one[pair & (s.held[one] == 0)]])
+    yield from _report(
+        dataset,
+        np.concatenate([np.empty(0, np.int64), *offending]),
+        "runs on clusters that are no neighbours",
+    )
+
+
+def _only_on_members(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
+    """Grid jobs are sent to members, and leave clusters that leave."""
+    kind, cluster = dataset["event_kind"].to_numpy(), dataset["event_cluster"].to_numpy()
+    time, gone = dataset["event_time"].to_numpy(), dataset["event_done"].to_numpy()
+    offending = []
+    for i in range(dataset.sizes["cluster"]):
+        joins = time[(cluster == i) & (kind == _JOIN)]
+        leaves = time[(cluster == i) & (kind == _LEAVE)]
+        done = gone[(cluster == i) & (kind == _LEAVE)]
+        leaves, done = _padded(leaves, len(joins)), _padded(done, len(joins))
+        own = np.flatnonzero(s.grid & (s.cluster == i))
+        stay = np.searchsorted(joins, s.begin[own], side="right") - 1
+        known = stay >= 0
+        late = np.zeros(len(own), np.bool_)
+        # processors that tasks leave may still be held after the cluster has left
+        starts = s.begin[own][known] >= leaves[stay[known]]
+        late[known] = (starts & (s.held[own][known] == 0)) | (
+            (done[stay[known]] >= 0) & (s.end[own][known] > done[stay[known]])
+        )
+        offending.append(s.job[own[~known | late]])
+    yield from _report(
+        dataset,
+        np.concatenate([np.empty(0, np.int64), *offending]),
+        "runs on a cluster that is not in the grid",
+    )
+
+
+def _padded(times: Integers, length: int) -> Integers:
+    """Times, and after them one that never comes."""
+    return np.append(times, np.full(length - len(times), np.iinfo(np.int64).max))
+
+
+def _work_is_done(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
+    """Grid jobs do all their work."""
+    scale = round(float(dataset.attrs["parameter_overhead"]) * _UNIT)
+    first = np.append(True, s.spell[1:] != s.spell[:-1])[: len(s.spell)]
+    counts = first & (s.held == 0) & (s.start >= dataset["kept_from"].to_numpy()[s.job])
+    rate = np.where(s.sites == 1, scale, _UNIT)
+    done, served, last = np.zeros((3, dataset.sizes["job"]), np.int64)
+    np.add.at(done, s.job[counts], ((s.end - s.start) * rate * s.pace)[counts])
+    np.add.at(served, s.job[counts], ((s.end - s.start) * rate)[counts])
+    last[:] = scale
+    np.maximum.at(last, s.job[counts], (rate * s.pace)[counts])
+    wanted = run_time = dataset["run_time"].to_numpy() * scale
+    if "work_time" in dataset:
+        wanted = dataset["work_time"].to_numpy() * scale * _UNIT
+    ended = np.isin(dataset["outcome"].to_numpy(), (_FINISHED, _STOPPED))
+    wrong = (done < wanted) | (done >= wanted + last)
+    if "work_time" in dataset:
+        wrong |= (run_time < served) | (run_time >= served + scale)
+    wrong &= ended & (dataset["sent_time"].to_numpy() >= 0)
+    yield from _report(dataset, np.flatnonzero(wrong), "does not do the work that it has")
+
+
+def _local_speed(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
+    """Local jobs run at the speed of their clusters, where speeds differ."""
+    if "work_time" not in dataset:
+        return
+    seconds = dataset["work_time"].to_numpy()[s.job] / dataset["cluster_speed"].to_numpy()[s.cluster]
+    # A job that is stopped far over its estimate is so in whole seconds of either speed
+    stopped = dataset["outcome"].to_numpy()[s.job] == _STOPPED
+    wrong = ~s.grid & ~stopped & (np.ceil(seconds) != s.end - s.start)
+    yield from _report(dataset, s.job[wrong], "does not run at the speed of its cluster")
+
+
+def _whole_supersteps(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
+    """Grid jobs are stopped after whole supersteps."""
+    length = s.end - s.start
+    superstep = int(dataset.attrs["parameter_superstep"])
+    ended = np.isin(dataset["outcome"].to_numpy(), (_FINISHED, _STOPPED))[s.job]
+    stopped = s.grid & (s.held == 0) & ~(ended & (s.end == dataset["end_time"].to_numpy()[s.job]))
+    wrong = stopped & ((length % superstep != 0) | (length == 0))
+    yield from _report(dataset, s.job[wrong], "is stopped within a superstep")
+
+
+_RULES: tuple[Rule, ...] = (
+    _local_jobs_in_peace,
+    _cliques,
+    _only_on_members,
+    _work_is_done,
+    _local_speed,
+    _whole_supersteps,
+)

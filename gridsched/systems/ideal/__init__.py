@@ -1,0 +1,1 @@
+"""Ideal machines, which bound what sharing can bring."""

@@ -1,0 +1,303 @@
+"""Self-scheduling: every job asks some resources that can hold it, and goes where its metric is best.
+
+At one instant happens, in this order:
+
+1. completions, then corrections of outrun estimates, on all resources;
+2. submissions, each decided in turn, so that it is seen by those after it;
+3. one scheduling pass on every resource where something changed.
+
+The semantics are those of Guim, Garcia, Rodero and Corbalan, "The XtreemOS JScheduler: using self-scheduling
+techniques in large computing architectures" (2008), sections 4 and 6; `scheduler` says
+what was decided where the paper is silent. Resources are the clusters of `grid`, whose jobs come from a
+machine of speed 1 outside of it.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from gridsched.engine import clusters as grid
+from gridsched.engine.clusters import NOWHERE, Grid, Local
+from gridsched.engine.jit import jit, leaf, part, wide
+from gridsched.engine.records import FOREVER
+from gridsched.engine.reference import by_reference
+
+
+class Metric(IntEnum):
+    """What a job wants to be small."""
+
+    WAIT = 0
+    SLOWDOWN = 1
+    RESPONSE = 2
+    QUEUED_JOBS = 3
+    WORK_LEFT = 4
+    OWN = 5
+
+
+class Stop(IntEnum):
+    """Why a simulation stopped."""
+
+    END = 0
+    NEEDS_ROOM = 1
+    PAUSE = 2
+    FAILED = 3
+
+
+_WAIT = int(Metric.WAIT)
+_SLOWDOWN = int(Metric.SLOWDOWN)
+_RESPONSE = int(Metric.RESPONSE)
+_QUEUED_JOBS = int(Metric.QUEUED_JOBS)
+_OWN = int(Metric.OWN)
+_END = int(Stop.END)
+_NEEDS_ROOM = int(Stop.NEEDS_ROOM)
+_PAUSE = int(Stop.PAUSE)
+_FAILED = int(Stop.FAILED)
+
+
+NOT_A_NUMBER = -3
+"""Choice of a job whose cost is no number."""
+
+
+class Options(NamedTuple):
+    """What does not change during a simulation."""
+
+    overrun: int
+    predictions: int
+    resources: int  # how many a job asks, at most
+
+
+class Directory(NamedTuple):
+    """What the jobs know: n jobs."""
+
+    sample: Any  # int16[n, ...], resources that a job may ask, in the order of asking; then -1
+    metric: Any  # int8[n], value of `Metric`
+    starts: Any  # int64[...], predicted start on each resource of the job that is being decided
+    home: Any  # int16[n], resource where a job is submitted; -1 if nowhere in particular
+    cost: Any  # what a job wants to be small by a user's own function, see `costs`
+
+
+# --- where a job goes -----------------------------------------------------------------------------
+
+_FIRST_HORIZON = 900
+"""Seconds of wait up to which starts are looked for when there is none now."""
+
+_RECESSION = 4
+"""Factor by which the horizon recedes while no start is found."""
+
+
+@leaf
+def _asked(d: Directory, j: int, options: Options) -> int:
+    """How many resources a job asks."""
+    count = 0
+    while count < options.resources and d.sample[j, count] >= 0:
+        count += 1
+    return count
+
+
+@leaf
+def _cost(metric: int, wait: int, estimate: int) -> float:
+    """What a job wants to be small, on a resource where it would wait and run so long."""
+    if metric == _WAIT:
+        return float(wait)
+    if metric == _SLOWDOWN:
+        return wait / estimate
+    return float(wait + estimate)
+
+
+@leaf
+def _longest_wait(metric: int, cost: float, estimate: int) -> int:
+    """No longer wait costs as little as this."""
+    if cost >= FOREVER:
+        return FOREVER
+    if metric == _WAIT:
+        return int(cost)
+    if metric == _SLOWDOWN:
+        # one second more than the quotient may have been rounded
+        return int(cost * estimate) + 1
+    return int(cost) - estimate
+
+
+@leaf
+def _predict(
+    g: Grid, d: Directory, local: Local, j: int, count: int, now: int, options: Options, score: Any
+) -> None:
+    """Predict when a job starts on each resource that it asks; FOREVER where others are better for it.
+
+    Starts are looked for up to a horizon, at first now, which recedes while some resource could still be the
+    best; so none is simulated much further than to the best start.
+    """
+    metric = d.metric[j]
+    for k in range(count):
+        d.starts[k] = FOREVER
+    best = float(FOREVER)
+    seen = -1
+    horizon = 0
+    while seen < horizon:
+        undecided = False
+        for k in range(count):
+            m = wide(d.sample[j, k])
+            if d.starts[k] == FOREVER:
+                estimate = grid.estimate_on(g, j, m)
+                useful = _longest_wait(metric, best, estimate)
+                if useful > seen:
+                    latest = now + min(useful, horizon)
+                    start = grid.predicted_start(g, local, j, m, now, latest, options, score)
+                    d.starts[k] = start
+                    if start < FOREVER:
+                        best = min(best, _cost(metric, start - now, estimate))
+                    undecided |= start == FOREVER and useful > horizon
+        seen = horizon
+        if undecided:
+            horizon = max(_FIRST_HORIZON, _RECESSION * horizon)
+
+
+@leaf
+def _best_predicted(g: Grid, d: Directory, j: int, count: int, now: int) -> int:
+    """Resource with the best predicted metric; then the earliest completion, then the first asked."""
+    chosen = NOWHERE
+    least = float(FOREVER)
+    earliest = FOREVER
+    for k in range(count):
+        if d.starts[k] < FOREVER:
+            estimate = grid.estimate_on(g, j, wide(d.sample[j, k]))
+            cost = _cost(d.metric[j], d.starts[k] - now, estimate)
+            completion = d.starts[k] + estimate
+            if cost < least or (cost == least and completion < earliest):
+                least = cost
+                earliest = completion
+                chosen = wide(d.sample[j, k])
+    return chosen
+
+
+@leaf
+def _least_loaded(g: Grid, d: Directory, local: Local, j: int, count: int, now: int, options: Options) -> int:
+    """Resource with the fewest waiting jobs, or the least work left a processor; then the first asked."""
+    chosen = NOWHERE
+    least = float(FOREVER)
+    for k in range(count):
+        m = wide(d.sample[j, k])
+        if d.metric[j] == _QUEUED_JOBS:
+            load = float(g.state[m, 0]["waiting"])
+        else:
+            load = grid.work_left(g, local, m, now, options.overrun) / g.sites[m]["processors"]
+        if load < least:
+            least = load
+            chosen = m
+    return chosen
+
+
+@leaf
+def _own_cost(
+    g: Grid, d: Directory, local: Local, j: int, m: int, now: int, start: int, overrun: int
+) -> float:
+    """What a user's own function says of a resource where a job would start then."""
+    return float(
+        d.cost(
+            now,
+            start - now,
+            grid.estimate_on(g, j, m),
+            int(g.requests[j]["processors"]),
+            int(g.state[m, 0]["waiting"]),
+            grid.work_left(g, local, m, now, overrun),
+            int(g.state[m, 0]["free"]),
+            int(g.sites[m]["processors"]),
+            1 if d.home[j] == m else 0,
+            int(local.labels_of_requests[j]["user"]),
+            int(local.labels_of_requests[j]["group"]),
+            int(local.labels_of_requests[j]["queue"]),
+        )
+    )
+
+
+@part
+def _least_own(
+    g: Grid, d: Directory, local: Local, j: int, count: int, now: int, options: Options, score: Any
+) -> int:
+    """Resource with the least cost by a user's function; then the earliest completion, then the first asked.
+
+    NOT_A_NUMBER if some cost is none.
+    """
+    chosen = NOWHERE
+    least = 0.0
+    earliest = FOREVER
+    for k in range(count):
+        m = wide(d.sample[j, k])
+        start = grid.predicted_start(g, local, j, m, now, FOREVER, options, score)
+        cost = _own_cost(g, d, local, j, m, now, start, options.overrun)
+        if cost != cost:
+            return NOT_A_NUMBER
+        completion = start + grid.estimate_on(g, j, m)
+        if chosen == NOWHERE or cost < least or (cost == least and completion < earliest):
+            least = cost
+            earliest = completion
+            chosen = m
+    return chosen
+
+
+@part
+def _choice(g: Grid, d: Directory, local: Local, j: int, now: int, options: Options, score: Any) -> int:
+    """Resource that a job goes to."""
+    count = _asked(d, j, options)
+    if count == 0:
+        return NOWHERE
+    if count == 1:
+        return wide(d.sample[j, 0])
+    g.clock[0]["queries"] += count
+    if d.metric[j] == _OWN:
+        return _least_own(g, d, local, j, count, now, options, score)
+    if d.metric[j] > _RESPONSE:
+        return _least_loaded(g, d, local, j, count, now, options)
+    _predict(g, d, local, j, count, now, options, score)
+    return _best_predicted(g, d, j, count, now)
+
+
+@part
+def _submit(g: Grid, d: Directory, local: Local, now: int, options: Options, score: Any) -> bool:
+    """Let the jobs that are submitted now enter local queues; False if a user's function gives no number."""
+    clock = g.clock[0]
+    while clock["arrival"] < len(g.requests) and g.requests[clock["arrival"]]["submit"] == now:
+        j = clock["arrival"]
+        clock["arrival"] += 1
+        m = _choice(g, d, local, j, now, options, score)
+        if m == NOT_A_NUMBER:
+            return False
+        g.cluster[j] = m
+        if m >= 0:
+            grid.enter(g, local, j, m, now, options, score)
+    return True
+
+
+# --- the clock ------------------------------------------------------------------------------------
+
+
+@leaf
+def _next_instant(g: Grid) -> int:
+    """Time of the next event anywhere; FOREVER if nothing will happen."""
+    now = grid.first_due(g)
+    if g.clock[0]["arrival"] < len(g.requests):
+        now = min(now, g.requests[g.clock[0]["arrival"]]["submit"])
+    return now
+
+
+@jit
+def schedule(g: Grid, d: Directory, local: Local, until: int, options: Options, score: Any) -> int:
+    """Simulate the grid; return why it stopped, a value of `Stop`.
+
+    It pauses before the first instant at or after `until`. It can be called again, after `grid.with_room`
+    where a queue needs more room, and goes on where it stopped.
+    """
+    g, d, local = by_reference(g), by_reference(d), by_reference(local)
+    options = by_reference(options)
+    while True:
+        now = _next_instant(g)
+        if now == FOREVER:
+            return _END
+        if now >= until:
+            return _PAUSE
+        if not grid.has_room(g, local, grid.coming(g, now)):
+            return _NEEDS_ROOM
+        grid.finish_due(g, local, now, options)
+        if not _submit(g, d, local, now, options, score):
+            return _FAILED
+        grid.pass_where_due(g, local, now, options, score)

@@ -1,0 +1,506 @@
+"""JScheduler: every job asks K resources of a large grid, and goes where its metric is best.
+
+Guim, Garcia, Rodero and Corbalan, "The XtreemOS JScheduler: using self-scheduling techniques in large
+computing architectures" (2008), sections 3.1, 4 and 6.1. A directory (the ADS) names K resources that can
+hold the job, drawn uniformly. The job's own scheduler (the jScheduler, which keeps nothing from one job to
+the next) predicts its run time, asks each resource for its wait, and chooses. Metrics by name:
+
+===============  ==========================================================================================
+``wait``         LWT-pred of the paper: predicted wait
+``slowdown``     LSLD-pred: (predicted wait + predicted run time) / predicted run time, both on the resource
+``response``     predicted wait + predicted run time; a slowdown against a machine of speed 1 prefers the same
+``queued-jobs``  Less-Queued-Jobs, an older policy: number of waiting jobs
+``work-left``    Less-WorkLeft, an older policy: processor-seconds that running and waiting jobs are expected
+                 to take still, for each processor of the resource
+===============  ==========================================================================================
+
+Where the paper is silent:
+
+- Ties go to the smaller predicted completion, then to the resource that was named first; the older policies
+  predict nothing, so theirs go to the first.
+- A job that only one resource can hold, or that asks for one, goes there unasked.
+- The local schedulers and the predictions use the same estimates of run times.
+- The paper draws each of the K resources anew (section 5), which may name one twice; here they differ.
+
+Predicted waits come in two modes, see `gridsched.engine.clusters`. What happens in which order at
+one instant is said in `kernel`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.engine import clusters as grid
+from gridsched.engine.jit import to_int64
+from gridsched.engine.records import FOREVER, JOB, LABELS, LARGEST
+from gridsched.errors import ConfigurationError
+from gridsched.platform import Cluster
+from gridsched.policies import scores
+from gridsched.policies.callbacks import Kind
+from gridsched.policies.local import LocalPolicy, OverrunName, named_policy
+from gridsched.results import Schedule, in_one_piece
+from gridsched.submission import Submission, labels_of
+from gridsched.systems.base import Scheduler
+from gridsched.systems.jscheduler import kernel as self_scheduling
+from gridsched.systems.jscheduler.costs import COST, Cost, predicted_wait
+from gridsched.systems.sites import FIRST_ROOM, check_stretch, outcome, overrun_code, sites_of
+
+MetricName = Literal["wait", "slowdown", "response", "queued-jobs", "work-left"]
+PredictionsName = Literal["exact", "plan"]
+
+_METRICS: dict[str, self_scheduling.Metric] = {
+    name: self_scheduling.Metric[name.upper().replace("-", "_")] for name in get_args(MetricName)
+}
+
+_DRAWN_AT_ONCE = 2**17
+"""Random numbers of a block of samples."""
+
+_MOST_RESOURCES = 2**15 - 1
+"""Indices of resources are stored in 16 bits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JScheduler(Scheduler):
+    """What jobs want, and how many resources they ask.
+
+    Parameters
+    ----------
+    metric : str or Cost
+        ``wait``, ``slowdown``, ``response``, ``queued-jobs`` or ``work-left``, for jobs that name none; or a
+        function of one's own, see `costs`.
+    k : int
+        Clusters that a job asks; all that can hold it if these are fewer. The sample of each job for k
+        clusters begins that for more.
+    predictions : {"exact", "plan"}
+        Where predicted waits come from.
+
+    Raises
+    ------
+    ConfigurationError
+        If a value is unknown or out of range.
+    """
+
+    metric: MetricName | Cost = "wait"
+    k: int = 10
+    predictions: PredictionsName = "exact"
+
+    system: ClassVar[str] = "jscheduler"
+    knows: ClassVar[str] = "predicted starts on the clusters asked, by each job for itself"
+    functions: ClassVar[Mapping[str, Kind]] = {"metric": COST}
+    cannot: ClassVar[Mapping[str, str]] = {
+        "passes": "predicted starts assume one pass for all events of an instant",
+        "message delay": "a job's questions take no time in the paper",
+        "migration delay": "a job is submitted to a cluster once, and does not move",
+        "deadlines": "jobs want a wait or a slowdown, not a deadline",
+        "reservations": "jobs start as soon as they can",
+        "membership": "the directory of resources is fixed",
+        "changes": "predicted waits take the processors of a cluster as given",
+    }
+
+    def __post_init__(self) -> None:
+        if callable(self.metric):
+            COST.parameters_of(self.metric)
+        elif self.metric not in _METRICS:
+            raise ConfigurationError(
+                f"metric is {self.metric!r}; use one of {', '.join(_METRICS)}, or a function"
+            )
+        words = get_args(PredictionsName)
+        if self.predictions not in words:
+            raise ConfigurationError(f"predictions is {self.predictions!r}; use one of {', '.join(words)}")
+        if not isinstance(self.k, Integral) or int(self.k) < 1:
+            raise ConfigurationError(f"k is {self.k!r}; use a whole number from 1 on")
+
+    @property
+    def label(self) -> str:
+        """Name in results."""
+        return "jscheduler"
+
+    def schedule(self, submission: Submission) -> Schedule:
+        """Let every job choose among clusters."""
+        submission = submission.at_unit_speed()
+        processors = submission.workload.processors
+        done = self_schedule(
+            Submissions(
+                submission.workload.submit_time, submission.run_time, submission.estimate, processors
+            ),
+            submission.clusters,
+            submission.policies,
+            self,
+            seed=submission.seed,
+            overrun=submission.conventions.overrun,
+            labels=labels_of(submission.workload),
+            home=submission.home,
+        )
+        allocations = np.stack([cluster.allocation(processors) for cluster in submission.clusters])
+        allocated = allocations[done.resource, np.arange(len(submission))]
+        return Schedule(
+            start_time=done.start_time,
+            run_time=done.run_time,
+            estimate=submission.estimate,
+            segments=in_one_piece(done.start_time, done.run_time, done.resource, allocated),
+            counters={
+                "metric": COST.named(self.metric) if callable(self.metric) else self.metric,
+                "corrections": done.corrections,
+                "queries": done.queries,
+            },
+            messages=float(done.queries),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Submissions:
+    """Jobs in order of submission, as on a machine of speed 1.
+
+    Parameters
+    ----------
+    submit_time, run_time : int64[n]
+        Seconds.
+    estimate : int64[n]
+        Estimated run time [s], at least 1; both the local schedulers and the predictions use it.
+    processors : int64[n]
+        Processors that each job asks for.
+    """
+
+    submit_time: NDArray[np.int64]
+    run_time: NDArray[np.int64]
+    estimate: NDArray[np.int64]
+    processors: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.submit_time)
+
+
+@dataclass(frozen=True, eq=False)
+class SelfSchedule:
+    """What the jobs and the local schedulers decided.
+
+    Parameters
+    ----------
+    start_time : int64[n]
+        Seconds; -1 for a job that no resource can hold.
+    resource : int64[n]
+        Index of the resource that ran each job; -1 likewise.
+    run_time : int64[n]
+        Seconds on that resource; as submitted for a job that no resource can hold.
+    queries : int
+        How many resources were asked.
+    corrections : int
+        How often a running job outran its expected end.
+    """
+
+    start_time: NDArray[np.int64]
+    resource: NDArray[np.int64]
+    run_time: NDArray[np.int64]
+    queries: int
+    corrections: int
+
+
+class Simulation:
+    """A simulation that can be halted, so that estimates of jobs to come can be given while it runs.
+
+    Parameters
+    ----------
+    jobs : Submissions
+        The jobs. Their estimates may be placeholders until they are submitted.
+    resources : sequence of Cluster
+        The grid. On a resource a job takes run time / speed there, rounded up.
+    policies : sequence of str or LocalPolicy
+        Local policy of each resource; all whose order is a score must share it.
+    jscheduler : JScheduler
+        What jobs want.
+    samples : int16[n, ...], optional
+        Resources that each job may ask, see `draw_samples`, at least as many as it asks; drawn if not given.
+    seed : int
+        Seed of the samples that are drawn.
+    metrics : sequence of str, optional
+        What each job wants; all what `jscheduler` says if not given.
+    overrun : {"doubling", "increments"}
+        Expected end of a job that has outrun its estimate.
+    labels : LABELS[n], optional
+        User, group and queue of each job, for scores and costs that look at them.
+    home : int[n], optional
+        Index of the resource where each job is submitted, for costs that look at it; -1 if nowhere.
+
+    Raises
+    ------
+    ConfigurationError
+        If resources, policies, jobs and samples do not go together.
+    """
+
+    def __init__(
+        self,
+        jobs: Submissions,
+        resources: Sequence[Cluster],
+        policies: Sequence[str | LocalPolicy],
+        jscheduler: JScheduler,
+        *,
+        samples: NDArray[np.int16] | None = None,
+        seed: int = 0,
+        metrics: Sequence[MetricName] | None = None,
+        overrun: OverrunName = "doubling",
+        labels: NDArray[Any] | None = None,
+        home: NDArray[Any] | None = None,
+    ) -> None:
+        sites, score = sites_of(resources, [named_policy(policy) for policy in policies])
+        asked = min(jscheduler.k, len(resources))
+        self._jobs = _as_records(jobs)
+        check_stretch(self._jobs, sites, 1.0)
+        if samples is None:
+            samples = draw_samples(jobs.processors, resources, asked, seed)
+        else:
+            _check_samples(samples, jobs.processors, resources, asked)
+        self._resources = resources
+        self._cost = jscheduler.metric if callable(jscheduler.metric) else predicted_wait
+        self._options = self_scheduling.Options(
+            overrun=overrun_code(overrun),
+            predictions=int(grid.Predictions[jscheduler.predictions.upper()]),
+            resources=asked,
+        )
+        self._score = scores.SCORE.compile(score)
+        self._room = FIRST_ROOM
+        outside = np.full(len(jobs), len(resources), np.int64)
+        if labels is None:
+            labels = np.full(len(jobs), -1, LABELS)
+        self._grid, self._local = grid.allocate(
+            self._jobs, labels, outside, sites, self._room, self._options.predictions
+        )
+        self._directory = self_scheduling.Directory(
+            sample=np.ascontiguousarray(samples, np.int16),
+            metric=_metric_codes(metrics, jscheduler, len(jobs)),
+            starts=np.empty(asked, np.int64),
+            home=_homes(home, len(jobs), len(resources)),
+            cost=COST.compile(self._cost),
+        )
+
+    def run(self, until: int = FOREVER) -> None:
+        """Go on until before the first instant at or after this time [s], by default to the end."""
+        while (stop := self._schedule(until)) == self_scheduling.Stop.NEEDS_ROOM:
+            self._room *= 2
+            self._local = grid.with_room(self._grid, self._local, self._room, self._options.predictions)
+        if stop == self_scheduling.Stop.FAILED:
+            job = int(self._grid.clock["arrival"][0]) - 1
+            asked = self._jobs[job]
+            raise COST.not_a_number(
+                self._cost,
+                f"the job at index {job}, submitted at {asked['submit']} s "
+                f"for {asked['processors']} processors",
+            )
+
+    def _schedule(self, until: int) -> int:
+        return int(
+            self_scheduling.schedule(
+                self._grid, self._directory, self._local, until, self._options, self._score
+            )
+        )
+
+    def estimate(self, jobs: NDArray[np.int64], seconds: NDArray[np.int64]) -> None:
+        """Give estimates [s] of jobs, by index, that are not submitted yet.
+
+        Raises
+        ------
+        ConfigurationError
+            If one is below 1, too long for the slowest resource, or of a job that was submitted.
+        """
+        if len(jobs) and int(jobs.min()) < int(self._grid.clock["arrival"][0]):
+            raise ConfigurationError(f"estimate: job {int(jobs.min())} is submitted already; give it before")
+        _check_estimates(seconds)
+        given = self._jobs[jobs]
+        given["estimate"] = seconds
+        check_stretch(given, self._grid.sites, 1.0)
+        self._jobs["estimate"][jobs] = seconds
+
+    def is_rejected(self, jobs: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether no resource can hold jobs, by index."""
+        rejected: NDArray[np.bool_] = self._directory.sample[jobs, 0] < 0
+        return rejected
+
+    def ends(self, jobs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """When jobs end that have started, by index [s]; -1 for the others."""
+        entry = self._grid.entry[jobs]
+        starts = np.where(entry >= 0, self._local.starts[0, entry], -1)
+        return np.where(starts >= 0, starts + self._local.jobs[0]["run"][entry], -1)
+
+    def result(self) -> SelfSchedule:
+        """The schedule as far as it is known."""
+        starts, where, corrections = outcome(self._grid, self._local)
+        return SelfSchedule(
+            start_time=starts,
+            resource=where,
+            run_time=_run_times(self._jobs["run"], where, self._resources),
+            queries=int(self._grid.clock["queries"][0]),
+            corrections=corrections,
+        )
+
+
+def self_schedule(
+    jobs: Submissions,
+    resources: Sequence[Cluster],
+    policies: Sequence[str | LocalPolicy],
+    jscheduler: JScheduler,
+    *,
+    samples: NDArray[np.int16] | None = None,
+    seed: int = 0,
+    metrics: Sequence[MetricName] | None = None,
+    overrun: OverrunName = "doubling",
+    labels: NDArray[Any] | None = None,
+    home: NDArray[Any] | None = None,
+) -> SelfSchedule:
+    """Run jobs through their own schedulers and the local schedulers of the resources.
+
+    Parameters and errors are those of `Simulation`.
+    """
+    simulation = Simulation(
+        jobs,
+        resources,
+        policies,
+        jscheduler,
+        samples=samples,
+        seed=seed,
+        metrics=metrics,
+        overrun=overrun,
+        labels=labels,
+        home=home,
+    )
+    simulation.run()
+    return simulation.result()
+
+
+def draw_samples(
+    processors: NDArray[Any], resources: Sequence[Cluster], k: int, seed: int
+) -> NDArray[np.int16]:
+    """Resources that the directory names to each job.
+
+    Parameters
+    ----------
+    processors : int[n]
+        Processors that each job asks for.
+    resources : sequence of Cluster
+        The grid.
+    k : int
+        Resources to name.
+    seed : int
+        Seed of the draws.
+
+    Returns
+    -------
+    int16[n, k]
+        First k indices of a random permutation of the resources that can hold the job, then -1 where these
+        are fewer. The first columns are the same for every k.
+    """
+    if len(resources) > _MOST_RESOURCES:
+        raise ConfigurationError(f"{len(resources)} resources; at most {_MOST_RESOURCES} can be simulated")
+    samples = np.empty((len(processors), min(k, len(resources))), np.int16)
+    random = np.random.default_rng(seed)
+    size = -(-_DRAWN_AT_ONCE // len(resources))
+    for begin in range(0, len(processors), size):
+        block = slice(begin, begin + size)
+        samples[block] = _draw(random, processors[block], resources, samples.shape[1])
+    return samples
+
+
+def _draw(
+    random: np.random.Generator, processors: NDArray[Any], resources: Sequence[Cluster], k: int
+) -> NDArray[np.int64]:
+    """First k resources of a random permutation, for each job, of those that can hold it; then -1.
+
+    The permutation sorts numbers whose high bits are random and whose low ones are the index of the resource.
+    """
+    bits = len(resources).bit_length()
+    nowhere = np.iinfo(np.int64).max
+    keys = random.integers(2 ** (62 - bits), size=(len(processors), len(resources)))
+    keys <<= bits
+    keys |= np.arange(len(resources))
+    for m, resource in enumerate(resources):
+        keys[resource.allocation(processors) > resource.processors, m] = nowhere
+    keys.sort(axis=1)
+    first = keys[:, :k]
+    return np.where(first == nowhere, -1, first & (2**bits - 1))
+
+
+def _as_records(jobs: Submissions) -> NDArray[Any]:
+    """Jobs as the engine wants them."""
+    lengths = {len(jobs.submit_time), len(jobs.run_time), len(jobs.estimate), len(jobs.processors)}
+    if len(lengths) > 1:
+        raise ConfigurationError("jobs: columns of different length; give one value for each job")
+    if (np.diff(jobs.submit_time) < 0).any():
+        raise ConfigurationError("jobs: not in order of submission; sort them by submit time")
+    _check_estimates(jobs.estimate)
+    records = np.empty(len(jobs), JOB)
+    records["submit"] = jobs.submit_time
+    records["run"] = jobs.run_time
+    records["estimate"] = jobs.estimate
+    records["processors"] = jobs.processors
+    return records
+
+
+def _check_estimates(seconds: NDArray[Any]) -> None:
+    """Refuse estimates that the engine cannot hold."""
+    if len(seconds) and not 1 <= int(np.min(seconds)) <= int(np.max(seconds)) <= LARGEST:
+        raise ConfigurationError(
+            f"estimates from {np.min(seconds)} to {np.max(seconds)} s; use 1 to {LARGEST} s"
+        )
+
+
+def _check_samples(
+    samples: NDArray[np.int16], processors: NDArray[Any], resources: Sequence[Cluster], k: int
+) -> None:
+    """Refuse samples of other jobs or grids, or of too few resources."""
+    jobs = len(processors)
+    if samples.ndim != 2 or len(samples) != jobs or samples.shape[1] < min(k, len(resources)):
+        raise ConfigurationError(
+            f"samples: shape {samples.shape} for {jobs} jobs that ask {k} resources each"
+        )
+    asked = samples[:, :k]
+    if asked.size and not -1 <= int(asked.min()) <= int(asked.max()) < len(resources):
+        raise ConfigurationError(f"samples: give indices of the {len(resources)} resources, or -1")
+    for m, resource in enumerate(resources):
+        too_large = resource.allocation(processors) > resource.processors
+        if too_large.any() and (asked[too_large] == m).any():
+            raise ConfigurationError(f"samples: resource {resource.name} is named to a job it cannot hold")
+
+
+def _homes(home: NDArray[Any] | None, jobs: int, resources: int) -> NDArray[np.int16]:
+    """Where jobs are submitted, as the engine knows it."""
+    if home is None:
+        return np.full(jobs, -1, np.int16)
+    given = np.asarray(home)
+    if given.shape != (jobs,) or (jobs and not -1 <= int(given.min()) <= int(given.max()) < resources):
+        raise ConfigurationError(
+            f"home: give the index of one of the {resources} resources, or -1, for each of the {jobs} jobs"
+        )
+    return given.astype(np.int16)
+
+
+def _metric_codes(
+    metrics: Sequence[MetricName] | None, jscheduler: JScheduler, jobs: int
+) -> NDArray[np.int8]:
+    """What each job wants, as the engine knows it."""
+    if metrics is None:
+        code = self_scheduling.Metric.OWN if callable(jscheduler.metric) else _METRICS[jscheduler.metric]
+        return np.full(jobs, int(code), np.int8)
+    if len(metrics) != jobs:
+        raise ConfigurationError(f"metrics: {len(metrics)} for {jobs} jobs; give one for each")
+    unknown = sorted(set(metrics) - set(_METRICS))
+    if unknown:
+        raise ConfigurationError(f"metrics: {unknown[0]!r} is unknown; use one of {', '.join(_METRICS)}")
+    return np.array([int(_METRICS[name]) for name in metrics], np.int8)
+
+
+def _run_times(
+    run_time: NDArray[np.int64], where: NDArray[np.int64], resources: Sequence[Cluster]
+) -> NDArray[np.int64]:
+    """Run time of each job on the resource that has it, as the engine rounds it; index -1 is nowhere."""
+    speed = np.array([*(resource.speed for resource in resources), 1.0])
+    return to_int64(np.ceil(run_time / speed[where]))
+
+
+SCHEDULER = JScheduler
+
+SCHEDULERS: dict[str, Callable[[], Scheduler]] = {"jscheduler": JScheduler}
+"""The system by name."""

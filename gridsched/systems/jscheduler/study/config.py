@@ -1,0 +1,383 @@
+"""What studies of self-scheduling are made of: readings of the platform, and how run times are predicted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import Field, PrivateAttr, StrictBool, model_validator
+
+from gridsched.errors import GridschedError
+from gridsched.experiments.derived import part_model
+from gridsched.experiments.inputs import prepared_workload
+from gridsched.experiments.parts import ScenarioChoice, Window, WorkloadConfig, label_of
+from gridsched.experiments.schedulers import Written, scheduler_made, scheduler_models
+from gridsched.experiments.study import SchedulerStudy, function_files
+from gridsched.experiments.tasks import Experiment, Figure, Table, Task
+from gridsched.experiments.validation import PathText, suggestion, unique
+from gridsched.prediction.options import PredictorOptions
+from gridsched.systems.jscheduler.centres import Centre, Platform, Reading, load_platform
+
+PREDICTION_FIGURES: tuple[str, ...] = ("prediction_quality", "prediction_intervals")
+"""Figures of how good predictions are."""
+
+_STUDY = "gridsched.systems.jscheduler.study"
+
+_FIGURES = "gridsched.systems.jscheduler.figures:SELF_SCHEDULING_FIGURES"
+
+BeliefName = Literal["predicted", "requested", "actual", "retrained"]
+"""What schedulers believe of run times."""
+
+Beliefs = Annotated[tuple[BeliefName, ...], Field(min_length=1)]
+
+
+class ReadingConfig(ScenarioChoice):
+    """The platform under one reading of its CPU factors, and what runs there."""
+
+    factor: Reading = "multiply"
+    """What a resource's CPU factor does to run times: multiply or divide them, or nothing."""
+    estimates: Beliefs | None = None  # type: ignore[assignment]
+    """What schedulers believe of run times here; by default as the study says."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A scheduler on the platform under some estimates.
+
+    Parameters
+    ----------
+    factor : str
+        Reading of the CPU factor.
+    estimates : str
+        What schedulers believe of run times.
+    scheduler : str
+        Its label.
+    """
+
+    factor: Reading
+    estimates: BeliefName
+    scheduler: str
+
+    @property
+    def title(self) -> str:
+        """Name for people."""
+        return f"factor {self.factor}, {self.scheduler}, {self.estimates} run times"
+
+
+_ANYTHING = scheduler_models()["jscheduler"].model_validate(
+    {"name": "any", "scheduler": "jscheduler", "k": 1}
+)
+"""A scheduler for stages that depend on none."""
+
+PredictorConfig: Any = part_model(PredictorOptions)
+"""How run times are predicted."""
+
+
+class SelfSchedulingStudy(SchedulerStudy):
+    """A study of self-scheduling: jobs choose among resources; against every log on its own centre."""
+
+    view = "gridsched.systems.jscheduler.report:self_scheduling_view"
+    main_figure = "improvement_bounded_slowdown"
+
+    kind: Literal["self-scheduling"]
+    """What is studied."""
+    platform: PathText | None = None
+    """Path of a platform file of one's own; by default the platform of `resources/jscheduler.yaml`."""
+    logs: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """Names of the centres whose logs are fused; by default all that have one."""
+    window: Window | None = Window(first_months=8)
+    """Part of each log that is used; null for whole logs."""
+    scenarios: Annotated[tuple[ReadingConfig, ...], Field(min_length=1)]
+    """The scenarios: readings of the CPU factor, which may choose among schedulers and estimates."""
+    estimates: Beliefs = ("predicted",)  # type: ignore[assignment]
+    """What schedulers believe of run times: what a classification tree predicts, requested times, actual run
+    times, or `retrained`, predictions of trees that learn from what finishes in the run itself. Otherwise
+    they learn from each log on its own centre."""
+    predictor: PredictorConfig = PredictorConfig()
+    """How run times are predicted."""
+    evaluate: StrictBool = False
+    """Whether predictions are compared with those of other methods, log by log, which takes long."""
+    _platform: Platform = PrivateAttr()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        try:
+            self._platform = load_platform(self.platform)
+        except GridschedError as error:
+            raise ValueError(f"platform: {error}") from None
+        self._check_logs()
+        resources = self.resource_count
+        for scheduler in self.schedulers:
+            made: Any = scheduler_made(scheduler)
+            if made.system != "jscheduler":
+                raise ValueError(
+                    f"schedulers: {label_of(scheduler)!r} lets no job choose; give the scheduler jscheduler"
+                )
+            if made.k > resources:
+                raise ValueError(
+                    f"schedulers[{label_of(scheduler)}].k: found {made.k}; the platform has {resources} "
+                    f"resources, use 1 to {resources}"
+                )
+        return self
+
+    def _check_logs(self) -> None:
+        absent = {centre.name: centre.absent for centre in self._platform.centres}
+        usable = [name for name, reason in absent.items() if not reason]
+        if not usable:
+            raise ValueError("platform: no centre has a log that can be used; give log or file to one")
+        unique("logs", list(self.logs or ()))
+        for name in self.logs or ():
+            if name not in usable:
+                reason = absent.get(name, "the platform has no such centre")
+                raise ValueError(
+                    f"logs: no log of {name!r} can be used: {reason}; {suggestion(name, usable)}"
+                )
+
+    @property
+    def grid(self) -> Platform:
+        """The platform."""
+        return self._platform
+
+    @property
+    def resource_count(self) -> int:
+        """Number of resources of the platform."""
+        return sum(number for centre in self._platform.centres for number, _ in centre.resources)
+
+    @property
+    def centres(self) -> tuple[Centre, ...]:
+        """Centres whose logs are used, in the order of the platform."""
+        return tuple(
+            centre
+            for centre in self._platform.centres
+            if not centre.absent and (self.logs is None or centre.name in self.logs)
+        )
+
+    @property
+    def factors(self) -> tuple[Reading, ...]:
+        """Readings of the CPU factor that are run, the paper's first."""
+        used = {scenario.factor for scenario in self.scenarios}
+        return tuple(factor for factor in get_args(Reading) if factor in used)
+
+    @property
+    def all_workloads(self) -> tuple[WorkloadConfig, ...]:
+        """Every workload of the study."""
+        return tuple(self._workload(centre) for centre in self.centres)
+
+    def _workload(self, centre: Centre) -> WorkloadConfig:
+        """Log of a centre with all jobs that its own machine could hold, whatever its size on this platform.
+
+        The header of a log of one's own may not say how large its machine is, so all jobs stay that the whole
+        platform could hold.
+        """
+        everything = sum(number * size for each in self._platform.centres for number, size in each.resources)
+        return WorkloadConfig(
+            name=centre.name,
+            archive=centre.log,
+            file=centre.file,
+            window=self.window,
+            processors=everything if centre.file is not None else None,
+        )
+
+    def place_of(self, workload: WorkloadConfig) -> str:
+        """Where a workload is configured, for messages."""
+        return f"{self.platform}: centres[{workload.name}]"
+
+    def checksum(self) -> str:
+        """SHA-256 of everything the study and its platform say."""
+        return hashlib.sha256(f"{super().checksum()}\n{self._platform!r}".encode()).hexdigest()
+
+    def machines(self, *names: str) -> list[dict[str, Any]]:
+        """What simulations depend on of all centres, or of some, as plain values."""
+        keys = ("name", "resources", "factor", "policy")
+        return [
+            {key: getattr(centre, key) for key in keys}
+            for centre in self._platform.centres
+            if not names or centre.name in names
+        ]
+
+    # --- what is made ---------------------------------------------------------------------------------
+
+    def experiment(self, seed: int) -> Experiment:
+        """Tasks, figures and tables of the study."""
+        workloads = {each.name: prepared_workload(self.name, each, seed) for each in self.all_workloads}
+        originals = {
+            (factor, name): self._original(factor, name, workload)
+            for factor in self.factors
+            for name, workload in workloads.items()
+        }
+        streams = {factor: self._stream(factor, workloads, originals) for factor in self.factors}
+        study = self.study_task(
+            f"{_STUDY}.aggregation:aggregate_self_scheduling_study",
+            arguments={
+                "seed": seed,
+                "runs": [self._run(run, seed, streams[run.factor], workloads) for run in self.runs],
+                "streams": streams,
+                "workloads": workloads,
+            },
+            also={"platform": repr(self._platform)},
+            memory=2000,
+        )
+        figures = [Figure(name=name, catalogue=_FIGURES, dataset=study) for name in self.study_figures]
+        datasets = [study]
+        if self.evaluate:
+            prediction = self._prediction(workloads, originals)
+            datasets.append(prediction)
+            figures += [
+                Figure(
+                    name=name,
+                    catalogue="gridsched.figures.prediction:PREDICTION_FIGURES",
+                    dataset=prediction,
+                    part="Predictions",
+                )
+                for name in PREDICTION_FIGURES
+            ]
+        return Experiment(
+            datasets=datasets,
+            figures=figures,
+            tables=[
+                Table("means", f"{_STUDY}.aggregation:means_table", "self_scheduling_means"),
+                Table("table_two", f"{_STUDY}.aggregation:table_two_of", "table_two"),
+            ],
+        )
+
+    @property
+    def runs(self) -> list[Run]:
+        """Every run of all scenarios, each once whatever its scheduler is called, by reading."""
+        runs: dict[tuple[Any, ...], Run] = {}
+        for scenario in self.scenarios:
+            for estimates, label in product(self._beliefs(scenario), self.labels_in(scenario)):
+                what = scenario.factor, estimates, *parameters(self.scheduler(label)).values()
+                runs.setdefault(what, Run(scenario.factor, estimates, label))
+        return sorted(runs.values(), key=lambda run: self.factors.index(run.factor))
+
+    def _beliefs(self, scenario: ReadingConfig) -> Sequence[BeliefName]:
+        return scenario.estimates or self.estimates
+
+    def _original(self, factor: Reading, centre: str, workload: Task) -> Task:
+        """A log on its own centre."""
+        return Task(
+            stage="predict",
+            study=self.name,
+            name=f"{centre} on its own, factor {factor}",
+            function=f"{_STUDY}.stages:simulate_original",
+            arguments={
+                "study": self._basis(logs=(centre,)).values(),
+                "factor": factor,
+                "centre": centre,
+                "workload": workload,
+            },
+            also={"machines": self.machines(centre)},
+            cost=10 * workload.cost,
+        )
+
+    def _stream(
+        self, factor: Reading, workloads: Mapping[str, Task], originals: Mapping[tuple[Reading, str], Task]
+    ) -> Task:
+        """All logs merged."""
+        return Task(
+            stage="predict",
+            study=self.name,
+            name=f"all logs, factor {factor}",
+            function=f"{_STUDY}.stages:fuse_stream",
+            arguments={
+                "study": self._basis(logs=self.logs).values(),
+                "factor": factor,
+                "workloads": dict(workloads),
+                "originals": {name: originals[factor, name] for name in workloads},
+            },
+            also={"machines": self.machines()},
+            cost=5 * sum(task.cost for task in workloads.values()),
+            memory=1500,
+        )
+
+    def _run(self, run: Run, seed: int, stream: Task, workloads: Mapping[str, Task]) -> Task:
+        """Simulation of one run: it takes longer the more resources a job asks, and in exact mode."""
+        scheduler = self.scheduler(run.scheduler)
+        made: Any = scheduler_made(scheduler)
+        retrained = run.estimates == "retrained"
+        slow = (20 if made.predictions == "exact" else 1) * (10 if retrained else 1)
+        return Task(
+            stage="simulate",
+            study=self.name,
+            name=run.title,
+            function=f"{_STUDY}.stages:simulate_run",
+            arguments={
+                "study": self._basis(
+                    scenarios=(ReadingConfig(name="any", factor=run.factor),),
+                    schedulers=(scheduler,),
+                    estimates=(run.estimates,),
+                ).values(),
+                "seed": seed,
+                "stream": stream,
+                "workloads": list(workloads.values()) if retrained else [],
+            },
+            also={"machines": self.machines(), "files": function_files(scheduler)},
+            labels={"factor": run.factor, **parameters(scheduler), "estimates": run.estimates},
+            cost=0.2 + slow * (1 + made.k / 10) * sum(task.cost for task in workloads.values()) / 14,
+            memory=2500,
+        )
+
+    def _prediction(
+        self, workloads: Mapping[str, Task], originals: Mapping[tuple[Reading, str], Task]
+    ) -> Task:
+        """How good predictions are, log by log, under the first reading of the CPU factor."""
+        evaluated = [
+            Task(
+                stage="predict",
+                study=self.name,
+                name=f"predictions of {name}",
+                function=f"{_STUDY}.stages:evaluate_prediction",
+                arguments={
+                    "study": self._basis(logs=(name,)).values(),
+                    "centre": name,
+                    "workload": workload,
+                    "original": originals[self.factors[0], name],
+                },
+                also={"machines": self.machines(name)},
+                cost=60 * workload.cost,
+            )
+            for name, workload in workloads.items()
+        ]
+        return Task(
+            stage="collect",
+            study=self.name,
+            name="prediction",
+            function=f"{_STUDY}.stages:stack_predictions",
+            arguments={"predictions": evaluated},
+        )
+
+    def _basis(self, **changes: Any) -> Self:
+        """The study without sweeps and what is common to all stages but not given."""
+        plain: dict[str, Any] = {
+            "logs": None,
+            "window": None,
+            "scenarios": (ReadingConfig(name="any"),),
+            "schedulers": (_ANYTHING,),
+            "estimates": ("predicted",),
+            "reference": None,
+            "evaluate": False,
+        }
+        return self.without_words(**{**plain, **changes})
+
+    @property
+    def study_figures(self) -> list[str]:
+        """Figures of the whole study; what has nothing to compare is not drawn."""
+        estimates = {run.estimates for run in self.runs}
+        figures = ["improvement_bounded_slowdown", "improvement_wait_time", "offered_loads", "centre_table"]
+        if len(estimates - {"retrained"}) > 1:
+            figures.append("prediction_worth")
+        if len({parameters(scheduler)["mode"] for scheduler in self.schedulers}) > 1:
+            figures.append("plan_and_exact")
+        if "retrained" in estimates:
+            figures.append("retraining_effect")
+        return figures
+
+
+def parameters(scheduler: Written) -> dict[str, Any]:
+    """What schedulers differ in, by dimension of the dataset."""
+    made: Any = scheduler_made(scheduler)
+    metric = made.metric if isinstance(made.metric, str) else label_of(scheduler)
+    return {"mode": made.predictions, "metric": metric, "k": int(made.k)}

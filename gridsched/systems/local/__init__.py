@@ -1,0 +1,1 @@
+"""Local policies: every cluster schedules the jobs that are submitted to it."""

@@ -1,0 +1,245 @@
+"""What the figures of a study of local policies show of its data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gridsched.figures import findings
+from gridsched.figures.findings import Finding, by_part, extremes, known, listed, name, percent, sentences
+from gridsched.figures.style import duration, number
+from gridsched.metrics.jobs import RECORDED
+
+_WHO = "scheme"
+_FORMS = {"wait_time": duration, "bounded_slowdown": number}
+_NAMES = {"wait_time": "mean wait", "bounded_slowdown": "mean bounded slowdown"}
+_RARE = 0.99
+"""Quantile that stands for the unluckiest jobs."""
+
+
+def means(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Shortest and longest mean wait, and what the kind of estimates changes most."""
+    rows = known(numbers[numbers["metric"] == "wait_time"])
+    simulated = rows[rows[_WHO] != RECORDED]
+
+    def tell(part: pd.DataFrame) -> str:
+        first = part[part["estimate"] == part["estimate"].iloc[0]]
+        what = f"mean wait with {name(first['estimate'].iloc[0])} run times"
+        return sentences(
+            extremes(first, _WHO, what, duration),
+            _estimates(part) if alone else "",
+            "" if findings.has_intervals(first) or len(first) < 2 else findings.NO_INTERVALS,
+        )
+
+    alone = simulated["workload"].nunique() == 1
+    return by_part(simulated, "workload", tell)
+
+
+def _estimates(rows: pd.DataFrame) -> str:
+    """To which policy another kind of estimates makes most difference."""
+    table = rows.pivot_table(index=_WHO, columns="estimate", values="mean", sort=False)
+    if table.shape[1] < 2:
+        return ""
+    first = str(rows["estimate"].iloc[0])
+    change = table.drop(columns=first).div(table[first], axis=0) - 1
+    told = known(change.reset_index().melt(_WHO, value_name="mean"))
+    if told.empty:
+        return ""
+    row = findings.highest(told.assign(size=told["mean"].abs()), "size")
+    who, kind, largest = row[_WHO], row["estimate"], row["mean"]
+    if abs(largest) < 0.005:
+        return f"With {listed(table.columns.drop(first))} run times waits are the same."
+    side = "longer" if largest > 0 else "shorter"
+    return f"With {name(kind)} run times waits change most under {name(who)}: {percent(abs(largest))} {side}."
+
+
+def differences(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Who surely waits less and more than under the reference, and by how much at most."""
+    reference = name(attributes.get("reference", "the reference"))
+    rows = known(numbers[numbers["metric"] == "wait_time"])
+
+    def tell(part: pd.DataFrame) -> str:
+        first = part[part["estimate"] == part["estimate"].iloc[0]]
+        return _against(first, reference)
+
+    return by_part(rows, "workload", tell)
+
+
+def _against(rows: pd.DataFrame, reference: str) -> str:
+    if not findings.has_intervals(rows):
+        # Differences of exactly nothing have intervals without width
+        if (rows["mean"] == 0).all():
+            return f"No other policy changes the mean wait of {reference}."
+        return sentences(_step(rows, reference), findings.NO_INTERVALS)
+    told = findings.records(rows.sort_values("mean", kind="stable"))
+    less = [row for row in told if findings.is_below(row, 0)]
+    more = [row for row in reversed(told) if findings.is_above(row, 0)]
+    unsure = [str(row[_WHO]) for row in told if findings.is_open(row, 0)]
+    parts: list[str] = []
+    for side, ones in (("shorter", less), ("longer", more)):
+        if ones:
+            others = f", and also under {listed(row[_WHO] for row in ones[1:])}" if len(ones) > 1 else ""
+            start = "It is" if parts else f"Against {reference} the mean wait is"
+            parts.append(f"{start} surely {side} under {name(ones[0][_WHO])}, by {_size(ones[0])}{others}.")
+    if not parts:
+        parts.append(f"No policy has a mean wait surely different from that of {reference}.")
+    return sentences(*parts, f"Not sure: {listed(unsure, 2)}." if unsure else "")
+
+
+def _step(rows: pd.DataFrame, reference: str) -> str:
+    ordered = findings.records(rows.sort_values("mean", kind="stable"))
+    best, worst = ordered[0], ordered[-1]
+    return (
+        f"Against {reference} the mean wait changes from {_signed(best['mean'])} under {name(best[_WHO])} "
+        f"to {_signed(worst['mean'])} under {name(worst[_WHO])}."
+    )
+
+
+def _signed(seconds: float) -> str:
+    return ("+" if seconds > 0 else "") + duration(seconds)
+
+
+def _size(row: Mapping[str, Any]) -> str:
+    """Size of a difference whose sign is said in words."""
+    low, high = sorted((abs(row["low"]), abs(row["high"])))
+    return f"{duration(abs(row['mean']))} ({duration(low)} to {duration(high)})"
+
+
+def distribution(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """What the unluckiest jobs wait."""
+    rows = numbers[(numbers["metric"] == "wait_time") & np.isclose(numbers["quantile"], _RARE)]
+    rows = known(rows[rows[_WHO] != RECORDED], "value").assign(mean=lambda part: part["value"])
+    return by_part(
+        rows, "workload", lambda part: extremes(part, _WHO, "wait that one job in 100 exceeds", duration)
+    )
+
+
+def classes(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """The class that is slowed down most, and the one to which the policy matters most."""
+    rows = known(numbers[(numbers["job_class"] != "all") & (numbers[_WHO] != RECORDED)])
+
+    def tell(part: pd.DataFrame) -> str:
+        worst = findings.highest(part)
+        best, longest = (part.groupby("job_class")["mean"].agg(kind) for kind in ("min", "max"))
+        spread = longest / best
+        most = str(spread.idxmax())
+        return sentences(
+            f"The largest mean bounded slowdown is {number(worst['mean'])}, of {name(worst['job_class'])} "
+            f"jobs under {name(worst[_WHO])}.",
+            f"The policy matters most to {name(most)} jobs: from {number(float(best[most]))} to "
+            f"{number(float(longest[most]))}."
+            if spread[most] > 1.005
+            else "",
+        )
+
+    return by_part(rows, "workload", tell)
+
+
+def recorded(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """How the simulated mean waits lie beside the recorded one."""
+    rows = known(numbers[numbers["statistic"] == "mean"], "value") if len(numbers) else numbers
+    if rows.empty:
+        return "No log of this study recorded its wait times."
+
+    def tell(part: pd.DataFrame) -> str:
+        logged = part.loc[part[_WHO] == RECORDED, "value"]
+        others = part[part[_WHO] != RECORDED].sort_values("value", kind="stable")
+        if logged.empty or others.empty:
+            return findings.NOTHING
+        low, high = findings.records(others)[0], findings.records(others)[-1]
+        return (
+            f"The log recorded a mean wait of {duration(float(logged.iloc[0]))}; simulated ones go from "
+            f"{duration(low['value'])} under {name(low[_WHO])} to {duration(high['value'])} under "
+            f"{name(high[_WHO])}."
+        )
+
+    return by_part(rows, "workload", tell)
+
+
+def load(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Whose queues are shortest and longest on average, and whether queues grow to the end."""
+    rows = known(numbers[numbers[_WHO] != RECORDED], "queue_length")
+    if rows.empty:
+        return findings.NOTHING
+    mean = rows.groupby(_WHO, sort=False)["queue_length"].mean().reset_index()
+    text = extremes(mean.rename(columns={"queue_length": "mean"}), _WHO, "mean number of waiting jobs")
+    growing = [str(who) for who, own in rows.groupby(_WHO, sort=False) if _grows(own["queue_length"])]
+    every = mean[_WHO].nunique()
+    if not growing:
+        return text
+    who = "all policies" if len(growing) == every and every > 1 else listed(growing)
+    return sentences(
+        text,
+        f"Under {who} queues are longer in each quarter of the time than in the one before: means depend on "
+        "the length of the log.",
+    )
+
+
+def _grows(queue: pd.Series[float]) -> bool:
+    """Whether a queue is longer in each quarter of the time than in the one before."""
+    values = queue.to_numpy(np.float64)
+    quarters = [float(part.mean()) for part in np.array_split(values, 4)] if len(values) >= 8 else []
+    return bool(quarters) and all(later > before for before, later in pairwise(quarters))
+
+
+def workload(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Busiest hour, largest part of the work, and how well users estimate."""
+    hours = known(numbers[numbers["variable"] == "arrivals_hour"], "value")
+    work = known(numbers[numbers["variable"] == "work_share"], "value")
+    jobs = known(numbers[numbers["variable"] == "size_share"], "value")
+    parts = []
+    if len(work):
+        most = findings.highest(work, "value")
+        same = jobs[jobs["label"] == most["label"]]["value"]
+        share = f" ({percent(float(same.iloc[0]))} of the jobs)" if len(same) else ""
+        parts.append(
+            f"Jobs of {name(most['label'])} processors{share} make up most of the work, "
+            f"{percent(float(most['value']))}."
+        )
+    if len(hours) and hours["value"].max() > hours["value"].mean() * 1.25:
+        busiest = findings.highest(hours, "value")
+        times = float(busiest["value"]) / float(hours["value"].mean())
+        parts.append(
+            f"The busiest hour begins at {name(busiest['label'])} h, {number(times)} times the mean."
+        )
+    elif len(hours):
+        parts.append("Jobs come about evenly over the day.")
+    return sentences(*parts) or "This log does not say what the panels would show."
+
+
+def gantt(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """When all is done, how full the machine is until then, and who starts last."""
+    if numbers.empty:
+        return "No job ran."
+    first, last = int(numbers["start_time"].min()), int(numbers["end_time"].max())
+    work = float((numbers["processors"] * (numbers["end_time"] - numbers["start_time"])).sum())
+    sizes = (numbers["first_processor"] + numbers["processors"]).groupby(numbers["cluster"]).max().sum()
+    starts = numbers.groupby("job_number")["start_time"].min()
+    latest = starts[starts == starts.max()].index.tolist()
+    full = percent(work / (float(sizes) * (last - first))) if last > first else "all"
+    return (
+        f"All {findings.counted(len(starts), 'job')} have ended after {duration(last - first)}; until then "
+        f"{full} of the processor time is used. {_jobs(latest)} start{'s' if len(latest) == 1 else ''} last, "
+        f"{duration(int(starts.max()) - first)} after the first start."
+    )
+
+
+def _jobs(labels: list[Any]) -> str:
+    return f"Job{'s' if len(labels) > 1 else ''} {listed(labels)}"
+
+
+FINDINGS: dict[str, Finding] = {
+    "policies_means": means,
+    "policies_differences": differences,
+    "policies_distribution": distribution,
+    "policies_classes": classes,
+    "recorded_waits": recorded,
+    "load": load,
+    "workload": workload,
+    "gantt": gantt,
+}
+"""Findings by kind of figure."""

@@ -1,0 +1,232 @@
+"""Studies of local policies: every policy on every workload under every kind of estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StrictBool, model_validator
+
+from gridsched.experiments.inputs import expected_jobs, prepared_workload
+from gridsched.experiments.parts import Metrics, WorkloadConfig, label_of
+from gridsched.experiments.schedulers import Written, scheduler_made
+from gridsched.experiments.study import SchedulerStudy, function_files
+from gridsched.experiments.tasks import Experiment, Figure, Table, Task
+from gridsched.policies.local import PassName
+from gridsched.submission import EstimateName
+
+RECORDED = "recorded"
+"""Label of the waits that a log has recorded."""
+
+SMALL = 40
+"""Most jobs of a workload whose schedules are drawn as Gantt charts."""
+
+_STAGES = "gridsched.systems.local.study.stages"
+
+_FIGURES = "gridsched.systems.local.figures.catalogue:FIGURES"
+
+
+class LocalScenario(WorkloadConfig):
+    """A cluster by itself and the workload that its users submit."""
+
+    @property
+    def workloads(self) -> Sequence[WorkloadConfig]:
+        """Workloads that are read or drawn."""
+        return (self,)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A scheduler on a workload under some estimates.
+
+    Parameters
+    ----------
+    scenario, scheduler, estimates : str
+        What it is, for people.
+    number : int
+        Place among the runs of the study, from 1.
+    """
+
+    scenario: str
+    scheduler: str
+    estimates: EstimateName
+    number: int
+
+    @property
+    def title(self) -> str:
+        """Name for people."""
+        return f"{self.scenario}, {self.scheduler}, {self.estimates} run times"
+
+    @property
+    def gantt(self) -> str:
+        """Name of the figure of its schedule."""
+        return f"gantt-{self.scenario}-{self.number}"
+
+
+class LocalStudy(SchedulerStudy):
+    """A study of one cluster at a time: every scheduler on every workload under every kind of estimate."""
+
+    view = "gridsched.systems.local.report:local_view"
+    main_figure = "policies_differences"
+
+    kind: Literal["local-policies"] = "local-policies"
+    """What is studied."""
+    scenarios: Annotated[tuple[LocalScenario, ...], Field(min_length=1)]
+    """The scenarios: clusters, each by itself with its workload."""
+    kill: StrictBool = False
+    """Whether jobs end at their requested time."""
+    passes: PassName = "instant"
+    """Whether a scheduling pass follows all events of an instant, or each event."""
+    metrics: Metrics = Metrics()
+    """How runs are measured."""
+
+    @model_validator(mode="after")
+    def _local_policies(self) -> Self:
+        if RECORDED in self.labels:
+            raise ValueError(
+                f"schedulers: the name {RECORDED!r} stands for the waits of the log; choose another"
+            )
+        for scheduler in self.schedulers:
+            if scheduler_made(scheduler).system != "local":
+                raise ValueError(f"schedulers: {label_of(scheduler)!r} schedules grids; give a local policy")
+        return self
+
+    def place_of(self, workload: WorkloadConfig) -> str:
+        """Where a workload is configured, for messages."""
+        return f"scenarios[{workload.name}]"
+
+    # --- what is made ---------------------------------------------------------------------------------
+
+    @property
+    def runs(self) -> list[Run]:
+        """Every run: workloads x estimates x schedulers, in this order."""
+        names = [scenario.name for scenario in self.scenarios]
+        return [
+            Run(scenario, scheduler, estimates, number)
+            for number, (scenario, estimates, scheduler) in enumerate(
+                product(names, self.estimates, self.labels), start=1
+            )
+        ]
+
+    def experiment(self, seed: int) -> Experiment:
+        """Tasks, figures and tables of the study."""
+        workloads = {each.name: prepared_workload(self.name, each, seed) for each in self.scenarios}
+        runs = {run: self._run(run, workloads[run.scenario]) for run in self.runs}
+        summaries = {name: self._summary(name, runs) for name in workloads}
+        study = self.study_task(
+            f"{_STAGES}:aggregate_study", arguments={"summaries": summaries, "workloads": workloads}
+        )
+        return Experiment(
+            datasets=[study],
+            figures=[
+                *(Figure(name=name, catalogue=_FIGURES, dataset=study) for name in self.study_figures),
+                *(
+                    Figure(
+                        name=f"{kind}-{name}",
+                        catalogue=_FIGURES,
+                        dataset=dataset,
+                        parameters=parameters,
+                        part=part,
+                        title=name,
+                    )
+                    for name in self.large_workloads
+                    for kind, dataset, parameters, part in (
+                        ("load", study, {"workload": name}, "Load over time"),
+                        ("workload", self._character(workloads[name]), {}, "Workloads"),
+                    )
+                ),
+                *(
+                    Figure(
+                        name=run.gantt,
+                        catalogue=_FIGURES,
+                        dataset=runs[run],
+                        part="Schedules",
+                        title=run.title,
+                    )
+                    for run in self.gantt_runs
+                ),
+            ],
+            tables=[Table("means", f"{_STAGES}:means_table", "means")],
+        )
+
+    def _run(self, run: Run, workload: Task) -> Task:
+        """Simulation of one run; what it does not depend on is as by default."""
+        scenario, scheduler = self.scenario(run.scenario), self.scheduler(run.scheduler)
+        return Task(
+            stage="simulate",
+            study=self.name,
+            name=run.title,
+            function=f"{_STAGES}:simulate_run",
+            arguments={
+                "study": self.of_run(scenario, scheduler, estimates=(run.estimates,), metrics=Metrics()),
+                "workload": workload,
+            },
+            also={"files": function_files(scheduler)},
+            labels={"scenario": run.scenario, "scheduler": run.scheduler, "estimates": run.estimates},
+            cost=0.1 + _slowness(scheduler) * expected_jobs(scenario) / 300_000,
+            memory=2000,
+        )
+
+    def _summary(self, workload: str, runs: dict[Run, Task]) -> Task:
+        """Metrics of the runs of a workload."""
+        own = [task for run, task in runs.items() if run.scenario == workload]
+        measured = self.without_words(scenarios=(self.scenario(workload),), reference=None)
+        return Task(
+            stage="simulate",
+            study=self.name,
+            name=f"measures of {workload}",
+            function=f"{_STAGES}:summarise_workload",
+            arguments={"study": measured.values(), "runs": own},
+            cost=sum(task.cost for task in own) / 2,
+            memory=1500,
+        )
+
+    def _character(self, workload: Task) -> Task:
+        """What a workload looks like."""
+        return Task(
+            stage="prepare",
+            study=self.name,
+            name=f"character of {workload.name}",
+            function=f"{_STAGES}:characterise_workload",
+            arguments={"workload": workload},
+            cost=workload.cost,
+        )
+
+    @property
+    def study_figures(self) -> list[str]:
+        """Figures of the whole study: small workloads have no statistics, only logs have recorded waits."""
+        if not self.large_workloads:
+            return ["policies_means"]
+        figures = ["policies_means", "policies_differences", "policies_distribution", "policies_classes"]
+        if any(workload.is_log for workload in self.scenarios):
+            figures.append("recorded_waits")
+        return figures
+
+    @property
+    def large_workloads(self) -> list[str]:
+        """Names of the workloads that are shown by statistics, not job by job."""
+        return [workload.name for workload in self.scenarios if _known_size(workload) > SMALL]
+
+    @property
+    def gantt_runs(self) -> list[Run]:
+        """Runs whose schedules are small enough to be drawn job by job."""
+        large = self.large_workloads
+        return [run for run in self.runs if run.scenario not in large]
+
+
+def _slowness(scheduler: Written) -> float:
+    """How much longer than others a scheduler takes."""
+    return 5 if "conservative" in str(scheduler) else 1
+
+
+def _known_size(workload: WorkloadConfig) -> float:
+    """Jobs of a workload as far as the configuration says."""
+    if workload.synthetic is not None and workload.synthetic.jobs is not None:
+        return workload.synthetic.jobs
+    if workload.jobs is not None:
+        return len(workload.jobs)
+    if workload.window is not None and workload.window.jobs is not None:
+        return workload.window.jobs[1]
+    return float("inf")

@@ -1,0 +1,1 @@
+"""MUSCLE and TITAN (He et al. 2004): parallel jobs with deadlines, packed; genetic local schedulers."""

@@ -1,0 +1,463 @@
+"""Clusters under MUSCLE or its rivals: what waits, what runs, and what TITAN plans.
+
+A `Site` is one cluster. A `PlannedSite` holds the jobs that have not started with a plan for them, made by
+TITAN. The plan is executed as it is: jobs start in its order, each when its resources are free in fact. Where
+jobs do not run as long as expected, starts shift, but order and resources stay until the next plan. Started
+jobs never move. Clusters under any other local policy are in `queues`.
+
+Baselines, section 5 of He et al. (see `muscle`), give a job to a cluster when it arrives:
+
+=========  ============================================================================================
+``dll``    dynamic least load, equation (6): the cluster with the least sum of run time x size / resources
+           over its jobs that have not ended (or not started) at the round, the first of equals
+``wrand``  weighted random: a cluster with a probability in proportion to resources x speed
+=========  ============================================================================================
+
+both among the clusters that can hold the job. Resources are processors here, of which a job takes those of
+whole nodes where a cluster gives them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.systems.multicluster.kernels import packing
+from gridsched.systems.multicluster.muscle import Backlog
+from gridsched.systems.multicluster.titan import (
+    Coding,
+    Titan,
+    Weights,
+    in_order,
+    measured,
+    optimise,
+    packed,
+    starts,
+    stream,
+)
+
+SeedingName = Literal["muscle", "arrival", "last", "none"]
+LoadName = Literal["unfinished", "unstarted"]
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Jobs of a run in order of submission, as n clusters see them.
+
+    Parameters
+    ----------
+    submit, deadline, processors : int64[p]
+        Seconds, and processors that are asked for.
+    resources : int64[n, p]
+        Resources of each cluster that hold them: processors, or nodes where a cluster gives whole nodes.
+    actual, expected : int64[n, p]
+        Run time on each cluster, in fact and as predicted, at least 1 s.
+    """
+
+    submit: Integers
+    deadline: Integers
+    processors: Integers
+    resources: Integers
+    actual: Integers
+    expected: Integers
+
+
+class Started(NamedTuple):
+    """Jobs that have started, when, and on which resources."""
+
+    jobs: Integers
+    start: Integers
+    masks: NDArray[np.uint64]
+
+
+class Metrics(NamedTuple):
+    """Makespan, idle time and over-deadline of the jobs of a cluster that have not started, seconds."""
+
+    makespan: int
+    idle: int
+    over_deadline: int
+
+
+class Site(ABC):
+    """One cluster: its resources, and the jobs that wait there.
+
+    Parameters
+    ----------
+    index : int
+        Which of the clusters it is.
+    resources, widest : int
+        Resources now, and at most at any time.
+    jobs : Jobs
+        All jobs of the run.
+    weights : Weights
+        What the cluster wants.
+    overrun : int
+        What happens to outrun estimates, a value of `Overrun`.
+    unit : int
+        Processors of a resource.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        resources: int,
+        widest: int,
+        jobs: Jobs,
+        weights: Weights,
+        overrun: int,
+        unit: int = 1,
+    ) -> None:
+        self.index = index
+        self.resources = resources
+        self.unit = unit
+        self.weights = weights
+        self._all = jobs
+        self._overrun = overrun
+        self._actual, self._expected = jobs.actual[index], jobs.expected[index]
+        self._sizes: Integers = jobs.resources[index]
+        self._words = packing.words(widest)
+        self._occupants = np.zeros(widest, packing.OCCUPANT)
+        self._occupants["end"] = np.iinfo(np.int64).min
+        nothing = np.empty(0, np.int64)
+        self.waiting: Integers = nothing
+        """Jobs that have not started, in order."""
+        self._running = Started(nothing, nothing, np.empty((0, self._words), np.uint64))
+        self.metrics = Metrics(0, 0, 0)
+        self.generations = 0
+
+    @property
+    def processors(self) -> int:
+        """Processors of the cluster now."""
+        return self.resources * self.unit
+
+    def taken(self, jobs: Integers) -> Integers:
+        """Processors that each of some jobs takes here."""
+        taken: Integers = self._sizes[jobs] * self.unit
+        return taken
+
+    @abstractmethod
+    def advance(self, now: int) -> Started:
+        """Let time pass; return the jobs that have started since the last time."""
+
+    @abstractmethod
+    def backlog(self, now: int) -> Backlog:
+        """What the cluster has to do before it can run more jobs; call `advance` before."""
+
+    @abstractmethod
+    def falls_to(self, threshold: int, now: int) -> int:
+        """When the expected makespan of the jobs that have not started falls to a threshold.
+
+        Their expected ends are those of the last plan; that a job starts is known at once.
+        """
+
+    @abstractmethod
+    def resize(self, resources: int, now: int) -> Integers:
+        """Add or remove the highest resources; return the jobs that are too large for the cluster now.
+
+        A job that runs on a removed resource runs to its end. The others that wait keep their order.
+        """
+
+    @abstractmethod
+    def plan(self, new: Integers, masks: NDArray[np.uint64] | None, now: int, number: int) -> None:
+        """Plan all jobs that have not started.
+
+        Parameters
+        ----------
+        new : int64[k]
+            Jobs that the cluster is given now.
+        masks : uint64[k, w], optional
+            Their resources in the schedule that MUSCLE hands over.
+        now : int
+            Present time, after `advance`.
+        number : int
+            Number of the round, which names the stream of random numbers.
+        """
+
+    @abstractmethod
+    def measure(self, now: int) -> None:
+        """Update the metrics of a cluster whose plan stays as it is; call `advance` before."""
+
+    def load(self, counted: LoadName) -> float:
+        """Load of equation (6), seconds; call `advance` before."""
+        jobs = self.waiting
+        if counted == "unfinished":
+            jobs = np.concatenate([self._running.jobs, jobs])
+        return float((self._expected[jobs] * self.taken(jobs)).sum() / self.processors)
+
+    def _run(self, started: Started, now: int) -> None:
+        """Let jobs that have started be among those that run, and forget those that have ended."""
+        if len(started.jobs):
+            both = zip(self._running, started, strict=True)
+            self._running = Started(*(np.concatenate(pair) for pair in both))
+        still = self._running.start + self._actual[self._running.jobs] > now
+        if not still.all():
+            self._running = Started(*(column[still] for column in self._running))
+
+    def _releases(self, now: int) -> tuple[Integers, Integers]:
+        """When each resource will be free, in fact and as far as is known."""
+        actual, expected = np.empty((2, self.resources), np.int64)
+        packing.releases(self._occupants, int(now), self._overrun, actual, expected)
+        return actual, expected
+
+    def _backlog(self, free: Integers) -> Backlog:
+        """What the cluster has to do if its resources are free of all jobs that it has then."""
+        jobs = self.waiting
+        durations = self._expected[jobs]
+        slack = self._all.deadline[jobs] - durations - self._all.submit[jobs]
+        return Backlog(
+            free,
+            jobs=len(jobs),
+            run_time=int(durations.sum()),
+            size=int(self.taken(jobs).sum()),
+            slack=int(np.maximum(slack, 1).sum()),
+            unit=self.unit,
+        )
+
+    def _packed(self, jobs: Integers) -> NDArray[np.void]:
+        return packed(self._expected[jobs], self._all.deadline[jobs], self._sizes[jobs])
+
+    def _measured(self, coding: Coding, begin: Integers, jobs: Integers, free: Integers, now: int) -> Metrics:
+        return Metrics(*measured(begin, coding, self._packed(jobs), free, now, self.weights, self.unit))
+
+
+def first_fall(start: Integers, end: Integers, threshold: int, now: int) -> int:
+    """When the makespan of the jobs that have not started falls to a threshold.
+
+    Parameters
+    ----------
+    start, end : int64[k]
+        When each job will start in fact, and is expected to end, seconds; at least one.
+    threshold : int
+        Seconds.
+    now : int
+        Present time.
+    """
+    order = np.argsort(start, kind="stable")
+    begin = start[order]
+    last_end = np.maximum.accumulate(end[order][::-1])[::-1]
+    reached = np.maximum(np.append(now, begin[:-1]), last_end - threshold)
+    early = reached[reached < begin]
+    return int(early[0] if len(early) else begin[-1])
+
+
+# --- TITAN ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Planning:
+    """How clusters are planned.
+
+    Parameters
+    ----------
+    optimised : bool
+        Whether the genetic algorithm looks for a schedule, or the one that it would start from is taken.
+    seeding : {"muscle", "arrival", "last", "none"}
+        What the first population holds besides random schedules: what MUSCLE hands over; all jobs in order
+        of arrival; jobs that waited already as in the last plan, and new ones behind them in order of
+        arrival; nothing.
+    titan : Titan
+        Parameters of the genetic algorithm.
+    seed : int
+        Seed of its random numbers.
+    """
+
+    optimised: bool
+    seeding: SeedingName
+    titan: Titan
+    seed: int
+
+
+class PlannedSite(Site):
+    """A cluster that runs its jobs as TITAN has planned; parameters as of `Site`, and how it is planned."""
+
+    def __init__(self, *cluster: Any, planning: Planning) -> None:
+        super().__init__(*cluster)
+        self._planning = planning
+        self._masks = np.empty((0, self._words), np.uint64)
+        self._start, self._planned_end = np.empty((2, 0), np.int64)
+
+    def advance(self, now: int) -> Started:
+        """Let time pass; return the jobs that have started since the last time."""
+        began = self._start <= now
+        started = Started(self.waiting[began], self._start[began], self._masks[began])
+        if len(started.jobs):
+            coding = Coding(np.arange(len(started.jobs), dtype=np.int32), started.masks)
+            packing.begin(
+                *coding.arrays,
+                started.start,
+                self._actual[started.jobs],
+                self._expected[started.jobs],
+                int(now),
+                self._occupants,
+            )
+            self._keep(~began)
+        self._run(started, now)
+        return started
+
+    def _keep(self, jobs: NDArray[np.bool_]) -> None:
+        self.waiting, self._masks = self.waiting[jobs], self._masks[jobs]
+        self._start, self._planned_end = self._start[jobs], self._planned_end[jobs]
+
+    def backlog(self, now: int) -> Backlog:
+        """What the cluster has to do before it can run more jobs; call `advance` before."""
+        _, free = self._releases(now)
+        if len(self.waiting):
+            coding = Coding(np.arange(len(self.waiting), dtype=np.int32), self._masks)
+            _, free = starts(coding, self._expected[self.waiting], free, now)
+        return self._backlog(free)
+
+    def falls_to(self, threshold: int, now: int) -> int:
+        """When the expected makespan of the jobs that have not started falls to a threshold."""
+        if not len(self.waiting):
+            return now
+        return first_fall(self._start, self._planned_end, threshold, now)
+
+    def resize(self, resources: int, now: int) -> Integers:
+        """Add or remove the highest resources; return the jobs that are too large for the cluster now."""
+        self.resources = resources
+        fits = self._sizes[self.waiting] <= resources
+        handed_back: Integers = self.waiting[~fits]
+        self._keep(fits)
+        if len(self.waiting):
+            coding = self._in_order(self.waiting, now)
+            self._masks[:] = 0
+            self._masks[:, : coding.masks.shape[1]] = coding.masks
+        return handed_back
+
+    def _in_order(
+        self, jobs: Integers, now: int, order: Integers | None = None, kept: NDArray[np.uint64] | None = None
+    ) -> Coding:
+        places = np.arange(len(jobs)) if order is None else order
+        _, free = self._releases(now)
+        return in_order(places, self._expected[jobs], self._sizes[jobs], free, now, kept)
+
+    # --- planning ---------------------------------------------------------------------------------
+
+    def plan(self, new: Integers, masks: NDArray[np.uint64] | None, now: int, number: int) -> None:
+        """Plan all jobs that have not started."""
+        jobs = np.concatenate([self.waiting, new])
+        if not len(jobs):
+            self.metrics, self.generations = Metrics(0, 0, 0), 0
+            return
+        actual_free, free = self._releases(now)
+        actual, expected = self._actual[jobs], self._expected[jobs]
+        coding = self._coding(jobs, new, masks, free, now, number)
+        planned, _ = starts(coding, expected, free, now)
+        self.metrics = self._measured(coding, planned, jobs, free, now)
+        begin, _ = starts(coding, actual, actual_free, now)
+        self.waiting = jobs[coding.order]
+        self._masks = np.zeros((len(jobs), self._masks.shape[1]), np.uint64)
+        self._masks[:, : coding.masks.shape[1]] = coding.masks[coding.order]
+        self._start = begin[coding.order]
+        self._planned_end = (planned + expected)[coding.order]
+
+    def measure(self, now: int) -> None:
+        """Update the metrics of a cluster whose plan stays as it is; call `advance` before."""
+        self.generations = 0
+        if not len(self.waiting):
+            self.metrics = Metrics(0, 0, 0)
+            return
+        _, free = self._releases(now)
+        coding = Coding(np.arange(len(self.waiting), dtype=np.int32), self._masks)
+        planned, _ = starts(coding, self._expected[self.waiting], free, now)
+        self.metrics = self._measured(coding, planned, self.waiting, free, now)
+
+    def _coding(
+        self,
+        jobs: Integers,
+        new: Integers,
+        masks: NDArray[np.uint64] | None,
+        free: Integers,
+        now: int,
+        number: int,
+    ) -> Coding:
+        """Order and resources of the jobs, those that waited already being the first."""
+        planning = self._planning
+        seed = self._seed(jobs, len(new), masks, now)
+        if not planning.optimised:
+            assert seed is not None
+            return seed
+        best = optimise(
+            self._packed(jobs),
+            free,
+            now,
+            self.weights,
+            planning.titan,
+            stream(planning.seed, number, self.index),
+            [] if seed is None else [seed],
+            self.unit,
+        )
+        self.generations = best.generations
+        return best.coding
+
+    def _seed(self, jobs: Integers, new: int, masks: NDArray[np.uint64] | None, now: int) -> Coding | None:
+        seeding = self._planning.seeding
+        words = packing.words(self.resources)
+        if seeding == "muscle":
+            assert masks is not None
+            both = np.concatenate([self._masks[:, :words], masks[:, :words]])
+            return Coding(np.arange(len(jobs), dtype=np.int32), both)
+        if seeding == "last":
+            return self._in_order(jobs, now, kept=np.ascontiguousarray(self._masks[:, :words]))
+        if seeding == "arrival":
+            return self._in_order(jobs, now, np.argsort(jobs, kind="stable"))
+        return None
+
+
+# --- baselines ------------------------------------------------------------------------------------
+
+
+def least_load(jobs: Jobs, arrived: Integers, sites: Sequence[Site], counted: LoadName) -> Integers:
+    """Cluster of each job by equation (6), in order of arrival.
+
+    Parameters
+    ----------
+    jobs : Jobs
+        All jobs of the run.
+    arrived : int64[k]
+        The jobs.
+    sites : sequence of Site
+        The clusters.
+    counted : {"unfinished", "unstarted"}
+        Which jobs are load.
+    """
+    load = np.array([site.load(counted) if site.processors else 0.0 for site in sites])
+    widths = np.array([site.processors for site in sites])
+    taken = np.stack([site.taken(arrived) for site in sites])
+    added = np.zeros(len(sites))
+    chosen = np.empty(len(arrived), np.int64)
+    for k, job in enumerate(arrived.tolist()):
+        present = np.where(widths >= taken[:, k], load + added, np.inf)
+        i = int(np.argmin(present))
+        chosen[k] = i
+        added[i] += jobs.expected[i, job] * taken[i, k] / widths[i]
+    return chosen
+
+
+def weighted_random(
+    arrived: Integers, sites: Sequence[Site], speeds: Sequence[float], drawn: NDArray[np.float64]
+) -> Integers:
+    """Cluster of each job with a probability in proportion to processors x speed.
+
+    Parameters
+    ----------
+    arrived : int64[k]
+        The jobs.
+    sites : sequence of Site
+        The clusters.
+    speeds : sequence of float
+        Speed of each.
+    drawn : float64[k]
+        A random number from 0 to less than 1 for each job.
+    """
+    widths = np.array([site.processors for site in sites])
+    fits = widths[:, np.newaxis] >= np.stack([site.taken(arrived) for site in sites])
+    edges = np.cumsum(np.where(fits, (widths * np.asarray(speeds))[:, np.newaxis], 0.0), axis=0)
+    return np.asarray(np.argmax(edges > drawn * edges[-1], axis=0), np.int64)

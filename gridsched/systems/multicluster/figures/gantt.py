@@ -1,0 +1,110 @@
+"""Gantt chart of schedules on particular resources, one panel a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
+from matplotlib.patches import Patch, Rectangle
+
+from gridsched.errors import ConfigurationError
+from gridsched.figures import gantt_blocks, style
+from gridsched.figures.gantt_blocks import Block
+from gridsched.systems.multicluster.figures.findings import FINDINGS as FINDINGS
+from gridsched.systems.multicluster.study.example import handed_over
+
+MOST_JOBS = 120
+"""Most jobs that can be shown legibly."""
+
+_LATE = "#b2182b"
+
+
+@style.styled
+def schedule_gantt(schedules: xr.Dataset) -> style.Drawing:
+    """Gantt chart of what TITAN plans: time from left to right, resources from bottom to top.
+
+    A job is drawn on the resources that it has, in several rectangles where they are not neighbours. Jobs
+    that end after their deadline have a red edge; resources that are not available yet are grey.
+
+    Parameters
+    ----------
+    schedules : xarray.Dataset
+        What `muscle.schedule_queue` returns, of at most 120 jobs.
+
+    Returns
+    -------
+    tuple of Figure and DataFrame
+        Columns cluster, job_number, first_processor, processors, start_time, end_time, late: one row a
+        rectangle.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are more than 120 jobs.
+    """
+    count = schedules.sizes["job"]
+    if count > MOST_JOBS:
+        raise ConfigurationError(
+            f"a Gantt chart shows at most {MOST_JOBS} jobs, this one has {count}: select a part of the queue"
+        )
+    blocks = list(_blocks(schedules))
+    sizes = (schedules["available"].to_numpy() >= 0).sum(axis=1).tolist()
+    names = [style.plain(name) for name in schedules["cluster"].to_numpy()]
+    heights = [float(np.clip(0.12 * size, 1.0, 4.0)) for size in sizes]
+    figure = style.new_figure(sum(heights) + 0.35 * len(sizes) + 0.7)
+    grid = figure.subplots(len(sizes), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights})
+    now = float(schedules.attrs["now"])
+    last = max([now + 1, *(float(block.end) for block in blocks)])
+    style.set_axis(grid[-1, 0].xaxis, [now, last], "s", ticks=8, floor=now)
+    for cluster, axes in enumerate(grid[:, 0]):
+        own = [block for block in blocks if block.cluster == cluster]
+        _panel(axes, own, sizes[cluster], names[cluster])
+        _unavailable(axes, schedules["available"].to_numpy()[cluster][: sizes[cluster]].tolist(), now)
+    grid[-1, 0].set_xlabel("time")
+    if any(block.late for block in blocks):
+        late = Patch(facecolor="white", edgecolor=_LATE, linewidth=1.2)
+        style.legend_below(figure, [late], ["ends after its deadline"])
+    # Rectangles are labelled last: what fits depends on the final layout.
+    figure.draw_without_rendering()
+    job_numbers = schedules["job_number"].to_numpy()
+    for cluster, axes in enumerate(grid[:, 0]):
+        gantt_blocks.label(axes, [block for block in blocks if block.cluster == cluster], job_numbers)
+    named = [str(name) for name in schedules["cluster"].to_numpy()]
+    return figure, gantt_blocks.table(blocks, named, job_numbers)
+
+
+def _blocks(schedules: xr.Dataset) -> Iterator[Block]:
+    cluster = schedules["cluster_index"].to_numpy()
+    start, end = schedules["start_time"].to_numpy(), schedules["end_time"].to_numpy()
+    late = end > schedules["deadline"].to_numpy()
+    for job in np.flatnonzero(cluster >= 0).tolist():
+        used = schedules["resources"].to_numpy()[job] > 0
+        for first, count in gantt_blocks.runs(used):
+            place = (int(start[job]), int(end[job]), bool(late[job]))
+            yield Block(int(cluster[job]), job, first, count, *place)
+
+
+def _panel(axes: Axes, blocks: list[Block], processors: int, title: str) -> None:
+    gantt_blocks.frame(axes, processors, title)
+    for late, edge, width in ((False, style.INK, 0.6), (True, _LATE, 1.2)):
+        gantt_blocks.draw(axes, [block for block in blocks if block.late == late], edge, width)
+
+
+def _unavailable(axes: Axes, available: list[int], now: float) -> None:
+    """Grey bars up to when resources become available."""
+    bars = [
+        Rectangle((now, resource), time - now, 1) for resource, time in enumerate(available) if time > now
+    ]
+    axes.add_collection(
+        PatchCollection(bars, facecolor=style.PALE, edgecolor="none", zorder=0.5), autolim=False
+    )
+
+
+EXAMPLE_FIGURES: dict[str, Callable[[xr.Dataset], style.Drawing]] = {
+    "example_handed_over": lambda example: schedule_gantt(handed_over(example)),
+    "example_improved": schedule_gantt,
+}
+"""Figures of the worked example by name."""

@@ -1,0 +1,637 @@
+"""Simulate parallel jobs with deadlines on a multicluster: MUSCLE or a rival, and TITAN on each cluster.
+
+Jobs are collected, and from time to time handed to the clusters: a *round* (step 1 of algorithm 4 in He et
+al., see `muscle`). Collecting goes on while the clusters still have enough to do: while
+the expected makespan of the jobs that have not started, from now to the end of the last of them, exceeds a
+threshold on every cluster (``any``: the first that falls to it ends the collection, as printed), or on at
+least one (``all``: the last ends it). It goes on, too, until there is a job. Jobs that have not started by
+the next round stay where they are; the local scheduler plans them anew together with the new ones. Jobs that
+have started do not move. The rivals give each job to a cluster when it arrives, but the local schedulers are
+told at the rounds, as under MUSCLE; or there is a round whenever a job arrives.
+
+Dispatchers by name, each with TITAN on the clusters:
+
+==================  ================================================================================
+``muscle``          packs collected jobs into compositions that fill the processors of a cluster
+``multicluster``    the same as muscle
+``dll``             dynamic least load: each job goes to the cluster with the least load, see `backlogs`
+``wrand``           weighted random: each job goes to a cluster drawn in proportion to its capacity
+==================  ================================================================================
+
+A job may enter at a cluster. It is announced to MUSCLE, after a delay if messages take time, and allocated
+like all others.
+
+Where a cluster gives whole nodes to jobs, its resources are nodes, and a job uses as many as hold its
+processors, see `muscle` and `titan`.
+
+Below MUSCLE and its rivals stands TITAN, or any local policy (see `queues`), which has a scheduling pass when
+a job ends or is handed over.
+
+At one instant jobs end and start, then resources are added and removed, then jobs arrive, then there is a
+round. A job that waits on a cluster that has become too small for it is collected again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.platform import Cluster, ResourceChange
+from gridsched.policies.local import POLICIES, named_policy
+from gridsched.results import Schedule, Variable, in_one_piece
+from gridsched.submission import Submission, labels_of
+from gridsched.systems.base import Scheduler
+from gridsched.systems.multicluster.backlogs import (
+    Jobs,
+    LoadName,
+    PlannedSite,
+    Planning,
+    SeedingName,
+    Site,
+    Started,
+    least_load,
+    weighted_random,
+)
+from gridsched.systems.multicluster.kernels import packing
+from gridsched.systems.multicluster.measures import (
+    mean_performance,
+    performance_balance,
+    summarise_multicluster,
+)
+from gridsched.systems.multicluster.muscle import allocate, check_platform, weights_of
+from gridsched.systems.multicluster.queues import LocalSchedulers, QueueSite
+from gridsched.systems.multicluster.titan import Titan, Weights, stream
+from gridsched.systems.sites import overrun_code
+from gridsched.workloads.deadlines import ServiceClass, draw_deadlines
+
+DispatcherName = Literal["muscle", "dll", "wrand"]
+RoundsName = Literal["collected", "arrival"]
+EndsName = Literal["any", "all"]
+
+PLANNED: tuple[str, ...] = ("titan", "seed")
+"""Values of `local` that make TITAN's plans."""
+
+OWN = "policy"
+"""Value of `local` that leaves each cluster its local policy."""
+
+LOCALS: tuple[str, ...] = (*PLANNED, OWN, *POLICIES)
+"""Values of `local`, besides easy(r)."""
+
+Integers = NDArray[np.int64]
+
+_WORDS: dict[str, tuple[str, ...]] = {
+    "dispatcher": get_args(DispatcherName),
+    "seeding": get_args(SeedingName),
+    "rounds": get_args(RoundsName),
+    "ends": get_args(EndsName),
+    "load": get_args(LoadName),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Multicluster(Scheduler):
+    """Who allocates jobs to clusters, and how each cluster schedules them.
+
+    Parameters
+    ----------
+    dispatcher : {"muscle", "dll", "wrand"}
+        MUSCLE, dynamic least load, or weighted random.
+    local : str
+        What clusters do: ``titan``, the genetic algorithm; ``seed``, the schedule that it would start
+        from, as it is; ``policy``, the local policy of each; or a local policy by name, such as ``easy``, on
+        all. The job that comes first is the one that was allocated first.
+    seeding : {"muscle", "arrival", "last", "none"}, optional
+        What the genetic algorithm starts from besides random schedules, see
+        `backlogs.Scheduling`: by default ``muscle`` with MUSCLE, ``arrival``
+        without.
+    rounds : {"collected", "arrival"}
+        Whether jobs are collected, or handed over when they arrive.
+    ends : {"any", "all"}
+        Whose expected makespan ends a collection: the first that falls to the threshold, as printed, or the
+        last. With ``any`` no cluster stands idle while jobs are collected, but the work that is left over on
+        the others adds up: how many jobs are collected then depends on chance more than on the rate of
+        arrivals. With ``all`` and no threshold all clusters begin a round without jobs that wait.
+    threshold : int
+        Expected makespan at which a collection ends, seconds.
+    load : {"unfinished", "unstarted"}
+        Which jobs of a cluster are its load in equation (6).
+    titan : Titan
+        Parameters of the genetic algorithm.
+    weights : Weights or a sequence of them, optional
+        What all clusters want, or each.
+    deadlines : ServiceClass
+        Range of the deadlines that are drawn where the jobs have none.
+    announcement_delay : int
+        After how long MUSCLE knows of a job that is submitted at a cluster, seconds.
+    threads : int
+        Clusters whose schedules are improved beside each other; does not change the result.
+    measure : bool
+        Whether every round is measured on every cluster, also where nothing was planned anew. Without, the
+        schedule is the same and found in half the time where every arrival is a round.
+
+    Raises
+    ------
+    ConfigurationError
+        If a value is unknown or out of range, or the values do not go together.
+    """
+
+    dispatcher: DispatcherName = "muscle"
+    local: str = "titan"
+    seeding: SeedingName | None = None
+    rounds: RoundsName = "collected"
+    ends: EndsName = "all"
+    threshold: int = 0
+    load: LoadName = "unfinished"
+    titan: Titan = field(default_factory=Titan)
+    weights: Weights | Sequence[Weights] | None = None
+    deadlines: ServiceClass = field(default_factory=ServiceClass)
+    announcement_delay: int = 0
+    threads: int = 1
+    measure: bool = True
+
+    system: ClassVar[str] = "multicluster"
+    knows: ClassVar[str] = "all jobs collected, their deadlines, and the plans of all clusters"
+    terms: ClassVar[Mapping[str, str]] = {
+        "MCP": "Mean comprehensive performance: a weighted sum of time over deadlines, makespan and idle "
+        "time of what clusters plan, mean over clusters and rounds; lower is better.",
+        "PB": "Performance balance factor: the deviation of that sum between clusters; lower is better.",
+        "TITAN": "A genetic algorithm that plans the jobs of one cluster.",
+    }
+    not_in_studies: ClassVar[frozenset[str]] = frozenset({"threads"})
+    cannot: ClassVar[Mapping[str, str]] = {
+        "passes": "jobs are handed over in rounds",
+        "migration delay": "jobs that have started do not move",
+        "reservations": "jobs have deadlines, no start times",
+        "membership": "clusters stay; their processors may change",
+    }
+
+    uses: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "local policies": {"local": OWN},
+        "message delay": {"announcement_delay": 60},
+        "own functions": {"local": OWN},
+    }
+
+    def __post_init__(self) -> None:
+        if self.seeding is None:
+            object.__setattr__(self, "seeding", "muscle" if self.dispatcher == "muscle" else "arrival")
+        for key, words in _WORDS.items():
+            if getattr(self, key) not in words:
+                raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
+        if self.local not in (*PLANNED, OWN):
+            try:
+                named_policy(self.local)
+            except ConfigurationError:
+                raise ConfigurationError(
+                    f"local is {self.local!r}; use one of {', '.join(LOCALS)}, easy(r)"
+                ) from None
+        for key, low in (("threshold", 0), ("announcement_delay", 0), ("threads", 1)):
+            if not getattr(self, key) >= low:
+                raise ConfigurationError(f"{key} is {getattr(self, key)}; use {low} or more")
+        if self.seeding == "muscle" and self.dispatcher != "muscle":
+            raise ConfigurationError(
+                f"seeding is 'muscle', but dispatcher is {self.dispatcher!r}; use arrival, last or none"
+            )
+        if self.local == "seed" and self.seeding == "none":
+            raise ConfigurationError(
+                "seeding is 'none', but local is 'seed'; use another seeding or local titan"
+            )
+
+    @property
+    def label(self) -> str:
+        """Name in results, such as ``muscle+titan``."""
+        return f"{self.dispatcher}+{self.local}"
+
+    def schedule(self, submission: Submission) -> Schedule:
+        """Run the jobs through the dispatcher and the local schedulers.
+
+        A job takes at least 1 s. Segments have the resources (segment_resources, as bits; of nodes where the
+        cluster gives whole nodes) besides. On `job`:
+        deadline, job_round (-1 if rejected). On `round`: round_time, round_collected, and if measured mcp,
+        pb. On (`round`, `cluster`), if measured: comprehensive_performance, round_jobs, round_makespan,
+        round_idle_time, round_over_deadline, round_generations. Besides queue_mean and waiting_mean: jobs
+        collected and not started, averaged from the first to the last submission; reach_processors.
+        """
+        submission = submission.at_unit_speed()
+        workload, clusters, home = submission.workload, submission.clusters, submission.home
+        names = check_platform(clusters)
+        wanted = weights_of(self.weights, clusters)
+        due = self._deadlines_of(submission)
+        changes = _checked_changes(submission.platform.changes, clusters, names)
+        reach = _reach(clusters, changes)
+        actual = np.stack([np.maximum(cluster.duration(submission.run_time), 1) for cluster in clusters])
+        expected = np.stack([np.maximum(cluster.duration(submission.estimate), 1) for cluster in clusters])
+        accepted = np.flatnonzero(workload.processors <= reach)
+        jobs = Jobs(
+            np.ascontiguousarray(workload.submit_time[accepted]),
+            np.ascontiguousarray(due[accepted]),
+            np.ascontiguousarray(workload.processors[accepted]),
+            np.stack(
+                [cluster.allocation(workload.processors[accepted]) // cluster.unit for cluster in clusters]
+            ),
+            np.ascontiguousarray(actual[:, accepted]),
+            np.ascontiguousarray(expected[:, accepted]),
+        )
+        announced = jobs.submit + np.where(home[accepted] >= 0, int(self.announcement_delay), 0)
+        with ThreadPoolExecutor(self.threads) if self.threads > 1 else nullcontext() as pool:
+            run = _Run(self, submission, jobs, accepted, announced, wanted, changes, pool)
+            run.execute()
+        return _schedule(self, submission, accepted, run, actual, expected, due, reach)
+
+    def _deadlines_of(self, submission: Submission) -> Integers:
+        """Deadline of each job; drawn where there are none."""
+        workload = submission.workload
+        if workload.deadline is None:
+            slowest = min(cluster.speed for cluster in submission.clusters)
+            return draw_deadlines(workload, [self.deadlines], seed=submission.seed, slowest=slowest)
+        due = np.asarray(workload.deadline, np.int64)
+        early = due < workload.submit_time
+        if early.any():
+            job = int(np.argmax(early))
+            raise WorkloadError(
+                f"{workload.name}: job {workload.job_number[job]} has its deadline at {due[job]} s, before "
+                f"its submission at {workload.submit_time[job]} s ({int(early.sum())} jobs in all); fix them"
+            )
+        return due
+
+    @classmethod
+    def measures(cls, run: xr.Dataset) -> xr.Dataset:
+        """Rounds, over-deadline, MCP and PB; none of a run that was not measured."""
+        return summarise_multicluster(run) if "comprehensive_performance" in run else xr.Dataset()
+
+
+# --- what is given --------------------------------------------------------------------------------
+
+
+def _checked_changes(
+    changes: Sequence[ResourceChange], clusters: Sequence[Cluster], names: Sequence[str]
+) -> list[ResourceChange]:
+    for change in changes:
+        if change.cluster not in names:
+            raise ConfigurationError(
+                f"changes: unknown cluster {change.cluster!r}; there are {', '.join(names)}"
+            )
+        if change.processors < 0:
+            raise ConfigurationError(
+                f"changes: cluster {change.cluster} has {change.processors} processors "
+                f"from {change.time} s on; use 0 or more"
+            )
+        unit = clusters[names.index(change.cluster)].unit
+        if change.processors % unit:
+            raise ConfigurationError(
+                f"changes: cluster {change.cluster} has {change.processors} processors "
+                f"from {change.time} s on, which are not whole nodes of {unit}; use a multiple"
+            )
+    return sorted((ResourceChange(*change) for change in changes), key=lambda change: change.time)
+
+
+def _reach(clusters: Sequence[Cluster], changes: Sequence[ResourceChange]) -> int:
+    """Processors of the largest cluster, at the time when that is smallest."""
+    present = {cluster.name: cluster.processors for cluster in clusters}
+    reach = max(present.values())
+    for k, change in enumerate(changes):
+        present[change.cluster] = change.processors
+        if k + 1 == len(changes) or changes[k + 1].time > change.time:
+            reach = min(reach, max(present.values()))
+    if reach < 1:
+        raise ConfigurationError("changes: at some time no cluster has processors; leave one some")
+    return reach
+
+
+# --- the run --------------------------------------------------------------------------------------
+
+
+class _Round(NamedTuple):
+    """What is recorded of a round: lists have one entry a cluster."""
+
+    time: int
+    collected: int
+    jobs: list[int]
+    metrics: list[tuple[int, int, int]]
+    generations: list[int]
+
+
+class _Run:
+    """State of a simulation: the clusters, and the jobs that are not allocated yet."""
+
+    def __init__(
+        self,
+        policy: Multicluster,
+        submission: Submission,
+        jobs: Jobs,
+        accepted: Integers,
+        announced: Integers,
+        weights: Sequence[Weights],
+        changes: Sequence[ResourceChange],
+        pool: ThreadPoolExecutor | None,
+    ) -> None:
+        clusters, count = submission.clusters, len(jobs.submit)
+        most = {cluster.name: cluster.processors for cluster in clusters}
+        for change in changes:
+            most[change.cluster] = max(most[change.cluster], change.processors)
+        self.jobs, self.policy, self._seed = jobs, policy, submission.seed
+        self.widest = most
+        overrun = overrun_code(submission.conventions.overrun)
+        site: Callable[..., Site] = _kind_of_site(
+            policy, submission, jobs, accepted, list(most.values()), overrun
+        )
+        self.sites = [
+            site(
+                i,
+                cluster.processors // cluster.unit,
+                most[cluster.name] // cluster.unit,
+                jobs,
+                weights[i],
+                overrun,
+                cluster.unit,
+            )
+            for i, cluster in enumerate(clusters)
+        ]
+        self._names = [cluster.name for cluster in clusters]
+        self._speeds = [cluster.speed for cluster in clusters]
+        self._order = np.argsort(announced, kind="stable")
+        self._announced = announced[self._order]
+        self._seen = 0
+        self._changes = list(changes)
+        # local schedulers share their arrays, and need no threads
+        self._pool = pool if policy.local in PLANNED else None
+        self.measured = policy.measure
+        generator = np.random.default_rng(np.random.SeedSequence(submission.seed, spawn_key=(len(clusters),)))
+        self._drawn = generator.random(count) if policy.dispatcher == "wrand" else np.empty(0)
+        self.cluster, self.start, self.round = np.full((3, count), -1, np.int64)
+        self.handed_over = np.zeros(count, np.int64)
+        widest = max((most[cluster.name] // cluster.unit for cluster in clusters), default=1)
+        self.masks = np.zeros((count, packing.words(widest)), np.uint64)
+        self.rounds: list[_Round] = []
+
+    def execute(self) -> None:
+        """Run to the start of the last job."""
+        now = self._next_round(np.iinfo(np.int64).min)
+        while now is not None:
+            self._hold_round(now)
+            now = self._next_round(now)
+        for site in self.sites:
+            self._note(site, site.advance(np.iinfo(np.int64).max))
+
+    def _next_round(self, now: int) -> int | None:
+        """Time of the next round; None if all jobs are allocated and nothing changes that concerns them."""
+        arrival = int(self._announced[self._seen]) if self._seen < len(self._announced) else None
+        time = None
+        if arrival is not None:
+            collects = self.policy.rounds == "collected"
+            time = max(self._collection_ends(now), arrival) if collects else arrival
+        if not self._changes or (time is not None and time < self._changes[0].time):
+            return time
+        if time is None and all(site.falls_to(0, now) <= now for site in self.sites):
+            return None
+        return max(self._changes[0].time, now)
+
+    def _collection_ends(self, now: int) -> int:
+        choose: Callable[[list[int]], int] = min if self.policy.ends == "any" else max
+        return choose([site.falls_to(self.policy.threshold, now) for site in self.sites if site.processors])
+
+    def _hold_round(self, now: int) -> None:
+        for site in self.sites:
+            self._note(site, site.advance(now))
+        resized, handed_back = self._change_resources(now)
+        end = int(np.searchsorted(self._announced, now, side="right"))
+        arrived = np.concatenate([handed_back, self._order[self._seen : end]])
+        self._seen = end
+        given = self._allocate(arrived, now)
+        number = len(self.rounds)
+        all_again = self.policy.rounds == "collected"
+
+        def plan(site: Site) -> None:
+            new, masks = given[site.index]
+            if site.processors and (all_again or len(new) or site.index in resized):
+                site.plan(new, masks, now, number)
+            elif self.measured:
+                site.measure(now)
+
+        list((self._pool.map if self._pool else map)(plan, self.sites))
+        self.round[arrived] = number
+        self.handed_over[arrived] = now
+        self.rounds.append(
+            _Round(
+                now,
+                len(arrived),
+                [len(site.waiting) for site in self.sites],
+                [site.metrics for site in self.sites],
+                [site.generations for site in self.sites],
+            )
+        )
+
+    def _note(self, site: Site, started: Started) -> None:
+        self.cluster[started.jobs] = site.index
+        self.start[started.jobs] = started.start
+        self.masks[started.jobs, : started.masks.shape[1]] = started.masks
+
+    def _change_resources(self, now: int) -> tuple[set[int], Integers]:
+        """Clusters whose resources change now, and the jobs that become too large for them."""
+        resized: set[int] = set()
+        handed_back = [np.empty(0, np.int64)]
+        while self._changes and self._changes[0].time <= now:
+            change = self._changes.pop(0)
+            site = self.sites[self._names.index(change.cluster)]
+            handed_back.append(site.resize(change.processors // site.unit, now))
+            resized.add(site.index)
+        return resized, np.concatenate(handed_back)
+
+    def _allocate(self, arrived: Integers, now: int) -> list[tuple[Integers, NDArray[np.uint64] | None]]:
+        """Jobs that each cluster is given, and their resources if MUSCLE has chosen them."""
+        if not len(arrived):
+            return [(arrived, np.empty((0, self.masks.shape[1]), np.uint64))] * len(self.sites)
+        if self.policy.dispatcher != "muscle":
+            chosen = self._dispatch(arrived)
+            return [(arrived[chosen == site.index], None) for site in self.sites]
+        jobs = self.jobs
+        durations = jobs.expected[:, arrived]
+        done = allocate(
+            jobs.processors[arrived],
+            durations,
+            jobs.deadline[arrived] - durations - jobs.submit[arrived],
+            [site.backlog(now) for site in self.sites],
+            stream(self._seed, len(self.rounds), len(self.sites)),
+        )
+        return [(arrived[done.of(site.index)], done.masks[done.of(site.index)]) for site in self.sites]
+
+    def _dispatch(self, arrived: Integers) -> Integers:
+        if self.policy.dispatcher == "wrand":
+            return weighted_random(arrived, self.sites, self._speeds, self._drawn[arrived])
+        return least_load(self.jobs, arrived, self.sites, self.policy.load)
+
+
+def _kind_of_site(
+    policy: Multicluster,
+    submission: Submission,
+    jobs: Jobs,
+    accepted: Integers,
+    widest: Sequence[int],
+    overrun: int,
+) -> Callable[..., Site]:
+    """What makes clusters with the local scheduler of a policy."""
+    if policy.local in PLANNED:
+        assert policy.seeding is not None
+        planning = Planning(policy.local == "titan", policy.seeding, policy.titan, submission.seed)
+        return partial(PlannedSite, planning=planning)
+    clusters, locals_ = submission.clusters, submission.policies
+    if policy.local != OWN:
+        locals_ = [named_policy(policy.local)] * len(clusters)
+    schedulers = LocalSchedulers(
+        jobs, labels_of(submission.workload)[accepted], clusters, widest, locals_, overrun
+    )
+    foresees = policy.measure or policy.rounds == "collected"
+    return partial(QueueSite, schedulers=schedulers, foresees=foresees)
+
+
+# --- the result -----------------------------------------------------------------------------------
+
+_OF_ROUNDS: dict[str, tuple[str, str]] = {
+    "comprehensive_performance": ("comprehensive performance of the jobs that have not started", "s"),
+    "round_jobs": ("jobs that have not started", "1"),
+    "round_makespan": ("makespan of the jobs that have not started", "s"),
+    "round_idle_time": ("idle time of resources", "s"),
+    "round_over_deadline": ("time over deadlines of the jobs that have not started", "s"),
+    "round_generations": ("generations of the genetic algorithm", "1"),
+}
+
+
+def _schedule(
+    policy: Multicluster,
+    submission: Submission,
+    accepted: Integers,
+    run: _Run,
+    actual: Integers,
+    expected: Integers,
+    due: Integers,
+    reach: int,
+) -> Schedule:
+    workload, jobs = submission.workload, len(submission)
+    cluster, start, number = np.full((3, jobs), -1, np.int64)
+    cluster[accepted], start[accepted], number[accepted] = run.cluster, run.start, run.round
+    column = np.arange(jobs)
+    run_time = np.where(cluster >= 0, actual[cluster, column], workload.run_time)
+    taken = np.stack([each.allocation(workload.processors) for each in submission.clusters])
+    segments = in_one_piece(start, run_time, cluster, taken[cluster, column])
+    ran = accepted[run.start >= 0]
+    assert np.array_equal(ran, segments["job"])
+    largest = [max(run.widest[each.name], 1) for each in submission.clusters]
+    variables: dict[str, Variable] = {
+        "cluster_processors": ("cluster", np.array(largest), "processors of the cluster, the most", "1"),
+        "deadline": ("job", due, "deadline", "s"),
+        "job_round": ("job", number, "round in which the job was allocated last", "1"),
+        "reach_processors": (
+            "job",
+            np.full(jobs, reach),
+            "processors of the largest cluster at the time when that is smallest",
+            "1",
+        ),
+        "segment_resources": (
+            ("segment", "word"),
+            run.masks[run.start >= 0],
+            "resources of the segment as bits, the lowest first",
+            "1",
+        ),
+    }
+    measured = _metrics_of_rounds(run) if run.measured else {}
+    for name, (dims, values, attributes) in {**_rounds(run), **measured, **_queues(run)}.items():
+        variables[name] = (dims, np.asarray(values), attributes["long_name"], attributes["units"])
+    plans = len(run.rounds) * len(submission.clusters)
+    asked = jobs * len(submission.clusters) if policy.dispatcher == "dll" else 0
+    return Schedule(
+        start_time=start,
+        run_time=run_time,
+        estimate=np.where(cluster >= 0, expected[cluster, column], workload.requested_time),
+        segments=segments,
+        variables=variables,
+        counters={
+            "parameter_titan": json.dumps(asdict(policy.titan)),
+            "parameter_weights": json.dumps(
+                [asdict(each) for each in weights_of(policy.weights, submission.clusters)]
+            ),
+            "changes": json.dumps([list(change) for change in submission.platform.changes]),
+            "jobs_lengthened": int((workload.run_time < 1).sum()),
+        },
+        messages=float(jobs + plans + asked),
+    )
+
+
+def _rounds(run: _Run) -> dict[str, Any]:
+    time = np.array([each.time for each in run.rounds], np.int64)
+    collected = np.array([each.collected for each in run.rounds], np.int64)
+    return {
+        "round_time": ("round", time, {"long_name": "time of the round", "units": "s"}),
+        "round_collected": (
+            "round",
+            collected,
+            {"long_name": "jobs that the clusters were given", "units": "1"},
+        ),
+    }
+
+
+def _metrics_of_rounds(run: _Run) -> dict[str, Any]:
+    shape = (len(run.rounds), len(run.sites))
+    jobs = np.array([each.jobs for each in run.rounds], np.int64).reshape(shape)
+    found = np.array([each.metrics for each in run.rounds], np.int64).reshape(*shape, 3)
+    values = {
+        "comprehensive_performance": np.stack(
+            [site.weights.performance(*found[:, i].T.astype(np.float64)) for i, site in enumerate(run.sites)],
+            axis=1,
+        ),
+        "round_jobs": jobs,
+        "round_makespan": found[..., 0],
+        "round_idle_time": found[..., 1],
+        "round_over_deadline": found[..., 2],
+        "round_generations": np.array([each.generations for each in run.rounds], np.int64).reshape(shape),
+    }
+    variables: dict[str, Any] = {
+        name: (("round", "cluster"), values[name], {"long_name": long_name, "units": units})
+        for name, (long_name, units) in _OF_ROUNDS.items()
+    }
+    performance = values["comprehensive_performance"]
+    for name, series, long_name in (
+        ("mcp", mean_performance(performance, jobs), "mean comprehensive performance"),
+        ("pb", performance_balance(performance, jobs), "performance balance factor"),
+    ):
+        variables[name] = ("round", series, {"long_name": long_name, "units": "s"})
+    return variables
+
+
+def _queues(run: _Run) -> Mapping[str, Any]:
+    """Mean numbers of jobs that are collected, and that have not started, while jobs arrive."""
+    submit = run.jobs.submit
+    last = int(submit.max(initial=0))
+    window = last - int(submit.min(initial=last))
+    until = {"queue_mean": run.handed_over, "waiting_mean": run.start}
+    names = {
+        "queue_mean": "jobs collected for the next round, mean from the first to the last submission",
+        "waiting_mean": "jobs that have not started, mean from the first to the last submission",
+    }
+    return {
+        name: (
+            (),
+            float((np.minimum(times, last) - submit).sum() / window) if window else np.nan,
+            {"long_name": names[name], "units": "1"},
+        )
+        for name, times in until.items()
+    }
+
+
+SCHEDULER = Multicluster
+
+SCHEDULERS: dict[str, Callable[[], Scheduler]] = {
+    "multicluster": Multicluster,
+    "muscle": Multicluster,
+    "dll": partial(Multicluster, dispatcher="dll"),
+    "wrand": partial(Multicluster, dispatcher="wrand"),
+}
+"""Dispatchers by name, each with TITAN below it unless told otherwise."""

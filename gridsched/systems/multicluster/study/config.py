@@ -1,0 +1,378 @@
+"""What studies of multiclusters are made of: points with clusters, jobs, deadlines and changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from functools import cache
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, StrictBool, ValidationError, create_model, model_validator
+
+from gridsched.errors import GridschedError
+from gridsched.experiments.derived import keys, object_of, part_model
+from gridsched.experiments.inputs import expected_jobs, log_of, plain
+from gridsched.experiments.parts import ClusterConfig, ScenarioChoice, WorkloadConfig, label_of
+from gridsched.experiments.schedulers import Written, scheduler_made, scheduler_models
+from gridsched.experiments.study import Replicates, SchedulerStudy, alone
+from gridsched.experiments.tasks import Experiment, Figure, Table, Task
+from gridsched.experiments.validation import (
+    Factor,
+    Instant,
+    Model,
+    Number,
+    Slug,
+    Whole,
+    suggestion,
+    unique,
+)
+from gridsched.platform import Cluster, ResourceChange
+from gridsched.systems.multicluster.jobs import MulticlusterModel
+from gridsched.systems.multicluster.muscle import weights_of
+from gridsched.systems.multicluster.scheduler import DispatcherName, Multicluster
+from gridsched.systems.multicluster.titan import Weights
+from gridsched.workloads.deadlines import ServiceClass
+
+EXAMPLE_FIGURES: tuple[str, ...] = ("example_handed_over", "example_improved")
+"""Figures of the worked example."""
+
+_STUDY = "gridsched.systems.multicluster.study"
+
+_FIGURES = "gridsched.systems.multicluster.figures"
+
+AxisName = Literal["level", "deadlines", "clusters", "none"]
+
+Processors = Annotated[Whole, Field(ge=0, le=2**15 - 1)]
+"""Processors that a cluster has, maybe none for a while."""
+
+ServiceClassConfig: Any = part_model(ServiceClass)
+"""Jobs that are promised the same."""
+
+
+class _Jobs(Model):
+    """Jobs that are submitted: drawn, or those of a log."""
+
+    count: Annotated[Whole, Field(ge=1, le=10_000_000)] = 20_000
+    """Number of jobs that are drawn."""
+    level: Number | None = Field(None, gt=0, le=1e6)
+    """Mean number of collected jobs: the rate of arrivals is set so that a scheduler meets it, see the
+    guide."""
+    level_of: DispatcherName = "muscle"
+    """The scheduler that meets the level."""
+    load: Number | None = Field(None, gt=0, le=1000)
+    """Work that arrives relative to what the clusters can do."""
+    speed_up: Factor = 1.0
+    """Times between submissions of a log are divided by this."""
+    prediction_error: Number = Field(0.0, ge=0, le=10)
+    """Standard deviation of the logarithm of predicted over actual run times."""
+    at_clusters: Annotated[Number, Field(ge=0, le=1)] = 0.0
+    """Share of the jobs that enter at a cluster, each drawn, and not at the grid scheduler."""
+
+    def model(self) -> MulticlusterModel:
+        """Distributions of jobs that are drawn."""
+        given = {key: object_of(getattr(self, key)) for key in _DRAWN}
+        return MulticlusterModel(**given)
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        try:
+            self.model()
+        except GridschedError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+
+_DRAWN = tuple(field.name for field in fields(MulticlusterModel))
+
+
+def _with_distributions() -> Any:
+    """Model of jobs whose distributions are those of the library."""
+    drawn: dict[str, Any] = {
+        key: (kind, default) for key, kind, default in keys(MulticlusterModel, frozenset())
+    }
+    return create_model("JobsConfig", __base__=_Jobs, __doc__=_Jobs.__doc__, **drawn)
+
+
+JobsConfig: Any = _with_distributions()
+"""Jobs that are submitted, with the distributions of those that are drawn."""
+
+
+class PointConfig(ScenarioChoice):
+    """Clusters, what is submitted to all of them, and deadlines."""
+
+    clusters: Annotated[tuple[ClusterConfig, ...], Field(min_length=1, max_length=1000)]
+    """The clusters, with their processors; speeds are relative to the machine of the jobs."""
+    stream: WorkloadConfig | None = None
+    """A log that is submitted; its cluster holds the largest jobs that are not left out, by default the
+    largest cluster."""
+    jobs: JobsConfig = JobsConfig()
+    """What is submitted. Give one of level and load, or a log as `stream`."""
+    classes: Annotated[tuple[ServiceClassConfig, ...], Field(min_length=1)] = (ServiceClassConfig(),)
+    """Deadlines, by service class: (1 + ratio) times the longest run time."""
+    changes: tuple[tuple[Instant, Slug, Processors], ...] = ()
+    """Processors that are added and removed: seconds after the first submission, cluster, and its processors
+    from then on, 0 if it is gone."""
+    parameters: dict[str, Any] = Field({})
+    """Parameters of all schedulers that hold here."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [cluster.name for cluster in self.clusters]
+        unique("clusters", names)
+        for cluster in self.clusters:
+            if cluster.processors is None:
+                raise ValueError(f"clusters[{cluster.name}].processors: missing")
+        given = [f"jobs.{key}" for key in ("level", "load") if getattr(self.jobs, key) is not None]
+        given += ["stream"] if self.stream is not None else []
+        if len(given) != 1:
+            raise ValueError(
+                f"give one of jobs.level, jobs.load, stream (found {', '.join(given) or 'none'})"
+            )
+        if self.stream is not None and not self.stream.is_log:
+            raise ValueError("stream: give an archive or a file; other jobs are drawn without it")
+        most = max(cluster.processors for cluster in self.platform)
+        if self.stream is None and self.jobs.largest > most:
+            raise ValueError(
+                f"jobs.largest: {self.jobs.largest}, but the largest cluster has {most} processors"
+            )
+        unique("classes", [each.name for each in self.classes])
+        if not sum(each.share for each in self.classes) > 0:
+            raise ValueError("classes: no class has a share; give one of them a positive share")
+        for _, name, _ in self.changes:
+            if name not in names:
+                raise ValueError(f"changes: no cluster {name!r}; {suggestion(name, names)}")
+        return self
+
+    @property
+    def workloads(self) -> Sequence[WorkloadConfig]:
+        """Workloads that are read."""
+        return () if self.stream is None else (self.stream,)
+
+    @property
+    def platform(self) -> list[Cluster]:
+        """The clusters."""
+        return [
+            Cluster(name=each.name, processors=each.processors or 1, speed=each.speed or 1.0)
+            for each in self.clusters
+        ]
+
+    @property
+    def resource_changes(self) -> list[ResourceChange]:
+        """Processors that are added and removed."""
+        return [ResourceChange(*change) for change in self.changes]
+
+    @property
+    def service_classes(self) -> list[ServiceClass]:
+        """Classes of the jobs."""
+        return [each.made() for each in self.classes]
+
+    @property
+    def capacity(self) -> float:
+        """Work that the clusters can do in a unit of time."""
+        return sum(cluster.processors * cluster.speed for cluster in self.platform)
+
+    def scheduler(self, written: Written) -> Written:
+        """A scheduler with the parameters that hold here."""
+        if not self.parameters:
+            return written
+        given = {"scheduler": written} if isinstance(written, str) else written.model_dump(mode="json")
+        model = scheduler_models()[given["scheduler"]]
+        return model.model_validate({**given, "name": label_of(written), **self.parameters})
+
+    def calibration(self) -> dict[str, Any] | None:
+        """What the rate of arrivals at a level depends on; None where it is given.
+
+        All clusters have the default weights and deadlines the default range there, so that points which
+        differ in these alone have the same jobs.
+        """
+        if self.jobs.level is None:
+            return None
+        drawn = {"count", "level", "level_of", *_DRAWN}
+        rounds = {key: value for key, value in self.parameters.items() if key in ("ends", "threshold")}
+        return {
+            "clusters": [[each.processors, each.speed] for each in self.platform],
+            "jobs": self.jobs.model_dump(mode="json", include=drawn, exclude_defaults=True),
+            "parameters": rounds,
+        }
+
+
+# --- the study ------------------------------------------------------------------------------------
+
+
+class MulticlusterStudy(SchedulerStudy):
+    """A study of a multicluster: every scheduler on every point, with replicates."""
+
+    view = "gridsched.systems.multicluster.report:multicluster_view"
+    main_figure = "multicluster_advantage"
+
+    kind: Literal["multicluster"]
+    """What is studied."""
+    scenarios: Annotated[tuple[PointConfig, ...], Field(min_length=1)]
+    """The points: clusters with what is submitted to all of them."""
+    replicates: Replicates = 10
+    """How often jobs and deadlines are drawn; the jobs of a log are the same in every replicate."""
+    axis: AxisName = "none"
+    """What figures have on their horizontal axis: workload level, largest deadline ratio, number of clusters,
+    or nothing, if points have nothing of the kind in common."""
+    worked_example: StrictBool = False
+    """Whether the report shows the worked example of the paper besides."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for scheduler in self.schedulers:
+            if scheduler_made(scheduler).system != "multicluster":
+                raise ValueError(f"schedulers: {label_of(scheduler)!r} is none of a multicluster")
+        for point in self.scenarios:
+            where = f"scenarios[{point.name}]"
+            if self.reference_label not in self.labels_in(point):
+                raise ValueError(
+                    f"{where}.schedulers: {self.reference_label} is missing, the others' reference"
+                )
+            if self.axis == "level" and point.jobs.level is None:
+                raise ValueError(f"{where}.jobs.level: missing, but the axis is level")
+            for label in self.labels_in(point):
+                self._check_parameters(f"{where}.parameters", point, label)
+        return self
+
+    def _check_parameters(self, where: str, point: PointConfig, label: str) -> None:
+        known = [field.name for field in fields(Multicluster)]
+        for key in point.parameters:
+            if key not in known:
+                raise ValueError(f"{where}.{key}: unknown key; {suggestion(key, known)}")
+        try:
+            weights_of(self.made(point, label).weights, point.platform)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
+            raise ValueError(f"{where}: {label}: {place}: {first['msg']}") from None
+        except GridschedError as error:
+            raise ValueError(f"{where}: {label}: {error}") from None
+
+    def made(self, point: PointConfig, label: str) -> Multicluster:
+        """The scheduler of a label at a point."""
+        found: Any = scheduler_made(point.scheduler(self.scheduler(label)))
+        multicluster: Multicluster = found
+        return multicluster
+
+    def weights(self, point: PointConfig) -> Sequence[Weights]:
+        """What each cluster of a point wants."""
+        return weights_of(self.made(point, self.reference_label).weights, point.platform)
+
+    # --- what is made ---------------------------------------------------------------------------------
+
+    def experiment(self, seed: int) -> Experiment:
+        """Tasks, figures and tables of the study."""
+        jobs = {
+            point.name: [self._jobs(point, replicate, seed) for replicate in range(self.replicates)]
+            for point in self.scenarios
+        }
+        example = Task(
+            stage="collect", study=self.name, name="example", function=f"{_STUDY}.example:write_example"
+        )
+        study = self.study_task(
+            f"{_STUDY}.aggregation:aggregate_multicluster_study",
+            arguments={
+                "runs": [
+                    run
+                    for point in self.scenarios
+                    for label in self.labels_in(point)
+                    for run in self._runs(point, label, jobs[point.name])
+                ],
+                "jobs": jobs,
+                "example": example if self.worked_example else None,
+            },
+        )
+        figures = [
+            Figure(name=name, catalogue=f"{_FIGURES}.points:MULTICLUSTER_FIGURES", dataset=study)
+            for name in self.study_figures
+        ]
+        if self.worked_example:
+            figures += [
+                Figure(
+                    name=name,
+                    catalogue=f"{_FIGURES}.gantt:EXAMPLE_FIGURES",
+                    dataset=example,
+                    part="Worked example",
+                )
+                for name in EXAMPLE_FIGURES
+            ]
+        return Experiment(
+            datasets=[study, example] if self.worked_example else [study],
+            figures=figures,
+            tables=[Table("means", f"{_STUDY}.aggregation:means_table", "multicluster_means")],
+        )
+
+    def _jobs(self, point: PointConfig, replicate: int, seed: int) -> Task:
+        """Jobs of a point in one replicate."""
+        return Task(
+            stage="prepare",
+            study=self.name,
+            name=f"jobs of {point.name}, replicate {replicate}",
+            function=f"{_STUDY}.stages:prepare_point",
+            arguments={
+                "point": plain(alone(point), parameters={}, changes=()),
+                "replicate": replicate,
+                "seed": seed,
+                "rate": _calibration(point, seed),
+                "log": None if point.stream is None else log_of(point.stream),
+            },
+            cost=0.1 + self._count(point) / 200_000,
+        )
+
+    def _runs(self, point: PointConfig, label: str, jobs: Sequence[Task]) -> Iterator[Task]:
+        """Simulations of the replicates of a run; what they do not depend on is as by default."""
+        own = self.of_run(
+            point.model_copy(update={"parameters": {}}),
+            point.scheduler(self.scheduler(label)),
+            replicates=1,
+            axis="none",
+            worked_example=False,
+        )
+        genetic = 20 if self.made(point, label).local == "titan" else 1
+        for replicate, drawn in enumerate(jobs):
+            yield Task(
+                stage="simulate",
+                study=self.name,
+                name=f"{point.name}, {label}, replicate {replicate}",
+                function=f"{_STUDY}.stages:simulate_run",
+                arguments={"study": own, "replicate": replicate, "jobs": drawn},
+                labels={"point": point.name, "scheduler": label, "replicate": replicate},
+                cost=0.2 + genetic * self._count(point) / 150_000,
+            )
+
+    @staticmethod
+    def _count(point: PointConfig) -> float:
+        """Expected number of jobs."""
+        return float(point.jobs.count) if point.stream is None else expected_jobs(point.stream)
+
+    @property
+    def study_figures(self) -> list[str]:
+        """Curves against the axis; rows of points where there is none; variants of schedulers."""
+        figures = ["multicluster_curves", "multicluster_advantage", "multicluster_queues"]
+        if self.axis == "none":
+            figures = ["multicluster_points"] if len(self.scenarios) > 1 else []
+        if any(set(label) & set(",+") for point in self.scenarios for label in self.labels_in(point)):
+            figures.append("multicluster_schemes")
+        return figures
+
+
+@cache
+def _found(calibration: str, seed: int) -> Task:
+    """Task that looks for a rate of arrivals, which points of all studies share."""
+    values = json.loads(calibration)
+    jobs = JobsConfig(**values["jobs"])
+    return Task(
+        stage="prepare",
+        study="rates",
+        name=f"rate of arrivals at level {jobs.level:g}",
+        function=f"{_STUDY}.stages:calibrate_level",
+        arguments={"calibration": values, "seed": seed},
+        cost=10 + jobs.count / 600,
+    )
+
+
+def _calibration(point: PointConfig, seed: int) -> Task | None:
+    """Task that looks for the rate of arrivals of a point; none if it is given."""
+    values = point.calibration()
+    return None if values is None else _found(json.dumps(values, sort_keys=True), seed)

@@ -1,0 +1,296 @@
+"""The stages of a study of a multicluster up to its runs: each task calls one of these functions.
+
+The rate of arrivals at a workload level is looked for once, with MUSCLE; points of any study that need the
+same rate share it. The jobs of a point are then drawn, with their deadlines, for all replicates; every scheme
+replays them. Runs are simulated, verified and measured at once: what is kept are measures. Every schedule
+follows, bit for bit, from the jobs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from gridsched import results
+from gridsched.experiments import files
+from gridsched.experiments.parts import WorkloadConfig, label_of
+from gridsched.experiments.prepare import derived_seed, make_workload
+from gridsched.experiments.schedulers import scheduler_made
+from gridsched.platform import Cluster, Platform
+from gridsched.simulation import simulate
+from gridsched.systems.multicluster.jobs import synthesise_multicluster, with_prediction_errors
+from gridsched.systems.multicluster.measures import summarise_multicluster
+from gridsched.systems.multicluster.study.calibration import calibrate_rates
+from gridsched.systems.multicluster.study.config import JobsConfig, MulticlusterStudy, PointConfig
+from gridsched.verification import verify
+from gridsched.workloads import Workload
+from gridsched.workloads.deadlines import draw_classes, draw_deadlines
+
+Integers = NDArray[np.int64]
+
+CALIBRATED = 2
+"""Replicates whose queues are averaged to meet a workload level."""
+
+COLUMNS: dict[str, tuple[str, str]] = {
+    "submit_time": ("submit time", "s"),
+    "run_time": ("run time on a cluster of speed 1", "s"),
+    "requested_time": ("predicted run time on a cluster of speed 1", "s"),
+    "processors": ("processors", "1"),
+    "deadline": ("deadline", "s"),
+    "service_class": ("index of the service class", "1"),
+    "entry": ("index of the cluster where the job enters, -1 for the grid scheduler", "1"),
+}
+"""Columns of the jobs of a point: long name and unit."""
+
+# --- workload levels ------------------------------------------------------------------------------
+
+
+def calibrate_level(calibration: Mapping[str, Any], seed: int, target: str | Path) -> None:
+    """Look for the rate of arrivals at which a scheme meets a workload level.
+
+    Parameters
+    ----------
+    calibration : mapping
+        See `study.config.PointConfig.calibration`.
+    seed : int
+        Seed of the whole configuration.
+    target : path
+        Dataset to write.
+    """
+    jobs = JobsConfig(**calibration["jobs"])
+    clusters = [
+        Cluster(name=f"C{number}", processors=processors, speed=speed)
+        for number, (processors, speed) in enumerate(calibration["clusters"], start=1)
+    ]
+    scheduler: Any = scheduler_made(jobs.level_of, **calibration["parameters"])
+    seeds = [_seed_of_jobs(seed, replicate) for replicate in range(CALIBRATED)]
+    (found,) = calibrate_rates(
+        [jobs.level], jobs.model(), clusters, jobs=jobs.count, seeds=seeds, scheduler=scheduler
+    )
+    whole = xr.Dataset(
+        {
+            "rate": ((), found.rate, {"long_name": "arrivals in a unit of time", "units": "1"}),
+            "queue": ((), found.queue, {"long_name": "mean number of collected jobs", "units": "1"}),
+        },
+        attrs={
+            "title": f"rate of arrivals at level {jobs.level:g}",
+            "calibration": json.dumps(dict(calibration), sort_keys=True),
+            **results.provenance(),
+        },
+    )
+    files.write(whole, target)
+
+
+def _seed_of_jobs(seed: int, replicate: int) -> int:
+    """Seed of the jobs of a replicate, the same at every point of every study."""
+    return derived_seed(seed, f"multicluster\n{replicate}")
+
+
+# --- jobs -----------------------------------------------------------------------------------------
+
+
+def prepare_point(
+    point: PointConfig,
+    replicate: int,
+    seed: int,
+    target: str | Path,
+    *,
+    rate: str | Path | None = None,
+    log: str | Path | None = None,
+) -> None:
+    """Draw the jobs of a point and their deadlines, or read them from a log, for a replicate.
+
+    The same jobs are drawn at every point of every study, as far as its distributions are the same; the rate
+    of arrivals alone stretches them.
+
+    Parameters
+    ----------
+    point : PointConfig
+        The point.
+    replicate : int
+        Number of the replicate, from 0.
+    seed : int
+        Seed of the whole configuration.
+    target : path
+        Dataset to write.
+    rate : path, optional
+        Result of `calibrate_level`, for a point with a workload level.
+    log : path, optional
+        SWF file, for a point with a log.
+    """
+    arrivals, queue = _rate(point, rate)
+    read = None if point.stream is None else _from_log(point, log)
+    workload, columns = _jobs(point, _seed_of_jobs(seed, replicate), arrivals, read)
+    whole = xr.Dataset(
+        {
+            name: ("job", columns[name], {"long_name": long_name, "units": units})
+            for name, (long_name, units) in COLUMNS.items()
+        },
+        {"replicate": replicate},
+    )
+    whole["policy_seed"] = derived_seed(seed, f"multicluster policy\n{replicate}") % 2**31
+    whole["offered_load"] = (
+        (),
+        _offered_load(workload, point.capacity),
+        {"long_name": "work that arrives relative to what the clusters can do", "units": "1"},
+    )
+    whole["workload_checksum"] = workload.checksum
+    whole.attrs = {
+        "title": f"jobs of {point.name}",
+        "point": point.name,
+        "rate": np.nan if arrivals is None else arrivals,
+        "calibrated_queue": queue,
+        "left_out": json.dumps(workload.left_out, sort_keys=True),
+        "repaired": json.dumps(workload.repaired, sort_keys=True),
+        "acknowledgement": workload.acknowledgement,
+        **results.provenance(),
+    }
+    files.write(whole, target)
+
+
+def _rate(point: PointConfig, rate: str | Path | None) -> tuple[float | None, float]:
+    """Arrivals in a unit of time, none for a log; and the queue for which they were set, NaN if for none."""
+    if point.jobs.load is not None:
+        return point.jobs.load * point.capacity / point.jobs.model().mean_work, np.nan
+    if rate is None:
+        return None, np.nan
+    found = results.read(rate)
+    return float(found["rate"]), float(found["queue"])
+
+
+def _from_log(point: PointConfig, log: str | Path | None) -> Workload:
+    """Jobs of a log, whose first one is submitted at 0, with shorter times between them if wished."""
+    config = point.stream
+    assert isinstance(config, WorkloadConfig)
+    if config.processors is None:
+        most = max(cluster.processors for cluster in point.platform)
+        config = config.model_copy(update={"processors": most})
+    workload, _ = make_workload(config, 0, log)
+    elapsed = workload.submit_time - workload.submit_time[0]
+    return workload.select(slice(None), submit_time=np.floor(elapsed / point.jobs.speed_up).astype(np.int64))
+
+
+def _jobs(
+    point: PointConfig, seed: int, rate: float | None, read: Workload | None
+) -> tuple[Workload, dict[str, Integers]]:
+    """Jobs of a replicate, and the columns of them that are kept."""
+    config, classes = point.jobs, point.service_classes
+    if read is None:
+        assert rate is not None
+        workload = synthesise_multicluster(
+            config.model(), jobs=config.count, rate=rate, seed=seed, name=point.name
+        )
+    else:
+        workload = read
+    if config.prediction_error:
+        workload = with_prediction_errors(workload, config.prediction_error, seed=seed)
+    service_class = draw_classes(len(workload), classes, seed=seed)
+    slowest = min(cluster.speed for cluster in point.platform)
+    columns = {
+        "submit_time": workload.submit_time,
+        "run_time": workload.run_time,
+        "requested_time": workload.requested_time,
+        "processors": workload.processors,
+        "deadline": draw_deadlines(
+            workload, classes, seed=seed, slowest=slowest, service_class=service_class
+        ),
+        "service_class": service_class,
+        "entry": _entries(point, len(workload), seed),
+    }
+    return workload, {name: np.asarray(values, np.int64) for name, values in columns.items()}
+
+
+def _entries(point: PointConfig, jobs: int, seed: int) -> Integers:
+    """Cluster where each job enters."""
+    generator = np.random.default_rng(derived_seed(seed, "entry"))
+    at_cluster = generator.random(jobs) < point.jobs.at_clusters
+    return np.where(at_cluster, generator.integers(0, len(point.clusters), jobs), -1)
+
+
+def _offered_load(workload: Workload, capacity: float) -> float:
+    elapsed = int(workload.submit_time[-1] - workload.submit_time[0])
+    work = float((workload.run_time * workload.processors).sum())
+    return work / (elapsed * capacity) if elapsed else np.nan
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+
+def simulate_run(study: MulticlusterStudy, replicate: int, jobs: str | Path, target: str | Path) -> None:
+    """Simulate, verify and measure the only scheduler of a study on its only point in a replicate.
+
+    Parameters
+    ----------
+    study : MulticlusterStudy
+        The study.
+    replicate : int
+        Number of the replicate, from 0.
+    jobs : path
+        Result of `prepare_point`.
+    target : path
+        Dataset to write.
+    """
+    (point,), (scheduler,) = study.scenarios, study.schedulers
+    drawn = files.shared(jobs)
+    workload = Workload(
+        name=point.name,
+        submit_time=drawn["submit_time"].values,
+        run_time=drawn["run_time"].values,
+        requested_time=drawn["requested_time"].values,
+        requested_processors=drawn["processors"].values,
+        checksum=str(drawn["workload_checksum"].values),
+        home=drawn["entry"].values,
+        deadline=drawn["deadline"].values,
+    )
+    run = simulate(
+        workload,
+        Platform(point.platform, changes=point.resource_changes),
+        scheduler_made(scheduler),
+        seed=int(drawn["policy_seed"]),
+        times="unit",
+    )
+    verify(run)
+    if len(point.classes) > 1:
+        attributes = {"long_name": "index of the service class", "units": "1"}
+        run["service_class"] = ("job", drawn["service_class"].values, attributes)
+        run.attrs["service_classes"] = ", ".join(each.name for each in point.classes)
+    labels = {"point": point.name, "scheme": label_of(scheduler), "replicate": replicate}
+    whole = _measures(run).assign_coords(labels)
+    whole.attrs = {"study": study.name, "verified": 1, **results.provenance()}
+    files.write(whole, target)
+
+
+def _measures(run: xr.Dataset) -> xr.Dataset:
+    """Measures of a run, with what tells whether it has settled."""
+    summary = summarise_multicluster(run)
+    summary["queue_growth"] = ((), queue_growth(run), dict(zip(("long_name", "units"), GROWTH, strict=True)))
+    return summary
+
+
+GROWTH = ("jobs collected for the next round, second half of the submissions over the first", "1")
+"""Long name and unit of the growth of the queue."""
+
+
+def queue_growth(run: xr.Dataset) -> float:
+    """Mean number of collected jobs in the second half of the time in which jobs arrive, over the first.
+
+    About 1 for a queue that has settled, more for one that grows. NaN where no job is collected in the first.
+    """
+    ran = run["job_round"].values >= 0
+    submit = run["submit_time"].values[ran]
+    handed_over = run["round_time"].values[run["job_round"].values[ran]]
+    first, last = int(submit.min(initial=0)), int(submit.max(initial=0))
+    middle = (first + last) // 2
+
+    def collected(begin: int, end: int) -> float:
+        inside = np.minimum(handed_over, end) - np.maximum(submit, begin)
+        return float(np.maximum(inside, 0).sum() / max(end - begin, 1))
+
+    before = collected(first, middle)
+    return collected(middle, last) / before if before else np.nan

@@ -1,0 +1,130 @@
+"""Jobs that wait on several clusters of a grid at once; what is not said here is said in `clusters`.
+
+Every job has K requests, numbered one after the other, which are what the grid knows as jobs. At one
+instant jobs end, then jobs arrive and queue their requests, then clusters have scheduling passes, one after
+the other: as soon as a job starts its other requests leave their queues, and clusters that lose one have a
+pass again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gridsched.engine import clusters as grid
+from gridsched.engine.clusters import NOWHERE, Grid, Local
+from gridsched.engine.jit import jit, leaf, part
+from gridsched.engine.records import FOREVER
+from gridsched.engine.reference import by_reference
+
+_BEHIND = 2.0**40
+"""Added to the key of a request that home jobs precede; more than any key of the orders that allow it."""
+
+
+class Options(NamedTuple):
+    """What does not change during a simulation."""
+
+    overrun: int
+    predictions: int
+    requests: int  # of each job
+    home_first: bool  # whether the jobs of a cluster's own users precede others there
+
+
+class Jobs(NamedTuple):
+    """What is known of n jobs on m clusters."""
+
+    load: Any  # float64[m], of the clusters that the job that is submitted could use
+    started: Any  # int64[n], the request that started; -1
+    request: Any  # int64[...], the request of each entry in a local queue
+
+
+@leaf
+def _measure_loads(g: Grid, jobs: Jobs, local: Local, r: int, now: int, overrun: int) -> None:
+    """Seconds that the work on each cluster keeps its processors busy; FOREVER where a job cannot run."""
+    for m in range(len(g.sites)):
+        jobs.load[m] = float(FOREVER)
+        if grid.fits(g, r, m):
+            jobs.load[m] = grid.work_left(g, local, m, now, overrun) / g.sites[m]["processors"]
+
+
+@leaf
+def _least_loaded(g: Grid, jobs: Jobs, r: int) -> int:
+    """Cluster with the least load that is left; its home among those that have as little, then the first."""
+    chosen = NOWHERE
+    least = float(FOREVER)
+    for m in range(len(g.sites)):
+        load = jobs.load[m]
+        if load < least or (load == least and load < FOREVER and m == g.home[r]):
+            least = load
+            chosen = m
+    return chosen
+
+
+@part
+def _submit(g: Grid, jobs: Jobs, local: Local, now: int, options: Options, score: Any) -> None:
+    """Queue the requests of the jobs that are submitted now at the clusters with the least load."""
+    clock = g.clock[0]
+    while clock["arrival"] < len(g.requests) and g.requests[clock["arrival"]]["submit"] == now:
+        first = clock["arrival"]
+        clock["arrival"] += options.requests
+        clock["queries"] += len(g.sites)
+        _measure_loads(g, jobs, local, first, now, options.overrun)
+        for r in range(first, first + options.requests):
+            m = _least_loaded(g, jobs, r)
+            g.cluster[r] = m
+            if m >= 0:
+                jobs.load[m] = float(FOREVER)
+                grid.enter(g, local, r, m, now, options, score)
+                jobs.request[g.entry[r]] = r
+                if options.home_first and m != g.home[r]:
+                    local.queue_key[g.entry[r]] += _BEHIND
+                    local.order_key[g.entry[r]] += _BEHIND
+
+
+@part
+def _withdraw_others(g: Grid, jobs: Jobs, local: Local, m: int, now: int, options: Options) -> None:
+    """Withdraw the other requests of the jobs that have just started on a cluster."""
+    for k in range(g.state[m, 0]["ending"]):
+        e = local.events[m, k]["job"]
+        if local.starts[0, e] == now:
+            r = jobs.request[e]
+            j = r // options.requests
+            if jobs.started[j] < 0:
+                jobs.started[j] = r
+                for other in range(j * options.requests, (j + 1) * options.requests):
+                    if other != r and g.cluster[other] >= 0:
+                        grid.withdraw(g, local, other, g.cluster[other], now)
+
+
+@part
+def _pass_everywhere(g: Grid, jobs: Jobs, local: Local, now: int, options: Options, score: Any) -> None:
+    """Scheduling passes of the clusters where something changed, until nothing changes."""
+    again = True
+    while again:
+        again = False
+        for m in range(len(g.sites)):
+            if g.touched[m]:
+                grid.pass_on(g, local, m, now, options, score)
+                _withdraw_others(g, jobs, local, m, now, options)
+        for m in range(len(g.sites)):
+            again |= g.touched[m]
+            if g.due[m] == now and not g.touched[m]:
+                grid.pass_on(g, local, m, now, options, score)
+
+
+@jit
+def schedule(g: Grid, jobs: Jobs, local: Local, options: Options, score: Any) -> bool:
+    """Simulate the grid; False if a queue needs more room (`grid.with_room`), to go on after that."""
+    g, jobs, local = by_reference(g), by_reference(jobs), by_reference(local)
+    options = by_reference(options)
+    while True:
+        now = grid.first_due(g)
+        arrival = g.clock[0]["arrival"]
+        if arrival < len(g.requests):
+            now = min(now, g.requests[arrival]["submit"])
+        if now == FOREVER:
+            return True
+        if not grid.has_room(g, local, grid.coming(g, now)):
+            return False
+        grid.finish_due(g, local, now, options)
+        _submit(g, jobs, local, now, options, score)
+        _pass_everywhere(g, jobs, local, now, options, score)

@@ -1,0 +1,85 @@
+"""The systems, a line each, and their schedulers by name."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from gridsched.errors import ConfigurationError, meant
+from gridsched.policies.local import LocalPolicy
+from gridsched.systems.base import Scheduler
+
+SYSTEMS: tuple[str, ...] = (
+    "local",
+    "ideal",
+    "superscheduler",
+    "jscheduler",
+    "calendars",
+    "multicluster",
+    "dynamic_grid",
+    "multiple_requests",
+)
+"""Rooms under `gridsched.systems`; the module `scheduler` of each has `SCHEDULERS`, schedulers by name."""
+
+
+@cache
+def names() -> Mapping[str, Callable[[], Scheduler]]:
+    """Schedulers with their default parameters, by name."""
+    return {name: make for system in SYSTEMS for name, make in _names_of(system).items()}
+
+
+def _names_of(system: str) -> Mapping[str, Callable[[], Scheduler]]:
+    """Schedulers of one system by name."""
+    made: Mapping[str, Callable[[], Scheduler]] = _module_of(system).SCHEDULERS
+    return made
+
+
+def _module_of(system: str) -> Any:
+    """Module `scheduler` of a room."""
+    return importlib.import_module(f"gridsched.systems.{system}.scheduler")
+
+
+def scheduler_of(scheduler: str | LocalPolicy | Scheduler | None) -> Scheduler:
+    """Scheduler of a name or a local policy; a scheduler is returned as it is.
+
+    Raises
+    ------
+    ConfigurationError
+        If the name is unknown, or it is something else.
+    """
+    if isinstance(scheduler, Scheduler):
+        return scheduler
+    local = _module_of("local").Local
+    if scheduler is None or isinstance(scheduler, LocalPolicy):
+        made: Scheduler = local(policy=scheduler)
+        return made
+    if not isinstance(scheduler, str):
+        raise ConfigurationError(
+            f"scheduler is {scheduler!r}; give a name, a local policy, or a scheduler with its parameters"
+        )
+    for system in SYSTEMS:  # one after the other: a local policy, by far the most usual, needs no other room
+        if scheduler in _names_of(system):
+            return _names_of(system)[scheduler]()
+    if scheduler.startswith("easy("):
+        by_policy: Scheduler = local(policy=scheduler)
+        return by_policy
+    raise ConfigurationError(
+        f"unknown scheduler {scheduler!r}{meant(scheduler, names())}; "
+        f"use one of {', '.join(names())}, easy(r)"
+    )
+
+
+def system_of(name: str) -> type[Scheduler]:
+    """Class of schedulers of a system, for the rules and measures of its runs.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such system.
+    """
+    if name not in SYSTEMS:
+        raise ConfigurationError(f"unknown system {name!r}; use one of {', '.join(SYSTEMS)}")
+    found: type[Scheduler] = _module_of(name).SCHEDULER
+    return found

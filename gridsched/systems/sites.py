@@ -1,0 +1,98 @@
+"""Clusters of a grid and their local policies as the engine wants them, for every grid scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.engine import clusters as grid
+from gridsched.engine.records import LARGEST, Backfilling, Overrun
+from gridsched.errors import ConfigurationError
+from gridsched.platform import Cluster
+from gridsched.policies import scores
+from gridsched.policies.local import AS_QUEUE, ORDERS, LocalPolicy, OverrunName
+
+FIRST_ROOM = 1024
+"""Jobs that a local queue has room for at first; queues grow when they need to."""
+
+
+def sites_of(
+    clusters: Sequence[Cluster], policies: Sequence[LocalPolicy]
+) -> tuple[NDArray[Any], scores.Score]:
+    """Clusters and their policies as the engine wants them, and the score of those that change with time.
+
+    Raises
+    ------
+    ConfigurationError
+        If they do not go together.
+    """
+    if not clusters or len(clusters) != len(policies):
+        raise ConfigurationError(
+            f"{len(clusters)} clusters and {len(policies)} policies; give one policy for each cluster"
+        )
+    names = [cluster.name for cluster in clusters]
+    if len(set(names)) < len(names):
+        raise ConfigurationError(f"clusters are called {', '.join(names)}; give each a name of its own")
+    sites = np.zeros(len(clusters), grid.SITE)
+    changing: set[scores.Score] = set()
+    for site, cluster, policy in zip(sites, clusters, policies, strict=True):
+        site["processors"] = cluster.processors
+        site["processors_per_node"] = cluster.processors_per_node
+        site["node_exclusive"] = cluster.node_exclusive
+        site["speed"] = cluster.speed
+        site["order"] = _order(policy.order, changing)
+        site["backfilling"] = Backfilling[policy.backfilling.upper()]
+        site["reservations"] = policy.reservations
+        site["queue_as_order"] = policy.backfill_order == AS_QUEUE
+        if policy.backfill_order != AS_QUEUE:
+            site["backfill_order"] = _backfill_order(policy)
+    if len(changing) > 1:
+        raise ConfigurationError("the clusters of a grid may have only one order that is a score")
+    return sites, changing.pop() if changing else scores.largest_expansion_factor
+
+
+def _order(order: str | scores.Score, changing: set[scores.Score]) -> int:
+    """Order of a local queue as the engine knows it; a score is collected, to be asked at each pass."""
+    if isinstance(order, str) and order.upper() in grid.Order.__members__:
+        return int(grid.Order[order.upper()])
+    changing.add(ORDERS[order] if isinstance(order, str) else order)
+    return int(grid.Order.SCORE)
+
+
+def _backfill_order(policy: LocalPolicy) -> int:
+    """Backfill order as the engine knows it."""
+    if not isinstance(policy.backfill_order, str):
+        raise ConfigurationError(
+            f"policy {policy.name!r}: on the clusters of a grid backfill_order is a name, not a score"
+        )
+    return int(grid.Order[policy.backfill_order.upper()])
+
+
+def overrun_code(overrun: OverrunName) -> int:
+    """What happens to outrun estimates, as the engine knows it."""
+    if overrun not in get_args(OverrunName):
+        raise ConfigurationError(f"overrun is {overrun!r}; use one of {', '.join(get_args(OverrunName))}")
+    return int(Overrun[overrun.upper()])
+
+
+def check_stretch(jobs: NDArray[Any], sites: NDArray[Any], home_speed: float) -> None:
+    """Refuse estimates that the slowest cluster would stretch beyond what fits."""
+    stretch = home_speed / sites["speed"].min()
+    if len(jobs) and jobs["estimate"].max() * stretch > LARGEST:
+        raise ConfigurationError(
+            f"clusters: the slowest is {stretch:g} times slower than the fastest; an estimate of "
+            f"{jobs['estimate'].max()} s would exceed {LARGEST} s there"
+        )
+
+
+def outcome(state: grid.Grid, local: grid.Local) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Start time and cluster of each job, -1 where it has none, and how often estimates were outrun."""
+    placed = state.cluster >= 0
+    start_time = np.full(len(state.cluster), -1, np.int64)
+    start_time[placed] = local.starts[0, state.entry[placed]]
+    # Where a policy does not look at expected ends, they are corrected for the predictions alone.
+    looks = state.sites["backfilling"] >= Backfilling.EASY
+    return start_time, np.where(placed, state.cluster, -1), int(state.state["corrections"][:-1][looks].sum())

@@ -1,0 +1,1 @@
+"""Superschedulers (Shan, Oliker and Biswas 2003): sender-, receiver- and symmetrically-initiated, central."""

@@ -1,0 +1,182 @@
+"""What the figures of a study of grids show of its data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gridsched.figures import findings
+from gridsched.figures.findings import (
+    Finding,
+    against,
+    by_part,
+    extremes,
+    known,
+    listed,
+    name,
+    percent,
+    sentences,
+    shown,
+)
+from gridsched.figures.style import duration, number
+
+_WHO = "scheme"
+
+
+def _moving(numbers: pd.DataFrame) -> list[str]:
+    """Schemes that have machines: of ideal ones nobody knows where jobs ran."""
+    return list(dict.fromkeys(known(numbers[numbers["metric"] == "transferred"])[_WHO]))
+
+
+def overview(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Who shortens mean response most against the reference, and how many jobs it moves for that."""
+    moving = _moving(numbers)
+    rows = known(numbers[(numbers["metric"] == "response_time_mean") & numbers[_WHO].isin(moving)])
+    if rows.empty:
+        return findings.NOTHING
+    reference = str(rows["relative_to"].iloc[0])
+    others = rows[rows[_WHO] != reference]
+    moved = numbers[numbers["metric"] == "transferred"].set_index(["scenario", _WHO])["mean"]
+
+    def tell(part: pd.DataFrame) -> str:
+        best = findings.records(part.sort_values("mean", kind="stable"))[0]
+        share = float(moved.get((best["scenario"], best[_WHO]), np.nan))
+        text = against(part, _WHO, f"mean response relative to {name(reference)}", 1.0)
+        known_share = f"{name(best[_WHO])} moves {percent(share)} of the jobs." if np.isfinite(share) else ""
+        return sentences(text, known_share)
+
+    return by_part(others, "scenario", tell)
+
+
+def policies(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Which local policy gains most from the grid, and which has the shortest mean wait in it."""
+    waits = numbers[numbers["metric"] == "wait_time_mean"]
+    ratios = known(waits[waits["relative_to"] != ""])
+    ratios = ratios[ratios[_WHO] != ratios["relative_to"]]
+    absolute = known(waits[waits["relative_to"] == ""])
+    if ratios.empty:
+        return findings.NOTHING
+    scheme, reference = str(ratios[_WHO].iloc[0]), str(ratios["relative_to"].iloc[0])
+    absolute = absolute[absolute[_WHO] == scheme]
+
+    def tell(part: pd.DataFrame) -> str:
+        own = absolute[absolute["scenario"].isin(part["scenario"])]
+        return sentences(
+            extremes(own, "policy", f"mean wait under {name(scheme)}", duration),
+            against(part, "policy", f"mean wait relative to {name(reference)} with the same policy", 1.0),
+        )
+
+    return by_part(ratios, "scenario", tell)
+
+
+def sensitivity(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Which variants surely differ from their base scheme, and which of them most."""
+    if numbers.empty:
+        return findings.NOTHING
+    rows = known(numbers[numbers["relative_to"] != ""], "difference")
+
+    def tell(part: pd.DataFrame) -> str:
+        sure = part[part["clear"].astype(bool)]
+        if sure.empty:
+            return f"None of {findings.counted(len(part), 'variant')} surely differs from its base scheme."
+        base = part_means.loc[part.index]
+        effect = (sure["mean"] / base.loc[sure.index] - 1).sort_values()
+        parts = [
+            f"{len(sure)} of {findings.counted(len(part), 'variant')} surely differ from their base scheme."
+        ]
+        for side, index in (("shortens", effect.index[0]), ("lengthens", effect.index[-1])):
+            change = float(effect.loc[index])
+            if (change < 0) == (side == "shortens") and np.isfinite(change):
+                parts.append(
+                    f"{name(sure.loc[index, _WHO])} {side} the mean most, by {percent(abs(change))}."
+                )
+        return sentences(*parts)
+
+    part_means = _of_base(numbers[numbers["relative_to"] != ""])
+    return by_part(rows, "scenario", tell)
+
+
+def _of_base(rows: pd.DataFrame) -> pd.Series[float]:
+    """Mean of the base scheme of each row."""
+    keys = ["scenario", "policy", "base"]
+    base = rows[rows[_WHO] == rows["base"]].set_index(keys)["mean"]
+    base = base[~base.index.duplicated()]
+    places = pd.MultiIndex.from_frame(rows[keys])
+    return pd.Series(base.reindex(places).to_numpy(np.float64), index=rows.index)
+
+
+def waits(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Under which scheme no machine surely loses, and who loses most."""
+    rows = known(numbers[numbers["relative_to"] != ""])
+    rows = rows[~rows[_WHO].map(findings.is_ideal).astype(bool)]
+    if rows.empty:
+        return findings.NOTHING
+    losing = rows[rows["low"] > 1].sort_values("mean", kind="stable", ascending=False)
+    reference = name(rows["relative_to"].iloc[0])
+    if not findings.has_intervals(rows):
+        worst = findings.records(rows.sort_values("mean", kind="stable"))[-1]
+        return sentences(
+            f"The largest mean wait relative to {reference} is {number(worst['mean'])}, at "
+            f"{name(worst['home'])} under {name(worst[_WHO])}.",
+            findings.NO_INTERVALS,
+        )
+    if losing.empty:
+        return f"At no machine do users surely wait longer than under {reference}, under any scheme."
+    worst = findings.records(losing)[0]
+    count = losing.groupby(_WHO, sort=False)["home"].nunique()
+    safe = [who for who in dict.fromkeys(rows[_WHO]) if who not in count.index]
+    return sentences(
+        f"Users of {listed(dict.fromkeys(losing['home']), 6)} surely lose under some scheme, most at "
+        f"{name(worst['home'])} under {name(worst[_WHO])}: {shown(worst)} times the mean wait under "
+        f"{reference}.",
+        f"Nobody surely loses under {listed(safe)}." if safe else "",
+    )
+
+
+def utilisation(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """How far apart machines are under the reference and under the scheme that evens them most."""
+    rows = known(numbers[numbers["metric"] == "utilisation"])
+    if rows.empty:
+        return findings.NOTHING
+    grouped = rows.groupby(_WHO, sort=False)["mean"]
+    spread = (grouped.max() - grouped.min()).sort_values(kind="stable")
+    even, uneven = str(spread.index[0]), str(spread.index[-1])
+    over = known(numbers[numbers["metric"] == "offered_load"])
+    over = over[over["mean"] > 1]
+    full = f"{listed(over['cluster'])} is offered more than it can do." if len(over) else ""
+    return sentences(
+        f"Machines are most alike under {name(even)}, {_range(grouped, even)}, and least under "
+        f"{name(uneven)}, {_range(grouped, uneven)}."
+        if len(spread) > 1
+        else f"Under {name(even)} machines are used {_range(grouped, even)}.",
+        full.replace(" is offered", " are offered") if len(over) > 1 else full,
+    )
+
+
+def _range(grouped: Any, who: str) -> str:
+    return f"{percent(float(grouped.min()[who]))} to {percent(float(grouped.max()[who]))}"
+
+
+def flows(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Which share of the work ran elsewhere under each scheme."""
+    rows = known(numbers[numbers["metric"] == "work_moved"])
+    moved = rows[rows["mean"] > 0]
+    if moved.empty:
+        return "All work stayed at home." if len(rows) else findings.NOTHING
+    text = extremes(moved, _WHO, "share of the work that ran elsewhere", percent, highest_first=True)
+    still = [who for who in rows[_WHO] if who not in set(moved[_WHO])]
+    return sentences(text, f"All stayed at home under {listed(still)}." if still else "")
+
+
+FINDINGS: dict[str, Finding] = {
+    "grid_overview": overview,
+    "grid_policies": policies,
+    "grid_sensitivity": sensitivity,
+    "grid_waits": waits,
+    "grid_utilisation": utilisation,
+    "grid_flows": flows,
+}
+"""Findings by kind of figure."""

@@ -1,0 +1,431 @@
+"""Superschedulers: which cluster of a grid runs a job.
+
+Shan, Oliker and Biswas, "Job superscheduler architecture and performance in computational grid environments"
+(SC 2003), section 2. Schemes by name:
+
+===========  ==========================================================================================
+``local``    every job runs where it was submitted
+``central``  every job goes to the cluster with the smallest turnaround cost
+``s-i``      sender-initiated: a job that would wait long asks all partners and goes where it costs least
+``r-i``      receiver-initiated: a job that would wait long waits for a partner that volunteers
+``sy-i``     symmetrically-initiated: as ``r-i`` while there are volunteers, else as ``s-i``
+===========  ==========================================================================================
+
+The turnaround cost is the predicted wait plus the estimated run time; among clusters that differ by no
+more than epsilon the least busy one is chosen, and the first of those. Where the paper is silent: checks
+come at multiples of sigma, and at each check every job in a grid queue is decided anew, home by home and in
+order of submission. What else it leaves open are options of `Superscheduler`:
+
+``message_delay``
+    A grid scheduler asks others for one job at a time (section 2.1.1). They answer how they are when they are
+    asked; the decision made from that takes effect when the delay is over, at home too. Until then further
+    jobs that would have to ask wait in the grid queue, marked. Once the scheduler is free, the first of
+    them is decided anew: by its wait at home, which needs no message, then by asking; and so on until one
+    asks. A request without success takes as long. A check looks at the wait at home of every job in the
+    grid queue, even while the scheduler is occupied, and marks those that would have to ask. The job whose
+    answers are awaited is marked, too, which matters if it is not sent anywhere. A volunteer has
+    accepted a job as soon as it is chosen. Where nobody is to be asked (no partners; in ``r-i`` no
+    volunteers) no message is sent, and ``central`` never needs one.
+``migration_delay``
+    A job that goes to another cluster than its home is in no queue for so long. The turnaround cost does not
+    count delays; that of the paper has no such term.
+``silent``
+    A grid scheduler that answers no request does not volunteer either, and is ignored. Its partners do not
+    know: they wait for its answer as for others, and one that falls silent after it volunteered still
+    counts as a volunteer. Where nobody that could hold a job answers, the job waits for the next multiple of
+    sigma, in ``s-i`` too. ``local`` and ``central`` have no such schedulers.
+``transfers``
+    A volunteer takes one job, or all that come, until the next check.
+``no_gain``
+    A job of ``sy-i`` that no volunteer helps, though partners have volunteered, waits for the next check; or
+    it asks all partners at once, as in ``s-i``. If messages take time, that is a second request, which
+    follows the first without a gap.
+``busy``
+    A cluster is as busy as the share of its processors that jobs hold at that moment; or as that share on
+    average since the last multiple of sigma before that moment. This is so at the checks and between
+    clusters of equal cost, in every scheme.
+``standing``
+    A volunteer is known until the next check; or only to the jobs that are decided at the check itself, which
+    have waited and find their grid scheduler free. Jobs submitted at that instant come after it. Where
+    messages take no time and nobody is silent, no job of ``sy-i`` ever waits, and it is ``s-i`` then.
+
+What happens in which order at one instant is said in `kernel`.
+
+Predicted waits come in two modes. ``exact``: what the local policy would do if nothing else arrived and
+all estimates were right. ``plan``: up to the earliest place that a conservative plan of the cluster leaves,
+whatever its policy (`gridsched.engine.standing`). Neither knows more than the local scheduler does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from numbers import Integral
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.engine import clusters as grid
+from gridsched.engine.records import FOREVER, LABELS, LARGEST
+from gridsched.errors import ConfigurationError
+from gridsched.platform import Cluster
+from gridsched.policies import scores
+from gridsched.policies.local import LocalPolicy, OverrunName
+from gridsched.results import Schedule, in_one_piece
+from gridsched.submission import Submission, labels_of
+from gridsched.systems.base import Scheduler
+from gridsched.systems.sites import FIRST_ROOM, check_stretch, outcome, overrun_code, sites_of
+from gridsched.systems.superscheduler import kernel as superscheduling
+from gridsched.traces.cleaning import LONGEST_TIME
+
+SchemeName = Literal["local", "central", "s-i", "r-i", "sy-i"]
+PredictionsName = Literal["exact", "plan"]
+TransfersName = Literal["one", "all"]
+NoGainName = Literal["wait", "ask"]
+BusyName = Literal["now", "interval"]
+StandingName = Literal["until-check", "at-check"]
+
+_SCHEMES: dict[str, superscheduling.Scheme] = {
+    "local": superscheduling.Scheme.LOCAL,
+    "central": superscheduling.Scheme.CENTRAL,
+    "s-i": superscheduling.Scheme.SENDER_INITIATED,
+    "r-i": superscheduling.Scheme.RECEIVER_INITIATED,
+    "sy-i": superscheduling.Scheme.SYMMETRICALLY_INITIATED,
+}
+
+_WORDS: dict[str, tuple[str, ...]] = {
+    "scheme": get_args(SchemeName),
+    "predictions": get_args(PredictionsName),
+    "transfers": get_args(TransfersName),
+    "no_gain": get_args(NoGainName),
+    "busy": get_args(BusyName),
+    "standing": get_args(StandingName),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Superscheduler(Scheduler):
+    """A scheme and its parameters.
+
+    Parameters
+    ----------
+    scheme : str
+        ``local``, ``central``, ``s-i``, ``r-i`` or ``sy-i``.
+    phi : int
+        A job whose predicted wait at home is shorter stays there, seconds.
+    sigma : int
+        Time between checks of how busy the clusters are, seconds.
+    delta : float
+        A cluster that is less busy than this share of its processors volunteers.
+    epsilon : float
+        Turnaround times that differ by no more count as equal, seconds.
+    partners : mapping of cluster name to names, optional
+        Clusters that a home may deal with; all others if not given.
+    message_delay : int
+        How long a grid scheduler waits for the answers to a request, whole seconds.
+    migration_delay : int
+        How long a job is in transit to another cluster than its home, whole seconds.
+    silent : mapping of cluster name to a sequence of (from, until), optional
+        When the grid scheduler of a cluster neither answers nor volunteers: whole seconds, `until` not
+        included.
+    transfers : {"one", "all"}
+        How many jobs a volunteer takes until the next check.
+    no_gain : {"wait", "ask"}
+        Whether a job of ``sy-i`` waits in the grid queue where there are volunteers but none is better than
+        home, or asks all partners.
+    busy : {"now", "interval"}
+        Whether a cluster is as busy as now, or as on average since the last multiple of sigma.
+    standing : {"until-check", "at-check"}
+        Whether volunteers are known until the next check, or only to jobs that are decided at the check.
+    predictions : {"exact", "plan"}
+        Where predicted waits come from.
+
+    Raises
+    ------
+    ConfigurationError
+        If a value is out of range, or intervals of silence are empty or overlap.
+    """
+
+    scheme: SchemeName = "s-i"
+    phi: int = 60
+    sigma: int = 300
+    delta: float = 0.7
+    epsilon: float = 0.0
+    partners: Mapping[str, Sequence[str]] | None = None
+    message_delay: int = 0
+    migration_delay: int = 0
+    silent: Mapping[str, Sequence[tuple[int, int]]] | None = None
+    transfers: TransfersName = "one"
+    no_gain: NoGainName = "wait"
+    busy: BusyName = "now"
+    standing: StandingName = "until-check"
+    predictions: PredictionsName = "exact"
+
+    system: ClassVar[str] = "superscheduler"
+    not_in_studies: ClassVar[frozenset[str]] = frozenset({"scheme"})
+    knows: ClassVar[str] = "predicted starts at home and at the clusters asked"
+    cannot: ClassVar[Mapping[str, str]] = {
+        "passes": "predicted starts assume one pass for all events of an instant",
+        "deadlines": "turnaround is what the schemes compare",
+        "reservations": "the paper has none: jobs start as soon as they can",
+        "membership": "the clusters of a superscheduler are fixed; one that falls silent is an option",
+        "changes": "predicted waits take the processors of a cluster as given",
+    }
+
+    uses: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "message delay": {"message_delay": 60},
+        "migration delay": {"migration_delay": 60},
+    }
+
+    def __post_init__(self) -> None:
+        for key, words in _WORDS.items():
+            if getattr(self, key) not in words:
+                raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
+        for key, low in (("phi", 1), ("sigma", 1), ("epsilon", 0)):
+            if not getattr(self, key) >= low:
+                raise ConfigurationError(f"{key} is {getattr(self, key)}; use {low} or more seconds")
+        if not 0 < self.delta <= 1:
+            raise ConfigurationError(f"delta is {self.delta}; use a share above 0, at most 1")
+        for key in ("message_delay", "migration_delay"):
+            delay = getattr(self, key)
+            if not isinstance(delay, Integral) or not 0 <= int(delay) <= LARGEST:
+                raise ConfigurationError(f"{key} is {delay!r}; use whole seconds from 0 to {LARGEST}")
+        for name, intervals in (self.silent or {}).items():
+            _check_silence(name, intervals)
+
+    @property
+    def label(self) -> str:
+        """Name in results."""
+        return self.scheme
+
+    def schedule(self, submission: Submission) -> Schedule:
+        """Run the jobs through the scheme and the local policies of the clusters."""
+        submission = submission.at_home()
+        clusters, home, run_time = submission.clusters, submission.home, submission.run_time
+        processors = submission.workload.processors
+        done = schedule_grid(
+            submission.records(),
+            home,
+            clusters,
+            submission.policies,
+            self,
+            overrun=submission.conventions.overrun,
+            labels=labels_of(submission.workload),
+        )
+        speed = submission.speeds
+        moved = np.ceil(run_time * speed[home] / speed[done.cluster]).astype(np.int64)
+        executed = np.where((done.cluster == home) | (done.cluster < 0), run_time, moved)
+        allocations = np.stack([cluster.allocation(processors) for cluster in clusters])
+        allocated = allocations[done.cluster, np.arange(len(submission))]
+        reach = self.reach(clusters)[home]
+        return Schedule(
+            start_time=done.start_time,
+            run_time=executed,
+            estimate=submission.estimate,
+            segments=in_one_piece(done.start_time, executed, done.cluster, allocated),
+            variables={
+                "reach_processors": (
+                    "job",
+                    reach,
+                    "processors of the largest cluster that the job may use",
+                    "1",
+                )
+            },
+            counters={
+                "silence": self.silence_as_text(),
+                "corrections": done.corrections,
+                "queries": done.queries,
+            },
+            messages=float(done.queries),
+        )
+
+    def reach(self, clusters: Sequence[Cluster]) -> NDArray[np.int64]:
+        """Processors of the largest cluster that a job of each home may use."""
+        processors = np.array([cluster.processors for cluster in clusters], np.int64)
+        if self.scheme == "central":
+            return np.full(len(clusters), processors.max())
+        if self.scheme == "local":
+            return processors
+        reached = _partners(self, clusters) | np.eye(len(clusters), dtype=np.bool_)
+        largest: NDArray[np.int64] = np.where(reached, processors, 0).max(axis=1)
+        return largest
+
+    def silence_as_text(self) -> str:
+        """Intervals of silence of each cluster in JSON, for the attributes of a run."""
+        silent = self.silent or {}
+        return json.dumps({name: np.array(silent[name], np.int64).tolist() for name in sorted(silent)})
+
+
+def _is_pair(interval: Any) -> bool:
+    """Whether something is two whole numbers."""
+    return (
+        isinstance(interval, Sequence)
+        and len(interval) == 2
+        and all(isinstance(time, Integral) for time in interval)
+    )
+
+
+def _check_silence(name: str, intervals: Sequence[tuple[int, int]]) -> None:
+    """Refuse intervals that are no pairs of whole seconds, are empty, out of range, or overlap."""
+    for interval in intervals:
+        if not _is_pair(interval):
+            raise ConfigurationError(
+                f"silent: cluster {name!r} has {interval!r}; use pairs (from, until) of whole seconds"
+            )
+        begin, until = interval
+        if begin >= until or max(abs(begin), abs(until)) > LONGEST_TIME:
+            raise ConfigurationError(
+                f"silent: cluster {name!r} has an interval from {begin} to {until} s; "
+                f"use one that is not empty, with times up to {LONGEST_TIME} s"
+            )
+    for (begin, until), (after, end) in pairwise(sorted(map(tuple, intervals))):
+        if after < until:
+            raise ConfigurationError(
+                f"silent: cluster {name!r} has intervals that overlap, from {begin} to {until} s and "
+                f"from {after} to {end} s; join them"
+            )
+
+
+@dataclass(frozen=True)
+class GridSchedule:
+    """What a superscheduler and the local schedulers decided.
+
+    Parameters
+    ----------
+    start_time : int64[n]
+        Start times, seconds; -1 for a job that fits nowhere in its reach.
+    cluster : int64[n]
+        Index of the cluster that ran each job; -1 likewise.
+    corrections : int
+        How often a running job outran its expected end.
+    queries : int
+        How many predicted starts were asked for.
+    """
+
+    start_time: NDArray[np.int64]
+    cluster: NDArray[np.int64]
+    corrections: int
+    queries: int
+
+
+def schedule_grid(
+    jobs: NDArray[Any],
+    home: NDArray[np.int64],
+    clusters: Sequence[Cluster],
+    policies: Sequence[LocalPolicy],
+    superscheduler: Superscheduler,
+    *,
+    overrun: OverrunName = "doubling",
+    labels: NDArray[Any] | None = None,
+) -> GridSchedule:
+    """Run jobs through a superscheduler and the local schedulers of its clusters.
+
+    Parameters
+    ----------
+    jobs : JOB[n]
+        Jobs in order of submission, with run times and estimates as on their home cluster and the
+        processors they ask for (`gridsched.engine.records.JOB`).
+    home : int64[n]
+        Index of the cluster where each job is submitted.
+    clusters : sequence of Cluster
+        The grid. On another cluster than its home a job takes run time x home speed / speed there.
+    policies : sequence of LocalPolicy
+        Local policy of each cluster; all whose order is a score must share it.
+    superscheduler : Superscheduler
+        Who decides.
+    overrun : {"doubling", "increments"}
+        Expected end of a job that has outrun its estimate.
+    labels : LABELS[n], optional
+        User, group and queue of each job, for scores that look at them.
+
+    Raises
+    ------
+    ConfigurationError
+        If the clusters, policies, partners and jobs do not go together.
+    """
+    sites, score = sites_of(clusters, policies)
+    _check_jobs(jobs, home, sites)
+    if labels is None:
+        labels = np.full(len(jobs), -1, LABELS)
+    room = FIRST_ROOM
+    options = superscheduling.Options(
+        scheme=int(_SCHEMES[superscheduler.scheme]),
+        phi=int(superscheduler.phi),
+        sigma=int(superscheduler.sigma),
+        delta=float(superscheduler.delta),
+        epsilon=float(superscheduler.epsilon),
+        overrun=overrun_code(overrun),
+        message_delay=int(superscheduler.message_delay),
+        migration_delay=int(superscheduler.migration_delay),
+        takes_all=superscheduler.transfers == "all",
+        goes_on=superscheduler.no_gain == "ask",
+        average=superscheduler.busy == "interval",
+        at_check=superscheduler.standing == "at-check",
+        predictions=int(grid.Predictions[superscheduler.predictions.upper()]),
+    )
+    state, local = grid.allocate(jobs, labels, home, sites, room, options.predictions)
+    deciders = superscheduling.allocate(
+        len(jobs),
+        len(clusters),
+        _partners(superscheduler, clusters),
+        _silence(superscheduler, clusters),
+        superscheduler.sigma,
+    )
+    compiled = scores.SCORE.compile(score)
+    todo, costs = np.empty(len(jobs), np.int64), np.empty(len(clusters), np.int64)
+    while not superscheduling.schedule(state, deciders, local, options, compiled, todo, costs):
+        room *= 2
+        local = grid.with_room(state, local, room, options.predictions)
+    starts, where, corrections = outcome(state, local)
+    return GridSchedule(starts, where, corrections, int(state.clock["queries"][0]))
+
+
+def _partners(superscheduler: Superscheduler, clusters: Sequence[Cluster]) -> NDArray[np.bool_]:
+    """Whose jobs may go where, without the diagonal."""
+    names = [cluster.name for cluster in clusters]
+    partners = ~np.eye(len(clusters), dtype=np.bool_)
+    if superscheduler.partners is None:
+        return partners
+    allowed = np.zeros_like(partners)
+    for home, others in superscheduler.partners.items():
+        _check_names("partners", (home, *others), names)
+        allowed[names.index(home), [names.index(name) for name in others]] = True
+    return partners & allowed
+
+
+def _silence(superscheduler: Superscheduler, clusters: Sequence[Cluster]) -> NDArray[np.int64]:
+    """When each grid scheduler falls silent, answers again, and so on; FOREVER after the last time."""
+    names = [cluster.name for cluster in clusters]
+    silent = superscheduler.silent or {}
+    _check_names("silent", silent, names)
+    most = max((len(intervals) for intervals in silent.values()), default=0)
+    silence = np.full((len(clusters), 2 * most + 1), FOREVER, np.int64)
+    for name, intervals in silent.items():
+        silence[names.index(name), : 2 * len(intervals)] = np.ravel(sorted(map(tuple, intervals)))
+    return silence
+
+
+def _check_names(key: str, given: Iterable[str], names: Sequence[str]) -> None:
+    """Refuse clusters that the grid does not have."""
+    for name in given:
+        if name not in names:
+            raise ConfigurationError(f"{key}: unknown cluster {name!r}; there are {', '.join(names)}")
+
+
+def _check_jobs(jobs: NDArray[Any], home: NDArray[np.int64], sites: NDArray[Any]) -> None:
+    """Refuse homes that do not exist, and times that the slowest cluster would stretch beyond what fits."""
+    if len(home) != len(jobs) or (len(home) and not 0 <= home.min() <= home.max() < len(sites)):
+        raise ConfigurationError(f"home: give an index of one of the {len(sites)} clusters for each job")
+    check_stretch(jobs, sites, sites["speed"].max())
+
+
+SCHEDULER = Superscheduler
+
+SCHEDULERS: dict[str, Callable[[], Scheduler]] = {
+    scheme: partial(Superscheduler, scheme=scheme) for scheme in get_args(SchemeName) if scheme != "local"
+}
+"""Schemes by name; ``local`` is every cluster on its own."""

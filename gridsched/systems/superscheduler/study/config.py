@@ -1,0 +1,156 @@
+"""Studies of grids: every scheduler under every local policy on every scenario, with replicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from gridsched.experiments.inputs import expected_jobs, prepared_grid
+from gridsched.experiments.parts import GridConfig, label_of
+from gridsched.experiments.schedulers import Policies, Written, scheduler_made
+from gridsched.experiments.study import Replicates, SchedulerStudy, function_files
+from gridsched.experiments.tasks import Experiment, Figure, Table, Task
+from gridsched.experiments.validation import suggestion, unique
+
+_STAGES = "gridsched.systems.superscheduler.study.stages"
+
+_FIGURES = "gridsched.systems.superscheduler.figures.overview"
+
+
+class GridStudy(SchedulerStudy):
+    """A study of grids: every scheduler under every local policy on every scenario, with replicates."""
+
+    view = "gridsched.systems.superscheduler.report:grid_view"
+    main_figure = "grid_overview"
+
+    kind: Literal["grid"]
+    """What is studied."""
+    scenarios: Annotated[tuple[GridConfig, ...], Field(min_length=1)]
+    """The scenarios: clusters with their workloads. Each has one kind of estimates."""
+    policies: Policies = ("easy",)
+    """Local policies; each is that of all clusters in its runs."""
+    replicates: Replicates = 1
+    """How often synthetic workloads are drawn; a log is the same in every replicate."""
+    schedules: Literal["first", "all", "none"] = "first"
+    """Replicates whose start times and clusters are kept, job by job; measured are all."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        unique("policies", self.policy_labels)
+        for scenario in self.scenarios:
+            if len(self.estimates_in(scenario)) > 1:
+                raise ValueError(f"scenarios[{scenario.name}].estimates: give one, here or for all scenarios")
+            self._check_partners(scenario)
+        return self
+
+    def _check_partners(self, scenario: GridConfig) -> None:
+        clusters = [cluster.name for cluster in scenario.clusters]
+        for scheduler in self.schedulers:
+            partners = getattr(scheduler, "partners", None) or {}
+            for name in (name for home, others in partners.items() for name in (home, *others)):
+                if name not in clusters:
+                    raise ValueError(
+                        f"schedulers: partners of {label_of(scheduler)!r}: scenario {scenario.name} has no "
+                        f"cluster {name!r}; {suggestion(name, clusters)}"
+                    )
+
+    @property
+    def policy_labels(self) -> list[str]:
+        """Labels of the local policies."""
+        return [label_of(policy) for policy in self.policies]
+
+    # --- what is made ---------------------------------------------------------------------------------
+
+    def experiment(self, seed: int) -> Experiment:
+        """Tasks, figures and tables of the study."""
+        grids = {
+            scenario.name: [
+                prepared_grid(self.name, scenario, [replicate], seed) for replicate in range(self.replicates)
+            ]
+            for scenario in self.scenarios
+        }
+        runs = [
+            run
+            for scenario in self.scenarios
+            for policy, label in product(self.policies, self.labels_in(scenario))
+            for run in self._runs(scenario, policy, self.scheduler(label), grids[scenario.name])
+        ]
+        study = self.study_task(
+            f"{_STAGES}:aggregate_grid_study",
+            arguments={"runs": runs, "grids": [grid for own in grids.values() for grid in own]},
+        )
+        return Experiment(
+            datasets=[study],
+            figures=[
+                *(
+                    Figure(name=name, catalogue=f"{_FIGURES}:GRID_FIGURES", dataset=study)
+                    for name in self.study_figures
+                ),
+                *(
+                    Figure(
+                        name=f"{kind}-{scenario.name}",
+                        catalogue=f"{_FIGURES}:SCENARIO_FIGURES",
+                        dataset=study,
+                        parameters={"scenario": scenario.name},
+                        part="Scenarios",
+                        title=scenario.name,
+                    )
+                    for kind in self.scenario_figures
+                    for scenario in self.scenarios
+                ),
+            ],
+            tables=[Table("means", f"{_STAGES}:means_table", "grid_means")],
+        )
+
+    def _runs(
+        self, scenario: GridConfig, policy: Written, scheduler: Written, grids: Sequence[Task]
+    ) -> Iterator[Task]:
+        """Simulations of the replicates of a run; what they do not depend on is as by default."""
+        estimates = tuple(self.estimates_in(scenario))
+        own = self.of_run(
+            scenario, scheduler, policies=(policy,), estimates=estimates, replicates=1, schedules="all"
+        )
+        asking = 1 if label_of(scheduler) == "local" or not scheduler_made(scheduler).names_clusters else 4
+        for replicate, grid in enumerate(grids):
+            labels = {
+                "scenario": scenario.name,
+                "policy": label_of(policy),
+                "scheduler": label_of(scheduler),
+                "replicate": replicate,
+            }
+            kept = self.schedules == "all" or (self.schedules == "first" and replicate == 0)
+            yield Task(
+                stage="simulate",
+                study=self.name,
+                name=", ".join([*map(str, labels.values())][:-1]) + f", replicate {replicate}",
+                function=f"{_STAGES}:simulate_run",
+                arguments={"study": own, "grid": grid},
+                also={"files": function_files(scheduler, policy)},
+                labels=labels,
+                outputs=("schedule",) if kept else (),
+                cost=0.1 + asking * sum(map(expected_jobs, scenario.clusters)) / 300_000,
+                memory=3000,
+            )
+
+    @property
+    def study_figures(self) -> list[str]:
+        """Figures of the whole study. A variant of a scheduler has a comma in its label: "r-i, delta 0.5"."""
+        figures = ["grid_sensitivity"] if self._has_variants else ["grid_overview"]
+        if len(self.policies) > 1:
+            figures.append("grid_policies")
+        return figures
+
+    @property
+    def scenario_figures(self) -> list[str]:
+        """Figures of each scenario, if there are few enough schedulers to show them cluster by cluster."""
+        if self._has_variants:
+            return []
+        moving = any(scheduler_made(scheduler).label != "local" for scheduler in self.schedulers)
+        return ["grid_waits", "grid_utilisation", *(["grid_flows"] if moving else [])]
+
+    @property
+    def _has_variants(self) -> bool:
+        return any("," in label for label in self.labels)

@@ -1,0 +1,944 @@
+"""The claims ledger: verdicts worked by hand, mistakes in files, and the ledger that is shipped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridsched.errors import ConfigurationError
+from gridsched.experiments.claims import COLUMNS, Verdict, claims_table, evaluate, load_claims
+from gridsched.experiments.config import load_study
+from gridsched.io import resource
+from gridsched.metrics.grid import VARIABLES
+from gridsched.replication import times_interval
+from gridsched.systems.calendars.measures import AGGREGATES, LENGTHS
+from gridsched.systems.calendars.measures import VARIABLES as CALENDAR_VARIABLES
+from gridsched.systems.dynamic_grid.study.config import DynamicGridStudy
+from gridsched.systems.jscheduler.centres import load_platform
+from tests.conftest import REPOSITORY
+
+Loader = Callable[..., Any]
+
+HALF = 2.4841377
+"""Half width of the 95 % interval of three replicates whose standard deviation is 1: 4.3026527 / sqrt(3)."""
+
+
+@pytest.fixture
+def verdicts(tmp_path: Path) -> Loader:
+    """Verdicts of entries of a claim file, given the datasets of the studies."""
+
+    def judge(entries: list[dict[str, Any]], studies: dict[str, xr.Dataset]) -> list[Verdict]:
+        return evaluate(load_claims([write(tmp_path, entries)]), studies)
+
+    return judge
+
+
+def write(folder: Path, entries: Any, **head: Any) -> Path:
+    file = folder / "paper.yaml"
+    content = {"paper": "p", "citation": "P", "claims": entries, **head}
+    file.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    return file
+
+
+def claim(kind: str, **keys: Any) -> dict[str, Any]:
+    return {"id": "c", "kind": kind, "where": "Table 1", "statement": "It is so", **keys}
+
+
+def value(paper: float, tolerance: dict[str, float], **ours: Any) -> dict[str, Any]:
+    source = {"study": "s", "variable": "wait", **ours}
+    return claim("value", paper_value=paper, tolerance=tolerance, ours=source)
+
+
+def order(chain: list[dict[str, Any]], **ours: Any) -> dict[str, Any]:
+    return claim("order", chain=chain, ours={"study": "s", "variable": "wait", **ours})
+
+
+def bound(side: str, paper: float, **ours: Any) -> dict[str, Any]:
+    return claim("bound", bound=side, paper_value=paper, ours={"study": "s", "variable": "wait", **ours})
+
+
+def waits(**schemes: list[float] | float) -> dict[str, xr.Dataset]:
+    """A study with replicates of one variable by scheme; single numbers are values without replicates."""
+    values = np.array(list(schemes.values()))
+    dims = ("scheme", "replicate")[: values.ndim]
+    return {"s": xr.Dataset({"wait": (dims, values)}, coords={"scheme": list(schemes)})}
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("paper", "verdict"),
+    [
+        (10.4, "reproduced"),
+        (10.5, "reproduced"),  # the edge of the tolerance
+        (10.9, "reproduced"),  # within twice the tolerance and inside the interval
+        (11.1, "partly"),  # inside the interval only
+        (10.0 + HALF - 0.001, "partly"),
+        (10.0 + HALF + 0.001, "not"),
+        (7.0, "not"),
+    ],
+)
+def test_plain_value(verdicts: Loader, paper: float, verdict: str) -> None:
+    """Replicates 9, 10, 11: mean 10, interval 10 -+ 2.484; tolerance 0.5."""
+    (got,) = verdicts(
+        [value(paper, {"absolute": 0.5}, select={"scheme": "local"})], waits(local=[9.0, 10.0, 11.0])
+    )
+    assert got.verdict == verdict
+    assert got.our_value == 10
+    assert [got.low, got.high] == pytest.approx([10 - HALF, 10 + HALF])
+    assert got.difference == pytest.approx(10 - paper)
+
+
+@pytest.mark.parametrize("run", [waits(local=[10.0]), waits(local=10.0)])
+@pytest.mark.parametrize(
+    ("paper", "verdict"), [(10.5, "reproduced"), (10.9, "partly"), (11.0, "partly"), (11.1, "not")]
+)
+def test_value_without_interval(
+    verdicts: Loader, paper: float, verdict: str, run: dict[str, xr.Dataset]
+) -> None:
+    """Beyond the tolerance only an interval that holds the paper's value could help."""
+    (got,) = verdicts([value(paper, {"absolute": 0.5}, select={"scheme": "local"})], run)
+    assert got.verdict == verdict
+
+
+def test_one_replicate_has_no_interval_and_a_known_number_is_exact(verdicts: Loader) -> None:
+    entry = value(10.0, {"absolute": 0.0}, select={"scheme": "local"})
+    (one,) = verdicts([entry], waits(local=[10.0]))
+    assert math.isnan(one.low)
+    assert math.isnan(one.high)
+    (known,) = verdicts([entry], waits(local=10.0))
+    assert known.low == known.high == known.our_value == 10
+    (equal,) = verdicts([entry], waits(local=[10.0, 10.0, math.nan]))
+    assert equal.low == equal.high == 10
+
+
+def test_relative_tolerance_is_a_share_of_the_paper_value(verdicts: Loader) -> None:
+    run = waits(local=95.0)
+    for paper, verdict in ((100.0, "reproduced"), (100.1, "partly"), (-100.0, "not")):
+        (got,) = verdicts([value(paper, {"relative": 0.05}, select={"scheme": "local"})], run)
+        assert got.verdict == verdict
+
+
+FORMS = [
+    # ours is 0.5, 2 and -10
+    ("ratio", 0.52, "reproduced"),
+    ("ratio", 0.9, "partly"),
+    ("ratio", 1.1, "not"),
+    ("factor", 1.98, "reproduced"),
+    ("factor", 21.0, "partly"),
+    ("factor", 0.9, "not"),
+    ("difference", -10.01, "reproduced"),
+    ("difference", -500.0, "partly"),
+    ("difference", 0.4, "not"),
+]
+
+
+@pytest.mark.parametrize(("form", "paper", "verdict"), FORMS)
+def test_relative_value(verdicts: Loader, form: str, paper: float, verdict: str) -> None:
+    """Local waits are 10, 20, 30; half as long under S-I."""
+    run = waits(local=[10.0, 20.0, 30.0], fast=[5.0, 10.0, 15.0])
+    ours = {"select": {"scheme": "fast"}, "relative_to": {"scheme": "local"}, "form": form}
+    (got,) = verdicts([value(paper, {"absolute": 0.05}, **ours)], run)
+    assert got.verdict == verdict
+    assert got.our_value == pytest.approx({"ratio": 0.5, "factor": 2.0, "difference": -10.0}[form])
+    assert got.difference == pytest.approx(got.our_value - paper)
+    if form != "difference":
+        assert got.low == pytest.approx(got.our_value)
+        assert got.high == pytest.approx(got.our_value)
+
+
+@pytest.mark.parametrize(
+    ("ours", "verdict"), [(1.1, "reproduced"), (1.19, "partly"), (0.81, "partly"), (1.3, "not"), (0.5, "not")]
+)
+def test_about_the_same_has_no_side(verdicts: Loader, ours: float, verdict: str) -> None:
+    run = waits(sender=10.0, central=10.0 * ours)
+    source = {"select": {"scheme": "central"}, "relative_to": {"scheme": "sender"}, "form": "ratio"}
+    (got,) = verdicts([value(1, {"relative": 0.1}, **source)], run)
+    assert got.verdict == verdict
+
+
+def test_value_relative_to_another_variable(verdicts: Loader) -> None:
+    """Jobs of a home as a share of all jobs, which have no dimension home."""
+    study = xr.Dataset(
+        {
+            "jobs_home": (("scheme", "home", "replicate"), [[[30.0, 10.0], [10.0, 10.0]]]),
+            "jobs": (("scheme", "replicate"), [[40.0, 20.0]]),
+        },
+        coords={"scheme": ["local"], "home": ["M1", "M2"]},
+    )
+    ours = {
+        "variable": "jobs_home",
+        "select": {"scheme": "local", "home": "M1"},
+        "relative_to": {"variable": "jobs"},
+        "form": "ratio",
+    }
+    (got,) = verdicts([value(0.7, {"absolute": 0.1}, **ours)], {"s": study})
+    assert got.our_value == pytest.approx(40 / 60)
+    assert got.verdict == "reproduced"
+
+
+@given(
+    ours=st.floats(-10, 10).map(lambda x: round(x, 3)),
+    paper=st.floats(-10, 10).map(lambda x: round(x, 3)),
+    tolerance=st.sampled_from([0.0, 0.1, 1.0]),
+)
+def test_differences_agree_in_tolerance_or_sign(
+    tmp_path_factory: pytest.TempPathFactory, ours: float, paper: float, tolerance: float
+) -> None:
+    source = {"select": {"scheme": "fast"}, "relative_to": {"scheme": "local"}, "form": "difference"}
+    file = write(tmp_path_factory.mktemp("claims"), [value(paper, {"absolute": tolerance}, **source)])
+    (got,) = evaluate(load_claims([file]), waits(local=[0.0, 0.0], fast=[ours, ours]))
+    if abs(ours - paper) <= tolerance - 1e-9:
+        assert got.verdict == "reproduced"
+    elif abs(ours - paper) > 2 * tolerance + 1e-9:
+        assert got.verdict == ("partly" if ours * paper > 0 else "not")
+
+
+# --- orders ---------------------------------------------------------------------------------------
+
+SURE = waits(local=[10.0, 100.0, 1000.0], fast=[9.0, 98.9, 999.1])
+"""Differences -1, -1.1, -0.9: their interval is -1 -+ 0.248, though the waits themselves vary far more."""
+
+
+def test_order_is_paired(verdicts: Loader) -> None:
+    forward, backward = (
+        verdicts([order([{"scheme": a}, {"scheme": b}])], SURE)[0]
+        for a, b in (("fast", "local"), ("local", "fast"))
+    )
+    assert forward.verdict == "reproduced"
+    assert [forward.our_value, forward.low, forward.high] == pytest.approx(
+        [-1, -1 - HALF / 10, -1 + HALF / 10]
+    )
+    assert math.isnan(forward.difference)
+    assert "fast minus local" in forward.why
+    assert backward.verdict == "not"
+
+
+@pytest.mark.parametrize(
+    ("fast", "verdict"),
+    [
+        ([9.0, 99.5, 998.0], "partly"),  # differences -1, -0.5, -2: interval from -3.06 to 0.73
+        ([10.0, 100.0, 1000.0], "not"),  # no difference
+        ([10.0, 99.0, 1002.0], "not"),
+        ([9.0, 99.0, 999.0], "reproduced"),
+        ([9.0, math.nan, math.nan], "partly"),  # a single pair
+    ],
+)
+def test_order_of_two(verdicts: Loader, fast: list[float], verdict: str) -> None:
+    run = waits(local=[10.0, 100.0, 1000.0], fast=fast)
+    (got,) = verdicts([order([{"scheme": "fast"}, {"scheme": "local"}])], run)
+    assert got.verdict == verdict
+
+
+def test_order_of_known_numbers(verdicts: Loader) -> None:
+    run = waits(local=2.0, fast=1.0)
+    (got,) = verdicts([order([{"scheme": "fast"}, {"scheme": "local"}])], run)
+    assert got.verdict == "reproduced"
+    assert [got.our_value, got.low, got.high] == [-1, -1, -1]
+
+
+def test_chain_is_as_good_as_its_weakest_link(verdicts: Loader) -> None:
+    run = waits(a=[1.0, 2.0, 3.0], b=[2.0, 3.1, 3.9], c=[2.5, 5.0, 3.8])
+    (sure,) = verdicts([order([{"scheme": "a"}, {"scheme": "b"}])], run)
+    (chain,) = verdicts([order([{"scheme": "a"}, {"scheme": "b"}, {"scheme": "c"}])], run)
+    (wrong,) = verdicts([order([{"scheme": "b"}, {"scheme": "a"}, {"scheme": "c"}])], run)
+    assert (sure.verdict, chain.verdict, wrong.verdict) == ("reproduced", "partly", "not")
+    assert chain.our_value == pytest.approx((0.5 + 1.9 - 0.1) / -3)
+    assert chain.remark == "Shown: b minus c, the least clear of 2 comparisons. Not sure: b minus c."
+
+
+def test_labels_of_one_place_are_compared_with_both_neighbours(verdicts: Loader) -> None:
+    run = waits(ideal=[1.0, 1.1], a=[2.0, 2.0], b=[3.0, 3.1], local=[9.0, 9.2])
+    chain: list[dict[str, Any]] = [{"scheme": "ideal"}, {"scheme": ["a", "b"]}, {"scheme": "local"}]
+    (got,) = verdicts([order(chain)], run)
+    assert got.verdict == "reproduced"
+    assert got.claim.stated == "ideal < {a, b} < local"
+    assert "of 4 comparisons" in got.remark
+    (wrong,) = verdicts([order([{"scheme": ["a", "local"]}, {"scheme": "b"}])], run)
+    assert wrong.verdict == "not"
+    assert "Does not hold: local minus b." in wrong.remark
+
+
+def scenarios(**schemes: list[list[float]]) -> dict[str, xr.Dataset]:
+    """As `waits`, for the scenarios heavy and light."""
+    values = np.array(list(schemes.values()))
+    coords = {"scheme": list(schemes), "scenario": ["heavy", "light"]}
+    return {"s": xr.Dataset({"wait": (("scheme", "scenario", "replicate"), values)}, coords=coords)}
+
+
+@pytest.mark.parametrize(
+    ("heavy", "light", "verdict"),
+    [
+        ([-1.0, -1.1], [-0.9, -1.0], "reproduced"),
+        ([-1.0, -1.1], [1.0, 1.1], "partly"),
+        ([-1.0, -1.1], [-1.0, 0.9], "partly"),
+        ([1.0, 1.1], [-1.0, 0.9], "partly"),
+        ([1.0, 1.1], [0.0, 0.0], "not"),
+    ],
+)
+def test_order_over_scenarios(verdicts: Loader, heavy: list[float], light: list[float], verdict: str) -> None:
+    run = scenarios(local=[[0.0, 0.0], [0.0, 0.0]], fast=[heavy, light])
+    chain = [{"scheme": "fast"}, {"scheme": "local"}]
+    (got,) = verdicts([order(chain, select={"scenario": ["heavy", "light"]})], run)
+    assert got.verdict == verdict
+    for name, differences in (("heavy", heavy), ("light", light)):
+        fails = sum(differences) >= 0
+        failing = got.remark.partition("Does not hold:")[2].partition(".")[0]
+        assert (f"fast minus local in {name}" in failing) == fails
+
+
+@pytest.mark.parametrize(
+    ("other", "verdict"),
+    [([20.0, 21.0, 22.0], "reproduced"), ([13.0, 14.0, 15.0], "partly"), ([5.0, 6.0, 7.0], "not")],
+)
+def test_studies_are_compared_by_their_intervals(verdicts: Loader, other: list[float], verdict: str) -> None:
+    """Means 10 and, say, 14 with half widths of 2.48 each: paired they would differ by exactly 4."""
+    run = {"s": waits(fast=[9.0, 10.0, 11.0])["s"], "t": waits(fast=other)["s"]}
+    (got,) = verdicts([order([{"scheme": "fast"}, {"study": "t", "scheme": "fast"}])], run)
+    assert got.verdict == verdict
+    assert got.our_value == pytest.approx(10 - other[1])
+    assert [got.low, got.high] == pytest.approx([got.our_value - 2 * HALF, got.our_value + 2 * HALF])
+    assert got.studies == "s, t"
+
+
+def test_what_cannot_be_compared_was_not_run(verdicts: Loader) -> None:
+    """A reference of 0, and replicates that the two sides do not share."""
+    factor = {"select": {"scheme": "fast"}, "relative_to": {"scheme": "local"}, "form": "ratio"}
+    (zero,) = verdicts([value(1, {"absolute": 1}, **factor)], waits(local=[0.0, 0.0], fast=[1.0, 2.0]))
+    apart = waits(local=[1.0, math.nan], fast=[math.nan, 2.0])
+    (pairless,) = verdicts([order([{"scheme": "fast"}, {"scheme": "local"}])], apart)
+    for got in (zero, pairless):
+        assert got.verdict == "not run"
+        assert got.why == "s has a value of wait for fast that cannot be compared."
+
+
+def test_relative_values_in_order(verdicts: Loader) -> None:
+    run = scenarios(local=[[10.0, 20.0], [1.0, 2.0]], fast=[[2.0, 4.0], [0.5, 1.0]])
+    ours = {"select": {"scheme": "fast"}, "relative_to": {"scheme": "local"}, "form": "ratio"}
+    (got,) = verdicts([order([{"scenario": "heavy"}, {"scenario": "light"}], **ours)], run)
+    assert got.verdict == "reproduced"
+    assert got.our_value == pytest.approx(0.2 - 0.5)
+
+
+# --- bounds ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("side", "paper", "verdict"),
+    [
+        ("below", 10 + HALF + 0.001, "reproduced"),
+        ("below", 10 + HALF - 0.001, "partly"),
+        ("below", 10, "not"),
+        ("at most", 10, "partly"),
+        ("at most", 9.9, "not"),
+        ("above", 10 - HALF - 0.001, "reproduced"),
+        ("above", 10 - HALF + 0.001, "partly"),
+        ("above", 10, "not"),
+        ("at least", 10, "partly"),
+        ("at least", 10.1, "not"),
+    ],
+)
+def test_bound(verdicts: Loader, side: str, paper: float, verdict: str) -> None:
+    (got,) = verdicts([bound(side, paper, select={"scheme": "a"})], waits(a=[9.0, 10.0, 11.0]))
+    assert got.verdict == verdict
+    assert got.our_value == 10
+    assert [got.low, got.high] == pytest.approx([10 - HALF, 10 + HALF])
+    assert got.difference == pytest.approx(10 - paper)
+    assert got.claim.stated == f"{side} {paper:.10g}"
+
+
+def test_bound_of_a_known_number_includes_its_edge_or_not(verdicts: Loader) -> None:
+    for side, verdict in (
+        ("at most", "reproduced"),
+        ("at least", "reproduced"),
+        ("below", "not"),
+        ("above", "not"),
+    ):
+        (got,) = verdicts([bound(side, 1, select={"scheme": "a"})], waits(a=1.0))
+        assert got.verdict == verdict
+
+
+def test_bound_with_one_replicate_is_not_sure(verdicts: Loader) -> None:
+    (got,) = verdicts([bound("below", 5, select={"scheme": "a"})], waits(a=[1.0]))
+    assert got.verdict == "partly"
+
+
+def test_bound_over_labels_shows_the_weakest(verdicts: Loader) -> None:
+    run = waits(a=[1.0, 1.0], b=[9.0, 9.1], c=[20.0, 20.0])
+    (some,) = verdicts([bound("below", 10, select={"scheme": ["a", "b", "c"]})], run)
+    assert (some.verdict, some.our_value) == ("partly", 20)
+    assert some.remark == "Shown: c, the least clear of 3 comparisons. Does not hold: c."
+    (all_,) = verdicts([bound("below", 10, select={"scheme": ["a", "b"]})], run)
+    assert (all_.verdict, all_.our_value) == ("reproduced", pytest.approx(9.05))
+
+
+def test_bound_of_a_factor(verdicts: Loader) -> None:
+    ours = {"select": {"scheme": "fast"}, "relative_to": {"scheme": "local"}, "form": "factor"}
+    run = waits(local=[10.0, 20.0], fast=[4.0, 8.0])
+    (got,) = verdicts([bound("above", 2, **ours)], run)
+    assert (got.verdict, got.our_value) == ("reproduced", pytest.approx(2.5))
+
+
+# --- replicates of another dimension --------------------------------------------------------------
+
+
+def sums_by_week(**schemes: list[float]) -> dict[str, xr.Dataset]:
+    """A study of a log: sums of waits by week of submission, and those of the original scenario."""
+    original = schemes.pop("original")
+    return {
+        "s": xr.Dataset(
+            {"wait": (("scheme", "week"), list(schemes.values())), "original_wait": (("week",), original)},
+            coords={"scheme": list(schemes), "week": np.arange(len(original))},
+        )
+    }
+
+
+WEEKS = sums_by_week(
+    original=[30.0, 60.0, 90.0, 0.0], fast=[10.0, 21.0, 29.0, 0.0], slow=[40.0, 50.0, 100.0, 0.0]
+)
+
+
+def test_weeks_take_the_place_of_replicates(verdicts: Loader) -> None:
+    """180 of the original scenario over 60; its interval is that of the ratio over weeks."""
+    ours = {
+        "select": {"scheme": "fast"},
+        "relative_to": {"variable": "original_wait"},
+        "form": "factor",
+        "replicates": "week",
+    }
+    (got,) = verdicts([value(3, {"absolute": 0.1}, **ours)], WEEKS)
+    expected = times_interval([30.0, 60.0, 90.0, 0.0], [10.0, 21.0, 29.0, 0.0])
+    assert got.verdict == "reproduced"
+    assert [got.our_value, got.low, got.high] == pytest.approx(
+        [3.0, float(expected.low), float(expected.high)]
+    )
+    assert got.low < 3 < got.high
+
+
+@pytest.mark.parametrize(("scheme", "verdict"), [("fast", "reproduced"), ("slow", "not")])
+def test_bounds_pair_the_weeks(verdicts: Loader, scheme: str, verdict: str) -> None:
+    ours = {
+        "select": {"scheme": scheme},
+        "relative_to": {"variable": "original_wait"},
+        "form": "ratio",
+        "replicates": "week",
+    }
+    (got,) = verdicts([bound("below", 1, **ours)], WEEKS)
+    assert got.verdict == verdict
+
+
+def test_orders_pair_the_weeks(verdicts: Loader) -> None:
+    run = sums_by_week(original=[0.0] * 3, a=[10.0, 100.0, 1000.0], b=[11.0, 101.1, 1000.9])
+    (got,) = verdicts([order([{"scheme": "a"}, {"scheme": "b"}], replicates="week")], run)
+    assert got.verdict == "reproduced"
+    assert [got.low, got.high] == pytest.approx([-1 - HALF / 10, -1 + HALF / 10])
+
+
+@pytest.mark.parametrize(
+    ("ours", "words"),
+    [
+        ({"select": {"scheme": "fast"}}, ["varies with week"]),
+        ({"select": {"scheme": "fast", "week": 0}, "replicates": "week"}, ["no dimension 'week'", "scheme"]),
+        ({"select": {"scheme": "fast"}, "replicates": "weak"}, ["ours.replicates", "'weak'", "week?"]),
+        (
+            {"select": {"scheme": "fast"}, "replicates": "scheme"},
+            ["ours.select", "no dimension 'scheme'"],
+        ),
+    ],
+)
+def test_replicates_that_do_not_fit(verdicts: Loader, ours: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        verdicts([value(1, {"absolute": 1}, **ours)], WEEKS)
+    for word in words:
+        assert word in str(caught.value)
+
+
+# --- what is no result ----------------------------------------------------------------------------
+
+
+def test_not_run(verdicts: Loader) -> None:
+    entries = [
+        value(1, {"absolute": 1}, study="other"),
+        {**value(1, {"absolute": 1}, select={"scheme": "central"}), "id": "scheme"},
+        {**order([{"scheme": "fast"}, {"scheme": "ideal"}]), "id": "nan", "why": "Because."},
+        {**bound("below", 3, select={"scheme": ["fast", "central"]}), "id": "half"},
+    ]
+    got = verdicts(entries, waits(fast=[1.0, 2.0], ideal=[math.nan, math.nan]))
+    assert [one.verdict for one in got] == ["not run"] * 4
+    assert [one.why for one in got] == [
+        "The study other was not run.",
+        "s was run without scheme central.",
+        "s has no value of wait for ideal. Because.",
+        "s was run without scheme central.",
+    ]
+    assert all(math.isnan(one.our_value) for one in got)
+
+
+def test_inputs_and_untestable_claims_are_listed(verdicts: Loader) -> None:
+    source = {"study": "s", "variable": "wait", "select": {"scheme": "local"}}
+    entries = [
+        claim("input", paper_value=60, unit="s"),
+        {**claim("input", paper_value=9, ours=source), "id": "shown"},
+        {**claim("input", paper_value="3 nodes", ours=source), "id": "text"},
+        {**claim("input", paper_value=9, ours={**source, "study": "other"}), "id": "absent"},
+        {**claim("untestable", why="The log is secret."), "id": "secret"},
+    ]
+    got = verdicts(entries, waits(local=[9.0, 10.0, 11.0]))
+    assert [one.verdict for one in got] == ["input"] * 4 + ["not testable"]
+    assert [one.claim.stated for one in got] == ["60 s", "9", "3 nodes", "9", ""]
+    assert [one.our_value for one in got] == pytest.approx(
+        [math.nan, 10, 10, math.nan, math.nan], nan_ok=True
+    )
+    assert got[1].difference == 1
+    assert math.isnan(got[2].difference)
+    assert got[4].why == "The log is secret."
+
+
+@pytest.mark.parametrize(
+    ("ours", "words"),
+    [
+        ({"variable": "waits"}, ["claim c of p", "ours.variable", "'waits'", "did you mean wait?"]),
+        ({"select": {"schema": "local"}}, ["ours.select", "no dimension 'schema'", "scheme"]),
+        ({"select": {"scheme": "local", "replicate": 1}}, ["no dimension 'replicate'"]),
+        ({"select": {}}, ["varies with scheme", "select a label"]),
+        (
+            {"select": {"scheme": "local"}, "relative_to": {"home": "M1"}, "form": "ratio"},
+            ["no dimension 'home'"],
+        ),
+        (
+            {"select": {"scheme": "local"}, "relative_to": {"variable": "job"}, "form": "ratio"},
+            ["ours.variable", "'job'"],
+        ),
+    ],
+)
+def test_claims_that_do_not_fit_their_study(verdicts: Loader, ours: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        verdicts([value(1, {"absolute": 1}, **ours)], waits(local=[1.0, 2.0]))
+    for word in words:
+        assert word in str(caught.value)
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def test_table(verdicts: Loader) -> None:
+    entries = [
+        {
+            **value(12.5, {"absolute": 3}, select={"scheme": "local"}),
+            "unit": "s",
+            "why": "Old log.",
+            "note": "Read.",
+        },
+        {**order([{"scheme": "fast"}, {"scheme": "local"}]), "id": "order"},
+    ]
+    table = claims_table(verdicts(entries, SURE | waits(local=[9.0, 11.0], fast=[1.0, 3.0])))
+    assert tuple(table.columns) == COLUMNS
+    assert table[["paper", "id", "where", "claim"]].values.tolist()[0] == ["p", "c", "Table 1", "It is so"]
+    assert table["paper_value"].tolist() == ["12.5 s", "fast < local"]
+    assert table["our_value"].tolist() == pytest.approx([10, -8])
+    assert table["difference"].tolist() == pytest.approx([-2.5, math.nan], nan_ok=True)
+    assert table["verdict"].tolist() == ["reproduced", "reproduced"]
+    assert table["why"].tolist() == ["Old log. Read.", "Shown: fast minus local."]
+    assert table["study"].tolist() == ["s", "s"]
+    assert table["variable"].tolist() == ["wait", "wait"]
+
+
+def test_table_of_nothing() -> None:
+    assert tuple(claims_table([]).columns) == COLUMNS
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+GOOD = value(2.5, {"relative": 0.05}, select={"scheme": "local"})
+
+
+def test_each_label_becomes_a_claim(verdicts: Loader) -> None:
+    entry = {**value(0, {"absolute": 0}), "each": "scheme", "paper_value": {"local": 1, "s-i, delta 0.5": 5}}
+    got = verdicts([entry], waits(**{"local": 1.0, "s-i, delta 0.5": 2.0}))
+    assert [one.claim.id for one in got] == ["c-local", "c-s-i-delta-0-5"]
+    assert [one.claim.statement for one in got] == ["It is so: local", "It is so: s-i, delta 0.5"]
+    assert [(one.verdict, one.our_value) for one in got] == [("reproduced", 1), ("not", 2)]
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({**GOOD, "kind": "values"}, ["claim c: kind: found 'values'", "value, order, bound"]),
+        ({key: GOOD[key] for key in GOOD if key != "kind"}, ["claim c: kind: missing"]),
+        ({key: GOOD[key] for key in GOOD if key != "id"}, ["claim 1: id: missing"]),
+        ({**GOOD, "id": "no blanks"}, ["id: found 'no blanks'"]),
+        ({**GOOD, "wheer": "Table 2"}, ["wheer: unknown key; did you mean where?"]),
+        ({**GOOD, "paper": "q"}, ["claim c: paper"]),
+        ({**GOOD, "statement": ""}, ["claim c: statement"]),
+        ({**GOOD, "paper_value": "2.5"}, ["paper_value: found '2.5'; ", "number"]),
+        ({**GOOD, "tolerance": {}}, ["tolerance: give either relative or absolute"]),
+        ({**GOOD, "tolerance": {"relative": -1}}, ["tolerance.relative: found -1"]),
+        ({**GOOD, "tolerance": {"relative": 0.1, "absolute": 1}}, ["give either relative or absolute"]),
+        (value(1, {"absolute": 1}, form="ratio"), ["ours: ", "relative_to, form: give both or none"]),
+        (value(1, {"absolute": 1}, relative_to={"scheme": "local"}), ["give both or none"]),
+        (value(1, {"absolute": 1}, relative_to={}, form="ratio"), ["say what differs"]),
+        (value(1, {"absolute": 1}, relative_to={"study": "t"}, form="ratio"), ["same study"]),
+        (value(1, {"absolute": 1}, relative_to={"scheme": ["a", "b"]}, form="ratio"), ["'scheme'", "list"]),
+        (
+            value(1, {"absolute": 1}, relative_to={"scheme": "a"}, form="quotient"),
+            ["ours.form", "'quotient'"],
+        ),
+        (value(1, {"absolute": 1}, select={"scheme": ["a", "b"]}), ["ours.select", "'scheme'", "each"]),
+        (value(1, {"absolute": 1}, select={"scheme": True}), ["ours.select.scheme", "True"]),
+        (value(1, {"absolute": 1}, select={"variable": "wait"}), ["variable stands beside select"]),
+        (value(math.inf, {"absolute": 1}), ["paper_value", "finite"]),
+        (claim("input", paper_value=math.nan), ["paper_value", "finite"]),
+        (claim("input", paper_value=[1, 2]), ["paper_value: found [1, 2]; write text or a finite number"]),
+        (claim("untestable"), ["why: missing"]),
+        (claim("untestable", why=""), ["claim c: why"]),
+        (order([{"scheme": "a"}]), ["chain", "at least 2"]),
+        (order([{"scheme": "a"}, {"scheme": []}]), ["chain", "at least one label"]),
+        (bound("under", 1), ["bound: found 'under'", "at most"]),
+        ({**GOOD, "each": ["a"]}, ["claim c: each: found ['a']"]),
+        ({**GOOD, "each": "home"}, ["claim c: paper_value: found 2.5; with `each`"]),
+        ({**GOOD, "each": "scheme", "paper_value": {"a": 1}}, ["ours.select", "without scheme"]),
+    ],
+)
+def test_bad_claims(tmp_path: Path, entry: dict[str, Any], words: list[str]) -> None:
+    file = write(tmp_path, [entry])
+    with pytest.raises(ConfigurationError) as caught:
+        load_claims([file])
+    message = str(caught.value)
+    assert message.startswith(f"{file}: ")
+    assert "\n" not in message
+    for word in words:
+        assert word in message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ["found None"]),
+        ("- a", ["found ['a']"]),
+        ("paper: p\ncitation: P\nclaim: []\n", ["claim: unknown key; did you mean claims?"]),
+        ("paper: p\ncitation: P\n", ["claims: missing"]),
+        ("paper: p\ncitation: P\nclaims: []\n", ["claims: found []", "at least 1"]),
+        ("paper: p\ncitation: P\nclaims: [text]\n", ["claims.0: found 'text'"]),
+        ("paper: p\npaper: q\n", [":2: ", "'paper' is there twice"]),
+        ("paper: [\n", ["not YAML"]),
+        ("[a]: b\n", ["not YAML"]),
+    ],
+)
+def test_bad_files(tmp_path: Path, text: str, words: list[str]) -> None:
+    file = tmp_path / "paper.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError) as caught:
+        load_claims([file])
+    for word in (str(file), *words):
+        assert word in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no such file"):
+        load_claims([tmp_path / "absent.yaml"])
+
+
+def test_ids_are_unique_within_a_paper(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="claim c: id: is there twice for p"):
+        load_claims([write(tmp_path, [GOOD, GOOD])])
+    (tmp_path / "other").mkdir()
+    files = [write(tmp_path, [GOOD]), write(tmp_path / "other", [GOOD], paper="q")]
+    assert [(one.paper, one.id) for one in load_claims(files)] == [("p", "c"), ("q", "c")]
+
+
+def test_examples_of_the_readme(tmp_path: Path) -> None:
+    text = resource("resources", "claims", "README.md").read_text(encoding="utf-8")
+    blocks = [block.partition("```")[0] for block in text.split("```yaml\n")[1:]]
+    assert len(blocks) == 4
+    for block in blocks:
+        example = yaml.safe_load(block)
+        claims = load_claims([write(tmp_path, example["claims"] if isinstance(example, dict) else example)])
+        assert claims
+
+
+# --- the shipped ledger ---------------------------------------------------------------------------
+
+MACHINES = ["M1", "M2", "M3", "M4", "M5", "M6"]
+SCHEMES = ["local", "s-i", "r-i", "sy-i", "central", "ideal-fcfs", "ideal-srpt"]
+VARIANTS = [
+    "r-i, delta 0.5",
+    "r-i, delta 0.9",
+    "r-i, sigma 60 s",
+    "r-i, sigma 1800 s",
+    "s-i, epsilon 60 s",
+    "s-i, epsilon 600 s",
+]
+
+
+def grid_study(scenarios: list[str], policies: list[str], schemes: list[str]) -> xr.Dataset:
+    """A dataset of a grid study with every variable, filled with ones."""
+    coords: dict[str, list[Any]] = {
+        "scenario": scenarios,
+        "policy": policies,
+        "scheme": schemes,
+        "replicate": [0, 1],
+        "home": MACHINES,
+        "cluster": MACHINES,
+    }
+    run = ("scenario", "policy", "scheme", "replicate")
+    dims = {name: (*run, *further) for name, (further, _, _) in VARIABLES.items()}
+    dims |= dict.fromkeys(("offered_load", "jobs_submitted"), ("scenario", "replicate", "cluster"))
+    dims |= dict.fromkeys(("cluster_processors", "cluster_speed"), ("cluster",))
+    return ones(dims, coords)
+
+
+def model_study() -> xr.Dataset:
+    """A dataset of the study of models with the variables that claims can use, filled with ones."""
+    classes = ["1-8", "9-24", "25-56", "57-120", "121-248", "249-504", "505-1152"]
+    coords: dict[str, list[Any]] = {
+        "size_class": classes,
+        "source": ["log", "paper"],
+        "moment": [1, 2, 3],
+        "machine": MACHINES,
+        "spread": ["power law", "log-uniform", "uniform"],
+    }
+    dims: dict[str, tuple[str, ...]] = {
+        "jobs": ("size_class",),
+        "share": ("source", "size_class"),
+        "offered_load": ("machine", "spread"),
+        "target_utilisation": ("machine",),
+        "exponent": ("machine",),
+    }
+    for process in ("interarrival", "service"):
+        for name in ("order", "rate_1", "rate_2", "p", "mean", "ks"):
+            dims[f"{process}_{name}"] = ("source", "size_class")
+        dims[f"{process}_moment"] = ("source", "size_class", "moment")
+        dims[f"{process}_mean_all"] = ("source",)
+        dims[f"{process}_exact"] = ("size_class",)
+    return ones(dims, coords)
+
+
+def self_scheduling_study(factors: list[str], metrics: list[str], numbers: list[int]) -> xr.Dataset:
+    """A dataset of a study of self-scheduling with the variables that claims can use, filled with ones."""
+    centres = [centre.name for centre in load_platform().centres if not centre.absent]
+    coords: dict[str, list[Any]] = {
+        "factor": factors,
+        "mode": ["plan", "exact"],
+        "estimates": ["predicted", "requested", "actual"],
+        "metric": metrics,
+        "k": numbers,
+        "centre": centres,
+        "week": [0, 1, 2],
+    }
+    run = ("factor", "mode", "estimates", "metric", "k")
+    dims: dict[str, tuple[str, ...]] = {"offered_load": ("factor", "centre"), "cpu_factor": ("centre",)}
+    for measure in ("wait_time", "slowdown", "bounded_slowdown"):
+        dims[f"{measure}_first_k"] = run[:-1]
+        for prefix, own in (("", run), ("original_", ("factor", "estimates"))):
+            dims[f"{prefix}{measure}_mean"] = own
+            dims[f"{prefix}{measure}_by_week"] = (*own, "week")
+            dims[f"{prefix}{measure}_mean_by_centre"] = (*own, "centre")
+            dims[f"{prefix}{measure}_p95_by_centre"] = (*own, "centre")
+    return ones(dims, coords)
+
+
+def calendar_study(cases: list[str], schedulers: list[str], clusters: list[str]) -> xr.Dataset:
+    """A dataset of a study of imprecise calendars with the variables of claims, filled with ones."""
+    coords: dict[str, list[Any]] = {
+        "case": cases,
+        "scheduler": schedulers,
+        "estimates": ["actual", "requested"],
+        "aggregate": list(AGGREGATES),
+        "job_class": list(LENGTHS),
+        "cluster": clusters,
+        "block": [0, 1, 2],
+    }
+    run = ("case", "scheduler", "estimates")
+    dims: dict[str, tuple[str, ...]] = {
+        name: (*run, *own) for name, (own, _, _) in CALENDAR_VARIABLES.items()
+    }
+    dims |= {"submitted": ("case", "job_class"), "submitted_work_total": ("case",)}
+    dims |= {"slots_horizon": ("scheduler",), "mean_processors_total": ("case",)}
+    dims |= dict.fromkeys(("submitted_jobs", "mean_processors", "processors"), ("case", "cluster"))
+    dims["clusters_better"] = (*run, "aggregate")
+    return ones(dims, coords)
+
+
+def dynamic_study() -> xr.Dataset:
+    """A dataset of the study of dynamic grids with the variables that claims can use, filled with ones."""
+    study = load_study(REPOSITORY / "config" / "studies" / "dynamic-grid.yaml")
+    assert isinstance(study, DynamicGridStudy)
+    coords: dict[str, list[Any]] = {
+        "case": list(study.cases),
+        "group": [*study.site_names, "grid", "sites", "all"],
+        "week": [0, 1, 2],
+    }
+    scalars = ("yield_wait_all", "yield_wait_share", "yield_wait_of_response", "leave_time_share", "cliques")
+    dims: dict[str, tuple[str, ...]] = dict.fromkeys(
+        (*scalars, "stranded_or_rejected", "grid_suspensions"), ("case",)
+    )
+    for prefix in ("", "alone_"):
+        dims[f"{prefix}response_time_by_week"] = ("case", "group", "week")
+    dims["response_time_difference_to_alone"] = ("case", "group")
+    return ones(dims, coords)
+
+
+def multicluster_study(points: list[str], clusters: int = 4) -> xr.Dataset:
+    """A dataset of a study of a multicluster with the variables that claims can use, filled with ones."""
+    coords: dict[str, list[Any]] = {
+        "point": points,
+        "scheme": ["muscle", "dll", "wrand"],
+        "replicate": [0, 1],
+        "cluster": [f"C{number}" for number in range(1, clusters + 1)],
+        "weight": ["over_deadline", "makespan", "idle"],
+        "example_job": [f"J{number}" for number in range(1, 7)],
+        "example_cluster": ["C1", "C2"],
+        "example_row": list(range(1, 7)),
+    }
+    run = ("point", "scheme", "replicate")
+    dims: dict[str, tuple[str, ...]] = dict.fromkeys(("mcp_mean", "pb_mean", "queue_mean", "jobs"), run)
+    dims |= dict.fromkeys(("cluster_processors", "cluster_speed"), ("point", "cluster"))
+    dims["cluster_weight"] = ("point", "cluster", "weight")
+    for name in ("processors", "run_time", "slack"):
+        dims[f"example_{name}"] = ("example_job",)
+    for name in ("cluster_processors", "seed_holes"):
+        dims[f"example_{name}"] = ("example_cluster",)
+    dims["example_row_code"] = ("example_row",)
+    return ones(dims, coords)
+
+
+def ones(dims: dict[str, tuple[str, ...]], coords: dict[str, list[Any]]) -> xr.Dataset:
+    sizes = {name: len(labels) for name, labels in coords.items()}
+    variables = {name: (names, np.ones([sizes[dim] for dim in names])) for name, names in dims.items()}
+    return xr.Dataset(variables, coords=coords)
+
+
+@pytest.fixture(scope="module")
+def studies() -> dict[str, xr.Dataset]:
+    months = ["one-month", "six-month", "one-month-synthetic", "six-month-synthetic"]
+    return {
+        "superscheduler-months": grid_study(months, ["easy"], SCHEMES),
+        "superscheduler-load": grid_study(["heavy", "light"], ["easy"], SCHEMES),
+        "superscheduler-local": grid_study(["one-month"], ["easy", "ff", "sjf"], ["local", "s-i"]),
+        "superscheduler-sensitivity": grid_study(
+            ["heavy", "light", "one-month"], ["easy"], [*SCHEMES[:4], *VARIANTS]
+        ),
+        "superscheduler-models": model_study(),
+        "jscheduler": self_scheduling_study(
+            ["divide"], ["wait", "slowdown", "queued-jobs", "work-left"], list(range(1, 56))
+        ),
+        "jscheduler-factors": self_scheduling_study(
+            ["multiply", "none"], ["wait", "slowdown"], [1, 2, 3, 4, 8, 10, 16, 32, 55]
+        ),
+        "calendars-slots": calendar_study(
+            ["October", "November"],
+            [*(f"configuration {number}" for number in range(1, 7)), "conservative", "easy"],
+            ["KTH"],
+        ),
+        "calendars-partitions": calendar_study(
+            ["March"], ["conservative", "easy", "combined"], [f"P{number}" for number in range(1, 7)]
+        ),
+        "calendars-clusters": calendar_study(
+            ["CTC"],
+            ["alone", "two levels", "two levels, unbiased"],
+            [f"C{number}" for number in range(1, 11)],
+        ),
+        "dynamic-grid": dynamic_study(),
+        "muscle-levels": multicluster_study([f"level-{level}" for level in range(20, 161, 20)]),
+        "muscle-levels-own": multicluster_study(
+            [f"{scheme}-{level}" for scheme in ("muscle", "dll", "wrand") for level in (40, 100)]
+        ),
+        "muscle-deadlines": multicluster_study(
+            [f"level-{level}-ratio-{high}" for level in (40, 100) for high in (1, 3, 5, 7, 9)]
+        ),
+        "muscle-weights": multicluster_study([f"level-{level}" for level in (40, 100, 160)]),
+        "muscle-size": multicluster_study([f"{number}-clusters" for number in (4, 6, 8, 10)], 10),
+        "muscle-variants": multicluster_study(["level-40", "level-100", "sizes-normal", "sizes-log"]),
+    }
+
+
+def test_shipped_claims_fit_their_studies(studies: dict[str, xr.Dataset]) -> None:
+    got = evaluate(load_claims(), studies)
+    assert len(got) > 200
+    assert [one.claim.id for one in got if one.verdict == "not run"] == []
+    lacking = [one.claim.id for one in got if one.claim.source is not None and math.isnan(one.our_value)]
+    assert lacking == []
+
+
+def test_shipped_claims_without_studies(studies: dict[str, xr.Dataset]) -> None:
+    table = claims_table(evaluate(load_claims(), {}))
+    assert set(table["verdict"]) == {"input", "not testable", "not run"}
+    assert table["our_value"].isna().all()
+    assert set(", ".join(table["study"]).split(", ")) - {""} == set(studies)
+
+
+def test_shipped_claims_say_where_and_what() -> None:
+    claims = load_claims()
+    assert len({(one.paper, one.id) for one in claims}) == len(claims)
+    assert {one.paper for one in claims} == {
+        file.stem for file in resource("resources", "claims").glob("*.yaml")
+    }
+    for one in claims:
+        assert one.stated or one.kind == "untestable"
+
+
+def test_shipped_numbers_are_consistent_with_each_other() -> None:
+    """Response less wait is the run time, and job shares follow from job counts, as the ledger has them."""
+    stated = {one.id: getattr(one, "paper_value", math.nan) for one in load_claims()}
+    columns = {
+        ("5", "six-month"): MACHINES[:3],
+        ("5", "one-month"): MACHINES[:3],
+        ("6", "heavy"): MACHINES,
+        ("6", "light"): MACHINES,
+    }
+    for (number, scenario), machines in columns.items():
+        names = [f"{scenario}-{machine.lower()}" for machine in machines]
+        jobs = {name: stated[f"table-{number}-jobs-{name}"] for name in names}
+        for name in names:
+            response, wait = stated[f"table-{number}-response-{name}"], stated[f"table-{number}-wait-{name}"]
+            assert stated[f"table-{number}-run-{name}"] == response - wait
+            share = jobs[name] / sum(jobs.values())
+            assert stated[f"table-{number}-job-share-{name}"] == pytest.approx(share, abs=6e-5)
+
+
+def test_shipped_model_means_follow_from_the_parameters() -> None:
+    """Means of the size classes of Table 4, from the parameters that the workloads are drawn with."""
+    from gridsched.workloads import load_machines
+
+    stated = {one.id: getattr(one, "paper_value", None) for one in load_claims()}
+    for size_class in load_machines()["M3"].classes:
+        label = f"{size_class.low}-{size_class.high}"
+        assert stated[f"table-4-share-{label}"] == size_class.share
+        assert stated[f"table-4-interarrival-{label}"] == pytest.approx(
+            size_class.interarrival.mean, rel=5e-4
+        )
+        assert stated[f"table-4-service-{label}"] == pytest.approx(size_class.service.mean, rel=5e-4)
+
+
+def test_shipped_numbers_of_centres_are_those_of_the_platform() -> None:
+    """Every row of Table 2 and every CPU factor, once, as the platform file has them too."""
+    stated: dict[str, Any] = {one.id: getattr(one, "paper_value", None) for one in load_claims()}
+    centres = load_platform().centres
+    for centre in centres:
+        slug = centre.name.lower()
+        assert f"factor {centre.factor:g}" in stated[f"table-1-{slug}"]
+        if not centre.absent:
+            assert stated[f"table-1-factor-{slug}"] == centre.factor
+        for column, number in (centre.paper or {}).items():
+            assert stated[f"table-2-{column.replace('_', '-')}-{slug}"] == number
+    rows = sum(centre.paper is not None for centre in centres)
+    assert sum(name.startswith("table-2-") for name in stated) == 4 * rows + 4
+    assert sum(name.startswith("table-1-factor-") for name in stated) == sum(not c.absent for c in centres)
+
+
+def test_shipped_numbers_of_the_grid_follow_from_table_1() -> None:
+    why = {one.id: one.why for one in load_claims() if one.paper == "xtreemos-jscheduler"}
+    resources = [pair for centre in load_platform().centres for pair in centre.resources]
+    assert f" {sum(count for count, _ in resources)}." in why["resources"]
+    assert f"{sum(count * size for count, size in resources):,}" in why["processors"]
+    assert f"{max(size for _, size in resources):,}" in why["sizes"]

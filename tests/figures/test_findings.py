@@ -1,0 +1,383 @@
+"""Findings: the right best, nothing sure where intervals overlap, words for tables with nothing to tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridsched.experiments.captions import caption
+from gridsched.experiments.tasks import function_at
+from gridsched.figures import findings
+
+NAN = float("nan")
+
+CATALOGUES = (
+    "gridsched.experiments.arena.figures:ARENA_FIGURES",
+    "gridsched.experiments.models.figures:MODEL_FIGURES",
+    "gridsched.figures.prediction:PREDICTION_FIGURES",
+    "gridsched.systems.calendars.figures:CALENDAR_FIGURES",
+    "gridsched.systems.calendars.figures:CASE_FIGURES",
+    "gridsched.systems.dynamic_grid.figures.overview:DYNAMIC_FIGURES",
+    "gridsched.systems.jscheduler.figures:SELF_SCHEDULING_FIGURES",
+    "gridsched.systems.local.figures.catalogue:FIGURES",
+    "gridsched.systems.multicluster.figures.gantt:EXAMPLE_FIGURES",
+    "gridsched.systems.multicluster.figures.points:MULTICLUSTER_FIGURES",
+    "gridsched.systems.superscheduler.figures.overview:GRID_FIGURES",
+    "gridsched.systems.superscheduler.figures.overview:SCENARIO_FIGURES",
+)
+
+
+def told(
+    catalogue: str, kind: str, numbers: pd.DataFrame, attributes: Mapping[str, Any] | None = None
+) -> str:
+    place = next(each for each in CATALOGUES if each.partition(":")[0].endswith(catalogue))
+    finding: findings.Finding = function_at(f"{place.partition(':')[0]}:FINDINGS")[kind]
+    return finding(numbers, attributes or {"reference": "easy"})
+
+
+@pytest.mark.parametrize("catalogue", CATALOGUES)
+def test_every_kind_of_figure_has_a_finding_and_a_caption(catalogue: str) -> None:
+    kinds = set(function_at(catalogue))
+    assert kinds <= set(function_at(f"{catalogue.partition(':')[0]}:FINDINGS"))
+    assert all(caption(kind)["text"] for kind in kinds)
+
+
+def rows(*values: tuple[str, float, float, float], **more: Any) -> pd.DataFrame:
+    """Schemes with mean, low and high."""
+    return pd.DataFrame(values, columns=["scheme", "mean", "low", "high"]).assign(**more)
+
+
+# --- what all share -------------------------------------------------------------------------------
+
+
+def test_the_best_is_named_and_is_sure_only_where_its_interval_lies_apart() -> None:
+    apart = findings.extremes(rows(("b", 5, 4, 6), ("a", 1, 0.5, 2)), "scheme", "wait")
+    assert apart.startswith("The lowest wait is 1 (0.5 to 2), under a; the highest 5 (4 to 6), under b.")
+    assert "apart from all others" in apart
+    near = findings.extremes(rows(("b", 5, 4, 6), ("a", 3, 1, 4.5)), "scheme", "wait")
+    assert "Not sure: its interval overlaps with that of b." in near
+    assert "apart" not in near
+
+
+def test_tables_of_one_of_none_and_of_the_same() -> None:
+    assert findings.extremes(rows(), "scheme", "wait") == findings.NOTHING
+    assert findings.extremes(rows(("a", NAN, NAN, NAN)), "scheme", "wait") == findings.NOTHING
+    assert findings.extremes(rows(("a", 2, NAN, NAN)), "scheme", "wait") == "a alone has a wait: 2."
+    same = findings.extremes(rows(("a", 2, 1, 3), ("b", 2, 1, 3)), "scheme", "wait")
+    assert same == "All 2 have the same wait: 2."
+    assert findings.against(rows(), "scheme", "ratio", 1.0) == findings.NOTHING
+
+
+def test_sides_of_a_comparison_are_counted() -> None:
+    table = rows(("a", 0.5, 0.4, 0.6), ("b", 0.9, 0.7, 1.1), ("c", 2, 1.5, 3))
+    text = findings.against(table, "scheme", "ratio", 1.0)
+    assert "is 0.5 (0.4 to 0.6), under a; the highest 2 (1.5 to 3), under c." in text
+    assert "Of 3: 1 surely below 1, 1 surely above 1, 1 not sure." in text
+    best = findings.against(table, "scheme", "ratio", 1.0, highest_first=True)
+    assert best.startswith("The highest ratio is 2")
+
+
+def test_without_intervals_nothing_is_sure() -> None:
+    text = findings.against(rows(("a", 0.5, NAN, NAN), ("b", 2, NAN, NAN)), "scheme", "ratio", 1.0)
+    assert findings.NO_INTERVALS in text
+    assert "surely" not in text
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0.01, 100), st.floats(0, 1), st.floats(0, 1)),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_a_claim_of_certainty_has_an_interval_that_says_so(values: list[tuple[float, float, float]]) -> None:
+    table = rows(*((f"s{i}", mean, mean * (1 - a), mean * (1 + b)) for i, (mean, a, b) in enumerate(values)))
+    text = findings.against(table, "scheme", "ratio", 1.0)
+    below, above = int((table["high"] < 1).sum()), int((table["low"] > 1).sum())
+    assert ("surely below" in text) == (below > 0 and len(table) > 2 and findings.has_intervals(table))
+    assert ("surely above" in text) == (above > 0 and len(table) > 2 and findings.has_intervals(table))
+    lowest = findings.lowest(table)["scheme"]
+    assert f"under {lowest}" in text
+
+
+@given(st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=9))
+def test_lists_of_names_are_short_and_on_one_line(labels: list[str]) -> None:
+    text = findings.listed(labels)
+    assert "\n" not in text
+    assert len(text) < 6 * 60
+
+
+# --- local policies -------------------------------------------------------------------------------
+
+
+def waits(*values: tuple[str, float, float, float], **more: Any) -> pd.DataFrame:
+    return rows(*values, workload="log", estimate="requested", metric="wait_time", **more)
+
+
+def test_differences_from_the_reference_name_who_is_surely_better() -> None:
+    table = waits(("sjf", -60, -90, -30), ("fcfs", 600, 300, 900), ("ff", -5, -20, 10))
+    text = told("local.figures.catalogue", "policies_differences", table)
+    assert "surely shorter under sjf, by 1 min (30 s to 1.5 min)" in text
+    assert "surely longer under fcfs, by 10 min" in text
+    assert "Not sure: ff." in text
+
+
+def test_differences_without_certainty() -> None:
+    unsure = told("local.figures.catalogue", "policies_differences", waits(("ff", -5, -20, 10)))
+    assert "No policy has a mean wait surely different from that of easy" in unsure
+    same = told("local.figures.catalogue", "policies_differences", waits(("ff", 0, 0, 0)))
+    assert same == "No other policy changes the mean wait of easy."
+    nothing = told("local.figures.catalogue", "policies_differences", waits(("ff", NAN, NAN, NAN)))
+    assert nothing == findings.NOTHING
+
+
+def test_estimates_that_change_most_are_named() -> None:
+    table = pd.concat(
+        [
+            waits(("easy", 100, 90, 110), ("sjf", 80, 70, 90)),
+            waits(("easy", 90, 80, 99), ("sjf", 20, 10, 30)).assign(estimate="actual"),
+        ]
+    )
+    text = told("local.figures.catalogue", "policies_means", table)
+    assert "under sjf" in text
+    assert "With actual run times waits change most under sjf: 75 % shorter." in text
+
+
+def test_queues_that_grow_are_told_from_those_that_settle() -> None:
+    def series(name: str, values: np.ndarray) -> pd.DataFrame:
+        return pd.DataFrame({"scheme": name, "queue_length": values, "bin_time": np.arange(len(values))})
+
+    table = pd.concat([series("fcfs", np.linspace(0, 400, 40)), series("easy", np.full(40, 10.0))])
+    text = told("local.figures.catalogue", "load", table)
+    assert "Under fcfs queues are longer in each quarter" in text
+    assert "lowest mean number of waiting jobs is 10, under easy" in text
+    assert "quarter" not in told("local.figures.catalogue", "load", series("easy", np.full(40, 10.0)))
+
+
+def test_schedules_say_how_full_the_machine_is() -> None:
+    blocks = pd.DataFrame(
+        [("", 1, 0, 2, 0, 100), ("", 2, 2, 2, 50, 100)],
+        columns=["cluster", "job_number", "first_processor", "processors", "start_time", "end_time"],
+    )
+    text = told("local.figures.catalogue", "gantt", blocks)
+    assert "All 2 jobs have ended after 1.67 min" in text
+    assert "75 % of the processor time" in text
+    assert "Job 2 starts last, 50 s after the first start." in text
+    assert told("local.figures.catalogue", "gantt", blocks.iloc[:0]) == "No job ran."
+
+
+# --- grids ----------------------------------------------------------------------------------------
+
+
+def arena(*values: tuple[str, str, float, float, float, float]) -> pd.DataFrame:
+    columns = ["contender", "system", "ratio", "low", "high", "beaten_by"]
+    return pd.DataFrame(values, columns=columns).assign(scenario="two", beats=0)
+
+
+def test_ideal_machines_are_not_the_best_scheduler_and_ties_are_said() -> None:
+    table = arena(
+        ("ideal", "ideal machine", 0.1, 0.05, 0.2, 0),
+        ("s-i", "superscheduler", 0.4, 0.3, 0.5, 0),
+        ("central", "superscheduler", 0.5, 0.4, 0.6, 0),
+        ("local", "local", 1.0, 1.0, 1.0, 2),
+        ("calendars", "calendars", NAN, NAN, NAN, NAN),
+    )
+    text = told("arena.figures", "arena_ranking", table, {"reference": "local"})
+    assert text.startswith("s-i has the shortest mean response of 3 schedulers: 0.4 (0.3 to 0.5) times")
+    assert "Not surely worse: central." in text
+    assert "The worst is local with 1." in text
+    assert "calendars: cannot schedule this grid." in text
+
+
+def test_a_best_scheduler_that_is_sure_and_one_without_intervals() -> None:
+    sure = arena(("a", "x", 0.4, 0.3, 0.5, 0), ("b", "x", 1, 1, 1, 1))
+    assert "All others are surely worse." in told("arena.figures", "arena_ranking", sure)
+    unknown = arena(("a", "x", 0.4, NAN, NAN, 0), ("b", "x", 1, NAN, NAN, 0))
+    text = told("arena.figures", "arena_ranking", unknown)
+    assert findings.NO_INTERVALS in text
+    assert "surely" not in text
+
+
+def test_overview_of_schemes_leaves_out_those_without_machines() -> None:
+    def of(metric: str, relative_to: str, *values: tuple[str, float, float, float]) -> pd.DataFrame:
+        return rows(*values, metric=metric, relative_to=relative_to, scenario="heavy", policy="fcfs")
+
+    table = pd.concat(
+        [
+            of(
+                "response_time_mean",
+                "local",
+                ("local", 1, 1, 1),
+                ("s-i", 0.5, 0.4, 0.6),
+                ("r-i", 0.9, 0.7, 1.2),
+                ("ideal-srpt", 0.01, 0.01, 0.02),
+            ),
+            of("transferred", "", ("local", 0, 0, 0), ("s-i", 0.3, 0.2, 0.4), ("r-i", 0.1, 0.1, 0.2)),
+        ]
+    )
+    text = told("superscheduler.figures.overview", "grid_overview", table)
+    assert "relative to local is 0.5 (0.4 to 0.6), under s-i" in text
+    assert "0.9 (0.7 to 1.2), not sure, under r-i" in text
+    assert "s-i moves 30 % of the jobs." in text
+    assert "ideal" not in text
+
+
+def test_nobody_loses_unless_an_interval_says_so() -> None:
+    unsure = rows(
+        ("s-i", 1.4, 0.8, 2.0), metric="wait", relative_to="local", home="A", scenario="x", policy="y"
+    )
+    text = told("superscheduler.figures.overview", "grid_waits", unsure)
+    assert "At no machine do users surely wait longer" in text
+    sure = pd.concat([unsure, unsure.assign(home="B", mean=3.0, low=2.0, high=4.0)])
+    assert "Users of B surely lose" in told("superscheduler.figures.overview", "grid_waits", sure)
+
+
+def test_reservations_that_others_do_not_pay_for() -> None:
+    def of(measure: str, aggregate: str, *values: tuple[float, float, float, float]) -> pd.DataFrame:
+        return pd.DataFrame(values, columns=["value", "mean", "low", "high"]).assign(
+            case="c", scheduler="s", measure=measure, aggregate=aggregate
+        )
+
+    granted = of("acceptance", "", (0.1, 0.9, NAN, NAN))
+    below = pd.concat([granted, of("delay_others_ratio", "mean", (0.1, 0.5, 0.4, 0.7))])
+    assert "they surely do not pay" in told("calendars.figures", "calendar_reservations", below)
+    unsure = pd.concat([granted, of("delay_others_ratio", "mean", (0.1, 1.5, 0.9, 2.7))])
+    text = told("calendars.figures", "calendar_reservations", unsure)
+    assert "that they pay is not sure" in text
+    assert "90 % of the reservations are granted." in text
+
+
+def test_aggregates_that_disagree_are_told() -> None:
+    columns = ["scheduler", "aggregate", "mean"]
+    values = [
+        ("a", "mean", 1.0),
+        ("b", "mean", 2.0),
+        ("a", "work_weighted", 4.0),
+        ("b", "work_weighted", 3.0),
+    ]
+    table = pd.DataFrame(values, columns=columns).assign(case="c", estimates="actual")
+    text = told("calendars.figures", "calendar_delays", table)
+    assert "under a; the highest 2, under b." in text
+    assert "Aggregates disagree on the best: a by the mean over jobs; b by the mean weighted by work." in text
+
+
+def test_sites_that_gain_and_lose() -> None:
+    columns = ["group", "mean", "low", "high"]
+    values = [("sites", 2.0, 1.5, 3.0), ("north", 3.0, 2.0, 4.0), ("west", 0.5, 0.4, 0.8), ("s", 1.1, 0.9, 2)]
+    table = pd.DataFrame(values, columns=columns).assign(case="default", metric="response_time")
+    text = told("dynamic_grid.figures.overview", "dynamic_sites", table)
+    assert "is 2 (1.5 to 3) times that in the grid." in text
+    assert "Surely shorter in the grid: north. Surely longer: west. Not sure: s." in text
+
+
+def test_a_departure_at_which_nothing_moves() -> None:
+    values = [("grid", -10.0, 0.0), ("grid", 5.0, 0.0), ("local", -10.0, 4.0)]
+    still = pd.DataFrame(values, columns=["use", "time", "processors"])
+    attributes = {"departure_site": "south", "departure_absence": 3600.0}
+    text = told("dynamic_grid.figures.overview", "dynamic_departure", still, attributes)
+    assert (
+        text
+        == "south leaves the grid for 1 h. No grid job runs on it at that moment, so nothing has to move."
+    )
+    moving = still.assign(processors=[8.0, 0.0, 4.0])
+    moved = told("dynamic_grid.figures.overview", "dynamic_departure", moving, attributes)
+    assert "grid jobs hold 8 of its processors. The last has gone 5 s later." in moved
+
+
+def test_ends_of_an_axis_with_and_without_overlapping_intervals() -> None:
+    columns = ["scheme", "x", "mean", "low", "high"]
+    values = [
+        ("muscle", 1, 10, 9, 11),
+        ("dll", 1, 20, 18, 22),
+        ("muscle", 9, 30, 20, 40),
+        ("dll", 9, 25, 15, 35),
+    ]
+    table = pd.DataFrame(values, columns=columns).assign(measure="mcp", group="")
+    table["point"] = [f"ratio-{x}" for x in table["x"]]
+    text = told("multicluster.figures.points", "multicluster_curves", table)
+    assert "At ratio-1 MCP is lowest under muscle, 10 s (9 s to 11 s)." in text
+    assert "At ratio-9 MCP is lowest under dll, 25 s (15 s to 35 s); not sure, as intervals overlap." in text
+
+
+def test_self_scheduling_says_where_it_is_worse() -> None:
+    columns = ["metric", "k", "mean", "low", "high"]
+    values = [("wait", 2, 3.0, 2.0, 4.0), ("slowdown", 1, 0.5, 0.4, 0.9)]
+    table = pd.DataFrame(values, columns=columns).assign(factor="none", mode="plan", measure="wait_time")
+    text = told("jscheduler.figures", "improvement_wait_time", table)
+    assert "smallest wait of 2 resources: 3 (2 to 4) times." in text
+    assert "surely worse than in the original scenario in 1 of 2 runs" in text
+
+
+EMPTY: dict[str, tuple[str, ...]] = {
+    "arena_ranking": ("scenario", "contender", "system", "ratio", "low", "high", "beaten_by"),
+    "arena_cost": ("scenario", "contender", "messages_per_job", "moved", "ratio"),
+    "arena_loads": ("scenario", "contender", "system", "load", "response_time_mean", "mean", "low", "high"),
+    "arena_estimates": ("scenario", "contender", "system", "estimate_error", "mean", "low", "high"),
+    "policies_means": ("workload", "scheme", "estimate", "metric", "mean", "low", "high"),
+    "policies_differences": ("workload", "scheme", "estimate", "metric", "mean", "low", "high"),
+    "policies_distribution": ("workload", "scheme", "estimate", "metric", "quantile", "value"),
+    "policies_classes": ("workload", "scheme", "estimate", "metric", "job_class", "mean", "jobs"),
+    "recorded_waits": ("workload", "scheme", "estimate", "metric", "statistic", "value"),
+    "load": ("workload", "scheme", "estimate", "bin_time", "utilisation", "queue_length"),
+    "workload": ("variable", "label", "value"),
+    "gantt": ("cluster", "job_number", "first_processor", "processors", "start_time", "end_time"),
+    "grid_overview": ("scenario", "policy", "scheme", "metric", "relative_to", "mean", "low", "high"),
+    "grid_policies": ("scenario", "policy", "scheme", "metric", "relative_to", "mean", "low", "high"),
+    "grid_sensitivity": (),
+    "grid_waits": ("scenario", "policy", "scheme", "home", "metric", "relative_to", "mean", "low", "high"),
+    "grid_utilisation": ("scenario", "policy", "scheme", "cluster", "metric", "mean", "low", "high"),
+    "grid_flows": ("scenario", "policy", "scheme", "home", "cluster", "metric", "mean", "low", "high"),
+    "calendar_delays": ("case", "scheduler", "estimates", "aggregate", "mean"),
+    "calendar_classes": ("scheduler", "aggregate", "job_class", "mean"),
+    "calendar_clusters": ("scheduler", "aggregate", "job_class", "cluster", "mean"),
+    "calendar_trade": ("scheduler", "cluster", "measure", "mean"),
+    "calendar_cost": ("case", "scheduler", "measure", "mean"),
+    "calendar_reservations": ("case", "scheduler", "value", "measure", "aggregate", "mean", "low", "high"),
+    "calendar_staleness": ("case", "scheduler", "value", "measure", "aggregate", "mean", "low", "high"),
+    "calendar_options": ("case", "scheduler", "parameter", "value", "aggregate", "mean", "low", "high"),
+    "dynamic_map": ("case", "users", "cluster", "work", "share", "links"),
+    "dynamic_sites": ("case", "group", "metric", "mean", "low", "high"),
+    "dynamic_joining": ("site", "line", "party", "metric", "mean", "low", "high"),
+    "dynamic_overhead": ("sweep", "mean", "low", "high"),
+    "dynamic_churn": ("sweep", "mean", "low", "high"),
+    "dynamic_sweeps": ("sweep", "mean", "low", "high"),
+    "dynamic_variants": ("sweep", "mean", "low", "high"),
+    "dynamic_departure": ("site", "use", "time", "processors"),
+    "multicluster_curves": ("point", "scheme", "measure", "group", "x", "mean", "low", "high"),
+    "multicluster_advantage": ("point", "scheme", "measure", "group", "x", "mean", "low", "high"),
+    "multicluster_queues": ("point", "scheme", "measure", "group", "x", "mean", "low", "high"),
+    "multicluster_points": ("point", "scheme", "measure", "group", "x", "mean", "low", "high"),
+    "multicluster_schemes": ("point", "scheme", "measure", "group", "x", "mean", "low", "high"),
+    "example_handed_over": ("cluster", "job_number", "start_time", "end_time", "late"),
+    "example_improved": ("cluster", "job_number", "start_time", "end_time", "late"),
+    "improvement_bounded_slowdown": ("factor", "mode", "metric", "k", "measure", "mean", "low", "high"),
+    "improvement_wait_time": ("factor", "mode", "metric", "k", "measure", "mean", "low", "high"),
+    "prediction_worth": ("factor", "mode", "estimates", "metric", "k", "measure", "mean", "low", "high"),
+    "plan_and_exact": ("factor", "mode", "metric", "k", "measure", "mean", "low", "high"),
+    "retraining_effect": ("factor", "mode", "metric", "k", "measure", "mean", "low", "high"),
+    "centre_table": ("centre", "measure", "statistic", "source", "mean"),
+    "offered_loads": ("factor", "centre", "processors", "cpu_factor", "load"),
+    "prediction_quality": ("measure", "workload", "predictor", "value"),
+    "prediction_intervals": ("predictor", "actual_interval", "predicted_interval", "jobs", "share"),
+    "model_shares": ("quantity", "size_class", "source", "value"),
+    "model_quantiles": ("kind", "size_class", "source", "quantile", "value", "ks"),
+    "size_spread": ("quantity", "machine", "spread", "nodes", "value"),
+}
+"""Columns of the numbers of each kind of figure."""
+
+
+@pytest.mark.parametrize("catalogue", CATALOGUES)
+def test_figures_without_data_have_a_sentence(catalogue: str) -> None:
+    for kind in function_at(catalogue):
+        finding = function_at(f"{catalogue.partition(':')[0]}:FINDINGS")[kind]
+        empty = pd.DataFrame({column: [] for column in EMPTY[kind]})
+        text = finding(empty, {"reference": "easy"})
+        assert text.endswith("."), kind
+        assert "nan" not in text.lower(), kind
+        assert "surely shorter" not in text, kind

@@ -1,0 +1,1 @@
+"""The golden record: hashes of what the demo and the reduced studies of the reproduction come to."""

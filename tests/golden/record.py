@@ -1,0 +1,171 @@
+"""What a results folder holds, hashed variable by variable, and how two such records differ.
+
+A record depends on values alone: not on the order in memory or in the file, on compression, attributes,
+versions, paths or times. It is made without gridsched, so that a change of gridsched cannot change how it is
+looked at.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+DATASETS = ("study.nc", "prediction.nc")
+"""Datasets of a study that are recorded, where it has them."""
+
+Lines = dict[str, str]
+"""What is recorded of the variables of a dataset, or of the claims, by name."""
+
+_HASH_LENGTH = 16
+_NUMBERS = ("our_value", "low", "high")
+"""Columns of a table of claims that are recorded beside the verdict."""
+
+
+@dataclass
+class Record:
+    """What is recorded of a folder of results.
+
+    Parameters
+    ----------
+    datasets : dict
+        Lines of each dataset by its path in the folder of results, such as `small/study.nc`.
+    claims : dict
+        Verdict, our value and its interval by paper and claim.
+    """
+
+    datasets: dict[str, Lines] = field(default_factory=dict)
+    claims: Lines = field(default_factory=dict)
+
+
+# --- hashing --------------------------------------------------------------------------------------
+
+
+def value_hash(values: NDArray[Any]) -> str:
+    """Hash of the values of an array in canonical form.
+
+    Numbers and truth values count in C order and little endian, every NaN as the same one, and -0.0 as other
+    than 0.0; texts as UTF-8, each behind its length.
+
+    Raises
+    ------
+    TypeError
+        If the array holds anything else.
+    """
+    if values.dtype.kind in "OUT":
+        content = b"".join(_framed(text) for text in values.ravel(order="C").tolist())
+    elif values.dtype.kind in "iufb":
+        canonical = np.array(values, values.dtype.newbyteorder("<"), order="C")
+        if canonical.dtype.kind == "f":
+            canonical[np.isnan(canonical)] = np.nan
+        content = canonical.tobytes()
+    else:
+        raise TypeError(f"no canonical form of {values.dtype}")
+    return hashlib.sha256(content).hexdigest()[:_HASH_LENGTH]
+
+
+def variable_line(variable: xr.Variable) -> str:
+    """Dimensions, type and hash of a variable, in one line."""
+    text = variable.dtype.kind in "OUT"
+    kind = "text" if text else variable.dtype.newbyteorder("=").name
+    sizes = ", ".join(f"{name} {size}" for name, size in variable.sizes.items())
+    return f"({sizes}) {kind} {value_hash(variable.values)}"
+
+
+def dataset_lines(dataset: xr.Dataset) -> Lines:
+    """Line of every variable of a dataset, coordinates among them."""
+    return {str(name): variable_line(variable) for name, variable in dataset.variables.items()}
+
+
+def claim_lines(path: Path) -> Lines:
+    """Verdict of every claim in a table of claims, with our value and its interval as they are written."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return {
+            f"{row['paper']}/{row['id']}": " ".join(
+                [row["verdict"], *(f"{key} {row[key]}" for key in _NUMBERS if row[key])]
+            )
+            for row in csv.DictReader(file)
+        }
+
+
+def record_of(results: Path, studies: Iterable[str], *, claims: bool = True) -> Record:
+    """Record of some studies of a results folder; what is not there is left out.
+
+    Parameters
+    ----------
+    results : path
+        Folder of results.
+    studies : iterable of str
+        Names of the studies.
+    claims : bool
+        Whether the verdicts of the claims are recorded too.
+    """
+    record = Record()
+    for study in studies:
+        for name in DATASETS:
+            path = results / study / name
+            if path.exists():
+                record.datasets[f"{study}/{name}"] = dataset_lines(xr.load_dataset(path, engine="netcdf4"))
+    table = results / "claims.csv"
+    if claims and table.exists():
+        record.claims = claim_lines(table)
+    return record
+
+
+def _framed(text: Any) -> bytes:
+    if not isinstance(text, str):
+        raise TypeError(f"no canonical form of {type(text).__name__} among texts")
+    content = text.encode("utf-8")
+    return len(content).to_bytes(8, "little") + content
+
+
+# --- comparison -----------------------------------------------------------------------------------
+
+
+def differences(expected: Record, found: Record) -> list[str]:
+    """What differs, is missing or is new, one line each; nothing if the records are the same."""
+    return [
+        *_differences("dataset", dict.fromkeys(expected.datasets, ""), dict.fromkeys(found.datasets, "")),
+        *(
+            line
+            for name in sorted(expected.datasets.keys() & found.datasets.keys())
+            for line in _differences(f"{name}:", expected.datasets[name], found.datasets[name])
+        ),
+        *_differences("claim", expected.claims, found.claims),
+    ]
+
+
+def _differences(what: str, expected: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
+    for name in sorted(expected.keys() | found.keys()):
+        if name not in found:
+            yield f"missing: {what} {name}"
+        elif name not in expected:
+            yield f"new: {what} {name}"
+        elif expected[name] != found[name]:
+            yield f"differs: {what} {name}: was {expected[name]}, is {found[name]}"
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def read_record(path: Path) -> Record:
+    """Record of a file; an empty one if there is no file."""
+    if not path.exists():
+        return Record()
+    values = json.loads(path.read_text(encoding="utf-8"))
+    return Record(values["datasets"], values["claims"])
+
+
+def write_record(record: Record, path: Path) -> None:
+    """Write a record, one line a variable, in alphabetical order."""
+    values = {"datasets": record.datasets, "claims": record.claims}
+    text = json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")

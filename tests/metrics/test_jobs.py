@@ -1,0 +1,397 @@
+"""Metrics against naive loops over the jobs, a schedule worked out by hand, and what must not matter."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from gridsched.errors import ConfigurationError
+from gridsched.metrics import jobs as metrics
+
+RELAXED = settings(deadline=None)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of a test schedule; `start` -1 is a rejected job."""
+
+    submit: int
+    run: int
+    processors: int
+    start: int
+    recorded_wait: int = -1
+
+    @property
+    def end(self) -> int:
+        return self.start + self.run if self.started else -1
+
+    @property
+    def started(self) -> bool:
+        return self.start >= 0
+
+
+def run_dataset(jobs: list[Job], processors: int = 16, **attributes: object) -> xr.Dataset:
+    """Run dataset of jobs that each run in one segment on one cluster."""
+
+    def column(values: list[int]) -> np.ndarray:
+        return np.array(values, dtype=np.int64)
+
+    placed = [index for index, job in enumerate(jobs) if job.started]
+    return xr.Dataset(
+        {
+            "submit_time": ("job", column([job.submit for job in jobs])),
+            "run_time": ("job", column([job.run for job in jobs])),
+            "processors": ("job", column([job.processors for job in jobs])),
+            "start_time": ("job", column([job.start for job in jobs])),
+            "end_time": ("job", column([job.end for job in jobs])),
+            "recorded_wait_time": ("job", column([job.recorded_wait for job in jobs])),
+            "segment_job": ("segment", column(placed)),
+            "segment_cluster": ("segment", column([0] * len(placed))),
+            "segment_processors": ("segment", column([jobs[index].processors for index in placed])),
+            "segment_start": ("segment", column([jobs[index].start for index in placed])),
+            "segment_end": ("segment", column([jobs[index].end for index in placed])),
+            "cluster_processors": ("cluster", column([processors])),
+        },
+        {"job_number": ("job", column(list(range(1, len(jobs) + 1)))), "cluster": ["all"]},
+        dict(attributes),
+    )
+
+
+@st.composite
+def job_lists(draw: st.DrawFn, smallest: int = 0, largest: int = 25) -> list[Job]:
+    """Jobs in submit order with ties, zero run times, waits of zero and rejections."""
+    jobs = []
+    submit = 0
+    for _ in range(draw(st.integers(smallest, largest))):
+        submit += draw(st.integers(0, 30))
+        rejected = draw(st.integers(0, 9)) == 0
+        wait = draw(st.sampled_from([0, 0, 1, 7, 60, 5000]))
+        jobs.append(
+            Job(
+                submit=submit,
+                run=draw(st.sampled_from([0, 1, 9, 10, 11, 3600, 3601, 20000])),
+                processors=draw(st.integers(1, 16)),
+                start=-1 if rejected else submit + wait,
+                recorded_wait=draw(st.sampled_from([-1, 0, 3, 400])),
+            )
+        )
+    return jobs
+
+
+def naive_metrics(job: Job) -> dict[str, float]:
+    wait = job.start - job.submit
+    response = wait + job.run
+    return {
+        "wait_time": wait,
+        "response_time": response,
+        "slowdown": response / max(job.run, 1),
+        "bounded_slowdown": max(1.0, response / max(job.run, 10)),
+    }
+
+
+def naive_class(job: Job) -> str:
+    return f"{'long' if job.run > 3600 else 'short'} {'wide' if job.processors > 8 else 'narrow'}"
+
+
+def waiting_at(jobs: list[Job], instant: int) -> int:
+    return sum(job.submit <= instant < job.start for job in jobs if job.started)
+
+
+def busy_at(jobs: list[Job], instant: int) -> int:
+    return sum(job.processors for job in jobs if job.started and job.start <= instant < job.end)
+
+
+@RELAXED
+@given(job_lists())
+def test_job_level_values_equal_a_loop_over_the_jobs(jobs: list[Job]) -> None:
+    summary = metrics.summarise(run_dataset(jobs))
+    assert summary["rejected"].item() == sum(not job.started for job in jobs)
+    for job_class in metrics.JOB_CLASSES:
+        members = [j for j in jobs if j.started and job_class in ("all", naive_class(j))]
+        chosen = summary.sel(job_class=job_class)
+        assert chosen["jobs"].item() == len(members)
+        for name in metrics.METRICS:
+            values = [naive_metrics(job)[name] for job in members]
+            if not values:
+                assert np.isnan(chosen[f"{name}_mean"].item())
+                assert np.isnan(chosen[f"{name}_max"].item())
+                assert np.isnan(chosen[f"{name}_quantile"]).all()
+                continue
+            assert chosen[f"{name}_mean"].item() == pytest.approx(sum(values) / len(values))
+            assert chosen[f"{name}_max"].item() == max(values)
+            np.testing.assert_allclose(chosen[f"{name}_quantile"], np.quantile(values, metrics.QUANTILES))
+
+
+@RELAXED
+@given(job_lists(smallest=1, largest=8), st.integers(1, 7))
+def test_system_level_values_equal_a_walk_over_every_second(jobs: list[Job], bins: int) -> None:
+    jobs = [Job(j.submit, min(j.run, 40), j.processors, j.start and min(j.start, j.submit + 7)) for j in jobs]
+    summary = metrics.summarise(run_dataset(jobs, processors=50), bins=bins)
+    started = [job for job in jobs if job.started]
+    if not started:
+        assert np.isnan(summary["utilisation"]).all()
+        return
+    first, last = min(job.submit for job in started), max(job.end for job in started)
+    seconds = range(first, last)
+    waiting = np.array([waiting_at(started, second) for second in seconds], dtype=float)
+    busy = np.array([busy_at(started, second) for second in seconds], dtype=float)
+    assert summary["makespan"].item() == last - first
+    assert summary["queue_length_max"].item() == max(waiting, default=0)
+    if last == first:
+        assert np.isnan(summary["utilisation"].item())
+        return
+    assert summary["queue_length_mean"].item() == pytest.approx(waiting.mean())
+    assert summary["utilisation"].item() == pytest.approx(busy.mean() / 50)
+    # A bin may begin within a second: repeat every second so often that bins hold whole pieces.
+    for name, values in (("queue_length_series", waiting), ("utilisation_series", busy / 50)):
+        expected = np.repeat(values, bins).reshape(bins, -1).mean(axis=1)
+        np.testing.assert_allclose(summary[name], expected, atol=1e-9)
+    np.testing.assert_allclose(summary["bin_time"], first + (last - first) * np.arange(bins) / bins)
+
+
+def test_a_schedule_worked_out_by_hand() -> None:
+    jobs = [
+        Job(submit=0, run=100, processors=4, start=0),
+        Job(submit=10, run=5, processors=2, start=100),
+        Job(submit=20, run=7200, processors=4, start=105),
+        Job(submit=30, run=50, processors=400, start=-1),
+    ]
+    summary = metrics.summarise(run_dataset(jobs, processors=4, scheme="FCFS"), bins=1)
+    everything = summary.sel(job_class="all")
+    assert everything["wait_time_mean"].item() == pytest.approx((0 + 90 + 85) / 3)
+    assert everything["response_time_mean"].item() == pytest.approx((100 + 95 + 7285) / 3)
+    assert everything["slowdown_mean"].item() == pytest.approx((1 + 95 / 5 + 7285 / 7200) / 3)
+    assert everything["bounded_slowdown_mean"].item() == pytest.approx((1 + 95 / 10 + 7285 / 7200) / 3)
+    assert summary["jobs"].to_numpy().tolist() == [3, 2, 0, 1, 0]
+    assert summary["rejected"].item() == 1
+    assert summary["makespan"].item() == 7305
+    assert summary["utilisation"].item() == pytest.approx((400 + 10 + 28800) / (4 * 7305))
+    assert summary["queue_length_mean"].item() == pytest.approx((90 + 85) / 7305)
+    assert summary["queue_length_max"].item() == 2
+    assert summary.attrs["scheme"] == "FCFS"
+    assert summary["wait_time_mean"].attrs["units"] == "s"
+
+
+def test_jobs_that_run_in_pieces_respond_late_and_wait_until_their_first_piece() -> None:
+    run = run_dataset([Job(submit=0, run=20, processors=4, start=10)], processors=4)
+    pieces = run.drop_dims("segment").assign(
+        segment_job=("segment", [0, 0]),
+        segment_cluster=("segment", [0, 0]),
+        segment_processors=("segment", [4, 4]),
+        segment_start=("segment", [10, 90]),
+        segment_end=("segment", [20, 100]),
+    )
+    pieces["end_time"] = ("job", np.array([100]))
+    summary = metrics.summarise(pieces).sel(job_class="all")
+    assert summary["wait_time_mean"].item() == 10
+    assert summary["response_time_mean"].item() == 100
+    assert summary["bounded_slowdown_mean"].item() == 5
+    assert summary["utilisation"].item() == pytest.approx(0.2)
+
+
+@RELAXED
+@given(job_lists(smallest=1), st.integers(1, 10**6), st.randoms(use_true_random=False))
+def test_neither_the_clock_nor_the_order_of_the_jobs_matters(
+    jobs: list[Job], shift: int, random: Random
+) -> None:
+    later = [Job(j.submit + shift, j.run, j.processors, j.start + shift if j.started else -1) for j in jobs]
+    random.shuffle(later)
+    plain = metrics.summarise(run_dataset(jobs), batches=2)
+    moved = metrics.summarise(run_dataset(later), batches=2)
+    moved["bin_time"] = moved["bin_time"] - shift
+    distinct = len({job.submit for job in jobs}) == len(jobs)
+    unordered = [f"{name}_{part}" for name in metrics.METRICS for part in ("batch", "mean_low", "mean_high")]
+    # Jobs of one instant may change places, and then they may come into another batch.
+    ignored = [] if distinct else unordered
+    xr.testing.assert_allclose(plain.drop_vars(ignored), moved.drop_vars(ignored), atol=1e-6)
+
+
+@RELAXED
+@given(st.integers(-500, 500), st.lists(st.integers(0, 500), min_size=1, max_size=12), st.integers(1, 9))
+def test_time_averages_add_up_to_the_integral(first: int, gaps: list[int], bins: int) -> None:
+    times = first + np.cumsum(gaps)
+    changes = np.arange(len(times)) * 7 % 5 - 2
+    function = metrics.steps(times, changes)
+    edges = np.linspace(first - 10, times[-1] + 10, bins + 1)
+    total = (metrics.time_average(function, edges) * np.diff(edges)).sum()
+    naive = sum(
+        change * (edges[-1] - time) for time, change in zip(times.tolist(), changes.tolist(), strict=True)
+    )
+    assert total == pytest.approx(naive, abs=1e-6)
+
+
+def test_warm_up_and_cool_down_leave_out_jobs_at_both_ends() -> None:
+    jobs = [Job(submit=i, run=100, processors=1, start=i + 1000 * (i < 10 or i >= 80)) for i in range(100)]
+    summary = metrics.summarise(run_dataset(jobs), warm_up=0.1, cool_down=0.2)
+    assert summary["jobs"].sel(job_class="all").item() == 70
+    assert summary["wait_time_max"].sel(job_class="all").item() == 0
+    assert (summary.attrs["warm_up"], summary.attrs["cool_down"]) == (0.1, 0.2)
+    assert metrics.summarise(run_dataset(jobs)).attrs["warm_up"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("warm_up", -0.1),
+        ("warm_up", 1.0),
+        ("cool_down", float("nan")),
+        ("batches", 1),
+        ("bins", 0),
+        ("confidence", 1.0),
+        ("slowdown_threshold", 0.0),
+    ],
+)
+def test_settings_out_of_range_are_named(setting: str, value: float) -> None:
+    run = run_dataset([Job(0, 10, 1, 0)])
+    settings_given: dict[str, Any] = {setting: value}
+    with pytest.raises(ConfigurationError, match=setting):
+        metrics.summarise(run, **settings_given)
+
+
+def test_warm_up_and_cool_down_must_leave_jobs() -> None:
+    with pytest.raises(ConfigurationError, match="together"):
+        metrics.summarise(run_dataset([Job(0, 10, 1, 0)]), warm_up=0.5, cool_down=0.5)
+
+
+@RELAXED
+@given(
+    st.lists(st.one_of(st.none(), st.floats(0, 1e6)), max_size=80),
+    st.integers(2, 10),
+    st.sampled_from([0.8, 0.95, 0.99]),
+)
+def test_batch_means_interval_equals_the_textbook_formula(
+    values: list[float | None], batches: int, confidence: float
+) -> None:
+    data = [math.nan if value is None else value for value in values]
+    known = [value for value in data if not math.isnan(value)]
+    found = metrics.batch_means_interval(data, batches, confidence, signed=True)
+    if not known:
+        assert np.isnan(found).all()
+        return
+    assert found.mean == pytest.approx(np.mean(known))
+    if len(known) < 2 * batches:
+        assert math.isnan(found.low)
+        assert math.isnan(found.high)
+        return
+    members: list[list[float]] = [[] for _ in range(batches)]
+    for index, value in enumerate(data):
+        if not math.isnan(value):
+            members[index * batches // len(data)].append(value)
+    means = [np.mean(batch) for batch in members if batch]
+    if len(means) < 2:
+        assert math.isnan(found.low)
+        return
+    half = stats.t.ppf(0.5 + confidence / 2, len(means) - 1) * stats.sem(means)
+    assert found.high - found.mean == pytest.approx(half, abs=1e-6)
+    assert found.mean - found.low == pytest.approx(half, abs=1e-6)
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_intervals_cover_the_mean_of_independent_values_as_often_as_they_say(confidence: float) -> None:
+    rng = np.random.default_rng(20020718)
+    repetitions = 2000
+    found = [
+        metrics.batch_means_interval(rng.exponential(3.0, 600), 30, confidence) for _ in range(repetitions)
+    ]
+    covered = np.mean([interval.low <= 3.0 <= interval.high for interval in found])
+    # Four standard errors of the share, and a little for the skewness of the batch means.
+    margin = 4 * math.sqrt(confidence * (1 - confidence) / repetitions) + 0.01
+    assert abs(covered - confidence) < margin
+
+
+def test_pairing_removes_what_two_schemes_share() -> None:
+    rng = np.random.default_rng(3)
+    shared = rng.exponential(1000.0, 3000)
+    faster, slower = shared + rng.normal(0, 1, 3000), shared + 5 + rng.normal(0, 1, 3000)
+    paired = metrics.paired_difference(slower, faster)
+    assert paired.low < 5 < paired.high
+    assert paired.low > 0
+    alone = metrics.batch_means_interval(slower)
+    assert paired.high - paired.low < (alone.high - alone.low) / 10
+
+
+def test_a_paired_difference_needs_the_same_jobs() -> None:
+    with pytest.raises(ConfigurationError, match="same jobs"):
+        metrics.paired_difference([1.0, 2.0], [1.0])
+
+
+def congested(jobs: int, factor: int) -> list[Job]:
+    """Jobs whose waits rise and fall, `factor` times as long."""
+    return [
+        Job(submit=10 * i, run=60 + i % 7, processors=1, start=10 * i + factor * (i % 97))
+        for i in range(jobs)
+    ]
+
+
+def test_differences_of_summaries_equal_paired_differences_of_the_jobs() -> None:
+    slow, fast = run_dataset(congested(630, 9)), run_dataset(congested(630, 2))
+    found = metrics.difference(metrics.summarise(slow), metrics.summarise(fast)).sel(job_class="all")
+    for name in metrics.METRICS:
+        expected = metrics.paired_difference(metrics.job_metrics(slow)[name], metrics.job_metrics(fast)[name])
+        assert found[f"{name}_difference"].item() == pytest.approx(expected.mean)
+        assert found[f"{name}_difference_low"].item() == pytest.approx(expected.low)
+        assert found[f"{name}_difference_high"].item() == pytest.approx(expected.high)
+
+
+def test_differences_broadcast_over_a_study_and_skip_what_is_not_the_same_jobs() -> None:
+    jobs = congested(630, 9)
+    rejecting = [Job(j.submit, j.run, j.processors, -1 if i < 100 else j.start) for i, j in enumerate(jobs)]
+    schemes = [metrics.summarise(run_dataset(some)) for some in (jobs, congested(630, 2), rejecting)]
+    study = xr.concat(schemes, xr.DataArray(["a", "b", "c"], dims="scheme"))
+    found = metrics.difference(study, study.sel(scheme="a")).sel(job_class="all")
+    values = found["wait_time_difference"]
+    assert values.sel(scheme="a").item() == 0
+    assert found["wait_time_difference_high"].sel(scheme="b").item() < 0
+    assert np.isnan(values.sel(scheme="c").item())
+
+
+@RELAXED
+@given(job_lists())
+def test_the_recorded_run_holds_the_waits_of_the_log(jobs: list[Job]) -> None:
+    found = metrics.recorded(run_dataset(jobs, scheme="EASY"))
+    accepted = [job for job in jobs if job.started]
+    known = [job for job in accepted if job.recorded_wait >= 0]
+    if not known or 2 * len(known) < len(accepted):
+        assert found is None
+        return
+    assert found is not None
+    assert found.attrs["scheme"] == "recorded"
+    summary = metrics.summarise(found)
+    everything = summary.sel(job_class="all")
+    assert everything["jobs"].item() == len(known)
+    assert everything["wait_time_mean"].item() == pytest.approx(np.mean([job.recorded_wait for job in known]))
+    if len(known) < len(accepted):
+        assert np.isnan(summary["utilisation"].item())
+        assert np.isnan(summary["queue_length_mean"].item())
+        return
+    replayed = [Job(j.submit, j.run, j.processors, j.submit + j.recorded_wait) for j in known]
+    expected = metrics.summarise(run_dataset(replayed))
+    for name in ("utilisation", "makespan", "queue_length_mean", "queue_length_max", "utilisation_series"):
+        np.testing.assert_allclose(summary[name], expected[name])
+
+
+def test_the_utilisation_of_a_recorded_run_is_unknown_on_a_grid() -> None:
+    run = run_dataset([Job(0, 10, 1, 0, recorded_wait=5)])
+    grid = run.drop_dims("cluster").assign(cluster_processors=("cluster", [8, 8]))
+    found = metrics.recorded(grid)
+    assert found is not None
+    summary = metrics.summarise(found)
+    assert np.isnan(summary["utilisation"].item())
+    assert summary["queue_length_max"].item() == 1
+
+
+def test_the_run_itself_stays_as_it_is() -> None:
+    run = run_dataset([Job(0, 10, 1, 3, recorded_wait=5), Job(0, 10, 1, -1)])
+    before = run.copy(deep=True)
+    metrics.summarise(run)
+    metrics.recorded(run)
+    xr.testing.assert_identical(run, before)

@@ -1,0 +1,665 @@
+"""A slow, plain simulator of imprecise calendars under a tree of managers: the oracle of the engine.
+
+The calendar of a cluster is a grid of fundamental slots x nodes: each cell holds a job or nothing, and a job
+that takes a coarse slot fills its nodes in all fundamental slots of it. Slots are a list.
+The clock visits every second. Nothing is skipped: after every split all managers try to move all their jobs,
+each of which is taken out of the grid and put back. The rules are those of
+`gridsched.systems.calendars.scheduler`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gridsched.platform import Cluster
+from gridsched.systems.calendars.scheduler import Calendars
+from gridsched.systems.calendars.tree import Manager
+
+FOREVER = 10**15
+NONE = -1
+
+
+class Job(NamedTuple):
+    """A job; times in seconds at speed 1, `home` the index of a cluster, `reserved` a start or -1."""
+
+    submit_time: int
+    run_time: int
+    estimate: int
+    processors: int
+    home: int = 0
+    reserved: int = NONE
+
+
+class Slot(NamedTuple):
+    """A slot of the calendars, in units of the fundamental slot from the origin."""
+
+    begin: int
+    end: int
+    level: int
+
+
+class Place(NamedTuple):
+    """Nodes that a job asks for on each of some clusters, from a start [s] for a duration [s]."""
+
+    holder: Node
+    start: int
+    duration: int
+    parts: dict[int, int]
+
+
+@dataclass(eq=False)
+class Node:
+    """A manager."""
+
+    parent: Node | None
+    rules: Manager | None
+    number: int
+    children: list[Node] = field(default_factory=list)
+    clusters: list[int] = field(default_factory=list)
+    processors: int = 0
+    speed: float = math.inf
+    shadow: dict[int, Counter[int]] | None = None  # cluster -> fundamental slot -> nodes in use
+    freed: bool = False
+
+    def rule(self, name: str) -> int | None:
+        value: int | None = getattr(self.rules, name, None)
+        return value
+
+    def above(self) -> Iterator[Node]:
+        node: Node | None = self
+        while node:
+            yield node
+            node = node.parent
+
+
+class Outcome(NamedTuple):
+    """What became of the jobs."""
+
+    start: list[int]
+    end: list[int]
+    planned: list[int]
+    earliest: list[int]
+    segments: list[tuple[int, int, int, int, int, int]]  # job, cluster, nodes, start, end, nodes asked for
+    counts: dict[str, int]
+
+
+class Simulation:
+    """A tree of managers, second by second."""
+
+    def __init__(
+        self,
+        jobs: list[Job],
+        root: Manager | Cluster,
+        options: Calendars,
+        *,
+        rank: Callable[[int, int], int] = lambda job, which: 0,
+        refusals: Sequence[bool] = (),
+    ) -> None:
+        self.jobs = jobs
+        self.options = options
+        self.levels = options.slots.levels
+        self.unit = self.levels[0][1]
+        first = min((job.submit_time for job in jobs), default=0)
+        self.origin = first // self.unit * self.unit
+        self.rank = rank
+        self.refusals = refusals
+        self.reserve_requests = 0
+        self.machines: list[Cluster] = []
+        self.nodes: list[Node] = []
+        self.leaves: list[Node] = []
+        self.root = self.build(root, None)
+        # job -> cells, by cluster and fundamental slot
+        self.grid: list[dict[int, list[int | None]]] = [{} for _ in self.machines]
+        self.slots: list[Slot] = []
+        for level, (count, duration) in enumerate(self.levels[:-1]):
+            for _ in range(count or 0):
+                begin = self.slots[-1].end if self.slots else 0
+                self.slots.append(Slot(begin, begin + duration // self.unit, level))
+        self.horizon = self.slots[-1].end if self.slots else 0
+        self.counts: Counter[str] = Counter(slots_max=len(self.slots))
+        self.place: dict[int, Place] = {}
+        self.owner: dict[int, Node] = {}
+        self.waiting: list[int] = []
+        self.running: list[int] = []
+        self.fixed: set[int] = set()
+        self.left = {j: (job.run_time, 1.0) for j, job in enumerate(jobs)}
+        self.route: dict[int, str] = {}
+        self.outcome = Outcome(
+            [NONE] * len(jobs), [NONE] * len(jobs), [NONE] * len(jobs), [NONE] * len(jobs), [], self.counts
+        )
+        self.trade = [0] * len(self.machines)
+        self.now = self.origin
+
+    def build(self, item: Manager | Cluster, parent: Node | None) -> Node:
+        rules = item if isinstance(item, Manager) else None
+        node = Node(parent, rules, len(self.nodes))
+        self.nodes.append(node)
+        if isinstance(item, Manager) and len(item.children) == 1 and isinstance(item.children[0], Cluster):
+            item = item.children[0]
+        if isinstance(item, Cluster):
+            for each in node.above():
+                each.clusters.append(len(self.machines))
+                each.processors += item.processors
+                each.speed = min(each.speed, item.speed)
+            self.machines.append(item)
+            self.leaves.append(node)
+        else:
+            node.children = [self.build(child, node) for child in item.children]
+            if node.rule("period"):
+                node.shadow = {k: Counter() for k in node.clusters}
+        return node
+
+    # Slots
+
+    def all_slots(self) -> Iterator[Slot]:
+        """The slots, and then those that the calendar could grow by."""
+        yield from list(self.slots)
+        length, begin = self.levels[-1][1] // self.unit, self.horizon
+        if len(self.levels) == 1:
+            begin = max(begin, (self.now - self.origin) // self.unit)
+        while True:
+            yield Slot(begin, begin + length, len(self.levels) - 1)
+            begin += length
+
+    def seconds(self, fundamental: int) -> int:
+        return self.origin + fundamental * self.unit
+
+    def touched(self, start: int, duration: int) -> list[Slot]:
+        """Slots that [start, start + duration) touches."""
+        found: list[Slot] = []
+        for slot in self.all_slots():
+            if self.seconds(slot.begin) >= start + duration:
+                return found
+            if self.seconds(slot.end) > start:
+                found.append(slot)
+        raise AssertionError
+
+    def boundary(self) -> int:
+        return self.origin + math.ceil((self.now - self.origin) / self.unit) * self.unit
+
+    def taken(self, k: int, nodes: int) -> int:
+        """Nodes that are lost to so many that are asked for: whole ones of the cluster, one by one."""
+        machine, taken = self.machines[k], nodes
+        while machine.node_exclusive and taken % machine.processors_per_node:
+            taken += 1
+        return taken
+
+    def used(self, k: int, slot: Slot, shadow: dict[int, Counter[int]] | None) -> int:
+        """Nodes in use in a slot; they are the same in all of its fundamental slots."""
+        cells = range(slot.begin, slot.end)
+        if shadow is not None:
+            return max(shadow[k][cell] for cell in cells)
+        occupied = {sum(held is not None for held in self.grid[k].get(cell, [])) for cell in cells}
+        assert len(occupied) == 1
+        return occupied.pop()
+
+    def room(self, k: int, slot: Slot, shadow: dict[int, Counter[int]] | None) -> int:
+        """Nodes that one more job can have in a slot."""
+        nodes, used = self.machines[k].processors, self.used(k, slot, shadow)
+        if slot.level == 0 or used <= 0:
+            return nodes - used
+        return int(self.options.threshold * nodes + 1e-9) - used
+
+    def fill(self, j: int, k: int, slot: Slot, nodes: int) -> None:
+        self.grow(slot)
+        for cell in range(slot.begin, slot.end):
+            column = self.grid[k].setdefault(cell, [None] * self.machines[k].processors)
+            for _ in range(nodes):
+                column[column.index(None)] = j
+
+    def clear(self, j: int, k: int, slot: Slot) -> bool:
+        """Take a job out of a slot; whether it was there."""
+        found = False
+        for cell in range(slot.begin, slot.end):
+            column = self.grid[k].get(cell, [])
+            found = found or j in column
+            column[:] = [None if held == j else held for held in column]
+        return found
+
+    def grow(self, slot: Slot) -> None:
+        """Let the calendar reach up to a slot."""
+        while slot not in self.slots:
+            self.slots.append(next(s for s in self.all_slots() if s not in self.slots))
+            self.horizon = self.slots[-1].end
+            self.measure()
+
+    def measure(self) -> None:
+        self.counts["slots_max"] = max(self.counts["slots_max"], len(self.slots))
+
+    def split_slots(self) -> bool:
+        happened = False
+        for level in range(len(self.levels) - 1):
+            count, duration = self.levels[level]
+            low = int(self.options.low_water * (count or 0))
+            while sum(slot.level == level for slot in self.slots) <= low:
+                self.split(level, duration // self.unit)
+                happened = True
+        return happened
+
+    def split(self, level: int, length: int) -> None:
+        whole = next(slot for slot in self.all_slots() if slot.level == level + 1)
+        self.grow(whole)
+        at = self.slots.index(whole)
+        parts = [Slot(cell, cell + length, level) for cell in range(whole.begin, whole.end, length)]
+        self.slots[at : at + 1] = parts
+        self.measure()
+        self.counts["splits"] += len(self.machines)
+        for j in (*self.waiting, *self.running):
+            start, duration = self.place[j].start, self.place[j].duration
+            for k in self.place[j].parts:
+                for slot in set(parts) - set(self.touched(start, duration)):
+                    self.clear(j, k, slot)
+
+    # What jobs hold
+
+    def hold(self, j: int, place: Place) -> None:
+        self.place[j] = place
+        for k, nodes in place.parts.items():
+            for slot in self.touched(place.start, place.duration):
+                self.fill(j, k, slot, self.taken(k, nodes))
+        self.book(j, 1)
+
+    def give_back(self, j: int) -> None:
+        self.book(j, -1)
+        for k in self.place[j].parts:
+            for slot in self.touched(self.place[j].start, self.place[j].duration):
+                assert self.clear(j, k, slot)
+
+    def book(self, j: int, sign: int) -> None:
+        """Let the owner's shadow calendars know."""
+        shadow, place = self.owner[j].shadow, self.place[j]
+        if shadow is not None:
+            for k, nodes in place.parts.items():
+                for slot in self.touched(place.start, place.duration):
+                    for cell in range(slot.begin, slot.end):
+                        shadow[k][cell] += sign * self.taken(k, nodes)
+
+    def free(self, clusters: Sequence[int] | dict[int, int]) -> None:
+        for k in clusters:
+            for node in self.leaves[k].above():
+                node.freed = True
+
+    # Where a job goes
+
+    def holders(self, node: Node, nodes: int) -> list[Node]:
+        """Managers that have the nodes, while none of their sub-managers has them."""
+        if node.processors < nodes:
+            return []
+        below = [holder for child in node.children for holder in self.holders(child, nodes)]
+        return below or [node]
+
+    def duration(self, j: int, holder: Node) -> int:
+        return math.ceil(self.jobs[j].estimate / holder.speed)
+
+    def rooms(self, j: int, x: Node, start: int, shadow: dict[int, Counter[int]] | None) -> dict[int, int]:
+        """How many nodes of a job each cluster could take in all its slots."""
+        slots = self.touched(start, self.duration(j, x))
+        rooms = {k: min(self.room(k, slot, shadow) for slot in slots) for k in x.clusters}
+        return {
+            k: max(nodes for nodes in range(max(room, 0) + 1) if not nodes or self.taken(k, nodes) <= room)
+            for k, room in rooms.items()
+        }
+
+    def earliest(
+        self, j: int, x: Node, begin: int, shadow: dict[int, Counter[int]] | None, own: int = FOREVER
+    ) -> int:
+        """First fit at or after `begin`; slots from `own` on are those of the job."""
+        starts = (self.seconds(slot.begin) for slot in self.all_slots() if self.seconds(slot.begin) > begin)
+        start = begin
+        while not self.fits(j, x, start, shadow, own):
+            start = next(starts)
+        return start
+
+    def fits(
+        self, j: int, x: Node, start: int, shadow: dict[int, Counter[int]] | None, own: int = FOREVER
+    ) -> bool:
+        if own == FOREVER:
+            return sum(self.rooms(j, x, start, shadow).values()) >= self.jobs[j].processors
+        (k,) = x.clusters
+        slots = self.touched(start, self.duration(j, x))
+        return all(
+            self.seconds(slot.begin) >= own
+            or self.room(k, slot, shadow) >= self.taken(k, self.jobs[j].processors)
+            for slot in slots
+        )
+
+    def tie(self, m: Node, j: int, number: int) -> int:
+        unbiased = m.rules is not None and m.rules.placement == "unbiased"
+        return self.rank(j, number) if unbiased else 0
+
+    def search(
+        self, j: int, m: Node, known: dict[Node, tuple[int, bool]], limit: int, own: tuple[Node, int] | None
+    ) -> tuple[Node, int] | None:
+        """Holder and start; `known` holds for each holder a time, and whether the holder itself said so."""
+        while True:
+            times = {}
+            for x, (time, told) in known.items():
+                mine = own[1] if own and own[0] is x else FOREVER
+                # In the real grid the job has been taken out.
+                hint = mine if m.shadow is not None else FOREVER
+                times[x] = time if told else self.earliest(j, x, time, m.shadow, hint)
+            x = min(known, key=lambda x: (times[x], self.tie(m, j, x.number), x.number))
+            if times[x] >= limit:
+                return None
+            if not m.children:
+                return x, times[x]
+            self.counts["inquiries"] += len(x.clusters)
+            self.counts["messages"] += 2 * len(x.clusters)
+            could = self.earliest(j, x, times[x], None)
+            if could == times[x]:
+                return x, could
+            assert m.shadow is not None
+            self.counts["failed_inquiries"] += 1
+            known[x] = (could, True)
+
+    def refused(self) -> bool:
+        self.reserve_requests += 1
+        self.counts["messages"] += 2
+        return self.reserve_requests <= len(self.refusals) and bool(self.refusals[self.reserve_requests - 1])
+
+    def commit(self, j: int, m: Node, x: Node, start: int) -> bool:
+        """Ask all parts, then hold them all or none."""
+        parts = {x.clusters[0]: self.jobs[j].processors}
+        if x.children:
+            parts = self.cut(j, m, x, start)
+        for agreed, _ in enumerate(parts if m.children else ()):
+            if self.refused():
+                if x.children:
+                    self.counts["aborts"] += 1
+                    self.counts["messages"] += agreed
+                    # For a moment the parts that agreed were reserved
+                    for slot in self.touched(start, self.duration(j, x)) if agreed else ():
+                        self.grow(slot)
+                return False
+        self.owner[j] = m
+        self.hold(j, Place(x, start, self.duration(j, x), parts))
+        return True
+
+    def cut(self, j: int, m: Node, x: Node, start: int) -> dict[int, int]:
+        rooms = self.rooms(j, x, start, None)
+        remaining, parts = self.jobs[j].processors, {}
+        for k in sorted(x.clusters, key=lambda k: (self.tie(m, j, self.leaves[k].number), k)):
+            if remaining and rooms[k]:
+                parts[k] = min(remaining, rooms[k])
+                remaining -= parts[k]
+        return dict(sorted(parts.items()))
+
+    def behind(self, start: int) -> int:
+        """End of the slot that holds a start."""
+        return self.seconds(self.touched(start, 1)[0].end)
+
+    def put(
+        self, j: int, m: Node, begin: int, limit: int = FOREVER, own: tuple[Node, int] | None = None
+    ) -> bool:
+        """Let a manager give a job its first fit, if that is before the limit."""
+        known = dict.fromkeys(self.holders(m, self.jobs[j].processors), (begin, False))
+        while True:
+            found = self.search(j, m, known, limit, own)
+            if found is None:
+                return False
+            if self.commit(j, m, *found):
+                return True
+            known[found[0]] = (self.behind(found[1]), False)
+
+    # Events
+
+    def submit(self, j: int) -> None:
+        job = self.jobs[j]
+        if job.processors > self.root.processors:
+            return
+        if job.reserved != NONE:
+            if self.reserve(j):
+                self.fixed.add(j)
+            elif self.options.refused == "reject":
+                return
+        if j not in self.fixed:
+            self.submit_ordinary(j)
+        self.outcome.planned[j] = self.place[j].start
+        self.waiting.append(j)
+
+    def may_borrow(self, j: int) -> bool:
+        limit = self.leaves[self.jobs[j].home].rule("borrow_limit")
+        return limit is None or self.trade[self.jobs[j].home] <= limit
+
+    def is_promoted(self, j: int, m: Node) -> bool:
+        nodes, duration = m.rule("promote_processors"), m.rule("promote_duration")
+        return (nodes is not None and self.jobs[j].processors > nodes) or (
+            duration is not None and self.jobs[j].estimate >= duration
+        )
+
+    def submit_ordinary(self, j: int) -> None:
+        home = m = self.leaves[self.jobs[j].home]
+        free_to_go = self.may_borrow(j)
+        while m.parent:
+            promoted = free_to_go and self.is_promoted(j, m)
+            if not promoted and self.jobs[j].processors <= m.processors:
+                break
+            self.route.setdefault(j, "promoted" if promoted else "forwarded")
+            m = m.parent
+            self.counts["messages"] += 1
+        if not free_to_go:
+            self.counts["over_limit"] += m is not home
+            self.counts["kept_home"] += m is home and m.parent is not None and self.is_promoted(j, home)
+        begin = self.boundary()
+        known = dict.fromkeys(self.holders(m, self.jobs[j].processors), (begin, False))
+        found = self.search(j, m, known, FOREVER, None)
+        assert found
+        owner = m
+        while m.parent and m.rule("bump") is not None and found[1] > self.now + (m.rule("bump") or 0):
+            if not free_to_go:
+                self.counts["kept_home"] += 1
+                break
+            m = m.parent
+            self.counts["messages"] += 1
+            known = dict.fromkeys(self.holders(m, self.jobs[j].processors), (begin, False))
+            better = self.search(j, m, known, found[1], None)
+            if better:
+                owner, found = m, better
+                self.route[j] = "bumped"
+        known = dict.fromkeys(self.holders(owner, self.jobs[j].processors), (begin, False))
+        while not self.commit(j, owner, *found):
+            known[found[0]] = (self.behind(found[1]), False)
+            found = self.search(j, owner, known, FOREVER, None)
+            assert found
+
+    def reserve(self, j: int) -> bool:
+        start = self.jobs[j].reserved
+        asked: dict[Node, int] = {}
+        for m in self.leaves[self.jobs[j].home].above():
+            self.counts["messages"] += bool(asked) or m is not self.leaves[self.jobs[j].home]
+            holders = [x for x in self.holders(m, self.jobs[j].processors) if x not in asked]
+            while holders:
+                x = min(
+                    holders,
+                    key=lambda x: (self.earliest(j, x, start, m.shadow), self.tie(m, j, x.number), x.number),
+                )
+                holders.remove(x)
+                could = self.earliest(j, x, start, None)
+                if m.children:
+                    self.counts["inquiries"] += len(x.clusters)
+                    self.counts["messages"] += 2 * len(x.clusters)
+                    self.counts["failed_inquiries"] += could != start
+                if could == start:
+                    if self.commit(j, m, x, start):
+                        return True
+                    could = self.earliest(j, x, self.behind(start), None)
+                asked[x] = could
+        self.outcome.earliest[j] = min(asked.values())
+        return False
+
+    def start(self, j: int) -> None:
+        self.waiting.remove(j)
+        self.running.append(j)
+        place = self.place[j]
+        if self.outcome.start[j] == NONE:
+            self.outcome.start[j] = place.start
+        left, speed = self.left[j]
+        if speed != place.holder.speed:
+            left = math.ceil(left * speed / place.holder.speed)
+        self.left[j] = left, place.holder.speed
+
+    def real_end(self, j: int) -> int:
+        return self.place[j].start + self.left[j][0]
+
+    def stop(self, j: int) -> None:
+        self.running.remove(j)
+        place = self.place[j]
+        is_early = False
+        for k, nodes in place.parts.items():
+            for slot in self.touched(place.start, place.duration):
+                if self.seconds(slot.begin) >= self.now:
+                    assert self.clear(j, k, slot)
+                    is_early = True
+                    self.free([k])
+            work = self.taken(k, nodes) * (self.now - place.start)
+            home = self.jobs[j].home
+            if k != home:
+                self.trade[k] -= work
+                self.trade[home] += work
+            self.outcome.segments.append((j, k, self.taken(k, nodes), place.start, self.now, nodes))
+        self.counts["early_exits"] += is_early
+        self.outcome.end[j] = self.now
+
+    def slot_now(self) -> Slot:
+        return next(self.all_slots())
+
+    def overrun(self, j: int) -> None:
+        place, slot = self.place[j], self.slot_now()
+        lacking = [k for k, nodes in place.parts.items() if self.room(k, slot, None) < self.taken(k, nodes)]
+        movable = {
+            k: [
+                i
+                for i in self.waiting
+                if self.place[i].start == self.now and k in self.place[i].parts and i not in self.fixed
+            ]
+            for k in place.parts
+        }
+        for k in lacking:
+            could = self.room(k, slot, None)
+            could += sum(self.taken(k, self.place[i].parts[k]) for i in movable[k])
+            if could < self.taken(k, place.parts[k]):
+                self.break_off(j)
+                return
+        displaced: list[int] = []
+        for k in lacking:
+            if self.room(k, slot, None) < self.taken(k, place.parts[k]):
+                for i in movable[k]:
+                    if i not in displaced:
+                        self.give_back(i)
+                        self.free(self.place[i].parts)
+                        displaced.append(i)
+        for k, nodes in place.parts.items():
+            self.fill(j, k, slot, self.taken(k, nodes))
+        self.place[j] = place._replace(duration=self.now + self.unit - place.start)
+        for i in sorted(displaced):
+            self.put(i, self.owner[i], self.now)
+            self.counts["displaced"] += 1
+            self.counts["delayed"] += self.place[i].start > self.now
+
+    def break_off(self, j: int) -> None:
+        self.stop(j)
+        left, speed = self.left[j]
+        self.left[j] = left - (self.now - self.place[j].start), speed
+        if self.options.overrun == "kill":
+            self.counts["killed"] += 1
+            return
+        self.counts["suspended"] += 1
+        self.fixed.discard(j)
+        self.put(j, self.owner[j], self.now)
+        self.waiting.append(j)
+
+    def move(self, j: int, m: Node) -> None:
+        old, begin = self.place[j], self.boundary()
+        if old.start <= begin:
+            return
+        single = not old.holder.children
+        if single:
+            # Only the grid: to the owner's shadow calendars the job does not move before it has a new place.
+            self.without_booking(j)
+        else:
+            self.give_back(j)
+        known = dict.fromkeys(self.holders(m, self.jobs[j].processors), (begin, False))
+        while True:
+            found = self.search(j, m, known, old.start, (old.holder, old.start) if single else None)
+            if found is None:
+                break
+            if single:
+                self.book(j, -1)
+            if self.commit(j, m, *found):
+                self.counts["moves"] += 1
+                self.counts["messages"] += bool(m.children)
+                self.free(old.parts)
+                return
+            if single:
+                self.book(j, 1)
+            known[found[0]] = (self.behind(found[1]), False)
+        for k, nodes in old.parts.items():
+            for slot in self.touched(old.start, old.duration):
+                self.fill(j, k, slot, self.taken(k, nodes))
+        if not single:
+            self.book(j, 1)
+
+    def without_booking(self, j: int) -> None:
+        for k in self.place[j].parts:
+            for slot in self.touched(self.place[j].start, self.place[j].duration):
+                assert self.clear(j, k, slot)
+
+    def instant(self) -> None:
+        """All that happens at one instant."""
+        cell = (self.now - self.origin) // self.unit
+        self.slots = [slot for slot in self.slots if slot.end > cell]
+        for j in sorted(self.running):
+            if self.real_end(j) == self.now:
+                self.stop(j)
+        has_split = self.split_slots()
+        for j in sorted(self.running):
+            place = self.place[j]
+            ends = self.seconds(math.ceil((place.start + place.duration - self.origin) / self.unit))
+            if ends == self.now:
+                self.overrun(j)
+        for m in self.nodes:
+            if m.shadow is not None and self.is_update(m):
+                self.counts["messages"] += len(m.clusters)
+                m.shadow = {k: self.picture(k) for k in m.clusters}
+        for m in sorted(self.nodes, key=lambda m: len(list(m.above()))):
+            if has_split or m.freed:
+                for j in sorted(self.waiting):
+                    if self.owner[j] is m and j not in self.fixed:
+                        self.move(j, m)
+        for m in self.nodes:
+            m.freed = False
+        while self.next_job < len(self.jobs) and self.jobs[self.next_job].submit_time == self.now:
+            self.submit(self.next_job)
+            self.next_job += 1
+        for j in sorted(self.waiting):
+            if self.place[j].start == self.now:
+                self.start(j)
+        self.visited = self.now
+
+    next_job = 0
+    visited = NONE
+
+    def is_update(self, m: Node) -> bool:
+        """Whether a manager gets its shadow calendars now; only once where a second is visited twice."""
+        return self.visited != self.now and (self.now - self.origin) % (m.rule("period") or 1) == 0
+
+    def picture(self, k: int) -> Counter[int]:
+        return Counter(
+            {cell: sum(held is not None for held in column) for cell, column in self.grid[k].items()}
+        )
+
+    def run(self) -> Outcome:
+        while self.next_job < len(self.jobs) or self.waiting or self.running:
+            self.instant()
+            while any(self.real_end(j) == self.now for j in self.running):
+                self.instant()
+            self.now += 1
+        routes = Counter(self.route.values())
+        for name in ("promoted", "forwarded", "bumped"):
+            self.counts[name] = routes[name]
+        self.outcome.segments.sort(key=lambda segment: (segment[0], segment[3], segment[1]))
+        return self.outcome

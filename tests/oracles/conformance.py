@@ -1,0 +1,174 @@
+"""The conformance cases under the plain simulators, and as they are stored."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gridsched.conformance.answers import NEEDED
+from gridsched.conformance.cases import GRID, NONE, Case, Part, Schedule, normalised, read_case
+from gridsched.conformance.running import calendar_options, calendar_tree
+from gridsched.io import atomic_write
+from tests.oracles import calendars as naive_calendar
+from tests.oracles.dynamic_grid import DynamicJob, MemberEvent, Oracle, Rules
+from tests.oracles.grid import GridCluster, GridJob, simulate_grid
+from tests.oracles.jscheduler import self_schedule
+from tests.oracles.local import Job, simulate_policy
+
+ALONE = {"fcfs": "none", "easy": "easy"}
+"""Backfilling of the local policies of grids."""
+
+
+class PlainCase(NamedTuple):
+    """A case of one cluster, as the plain simulator takes it."""
+
+    jobs: list[Job]
+    processors: int
+
+
+def read_plain(name: str) -> PlainCase:
+    """A case of one cluster."""
+    case = read_case(name)
+    return PlainCase(_jobs(case), case.clusters[""].processors)
+
+
+def simulate_plainly(case: Case, variant: str) -> Schedule:
+    """What a plain simulator makes of a case."""
+    return _ORACLES[case.kind](case, variant)
+
+
+def _jobs(case: Case) -> list[Job]:
+    return [Job(job.submit_time, job.run_time, job.requested_time, job.processors) for job in case.jobs]
+
+
+def _homes(case: Case) -> list[int]:
+    return [list(case.clusters).index(job.home) if job.home in case.clusters else NONE for job in case.jobs]
+
+
+def _sites(case: Case, policy: str) -> list[GridCluster]:
+    return [
+        GridCluster(site.processors, speed=site.speed, backfilling=ALONE[policy])
+        for site in case.clusters.values()
+    ]
+
+
+def _once(case: Case, places: list[tuple[int, int]]) -> Schedule:
+    """Schedule of jobs that run once, from their starts and clusters."""
+    parts: dict[int, tuple[Part, ...]] = {}
+    for job, (start, m) in zip(case.jobs, places, strict=True):
+        name, site = list(case.clusters.items())[m]
+        factor: Fraction | float = 1 / Fraction(site.speed)
+        if job.home:
+            factor = Fraction(case.clusters[job.home].speed) / Fraction(site.speed)
+        end = start + math.ceil(job.run_time * factor)
+        parts[job.number] = () if start == NONE else (Part(name, job.processors, start, end),)
+    return Schedule(parts, {})
+
+
+def _cluster(case: Case, variant: str) -> Schedule:
+    policy, passes = variant.split(":")
+    starts = simulate_policy(_jobs(case), case.clusters[""].processors, policy, case.overrun, passes)
+    return _once(case, [(start, 0) for start in starts])
+
+
+def _superscheduler(case: Case, variant: str) -> Schedule:
+    options = case.options_of(variant)
+    clusters = _sites(case, options.pop("policy"))
+    jobs = [GridJob(*job, home=home) for job, home in zip(_jobs(case), _homes(case), strict=True)]
+    return _once(case, simulate_grid(jobs, clusters, scheme=variant, **options))
+
+
+def _self_scheduling(case: Case, variant: str) -> Schedule:
+    clusters = _sites(case, case.options_of(variant)["policy"])
+    everywhere = [list(range(len(clusters)))] * len(case.jobs)
+    done = self_schedule(_jobs(case), clusters, samples=everywhere, metrics=[variant] * len(case.jobs))
+    return _once(case, done.places)
+
+
+def _calendars(case: Case, variant: str) -> Schedule:
+    jobs = [
+        naive_calendar.Job(*plain, home=home, reserved=job.reservation)
+        for plain, home, job in zip(_jobs(case), _homes(case), case.jobs, strict=True)
+    ]
+    done = naive_calendar.Simulation(jobs, calendar_tree(case), calendar_options(case, variant)).run()
+    earliest = {j + 1: time for j, time in enumerate(done.earliest) if time != NONE}
+    return _several(case, [segment[:5] for segment in done.segments], earliest)
+
+
+def _dynamic_grid(case: Case, variant: str) -> Schedule:
+    options: dict[str, Any] = {"resume_cost": None, **case.options_of(variant)}
+    for key in ("overhead", "migration_cost", "resume_cost"):
+        if options.get(key) is not None:
+            options[key] = Fraction(options[key])
+    if options["resume_cost"] is None:
+        options["resume_cost"] = options.get("migration_cost", Rules().migration_cost)
+    if options["delta_t"] is None:
+        options["delta_t"] = math.inf
+    index = {name: i for i, name in enumerate(case.clusters)}
+    jobs = [
+        DynamicJob(*plain, home=None if job.home == GRID else index[job.home])
+        for plain, job in zip(_jobs(case), case.jobs, strict=True)
+    ]
+    links = {(index[one], index[other]) for one, other in case.links}
+    sizes = [site.processors for site in case.clusters.values()]
+    always = [MemberEvent(0, i, "join") for i in index.values()]
+    oracle = Oracle(jobs, sizes, links, always, Rules(**options))
+    oracle.run()
+    segments = [segment[:5] for segment in oracle.segments]
+    for j, state in enumerate(oracle.states):
+        home = jobs[j].home
+        if home is not None and state.sent is None and state.start is not None and state.finish is not None:
+            segments.append((j, home, jobs[j].processors, state.start, state.finish))
+    return _several(case, segments, {})
+
+
+def _several(case: Case, segments: Sequence[tuple[int, ...]], earliest: dict[int, int]) -> Schedule:
+    """Schedule of jobs that run in parts."""
+    parts: dict[int, list[Part]] = defaultdict(list)
+    for j, cluster, *rest in segments:
+        parts[j + 1].append(Part(list(case.clusters)[cluster], *rest))
+    return Schedule({job.number: normalised(parts[job.number]) for job in case.jobs}, earliest)
+
+
+_ORACLES: dict[str, Callable[[Case, str], Schedule]] = {
+    "cluster": _cluster,
+    "superscheduler": _superscheduler,
+    "self-scheduling": _self_scheduling,
+    "calendars": _calendars,
+    "dynamic-grid": _dynamic_grid,
+}
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def lines_of(case: Case, schedules: dict[str, Schedule]) -> list[list[Any]]:
+    """Answers to a case as the lines of a table."""
+    if case.kind == "cluster":
+        rows = [[job.number, *(_start(each, job.number) for each in schedules.values())] for job in case.jobs]
+        return [["job", *schedules], *rows]
+    calendars = case.kind == "calendars"
+    lines: list[list[Any]] = [["variant", *NEEDED, "processors", *(["earliest_time"] if calendars else [])]]
+    for variant, schedule in schedules.items():
+        for job in case.jobs:
+            more = [schedule.earliest.get(job.number, NONE)] if calendars else []
+            for part in schedule.parts[job.number] or (Part("", 0, NONE, NONE),):
+                times = (part.start_time, part.end_time)
+                lines.append([variant, job.number, part.cluster, *times, part.processors, *more])
+    return lines
+
+
+def _start(schedule: Schedule, job: int) -> int:
+    parts = schedule.parts[job]
+    return parts[0].start_time if parts else NONE
+
+
+def write_lines(path: Path, lines: list[list[Any]]) -> None:
+    """Write a table."""
+    with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(lines)

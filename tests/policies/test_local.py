@@ -1,0 +1,271 @@
+"""The engine against the naive oracle, over the whole policy space and both conventions."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gridsched.engine.records import JOB, LABELS
+from gridsched.errors import ConfigurationError
+from gridsched.policies import scores
+from gridsched.policies.local import (
+    ORDERS,
+    POLICIES,
+    BackfillingName,
+    Conventions,
+    LocalPolicy,
+    OverrunName,
+    PassName,
+    named_policy,
+    schedule,
+)
+from tests.oracles import local as naive
+from tests.support import engine, strategies
+
+OVERRUNS: tuple[OverrunName, ...] = ("doubling", "increments")
+PASSES: tuple[PassName, ...] = get_args(PassName)
+STATIC_ORDERS = ("fcfs", "shortest", "smallest", "smallest_area")
+
+
+def widest_first(processors: int) -> float:
+    """A user's score that does not change with time."""
+    return float(processors)
+
+
+def area_over_wait(now: int, submit_time: int, estimate: int, processors: int) -> float:
+    """A user's score that changes with time and may overtake either way."""
+    return math.sqrt(now - submit_time + 1) / (estimate * processors)
+
+
+@pytest.mark.parametrize("overrun", OVERRUNS)
+@pytest.mark.parametrize("passes", PASSES)
+@pytest.mark.parametrize("policy", [*POLICIES, "easy(2)", "easy(3)"])
+@given(workload=strategies.workloads())
+@settings(max_examples=60, deadline=None)
+def test_named_policies_equal_the_oracle(
+    workload: tuple[list[naive.Job], int], policy: str, passes: PassName, overrun: OverrunName
+) -> None:
+    jobs, processors = workload
+    point = named_policy(policy)
+    expected = naive.simulate(
+        jobs,
+        processors,
+        order=point.order,
+        backfilling=point.backfilling,
+        reservations=point.reservations,
+        overrun=overrun,
+        passes=passes,
+        backfill_order=str(point.backfill_order),
+    )
+    assert engine.simulate(jobs, processors, point, overrun, passes) == expected
+
+
+@given(
+    workload=strategies.workloads(),
+    order=st.sampled_from(list(ORDERS)),
+    backfilling=st.sampled_from(["none", "first_fit", "easy", "conservative"]),
+    reservations=st.integers(1, 4),
+    backfill_order=st.sampled_from(["queue", *STATIC_ORDERS]),
+    overrun=st.sampled_from(OVERRUNS),
+    passes=st.sampled_from(PASSES),
+)
+@settings(max_examples=1500, deadline=None)
+def test_every_point_of_the_policy_space_equals_the_oracle(
+    workload: tuple[list[naive.Job], int],
+    order: str,
+    backfilling: BackfillingName,
+    reservations: int,
+    backfill_order: str,
+    overrun: OverrunName,
+    passes: PassName,
+) -> None:
+    jobs, processors = workload
+    if backfilling != "easy":
+        reservations = 1
+    if backfilling in ("none", "conservative"):
+        backfill_order = "queue"
+    policy = LocalPolicy(
+        name="any",
+        order=order,  # type: ignore[arg-type]
+        backfilling=backfilling,
+        reservations=reservations,
+        backfill_order=backfill_order,  # type: ignore[arg-type]
+    )
+    expected = naive.simulate(
+        jobs,
+        processors,
+        order=order,
+        backfilling=backfilling,
+        reservations=reservations,
+        backfill_order=backfill_order,
+        overrun=overrun,
+        passes=passes,
+    )
+    assert engine.simulate(jobs, processors, policy, overrun, passes) == expected
+
+
+@given(workload=strategies.workloads(max_jobs=20), passes=st.sampled_from(PASSES))
+@settings(max_examples=150, deadline=None)
+@pytest.mark.parametrize("backfilling", ["none", "first_fit", "easy", "conservative"])
+def test_user_scores_equal_the_oracle(
+    workload: tuple[list[naive.Job], int], backfilling: BackfillingName, passes: PassName
+) -> None:
+    jobs, processors = workload
+    for score, reference in (
+        (widest_first, lambda now, submit, estimate, size: float(size)),
+        (area_over_wait, lambda *job: area_over_wait(*job)),
+    ):
+        policy = LocalPolicy(name="own", order=score, backfilling=backfilling)
+        expected = naive.simulate(jobs, processors, order=reference, backfilling=backfilling, passes=passes)
+        assert engine.simulate(jobs, processors, policy, passes=passes) == expected
+
+
+def crowd(number: int, processors: int, seed: int) -> list[naive.Job]:
+    """Jobs enough to fill several blocks of running jobs and deep queues, with many equal expected ends."""
+    rng = np.random.default_rng(seed)
+    submit = np.sort(rng.integers(0, 4 * number, number))
+    run = rng.integers(0, 900, number)
+    estimate = rng.choice([60, 300, 600, 900], number)
+    size = np.minimum(rng.geometric(0.5, number), processors)
+    return [naive.Job(*map(int, job)) for job in zip(submit, run, estimate, size, strict=True)]
+
+
+@pytest.mark.parametrize("passes", PASSES)
+@pytest.mark.parametrize("policy", [*POLICIES, "easy(2)"])
+def test_crowded_machine_equals_the_oracle(policy: str, passes: PassName) -> None:
+    jobs = crowd(500, 300, seed=5)
+    point = POLICIES.get(policy) or named_policy(policy)
+    assert engine.simulate(jobs, 300, point, passes=passes) == naive.simulate_policy(
+        jobs, 300, policy, passes=passes
+    )
+
+
+@given(workload=strategies.workloads(max_jobs=30), passes=st.sampled_from(PASSES))
+@settings(max_examples=200, deadline=None)
+def test_fast_and_general_kernel_agree(workload: tuple[list[naive.Job], int], passes: PassName) -> None:
+    """A score of `now` that orders by submission forces the general kernel."""
+    jobs, processors = workload
+    for backfilling in ("none", "first_fit", "easy"):
+        fast = LocalPolicy(name="fast", backfilling=backfilling)
+        general = LocalPolicy(name="general", order=oldest_first, backfilling=backfilling)
+        assert engine.simulate(jobs, processors, fast, passes=passes) == engine.simulate(
+            jobs, processors, general, passes=passes
+        )
+
+
+def oldest_first(now: int, submit_time: int) -> float:
+    """First come, first served, said in terms of the present time."""
+    return float(now - submit_time)
+
+
+def test_scores_see_user_group_and_queue() -> None:
+    jobs = np.array([(0, 10, 10, 1), (1, 10, 10, 1), (2, 10, 10, 1)], JOB)
+    labels = np.array([(1, 1, 1), (5, 1, 2), (5, 3, 7)], LABELS)
+
+    def by_user_then_queue(user: int, queue: int) -> float:
+        return 100.0 * user + queue
+
+    def by_group_now(now: int, group: int) -> float:
+        return float(group) + 0 * now
+
+    for score in (by_user_then_queue, by_group_now):
+        starts, _ = schedule(jobs, 1, LocalPolicy(name="own", order=score), labels=labels)
+        assert starts.tolist() == [0, 20, 10]
+
+
+def test_corrections_are_counted() -> None:
+    jobs = np.array([(0, 100, 10, 1), (1, 5, 5, 1)], JOB)
+    # expected ends 10, 20, 40, 80, 160: four have passed at 100
+    assert schedule(jobs, 1, POLICIES["easy"])[1] == 4
+    assert schedule(jobs, 1, POLICIES["fcfs"])[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("parts", "complaint"),
+    [
+        ({"order": "longest"}, "order is 'longest'"),
+        ({"backfilling": "greedy"}, "backfilling is 'greedy'"),
+        ({"reservations": 0, "backfilling": "easy"}, "reservations is 0"),
+        ({"reservations": 2}, "only backfilling 'easy'"),
+        ({"backfill_order": "shortest"}, "none has none"),
+        ({"backfill_order": "lxf", "backfilling": "easy"}, "must not change with time"),
+        ({"order": lambda runtime: runtime}, "unknown parameter 'runtime'"),
+    ],
+)
+def test_impossible_policies_are_refused(parts: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        LocalPolicy(name="odd", **parts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["eazy", "easy(0)", "easy(-1)", "easy(x)", ""])
+def test_unknown_names_are_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError):
+        named_policy(name)
+
+
+def test_scores_are_loaded_from_files(tmp_path: Path) -> None:
+    source = tmp_path / "mine.py"
+    source.write_text("def wide(processors):\n    return processors\n\ndef odd(colour):\n    return 1\n")
+    assert scores.SCORE.load(f"{source}:wide")(processors=3) == 3
+    for location, complaint in (
+        (f"{source}:narrow", "has no function narrow"),
+        (f"{source}:odd", "unknown parameter 'colour'"),
+        (f"{tmp_path / 'none.py'}:wide", "there is no file"),
+        ("wide", "write it as"),
+    ):
+        with pytest.raises(ConfigurationError, match=complaint):
+            scores.SCORE.load(location)
+    source.write_text("raise ValueError('oops')\n")
+    with pytest.raises(ConfigurationError, match="fails to load: ValueError"):
+        scores.SCORE.load(f"{source}:wide")
+
+
+def test_score_that_cannot_be_compiled_is_refused() -> None:
+    def by_name(user: int) -> float:
+        return {1: "a"}[user]  # type: ignore[return-value]
+
+    jobs = np.array([(0, 10, 10, 1)], JOB)
+    with pytest.raises(ConfigurationError, match="Numba cannot compile"):
+        schedule(jobs, 1, LocalPolicy(name="own", order=by_name))
+
+
+def not_always_a_number(now: int, estimate: int) -> float:
+    return (now - now) / (estimate - estimate)
+
+
+def never_a_number(estimate: int) -> float:
+    return math.nan * estimate
+
+
+def failing(estimate: int) -> float:
+    if estimate > 0:
+        raise ValueError("no")
+    return 0.0
+
+
+@pytest.mark.parametrize(
+    ("score", "complaint"),
+    [
+        (not_always_a_number, "not a number for submit_time=0, estimate=10"),
+        (never_a_number, "not a number for estimate=10"),
+        (failing, "fails with ValueError"),
+        (abs, "give a plain Python function"),
+        (float, "give a plain Python function"),
+    ],
+)
+def test_scores_that_do_not_order_are_refused(score: scores.Score, complaint: str) -> None:
+    jobs = np.array([(0, 10, 10, 1), (0, 10, 10, 1)], JOB)
+    with pytest.raises(ConfigurationError, match=complaint):
+        schedule(jobs, 1, LocalPolicy(name="own", order=score))
+
+
+def test_far_outrun_estimates_do_not_take_forever() -> None:
+    jobs = np.array([(0, 2**40, 1, 1), (5, 1, 1, 1)], JOB)
+    starts, _ = schedule(jobs, 1, POLICIES["easy"], Conventions("increments"))
+    assert starts.tolist() == [0, 2**40]

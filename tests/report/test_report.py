@@ -1,0 +1,267 @@
+"""The report page: one file that holds everything, opens without a network, and takes text literally."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from gridsched.experiments import files
+from gridsched.experiments.captions import caption
+from gridsched.report.page import build_report
+from gridsched.results import read
+from gridsched.systems.local.study.config import LocalStudy
+from tests.support.pages import Page
+from tests.support.studies import run_study
+
+NASTY = """</p><script>alert("1")</script> & 'co' ${x} $x_1$ {{ 7 * 7 }} <b>Ünïcode</b> 🚀 %s \\x"""
+POLICY = """<i>"own"</i> & {{ 7 }} $y$"""
+
+LOG = """\
+; MaxProcs: 8
+; UnixStartTime: 0
+; TimeZoneString: Europe/Stockholm
+; Acknowledge: <img src=x onerror=alert(2)> of "Växjö" & co
+1 0 5 100 4 -1 -1 4 200 -1 1 1 1 -1 1 -1 -1 -1
+2 10 0 50 8 -1 -1 8 60 -1 1 1 1 -1 1 -1 -1 -1
+3 20 0 30 1 -1 -1 1 -1 -1 1 1 1 -1 1 -1 -1 -1
+4 30 7 100 2 -1 -1 2 300 -1 1 1 1 -1 2 -1 -1 -1
+5 40 7 100 2 -1 -1 2 300 -1 5 1 1 -1 1 -1 -1 -1
+6 50 7 100 99 -1 -1 99 300 -1 1 1 1 -1 1 -1 -1 -1
+7 15 7 100 2 -1 -1 2 300 -1 1 1 1 -1 1 -1 -1 -1
+"""
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> LocalStudy:
+    log = tmp_path_factory.mktemp("logs") / "own.swf"
+    log.write_text(LOG, encoding="utf-8")
+    return LocalStudy.model_validate(
+        {
+            "name": "tiny",
+            "title": NASTY,
+            "description": f"{NASTY}\nsecond line",
+            "scenarios": [
+                {
+                    "name": "listed",
+                    "processors": 4,
+                    "jobs": [[0, 100, 200, 2], [10, 50, 60, 4], [20, 30, 30, 1], [30, 9, 9, 5]],
+                },
+                {"name": "log", "file": str(log), "leave_out_status": [5], "leave_out_queue": [2]},
+            ],
+            "schedulers": ["fcfs", {"name": POLICY, "scheduler": "easy", "order": "shortest"}],
+            "estimates": ["requested", "actual"],
+            "metrics": {"batches": 2, "bins": 8, "warm_up": 0.1, "classes": {"long": 60, "wide": 3}},
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def results(study: LocalStudy, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    run_study(study, folder, 1, shown=True)
+    build_report([study], folder / "report.html")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(results: Path) -> Page:
+    parsed = Page()
+    parsed.feed((results / "report.html").read_text(encoding="utf-8"))
+    parsed.close()
+    return parsed
+
+
+def test_markup_is_balanced(page: Page) -> None:
+    assert page.open == []
+    assert Counter(tag for tag, _ in page.tags)["html"] == 1
+    identifiers = page.attributes("id")
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_nothing_is_loaded_from_elsewhere(page: Page, results: Path) -> None:
+    assert {tag for tag, _ in page.tags}.isdisjoint({"link", "iframe", "object", "embed", "base"})
+    assert [attributes for tag, attributes in page.tags if tag == "script"] == [{}]
+    assert page.attributes("src")
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in page.attributes("src"))
+    targets = page.attributes("href")
+    assert all(
+        target.startswith(("data:text/csv;base64,", "#")) or (results / target).is_file()
+        for target in targets
+    )
+    anchors = {target[1:] for target in targets if target.startswith("#")}
+    assert anchors <= set(page.attributes("id"))
+    assert "tiny" in anchors
+    style = (results / "report.html").read_text(encoding="utf-8").partition("<style>")[2]
+    assert "url(" not in style.partition("</style>")[0]
+    assert "@import" not in style.partition("</style>")[0]
+
+
+def test_figures_load_nothing_and_are_well_formed(page: Page) -> None:
+    for source in page.attributes("src"):
+        svg = base64.b64decode(source.partition(",")[2], validate=True)
+        for element in ElementTree.fromstring(svg).iter():
+            assert not element.tag.endswith("script")
+            for name, value in element.attrib.items():
+                assert not name.lower().startswith("on")
+                if name.endswith("href"):
+                    assert value.startswith(("#", "data:"))
+
+
+def test_text_of_the_user_stays_text(page: Page) -> None:
+    assert page.foreign == []
+    assert all(not name.startswith("on") for _, attributes in page.tags for name in attributes)
+    assert page.text.count(NASTY) >= 3  # title of the page, heading, description
+    assert POLICY in page.text
+    assert '<img src=x onerror=alert(2)> of "Växjö" & co' in page.text
+
+
+def test_tables_hold_the_numbers_of_the_dataset(page: Page, results: Path) -> None:
+    dataset = read(results / "tiny" / "study.nc")
+    assert page.text.count("estimates: requested") == 2
+    assert page.text.count("estimates: actual") == 2
+    for workload in ("listed", "log"):
+        jobs = int(dataset["jobs"].sel(workload=workload, job_class="all").max())
+        assert f"{workload} {jobs}" in page.words
+    for value in dataset["utilisation"].values.ravel():
+        assert value != value or f"{value:.1%}" in page.text
+
+
+def test_every_figure_is_there_with_its_caption_and_numbers(
+    page: Page, results: Path, study: LocalStudy
+) -> None:
+    for kind in {figure.kind for figure in study.experiment(1).figures}:
+        words = caption(kind)
+        assert words["title"] in page.text
+        assert words["text"] in page.words
+    for finding in (results / "tiny" / "figures").glob("*.txt"):
+        assert finding.read_text(encoding="utf-8").strip() in page.text
+    drawn = sorted((results / "tiny" / "figures").glob("*.svg"))
+    shown = {base64.b64decode(source.partition(",")[2]) for source in page.attributes("src")}
+    assert shown == {figure.read_bytes() for figure in drawn}
+    tables = [
+        base64.b64decode(target.partition(",")[2]).decode()
+        for target in page.attributes("href")
+        if target.startswith("data:")
+    ]
+    beside = [target for target in page.attributes("href") if target.startswith("tiny/")]
+    assert len(tables) + len(beside) == len(drawn)
+    assert all(len(list(csv.reader(io.StringIO(table)))) > 1 for table in tables)
+    assert all(alternative for alternative in page.attributes("alt"))
+
+
+def test_counts_of_what_was_left_out(page: Page) -> None:
+    for count in ("1 queue 2", "1 larger than the machine", "1 status 5", "1 out of order"):
+        assert count in page.words
+
+
+def test_conventions_and_sources(page: Page, study: LocalStudy) -> None:
+    assert "Jobs are never killed" in page.text
+    assert "from the means of 2 batches" in page.text
+    assert "first 10%" in page.text
+    assert "tiny/runs.csv" in page.text
+    assert study.checksum()[:12] in page.text
+    assert "Made with gridsched" in page.text
+
+
+def test_same_results_give_the_same_page(results: Path, study: LocalStudy) -> None:
+    before = (results / "report.html").read_bytes()
+    build_report([study], results / "report.html")
+    assert (results / "report.html").read_bytes() == before
+
+
+def test_two_studies_on_one_page(results: Path, study: LocalStudy) -> None:
+    other = study.model_copy(
+        update={
+            "name": "other",
+            "estimates": ("requested",),
+            "workloads": (study.find_workload("listed"),),
+            "reference": None,
+        }
+    )
+    run_study(other, results, 1, shown=True)
+    build_report([study, other], results / "two.html")
+    parsed = Page()
+    parsed.feed((results / "two.html").read_text(encoding="utf-8"))
+    parsed.close()
+    assert {"#tiny", "#other"} <= set(parsed.attributes("href"))
+    assert {"tiny", "other"} <= set(parsed.attributes("id"))
+    assert parsed.open == []
+
+
+def test_sidecars_say_how_it_was_made(results: Path) -> None:
+    for dataset in (results / "tiny").rglob("*.nc"):
+        made = json.loads(files.sidecar(dataset).read_text(encoding="utf-8"))
+        assert {"time", "host", "command", "python"} <= set(made)
+
+
+CLAIMS_HEADER = (
+    "paper,id,where,claim,paper_value,our_value,low,high,difference,verdict,why,study,variable,dataset,figure"
+)
+
+
+def page_of_claims(folder: Path, *rows: str) -> tuple[Page, str]:
+    """A report page with these claims and no study, parsed and as text."""
+    table, target = folder / "claims.csv", folder / "report.html"
+    table.write_text("\n".join([CLAIMS_HEADER, *rows, ""]), encoding="utf-8")
+    build_report([], target, claims=table)
+    text = target.read_text(encoding="utf-8")
+    page = Page()
+    page.feed(text)
+    return page, text
+
+
+def test_claims_are_shown_with_their_verdicts(tmp_path: Path) -> None:
+    page, whole = page_of_claims(
+        tmp_path,
+        "one,a,Table 1,<b>Jobs</b>,132069,131000.5,130000,132000,-1068.5,reproduced,of the same log,x,,,",
+        "one,b,Table 1,More jobs,2.5,0.123456,,,-2.376544,not,of the same log,x,,,",
+        "one,c,section 2,Too many words,,,,,,not run,,,,,",
+        "two,d,section 3,A chain,a < b,-3,-4,-2,,partly,,x,w,x/study.nc,x/figures/f-a.svg",
+    )
+    for text in (
+        "1 reproduced, 1 not, 1 not run.",
+        "<b>Jobs</b>",
+        "132,069",
+        "131,000 130,000 to 132,000 \N{MINUS SIGN}1,068 of the same log",
+        "0.123",
+        "0.123 \N{MINUS SIGN}2.38 of the same log",
+        "a < b",
+    ):
+        assert text in page.words
+    assert {"#x-f-a", "x/study.nc", "#claims-two", "claims.csv"} <= set(page.attributes("href"))
+    (script,) = re.findall("<script>(.*?)</script>", whole, re.DOTALL)
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert any(f"script-src 'sha256-{allowed}'" in content for content in page.attributes("content"))
+    folded = page.words.index("Too many words")
+    assert page.words.index("More jobs") < folded < page.words.index("A chain")
+
+
+def test_own_studies_do_not_begin_with_claims_of_papers(tmp_path: Path) -> None:
+    page, _ = page_of_claims(tmp_path, "one,c,section 2,Too many words,,,,,,not run,,,,,")
+    assert "Too many words" not in page.words
+    assert "claims" not in page.attributes("id")
+    assert "None of these studies tests what a paper states." in page.words
+    assert "claims.csv" in page.attributes("href")
+
+
+def test_values_of_paper_and_ours_have_the_same_unit_and_long_reasons_are_folded(tmp_path: Path) -> None:
+    long = "Shown: one of many. " + "Does not hold: " + "; ".join(f"case {i}" for i in range(60)) + "."
+    page, text = page_of_claims(
+        tmp_path,
+        f"one,a,Table 1,A wait,8612 s,11746.4,11000,12000,3134.4,not,{long},x,,,",
+        "one,b,Table 1,A bound,at most 122 s,3.24,,,-119,reproduced,Short. And clear.,x,,,",
+    )
+    assert "8,612 s 11,746 s 11,000 to 12,000" in page.words
+    assert "at most 122 s 3.24" in page.words
+    assert "Short. And clear." in page.words
+    assert "<details><summary>Shown: one of many.</summary>Does not hold: case 0;" in text
+    assert "<summary>Short" not in text

@@ -1,0 +1,49 @@
+"""Kernels interpreted, and compiled with bounds checks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import REPOSITORY
+
+
+@pytest.mark.parametrize("switch", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
+def test_kernels_run_without_jit_and_within_bounds(switch: str, tmp_path: Path) -> None:
+    """The conformance cases and a crowded machine, interpreted, and compiled with bounds checks."""
+    names = (
+        "conformance",
+        "engine/test_structures.py",
+        "policies/test_local.py",
+        "systems/superscheduler/test_scheduler.py",
+        "systems/ideal/test_ideal.py",
+    )
+    tests = [f"tests/{name}" for name in names]
+    chosen = " or ".join(
+        ["conformance", "structures", "crowded", "corrections", "user_group", "room", "interrupt"]
+    )
+    environment = {**os.environ, switch: "1", "GRIDSCHED_CACHE": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", *tests, "-k", chosen],
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+
+
+def test_kernels_can_be_compiled_ahead(tmp_path: Path) -> None:
+    """Once for every scheduler; a simulation then compiles nothing."""
+    environment = {**os.environ, "GRIDSCHED_CACHE": str(tmp_path)}
+    command = [sys.executable, "-m", "gridsched", "doctor", "--warm"]
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    stored = sorted(path.name for path in tmp_path.rglob("*.nbi"))
+    assert stored
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    assert sorted(path.name for path in tmp_path.rglob("*.nbi")) == stored

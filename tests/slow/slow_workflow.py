@@ -1,0 +1,50 @@
+"""The workflow, divided and interrupted in other ways: the results have the same bits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.workspace import TARGET, Bits, Workspace, bits_of_files
+from tests.workflow.test_kinds import AllKinds
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, kernel_cache: Path) -> dict[str, Bits]:
+    """Bits of all datasets of a small configuration."""
+    workspace = Workspace(tmp_path_factory.mktemp("finished") / "work", kernel_cache)
+    workspace.run("results/tiny/figures")
+    return bits_of_files(workspace.results)
+
+
+def test_another_division_gives_the_same_bits(tmp_path: Path, kernel_cache: Path) -> None:
+    ours, theirs = (AllKinds(tmp_path / name, kernel_cache) for name in ("ours", "theirs"))
+    theirs.run("results/own-grid/study.nc")
+    ours.write(chunk_size=1)
+    ours.run("results/own-grid/study.nc", cores=1)
+    found = bits_of_files(ours.results)
+    assert len([name for name in found if name.endswith(".schedule.nc")]) == 6, "first replicate"
+    assert found == bits_of_files(theirs.results)
+
+
+def test_killed_runs_resume_and_give_the_same_bits(
+    tmp_path: Path, kernel_cache: Path, finished: dict[str, Bits]
+) -> None:
+    workspace = Workspace(tmp_path / "killed", kernel_cache)
+    moments = [
+        ".snakemake/locks/*",  # it has only just begun
+        "results/tiny/prepared/*.nc",  # while a dataset is written: its hidden file matches too
+        "results/logs/tiny/simulate/*.log",  # in a simulation
+        "results/tiny/runs/[0-9a-f]*.nc",  # a run is there, the next one of the batch is not
+        "results/batches/tiny/simulate/*.json",  # a batch is done, but Snakemake has not noted it down
+    ]
+    for number, moment in enumerate(moments):
+        workspace.run_until(moment, TARGET)
+        if number == 2:  # the first kills may come before the locks are written
+            assert "--unlock" in workspace.run(TARGET, fails=True)
+        workspace.run("--unlock")
+    assert not (workspace.folder / TARGET).exists()
+    workspace.run("results/tiny/figures")
+    assert bits_of_files(workspace.results) == finished
+    assert workspace.planned("results/tiny/figures") == set()

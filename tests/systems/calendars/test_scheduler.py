@@ -1,0 +1,652 @@
+"""Calendars of one cluster: against the oracle, worked out by hand, and what they promise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from gridsched import results
+from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.platform import Cluster
+from gridsched.policies.local import LocalPolicy
+from gridsched.simulation import simulate
+from gridsched.systems.calendars import planning
+from gridsched.systems.calendars.kernels import bookings, managers
+from gridsched.systems.calendars.kernels.bookings import REQUEST, Status, Tree
+from gridsched.systems.calendars.planning import CalendarSchedule, prepare, schedule_calendars
+from gridsched.systems.calendars.scheduler import Calendars
+from gridsched.systems.calendars.tree import Manager, SlotPlan
+from gridsched.traces import clean, read_swf, select_window
+from gridsched.verification import verify
+from gridsched.workloads import Workload
+from tests.oracles import local as naive
+from tests.oracles.calendars import NONE, Job, Simulation
+from tests.support import engine
+
+COMPARED = (
+    "slots_max",
+    "splits",
+    "moves",
+    "early_exits",
+    "displaced",
+    "delayed",
+    "killed",
+    "suspended",
+    "promoted",
+    "forwarded",
+    "bumped",
+    "kept_home",
+    "over_limit",
+    "inquiries",
+    "failed_inquiries",
+    "aborts",
+    "messages",
+)
+"""Counts that the oracle knows, too."""
+
+
+def records(jobs: list[Job]) -> NDArray[Any]:
+    """The jobs of the oracle as the engine takes them."""
+    table = np.zeros(len(jobs), REQUEST)
+    for record, job in zip(table, jobs, strict=True):
+        record["submit"], record["run"], record["estimate"] = job.submit_time, job.run_time, job.estimate
+        record["nodes"], record["home"], record["reserved"] = job.processors, job.home, job.reserved
+    return table
+
+
+def run(
+    jobs: list[Job], root: Manager | Cluster | int, options: Calendars | SlotPlan, **more: Any
+) -> CalendarSchedule:
+    """Schedule of the jobs; a number is a cluster of so many nodes."""
+    if isinstance(root, int):
+        root = Cluster(processors=root)
+    if isinstance(options, SlotPlan):
+        options = Calendars(slots=options)
+    return schedule_calendars(records(jobs), root, options, **more)
+
+
+def check_against_oracle(
+    jobs: list[Job],
+    root: Manager | Cluster,
+    options: Calendars,
+    refusals: list[bool] | None = None,
+    seed: int = 0,
+) -> None:
+    """Starts, ends, promises, executions and counts are those of the oracle."""
+    refusals = refusals or []
+    done = run(jobs, root, options, seed=seed, refusals=refusals)
+    oracle = Simulation(
+        jobs, root, options, rank=lambda job, which: int(bookings.rank(seed, job, which)), refusals=refusals
+    ).run()
+    assert done.start_time.tolist() == oracle.start
+    assert done.end_time.tolist() == oracle.end
+    assert done.planned_start.tolist() == oracle.planned
+    assert done.earliest_time.tolist() == oracle.earliest
+    assert [tuple(segment.tolist()) for segment in done.segments] == oracle.segments
+    assert {name: done.counts[name] for name in COMPARED} == {name: oracle.counts[name] for name in COMPARED}
+
+
+def slots_of(tree: Tree, row: int = 0) -> list[tuple[int, int, int]]:
+    """Begin, end and free nodes of the slots of a calendar that were ever needed."""
+    found = []
+    for level, slot in enumerate(tree.calendars.levels):
+        last = level + 1 == len(tree.calendars.levels)
+        for number in range(slot["first"], tree.calendars.tally["grown"][0] if last else slot["end"]):
+            begin = int(slot["origin"] + number * slot["duration"])
+            free = int(tree.calendars.free[row, slot["base"] + (number & slot["mask"])])
+            found.append((begin, begin + int(slot["duration"]), free))
+    return found
+
+
+def nodes_on(tree: Tree, j: int, k: int) -> int:
+    """Nodes that a placed job takes on a cluster."""
+    holder = tree.managers[tree.plans["place"][j]]
+    if not holder["first"] <= k < holder["end"]:
+        return 0
+    asked = tree.jobs["nodes"][j] if holder["size"] == 1 else tree.parts[tree.jobs["span"][j], k]
+    unit = int(tree.calendars.rows["unit"][k])
+    return (int(asked) + unit - 1) // unit * unit
+
+
+def check_bookings(tree: Tree, now: int) -> None:
+    """What is free in each slot is what no job holds; jobs that ended may hold the slot that runs."""
+    present = np.flatnonzero(np.isin(tree.plans["status"], (Status.WAITING, Status.RUNNING)))
+    for k in range(len(tree.clusters)):
+        nodes = int(tree.calendars.rows["nodes"][k])
+        previous_end = None
+        for begin, end, free in slots_of(tree, k):
+            assert previous_end in (None, begin)
+            previous_end = end
+            held = [
+                nodes_on(tree, j, k)
+                for j in present.tolist()
+                if tree.plans["start"][j] < end and tree.plans["end"][j] > begin
+            ]
+            assert 0 <= free <= nodes - sum(held)
+            if begin >= now:
+                assert free == nodes - sum(held)
+
+
+def check_every_instant(
+    jobs: list[Job],
+    root: Manager | Cluster,
+    options: Calendars,
+    refusals: list[bool] | None = None,
+) -> None:
+    """At every instant the bookings are sound, no planned start is put off, and reservations stay."""
+    tree, conventions = prepare(records(jobs), root, options, refusals=refusals or [])
+    promises: dict[int, int] = {}
+    accurate = all(job.run_time <= job.estimate for job in jobs)
+    while True:
+        now = managers.schedule(tree, conventions, 1)
+        if now < 0:
+            break
+        check_bookings(tree, now)
+        for j in np.flatnonzero(tree.plans["promise"] >= 0).tolist():
+            start = int(tree.plans["first"][j] if tree.plans["first"][j] >= 0 else tree.plans["start"][j])
+            if accurate:
+                assert start <= promises.get(j, start)
+            if tree.plans["fixed"][j]:
+                assert start == jobs[j].reserved
+            promises[j] = start
+
+
+# --- strategies -----------------------------------------------------------------------------------
+
+
+@st.composite
+def slot_plans(draw: st.DrawFn) -> SlotPlan:
+    """One to four levels of short slots."""
+    durations = [draw(st.sampled_from([1, 2, 5]))]
+    for factor in draw(st.lists(st.sampled_from([2, 3, 4]), max_size=3)):
+        durations.append(durations[-1] * factor)
+    levels: list[tuple[int | None, int]] = [(draw(st.integers(1, 4)), each) for each in durations[:-1]]
+    return SlotPlan(levels=[*levels, (None, durations[-1])])
+
+
+@st.composite
+def calendar_options(draw: st.DrawFn) -> Calendars:
+    return Calendars(
+        slots=draw(slot_plans()),
+        low_water=draw(st.sampled_from([0.5, 0, 0.9])),
+        threshold=draw(st.sampled_from([1, 1, 0.5, 0.75])),
+        overrun=draw(st.sampled_from(["suspend", "kill"])),
+        refused=draw(st.sampled_from(["reject", "queue"])),
+    )
+
+
+@st.composite
+def streams(draw: st.DrawFn, nodes: list[int], unit: int, *, accurate: bool) -> list[Job]:
+    """Jobs by submit time, some with reservations, a few too large; `accurate` estimates are upper bounds."""
+    jobs: list[Job] = []
+    submit = draw(st.sampled_from([0, 7, 100]))
+    for _ in range(draw(st.integers(0, 14))):
+        submit += draw(st.sampled_from([0, 0, 1, 2, 5, 20]))
+        estimate = draw(st.integers(1, 30))
+        kinds = [st.just(estimate), st.integers(0, estimate)]
+        run_time = draw(st.one_of(kinds if accurate else [*kinds, st.integers(1, 60)]))
+        home = draw(st.integers(0, len(nodes) - 1))
+        size = draw(st.integers(1, nodes[home]) | st.integers(1, sum(nodes)))
+        kind = draw(st.integers(0, 9))
+        reserved = NONE
+        if kind < 2:
+            reserved = -(-(submit + draw(st.sampled_from([0, 3, 10, 30]))) // unit) * unit
+        elif kind == 9:
+            size = draw(st.sampled_from([size, sum(nodes) + 1]))
+        jobs.append(Job(submit, run_time, estimate, size, home, reserved))
+    return jobs
+
+
+def whole_nodes() -> st.SearchStrategy[dict[str, Any]]:
+    """Processors of a node, and whether jobs take whole ones; mostly not."""
+    return st.sampled_from([(1, False), (1, False), (2, False), (2, True), (3, True)]).map(
+        lambda drawn: {"processors_per_node": drawn[0], "node_exclusive": drawn[1]}
+    )
+
+
+@st.composite
+def problems(draw: st.DrawFn, *, accurate: bool) -> tuple[list[Job], Cluster, Calendars]:
+    """A stream, a small cluster and its calendar."""
+    options = draw(calendar_options())
+    nodes = draw(st.sampled_from([1, 2, 3, 4, 6]))
+    speed = 1.0 if accurate else draw(st.sampled_from([1.0, 1.0, 2.0, 0.7]))
+    whole = draw(whole_nodes())
+    jobs = draw(streams([nodes * whole["processors_per_node"]], options.slots.fundamental, accurate=accurate))
+    return jobs, Cluster(processors=nodes * whole["processors_per_node"], speed=speed, **whole), options
+
+
+# --- against the oracle ---------------------------------------------------------------------------
+
+
+@given(problem=problems(accurate=True))
+@settings(max_examples=60)
+def test_schedules_equal_the_oracle(problem: tuple[list[Job], Cluster, Calendars]) -> None:
+    check_against_oracle(*problem)
+
+
+@given(problem=problems(accurate=False))
+@settings(max_examples=50)
+def test_schedules_with_overruns_equal_the_oracle(
+    problem: tuple[list[Job], Cluster, Calendars],
+) -> None:
+    check_against_oracle(*problem)
+
+
+@given(problem=problems(accurate=True))
+@settings(max_examples=60)
+def test_promises_are_kept_at_every_instant(problem: tuple[list[Job], Cluster, Calendars]) -> None:
+    check_every_instant(*problem)
+
+
+@given(problem=problems(accurate=False))
+@settings(max_examples=60)
+def test_bookings_are_sound_under_overruns(problem: tuple[list[Job], Cluster, Calendars]) -> None:
+    check_every_instant(*problem)
+
+
+@st.composite
+def slotted_streams(draw: st.DrawFn) -> tuple[list[naive.Job], int, int]:
+    """Jobs whose times are all multiples of a slot, nodes, and the slot."""
+    slot, nodes = draw(st.sampled_from([1, 5, 40])), draw(st.sampled_from([1, 2, 4, 7]))
+    jobs: list[naive.Job] = []
+    submit = 0
+    for _ in range(draw(st.integers(0, 20))):
+        submit += slot * draw(st.sampled_from([0, 0, 1, 3]))
+        estimate = draw(st.integers(1, 8))
+        run_time = draw(st.just(estimate) | st.integers(1, estimate))
+        jobs.append(naive.Job(submit, slot * run_time, slot * estimate, draw(st.integers(1, nodes))))
+    return jobs, nodes, slot
+
+
+@given(problem=slotted_streams())
+@settings(max_examples=60)
+def test_slots_of_one_size_are_conservative_backfilling(problem: tuple[list[naive.Job], int, int]) -> None:
+    jobs, nodes, slot = problem
+    requests = [Job(*job) for job in jobs]
+    done = run(requests, nodes, SlotPlan(levels=[(None, slot)]))
+    assert done.start_time.tolist() == engine.simulate_policy(jobs, nodes, "conservative")
+
+
+# --- worked examples ------------------------------------------------------------------------------
+
+MINUTE = 60
+HALF_HOUR = SlotPlan(levels=[(1, 450), (None, 1800)])
+"""One slot of 7.5 min, then slots of 30 min, as in Figure 1."""
+
+
+def test_figure_1_of_the_paper() -> None:
+    """A task of half an hour on two of four nodes: one slot of 30 min, then four of 7.5 min."""
+    jobs = [Job(1, 30 * MINUTE, 30 * MINUTE, 2), Job(1, 450, 450, 1)]
+    tree, conventions = prepare(records(jobs), Cluster(processors=4), Calendars(slots=HALF_HOUR, low_water=0))
+    managers.schedule(tree, conventions, 1)
+    # The second task takes the whole slot, too.
+    assert slots_of(tree) == [(0, 450, 4), (450, 2250, 1)]
+    managers.schedule(tree, conventions, 1)
+    assert slots_of(tree) == [(450, 900, 1), (900, 1350, 2), (1350, 1800, 2), (1800, 2250, 2)]
+    assert tree.plans["start"].tolist() == [450, 450]
+
+
+def test_the_unschedulable_example_of_section_2_3() -> None:
+    """One node for 30 min and four nodes for 7.5 min: their sum fits the slot, but not any order of them."""
+    jobs = [Job(1, 30 * MINUTE, 30 * MINUTE, 1), Job(1, 450, 450, 4)]
+    done = run(jobs, 4, Calendars(slots=HALF_HOUR, low_water=0))
+    assert done.planned_start.tolist() == [450, 2250]
+    assert done.start_time.tolist() == [450, 2250]
+
+
+def test_a_split_lets_jobs_move_forward() -> None:
+    """What a short job does not need of a coarse slot is there for others once the slot is split."""
+    plan = SlotPlan(levels=[(1, 10), (None, 40)])
+    jobs = [Job(1, 10, 10, 4), Job(1, 10, 10, 4), Job(1, 10, 10, 4)]
+    done = run(jobs, 4, Calendars(slots=plan, low_water=0))
+    assert done.planned_start.tolist() == [10, 50, 90]
+    assert done.start_time.tolist() == [10, 20, 30]
+    assert done.counts["moves"] == 2
+
+
+def test_early_exits_release_slots() -> None:
+    plan = SlotPlan(levels=[(None, 10)])
+    jobs = [Job(0, 15, 100, 2), Job(0, 10, 10, 2)]
+    done = run(jobs, 2, plan)
+    assert done.planned_start.tolist() == [0, 100]
+    assert done.start_time.tolist() == [0, 20]
+    assert done.counts["early_exits"] == 1
+
+
+def test_a_job_submitted_at_a_boundary_starts_there() -> None:
+    done = run([Job(40, 5, 5, 1), Job(41, 5, 5, 1), Job(79, 0, 1, 1)], 1, SlotPlan(levels=[(None, 40)]))
+    assert done.start_time.tolist() == [40, 80, 120]
+
+
+def test_the_threshold_keeps_nodes_for_late_jobs() -> None:
+    plan = SlotPlan(levels=[(1, 10), (None, 40)])
+    jobs = [Job(1, 40, 40, 2), Job(1, 40, 40, 1), Job(1, 40, 40, 4)]
+    half = run(jobs, 4, Calendars(slots=plan, low_water=0, threshold=0.5))
+    # The second job is refused in the first coarse slot; the last one is alone in its own
+    assert half.planned_start.tolist() == [10, 50, 90]
+    # but finds room once that slot is split.
+    assert half.start_time.tolist() == [10, 10, 50]
+    assert run(jobs, 4, Calendars(slots=plan, low_water=0)).planned_start.tolist() == [10, 10, 50]
+
+
+def test_low_water_marks_decide_when_slots_are_split() -> None:
+    plan = SlotPlan(levels=[(4, 10), (2, 40), (None, 80)])
+    jobs = [Job(0, 1, 1, 1), Job(25, 1, 1, 1)]
+    tree, conventions = prepare(records(jobs), Cluster(processors=1), Calendars(slots=plan))
+
+    def levels() -> list[int]:
+        return [int(level["end"] - level["first"]) for level in tree.calendars.levels[:-1]]
+
+    assert levels() == [4, 2]
+    while managers.schedule(tree, conventions, 1) < 20:
+        pass
+    # Two of four are left: the first slot of 40 s makes four, one is left, so that 80 s make two
+    assert levels() == [2 + 4, 2 - 1 + 2]
+
+
+def test_reservations_are_exact_even_inside_coarse_slots() -> None:
+    plan = SlotPlan(levels=[(2, 10), (2, 40), (None, 160)])
+    jobs = [Job(3, 15, 15, 3, reserved=230), Job(4, 400, 400, 1), Job(5, 10, 10, 2)]
+    done = run(jobs, 4, plan)
+    assert done.start_time.tolist()[:2] == [230, 10]
+    assert done.reserved.tolist() == [True, False, False]
+    # The third job fits before it.
+    assert done.start_time[2] == 10
+
+
+def test_a_refusal_says_when_it_could_be_accepted() -> None:
+    plan = SlotPlan(levels=[(2, 10), (None, 40)])
+    jobs = [Job(0, 35, 35, 2), Job(1, 10, 10, 1, reserved=20), Job(1, 10, 10, 1, reserved=70)]
+    options = Calendars(slots=plan)
+    done = run(jobs, 2, options)
+    assert done.start_time.tolist() == [0, -1, 70]
+    assert done.earliest_time.tolist() == [-1, 60, -1]
+    assert done.counts["reservations_refused"] == 1
+    # Asked for that time, it is accepted.
+    again = run([jobs[0], jobs[1]._replace(reserved=60), jobs[2]], 2, options)
+    assert again.start_time.tolist() == [0, 60, 70]
+    queued = run(jobs, 2, Calendars(slots=plan, refused="queue"))
+    assert queued.start_time.tolist() == [0, 40, 70]
+    assert queued.reserved.tolist() == [False, False, True]
+
+
+@given(problem=problems(accurate=True))
+@settings(max_examples=40)
+def test_the_earliest_time_of_a_refusal_is_accepted(
+    problem: tuple[list[Job], Cluster, Calendars],
+) -> None:
+    jobs, cluster, options = problem
+    done = run(jobs, cluster, options)
+    for j in np.flatnonzero(done.status == Status.REFUSED)[:1]:
+        before = jobs[: j + 1]
+        before[j] = jobs[j]._replace(reserved=int(done.earliest_time[j]))
+        assert run(before, cluster, options).start_time[j] == done.earliest_time[j]
+
+
+def test_an_overrunner_takes_the_next_slots_if_they_are_free() -> None:
+    done = run([Job(0, 35, 10, 1), Job(0, 10, 10, 1)], 2, SlotPlan(levels=[(None, 10)]))
+    assert done.end_time.tolist() == [35, 10]
+    assert done.counts["delayed"] == 0
+
+
+def test_waiting_jobs_give_way_to_an_overrunner() -> None:
+    jobs = [Job(0, 35, 10, 1), Job(0, 10, 10, 1)]
+    done = run(jobs, 1, SlotPlan(levels=[(None, 10)]))
+    assert done.planned_start.tolist() == [0, 10]
+    assert done.start_time.tolist() == [0, 40]
+    assert (done.counts["displaced"], done.counts["delayed"]) == (3, 3)
+
+
+@pytest.mark.parametrize(("overrun", "ends"), [("kill", [20, 30]), ("suspend", [45, 30])])
+def test_reservations_do_not_give_way(overrun: Any, ends: list[int]) -> None:
+    jobs = [Job(0, 35, 10, 1), Job(0, 10, 10, 1, reserved=20)]
+    done = run(jobs, 1, Calendars(slots=SlotPlan(levels=[(None, 10)]), overrun=overrun))
+    assert done.start_time.tolist() == [0, 20]
+    assert done.end_time.tolist() == ends
+    assert done.counts["killed"] + done.counts["suspended"] == 1
+    assert done.run_time.tolist() == [20 if overrun == "kill" else 35, 10]
+
+
+def test_speed_divides_run_times_and_estimates() -> None:
+    done = run([Job(0, 15, 40, 1), Job(0, 9, 9, 1)], Cluster(processors=1, speed=2.0), HALF_HOUR)
+    assert done.run_time.tolist() == [8, 5]
+
+
+# --- how many slots -------------------------------------------------------------------------------
+
+ROWS: dict[int, list[tuple[int | None, int]]] = {
+    1: [(None, 40)],
+    2: [(64, 40), (None, 2560)],
+    3: [(8, 40), (8, 320), (None, 2560)],
+    4: [(2, 40), (2, 1280), (None, 2560)],
+    5: [(2, 10), (2, 1280), (None, 2560)],
+    6: [(32, 10), (8, 320), (None, 2560)],
+}
+"""Figure 4 of the paper."""
+
+HORIZON = 100_000 * 40
+
+
+def test_slots_of_the_configurations_of_the_paper() -> None:
+    """Row 6 covers 100,000 slots of 40 s by 1,602; the paper says 1,511."""
+    needed = {row: SlotPlan(levels=levels).slots_within(HORIZON) for row, levels in ROWS.items()}
+    assert needed[1] == 100_000
+    assert needed[6] == 32 + 8 + 1562 == 1602
+    assert min(needed.values()) > 1500
+
+
+@pytest.mark.parametrize(("row", "slots"), [(1, 100_000), (6, 1602)])
+def test_a_far_reservation_makes_a_calendar_grow(row: int, slots: int) -> None:
+    options = Calendars(slots=SlotPlan(levels=ROWS[row]))
+    jobs = [Job(0, 40, 40, 1, reserved=HORIZON - 40), Job(0, 40, 40, 1)]
+    tree, conventions = prepare(records(jobs), Cluster(processors=1), options, room=2**17)
+    managers.schedule(tree, conventions, 1)
+    assert len(slots_of(tree)) == slots
+    # With less room at first the simulation begins anew.
+    assert run(jobs, 1, options).start_time.tolist() == [HORIZON - 40, 0]
+
+
+def test_room_does_not_change_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [Job(k, 30 + k % 7, 30 + 5 * (k % 5), 1 + k % 3) for k in range(60)]
+    options = Calendars(slots=SlotPlan(levels=[(2, 5), (None, 10)]))
+    wide = run(jobs, 3, options)
+    monkeypatch.setattr(planning, "FIRST_ROOM", 2)
+    narrow = run(jobs, 3, options)
+    assert narrow.start_time.tolist() == wide.start_time.tolist()
+    assert narrow.counts == wide.counts
+
+
+def test_doubling() -> None:
+    plan = SlotPlan.doubling(10, 2, 4)
+    assert plan.levels == ((4, 10), (4, 20), (4, 40), (None, 80))
+    assert plan.slots_within(4 * 70 + 1) == 13
+    assert str(plan) == "<4, 10 s>, <4, 20 s>, <4, 40 s>, <*, 80 s>"
+
+
+# --- mistakes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("levels", "message"),
+    [
+        ([], "0 levels"),
+        ([(2, 10), (None, 25)], "25 s are no larger multiple of 10 s"),
+        ([(2, 10), (None, 10)], "10 s are no larger multiple of 10 s"),
+        ([(0, 10), (None, 20)], "level 0 has 0 slots"),
+        ([(None, 10), (None, 20)], "level 0 has None slots"),
+        ([(2, 10), (4, 20)], "the last level has 4 slots"),
+        ([(2, 0), (None, 20)], "slots of 0 s"),
+        ([(2, 2.5), (None, 5)], "slots of 2.5 s"),
+        ([(2, 10, 1), (None, 20)], r"level 0 is \(2, 10, 1\)"),
+    ],
+)
+def test_slot_plans_that_make_no_sense(levels: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        SlotPlan(levels=levels)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"low_water": 1.0}, "low_water is 1.0"),
+        ({"low_water": float("nan")}, "low_water is nan"),
+        ({"threshold": 0}, "threshold is 0"),
+        ({"overrun": "stop"}, "overrun is 'stop'; use one of kill, suspend"),
+        ({"refused": "drop"}, "refused is 'drop'; use one of reject, queue"),
+        ({"promote_share": 0}, "promote_share is 0"),
+        ({"placement": "best"}, "placement is 'best'; use one of lowest, unbiased"),
+    ],
+)
+def test_options_that_make_no_sense(change: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        Calendars(slots=HALF_HOUR, **change)
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        (Job(20, 5, 5, 1, reserved=10), "to start at 10 s, before it is submitted at 20 s"),
+        (Job(0, 5, 5, 1, reserved=15), "use a multiple of the fundamental slot of 10 s"),
+        (Job(0, 5, 5, 3, reserved=10), "asks for 3 nodes, and there are 2"),
+        (Job(0, 5, 5, 1, home=1), "home: give an index of one of the 1 clusters"),
+        (Job(0, 5, 0, 1), "an estimate of 1 s or more"),
+    ],
+)
+def test_jobs_that_make_no_sense(job: Job, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        run([job], 2, SlotPlan(levels=[(None, 10)]))
+
+
+def test_jobs_out_of_order() -> None:
+    with pytest.raises(ConfigurationError, match="not in order of submission"):
+        run([Job(5, 1, 1, 1), Job(4, 1, 1, 1)], 1, HALF_HOUR)
+
+
+def test_calendars_that_would_not_fit_in_memory() -> None:
+    with pytest.raises(ConfigurationError, match=r"needs more than \d+ slots of the last level"):
+        run([Job(0, 1, 2**31 - 1, 1)], 1, SlotPlan(levels=[(None, 1)]))
+
+
+# --- from workloads to datasets -------------------------------------------------------------------
+
+
+def workload(name: str, *jobs: tuple[int, int, int, int], **columns: Any) -> Workload:
+    """Jobs by submit time, run time, requested time and processors, and other columns."""
+    submit, run_time, requested, processors = np.array(jobs, np.int64).reshape(-1, 4).T
+    return Workload(
+        name=name,
+        submit_time=submit,
+        run_time=run_time,
+        requested_time=requested,
+        requested_processors=processors,
+        **columns,
+    )
+
+
+def test_a_workload_becomes_a_dataset(tmp_path: Path) -> None:
+    jobs = workload("a", (0, 35, 10, 1), (5, 10, 10, 2), (5, 10, 10, 2), (6, 10, 10, 1), (7, 5, 5, 3))
+    options = Calendars(slots=SlotPlan(levels=[(None, 10)]))
+    cluster = Cluster(processors=2, name="north")
+    asking = replace(jobs, reserved_start=np.array([-1, 20, -1, 20, -1]))
+    run = simulate([asking], cluster, options)
+    verify(run)
+    # The first job is suspended at 20 s; the reservation of the fourth is refused, the last is too large.
+    assert run["start_time"].values.tolist() == [0, 20, 30, -1, -1]
+    assert run["end_time"].values.tolist() == [55, 30, 40, -1, -1]
+    assert run["segment_job"].values.tolist() == [0, 0, 1, 2]
+    assert run["segment_start"].values.tolist() == [0, 40, 20, 30]
+    assert run["segment_end"].values.tolist() == [20, 55, 30, 40]
+    assert run["planned_start"].values.tolist() == [0, 20, 10, -1, -1]
+    assert run["reservation_time"].values.tolist() == [-1, 20, -1, 20, -1]
+    assert run["reserved_start"].values.tolist() == [-1, 20, -1, -1, -1]
+    assert run["reserved"].values.tolist() == [0, 1, 0, 0, 0]
+    assert run["earliest_time"].values.tolist() == [-1, -1, -1, 30, -1]
+    assert run["reach_processors"].values.tolist() == [2, 2, 2, 0, 2]
+    assert run["run_time"].values.tolist() == [35, 10, 10, 10, 5]
+    assert run.attrs["suspended"] == 1
+    assert run.attrs["jobs_rejected"] == 2
+    assert run.attrs["reservations_refused"] == 1
+    assert set(planning.COUNTS) <= set(run.attrs)
+    assert run["local_work"].values.tolist() == [35 + 20 + 20]
+    as_list: Any = [-1, 20, -1, 20, -1]
+    again = simulate([replace(jobs, reserved_start=as_list)], cluster, options)
+    assert run.identical(again)
+    results.write(run, tmp_path / "run.nc")
+    verify(results.read(tmp_path / "run.nc"))
+
+
+def test_mistakes_of_workloads_are_named() -> None:
+    jobs = workload("a", (0, 35, 10, 1))
+    cluster, options = Cluster(processors=1), Calendars(slots=HALF_HOUR)
+    pair = [Cluster(name="a", processors=1), Cluster(name="b", processors=1)]
+    with pytest.raises(ConfigurationError, match="3 workloads for 1 clusters; give one"):
+        simulate([jobs, jobs, jobs], cluster, options)
+    with pytest.raises(ConfigurationError, match="1 workloads for 2 clusters; give one"):
+        simulate([jobs], pair, options)
+    with pytest.raises(ConfigurationError, match="1 jobs are submitted at no cluster"):
+        simulate([jobs, jobs, jobs], pair, options)
+    with pytest.raises(ConfigurationError, match="1 jobs are submitted at no cluster"):
+        simulate(jobs, pair, options)
+    with pytest.raises(WorkloadError, match="no jobs to simulate"):
+        simulate([workload("b")], cluster, options)
+    for wrong in (np.array([450, 450]), np.array([450.0])):
+        with pytest.raises(WorkloadError, match=r"column reserved_start has shape .* for each of the 1 jobs"):
+            replace(jobs, reserved_start=wrong)
+    with pytest.raises(ConfigurationError, match="estimates is 'best'"):
+        simulate([jobs], cluster, options, estimates="best")  # type: ignore[arg-type]
+    for wrong_tree in (cluster, Manager(name="top", children=pair[::-1])):
+        with pytest.raises(ConfigurationError, match=r"managers: the leaves are .* in their order: a, b"):
+            simulate([jobs, jobs], pair, replace(options, managers=wrong_tree))
+
+
+def test_submit_times_and_boundaries_share_an_axis() -> None:
+    """Slots begin at multiples of the fundamental slot, also where a log does not begin at 0."""
+    jobs = workload("a", (1003, 5, 5, 1))
+    options = Calendars(slots=SlotPlan(levels=[(None, 10)]))
+    run = simulate([jobs], Cluster(processors=1), options, align="none")
+    assert run["start_time"].values.tolist() == [1010]
+
+
+def test_requested_starts_move_with_submit_times() -> None:
+    """They are on the clock of their workload; -1 stays -1."""
+    jobs = workload("a", (1000, 5, 5, 1), (1004, 5, 5, 1), reserved_start=np.array([-1, 1030]))
+    options = Calendars(slots=SlotPlan(levels=[(None, 10)]))
+    run = simulate([jobs], Cluster(processors=1), options)
+    assert run["submit_time"].values.tolist() == [0, 4]
+    assert run["reservation_time"].values.tolist() == [-1, 30]
+    assert run["start_time"].values.tolist() == [0, 30]
+
+
+def test_functions_are_recorded_by_name() -> None:
+    """What a run says of its parameters is the same in every process."""
+
+    def last_first(submit_time: int) -> int:
+        return submit_time
+
+    policy = LocalPolicy(name="last", order=last_first)
+    cluster = Cluster(processors=1, policy=policy)
+    run = simulate(workload("a", (0, 5, 5, 1)), cluster, Calendars(managers=cluster))
+    assert "last_first" in run.attrs["parameter_managers"]
+    assert " at 0x" not in str(run.attrs)
+
+
+def test_a_month_of_kth(archive_mirror: Path) -> None:
+    """October 1996: every configuration of the paper gives a sound schedule, and keeps its promises."""
+    month = select_window(clean(read_swf(archive_mirror / "KTH-SP2-1996-2.1-cln.swf.gz")), month="1996-10")
+    cluster = Cluster(processors=100)
+    conservative = simulate(month, cluster, "conservative", estimates="actual")
+    for levels in ROWS.values():
+        options = Calendars(slots=SlotPlan(levels=levels))
+        run = simulate([month], cluster, options, estimates="actual")
+        verify(run)
+        assert (run["start_time"] <= run["planned_start"]).all()
+        assert run.attrs["delayed"] == 0
+        # Slots cost each job a little; none of the configurations is far from backfilling
+        assert run["end_time"].max() < 1.1 * conservative["end_time"].max()

@@ -1,0 +1,243 @@
+"""Ideal machines: against the oracle, worked out by hand, and as bounds of every scheme."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from gridsched import results
+from gridsched.engine.records import JOB
+from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.platform import Cluster
+from gridsched.simulation import simulate
+from gridsched.submission import AlignName
+from gridsched.systems.ideal.scheduler import Ideal, IdealForm, ideal_times
+from gridsched.systems.registry import names
+from gridsched.verification import verify
+from gridsched.workloads import Workload
+from tests.oracles import grid as naive_grid
+from tests.oracles.grid import GridCluster, GridJob
+from tests.support import strategies
+from tests.systems.superscheduler.test_scheduler import SCHEMES, platform, run, with_one_score
+
+FORMS: tuple[IdealForm, ...] = ("fcfs", "srpt")
+ORACLES = {"fcfs": naive_grid.ideal_fcfs, "srpt": naive_grid.ideal_srpt}
+
+
+def times(
+    jobs: list[GridJob], clusters: list[GridCluster], form: IdealForm
+) -> tuple[list[float], list[float]]:
+    """Start and end times [s] of the jobs of the oracle."""
+    records = np.array([(j.submit_time, j.run_time, j.estimate, j.processors) for j in jobs], JOB)
+    home = np.array([j.home for j in jobs], np.int64)
+    start, end = ideal_times(records, home, platform(clusters)[0], form)
+    return start.tolist(), end.tolist()
+
+
+def one_processor(*jobs: tuple[int, int]) -> tuple[list[GridJob], list[GridCluster]]:
+    """Jobs of one processor, by submit and run time, on a machine of one."""
+    return [GridJob(submit, run_time, 1, 1, 0) for submit, run_time in jobs], [GridCluster(1)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(grid=strategies.grids(max_jobs=20))
+@settings(max_examples=300)
+def test_ends_equal_the_oracle(form: IdealForm, grid: tuple[list[GridJob], list[GridCluster]]) -> None:
+    jobs, clusters = grid
+    _, ends = times(jobs, clusters, form)
+    expected = ORACLES[form](jobs, clusters)
+    if any(cluster.speed == 0.7 for cluster in clusters):
+        # Work is not exact in float64: of two jobs that tie, the other one may come first.
+        ends, expected = sorted(ends), sorted(expected)
+    assert ends == pytest.approx(expected, rel=1e-12)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 0, 1, 2, 9]), st.integers(1, 6)), max_size=12).map(
+        lambda gaps: [(sum(gap for gap, _ in gaps[: k + 1]), run) for k, (_, run) in enumerate(gaps)]
+    )
+)
+def test_srpt_equals_a_walk_over_every_second(jobs: list[tuple[int, int]]) -> None:
+    remaining = [run_time for _, run_time in jobs]
+    start, end = [math.nan] * len(jobs), [math.nan] * len(jobs)
+    second = 0
+    while any(remaining):
+        present = [j for j, (submit, _) in enumerate(jobs) if submit <= second and remaining[j]]
+        if present:
+            shortest = min(present, key=lambda j: (remaining[j], j))
+            if remaining[shortest] == jobs[shortest][1]:
+                start[shortest] = second
+            remaining[shortest] -= 1
+            end[shortest] = second + 1
+        second += 1
+    assert times(*one_processor(*jobs), "srpt") == (start, end)
+
+
+def test_the_example_of_the_paper() -> None:
+    """Eight processors of 300 MHz for 100 s are one second of a pool of 240,000 MHz."""
+    jobs = [GridJob(7, 100, 100, 8, 0)]
+    clusters = [GridCluster(400, speed=300), GridCluster(100, speed=1200)]
+    for form in FORMS:
+        assert times(jobs, clusters, form) == ([7], [8])
+
+
+def test_shorter_jobs_interrupt_longer_ones() -> None:
+    # The job of 3 s takes over from 8 s that are left; the job of 4 s does not interrupt 2 s, but waits.
+    machine = one_processor((0, 10), (2, 3), (3, 4), (30, 1))
+    assert times(*machine, "srpt") == ([0, 2, 5, 30], [17, 5, 9, 31])
+    assert times(*machine, "fcfs") == ([0, 10, 13, 30], [10, 13, 17, 31])
+
+
+def test_nothing_to_do_takes_no_time() -> None:
+    machine = one_processor((0, 5), (2, 0), (2, 0), (9, 0))
+    assert times(*machine, "srpt") == ([0, 2, 2, 9], [5, 2, 2, 9])
+    assert times(*machine, "fcfs") == ([0, 5, 5, 9], [5, 5, 5, 9])
+    assert times([], [GridCluster(1)], "srpt") == ([], [])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(grid=strategies.grids(max_jobs=20))
+def test_the_pool_is_never_ahead_of_time_nor_idle(
+    form: IdealForm, grid: tuple[list[GridJob], list[GridCluster]]
+) -> None:
+    jobs, clusters = grid
+    starts, ends = times(jobs, clusters, form)
+    pool = sum((c.processors * Fraction(c.speed) for c in clusters), Fraction(0))
+    work = [j.processors * j.run_time * Fraction(clusters[j.home].speed) for j in jobs]
+    for job, start, end, amount in zip(jobs, starts, ends, work, strict=True):
+        assert job.submit_time <= start <= end
+        assert end - start >= float(amount / pool) - 1e-9
+    # The last end is the same in every order that does not idle.
+    assert max(ends, default=0) == pytest.approx(max(naive_grid.ideal_fcfs(jobs, clusters), default=0))
+
+
+@given(grid=strategies.grids(max_jobs=20))
+def test_shortest_remaining_responds_no_later_than_first_come(
+    grid: tuple[list[GridJob], list[GridCluster]],
+) -> None:
+    first_come, shortest = (sum(times(*grid, form)[1]) for form in FORMS)
+    assert shortest <= first_come * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@given(grid=strategies.grids(max_jobs=16), sigma=st.sampled_from([1, 5, 30]))
+@settings(max_examples=150)
+def test_no_scheme_responds_sooner_than_shortest_remaining(
+    scheme: str, grid: tuple[list[GridJob], list[GridCluster]], sigma: int
+) -> None:
+    jobs, clusters = grid
+    placed = run(jobs, with_one_score(clusters), scheme, sigma=sigma, phi=2)
+    accepted = [(job, *place) for job, place in zip(jobs, placed, strict=True) if place[1] >= 0]
+    assume(accepted)
+    response = sum(
+        start + run_time_on(job, clusters, cluster) - job.submit_time for job, start, cluster in accepted
+    )
+    _, ends = times([job for job, *_ in accepted], clusters, "srpt")
+    ideal = sum(end - job.submit_time for (job, *_), end in zip(accepted, ends, strict=True))
+    assert ideal <= response + 1e-9
+
+
+def run_time_on(job: GridJob, clusters: list[GridCluster], cluster: int) -> int:
+    if cluster == job.home:
+        return job.run_time
+    return math.ceil(job.run_time * clusters[job.home].speed / clusters[cluster].speed)
+
+
+# --- from workloads to datasets -------------------------------------------------------------------
+
+
+def workload(name: str, *jobs: tuple[int, int, int], **columns: list[int]) -> Workload:
+    """Jobs by submit time, run time and processors."""
+    submit, run_time, processors = np.array(jobs, np.int64).reshape(-1, 3).T
+    return Workload(
+        name=name,
+        submit_time=submit,
+        run_time=run_time,
+        requested_processors=processors,
+        left_out={"no processors": 2},
+        **{key: np.array(values) for key, values in columns.items()},  # type: ignore[arg-type]
+    )
+
+
+NORTH = Cluster(name="north", processors=4, speed=2.0)
+SOUTH = Cluster(name="south", processors=8, processors_per_node=4, node_exclusive=True)
+
+
+def two_workloads() -> list[Workload]:
+    """On a pool of 16: works of 32 and 24 from the north, of 8 and 0 from the south, and a job too large."""
+    return [
+        workload("a", (10, 8, 2), (11, 3, 4), job_number=[5, 6]),
+        workload("b", (0, 2, 4), (4, 1, 9), (9, 0, 1), user=[1, 2, 3]),
+    ]
+
+
+def test_workloads_become_a_dataset(tmp_path: Path) -> None:
+    first_come = simulate(two_workloads(), [NORTH, SOUTH], "ideal-fcfs")
+    # Submitted at 0 (twice), 1, 4 and 9 s.
+    assert first_come["submit_time"].values.tolist() == [0, 0, 1, 4, 9]
+    assert first_come["start_time"].values.tolist() == [0, 2, 2.5, -1, 9]
+    assert first_come["end_time"].values.tolist() == [2, 2.5, 4, -1, 9]
+    shortest = simulate(two_workloads(), [NORTH, SOUTH], "ideal-srpt")
+    assert shortest["start_time"].values.tolist() == [0.5, 0, 2.5, -1, 9]
+    assert shortest["end_time"].values.tolist() == [2.5, 0.5, 4, -1, 9]
+
+    assert first_come["home_cluster"].values.tolist() == [0, 1, 0, 1, 1]
+    assert first_come["run_time"].values.tolist() == [8, 2, 3, 1, 0]
+    assert first_come["processors"].values.tolist() == [2, 4, 4, 9, 1]
+    assert first_come["job_number"].values.tolist() == [5, 1, 6, 2, 3]
+    assert first_come["cluster"].values.tolist() == ["north", "south"]
+    assert first_come["cluster_processors"].values.tolist() == [4, 8]
+    assert first_come["cluster_speed"].values.tolist() == [2, 1]
+    assert first_come.attrs["scheme"] == "ideal-fcfs"
+    assert shortest.attrs["scheme"] == "ideal-srpt"
+    assert first_come.attrs["jobs_rejected"] == 1
+    assert first_come.attrs["left_out: a: no processors"] == 2
+    assert "segment" not in first_come.dims
+    assert "estimate" not in first_come
+    for made, form in zip((first_come, shortest), FORMS, strict=True):
+        verify(made)
+        assert made.attrs["parameter_form"] == form
+        assert names()[f"ideal-{form}"]() == Ideal(form)
+
+    assert first_come.identical(simulate(two_workloads(), [NORTH, SOUTH], "ideal-fcfs"))
+    results.write(first_come, tmp_path / "ideal.nc")
+    assert results.read(tmp_path / "ideal.nc")["end_time"].equals(first_come["end_time"])
+
+
+@pytest.mark.parametrize("align", ["start", "none"])
+def test_jobs_are_those_that_a_central_scheduler_accepts(align: AlignName) -> None:
+    clusters = [NORTH, SOUTH]
+    central = simulate(two_workloads(), clusters, "central", align=align)
+    for form in FORMS:
+        ideal = simulate(two_workloads(), clusters, Ideal(form), align=align)
+        assert ((ideal["start_time"] < 0) == (central["start_time"] < 0)).all()
+        for name in ("job_number", "submit_time", "processors", "home_cluster"):
+            assert ideal[name].equals(central[name])
+
+
+def test_mistakes_are_named() -> None:
+    workloads, clusters = two_workloads(), [NORTH, SOUTH]
+    with pytest.raises(ConfigurationError, match="1 workloads for 2 clusters"):
+        simulate(workloads[:1], clusters, "ideal-fcfs")
+    with pytest.raises(ConfigurationError, match="3 workloads for 1 clusters"):
+        simulate([*workloads, *workloads[:1]], clusters[:1], "ideal-fcfs")
+    with pytest.raises(ConfigurationError, match="form is 'best'; use one of fcfs, srpt"):
+        Ideal("best")  # type: ignore[arg-type]
+    jobs = np.array([(5, 1, 1, 1)], JOB)
+    with pytest.raises(ConfigurationError, match="form is 'best'; use one of fcfs, srpt"):
+        ideal_times(jobs, np.zeros(1, np.int64), clusters, "best")  # type: ignore[arg-type]
+    with pytest.raises(WorkloadError, match="c: no jobs to simulate"):
+        simulate([workloads[0], workload("c")], clusters, "ideal-srpt")
+    with pytest.raises(WorkloadError, match="not in order of submission"):
+        simulate([workloads[0], workload("c", (5, 1, 1), (4, 1, 1))], clusters, "ideal-srpt")
+    jobs = np.array([(5, 1, 1, 1), (4, 1, 1, 1)], JOB)
+    with pytest.raises(ConfigurationError, match="not in order of submission"):
+        ideal_times(jobs, np.zeros(2, np.int64), clusters, "fcfs")
+    with pytest.raises(ConfigurationError, match="index of one of the 2 clusters"):
+        ideal_times(jobs[:1], np.array([2]), clusters, "fcfs")

@@ -1,0 +1,866 @@
+"""Self-scheduling against the naive oracle: where jobs go, when they start, and what makes no difference."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from gridsched.engine.records import LABELS
+from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.metrics.jobs import summarise
+from gridsched.platform import Cluster, Platform
+from gridsched.policies.local import LocalPolicy, OverrunName
+from gridsched.simulation import simulate
+from gridsched.systems.jscheduler import scheduler as module
+from gridsched.systems.jscheduler.costs import predicted_wait
+from gridsched.systems.jscheduler.scheduler import (
+    JScheduler,
+    MetricName,
+    PredictionsName,
+    SelfSchedule,
+    Simulation,
+    Submissions,
+    draw_samples,
+    self_schedule,
+)
+from gridsched.systems.sites import FIRST_ROOM
+from gridsched.traces import merge_workloads
+from gridsched.verification import verify
+from gridsched.workloads import Workload, load_machines, synthesise
+from tests.conftest import REPOSITORY
+from tests.oracles import jscheduler as naive_self_scheduling
+from tests.oracles import local as naive
+from tests.oracles.grid import GridCluster
+from tests.oracles.jscheduler import Choices
+from tests.oracles.local import Job
+from tests.support import strategies
+from tests.systems.superscheduler.test_scheduler import platform, with_one_score
+
+METRICS: tuple[MetricName, ...] = get_args(MetricName)
+MODES: tuple[PredictionsName, ...] = get_args(PredictionsName)
+PREDICTING: tuple[MetricName, ...] = ("wait", "slowdown", "response")
+FACTORS = (1, 2, 3, 4, 5, 8)
+"""CPU factors of the platform of the paper."""
+
+
+class Case(NamedTuple):
+    """Jobs, what each wants, and the resources that they choose among."""
+
+    jobs: list[Job]
+    resources: list[GridCluster]
+    jscheduler: JScheduler
+    metrics: list[MetricName]
+    overrun: OverrunName = "doubling"
+    seed: int = 0
+
+
+def submissions(jobs: list[Job]) -> Submissions:
+    columns = np.array(jobs, np.int64).reshape(-1, 4).T
+    return Submissions(*(np.ascontiguousarray(column) for column in columns))
+
+
+def simulation(case: Case, samples: NDArray[np.int16] | None = None) -> Simulation:
+    return Simulation(
+        submissions(case.jobs),
+        *platform(case.resources),
+        case.jscheduler,
+        samples=samples,
+        seed=case.seed,
+        metrics=case.metrics,
+        overrun=case.overrun,
+    )
+
+
+def choices(done: SelfSchedule) -> Choices:
+    """A schedule in the words of the oracle."""
+    places = zip(done.start_time.tolist(), done.resource.tolist(), strict=True)
+    return Choices(list(places), done.queries)
+
+
+def run(case: Case, samples: NDArray[np.int16] | None = None) -> Choices:
+    """What the engine says."""
+    simulated = simulation(case, samples)
+    simulated.run()
+    return choices(simulated.result())
+
+
+def drawn(case: Case) -> NDArray[np.int16]:
+    """The samples that the engine draws."""
+    processors = np.array([job.processors for job in case.jobs], np.int64)
+    return draw_samples(processors, platform(case.resources)[0], case.jscheduler.k, case.seed)
+
+
+def expected(case: Case, samples: NDArray[np.int16] | None = None) -> Choices:
+    """What the oracle says."""
+    samples = drawn(case) if samples is None else samples
+    return naive_self_scheduling.self_schedule(
+        case.jobs,
+        case.resources,
+        samples=[[m for m in row if m >= 0] for row in samples[:, : case.jscheduler.k].tolist()],
+        metrics=case.metrics,
+        predictions=case.jscheduler.predictions,
+        overrun=case.overrun,
+    )
+
+
+@st.composite
+def cases(
+    draw: st.DrawFn,
+    *,
+    metric: MetricName | None = None,
+    predictions: PredictionsName | None = None,
+    k: int | None = None,
+) -> Case:
+    """Small grids of all kinds, or crowds; speeds are often those of whole factors."""
+    crowded = draw(st.booleans())
+    jobs, resources = draw(strategies.crowds() if crowded else strategies.grids(16, 5))
+    if draw(st.booleans()):
+        speeds = st.sampled_from([1.0, 1.0, 1 / 2, 1 / 3, 1 / 5, 3.0])
+        resources = [resource._replace(speed=draw(speeds)) for resource in resources]
+    wanted = draw(st.lists(st.sampled_from(METRICS), min_size=len(jobs), max_size=len(jobs)))
+    mode = draw(st.sampled_from(MODES if predictions is None else (predictions,)))
+    asked = k or draw(st.integers(1, len(resources)) | st.just(len(resources)))
+    jscheduler = JScheduler(metric=metric or "wait", k=asked, predictions=mode)
+    return Case(
+        [Job(job.submit_time, job.run_time, job.estimate, job.processors) for job in jobs],
+        with_one_score(resources),
+        jscheduler,
+        wanted if metric is None else [metric] * len(jobs),
+        draw(st.sampled_from(get_args(OverrunName))),
+        draw(st.integers(0, 9)),
+    )
+
+
+def job_on(job: Job, machine: Cluster) -> Job:
+    """A job as it is on a resource."""
+    run_time, estimate = machine.duration(np.array([job.run_time, job.estimate])).tolist()
+    (processors,) = machine.allocation(np.array([job.processors])).tolist()
+    return Job(job.submit_time, run_time, estimate, processors)
+
+
+# --- against the oracle ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("predictions", MODES)
+@pytest.mark.parametrize("metric", METRICS)
+@given(data=st.data())
+@settings(max_examples=40)
+def test_every_metric_equals_the_oracle(
+    metric: MetricName, predictions: PredictionsName, data: st.DataObject
+) -> None:
+    case = data.draw(cases(metric=metric, predictions=predictions))
+    assert run(case) == expected(case)
+
+
+@pytest.mark.parametrize("predictions", MODES)
+@given(data=st.data())
+@settings(max_examples=80)
+def test_jobs_may_want_different_things(predictions: PredictionsName, data: st.DataObject) -> None:
+    case = data.draw(cases(predictions=predictions))
+    assert run(case) == expected(case)
+
+
+@pytest.mark.parametrize("predictions", MODES)
+@pytest.mark.parametrize("policy", [*naive.POLICIES])
+@given(case=strategies.crowds(), metric=st.sampled_from(METRICS), seed=st.integers(0, 9))
+@settings(max_examples=15)
+def test_every_named_policy_equals_the_oracle(
+    policy: str, predictions: PredictionsName, case: Any, metric: MetricName, seed: int
+) -> None:
+    jobs = [Job(job.submit_time, job.run_time, job.estimate, job.processors) for job in case[0]]
+    resources = [cluster._replace(**naive.POLICIES[policy]._asdict()) for cluster in case[1]]
+    jscheduler = JScheduler(metric=metric, k=2, predictions=predictions)
+    done = self_schedule(submissions(jobs), platform(resources)[0], [policy] * 2, jscheduler, seed=seed)
+    case_of = Case(jobs, resources, jscheduler, [metric] * len(jobs), seed=seed)
+    assert choices(done) == expected(case_of)
+
+
+# --- by hand --------------------------------------------------------------------------------------
+
+
+def sent(
+    jobs: list[Job], resources: list[GridCluster], samples: list[list[int]], metric: MetricName
+) -> list[tuple[int, int]]:
+    """Start and resource of each job, by engine and oracle, in both modes; -1 fills up samples."""
+    width = max(len(sample) for sample in samples)
+    filled = np.array([sample + [-1] * (width - len(sample)) for sample in samples], np.int16)
+    found = []
+    for predictions in MODES:
+        jscheduler = JScheduler(k=width, predictions=predictions)
+        case = Case(jobs, resources, jscheduler, [metric] * len(jobs))
+        found.append(run(case, filled))
+        assert found[-1] == expected(case, filled)
+    assert found[0] == found[1]
+    return found[0].places
+
+
+SINGLES = [GridCluster(1), GridCluster(1)]
+
+
+def own_cost(
+    now: int,
+    wait: int,
+    estimate: int,
+    processors: int,
+    waiting: int,
+    work_left: int,
+    idle: int,
+    size: int,
+    at_home: int,
+) -> float:
+    """A cost that looks at everything, in whole numbers, so that ties are the same everywhere."""
+    return float(
+        3 * wait + 2 * estimate - 50 * at_home + waiting * processors + work_left // size - idle + now % 7
+    )
+
+
+@given(case=cases(metric="wait"), data=st.data())
+def test_costs_of_ones_own_equal_the_oracle(case: Case, data: st.DataObject) -> None:
+    places = st.integers(-1, len(case.resources) - 1)
+    home = data.draw(st.lists(places, min_size=len(case.jobs), max_size=len(case.jobs)))
+    samples = drawn(case)
+    asked = [[m for m in row if m >= 0] for row in samples[:, : case.jscheduler.k].tolist()]
+    oracle = naive_self_scheduling.self_schedule(
+        case.jobs,
+        case.resources,
+        samples=asked,
+        metrics=[own_cost] * len(case.jobs),
+        predictions=case.jscheduler.predictions,
+        overrun=case.overrun,
+        home=home,
+    )
+    own = replace(case.jscheduler, metric=own_cost)
+    done = self_schedule(
+        submissions(case.jobs),
+        *platform(case.resources),
+        own,
+        seed=case.seed,
+        overrun=case.overrun,
+        home=np.array(home, int),
+    )
+    assert choices(done) == oracle
+
+
+@given(case=cases(metric="wait"))
+def test_a_named_metric_as_a_cost_is_that_metric(case: Case) -> None:
+    own = replace(case.jscheduler, metric=predicted_wait)
+    jobs, grid = submissions(case.jobs), platform(case.resources)
+    done = self_schedule(jobs, *grid, own, seed=case.seed, overrun=case.overrun)
+    assert choices(done) == run(case)
+
+
+def no_number(wait: int, idle: int) -> float:
+    """Not a number where a machine is idle."""
+    return (wait - wait) / (idle - idle) if idle else float(wait)
+
+
+def test_a_cost_that_is_no_number_names_the_job() -> None:
+    with pytest.raises(ConfigurationError, match="cost no_number: not a number for the job at index 0"):
+        self_schedule(submissions([Job(5, 10, 10, 1)]), PAIR, ["easy"] * 2, JScheduler(k=2, metric=no_number))
+
+
+def test_a_cost_with_an_unknown_parameter_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="unknown parameter 'price'; a cost may take now, wait"):
+        JScheduler(metric=lambda price: price)
+
+
+@pytest.mark.parametrize("home", [[2], [-2], [0, 1]])
+def test_homes_that_are_no_resources_are_refused(home: list[int]) -> None:
+    with pytest.raises(ConfigurationError, match="home: give the index of one of the 2 resources"):
+        self_schedule(
+            submissions([Job(5, 10, 10, 1)]), PAIR, ["easy"] * 2, JScheduler(k=2), home=np.array(home)
+        )
+
+
+def test_metrics_differ() -> None:
+    # Resource 0 is busy until 10, resource 1, ten times as fast, until 9, resource 2 of an eighth of the
+    # speed is idle. The last job, 100 s long, would wait 10, 9 or 0 s and run 100, 10 or 800 s.
+    jobs = [Job(0, 10, 10, 1), Job(0, 90, 90, 1), Job(0, 100, 100, 1)]
+    resources = [GridCluster(1), GridCluster(1, speed=10.0), GridCluster(1, speed=1 / 8)]
+    places: dict[MetricName, tuple[int, int]] = {"wait": (0, 2), "slowdown": (0, 2), "response": (9, 1)}
+    for metric, place in places.items():
+        assert sent(jobs, resources, [[0], [1], [0, 1, 2]], metric)[2] == place
+    # Without the idle one: 9 against 10 s of wait, slowdowns of 1.9 and 1.1.
+    places = {"wait": (9, 1), "slowdown": (10, 0), "response": (9, 1)}
+    for metric, place in places.items():
+        assert sent(jobs, resources[:2], [[0], [1], [0, 1]], metric)[2] == place
+
+
+def test_starts_are_found_however_far_ahead() -> None:
+    # Resource 0 is busy until 200,000, resource 1 until 150,000; there the last job takes 1,000 s, not 10.
+    jobs = [Job(0, 200_000, 200_000, 1), Job(0, 1500, 1500, 1), Job(0, 10, 10, 1)]
+    resources = [GridCluster(1), GridCluster(1, speed=0.01)]
+    for metric in PREDICTING:
+        assert sent(jobs, resources, [[0], [1], [0, 1]], metric)[2] == (150_000, 1)
+    # With 600 s, which are 60,000 there, its response is better on resource 0, its slowdown is not.
+    jobs[2] = Job(0, 600, 600, 1)
+    for metric, place in zip(PREDICTING, [(150_000, 1), (150_000, 1), (200_000, 0)], strict=True):
+        assert sent(jobs, resources, [[0], [1], [0, 1]], metric)[2] == place
+
+
+@pytest.mark.parametrize("metric", PREDICTING)
+def test_ties_go_to_the_first_completion_then_to_the_first_named(metric: MetricName) -> None:
+    job = Job(0, 10, 10, 1)
+    assert sent([job], SINGLES, [[0, 1]], metric) == [(0, 0)]
+    assert sent([job], SINGLES, [[1, 0]], metric) == [(0, 1)]
+    faster = [GridCluster(1, speed=0.5), GridCluster(1)]
+    assert sent([job], faster, [[0, 1]], metric) == [(0, 1)]
+
+
+def test_equal_slowdowns_are_found_although_quotients_are_rounded() -> None:
+    # Slowdowns of 100 / 98 and 50 / 49; in float64 the second wait is less than its 49 s times 2 / 98.
+    assert 2 / 98 * 49 < 1
+    jobs = [Job(0, 1, 1, 1), Job(0, 1, 1, 1), Job(0, 49, 49, 1)]
+    resources = [GridCluster(1, speed=0.5), GridCluster(1)]
+    assert sent(jobs, resources, [[0], [1], [0, 1]], "slowdown")[2] == (1, 1)
+
+
+def test_older_policies_look_at_what_is_there() -> None:
+    # Resource 0 runs a job until 1000; resource 1 runs one of 5 s, and another of 3 s waits.
+    there = [Job(0, 1000, 1000, 1), Job(0, 5, 5, 1), Job(0, 3, 3, 1)]
+    samples = [[0], [1], [1]]
+    job = Job(1, 7, 7, 1)
+    assert sent([*there, job], SINGLES, [*samples, [1, 0]], "queued-jobs")[3] == (1000, 0)
+    assert sent([*there, job], SINGLES, [*samples, [0, 1]], "work-left")[3] == (8, 1)
+    # Work counts for each processor, and only what is left of it: 999 of 1000 s on one of 200 processors.
+    wide = [GridCluster(200), GridCluster(1)]
+    assert sent([*there, job], wide, [*samples, [1, 0]], "work-left")[3] == (1, 0)
+
+
+@pytest.mark.parametrize("metric", ["queued-jobs", "work-left"])
+def test_ties_of_older_policies_go_to_the_first_named(metric: MetricName) -> None:
+    faster = [GridCluster(1, speed=0.5), GridCluster(1)]
+    assert sent([Job(0, 10, 10, 1)], faster, [[0, 1]], metric) == [(0, 0)]
+
+
+def test_jobs_of_one_instant_see_those_before_them() -> None:
+    jobs = [Job(5, 10, 10, 1)] * 4
+    assert sent(jobs, SINGLES, [[0, 1]] * 4, "wait") == [(5, 0), (5, 1), (15, 0), (15, 1)]
+    # The second job sees the end at 5, and that the first outruns its estimate then: 5 s more.
+    jobs = [Job(0, 100, 5, 1), Job(0, 5, 5, 1), Job(5, 3, 3, 1)]
+    assert sent(jobs, SINGLES, [[0], [1], [0, 1]], "wait")[2] == (5, 1)
+
+
+def test_outrun_estimates_count_as_work() -> None:
+    # At 15 the job of resource 0 is expected to end at 20, that of resource 1 at 17.
+    jobs = [Job(0, 100, 10, 1), Job(0, 17, 17, 1), *(Job(15, 2, 2, 1) for _ in range(3))]
+    places = sent(jobs, SINGLES, [[0], [1], *([0, 1],) * 3], "work-left")
+    assert places[2:] == [(17, 1), (19, 1), (100, 0)]
+
+
+def test_scores_see_users() -> None:
+    jobs = submissions([Job(0, 10, 10, 1), Job(1, 10, 10, 1), Job(2, 10, 10, 1)])
+    labels = np.zeros(3, LABELS)
+    labels["user"] = [1, 2, 3]
+    own = LocalPolicy(name="own", order=lambda user: 1.0 * user)
+    done = self_schedule(jobs, [Cluster(processors=1)], [own], JScheduler(k=1), labels=labels)
+    assert done.start_time.tolist() == [0, 20, 10]
+
+
+# --- samples --------------------------------------------------------------------------------------
+
+
+def machines(*sizes: int) -> list[Cluster]:
+    return [Cluster(name=f"c{m}", processors=size) for m, size in enumerate(sizes)]
+
+
+def test_a_sample_begins_that_for_more_and_holds_what_fits() -> None:
+    resources = machines(*range(1, 13))
+    processors = np.random.default_rng(0).integers(1, 14, 20_000)
+    samples = {k: draw_samples(processors, resources, k, seed=5) for k in (1, 3, 12, 40)}
+    for few, more in pairwise(samples.values()):
+        assert few.dtype == np.int16
+        assert np.array_equal(few, more[:, : few.shape[1]])
+    assert samples[40].shape == (20_000, 12)
+    for job, sample in zip(processors.tolist(), samples[40].tolist(), strict=True):
+        fitting = [m for m in range(12) if m + 1 >= job]
+        assert sorted(sample[: len(fitting)]) == fitting
+        assert set(sample[len(fitting) :]) <= {-1}
+
+
+def test_samples_hold_resources_with_enough_whole_nodes() -> None:
+    whole = Cluster(name="whole", processors=8, processors_per_node=4, node_exclusive=True)
+    samples = draw_samples(np.array([4, 5, 7, 8]), [whole, *machines(7)], 2, seed=0)
+    assert [sorted(sample) for sample in samples.tolist()] == [[0, 1], [0, 1], [0, 1], [-1, 0]]
+    narrow = Cluster(name="narrow", processors=4, processors_per_node=4, node_exclusive=True)
+    assert draw_samples(np.array([5]), [narrow], 1, seed=0).tolist() == [[-1]]
+
+
+def test_samples_are_uniform_and_depend_on_the_seed() -> None:
+    # Ordered pairs of the five resources that hold the job: chi-square of 19 degrees of freedom, of
+    # which 99.99 % are below 50.8.
+    resources = machines(4, 4, 1, 4, 4, 4)
+    one, other = (draw_samples(np.full(100_000, 2), resources, 2, seed) for seed in (0, 1))
+    for samples in (one, other):
+        pairs, times = np.unique(samples, axis=0, return_counts=True)
+        assert pairs.tolist() == [[a, b] for a in (0, 1, 3, 4, 5) for b in (0, 1, 3, 4, 5) if a != b]
+        assert ((times - 5000) ** 2 / 5000).sum() < 50.8
+    assert (one != other).any(axis=1).mean() > 0.9
+
+
+def test_draws_of_one_job_say_nothing_of_the_next() -> None:
+    first = draw_samples(np.full(100_001, 2), machines(4, 4, 4, 4), 1, seed=3)[:, 0]
+    counts = np.zeros((4, 4))
+    np.add.at(counts, (first[:-1], first[1:]), 1)
+    # Chi-square of 15 degrees of freedom.
+    assert ((counts - 6250) ** 2 / 6250).sum() < 44.3
+
+
+@given(cases())
+@settings(max_examples=40)
+def test_a_job_asks_the_first_of_a_longer_sample(case: Case) -> None:
+    longer = JScheduler(k=len(case.resources))
+    assert run(case) == run(case, drawn(case._replace(jscheduler=longer)))
+
+
+@given(case=cases(), data=st.data())
+@settings(max_examples=60)
+def test_asking_all_is_an_exhaustive_choice(case: Case, data: st.DataObject) -> None:
+    """Of all resources that hold a job, in the order of the sample; more than these make no difference."""
+    resources = platform(case.resources)[0]
+    case = case._replace(jscheduler=JScheduler(k=len(resources), predictions=case.jscheduler.predictions))
+    orders = [data.draw(st.permutations(range(len(resources)))) for _ in case.jobs]
+    fitting = [
+        [m for m in order if job_on(job, resources[m]).processors <= resources[m].processors]
+        for job, order in zip(case.jobs, orders, strict=True)
+    ]
+    samples = np.full((len(case.jobs), len(resources)), -1, np.int16)
+    for j, some in enumerate(fitting):
+        samples[j, : len(some)] = some
+    most = max((len(some) for some in fitting), default=0) or 1
+    enough = case._replace(jscheduler=JScheduler(k=most, predictions=case.jscheduler.predictions))
+    found = run(case, samples)
+    assert found == expected(case, samples) == run(enough, samples)
+    assert found.queries == sum(len(some) for some in fitting if len(some) > 1)
+
+
+@given(cases(k=1))
+@settings(max_examples=40)
+def test_one_resource_is_a_random_dispatch_that_asks_nobody(case: Case) -> None:
+    done = run(case)
+    assert done.queries == 0
+    assert [m for _, m in done.places] == drawn(case)[:, 0].tolist()
+    for m, resource in enumerate(case.resources):
+        machine = platform([resource])[0][0]
+        own = [j for j, (_, where) in enumerate(done.places) if where == m]
+        alone = [job_on(case.jobs[j], machine) for j in own]
+        names = ("order", "backfilling", "reservations", "backfill_order")
+        policy = {name: getattr(resource, name) for name in names}
+        starts = naive.simulate(alone, resource.processors, **policy, overrun=case.overrun)
+        assert [done.places[j][0] for j in own] == starts
+
+
+# --- what makes no difference ---------------------------------------------------------------------
+
+
+@given(case=cases(), room=st.sampled_from([1, 2]))
+@settings(max_examples=60)
+def test_room_makes_no_difference(case: Case, room: int) -> None:
+    wide = run(case)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "FIRST_ROOM", room)
+        assert run(case) == wide
+
+
+def test_room_for_a_long_queue() -> None:
+    """More jobs wait than there is room for at first, on the faster of two resources."""
+    jobs = [Job(t, 10, 10, 1) for t in range(2500)]
+    resources = [GridCluster(1), GridCluster(1, speed=1e-3)]
+    samples = np.tile(np.array([0, 1], np.int16), (2500, 1))
+    for predictions in MODES:
+        case = Case(jobs, resources, JScheduler(k=2, predictions=predictions), ["response"] * 2500)
+        places = run(case, samples).places
+        assert [m for _, m in places].count(0) > 2 * FIRST_ROOM
+        on_first = [start for start, m in places if m == 0]
+        assert on_first == list(range(0, 10 * len(on_first), 10))
+
+
+@given(case=cases(), times=st.lists(st.integers(0, 120), max_size=6))
+@settings(max_examples=60)
+def test_pauses_make_no_difference(case: Case, times: list[int]) -> None:
+    through = run(case)
+    starts = np.array([start for start, _ in through.places], np.int64)
+    halting = simulation(case)
+    everyone = np.arange(len(case.jobs))
+    for until in sorted(times):
+        halting.run(until)
+        begun = (starts >= 0) & (starts < until)
+        assert halting.result().start_time.tolist() == np.where(begun, starts, -1).tolist()
+        ends = halting.ends(everyone)
+        assert ((ends >= 0) == begun).all()
+    halting.run()
+    done = halting.result()
+    assert choices(done) == through
+    ended = np.where(starts >= 0, starts + done.run_time, -1)
+    assert halting.ends(everyone).tolist() == ended.tolist()
+    assert halting.is_rejected(everyone).tolist() == (starts < 0).tolist()
+    halting.run()
+    assert choices(halting.result()) == through
+
+
+@given(case=cases(), times=st.lists(st.integers(0, 120), max_size=4), seed=st.integers(0, 99))
+@settings(max_examples=60)
+def test_estimates_given_at_pauses_count_for_later_jobs(case: Case, times: list[int], seed: int) -> None:
+    random = np.random.default_rng(seed)
+    halting = simulation(case)
+    jobs = list(case.jobs)
+    for until in sorted(times):
+        halting.run(until)
+        later = np.array([j for j, job in enumerate(jobs) if job.submit_time >= until], np.int64)
+        seconds = random.integers(1, 40, len(later))
+        halting.estimate(later, seconds)
+        for j, estimate in zip(later.tolist(), seconds.tolist(), strict=True):
+            jobs[j] = jobs[j]._replace(estimate=estimate)
+        if len(later) < len(jobs):
+            before = len(jobs) - len(later) - 1
+            with pytest.raises(ConfigurationError, match=f"job {before} is submitted already"):
+                halting.estimate(np.arange(before, len(jobs)), np.full(len(jobs) - before, 7))
+    halting.run()
+    assert choices(halting.result()) == expected(case._replace(jobs=jobs))
+
+
+def stream(jobs: int) -> tuple[Submissions, list[Cluster], list[str]]:
+    """A busy stream, and five resources of different policies."""
+    random = np.random.default_rng(8)
+    run_time = np.ceil(random.lognormal(4, 1.5, jobs)).astype(np.int64)
+    columns = Submissions(
+        submit_time=np.cumsum(random.integers(0, 30, jobs)),
+        run_time=run_time,
+        estimate=np.maximum(run_time * random.integers(1, 7, jobs) // 3, 1),
+        processors=2 ** random.integers(0, 5, jobs),
+    )
+    sizes = {"fcfs": 16, "sjf": 8, "easy": 16, "lxwf": 32, "conservative": 8}
+    resources = [
+        Cluster(name=name, processors=size, speed=1 / (1 + m)) for m, (name, size) in enumerate(sizes.items())
+    ]
+    return columns, resources, list(sizes)
+
+
+def digest() -> str:
+    """Hash of the schedules of a small stream, by every metric in both modes."""
+    jobs, resources, policies = stream(60)
+    content = hashlib.sha256()
+    for predictions in MODES:
+        for metric in METRICS:
+            jscheduler = JScheduler(metric=metric, k=3, predictions=predictions)
+            done = self_schedule(jobs, resources, policies, jscheduler, seed=2)
+            for values in (done.start_time, done.resource, done.run_time):
+                content.update(values.tobytes())
+            content.update(f"{done.queries} {done.corrections}".encode())
+    return content.hexdigest()
+
+
+@pytest.mark.parametrize("disable_jit", ["0", "1"])
+def test_schedules_are_the_same_in_every_process(disable_jit: str) -> None:
+    """With another order of sets, and without compiled kernels."""
+    code = "from tests.systems.jscheduler.test_scheduler import digest; print(digest())"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": "5", "NUMBA_DISABLE_JIT": disable_jit},
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=REPOSITORY,
+    )
+    assert done.stdout.strip() == digest()
+
+
+# --- factors --------------------------------------------------------------------------------------
+
+
+def whole_factors() -> list[tuple[float, int, int]]:
+    """Speeds, by which number a run time is multiplied there, and by which it is divided."""
+    return [(1 / factor, factor, 1) for factor in FACTORS] + [
+        (float(factor), 1, factor) for factor in FACTORS
+    ]
+
+
+def test_durations_of_whole_factors_are_exact() -> None:
+    random = np.random.default_rng(4)
+    seconds = np.concatenate([np.arange(2_000_000), random.integers(0, 20_000_001, 1_000_000)])
+    for speed, multiple, divisor in whole_factors():
+        assert np.array_equal(
+            Cluster(processors=1, speed=speed).duration(seconds), -(-seconds * multiple // divisor)
+        )
+
+
+def test_run_times_of_whole_factors_are_exact_in_the_engine() -> None:
+    """Jobs of all lengths run one after the other on a resource of each speed."""
+    factors = whole_factors()
+    each = 5000
+    length = np.random.default_rng(6).integers(0, 20_000_001, each * len(factors))
+    where = np.repeat(np.arange(len(factors)), each)
+    resources = [Cluster(name=f"c{m}", processors=1, speed=speed) for m, (speed, _, _) in enumerate(factors)]
+    simulated = Simulation(
+        Submissions(np.zeros_like(length), length, np.ones_like(length), np.ones_like(length)),
+        resources,
+        ["fcfs"] * len(factors),
+        JScheduler(k=1),
+        samples=where[:, None].astype(np.int16),
+    )
+    simulated.run()
+    ends, done = simulated.ends(np.arange(len(length))), simulated.result()
+    for m, (_, multiple, divisor) in enumerate(factors):
+        own = where == m
+        exact = -(-length[own] * multiple // divisor)
+        assert np.array_equal(ends[own], np.cumsum(exact))
+        assert np.array_equal(done.start_time[own], np.cumsum(exact) - exact)
+        assert np.array_equal(done.run_time[own], exact)
+
+
+# --- datasets -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def busy() -> Workload:
+    """Jobs of two synthetic machines as one stream."""
+    machine = load_machines()["M3"]
+    return merge_workloads([synthesise(machine, jobs=300, seed=k, load_scale=2.0) for k in range(2)])[0]
+
+
+SITES = [
+    Cluster(name=f"site {m}", processors=size, processors_per_node=8, node_exclusive=True, speed=speed)
+    for m, (size, speed) in enumerate([(1152, 1.0), (512, 1 / 2), (1152, 2.0), (64, 1.0)])
+]
+
+
+@pytest.mark.parametrize("predictions", MODES)
+@pytest.mark.parametrize("metric", METRICS)
+def test_simulated_runs_are_verified(
+    busy: Workload, metric: MetricName, predictions: PredictionsName
+) -> None:
+    jscheduler = JScheduler(metric=metric, k=3, predictions=predictions)
+    done = simulate(busy, SITES, jscheduler, seed=1)
+    verify(done)
+    assert done.attrs["metric"] == done.attrs["parameter_metric"] == metric
+    assert done.attrs["parameter_predictions"] == predictions
+    assert (done.attrs["parameter_k"], done.attrs["seed"], done.attrs["jobs_rejected"]) == (3, 1, 0)
+    assert done.attrs["policies"] == "easy, easy, easy, easy"
+    where = done["segment_cluster"].values
+    for m, site in enumerate(SITES):
+        own = where == m
+        assert own.any()
+        assert done["run_time"].values[own].tolist() == site.duration(busy.run_time[own]).tolist()
+        assert (
+            done["segment_processors"].values[own].tolist() == site.allocation(busy.processors[own]).tolist()
+        )
+    assert done.identical(simulate(busy, Platform(SITES).with_policy(["easy"] * 4), jscheduler, seed=1))
+    # what the function says that studies use
+    columns = Submissions(busy.submit_time, busy.run_time, done["estimate"].values, busy.processors)
+    alone = self_schedule(columns, SITES, ["easy"] * 4, jscheduler, seed=1)
+    assert alone.start_time.tolist() == done["start_time"].values.tolist()
+    assert (alone.queries, alone.corrections) == (done.attrs["queries"], done.attrs["corrections"])
+
+
+def test_who_asks_more_waits_less(busy: Workload) -> None:
+    waits, slowdowns = [], []
+    for k in (1, 2, 4):
+        done = simulate(busy, SITES, JScheduler(k=k), estimates="actual")
+        summary = summarise(done)
+        waits.append(float(summary["wait_time_mean"].sel(job_class="all")))
+        slowdowns.append(float(summary["bounded_slowdown_mean"].sel(job_class="all")))
+        wait = done["start_time"].values - done["submit_time"].values
+        assert waits[-1] == pytest.approx(wait.mean())
+    assert waits[0] > waits[1] > waits[2] >= 0
+    assert slowdowns[0] > slowdowns[2] >= 1
+
+
+def test_estimates_and_metrics_of_a_run(busy: Workload) -> None:
+    given = np.full(len(busy), 600)
+    done = simulate(busy, SITES, JScheduler(k=4), estimates=given)
+    assert (done["estimate"].values == 600).all()
+    assert done.attrs["estimates"] == "given"
+    actual = simulate(busy, SITES, JScheduler(k=4), estimates="actual")
+    same = simulate(busy, SITES, JScheduler(k=4), estimates=busy.run_time)
+    assert actual["start_time"].equals(same["start_time"])
+    columns = Submissions(busy.submit_time, busy.run_time, actual["estimate"].values, busy.processors)
+    # metrics of each job come before that of all
+    other = JScheduler(k=4, metric="slowdown")
+    each = self_schedule(columns, SITES, ["easy"] * 4, other, metrics=["wait"] * len(busy))
+    assert actual["start_time"].values.tolist() == each.start_time.tolist()
+
+
+@given(case=cases(), data=st.data())
+@settings(max_examples=40)
+def test_no_more_clusters_are_asked_than_there_are(case: Case, data: st.DataObject) -> None:
+    """The number to ask is an upper bound."""
+    every = case._replace(jscheduler=replace(case.jscheduler, k=len(case.resources)))
+    more = replace(case.jscheduler, k=len(case.resources) + data.draw(st.integers(1, 100)))
+    assert run(case._replace(jscheduler=more)) == run(every)
+
+
+def test_jobs_ask_others_with_another_seed(busy: Workload) -> None:
+    first, second = (simulate(busy, SITES, JScheduler(k=1), seed=seed) for seed in (1, 2))
+    assert not first["segment_cluster"].equals(second["segment_cluster"])
+
+
+def test_times_of_a_home_are_those_of_its_speed() -> None:
+    """Jobs of 10 s on a cluster of speed 2 take 20 s at speed 1 and 40 s at speed 1/2, and are asked so."""
+    jobs = Workload(
+        name="at home",
+        submit_time=np.array([0, 0, 0]),
+        run_time=np.array([10, 10, 10]),
+        requested_time=np.array([15, 15, 15]),
+        requested_processors=np.array([2, 2, 2]),
+    )
+    clusters = [
+        Cluster(name="fast", processors=2, speed=2.0),
+        Cluster(name="slow", processors=2, speed=0.5),
+    ]
+    for workload in ([jobs, None], replace(jobs, home=np.zeros(3, np.int64))):
+        done = simulate(workload, clusters, JScheduler(k=2))
+        # Waits of 0 and 0 s tie for the sooner end; then the slow cluster is free; then 15 and 60 s remain.
+        assert done["segment_cluster"].values.tolist() == [0, 1, 0]
+        assert done["run_time"].values.tolist() == [10, 40, 10]
+        assert done["start_time"].values.tolist() == [0, 0, 10]
+        assert done.attrs["jobs_transferred"] == 1
+    unit = simulate([jobs, None], clusters, JScheduler(k=2), times="unit")
+    assert unit["run_time"].values.tolist() == [5, 20, 5]
+
+
+def test_a_cost_may_look_at_the_home() -> None:
+    def stubborn(at_home: int) -> float:
+        return 1.0 - at_home
+
+    home = np.array([0, 1, 2, 1, 0, 2])
+    jobs = Workload(
+        name="stubborn",
+        submit_time=np.arange(6),
+        run_time=np.full(6, 100),
+        requested_processors=np.ones(6, np.int64),
+        home=home,
+    )
+    done = simulate(jobs, machines(1, 1, 1), JScheduler(k=3, metric=stubborn))
+    assert done["segment_cluster"].values.tolist() == home.tolist()
+    assert done.attrs["jobs_transferred"] == 0
+    assert "stubborn" in done.attrs["metric"]
+    assert " at 0x" not in done.attrs["parameter_metric"]
+
+
+def test_a_job_that_no_resource_can_hold_is_rejected_and_counted() -> None:
+    jobs = [Job(0, 10, 10, 1), Job(1, 20, 20, 9), Job(2, 30, 30, 4)]
+    workload = Workload(
+        name="wide",
+        submit_time=np.array([0, 1, 2]),
+        run_time=np.array([10, 20, 30]),
+        requested_processors=np.array([1, 9, 4]),
+    )
+    slow = [Cluster(name="small", processors=2, speed=0.5), Cluster(name="large", processors=4, speed=0.5)]
+    done = self_schedule(submissions(jobs), slow, ["easy"] * 2, JScheduler(k=2))
+    assert (done.start_time >= 0).tolist() == [True, False, True]
+    assert done.resource[1:].tolist() == [-1, 1]
+    assert done.run_time.tolist() == [20, 20, 60]
+    # Only the first job has a choice.
+    assert done.queries == 2
+    dataset = simulate(workload, slow, JScheduler(k=2))
+    verify(dataset)
+    assert dataset.attrs["jobs_rejected"] == 1
+    assert dataset["segment_job"].values.tolist() == [0, 2]
+
+
+# --- mistakes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"metric": "best"}, "metric is 'best'; use one of wait, slowdown, response, queued-jobs, work-left"),
+        ({"predictions": "guess"}, "predictions is 'guess'; use one of exact, plan"),
+        ({"k": 0}, "k is 0; use a whole number from 1 on"),
+        ({"k": 2.5}, "k is 2.5; use a whole number"),
+    ],
+)
+def test_impossible_jschedulers_are_refused(change: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        JScheduler(**change)
+
+
+ONES = np.ones(2, np.int64)
+SAMPLES = np.zeros((2, 2), np.int16)
+PAIR = machines(1, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"samples": SAMPLES[:1]}, r"samples: shape \(1, 2\) for 2 jobs that ask 2 resources each"),
+        ({"samples": SAMPLES[:, :1]}, r"samples: shape \(2, 1\)"),
+        ({"samples": SAMPLES[0]}, r"samples: shape \(2,\)"),
+        ({"samples": SAMPLES + np.int16(2)}, "samples: give indices of the 2 resources, or -1"),
+        ({"samples": SAMPLES - np.int16(2)}, "samples: give indices of the 2 resources, or -1"),
+        (
+            {"samples": SAMPLES, "jobs": Submissions(ONES, ONES, ONES, 2 * ONES)},
+            "is named to a job it cannot hold",
+        ),
+        ({"overrun": "sometimes"}, "overrun is 'sometimes'; use one of doubling, increments"),
+        ({"metrics": ["wait"]}, "metrics: 1 for 2 jobs; give one for each"),
+        ({"metrics": ["wait", "luck"]}, "metrics: 'luck' is unknown; use one of wait"),
+        ({"policies": ["easy"]}, "2 clusters and 1 policies"),
+        ({"policies": ["lxf", "lxwf"]}, "only one order that is a score"),
+        ({"policies": ["easy", "lazy"]}, "unknown policy 'lazy'"),
+        ({"resources": [PAIR[0]] * 2}, "give each a name of its own"),
+        ({"resources": [], "policies": []}, "0 clusters"),
+        ({"jobs": Submissions(ONES, ONES, 0 * ONES, ONES)}, "estimates from 0 to 0 s; use 1 to"),
+        ({"jobs": Submissions(ONES, ONES, ONES << 31, ONES)}, "estimates from 2147483648 to"),
+        ({"jobs": Submissions(ONES[:1], ONES, ONES, ONES)}, "columns of different length"),
+        ({"jobs": Submissions(np.array([3, 2]), ONES, ONES, ONES)}, "not in order of submission"),
+        (
+            {
+                "jobs": Submissions(ONES, ONES, ONES << 30, ONES),
+                "resources": [PAIR[0], Cluster(processors=1, speed=1 / 8)],
+            },
+            "an estimate of 1073741824 s would exceed",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused(change: dict[str, Any], complaint: str) -> None:
+    given: dict[str, Any] = {
+        "jobs": Submissions(ONES, ONES, ONES, ONES),
+        "resources": PAIR,
+        "policies": ["easy", "easy"],
+        "jscheduler": JScheduler(k=2),
+    }
+    with pytest.raises(ConfigurationError, match=complaint):
+        self_schedule(**{**given, **change})
+
+
+@pytest.mark.parametrize(
+    ("jobs", "seconds", "complaint"),
+    [([0], [5], "job 0 is submitted already"), ([1], [0], "from 0 to 0 s"), ([1], [2**30], "would exceed")],
+)
+def test_impossible_estimates_at_a_pause_are_refused(
+    jobs: list[int], seconds: list[int], complaint: str
+) -> None:
+    submitted = Submissions(np.array([0, 9]), ONES, ONES, ONES)
+    halted = Simulation(submitted, [Cluster(processors=1, speed=1 / 8)], ["easy"], JScheduler(k=1))
+    halted.run(5)
+    with pytest.raises(ConfigurationError, match=complaint):
+        halted.estimate(np.array(jobs), np.array(seconds))
+
+
+def test_too_many_resources_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="40000 resources; at most 32767"):
+        draw_samples(ONES, [Cluster(processors=1)] * 40_000, 1, 0)
+
+
+def test_no_jobs_at_all() -> None:
+    done = self_schedule(submissions([]), PAIR, ["easy"] * 2, JScheduler(k=2))
+    assert (len(done.start_time), len(done.resource), done.queries, done.corrections) == (0, 0, 0, 0)
+
+
+def test_unclean_workloads_are_refused() -> None:
+    column = np.array([1])
+    workload = Workload(name="odd", submit_time=column, run_time=-column, requested_processors=column)
+    with pytest.raises(WorkloadError, match="odd: 1 jobs have no run time"):
+        simulate(workload, PAIR, JScheduler(k=2))

@@ -1,0 +1,511 @@
+"""Studies of a multicluster: configuration, stages, the worked example, and what chunks must not change."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridsched import results
+from gridsched.experiments import files
+from gridsched.experiments.config import load_config, study_from
+from gridsched.experiments.prepare import derived_seed
+from gridsched.report.page import build_report
+from gridsched.simulation import simulate
+from gridsched.systems.multicluster.figures.gantt import schedule_gantt
+from gridsched.systems.multicluster.measures import summarise_multicluster
+from gridsched.systems.multicluster.scheduler import Multicluster
+from gridsched.systems.multicluster.study.aggregation import advantage_interval
+from gridsched.systems.multicluster.study.calibration import calibrate_rates
+from gridsched.systems.multicluster.study.config import MulticlusterStudy
+from gridsched.systems.multicluster.study.example import handed_over, worked_example
+from gridsched.systems.multicluster.study.stages import (
+    calibrate_level,
+    queue_growth,
+)
+from gridsched.systems.multicluster.titan import Titan, Weights
+from gridsched.workloads import Workload
+from tests.report.test_report import NASTY
+from tests.support.studies import changed, made, message_about, read_page, run_study
+from tests.systems.multicluster.test_muscle import PAPER, RUN_TIMES, SIZES
+
+LOG = """\
+; MaxProcs: 64
+; UnixStartTime: 0
+; TimeZoneString: America/Los_Angeles
+; Acknowledge: <img src=x onerror=alert(2)> of "Växjö"
+1 10 5 900 4 -1 -1 4 2000 -1 1 1 1 -1 1 -1 -1 -1
+2 20 0 500 8 -1 -1 8 600 -1 1 1 1 -1 1 -1 -1 -1
+3 31 0 300 2 -1 -1 2 -1 -1 1 1 1 -1 1 -1 -1 -1
+4 40 7 100 2 -1 -1 2 300 -1 1 1 1 -1 1 -1 -1 -1
+5 50 7 100 9 -1 -1 9 300 -1 1 1 1 -1 1 -1 -1 -1
+"""
+
+QUICK = {"population": 6, "generations": 5, "window": 2}
+STUDY: dict[str, Any] = {
+    "name": "tiny",
+    "kind": "multicluster",
+    "title": NASTY.replace("\n", " "),
+    "description": NASTY,
+    "replicates": 3,
+    "worked_example": True,
+    "schedulers": [
+        {"name": "muscle", "scheduler": "muscle", "titan": QUICK},
+        {"name": "dll+seed", "scheduler": "dll", "local": "seed"},
+        {"name": "wrand", "scheduler": "wrand", "titan": QUICK},
+        {"name": "muscle, no seed", "scheduler": "muscle", "seeding": "none", "titan": QUICK},
+    ],
+    "common": {
+        "clusters": [{"name": "C1", "processors": 8}, {"name": "C2", "processors": 5, "speed": 1.3}],
+        "schedulers": ["muscle", "wrand"],
+        "parameters": {"weights": {"over_deadline": 8}},
+        "jobs": {"count": 60, "load": 0.8, "largest": 5, "unit": 10},
+    },
+    "scenarios": [
+        {"name": "plain"},
+        {"name": "level", "jobs": {"load": None, "level": 3}},
+        {
+            "name": "harder",
+            "clusters": [
+                {"name": "C1", "processors": 8},
+                {"name": "C3", "processors": 9},
+            ],
+            "jobs": {"prediction_error": 0.5, "at_clusters": 0.5, "sizes": "log"},
+            "parameters": {"weights": [{"idle": 4}, {"over_deadline": 8}], "announcement_delay": 30},
+            "changes": [[200, "C3", 2]],
+            "schedulers": ["muscle", "dll+seed", "muscle, no seed"],
+        },
+        {
+            "name": "log",
+            "stream": {"name": "own", "file": "own.swf"},
+            "jobs": {"load": None, "speed_up": 2.0},
+            "classes": [{"name": "gold", "high": 1}, {"name": "silver", "low": 1, "share": 3}],
+        },
+    ],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Working directory with the log of the study."""
+    (tmp_path / "own.swf").write_text(LOG, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# --- configuration --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("scenarios.1.name", "Plain", ["would be one file where case does not count"]),
+        ("scenarios", [], ["scenarios: found []; write at least 1"]),
+        ("common.clusters", [], ["scenarios[plain].clusters: found []; write at least 1"]),
+        ("common.clusters.1.name", "C1", ["scenarios[plain]: clusters: 'C1' is there twice"]),
+        ("common.clusters.0.processors", 0, ["clusters[C1].processors: found 0"]),
+        ("common.clusters.0.processors", None, ["clusters[C1].processors: missing"]),
+        ("common.jobs.largest", 9, ["jobs.largest: 9, but the largest cluster has 8 processors"]),
+        ("common.jobs.load", None, ["give one of jobs.level, jobs.load, stream (found none)"]),
+        ("scenarios.1.jobs.load", 0.5, ["give one of jobs.level, jobs.load, stream (found jobs.level, jobs"]),
+        ("common.jobs.run_time", {"shape": 1.0, "low": 5.0, "high": 1.0}, ["limits are 5.0 and 1.0"]),
+        ("common.jobs.smallest", 6, ["scenarios[plain].jobs: sizes from 6 to 5"]),
+        ("common.parameters", {"weights": {"over_deadline": 0, "makespan": 0, "idle": 0}}, ["all are 0"]),
+        (
+            "common.parameters",
+            {"end": "any"},
+            ["[plain].parameters.end: unknown key; did you mean ends"],
+        ),
+        ("common.parameters", {"ends": "some"}, ["scenarios[plain].parameters: muscle: ends: "]),
+        ("scenarios.2.parameters.weights", [{}], ["[harder].parameters: muscle: 1 weights for 2 clusters"]),
+        ("scenarios.2.changes", [[200, "C2", 2]], ["changes: no cluster 'C2'; known are C1, C3"]),
+        (
+            "scenarios.2.schedulers.1",
+            "dll",
+            ["scenarios[harder].schedulers: found 'dll'; known are muscle, dll+seed"],
+        ),
+        ("scenarios.2.schedulers", ["dll+seed"], ["scenarios[harder].schedulers: muscle is missing"]),
+        ("scenarios.3.classes.0.low", 3.0, ["deadline ratios from 3.0 to 1.0"]),
+        ("scenarios.3.classes.1.name", "gold", ["classes: 'gold' is there twice"]),
+        ("scenarios.3.stream", {"name": "x", "synthetic": {"jobs": 3}}, ["give an archive or a file"]),
+        ("scenarios.3.stream.file", "other.swf", ["scenarios[log].stream.file: found 'other.swf'; there is"]),
+        (
+            "schedulers.1.local",
+            "sjff",
+            ["schedulers[dll+seed]: local is 'sjff'", "use one of titan, seed, policy, fcfs"],
+        ),
+        (
+            "schedulers.1",
+            {"name": "dll+seed", "scheduler": "local"},
+            ["schedulers: 'dll+seed' is none of a multicluster"],
+        ),
+        ("schedulers.1.name", "muscle", ["schedulers: 'muscle' is there twice"]),
+        ("schedulers.2.seeding", "muscle", ["seeding is 'muscle', but dispatcher is 'wrand'"]),
+        ("schedulers.0.titan.population", 1, ["schedulers[muscle].titan: titan: population is 1"]),
+        ("axis", "level", ["scenarios[plain].jobs.level: missing, but the axis is level"]),
+        ("reference", "easy", ["reference: found 'easy'; known are muscle, dll+seed"]),
+        ("replicates", 0, ["replicates: found 0"]),
+        ("common.job", {}, ["scenarios[plain].job: unknown key; did you mean jobs?"]),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_mistake_in_a_study(folder: Path, path: str, value: Any, expected: list[str]) -> None:
+    message = message_about(folder, changed(STUDY, path, value))
+    for part in expected:
+        assert part in message
+
+
+def test_quick_look_has_fewer_replicates(folder: Path) -> None:
+    (folder / "study.yaml").write_text(yaml.safe_dump(STUDY), encoding="utf-8")
+    study = load_config({"studies": ["study.yaml"], "replicates": 2})[1]["tiny"]
+    assert isinstance(study, MulticlusterStudy)
+    assert study.replicates == 2
+
+
+def test_points_have_what_is_common_key_by_key(study: MulticlusterStudy) -> None:
+    level, harder = study.scenario("level"), study.scenario("harder")
+    assert (level.jobs.count, level.jobs.level, level.jobs.load) == (60, 3, None)
+    assert [weights.over_deadline for weights in study.weights(level)] == [8, 8]
+    assert [(weights.over_deadline, weights.idle) for weights in study.weights(harder)] == [(4, 4), (8, 1)]
+    assert [member.name for member in harder.clusters] == ["C1", "C3"]
+
+
+def test_a_study_survives_being_handed_on(study: MulticlusterStudy) -> None:
+    again = study_from(json.loads(json.dumps(study.model_dump(mode="json"))))
+    assert again == study
+    assert again.checksum() == study.checksum()
+
+
+def keys(study: MulticlusterStudy) -> dict[str, str]:
+    """Keys of the tasks of a study by name."""
+    return {task.name: task.key for task in study.experiment(5).tasks}
+
+
+def test_runs_of_a_point_depend_on_nothing_else(study: MulticlusterStudy) -> None:
+    other = MulticlusterStudy.model_validate(
+        changed(
+            STUDY, "scenarios", [STUDY["scenarios"][0], {**STUDY["scenarios"][1], "classes": [{"high": 2}]}]
+        )
+    )
+    ours, theirs = keys(study), keys(other)
+    assert ours["plain, muscle, replicate 1"] == theirs["plain, muscle, replicate 1"]
+    assert ours["level, muscle, replicate 1"] != theirs["level, muscle, replicate 1"]
+
+
+def test_a_rate_is_shared_by_points_that_differ_in_weights_and_deadlines(study: MulticlusterStudy) -> None:
+    points = changed(STUDY, "scenarios.1.classes", [{"high": 1}])
+    points["common"]["parameters"] = {"weights": {"idle": 9}}
+    rates = [
+        next(
+            task.key
+            for task in MulticlusterStudy.model_validate(each).experiment(5).tasks
+            if task.study == "rates"
+        )
+        for each in (
+            STUDY,
+            points,
+            changed(STUDY, "scenarios.1.jobs.count", 61),
+            changed(STUDY, "scenarios.1.jobs.level_of", "dll"),
+        )
+    ]
+    assert rates[0] == rates[1]
+    assert len(set(rates)) == 3
+    assert study.scenario("plain").calibration() is None
+
+
+def test_nothing_is_merged_where_values_are_broken() -> None:
+    broken: list[Any] = [None, [], {}, {"common": 3}, {"scenarios": 3}, {"scenarios": [3]}]
+    for values in broken:
+        assert MulticlusterStudy.completed(values) == values
+
+
+def test_parameters_of_a_point_hold_for_all_schedulers() -> None:
+    values = changed(STUDY, "scenarios.0.parameters", {"ends": "any", "threshold": 7})
+    study = MulticlusterStudy.model_validate(values)
+    plain = study.scenario("plain")
+    expected = Multicluster(titan=Titan(**QUICK), ends="any", threshold=7, weights=Weights(over_deadline=8))
+    assert study.made(plain, "muscle") == expected
+    assert study.made(plain, "wrand") == replace(expected, dispatcher="wrand", seeding="arrival")
+
+
+# --- stages ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def study() -> MulticlusterStudy:
+    return MulticlusterStudy.model_validate(STUDY)
+
+
+@pytest.fixture(scope="module")
+def finished(study: MulticlusterStudy, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the results of the study."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "own.swf").write_text(LOG, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        run_study(study, folder / "results", 5, shown=True)
+    return folder / "results" / "tiny"
+
+
+def test_measures_are_those_of_a_simulation(study: MulticlusterStudy, finished: Path) -> None:
+    dataset = results.read(finished / "study.nc")
+    drawn = results.read(made(finished, "jobs of plain, replicate 1"))
+    workload = Workload(
+        name="plain",
+        submit_time=drawn["submit_time"].values,
+        run_time=drawn["run_time"].values,
+        requested_time=drawn["requested_time"].values,
+        requested_processors=drawn["processors"].values,
+        deadline=drawn["deadline"].values,
+    )
+    point = study.scenario("plain")
+    policy = Multicluster(titan=Titan(**QUICK), weights=Weights(over_deadline=8))
+    assert policy == study.made(point, "muscle")
+    run = simulate(workload, point.platform, policy, seed=int(drawn["policy_seed"]), times="unit")
+    expected = summarise_multicluster(run)
+    measured = dataset.sel(point="plain", scheme="muscle", replicate=1)
+    for name in expected.data_vars:
+        np.testing.assert_array_equal(
+            measured[name].sel(cluster=["C1", "C2"]) if "cluster" in measured[name].dims else measured[name],
+            expected[name],
+        )
+    assert float(measured["jobs"]) == 60
+    assert float(measured["queue_growth"]) == queue_growth(run)
+
+
+def test_jobs_are_as_the_points_say(finished: Path) -> None:
+    plain, level, harder, log = (
+        xr.concat(
+            [results.read(made(finished, f"jobs of {name}, replicate {number}")) for number in range(3)],
+            dim="replicate",
+            combine_attrs="override",
+        )
+        for name in ("plain", "level", "harder", "log")
+    )
+    assert plain.attrs["rate"] == pytest.approx(0.8 * 14.5 / (15.77 * 3), rel=0.01)
+    assert abs(float(plain["offered_load"].mean()) - 0.8) < 0.3
+    # The same draws, at another rate
+    assert np.array_equal(plain["run_time"], level["run_time"])
+    assert np.array_equal(plain["run_time"], harder["run_time"])
+    ratio = level["submit_time"] / plain["submit_time"].where(plain["submit_time"] > 100)
+    assert float(ratio.max() - ratio.min()) < 0.02 * float(ratio.mean())
+    assert (plain["entry"] == -1).all()
+    assert 10 < int((harder["entry"].sel(replicate=0) >= 0).sum()) < 50
+    assert not np.array_equal(harder["requested_time"], harder["run_time"])
+    assert log["submit_time"].sel(replicate=0).values.tolist() == [0, 5, 10, 15]
+    assert log["requested_time"].sel(replicate=1).values.tolist()[:2] == [2000, 600]
+    assert json.loads(log.attrs["left_out"]) == {"larger than the machine": 1}
+    assert set(log["service_class"].values.ravel().tolist()) == {0, 1}
+    assert (log["deadline"] >= log["submit_time"] + log["run_time"]).all()
+
+
+def test_a_level_is_met_with_two_replicates(finished: Path) -> None:
+    dataset = results.read(finished / "study.nc").sel(point="level")
+    (rate,) = finished.parent.glob("rates/prepared/*.nc")
+    assert float(dataset["rate"]) == float(results.read(rate)["rate"])
+    assert float(dataset["calibrated_queue"]) == float(results.read(rate)["queue"])
+    assert 1 < float(dataset["calibrated_queue"]) < 9
+
+
+def test_a_level_can_be_that_of_another_scheme(tmp_path: Path) -> None:
+    """The rate is the one at which DLL itself collects so many jobs."""
+    rival = changed(STUDY, "scenarios.1.jobs.level_of", "dll")
+    point = MulticlusterStudy.model_validate(rival).scenario("level")
+    calibrate_level(point.calibration() or {}, 5, tmp_path / "rate.nc")
+    found = results.read(tmp_path / "rate.nc")
+    seeds = [derived_seed(5, f"multicluster\n{replicate}") for replicate in range(2)]
+    (own,) = calibrate_rates(
+        [3],
+        point.jobs.model(),
+        point.platform,
+        jobs=60,
+        seeds=seeds,
+        scheduler=Multicluster(dispatcher="dll"),
+    )
+    assert (float(found["rate"]), float(found["queue"])) == (own.rate, own.queue)
+
+
+def test_absent_runs_and_clusters_are_unknown(finished: Path) -> None:
+    dataset = results.read(finished / "study.nc")
+    assert dataset["mcp_mean"].sel(point="harder", scheme="wrand").isnull().all()
+    assert dataset["mcp_mean"].sel(point="plain", scheme="muscle, no seed").isnull().all()
+    assert dataset["mcp_mean"].sel(point="harder", scheme="muscle, no seed").notnull().all()
+    assert dataset["cp_mean_cluster"].sel(point="harder", cluster="C2").isnull().all()
+    assert dataset["cluster_processors"].sel(point="harder").fillna(0).values.tolist() == [8, 0, 9]
+    assert dataset["late_class"].sel(point="log", class_name="silver", scheme="muscle").notnull().any()
+    assert dataset["late_class"].sel(point="plain").isnull().all()
+
+
+def test_advantages_compare_means_over_the_same_replicates(finished: Path) -> None:
+    dataset = results.read(finished / "study.nc")
+    for measure in ("mcp", "pb"):
+        values = dataset[f"{measure}_mean"].sel(point="plain").mean("replicate")
+        advantage = dataset[f"{measure}_advantage"].sel(point="plain")
+        expected = 1 - values.sel(scheme="muscle") / values.sel(scheme="wrand")
+        assert float(advantage.sel(scheme="wrand")) == pytest.approx(float(expected))
+        assert np.isnan(advantage.sel(scheme="muscle"))
+        low, high = (dataset[f"{measure}_advantage_{side}"].sel(point="plain") for side in ("low", "high"))
+        assert float(low.sel(scheme="wrand")) <= float(expected) <= float(high.sel(scheme="wrand")) <= 1
+
+
+@given(st.lists(st.floats(0.1, 1e6), min_size=2, max_size=8), st.floats(0.05, 20))
+def test_an_exact_multiple_has_an_exact_advantage(values: list[float], factor: float) -> None:
+    reference = np.array(values)
+    mean, low, high = advantage_interval(reference, factor * reference)
+    assert np.allclose([mean, low, high], 1 - 1 / factor, rtol=1e-6, atol=1e-9)
+
+
+def test_growth_compares_the_halves_of_the_submissions() -> None:
+    def run(handed_over: list[int]) -> xr.Dataset:
+        submit = [0, 10, 60, 100]
+        return xr.Dataset(
+            {
+                "submit_time": ("job", submit),
+                "job_round": ("job", [0, 1, 2, 3]),
+                "round_time": ("round", handed_over),
+            }
+        )
+
+    # First half: 10 s and 10 s of waiting for the round; second half: 40 s
+    assert queue_growth(run([10, 20, 100, 100])) == pytest.approx(2.0)
+    # A job that is collected over the middle counts in both
+    assert queue_growth(run([10, 80, 60, 100])) == pytest.approx(30 / 50)
+    assert np.isnan(queue_growth(run([0, 10, 70, 100])))
+
+
+def test_table_of_runs_names_every_run_and_its_dataset(finished: Path) -> None:
+    runs = pd.read_csv(finished / "runs.csv")
+    assert len(runs) == 3 * (2 + 2 + 3 + 2)
+    assert runs["run"].is_unique
+    assert all((finished.parent / dataset).is_file() for dataset in runs["dataset"])
+
+
+def test_table_of_means(finished: Path) -> None:
+    means = pd.read_csv(finished / "tables" / "means.csv")
+    keys = [" ".join(row) for row in means[["point", "scheme", "measure"]].to_numpy()]
+    row = means.loc[keys.index("plain wrand mcp_mean")]
+    dataset = results.read(finished / "study.nc").sel(point="plain", scheme="wrand")
+    assert row["mean"] == pytest.approx(float(dataset["mcp_mean"].mean()))
+    assert row["advantage"] == pytest.approx(float(dataset["mcp_advantage"]))
+    assert "harder wrand late" not in keys
+
+
+# --- the worked example ---------------------------------------------------------------------------
+
+
+def test_the_example_is_that_of_the_paper() -> None:
+    example = worked_example()
+    assert example["processors"].values.tolist() == SIZES
+    assert example["run_time"].values.tolist() == RUN_TIMES
+    assert example["cluster_processors"].values.tolist() == [cluster.processors for cluster in PAPER]
+    assert example["compositions"].values.tolist() == [
+        "J2; J5",
+        "J1; J5, J2; J6",
+        "J2, J1; J4; J6, J5",
+        "J3; J4, J2; J6, J1",
+        "J3, J2; J4, J1",
+        "J3, J1; J6, J4, J2",
+    ]
+    assert example["row_code"].values.tolist() == [205, 105206, 2104065, 3042061, 32041, 310642]
+    assert example["seed_start_time"].values.tolist() == [0, 0, 0, 0, 4, 2]
+    assert example["seed_holes"].values.tolist() == [0, 0]
+    assert example["seed_makespan"].values.tolist() == [6, 6]
+    assert (example["comprehensive_performance"] <= example["seed_comprehensive_performance"]).all()
+
+
+def test_the_example_is_drawn_as_it_is_handed_over() -> None:
+    _, blocks = schedule_gantt(handed_over(worked_example()))
+    columns = ["job_number", "cluster", "first_processor", "start_time", "end_time"]
+    found = blocks[columns].to_numpy().tolist()
+    assert [5, "C1", 3, 4, 6] in found
+    assert [6, "C2", 4, 2, 6] in found
+
+
+# --- figures and report ---------------------------------------------------------------------------
+
+
+def test_report_shows_a_multicluster_and_takes_text_literally(
+    study: MulticlusterStudy, finished: Path
+) -> None:
+    assert study.study_figures == ["multicluster_points", "multicluster_schemes"]
+    target = finished.parent / "report.html"
+    build_report([study], target)
+    page = read_page(target)
+    assert not page.open
+    assert page.foreign == []
+    assert "onerror" not in {name for _, attributes in page.tags for name in attributes}
+    for text in (
+        "J6, J4, J2",
+        "C1 of 4 processors, C2 of 6 processors",
+        "muscle, no seed",
+        "Växjö",
+        "3 replicates",
+        "gold 0 to 1; silver 1 to 5",
+        "4 of own, 2 times as fast",
+        "processors change: C3 2 from",
+        "1 larger than the machine",
+        "once no cluster has jobs that wait",
+    ):
+        assert text in page.words, text
+
+
+def with_axis(axis: str, dataset: xr.Dataset) -> xr.Dataset:
+    """The dataset as if its points lay on an axis."""
+    places = {"level": "level", "deadlines": "largest_ratio", "clusters": "cluster_count"}
+    changed = dataset.copy()
+    if axis == "deadlines":
+        changed["level"] = ("point", [40.0, 40.0, 100.0, 100.0])
+    changed[places[axis]] = ("point", [1.0, 2.0, 1.0, 2.0] if axis == "deadlines" else [1.0, 2.0, 3.0, 4.0])
+    return changed.assign_attrs(axis=axis)
+
+
+@pytest.mark.parametrize("axis", ["level", "deadlines", "clusters"])
+@pytest.mark.parametrize("name", ["curves", "advantage", "queues"])
+def test_curves_have_a_value_a_point_and_scheme(finished: Path, axis: str, name: str) -> None:
+    from gridsched.systems.multicluster.figures.points import MULTICLUSTER_FIGURES
+
+    dataset = with_axis(axis, results.read(finished / "study.nc"))
+    figure, numbers = MULTICLUSTER_FIGURES[f"multicluster_{name}"](dataset)
+    assert len(figure.axes) == (4 if axis == "deadlines" else 2)
+    assert set(numbers["scheme"]) == {"wrand"} | (set() if name == "advantage" else {"muscle"})
+    # No job of the log is collected, so that its queue has no growth
+    assert len(numbers) == {"advantage": 6, "curves": 14, "queues": 12}[name]
+    assert set(numbers["group"]) == ({"level 40", "level 100"} if axis == "deadlines" else {""})
+    if name == "curves":
+        row = numbers[(numbers["point"] == "plain") & (numbers["measure"] == "pb")].iloc[0]
+        expected = dataset["pb_mean"].sel(point="plain", scheme=row["scheme"]).mean()
+        assert row["mean"] == pytest.approx(float(expected))
+
+
+def test_figure_of_schemes_has_the_points_with_variants(finished: Path) -> None:
+    from gridsched.systems.multicluster.figures.points import MULTICLUSTER_FIGURES
+
+    dataset = results.read(finished / "study.nc")
+    _, numbers = MULTICLUSTER_FIGURES["multicluster_schemes"](dataset)
+    assert set(numbers["point"]) == {"harder"}
+    ratios = numbers[(numbers["scheme"] == "muscle") & (numbers["measure"] != "late")]
+    assert (ratios["mean"] == 1).all()
+
+
+@pytest.mark.parametrize("name", ["points", "schemes", "advantage"])
+def test_figures_say_where_there_is_nothing_to_show(finished: Path, name: str) -> None:
+    from gridsched.systems.multicluster.figures.points import MULTICLUSTER_FIGURES
+
+    alone = results.read(finished / "study.nc").sel(scheme=["muscle"])
+    figure, numbers = MULTICLUSTER_FIGURES[f"multicluster_{name}"](with_axis("level", alone))
+    assert numbers.empty
+    assert figure.axes[0].texts
+
+
+def test_sidecars_stand_beside_all_datasets(finished: Path) -> None:
+    for dataset in finished.rglob("*.nc"):
+        assert files.sidecar(dataset).is_file()

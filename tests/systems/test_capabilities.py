@@ -1,0 +1,167 @@
+"""Every cell of the table of capabilities: what a system can do works, what it cannot do is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gridsched.errors import ConfigurationError
+from gridsched.platform import Cluster, Platform, ResourceChange
+from gridsched.policies.local import POLICIES, LocalPolicy
+from gridsched.simulation import simulate
+from gridsched.systems.base import CAPABILITIES, Scheduler
+from gridsched.systems.capabilities import capabilities_page
+from gridsched.systems.registry import SYSTEMS, system_of
+from gridsched.verification import verify
+from gridsched.workloads.table import Workload
+from tests.conftest import REPOSITORY
+
+
+def workloads() -> list[Workload]:
+    """Jobs of two clusters, some of which outrun their requested times."""
+    made = []
+    for seed in (1, 2):
+        rng = np.random.default_rng(seed)
+        run = rng.integers(1, 200, 40)
+        made.append(
+            Workload(
+                name=f"users{seed}",
+                submit_time=np.sort(rng.integers(0, 1500, 40)),
+                run_time=run,
+                requested_time=np.maximum(run + rng.integers(-30, 200, 40), 1),
+                requested_processors=rng.integers(1, 9, 40),
+            )
+        )
+    return made
+
+
+def platform(**changes: Any) -> Platform:
+    """Two clusters, changed all alike."""
+    clusters = [Cluster(processors=16, processors_per_node=4, name=name) for name in ("north", "south")]
+    return Platform([replace(cluster, **changes) for cluster in clusters])
+
+
+def starts(scheduler: Scheduler, jobs: list[Workload], place: Platform, **options: Any) -> list[float]:
+    """Start times of a verified run."""
+    run = simulate(jobs, place, scheduler, **options)
+    verify(run)
+    return [float(start) for start in run["start_time"].values]
+
+
+def with_column(**columns: Callable[[Workload], Any]) -> list[Workload]:
+    """The jobs with further columns."""
+    return [replace(jobs, **{name: make(jobs) for name, make in columns.items()}) for jobs in workloads()]
+
+
+def patient(submit_time: int, processors: int) -> float:
+    """A score of one's own."""
+    return processors - 0.001 * submit_time
+
+
+class Cell:
+    """What it takes to see a capability: a scheduler, jobs, a platform and options of `simulate`."""
+
+    def __init__(self, scheduler: type[Scheduler], capability: str) -> None:
+        self.scheduler = scheduler(**scheduler.uses.get(capability, {}))
+        self.jobs, self.platform = workloads(), platform()
+        self.options: dict[str, Any] = {}
+        getattr(self, "_" + capability.replace(" ", "_"), lambda: None)()
+
+    def _speed(self) -> None:
+        north, south = self.platform.clusters
+        self.platform = Platform([north, replace(south, speed=2.0)])
+
+    def _whole_nodes(self) -> None:
+        self.platform = platform(node_exclusive=True)
+
+    def _kill(self) -> None:
+        self.options = {"kill": True}
+
+    def _overrun(self) -> None:
+        self.options = {"overrun": "increments"}
+
+    def _passes(self) -> None:
+        self.options = {"passes": "event"}
+
+    def _deadlines(self) -> None:
+        self.jobs = with_column(deadline=lambda jobs: jobs.submit_time + 10 * jobs.run_time)
+
+    def _reservations(self) -> None:
+        def asked(jobs: Workload) -> Any:
+            return np.where(np.arange(len(jobs)) % 5 == 0, (jobs.submit_time // 60 + 20) * 60, -1)
+
+        self.jobs = with_column(reserved_start=asked)
+        self.options = {"align": "none"}
+
+    def _membership(self) -> None:
+        self.platform = replace(self.platform, membership={"south": []})
+
+    def _changes(self) -> None:
+        self.platform = replace(self.platform, changes=[ResourceChange(400, "south", 8)])
+
+    def _own_functions(self) -> None:
+        self.platform = platform(policy=LocalPolicy(name="patient", order=patient, backfilling="easy"))
+
+    def starts(self) -> list[float]:
+        return starts(self.scheduler, self.jobs, self.platform, **self.options)
+
+
+CELLS = [(name, capability) for name in SYSTEMS for capability in CAPABILITIES]
+
+REFUSED = ("speed", "whole nodes", "overrun", "passes", "deadlines", "reservations", "membership", "changes")
+"""Capabilities that platform, jobs or conventions ask for, so that there is something to refuse."""
+
+
+@pytest.mark.parametrize(("system", "capability"), CELLS)
+def test_cell(system: str, capability: str) -> None:
+    scheduler = system_of(system)
+    cell = Cell(scheduler, capability)
+    reason = scheduler.cannot.get(capability)
+    if reason is None:
+        assert max(cell.starts()) > 0
+    elif capability in REFUSED:
+        with pytest.raises(ConfigurationError) as refused:
+            cell.starts()
+        assert reason in str(refused.value)
+    else:
+        assert capability not in scheduler.uses
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_local_policies_matter_or_are_refused_or_not_looked_at(system: str) -> None:
+    scheduler = system_of(system)
+    outcomes = set()
+    made = scheduler(**scheduler.uses.get("local policies", {}))
+    for policy in POLICIES:
+        place = platform(policy=policy)
+        reason = made.incompatibility(place)
+        if reason:
+            assert scheduler.cannot["local policies"] in reason
+        else:
+            outcomes.add(tuple(starts(made, workloads(), place)))
+    assert len(outcomes) > 1 or "local policies" in scheduler.cannot
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_estimates_matter_unless_said_otherwise(system: str) -> None:
+    scheduler = system_of(system)
+    kinds: list[Any] = ["requested", "actual", "clairvoyant", np.full(80, 300)]
+    outcomes = {tuple(starts(scheduler(), workloads(), platform(), estimates=kind)) for kind in kinds}
+    assert (len(outcomes) > 1) == ("estimates" not in scheduler.cannot)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_killed_jobs_run_no_longer_than_requested(system: str) -> None:
+    run = simulate(workloads(), platform(), system_of(system)(), kill=True)
+    assert run.attrs["jobs_killed"] > 0
+    requested = np.concatenate([jobs.requested_time for jobs in workloads()])
+    assert sorted(run["run_time"].values.tolist()) <= sorted(requested.tolist())
+
+
+def test_the_page_is_up_to_date() -> None:
+    page = (REPOSITORY / "docs" / "capabilities.md").read_text(encoding="utf-8")
+    assert page == capabilities_page(), "run `make schemas`"

@@ -1,0 +1,160 @@
+"""The golden record notices every change of what is recorded, and nothing else; it has every study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+import yaml
+
+from tests.conftest import REPOSITORY
+from tests.golden import __main__ as golden
+from tests.golden.record import (
+    Record,
+    claim_lines,
+    dataset_lines,
+    differences,
+    read_record,
+    record_of,
+    value_hash,
+    variable_line,
+    write_record,
+)
+
+VALUES = np.arange(6, dtype=np.float64).reshape(2, 3)
+TABLE = (
+    "paper,id,our_value,low,high,verdict\nours,faster,2.5,2.4,2.6,reproduced\nours,untold,,,,not testable\n"
+)
+
+
+def small() -> xr.Dataset:
+    return xr.Dataset(
+        {"wait": (("case", "scheme"), VALUES), "jobs": ("case", np.array([3, 4]))},
+        coords={"case": ["a", "b"]},
+        attrs={"source": "gridsched 1"},
+    )
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    (tmp_path / "tiny").mkdir()
+    small().to_netcdf(tmp_path / "tiny" / "study.nc", engine="netcdf4")
+    (tmp_path / "claims.csv").write_text(TABLE, encoding="utf-8")
+    return tmp_path
+
+
+def test_every_bit_counts() -> None:
+    hashes = {value_hash(VALUES)}
+    for place in range(VALUES.nbytes * 8):
+        changed = VALUES.copy()
+        changed.view(np.uint8).ravel()[place // 8] ^= np.uint8(1 << place % 8)
+        hashes.add(value_hash(changed))
+    assert len(hashes) == VALUES.nbytes * 8 + 1
+
+
+def test_hash_is_of_values_and_not_of_memory() -> None:
+    expected = value_hash(VALUES)
+    assert value_hash(np.asfortranarray(VALUES)) == expected
+    assert value_hash(VALUES.astype(">f8")) == expected
+    assert value_hash(np.repeat(VALUES, 2, axis=1)[:, ::2]) == expected
+    assert value_hash(VALUES.T) != expected
+
+
+def test_nan_is_nan_and_zeros_have_signs() -> None:
+    other = np.array([0x7FF8000000000001], np.uint64).view(np.float64)
+    assert value_hash(other) == value_hash(np.array([np.nan]))
+    assert value_hash(np.array([-0.0])) != value_hash(np.array([0.0]))
+
+
+def test_texts_are_told_apart_where_they_end() -> None:
+    assert value_hash(np.array(["ab", "c"])) != value_hash(np.array(["a", "bc"]))
+    assert value_hash(np.array(["ab", "c"])) == value_hash(np.array(["ab", "c"], dtype=object))
+    with pytest.raises(TypeError, match="NoneType"):
+        value_hash(np.array(["ab", None], dtype=object))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        xr.Variable(("scheme", "case"), VALUES.T),
+        xr.Variable(("case", "policy"), VALUES),
+        xr.Variable(("case", "scheme"), VALUES.astype(np.float32)),
+        xr.Variable(("case", "scheme"), VALUES.astype(np.int64)),
+        xr.Variable(("case", "scheme"), VALUES[:, :2]),
+    ],
+)
+def test_dimensions_and_types_count(changed: xr.Variable) -> None:
+    assert variable_line(changed) != variable_line(small()["wait"].variable)
+
+
+def test_attributes_do_not_count() -> None:
+    assert dataset_lines(small().assign_attrs(source="gridsched 2")) == dataset_lines(small())
+
+
+def test_nothing_differs_from_itself(results: Path, tmp_path: Path) -> None:
+    record = record_of(results, ["tiny", "absent"])
+    assert sorted(record.datasets["tiny/study.nc"]) == ["case", "jobs", "wait"]
+    assert record.claims["ours/faster"] == "reproduced our_value 2.5 low 2.4 high 2.6"
+    write_record(record, tmp_path / "record.json")
+    assert differences(read_record(tmp_path / "record.json"), record) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"wait": (("case", "scheme"), VALUES + 1e-15)}, "differs: tiny/study.nc: wait"),
+        ({"mean": ("case", [1.0, 2.0])}, "new: tiny/study.nc: mean"),
+    ],
+)
+def test_differences_are_named(results: Path, change: dict[str, Any], line: str) -> None:
+    expected = record_of(results, ["tiny"])
+    small().assign(change).to_netcdf(results / "tiny" / "study.nc", engine="netcdf4")
+    (found,) = differences(expected, record_of(results, ["tiny"]))
+    assert found.startswith(line)
+
+
+def test_missing_datasets_and_other_verdicts_are_named(results: Path) -> None:
+    expected = record_of(results, ["tiny"])
+    (results / "claims.csv").write_text(TABLE.replace("reproduced", "partly"), encoding="utf-8")
+    found = Record(claims=claim_lines(results / "claims.csv"))
+    lines = differences(expected, found)
+    assert lines[0] == "missing: dataset tiny/study.nc"
+    assert lines[1].startswith("differs: claim ours/faster: was reproduced")
+    assert len(lines) == 2
+
+
+def test_check_fails_where_something_differs(
+    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (results / golden.GOLDEN).mkdir(parents=True)
+    (results / "tiny-config.yaml").write_text("{studies: [tiny.yaml], results: .}", encoding="utf-8")
+    (results / "tiny.yaml").write_text("name: tiny", encoding="utf-8")
+    monkeypatch.setattr(golden, "REPOSITORY", results)
+    monkeypatch.setattr(golden, "PARTS", (golden.Part("own", Path("tiny-config.yaml"), needs_logs=False),))
+    assert golden.main(["check"]) == 1
+    assert "golden own: new: dataset tiny/study.nc" in capsys.readouterr().out
+    assert golden.main(["write"]) == 0
+    assert golden.main(["check"]) == 0
+    small().assign(jobs=("case", [3, 5])).to_netcdf(results / "tiny" / "study.nc", engine="netcdf4")
+    assert golden.main(["check"]) == 1
+    assert "golden own: differs: tiny/study.nc: jobs: was (case 2) int64" in capsys.readouterr().out
+
+
+def test_logs_that_are_absent_are_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("GRIDSCHED_MIRRORS", raising=False)
+    assert golden.main(["check", "--only", "muscle-levels"]) == 0
+    assert capsys.readouterr().out.startswith("golden reproduction: SKIPPED, GRIDSCHED_MIRRORS does not")
+
+
+def test_every_study_is_recorded() -> None:
+    full = yaml.safe_load((REPOSITORY / "config/reproduction.yaml").read_text(encoding="utf-8"))["studies"]
+    _, reproduction = golden.PARTS
+    assert list(reproduction.studies) == [Path(path).stem for path in full]
+    for part in golden.PARTS:
+        recorded = {name.split("/")[0] for name in read_record(part.file).datasets}
+        assert recorded == set(part.studies)
