@@ -46,7 +46,7 @@ def through(profile: str) -> list[str]:
 def workspace(folder: Path, cache: Path) -> Workspace:
     """A study of one workload, each task in a job of its own."""
     made = Workspace(folder, cache)
-    made.write(study={"workloads": [OWN]}, chunk_size=1)
+    made.write(study={"scenarios": [OWN]}, chunk_size=1)
     return made
 
 
