@@ -7,10 +7,11 @@ through `plain`, which keeps it from being read as a formula.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, ParamSpec
@@ -21,6 +22,8 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
@@ -94,7 +97,8 @@ def styled(function: Callable[Parameters, Drawing]) -> Callable[Parameters, Draw
     def draw(*arguments: Parameters.args, **options: Parameters.kwargs) -> Drawing:
         with matplotlib.style.context(["default", _STYLE], after_reset=True):
             figure, numbers = function(*arguments, **options)
-            figure.draw_without_rendering()
+            if engine := figure.get_layout_engine():
+                engine.execute(figure)
             # A later layout would depend on resolution and file format.
             figure.set_layout_engine("none")
         return figure, numbers.reset_index(drop=True)
@@ -117,13 +121,27 @@ def save(figure: Figure, numbers: pd.DataFrame, stem: str | os.PathLike[str]) ->
     svg, png, csv = (base.with_name(f"{base.name}.{suffix}") for suffix in ("svg", "png", "csv"))
     with matplotlib.style.context(["default", _STYLE], after_reset=True):
         with atomic_write(svg) as path:
-            figure.savefig(path, metadata={"Date": None, "Creator": None})
+            with _resolution(figure):
+                FigureCanvasSVG(figure).print_svg(path, metadata={"Date": None, "Creator": None})
             path.write_text(_shortened(path.read_text(encoding="utf-8")), encoding="utf-8")
         with atomic_write(png) as path:
-            figure.savefig(path, metadata={"Software": None})
+            with _resolution(figure):
+                FigureCanvasAgg(figure).print_png(path, metadata={"Software": None})
     with atomic_write(csv) as path:
         numbers.to_csv(path, index=False, lineterminator="\n")
     return svg, png, csv
+
+
+@contextlib.contextmanager
+def _resolution(figure: Figure) -> Iterator[None]:
+    """The figure at the resolution of files; `savefig` would draw it once more to lay it out."""
+    canvas, dpi = figure.canvas, figure.dpi
+    figure.set_dpi(matplotlib.rcParams["savefig.dpi"])
+    try:
+        yield
+    finally:
+        figure.set_dpi(dpi)
+        figure.set_canvas(canvas)
 
 
 def _shortened(svg: str) -> str:
