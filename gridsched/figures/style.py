@@ -124,9 +124,8 @@ def save(figure: Figure, numbers: pd.DataFrame, stem: str | os.PathLike[str]) ->
             with _resolution(figure):
                 FigureCanvasSVG(figure).print_svg(path, metadata={"Date": None, "Creator": None})
             path.write_text(_shortened(path.read_text(encoding="utf-8")), encoding="utf-8")
-        with atomic_write(png) as path:
-            with _resolution(figure):
-                FigureCanvasAgg(figure).print_png(path, metadata={"Software": None})
+        with atomic_write(png) as path, _resolution(figure):
+            FigureCanvasAgg(figure).print_png(path, metadata={"Software": None})
     with atomic_write(csv) as path:
         numbers.to_csv(path, index=False, lineterminator="\n")
     return svg, png, csv
