@@ -176,7 +176,7 @@ def test_schedules_say_how_full_the_machine_is() -> None:
 
 
 def arena(*values: tuple[str, str, float, float, float, float]) -> pd.DataFrame:
-    columns = ["contender", "system", "ratio", "low", "high", "beaten_by"]
+    columns = ["scheduler", "system", "ratio", "low", "high", "beaten_by"]
     return pd.DataFrame(values, columns=columns).assign(scenario="two", beats=0)
 
 
@@ -315,10 +315,10 @@ def test_self_scheduling_says_where_it_is_worse() -> None:
 
 
 EMPTY: dict[str, tuple[str, ...]] = {
-    "arena_ranking": ("scenario", "contender", "system", "ratio", "low", "high", "beaten_by"),
-    "arena_cost": ("scenario", "contender", "messages_per_job", "moved", "ratio"),
-    "arena_loads": ("scenario", "contender", "system", "load", "response_time_mean", "mean", "low", "high"),
-    "arena_estimates": ("scenario", "contender", "system", "estimate_error", "mean", "low", "high"),
+    "arena_ranking": ("scenario", "scheduler", "system", "ratio", "low", "high", "beaten_by"),
+    "arena_cost": ("scenario", "scheduler", "messages_per_job", "moved", "ratio"),
+    "arena_loads": ("scenario", "scheduler", "system", "load", "response_time_mean", "mean", "low", "high"),
+    "arena_estimates": ("scenario", "scheduler", "system", "estimate_error", "mean", "low", "high"),
     "policies_means": ("workload", "scheme", "estimate", "metric", "mean", "low", "high"),
     "policies_differences": ("workload", "scheme", "estimate", "metric", "mean", "low", "high"),
     "policies_distribution": ("workload", "scheme", "estimate", "metric", "quantile", "value"),

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gridsched.experiments.arena.playing import IDEAL_MACHINE
+from gridsched.experiments.arena.grids import IDEAL_MACHINE
 from gridsched.experiments.inputs import expected_jobs, prepared_grid
 from gridsched.experiments.parts import BlocksConfig, GridConfig
 from gridsched.experiments.schedulers import AnyScheduler, Policies, Written, scheduler_made
@@ -83,9 +83,9 @@ class ArenaStudy(SchedulerStudy):
             f"{_STAGES}:aggregate_arena_study",
             arguments={
                 "seed": seed,
-                "plays": {
+                "runs": {
                     scenario.name: [
-                        self._play(scenario, label, grids[scenario.name], seed) for label in self.labels
+                        self._runs(scenario, label, grids[scenario.name], seed) for label in self.labels
                     ]
                     for scenario in self.scenarios
                 },
@@ -103,7 +103,7 @@ class ArenaStudy(SchedulerStudy):
             ],
         )
 
-    def _play(self, scenario: ArenaScenario, label: str, grid: Task, seed: int) -> Task:
+    def _runs(self, scenario: ArenaScenario, label: str, grid: Task, seed: int) -> Task:
         """Runs of one scheduler on one scenario: all replicates under all loads and estimates."""
         written = self.scheduler(label)
         # An arena has two schedulers at least
@@ -114,11 +114,11 @@ class ArenaStudy(SchedulerStudy):
             stage="simulate",
             study=self.name,
             name=f"{scenario.name}, {label}",
-            function=f"{_STAGES}:play_contender",
+            function=f"{_STAGES}:run_scheduler",
             arguments={
                 "study": self.of_run(scenario, written, **own),
                 "scenario": scenario.name,
-                "contender": label,
+                "label": label,
                 "grids": grid,
                 "seed": seed,
             },

@@ -12,14 +12,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from gridsched.experiments.arena.findings import FINDINGS as FINDINGS
-from gridsched.experiments.arena.playing import IDEAL_MACHINE
+from gridsched.experiments.arena.grids import IDEAL_MACHINE
 from gridsched.figures import grid_panels, style
 
 _USUAL = 1.0
-"""Load and error of estimates under which contenders are ranked."""
+"""Load and error of estimates under which schedulers are ranked."""
 
 _ROW = 0.2
-"""Inches of a row of a contender."""
+"""Inches of a row of a scheduler."""
 
 _COLUMNS = 3
 """Panels beside each other."""
@@ -33,22 +33,22 @@ def _usual(study: xr.Dataset) -> xr.Dataset:
 
 
 def ranked(study: xr.Dataset, measure: str = "response_time") -> list[str]:
-    """Contenders from the best to the worst: geometric mean over scenarios of the ratio to the reference.
+    """Schedulers from the best to the worst: geometric mean over scenarios of the ratio to the reference.
 
     One that cannot schedule some scenario is ranked by the others.
     """
-    ratio = _usual(study)[f"{measure}_ratio"].transpose("contender", "scenario").values
+    ratio = _usual(study)[f"{measure}_ratio"].transpose("scheduler", "scenario").values
     with np.errstate(divide="ignore"):
         logarithms = np.log(ratio)
     known = ~np.isnan(logarithms)
     mean = np.where(known, logarithms, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     mean[~known.any(axis=1)] = np.inf
-    return [str(label) for label in study["contender"].values[np.argsort(mean, kind="stable")]]
+    return [str(label) for label in study["scheduler"].values[np.argsort(mean, kind="stable")]]
 
 
 @style.styled
 def arena_ranking(study: xr.Dataset, *, measure: str = "response_time") -> style.Drawing:
-    """Means of all contenders relative to the reference, with simultaneous intervals.
+    """Means of all schedulers relative to the reference, with simultaneous intervals.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def arena_ranking(study: xr.Dataset, *, measure: str = "response_time") -> style
     Returns
     -------
     tuple of Figure and DataFrame
-        Columns scenario, contender, system, ratio, low, high, beats, beaten_by.
+        Columns scenario, scheduler, system, ratio, low, high, beats, beaten_by.
     """
     usual, order = _usual(study), ranked(study, measure)
     numbers = _ranking_numbers(usual, measure, order)
@@ -86,11 +86,11 @@ def _ranking_numbers(usual: xr.Dataset, measure: str, order: Sequence[str]) -> p
     rows = []
     for scenario in usual["scenario"].values:
         for label in order:
-            part = usual.sel(scenario=scenario, contender=label)
+            part = usual.sel(scenario=scenario, scheduler=label)
             rows.append(
                 {
                     "scenario": str(scenario),
-                    "contender": label,
+                    "scheduler": label,
                     "system": str(part["system"].values),
                     "ratio": float(part[f"{measure}_ratio"]),
                     "low": float(part[f"{measure}_ratio_low"]),
@@ -117,7 +117,7 @@ def _ranking_panel(axes: Axes, rows: pd.DataFrame, order: Sequence[str], looks: 
     style.set_axis(axes.xaxis, np.append(shown.ravel(), 1.0), "1", log=True, ticks=6)
     least, most = axes.get_xlim()
     for row in rows.to_dict("records"):
-        y, color = place[row["contender"]], looks[row["system"]]
+        y, color = place[row["scheduler"]], looks[row["system"]]
         if np.isnan(row["ratio"]):
             axes.annotate(
                 "cannot", (0.02, y), xycoords=("axes fraction", "data"), va="center", color=style.FAINT
@@ -160,19 +160,19 @@ def arena_cost(study: xr.Dataset, *, measure: str = "response_time") -> style.Dr
     Returns
     -------
     tuple of Figure and DataFrame
-        Columns scenario, contender, messages_per_job, moved, ratio.
+        Columns scenario, scheduler, messages_per_job, moved, ratio.
     """
     usual = _usual(study)
-    looks = style.scheme_styles([str(label) for label in study["contender"].values])
+    looks = style.scheme_styles([str(label) for label in study["scheduler"].values])
     is_scheduler = study["system"].values != IDEAL_MACHINE
-    labels = [str(label) for label in study["contender"].values[is_scheduler]]
+    labels = [str(label) for label in study["scheduler"].values[is_scheduler]]
     rows = [
         {
             "scenario": str(scenario),
-            "contender": label,
-            "messages_per_job": float(usual["messages_per_job"].sel(scenario=scenario, contender=label)),
-            "moved": float(usual["moved"].sel(scenario=scenario, contender=label)),
-            "ratio": float(usual[f"{measure}_ratio"].sel(scenario=scenario, contender=label)),
+            "scheduler": label,
+            "messages_per_job": float(usual["messages_per_job"].sel(scenario=scenario, scheduler=label)),
+            "moved": float(usual["moved"].sel(scenario=scenario, scheduler=label)),
+            "ratio": float(usual[f"{measure}_ratio"].sel(scenario=scenario, scheduler=label)),
         }
         for scenario in usual["scenario"].values
         for label in labels
@@ -185,7 +185,7 @@ def arena_cost(study: xr.Dataset, *, measure: str = "response_time") -> style.Dr
         style.set_axis(axes.xaxis, np.append(own["messages_per_job"], 0.0), "1", log=True, ticks=5)
         least, most = style.set_axis(axes.yaxis, np.append(near, 1.0), "1", log=True, ticks=5)
         for row in own.to_dict("records"):
-            x, ratio, look = row["messages_per_job"], row["ratio"], looks[row["contender"]]
+            x, ratio, look = row["messages_per_job"], row["ratio"], looks[row["scheduler"]]
             y = min(max(ratio, least), most)
             axes.plot([x], [y], marker=look.marker, color=look.color, markersize=5, clip_on=False)
             if y != ratio:
@@ -212,7 +212,7 @@ def arena_loads(study: xr.Dataset) -> style.Drawing:
     Returns
     -------
     tuple of Figure and DataFrame
-        Columns scenario, contender, system, load, response_time_mean (s), mean (the ratio), low, high.
+        Columns scenario, scheduler, system, load, response_time_mean (s), mean (the ratio), low, high.
     """
     names = {f"response_time_ratio{end}": side for end, side in _ENDS.items()}
     part = study[["response_time_mean", *names]].sel(estimate_error=_USUAL).rename(names)
@@ -233,7 +233,7 @@ def arena_estimates(study: xr.Dataset) -> style.Drawing:
     Returns
     -------
     tuple of Figure and DataFrame
-        Columns scenario, contender, system, estimate_error, response_time_mean (s), mean (the ratio), low and
+        Columns scenario, scheduler, system, estimate_error, response_time_mean (s), mean (the ratio), low and
         high (not known).
     """
     part = study[["response_time_mean"]].sel(load=_USUAL)
@@ -252,19 +252,19 @@ _ENDS = {"": "mean", "_low": "low", "_high": "high"}
 
 
 def _condition_rows(study: xr.Dataset, part: xr.Dataset, along: str) -> pd.DataFrame:
-    """One row a scenario, contender and condition that has a value."""
+    """One row a scenario, scheduler and condition that has a value."""
     frame = part.sortby(along).reset_coords(drop=True).to_dataframe().reset_index()
     systems = study["system"].to_series()
-    frame["system"] = frame["contender"].map(systems)
-    columns = ["scenario", "contender", "system", along, "response_time_mean", *_ENDS.values()]
+    frame["system"] = frame["scheduler"].map(systems)
+    columns = ["scenario", "scheduler", "system", along, "response_time_mean", *_ENDS.values()]
     return frame.dropna(subset=["mean"])[columns].reset_index(drop=True)
 
 
 def _conditions(
     study: xr.Dataset, numbers: pd.DataFrame, along: str, label: str, entry: str
 ) -> style.Drawing:
-    """A row a contender, a lane in it a condition, a panel a scenario."""
-    order = [each for each in ranked(study) if each in set(numbers["contender"])]
+    """A row a scheduler, a lane in it a condition, a panel a scenario."""
+    order = [each for each in ranked(study) if each in set(numbers["scheduler"])]
     scenarios = [str(name) for name in study["scenario"].values]
     values = sorted(set(numbers[along]))
     texts = {value: f"{value:g}" for value in values}
@@ -284,7 +284,7 @@ def _conditions(
             seen = np.clip(values_near, near["mean"].min() / 1.5, near["mean"].max() * 1.5)
             style.set_axis(axes.xaxis, np.append(seen.ravel(), 1.0), "1", log=True, ticks=6)
         axes.axvline(1.0, color=style.INK, linewidth=0.8, zorder=0.6)
-        grid_panels.dots(axes, own, ("contender", order), ("hue", looks))
+        grid_panels.dots(axes, own, ("scheduler", order), ("hue", looks))
         _write_far(axes, own, order)
         axes.set_title(style.plain(scenario))
     for axes in grid[-1]:
@@ -297,11 +297,11 @@ def _conditions(
 def _write_far(axes: Axes, rows: pd.DataFrame, order: Sequence[str]) -> None:
     """Numbers beyond the axis, in words at its edge."""
     left, right = axes.get_xlim()
-    for contender, own in rows[(rows["mean"] > right) | (rows["mean"] < left)].groupby("contender"):
+    for scheduler, own in rows[(rows["mean"] > right) | (rows["mean"] < left)].groupby("scheduler"):
         inwards = bool(own["mean"].iloc[0] > right)
         axes.annotate(
             ", ".join(style.number(value) for value in own["mean"]),
-            (1.0 if inwards else 0.0, order.index(str(contender))),
+            (1.0 if inwards else 0.0, order.index(str(scheduler))),
             (-6 if inwards else 6, 0),
             xycoords=("axes fraction", "data"),
             textcoords="offset points",
@@ -316,7 +316,7 @@ def _panels(study: xr.Dataset, height: float) -> tuple[Figure, list[tuple[Axes, 
     scenarios = [str(name) for name in study["scenario"].values]
     columns = min(len(scenarios), _COLUMNS)
     rows = -(-len(scenarios) // columns)
-    figure = style.new_figure(rows * height + 0.2 * (1 + study.sizes["contender"] // 4))
+    figure = style.new_figure(rows * height + 0.2 * (1 + study.sizes["scheduler"] // 4))
     grid = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes in grid[len(scenarios) :]:
         axes.set_axis_off()

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gridsched.experiments.arena.playing import IDEAL_MACHINE
+from gridsched.experiments.arena.grids import IDEAL_MACHINE
 from gridsched.figures import findings
 from gridsched.figures.findings import Finding, by_part, known, listed, name, percent, sentences, shown
 from gridsched.figures.style import number
 
-_WHO = "contender"
+_WHO = "scheduler"
 _SMALL = 0.05
 """A change of a mean by a smaller share is called none."""
 

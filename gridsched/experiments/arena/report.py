@@ -13,7 +13,7 @@ import xarray as xr
 from gridsched import results
 from gridsched.experiments.arena.config import ArenaStudy
 from gridsched.experiments.arena.figures import ranked
-from gridsched.experiments.arena.playing import IDEAL_MACHINE
+from gridsched.experiments.arena.grids import IDEAL_MACHINE
 from gridsched.experiments.parts import label_of
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.figures.style import duration, number
@@ -21,10 +21,10 @@ from gridsched.report.parts import as_text, counts, figures, heading, known, lab
 
 
 @dataclass(frozen=True)
-class ContenderRow:
-    """One contender on one scenario."""
+class SchedulerRow:
+    """One scheduler on one scenario."""
 
-    contender: str
+    scheduler: str
     system: str
     unfit: str
     response: str
@@ -43,9 +43,9 @@ class ContenderRow:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Where a contender is among the best, and what it needs."""
+    """Where a scheduler is among the best, and what it needs."""
 
-    contender: str
+    scheduler: str
     system: str
     best_on: str
     ratio: str
@@ -81,7 +81,7 @@ def arena_view(study: ArenaStudy, folder: Path) -> dict[str, Any]:
         **heading(study, dataset),
         "template": "arena.html.j2",
         "reference": study.reference_label,
-        "verdicts": [_verdict(usual.sel(contender=label), knows[label]) for label in order],
+        "verdicts": [_verdict(usual.sel(scheduler=label), knows[label]) for label in order],
         "tables": [
             {
                 "scenario": scenario,
@@ -91,7 +91,7 @@ def arena_view(study: ArenaStudy, folder: Path) -> dict[str, Any]:
             for scenario in labels(dataset, "scenario")
         ],
         "conditions": _conditions(dataset),
-        "machines": _machines(dataset),
+        "workloads": _workloads(dataset),
         "conventions": _conventions(study),
         "figures": figures(folder, study.study_figures),
         "comparisons": f"{study.name}/tables/comparisons.csv",
@@ -103,17 +103,17 @@ def _conventions(study: ArenaStudy) -> list[str]:
     """What the reader has to know about how the study was simulated and measured."""
     policy = label_of(study.policies[0])
     made = [scheduler_made(written) for written in study.schedulers]
-    ideal = ["Ideal machines do not count as better: they know no borders between machines."]
+    ideal = ["Ideal machines do not count as better: they know no borders between clusters."]
     deadlines = [
         "Some schedulers look at deadlines, which are drawn; they are judged here by response times, "
         "which are not their own goal."
     ]
     return [
-        "All contenders schedule the same jobs with the same estimates: users' requested times, unless "
+        "All schedulers schedule the same jobs with the same estimates: users' requested times, unless "
         "stated otherwise.",
-        "Means are over the jobs that all contenders of a scenario brought to their end.",
+        "Means are over the jobs that all schedulers of a scenario brought to their end.",
         "A difference is sure if its probability is below 5 % after Holm's correction for all pairs of "
-        "contenders of a scenario. Intervals are simultaneous for all contenders (Bonferroni). Both come "
+        "schedulers of a scenario. Intervals are simultaneous for all schedulers (Bonferroni). Both come "
         "from a jackknife over blocks of jobs: replicates, or all jobs submitted within some days, which are "
         "nearly independent only if queues empty in between.",
         *(ideal if not all(scheduler.names_clusters for scheduler in made) else ()),
@@ -130,25 +130,25 @@ def _scenario_facts(part: xr.Dataset) -> str:
     blocks = int((part["block_jobs"] > 0).sum())
     sure = bool(part["response_time_ratio_low"].notnull().any())
     return (
-        f"{int(part['machines'])} machines with {int(part['processors']):,} processors, "
+        f"{int(part['clusters'])} clusters with {int(part['processors']):,} processors, "
         f"{int(part['jobs']):,} jobs, of which {int(part['jobs_common']):,} are compared, in {blocks} "
         f"block{'' if blocks == 1 else 's'}{'' if sure else ', too few to be sure of anything'}; "
         f"offered load {float(part['offered_load']):.2f}"
     )
 
 
-def _rows(part: xr.Dataset, reference: str) -> list[ContenderRow]:
+def _rows(part: xr.Dataset, reference: str) -> list[SchedulerRow]:
     means = part["response_time_mean"].values
     order = np.argsort(np.where(np.isnan(means), np.inf, means), kind="stable")
-    return [_row(part.isel(contender=int(i)), reference) for i in order]
+    return [_row(part.isel(scheduler=int(i)), reference) for i in order]
 
 
-def _row(run: xr.Dataset, reference: str) -> ContenderRow:
-    label = str(run["contender"].values)
+def _row(run: xr.Dataset, reference: str) -> SchedulerRow:
+    label = str(run["scheduler"].values)
     ratio, low, high = (float(run[f"response_time_ratio{suffix}"]) for suffix in ("", "_low", "_high"))
     is_reference = label == reference
-    return ContenderRow(
-        contender=label,
+    return SchedulerRow(
+        scheduler=label,
         system=str(run["system"].values),
         unfit=str(run["unfit"].values),
         response=as_text(run["response_time_mean"], duration),
@@ -174,7 +174,7 @@ def _verdict(part: xr.Dataset, knows: str) -> Verdict:
     system = str(part["system"].values)
     asks = bool((part["messages_per_job"] > 0).any())
     return Verdict(
-        contender=str(part["contender"].values),
+        scheduler=str(part["scheduler"].values),
         system=system,
         best_on=", ".join(map(str, best)) or "nowhere",
         ratio=number(float(np.exp(np.log(ratio[fits]).mean()))) if fits.any() else "",
@@ -187,7 +187,7 @@ def _verdict(part: xr.Dataset, knows: str) -> Verdict:
 
 def _conditions(dataset: xr.Dataset) -> list[Condition]:
     """The best scheduler under every load and with all estimates; nothing where neither was varied."""
-    schedulers = dataset.isel(contender=dataset["system"].values != IDEAL_MACHINE)
+    schedulers = dataset.isel(scheduler=dataset["system"].values != IDEAL_MACHINE)
     places = list(
         product(labels(dataset, "scenario"), dataset["load"].values, dataset["estimate_error"].values)
     )
@@ -196,10 +196,10 @@ def _conditions(dataset: xr.Dataset) -> list[Condition]:
     found = []
     for scenario, load, error in places:
         part = schedulers.sel(scenario=scenario, load=load, estimate_error=error)
-        part = part.isel(contender=part["response_time_mean"].notnull().values).sortby("response_time_mean")
-        if not part.sizes["contender"]:
+        part = part.isel(scheduler=part["response_time_mean"].notnull().values).sortby("response_time_mean")
+        if not part.sizes["scheduler"]:
             continue
-        names = labels(part, "contender")
+        names = labels(part, "scheduler")
         equal = part["response_time_beaten_by"].values[1:] == 0
         found.append(
             Condition(
@@ -228,7 +228,7 @@ def _range(values: Any, form: Any) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _machines(dataset: xr.Dataset) -> list[dict[str, Any]]:
+def _workloads(dataset: xr.Dataset) -> list[dict[str, Any]]:
     """Workloads of all scenarios: what was left out or repaired, and their checksums."""
     rows = []
     for scenario in labels(dataset, "scenario"):
@@ -239,7 +239,7 @@ def _machines(dataset: xr.Dataset) -> list[dict[str, Any]]:
                 rows.append(
                     {
                         "scenario": scenario,
-                        "machine": home,
+                        "cluster": home,
                         "left_out": counts(part, "left_out"),
                         "repaired": counts(part, "repaired"),
                         "checksum": checksum[:12],

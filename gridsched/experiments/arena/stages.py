@@ -1,4 +1,4 @@
-"""The stages of a study of the arena: every contender on every scenario, and how sure the differences are."""
+"""The stages of a study of the arena: every scheduler on every scenario, and how sure the differences are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.arena.config import ArenaStudy, system_of
-from gridsched.experiments.arena.playing import IDEAL_MACHINE, Grid, play
+from gridsched.experiments.arena.grids import IDEAL_MACHINE, Grid, schedule
 from gridsched.experiments.parts import label_of
 from gridsched.experiments.prepare import derived_seed, workload_facts
 from gridsched.experiments.schedulers import policy_made, scheduler_made
@@ -30,37 +30,37 @@ MEASURES: dict[str, tuple[str, str]] = {
     "wait_time": ("time to the first start", "s"),
     "bounded_slowdown": ("bounded slowdown, relative to the run time at home", "1"),
 }
-"""Measures of a job that contenders are compared by: long name and unit."""
+"""Measures of a job that schedulers are compared by: long name and unit."""
 
 CONFIDENCE = 0.95
 
 
-# --- plays ----------------------------------------------------------------------------------------
+# --- runs -----------------------------------------------------------------------------------------
 
 
-def play_contender(
-    study: ArenaStudy, scenario: str, contender: str, grids: str | Path, seed: int, target: str | Path
+def run_scheduler(
+    study: ArenaStudy, scenario: str, label: str, grids: str | Path, seed: int, target: str | Path
 ) -> None:
-    """Let one contender play a scenario: all replicates under all loads and estimates.
+    """Run one scheduler on a scenario: all replicates under all loads and estimates.
 
     Parameters
     ----------
     study : ArenaStudy
         The study.
-    scenario, contender : str
-        Name of the scenario, label of the contender.
+    scenario, label : str
+        Name of the scenario, label of the scheduler.
     grids : path
         Result of `gridsched.experiments.prepare.prepare_grids`.
     seed : int
-        Seed of the whole configuration; what contenders draw depends on the scenario and the replicate too,
-        but not on the contender.
+        Seed of the whole configuration; what schedulers draw depends on the scenario and the replicate too,
+        but not on the scheduler.
     target : path
         Dataset to write: on `load`, `estimate_error` and `job` (all replicates, one after the other)
-        start_time, end_time and moved, see `playing.play`; messages for each run. Without jobs, and with
-        the attribute `unfit`, if the contender cannot schedule such a grid.
+        start_time, end_time and moved, see `grids.schedule`; messages for each run. Without jobs, and with
+        the attribute `unfit`, if the scheduler cannot schedule such a grid.
     """
-    scheduler = scheduler_made(study.scheduler(contender))
-    attributes = {"study": study.name, "scenario": scenario, "contender": contender, **results.provenance()}
+    scheduler = scheduler_made(study.scheduler(label))
+    attributes = {"study": study.name, "scenario": scenario, "scheduler": label, **results.provenance()}
     replicates = _grids(study, scenario, files.shared(grids), seed)
     unfit = scheduler.incompatibility(replicates[0].platform)
     if unfit:
@@ -70,9 +70,9 @@ def play_contender(
     for load in study.loads:
         row = []
         for error in study.estimate_errors:
-            played = [play(scheduler, grid.under(load, error)) for grid in replicates]
-            whole = xr.concat(played, dim="job", combine_attrs="drop")
-            whole["messages"] = ("replicate", [each.attrs["messages"] for each in played])
+            scheduled = [schedule(scheduler, grid.under(load, error)) for grid in replicates]
+            whole = xr.concat(scheduled, dim="job", combine_attrs="drop")
+            whole["messages"] = ("replicate", [each.attrs["messages"] for each in scheduled])
             row.append(whole)
         rows.append(xr.concat(row, dim=pd.Index(study.estimate_errors, name="estimate_error")))
     whole = xr.concat(rows, dim=pd.Index(study.loads, name="load"))
@@ -85,13 +85,13 @@ def _grids(study: ArenaStudy, scenario: str, dataset: xr.Dataset, seed: int) -> 
     """The grid of each replicate."""
     return [
         Grid(
-            workloads=[workload for workload, _ in machines],
-            clusters=[cluster for _, cluster in machines],
+            workloads=[workload for workload, _ in pairs],
+            clusters=[cluster for _, cluster in pairs],
             align=study.scenario(scenario).align,
             policy=policy_made(study.policies[0]),
             seed=derived_seed(seed, f"{scenario}\n{replicate}") % 2**31,
         )
-        for replicate, machines in results.grids_from_dataset(dataset).items()
+        for replicate, pairs in results.grids_from_dataset(dataset).items()
     ]
 
 
@@ -101,14 +101,14 @@ def _grids(study: ArenaStudy, scenario: str, dataset: xr.Dataset, seed: int) -> 
 def aggregate_arena_study(
     study: ArenaStudy,
     seed: int,
-    plays: Mapping[str, Sequence[str | Path]],
+    runs: Mapping[str, Sequence[str | Path]],
     grids: Mapping[str, str | Path],
     target: str | Path,
 ) -> None:
-    """Put all contenders on all scenarios into the dataset of the study.
+    """Put all schedulers on all scenarios into the dataset of the study.
 
-    Measures are means over the jobs that all contenders of a scenario brought to their end under all
-    conditions; how many those are, and how many each contender did not run, is part of the dataset.
+    Measures are means over the jobs that all schedulers of a scenario brought to their end under all
+    conditions; how many those are, and how many each scheduler did not run, is part of the dataset.
 
     Parameters
     ----------
@@ -116,21 +116,21 @@ def aggregate_arena_study(
         The study.
     seed : int
         Seed of the whole configuration.
-    plays : mapping of scenario to paths
-        Results of `play_contender`, in the order of the contenders.
+    runs : mapping of scenario to paths
+        Results of `run_scheduler`, in the order of the schedulers.
     grids : mapping of scenario to path
         Results of `gridsched.experiments.prepare.prepare_grids`.
     target : path
         The dataset.
     """
     parts = []
-    for name, paths in plays.items():
+    for name, paths in runs.items():
         outcomes = [results.read(path) for path in paths]
         parts.append(_scenario(study, name, outcomes, _grids(study, name, results.read(grids[name]), seed)))
-    whole = xr.concat(parts, dim=pd.Index(list(plays), name="scenario"), join="outer", fill_value=np.nan)
+    whole = xr.concat(parts, dim=pd.Index(list(runs), name="scenario"), join="outer", fill_value=np.nan)
     whole = (
-        whole.sel(contender=study.labels)
-        .merge(_contenders(study))
+        whole.sel(scheduler=study.labels)
+        .merge(_systems(study))
         .merge(workload_facts(list(grids), list(grids.values())))
     )
     whole = whole.merge(_against_reference(whole, study.reference_label))
@@ -143,19 +143,19 @@ def aggregate_arena_study(
 def _scenario(
     study: ArenaStudy, name: str, outcomes: Sequence[xr.Dataset], grids: Sequence[Grid]
 ) -> xr.Dataset:
-    """Measures of all contenders on one scenario."""
+    """Measures of all schedulers on one scenario."""
     able = [outcome for outcome in outcomes if not outcome.attrs["unfit"]]
     jobs = _jobs(grids, study.scenario(name).block)
     common = np.logical_and.reduce([(outcome["start_time"].values >= 0).all(axis=(0, 1)) for outcome in able])
     measured = [_measured(study, outcome, jobs, common, grids) for outcome in outcomes]
-    whole = xr.concat(measured, dim=pd.Index(study.labels, name="contender"))
+    whole = xr.concat(measured, dim=pd.Index(study.labels, name="scheduler"))
     facts = {
         "jobs": (len(common), "jobs submitted, over all replicates"),
-        "jobs_common": (int(common.sum()), "jobs that all contenders brought to their end"),
+        "jobs_common": (int(common.sum()), "jobs that all schedulers brought to their end"),
         "replicates": (len(grids), "replicates"),
-        "machines": (len(grids[0].clusters), "machines"),
+        "clusters": (len(grids[0].clusters), "clusters"),
         "processors": (sum(cluster.processors for cluster in grids[0].clusters), "processors"),
-        "offered_load": (_offered(grids), "work submitted relative to the capacity of all machines"),
+        "offered_load": (_offered(grids), "work submitted relative to the capacity of all clusters"),
     }
     for key, (value, long_name) in facts.items():
         whole[key] = ((), float(value), {"long_name": long_name, "units": "1"})
@@ -177,7 +177,7 @@ def _jobs(grids: Sequence[Grid], length: int) -> dict[str, NDArray[Any]]:
 
 
 def _offered(grids: Sequence[Grid]) -> float:
-    """Offered load of all machines together, the mean over replicates."""
+    """Offered load of all clusters together, the mean over replicates."""
     loads = []
     for grid in grids:
         capacity = np.array([cluster.processors * cluster.speed for cluster in grid.clusters])
@@ -193,7 +193,7 @@ def _measured(
     common: NDArray[np.bool_],
     grids: Sequence[Grid],
 ) -> xr.Dataset:
-    """Sums and means of one contender; NaN if it cannot play."""
+    """Sums and means of one scheduler; NaN if it cannot schedule such a grid."""
     blocks = int(jobs["block"].max()) + 1
     shape = (len(study.loads), len(study.estimate_errors))
     number = common.sum()
@@ -244,12 +244,12 @@ def _of_jobs(part: xr.Dataset, submit: NDArray[np.int64], run_time: NDArray[np.i
     }
 
 
-def _contenders(study: ArenaStudy) -> xr.Dataset:
-    """What is known of the contenders."""
+def _systems(study: ArenaStudy) -> xr.Dataset:
+    """What is known of the schedulers."""
     systems = [system_of(each) for each in study.schedulers]
     return xr.Dataset(
-        {"system": ("contender", systems, {"long_name": "system of the contender"})},
-        {"contender": study.labels},
+        {"system": ("scheduler", systems, {"long_name": "system of the scheduler"})},
+        {"scheduler": study.labels},
     )
 
 
@@ -257,19 +257,19 @@ def _contenders(study: ArenaStudy) -> xr.Dataset:
 
 
 def _against_reference(whole: xr.Dataset, reference: str) -> xr.Dataset:
-    """Ratios of means to those of the reference, with simultaneous intervals over all contenders.
+    """Ratios of means to those of the reference, with simultaneous intervals over all schedulers.
 
-    Bonferroni: each of n contenders has an interval of confidence 1 - 0.05 / n, so that all of a scenario,
+    Bonferroni: each of n schedulers has an interval of confidence 1 - 0.05 / n, so that all of a scenario,
     condition and measure hold together with 95 %.
     """
-    others = whole.sizes["contender"] - 1
+    others = whole.sizes["scheduler"] - 1
     variables: dict[str, Any] = {}
     for name, (long_name, _) in MEASURES.items():
-        sums = whole[f"{name}_by_block"].transpose("scenario", "load", "estimate_error", "contender", "block")
+        sums = whole[f"{name}_by_block"].transpose("scenario", "load", "estimate_error", "scheduler", "block")
         values = sums.values
-        base = sums.sel(contender=reference).values[..., None, :]
+        base = sums.sel(scheduler=reference).values[..., None, :]
         found = times_interval(values, base, 1 - (1 - CONFIDENCE) / others)
-        dims = ("scenario", "load", "estimate_error", "contender")
+        dims = ("scenario", "load", "estimate_error", "scheduler")
         text = f"mean {long_name} relative to that of {reference}"
         for suffix, data, what in (
             ("", found.mean, text),
@@ -281,7 +281,7 @@ def _against_reference(whole: xr.Dataset, reference: str) -> xr.Dataset:
 
 
 def pair_table(whole: xr.Dataset) -> pd.DataFrame:
-    """All pairs of contenders: ratio of their means, and its significance after Holm's correction.
+    """All pairs of schedulers: ratio of their means, and its significance after Holm's correction.
 
     One row for each scenario, load, error of estimates, measure and pair, the better one first. Corrected are
     all pairs of a scenario, condition and measure together.
@@ -290,7 +290,7 @@ def pair_table(whole: xr.Dataset) -> pd.DataFrame:
     places = product(whole["scenario"].values, whole["load"].values, whole["estimate_error"].values, MEASURES)
     for scenario, load, error, name in places:
         part = whole[f"{name}_by_block"].sel(scenario=scenario, load=load, estimate_error=error)
-        sums = part.transpose("contender", "block").values
+        sums = part.transpose("scheduler", "block").values
         able = [i for i in range(len(sums)) if not np.isnan(sums[i]).all()]
         pairs = [sorted(pair, key=lambda i: np.nansum(sums[i])) for pair in combinations(able, 2)]
         if not pairs:
@@ -298,7 +298,7 @@ def pair_table(whole: xr.Dataset) -> pd.DataFrame:
         better, worse = np.array(pairs).T
         probability = times_significance(sums[better], sums[worse])
         ratio = times_interval(sums[better], sums[worse]).mean
-        labels = part["contender"].values
+        labels = part["scheduler"].values
         place = {"scenario": scenario, "load": load, "estimate_error": error, "measure": name}
         for row in zip(labels[better], labels[worse], ratio, probability, holm(probability), strict=True):
             rows.append({**place, **dict(zip(_PAIR, row, strict=True))})
@@ -309,13 +309,13 @@ _PAIR = ("better", "worse", "ratio", "probability", "corrected")
 
 
 def _beaten(whole: xr.Dataset, pairs: pd.DataFrame) -> xr.Dataset:
-    """How many schedulers each contender beats, and is beaten by, for sure.
+    """How many schedulers each scheduler beats, and is beaten by, for sure.
 
-    Ideal machines do not count: they know no borders between machines, so nobody has to be as good.
+    Ideal machines do not count: they know no borders between clusters, so nobody has to be as good.
     """
-    dims = ("scenario", "load", "estimate_error", "contender")
+    dims = ("scenario", "load", "estimate_error", "scheduler")
     sure = pairs[pairs["corrected"] < 1 - CONFIDENCE]
-    ideal = whole["contender"].values[whole["system"].values == IDEAL_MACHINE]
+    ideal = whole["scheduler"].values[whole["system"].values == IDEAL_MACHINE]
     variables: dict[str, Any] = {}
     for name in MEASURES:
         for side, key, what in (
@@ -339,9 +339,9 @@ def _beaten(whole: xr.Dataset, pairs: pd.DataFrame) -> xr.Dataset:
 
 
 def means_table(whole: xr.Dataset) -> pd.DataFrame:
-    """One row for each scenario, condition, contender and measure, with the ratio to the reference."""
+    """One row for each scenario, condition, scheduler and measure, with the ratio to the reference."""
     rows = []
-    dims = ("scenario", "load", "estimate_error", "contender")
+    dims = ("scenario", "load", "estimate_error", "scheduler")
     for place in product(*(whole[dim].values for dim in dims)):
         part = whole.sel(dict(zip(dims, place, strict=True)))
         for name, (_, units) in MEASURES.items():

@@ -19,7 +19,7 @@ from gridsched import results
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.arena.config import ArenaStudy
 from gridsched.experiments.arena.figures import arena_cost, arena_ranking, ranked
-from gridsched.experiments.arena.playing import Grid, play
+from gridsched.experiments.arena.grids import Grid, schedule
 from gridsched.experiments.arena.report import arena_view
 from gridsched.experiments.arena.stages import MEASURES, pair_table
 from gridsched.experiments.config import load_study
@@ -41,7 +41,7 @@ from tests.report.test_report import NASTY
 from tests.support.pages import Page
 from tests.support.studies import made, run_study
 
-CONTENDERS: dict[str, Scheduler] = {
+SCHEDULERS: dict[str, Scheduler] = {
     "local": Superscheduler(scheme="local"),
     "s-i": Superscheduler(scheme="s-i"),
     "central": Superscheduler(scheme="central"),
@@ -73,52 +73,52 @@ def grid(speeds: tuple[float, ...] = (1.0, 1.0), **options: Any) -> Grid:
     return Grid(workloads=[jobs(i) for i in range(len(speeds))], clusters=clusters, **options)
 
 
-@pytest.mark.parametrize("name", CONTENDERS)
+@pytest.mark.parametrize("name", SCHEDULERS)
 def test_every_job_runs_once_after_its_submission(name: str) -> None:
-    played = play(CONTENDERS[name], grid(align="none"))
+    scheduled = schedule(SCHEDULERS[name], grid(align="none"))
     merged, _ = grid(align="none").merged()
-    assert played.attrs["jobs_not_run"] == 0
-    assert (played["start_time"].values >= merged.submit_time).all()
+    assert scheduled.attrs["jobs_not_run"] == 0
+    assert (scheduled["start_time"].values >= merged.submit_time).all()
     # an ideal machine gives all its processors to one job, so that it can be faster
     if name != "ideal":
-        assert (played["end_time"].values - played["start_time"].values >= merged.run_time).all()
+        assert (scheduled["end_time"].values - scheduled["start_time"].values >= merged.run_time).all()
 
 
 @pytest.mark.parametrize("name", ["local", "s-i", "central", "self-scheduling"])
 def test_one_machine_leaves_no_choice(name: str) -> None:
     alone = grid((1.0,), align="none")
     expected = simulate(alone.workloads[0], alone.clusters[0], "easy")
-    played = play(CONTENDERS[name], alone)
-    np.testing.assert_array_equal(played["start_time"].values, expected["start_time"].values)
-    np.testing.assert_array_equal(played["end_time"].values, expected["end_time"].values)
-    assert not played["moved"].values.any()
+    scheduled = schedule(SCHEDULERS[name], alone)
+    np.testing.assert_array_equal(scheduled["start_time"].values, expected["start_time"].values)
+    np.testing.assert_array_equal(scheduled["end_time"].values, expected["end_time"].values)
+    assert not scheduled["moved"].values.any()
 
 
 @pytest.mark.parametrize("name", ["self-scheduling", "least load", "calendars", "dynamic"])
 def test_the_unit_of_speed_does_not_matter(name: str) -> None:
-    slow, fast = (play(CONTENDERS[name], grid((unit, 2 * unit))) for unit in (1.0, 375.0))
+    slow, fast = (schedule(SCHEDULERS[name], grid((unit, 2 * unit))) for unit in (1.0, 375.0))
     xr.testing.assert_equal(slow, fast)
 
 
 def test_a_home_without_queue_keeps_its_jobs() -> None:
-    played = play(CONTENDERS["local"], grid())
-    assert not played["moved"].values.any()
-    assert played.attrs["messages"] == 0
+    scheduled = schedule(SCHEDULERS["local"], grid())
+    assert not scheduled["moved"].values.any()
+    assert scheduled.attrs["messages"] == 0
 
 
 def test_ideal_machines_move_nothing_that_could_be_named() -> None:
-    assert (play(CONTENDERS["ideal"], grid())["moved"].values == -1).all()
+    assert (schedule(SCHEDULERS["ideal"], grid())["moved"].values == -1).all()
 
 
-@pytest.mark.parametrize("name", CONTENDERS)
+@pytest.mark.parametrize("name", SCHEDULERS)
 def test_machines_of_different_speed_that_give_whole_nodes(name: str) -> None:
     clusters = [
         Cluster(processors=16, processors_per_node=node, node_exclusive=True, speed=speed, name=f"{node}")
         for node, speed in ((4, 1.0), (2, 2.0))
     ]
     unlike = Grid(workloads=[jobs(i) for i in range(2)], clusters=clusters)
-    assert not CONTENDERS[name].incompatibility(unlike.platform)
-    assert play(CONTENDERS[name], unlike).attrs["jobs_not_run"] == 0
+    assert not SCHEDULERS[name].incompatibility(unlike.platform)
+    assert schedule(SCHEDULERS[name], unlike).attrs["jobs_not_run"] == 0
 
 
 ONE_SPEED = {**DynamicGrid.cannot, "speed": "this one likes one speed only"}
@@ -128,13 +128,13 @@ ONE_SPEED = {**DynamicGrid.cannot, "speed": "this one likes one speed only"}
 def test_what_cannot_be_scheduled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DynamicGrid, "cannot", ONE_SPEED)
     unfit = grid((1.0, 2.0))
-    assert "different speed" in CONTENDERS["dynamic"].incompatibility(unfit.platform)
+    assert "different speed" in SCHEDULERS["dynamic"].incompatibility(unfit.platform)
     with pytest.raises(ConfigurationError, match="different speed"):
-        play(CONTENDERS["dynamic"], unfit)
+        schedule(SCHEDULERS["dynamic"], unfit)
 
 
 def test_who_asks_more_machines_than_there_are_asks_all() -> None:
-    xr.testing.assert_identical(play(JScheduler(k=30), grid()), play(JScheduler(k=2), grid()))
+    xr.testing.assert_identical(schedule(JScheduler(k=30), grid()), schedule(JScheduler(k=2), grid()))
 
 
 def test_one_workload_for_each_machine() -> None:
@@ -199,10 +199,10 @@ def test_equal_values_are_no_finding() -> None:
 
 def test_pairs_are_named_better_first() -> None:
     sums = np.array([[10.0, 12.0, 11.0], [20.0, 24.0, 22.5], [np.nan] * 3])
-    dims = ("scenario", "load", "estimate_error", "contender", "block")
+    dims = ("scenario", "load", "estimate_error", "scheduler", "block")
     study = xr.Dataset(
         {f"{name}_by_block": (dims, sums[None, None, None]) for name in MEASURES},
-        {"scenario": ["s"], "load": [1.0], "estimate_error": [1.0], "contender": ["a", "b", "unfit"]},
+        {"scenario": ["s"], "load": [1.0], "estimate_error": [1.0], "scheduler": ["a", "b", "unfit"]},
     )
     pairs = pair_table(study)
     assert list(pairs["better"]) == ["a"] * len(MEASURES)
@@ -259,7 +259,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_means_are_those_of_the_plays(folder: Path) -> None:
     study = ArenaStudy.model_validate(STUDY)
     whole = results.read(folder / "tiny" / "study.nc").sel(scenario="alike")
-    played = results.read(made(folder, "alike, " + study.labels[1]))
+    scheduled = results.read(made(folder, "alike, " + study.labels[1]))
     machines = results.grids_from_dataset(results.read(made(folder, "alike, replicates 0 to 2")))
     submit = np.concatenate(
         [
@@ -270,8 +270,8 @@ def test_means_are_those_of_the_plays(folder: Path) -> None:
             for pairs in machines.values()
         ]
     )
-    response = played["end_time"].sel(load=2.0, estimate_error=1.0).values - submit
-    found = whole["response_time_mean"].sel(contender="central", load=2.0, estimate_error=1.0)
+    response = scheduled["end_time"].sel(load=2.0, estimate_error=1.0).values - submit
+    found = whole["response_time_mean"].sel(scheduler="central", load=2.0, estimate_error=1.0)
     assert float(found) == pytest.approx(response.mean())
     assert float(whole["jobs_common"]) == len(submit) == 3 * 80
     assert whole.attrs["configuration_hash"] == study.checksum()
@@ -280,12 +280,12 @@ def test_means_are_those_of_the_plays(folder: Path) -> None:
 def test_reference_has_ratio_one_and_others_theirs(folder: Path) -> None:
     whole = results.read(folder / "tiny" / "study.nc")
     for name in MEASURES:
-        ratio = whole[f"{name}_mean"] / whole[f"{name}_mean"].sel(contender="local", drop=True)
+        ratio = whole[f"{name}_mean"] / whole[f"{name}_mean"].sel(scheduler="local", drop=True)
         xr.testing.assert_allclose(whole[f"{name}_ratio"], ratio.transpose(*whole[f"{name}_ratio"].dims))
 
 
 def test_who_cannot_schedule_a_grid_is_said_to(folder: Path) -> None:
-    whole = results.read(folder / "tiny" / "study.nc").sel(contender="dynamic grid")
+    whole = results.read(folder / "tiny" / "study.nc").sel(scheduler="dynamic grid")
     assert str(whole["unfit"].sel(scenario="alike").values) == ""
     assert "speed" in str(whole["unfit"].sel(scenario="mixed").values)
     assert np.isnan(whole["response_time_mean"].sel(scenario="mixed")).all()
@@ -309,8 +309,8 @@ def test_ideal_machines_beat_nobody(folder: Path) -> None:
     pairs = pd.read_csv(folder / "tiny" / "tables" / "comparisons.csv")
     sure = pairs[(pairs["corrected"] < 0.05) & (pairs["measure"] == "response_time")]
     assert "ideal-srpt" in set(sure["better"])
-    for label, scenario in product(whole["contender"].values, whole["scenario"].values):
-        part = whole.sel(contender=label, scenario=scenario, load=1.0, estimate_error=1.0)
+    for label, scenario in product(whole["scheduler"].values, whole["scenario"].values):
+        part = whole.sel(scheduler=label, scenario=scenario, load=1.0, estimate_error=1.0)
         if np.isnan(part["response_time_mean"]):
             continue
         here = sure[(sure["scenario"] == scenario) & (sure["load"] == 1) & (sure["estimate_error"] == 1)]
@@ -324,7 +324,7 @@ def test_page_says_who_is_best_under_each_condition(folder: Path) -> None:
     study = ArenaStudy.model_validate(STUDY)
     whole = results.read(folder / "tiny" / "study.nc")
     conditions = arena_view(study, folder / study.name)["conditions"]
-    assert len(conditions) == whole["response_time_mean"].isel(contender=0).size
+    assert len(conditions) == whole["response_time_mean"].isel(scheduler=0).size
     for found in conditions:
         error = {"perfect": 0.0, "users'": 1.0}[found.estimates]
         means = whole["response_time_mean"].sel(
@@ -338,7 +338,7 @@ def test_ranking_is_by_the_geometric_mean(folder: Path) -> None:
     whole = results.read(folder / "tiny" / "study.nc")
     order = ranked(whole)
     usual = whole["response_time_ratio"].sel(load=1.0, estimate_error=1.0)
-    means = [float(np.exp(np.log(usual.sel(contender=label)).mean())) for label in order]
+    means = [float(np.exp(np.log(usual.sel(scheduler=label)).mean())) for label in order]
     assert means == sorted(means)
 
 
@@ -371,7 +371,7 @@ def test_page_speaks_of_ideal_machines_where_there_are_any(folder: Path) -> None
     assert not any("MUSCLE" in line for line in lines)
 
 
-def test_plays_do_not_depend_on_the_other_contenders() -> None:
+def test_runs_do_not_depend_on_the_other_systems() -> None:
     study = ArenaStudy.model_validate(STUDY)
     fewer = deepcopy(STUDY)
     fewer["schedulers"] = fewer["schedulers"][1:]
@@ -434,27 +434,27 @@ def test_a_change_of_a_cost_plays_again() -> None:
 def test_example_costs_are_good() -> None:
     for name in ("reluctant", "tightest"):
         jscheduler = JScheduler(k=2, metric=COST.load(f"config/costs/example.py:{name}"))
-        played = play(jscheduler, grid(align="none"))
-        assert played.attrs["jobs_not_run"] == 0
+        scheduled = schedule(jscheduler, grid(align="none"))
+        assert scheduled.attrs["jobs_not_run"] == 0
 
 
 def test_jobs_that_gain_little_stay_at_home() -> None:
     def stubborn(at_home: int) -> float:
         return 1.0 - at_home
 
-    played = play(JScheduler(k=2, metric=stubborn), grid(align="none"))
-    local = play(CONTENDERS["local"], grid(align="none"))
-    np.testing.assert_array_equal(played["start_time"].values, local["start_time"].values)
-    assert not played["moved"].values.any()
+    scheduled = schedule(JScheduler(k=2, metric=stubborn), grid(align="none"))
+    local = schedule(SCHEDULERS["local"], grid(align="none"))
+    np.testing.assert_array_equal(scheduled["start_time"].values, local["start_time"].values)
+    assert not scheduled["moved"].values.any()
 
 
 def test_means_out_of_sight_stand_at_the_edge_with_their_ratio(folder: Path) -> None:
-    """One far contender must not press the others together."""
+    """One far scheduler must not press the others together."""
     whole = results.read(folder / "tiny" / "study.nc")
     far = whole.copy(deep=True)
-    contender = {"contender": "central", "scenario": "alike", "load": 1.0, "estimate_error": 1.0}
+    scheduler = {"scheduler": "central", "scenario": "alike", "load": 1.0, "estimate_error": 1.0}
     for name, value in (("", 123.0), ("_low", 100.0), ("_high", 150.0)):
-        far[f"response_time_ratio{name}"].loc[contender] = value
+        far[f"response_time_ratio{name}"].loc[scheduler] = value
     figure, numbers = arena_ranking(far)
     panel = figure.axes[0]
     assert panel.get_xlim()[1] < 10
@@ -463,4 +463,4 @@ def test_means_out_of_sight_stand_at_the_edge_with_their_ratio(folder: Path) -> 
     figure, numbers = arena_cost(far)
     assert figure.axes[0].get_ylim()[1] < 10
     assert "123" in {text.get_text() for text in figure.axes[0].texts}
-    assert "ideal-srpt" not in set(numbers["contender"])
+    assert "ideal-srpt" not in set(numbers["scheduler"])

@@ -26,7 +26,7 @@ _FINISHED = 1
 """Value of the variable `outcome` of jobs that ran to their end."""
 
 IDEAL_MACHINE = "ideal machine"
-"""System of contenders that are no schedulers but bounds: all processors of a grid as one machine."""
+"""System of bounds, which are no schedulers: all processors of a grid as one cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,15 +36,15 @@ class Grid:
     Parameters
     ----------
     workloads : sequence of Workload
-        Clean jobs of each machine, with run and requested times as on that machine.
+        Clean jobs of each cluster, with run and requested times as on that cluster.
     clusters : sequence of Cluster
-        The machines, one for each workload.
+        The clusters, one for each workload.
     align : {"start", "clock", "none"}
         How submit times go together, see `gridsched.traces.merge_workloads`.
     policy : str or LocalPolicy
-        Local policy of all machines, where a system leaves it open.
+        Local policy of all clusters, where a system leaves it open.
     seed : int
-        Of everything that contenders draw.
+        Of everything that schedulers draw.
     """
 
     workloads: Sequence[Workload]
@@ -92,7 +92,7 @@ class Grid:
 
 
 def _under(workload: Workload, load: float, error: float) -> Workload:
-    """Jobs of a machine under another load, with other estimates."""
+    """Jobs of a cluster under another load, with other estimates."""
     first = int(workload.submit_time.min(initial=2**62)) if len(workload) else 0
     submit = first + np.round((workload.submit_time - first) / load).astype(np.int64)
     run, requested = workload.run_time, workload.requested_time
@@ -100,7 +100,7 @@ def _under(workload: Workload, load: float, error: float) -> Workload:
     return replace(workload, submit_time=submit, requested_time=np.maximum(estimate, 1).astype(np.int64))
 
 
-def play(scheduler: Scheduler, grid: Grid) -> xr.Dataset:
+def schedule(scheduler: Scheduler, grid: Grid) -> xr.Dataset:
     """What a scheduler makes of a grid, job by job; the run is verified.
 
     Parameters
