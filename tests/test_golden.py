@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -158,3 +159,17 @@ def test_every_study_is_recorded() -> None:
     for part in golden.PARTS:
         recorded = {name.split("/")[0] for name in read_record(part.file).datasets}
         assert recorded == set(part.studies)
+
+
+def test_last_bits_count_only_on_the_same_processor(results: Path) -> None:
+    expected = record_of(results, ["tiny"])
+    small().assign(wait=(("case", "scheme"), VALUES * (1 + 1e-15))).to_netcdf(
+        results / "tiny" / "study.nc", engine="netcdf4"
+    )
+    found = record_of(results, ["tiny"])
+    assert len(differences(expected, found)) == 1
+    assert differences(replace(expected, processor="another"), found) == []
+    small().assign(wait=(("case", "scheme"), VALUES * (1 + 1e-6))).to_netcdf(
+        results / "tiny" / "study.nc", engine="netcdf4"
+    )
+    assert len(differences(replace(expected, processor="another"), record_of(results, ["tiny"]))) == 1

@@ -10,6 +10,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import platform
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,10 +42,14 @@ class Record:
         Lines of each dataset by its path in the folder of results, such as `small/study.nc`.
     claims : dict
         Verdict, our value and its interval by paper and claim.
+    processor : str
+        What NumPy found of the processor that it was made on. Another one may give other last bits, since
+        NumPy has code of its own for each.
     """
 
     datasets: dict[str, Lines] = field(default_factory=dict)
     claims: Lines = field(default_factory=dict)
+    processor: str = ""
 
 
 # --- hashing --------------------------------------------------------------------------------------
@@ -77,7 +83,21 @@ def variable_line(variable: xr.Variable) -> str:
     text = variable.dtype.kind in "OUT"
     kind = "text" if text else variable.dtype.newbyteorder("=").name
     sizes = ", ".join(f"{name} {size}" for name, size in variable.sizes.items())
-    return f"({sizes}) {kind} {value_hash(variable.values)}"
+    line = f"({sizes}) {kind} {value_hash(variable.values)}"
+    if variable.dtype.kind != "f":
+        return line
+    return f"{line} rounded {value_hash(rounded(variable.values))}"
+
+
+def rounded(values: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Numbers to eight digits, where nothing of the last bits is left."""
+    return np.array([float(f"{value:.7e}") for value in values.ravel()], values.dtype).reshape(values.shape)
+
+
+def processor() -> str:
+    """What NumPy found of this processor."""
+    extensions = np.show_config(mode="dicts")["SIMD Extensions"]
+    return " ".join([platform.machine(), *extensions["found"]])
 
 
 def dataset_lines(dataset: xr.Dataset) -> Lines:
@@ -108,7 +128,7 @@ def record_of(results: Path, studies: Iterable[str], *, claims: bool = True) -> 
     claims : bool
         Whether the verdicts of the claims are recorded too.
     """
-    record = Record()
+    record = Record(processor=processor())
     for study in studies:
         for name in DATASETS:
             path = results / study / name
@@ -131,7 +151,12 @@ def _framed(text: Any) -> bytes:
 
 
 def differences(expected: Record, found: Record) -> list[str]:
-    """What differs, is missing or is new, one line each; nothing if the records are the same."""
+    """What differs, is missing or is new, one line each; nothing if the records are the same.
+
+    Records of different processors are compared to eight digits.
+    """
+    if expected.processor != found.processor:
+        expected, found = _portable(expected), _portable(found)
     return [
         *_differences("dataset", dict.fromkeys(expected.datasets, ""), dict.fromkeys(found.datasets, "")),
         *(
@@ -141,6 +166,24 @@ def differences(expected: Record, found: Record) -> list[str]:
         ),
         *_differences("claim", expected.claims, found.claims),
     ]
+
+
+def _portable(record: Record) -> Record:
+    """A record without last bits, and without checksums of drawn workloads, which depend on them."""
+    return Record(
+        {
+            name: {
+                variable: re.sub(r"\w+ rounded ", "", line)
+                for variable, line in lines.items()
+                if variable != "workload_checksum"
+            }
+            for name, lines in record.datasets.items()
+        },
+        {
+            name: re.sub(r"-?\d+\.\d+(e[-+]?\d+)?", lambda number: f"{float(number[0]):.7e}", line)
+            for name, line in record.claims.items()
+        },
+    )
 
 
 def _differences(what: str, expected: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
@@ -161,11 +204,11 @@ def read_record(path: Path) -> Record:
     if not path.exists():
         return Record()
     values = json.loads(path.read_text(encoding="utf-8"))
-    return Record(values["datasets"], values["claims"])
+    return Record(values["datasets"], values["claims"], values["processor"])
 
 
 def write_record(record: Record, path: Path) -> None:
     """Write a record, one line a variable, in alphabetical order."""
-    values = {"datasets": record.datasets, "claims": record.claims}
+    values = {"datasets": record.datasets, "claims": record.claims, "processor": record.processor}
     text = json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")
