@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize
 
 from gridsched.errors import WorkloadError
 from gridsched.platform import Cluster
@@ -98,7 +98,7 @@ def calibrate_exponent_to_wait(
             f"machine {machine.name}: no exponent gives a mean wait of {target_wait:,.0f} s; "
             f"sizes inside the classes allow {least + target_wait:,.0f} to {most + target_wait:,.0f} s"
         )
-    optimize.bisect(excess, -EXPONENT_BOUND, EXPONENT_BOUND, xtol=_EXPONENT_TOLERANCE)
+    scipy.optimize.bisect(excess, -EXPONENT_BOUND, EXPONENT_BOUND, xtol=_EXPONENT_TOLERANCE)
     # Where the mean wait jumps over the target, either side of the jump may be nearer to it.
     nearest = min(tried, key=lambda exponent: abs(tried[exponent] - target_wait))
     return CalibratedWait(nearest, tried[nearest])

@@ -5,8 +5,12 @@ A mistake is reported as file, key, what was found and what is allowed, on one l
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
 import unicodedata
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import (
@@ -79,9 +83,7 @@ Label = Annotated[str, Field(min_length=1), AfterValidator(_label)]
 class Model(BaseModel):
     """Base: unknown keys are errors, values do not change, exactly one of `alternatives` is given."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, use_attribute_docstrings=True, validate_default=False
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False)
     alternatives: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
@@ -102,14 +104,36 @@ class Model(BaseModel):
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Schema that knows the alternatives too; null stands for a key that is not given."""
+        """Schema that knows what keys mean, and the alternatives; null stands for a key that is not given."""
         schema = handler.resolve_ref_schema(handler(core_schema))
+        for key, meaning in _meanings(cls).items():
+            schema["properties"][key].setdefault("description", meaning)
         if cls.alternatives:
             schema["oneOf"] = [
                 {"required": [key], "properties": {key: {"not": {"type": "null"}}}}
                 for key in cls.alternatives
             ]
         return schema
+
+
+def _meanings(model: type[Model]) -> dict[str, str]:
+    """Meaning of each key: the text below its declaration, in the source of its class.
+
+    Pydantic would read all sources whenever the models are imported, which takes longer than all else.
+    """
+    found: dict[str, str] = {}
+    for each in reversed(model.__mro__):
+        try:
+            (declared,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+        except (OSError, TypeError):  # made without a source, or built in
+            continue
+        assert isinstance(declared, ast.ClassDef)
+        for key, text in pairwise(declared.body):
+            if isinstance(key, ast.AnnAssign) and isinstance(text, ast.Expr):
+                name = ast.unparse(key.target)
+                if name in model.model_fields:
+                    found[name] = inspect.cleandoc(ast.literal_eval(text.value))
+    return found
 
 
 ModelType = TypeVar("ModelType", bound=Model)

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from gridsched.errors import WorkloadError
 
@@ -53,7 +53,7 @@ class BoundedPareto:
 
     def moment(self, k: int) -> float:
         """Non-central moment E[X^k], also where k is the shape."""
-        growth = self._range * float(special.exprel((k - self.shape) * self._range))
+        growth = self._range * float(scipy.special.exprel((k - self.shape) * self._range))
         return self.shape * self.low**k * growth / self._inside
 
     def moments(self, k: int = 3) -> NDArray[np.float64]:

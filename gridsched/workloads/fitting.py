@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
 
 from gridsched.errors import WorkloadError
 from gridsched.workloads.hyper_erlang import HyperErlang
@@ -265,7 +265,7 @@ def goodness(fit: HyperErlangFit | HyperErlang, samples: ArrayLike) -> Goodness:
     return Goodness(
         sample_moments=moments,
         model_moments=model.moments(3),
-        ks_distance=float(stats.ks_1samp(values, model.cdf, method="asymp").statistic),
+        ks_distance=float(scipy.stats.ks_1samp(values, model.cdf, method="asymp").statistic),
         probability=PROBABILITIES,
         sample_quantile=np.quantile(values, PROBABILITIES),
         model_quantile=hyper_erlang_quantile(model, PROBABILITIES),
@@ -277,7 +277,7 @@ def hyper_erlang_quantile(model: HyperErlang, probability: ArrayLike) -> NDArray
     wanted = np.asarray(probability, np.float64)
     if not ((wanted > 0) & (wanted < 1)).all():
         raise WorkloadError("hyper-Erlang: probabilities of quantiles must be above 0 and below 1")
-    stages = special.gammaincinv(model.order, wanted)
+    stages = scipy.special.gammaincinv(model.order, wanted)
     # The quantile of a mixture lies between those of its parts.
     low = np.log(stages / max(model.rate_1, model.rate_2))
     high = np.log(stages / min(model.rate_1, model.rate_2))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from gridsched.errors import WorkloadError
 
@@ -92,14 +92,14 @@ class HyperErlang:
     def _erlang_pdf(self, x: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
         """Density of one path, computed by logarithms so that high orders do not overflow."""
         scaled = rate * np.maximum(x, 0)
-        logarithm = special.xlogy(self.order - 1, scaled) - scaled - special.gammaln(self.order)
+        logarithm = scipy.special.xlogy(self.order - 1, scaled) - scaled - scipy.special.gammaln(self.order)
         return np.asarray(rate * np.exp(logarithm), np.float64)
 
     def cdf(self, x: ArrayLike) -> NDArray[np.float64]:
         """Probability of a value up to `x`; same shape as `x`."""
         positive: NDArray[Any] = np.maximum(x, 0)
-        first = special.gammainc(self.order, self.rate_1 * positive)
-        second = special.gammainc(self.order, self.rate_2 * positive)
+        first = scipy.special.gammainc(self.order, self.rate_1 * positive)
+        second = scipy.special.gammainc(self.order, self.rate_2 * positive)
         return np.asarray(self.p * first + (1 - self.p) * second, np.float64)
 
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:

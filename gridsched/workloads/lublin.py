@@ -20,8 +20,8 @@ from enum import IntEnum
 from typing import Literal, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from gridsched.errors import WorkloadError
 from gridsched.workloads.estimates import EstimateModel, Modal, repairs
@@ -239,7 +239,7 @@ class LublinModel:
     def daily_cycle(self) -> NDArray[np.float64]:
         """Arrival rate in each half hour of the day, from midnight, relative to the mean; shape (48,)."""
         number = np.arange(_FIRST_BUCKET, _FIRST_BUCKET + _BUCKETS)
-        edges = special.gammainc(
+        edges = scipy.special.gammainc(
             self.cycle_shape, np.append(number - 0.5, number[-1] + 0.5) / self.cycle_scale
         )
         # Half hour number 1 begins at midnight.
@@ -281,8 +281,8 @@ class LublinModel:
         A value beyond the limit is drawn anew, path included: the paths are weighted by what they have below.
         """
         path, place = uniform.T
-        below_1 = special.gammainc(self.run_shape_1, LONGEST_RUN_TIME / self.run_scale_1)
-        below_2 = special.gammainc(self.run_shape_2, LONGEST_RUN_TIME / self.run_scale_2)
+        below_1 = scipy.special.gammainc(self.run_shape_1, LONGEST_RUN_TIME / self.run_scale_1)
+        below_2 = scipy.special.gammainc(self.run_shape_2, LONGEST_RUN_TIME / self.run_scale_2)
         p = self.short_probability(processors)
         short = path * (p * below_1 + (1 - p) * below_2) < p * below_1
         logarithm = np.empty(len(place))
@@ -290,13 +290,13 @@ class LublinModel:
             (short, self.run_shape_1, self.run_scale_1, below_1),
             (~short, self.run_shape_2, self.run_scale_2, below_2),
         ):
-            logarithm[chosen] = scale * special.gammaincinv(shape, place[chosen] * below)
+            logarithm[chosen] = scale * scipy.special.gammaincinv(shape, place[chosen] * below)
         return np.exp(logarithm)
 
     def _arrivals(self, uniform: NDArray[np.float64], load_scale: float) -> NDArray[np.float64]:
         """Submit times: a renewal process on a clock that runs with the daily cycle, from midnight on."""
-        below = special.gammainc(self.gap_shape, LONGEST_GAP / self.gap_scale)
-        gaps = np.exp(self.gap_scale * special.gammaincinv(self.gap_shape, uniform * below))
+        below = scipy.special.gammainc(self.gap_shape, LONGEST_GAP / self.gap_scale)
+        gaps = np.exp(self.gap_scale * scipy.special.gammaincinv(self.gap_shape, uniform * below))
         days, rest = np.divmod(np.cumsum(gaps / load_scale), _DAY)
         clock = np.append(0.0, np.cumsum(self.daily_cycle)) * _BUCKET
         return np.asarray(days * _DAY + np.interp(rest, clock, np.arange(_BUCKETS + 1) * _BUCKET), np.float64)

@@ -15,9 +15,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 import pandas as pd
+import scipy
 import xarray as xr
 from numpy.typing import NDArray
-from scipy import stats
 
 from gridsched.errors import WorkloadError
 from gridsched.workloads.fitting import (
@@ -436,7 +436,7 @@ def _distance(times: NDArray[np.float64], model: HyperErlang | None) -> float:
     """Kolmogorov-Smirnov distance; NaN without times or model."""
     if model is None or not times.size:
         return np.nan
-    return float(stats.ks_1samp(times, model.cdf, method="asymp").statistic)
+    return float(scipy.stats.ks_1samp(times, model.cdf, method="asymp").statistic)
 
 
 def _quantiles(times: _Times) -> NDArray[np.float64]:

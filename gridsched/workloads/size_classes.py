@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import scipy
 import yaml
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
-from scipy import optimize
 
 from gridsched.errors import WorkloadError
 from gridsched.io import resource
@@ -230,7 +230,7 @@ def calibrate_exponent(
             f"machine {machine.name}: no exponent gives load {load:g}; sizes inside the classes "
             f"allow {least:.4g} to {most:.4g}"
         )
-    return float(optimize.brentq(excess, -_EXPONENT_BOUND, _EXPONENT_BOUND, xtol=1e-10))
+    return float(scipy.optimize.brentq(excess, -_EXPONENT_BOUND, _EXPONENT_BOUND, xtol=1e-10))
 
 
 def derive_machine(

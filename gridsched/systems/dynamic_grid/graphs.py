@@ -2,6 +2,8 @@
 
 An edge is a fast link between two clusters. All graphs have the names of the clusters as vertices, and are
 the same in every process for the same arguments.
+
+networkx is imported where it is used, since every workflow job imports this module.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 from typing import Any, Literal, get_args
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -56,6 +57,8 @@ def grid_graph(
         raise ConfigurationError(f"graph is {kind!r}; use one of {', '.join(get_args(GraphName))}")
     if (mean_degree is None) == (kind == "random"):
         raise ConfigurationError(f"mean_degree is {mean_degree}; give it for a random graph, and only then")
+    import networkx as nx
+
     graph = nx.Graph()
     graph.add_nodes_from(names)
     if kind == "ring" and len(names) > 1:
@@ -88,6 +91,8 @@ def graph_of_edges(names: Sequence[str], edges: Iterable[Sequence[str]]) -> Any:
     ConfigurationError
         If an edge is no pair of different clusters of the grid.
     """
+    import networkx as nx
+
     graph = nx.Graph()
     graph.add_nodes_from(names)
     for edge in edges:
@@ -110,6 +115,8 @@ def adjacency(graph: Any, names: Sequence[str]) -> NDArray[np.bool_]:
     ConfigurationError
         If the graph is directed, has other vertices than the clusters, or an edge from one to itself.
     """
+    import networkx as nx
+
     if not isinstance(graph, nx.Graph) or graph.is_directed():
         raise ConfigurationError("graph: give an undirected networkx.Graph whose vertices are the clusters")
     for name in graph:
@@ -165,6 +172,8 @@ def maximal_cliques(adjacent: NDArray[np.bool_], most: int = MOST_CLIQUES) -> Cl
     A graph can have exponentially many. If it has more than `most`, the first ones in the order of the search
     are used, and with them every edge and every single cluster, so that no two neighbours are left out.
     """
+    import networkx as nx
+
     graph = nx.from_numpy_array(adjacent)
     found = [tuple(sorted(clique)) for clique in islice(nx.find_cliques(graph), most + 1)]
     cut_off = len(found) > most

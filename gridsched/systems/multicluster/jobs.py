@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from gridsched.errors import WorkloadError
 from gridsched.workloads.bounded_pareto import BoundedPareto
@@ -80,7 +80,7 @@ class MulticlusterModel:
         else:
             width = max(self.largest - self.smallest, 1)
             middle = (self.smallest + self.largest) / 2
-            below = special.ndtr((edges - 0.5 - middle) / (width / 6))
+            below = scipy.special.ndtr((edges - 0.5 - middle) / (width / 6))
         share: NDArray[np.float64] = np.diff(below) / (below[-1] - below[0])
         return share
 
