@@ -1,5 +1,5 @@
 "use strict";
-/* Sorting, filtering, cards on narrow screens, words. Without this the page is whole: rows are there, and folds open. */
+/* Sorting, filtering, cards on narrow screens, values and a closer look at figures, words. Without this the page is whole: rows are there, and folds open. */
 
 /* --- tables --- */
 
@@ -156,6 +156,144 @@ for (const section of document.querySelectorAll("#claims")) {
   form.addEventListener("reset", () => setTimeout(update));
   form.addEventListener("submit", (event) => event.preventDefault());
   update();
+}
+
+/* --- figures: values where one points, and a closer look --- */
+
+const NEAR = 14;
+const note = document.createElement("div");
+note.className = "value-card";
+note.hidden = true;
+note.setAttribute("role", "status");
+
+/* The drawing in place of its picture, which cannot be pointed into. Marks have what they say in a title. */
+function drawing(image) {
+  const bytes = Uint8Array.from(atob(image.src.split(",")[1]), (letter) => letter.charCodeAt(0));
+  const svg = new DOMParser().parseFromString(new TextDecoder().decode(bytes), "image/svg+xml").documentElement;
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", image.alt);
+  svg.marks = [...svg.querySelectorAll("title")].filter((title) => title.parentNode !== svg).map((title) => {
+    const mark = title.parentNode;
+    mark.says = title.textContent;
+    title.remove();
+    return mark;
+  });
+  return document.adoptNode(svg);
+}
+
+function show(svg, mark) {
+  note.textContent = mark.says;
+  (svg.closest("dialog") ?? document.body).append(note);
+  note.hidden = false;
+  const place = mark.getBoundingClientRect();
+  const below = place.bottom + 8;
+  note.style.left = `${Math.max(4, Math.min(place.left, innerWidth - note.offsetWidth - 4))}px`;
+  note.style.top = `${below + note.offsetHeight > innerHeight ? Math.max(4, place.top - note.offsetHeight - 8) : below}px`;
+}
+
+/* The mark at a point, else the one next to it. */
+function nearest(svg, x, y) {
+  let found = null, least = NEAR;
+  for (const mark of svg.marks) {
+    const { left, right, top, bottom } = mark.getBoundingClientRect();
+    const away = Math.hypot(Math.max(left - x, 0, x - right), Math.max(top - y, 0, y - bottom));
+    if (away < least || (away === least && away === 0)) [found, least] = [mark, away];
+  }
+  return found;
+}
+
+function speak(svg) {
+  const point = (event) => {
+    const mark = nearest(svg, event.clientX, event.clientY);
+    if (mark) show(svg, mark);
+    else note.hidden = true;
+  };
+  svg.addEventListener("pointermove", point);
+  svg.addEventListener("pointerdown", point);
+  svg.addEventListener("pointerleave", () => (note.hidden = true));
+}
+
+/* Arrows go from mark to mark, for those who do not point. */
+function step(svg, key) {
+  const way = { ArrowRight: 1, ArrowLeft: -1 }[key];
+  if (!way || !svg?.marks.length) return false;
+  svg.at = ((svg.at ?? (way > 0 ? -1 : 0)) + way + svg.marks.length) % svg.marks.length;
+  show(svg, svg.marks[svg.at]);
+  return true;
+}
+
+const closer = document.createElement("dialog");
+closer.className = "closer";
+closer.innerHTML = '<form method="dialog"><p>Turn the wheel or pinch to zoom, drag to move, double-click to see all.</p><button>Close</button></form><div class="plot"></div>';
+document.body.append(note, closer);
+
+function look(image) {
+  const svg = drawing(image);
+  const whole = svg.getAttribute("viewBox").split(/[\s,]+/).map(Number);
+  let box = [...whole];
+  const touches = new Map();
+  const view = (wanted) => svg.setAttribute("viewBox", (box = wanted).join(" "));
+  /* What is at a point of the screen stays there. */
+  const zoom = (x, y, factor) => {
+    const width = Math.min(whole[2], Math.max(whole[2] / 40, box[2] * factor));
+    const at = new DOMPoint(x, y).matrixTransform(svg.getScreenCTM().inverse());
+    const by = width / box[2];
+    view(by === 1 ? box : width === whole[2] ? whole : [at.x - (at.x - box[0]) * by, at.y - (at.y - box[1]) * by, width, box[3] * by]);
+  };
+  svg.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    zoom(event.clientX, event.clientY, event.deltaY > 0 ? 1.2 : 1 / 1.2);
+  }, { passive: false });
+  svg.addEventListener("dblclick", () => view(whole));
+  svg.addEventListener("pointerdown", (event) => {
+    svg.setPointerCapture(event.pointerId);
+    touches.set(event.pointerId, event);
+  });
+  svg.addEventListener("pointermove", (event) => {
+    const before = touches.get(event.pointerId);
+    if (!before) return;
+    const other = [...touches.values()].find((touch) => touch.pointerId !== event.pointerId);
+    if (other) {
+      const apart = (touch) => Math.hypot(touch.clientX - other.clientX, touch.clientY - other.clientY);
+      if (apart(event) > 0) zoom((event.clientX + other.clientX) / 2, (event.clientY + other.clientY) / 2, apart(before) / apart(event));
+    } else {
+      const scale = svg.getScreenCTM().a;
+      view([box[0] - (event.clientX - before.clientX) / scale, box[1] - (event.clientY - before.clientY) / scale, box[2], box[3]]);
+    }
+    touches.set(event.pointerId, event);
+  });
+  for (const end of ["pointerup", "pointercancel"]) svg.addEventListener(end, (event) => touches.delete(event.pointerId));
+  speak(svg);
+  closer.querySelector(".plot").replaceChildren(svg);
+  closer.setAttribute("aria-label", image.alt);
+  closer.showModal();
+}
+closer.addEventListener("close", () => (note.hidden = true));
+closer.addEventListener("keydown", (event) => step(closer.querySelector("svg"), event.key) && event.preventDefault());
+
+for (const plot of document.querySelectorAll("main .plot")) {
+  const image = plot.querySelector("img");
+  let svg = null;
+  const draw = () => {
+    if (svg) return svg;
+    svg = drawing(image);
+    speak(svg);
+    image.hidden = true;
+    plot.append(svg);
+    return svg;
+  };
+  plot.addEventListener("pointerenter", draw);
+  plot.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") look(image);
+    else if (step(draw(), event.key)) event.preventDefault();
+  });
+  plot.addEventListener("blur", () => (note.hidden = true));
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "look";
+  button.textContent = "Look closer";
+  button.addEventListener("click", () => look(image));
+  plot.after(button);
 }
 
 /* --- places and words --- */

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
-from gridsched.figures import gantt_blocks, style
+from gridsched.figures import gantt_blocks, hover, style
 from gridsched.figures.gantt_blocks import Block
 
 MOST_JOBS = 60
@@ -63,15 +63,15 @@ def gantt(run: xr.Dataset, *, until: float | None = None) -> style.Drawing:
     names = (
         [str(name) for name in run["cluster"].to_numpy()] if "cluster" in run.coords else [""] * len(sizes)
     )
+    job_numbers = run["job_number"].to_numpy()
     for cluster, axes in enumerate(grid[1:]):
         title = style.plain(names[cluster]) if len(sizes) > 1 else ""
         gantt_blocks.frame(axes, sizes[cluster], title)
-        gantt_blocks.draw(axes, [block for block in blocks if block.cluster == cluster])
+        gantt_blocks.draw(axes, [block for block in blocks if block.cluster == cluster], job_numbers)
     _submitted_panel(grid[0], run, levels)
     grid[-1].set_xlabel("time")
     # Rectangles are labelled last: what fits depends on the final layout.
     figure.draw_without_rendering()
-    job_numbers = run["job_number"].to_numpy()
     for cluster, axes in enumerate(grid[1:]):
         own = [block for block in blocks if block.cluster == cluster]
         gantt_blocks.label(axes, own, job_numbers, may_stand=True)
@@ -153,7 +153,7 @@ def _submitted_panel(axes: Axes, run: xr.Dataset, levels: list[int]) -> None:
         if starts[job] > submits[job]:
             color = gantt_blocks.color(job)
             axes.hlines(-level, submits[job], starts[job], color=color, linewidth=3, zorder=1)
-        axes.plot(
+        (marker,) = axes.plot(
             [submits[job]],
             [-level],
             marker="v",
@@ -163,6 +163,8 @@ def _submitted_panel(axes: Axes, run: xr.Dataset, levels: list[int]) -> None:
             markerfacecolor="white" if rejected[job] else gantt_blocks.color(job),
             clip_on=False,
         )
+        outcome = "is rejected" if rejected[job] else f"waits {style.duration(starts[job] - submits[job])}"
+        hover.say(marker, [f"job {job_numbers[job]}: submitted at {submits[job]:,} s, {outcome}"])
         axes.annotate(
             str(job_numbers[job]),
             (submits[job], -level),

@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from gridsched.figures import style
+from gridsched.figures import hover, style
 
 _GOLDEN = 0.618034
 """Share of the circle of hues from one job to the next: no two of some dozens are the same."""
@@ -65,13 +65,27 @@ def frame(axes: Axes, processors: int, title: str) -> None:
     axes.spines["top"].set_visible(True)
 
 
-def draw(axes: Axes, blocks: Sequence[Block], edge: str = style.INK, width: float = 0.6) -> None:
-    """Rectangles in the colours of their jobs."""
+def draw(
+    axes: Axes,
+    blocks: Sequence[Block],
+    job_numbers: NDArray[np.int64],
+    edge: str = style.INK,
+    width: float = 0.6,
+) -> None:
+    """Rectangles in the colours of their jobs, which say what they are."""
     rectangles = [Rectangle((b.start, b.first), b.end - b.start, b.processors) for b in blocks]
     faces = [color(block.job) for block in blocks]
-    axes.add_collection(
-        PatchCollection(rectangles, facecolor=faces, edgecolor=edge, linewidth=width), autolim=False
+    drawn = PatchCollection(rectangles, facecolor=faces, edgecolor=edge, linewidth=width)
+    hover.say(
+        drawn,
+        [
+            f"job {job_numbers[b.job]}: {b.processors:,} processors\n"
+            f"{b.start:,} to {b.end:,} s, runs {style.duration(b.end - b.start)}"
+            + ("\nends after its deadline" if b.late else "")
+            for b in blocks
+        ],
     )
+    axes.add_collection(drawn, autolim=False)
 
 
 def label(

@@ -30,6 +30,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
 
+from gridsched.figures import hover
 from gridsched.io import atomic_write
 from gridsched.metrics.jobs import RECORDED
 
@@ -121,9 +122,11 @@ def save(figure: Figure, numbers: pd.DataFrame, stem: str | os.PathLike[str]) ->
     svg, png, csv = (base.with_name(f"{base.name}.{suffix}") for suffix in ("svg", "png", "csv"))
     with matplotlib.style.context(["default", _STYLE], after_reset=True):
         with atomic_write(svg) as path:
+            texts = hover.prepare(figure)
             with _resolution(figure):
                 FigureCanvasSVG(figure).print_svg(path, metadata={"Date": None, "Creator": None})
-            path.write_text(_shortened(path.read_text(encoding="utf-8")), encoding="utf-8")
+            drawn = hover.spoken(path.read_text(encoding="utf-8"), texts)
+            path.write_text(_shortened(drawn), encoding="utf-8")
         with atomic_write(png) as path, _resolution(figure):
             FigureCanvasAgg(figure).print_png(path, metadata={"Software": None})
     with atomic_write(csv) as path:
@@ -332,11 +335,17 @@ def set_axis(
     limits = _log_limits(axis, low, high, linear) if log else _linear_limits(low, high, floor)
     _set_limits(axis, *limits)
     axis.set_major_locator(_locator(limits, unit, log, ticks))
-    axis.set_major_formatter(
-        FuncFormatter(lambda value, _: duration(value) if unit == "s" else number(value))
-    )
+    axis.set_major_formatter(_Values(unit))
     axis.set_minor_locator(NullLocator())
     return limits
+
+
+class _Values(FuncFormatter):
+    """Labels of durations or numbers, and the unit of the values themselves."""
+
+    def __init__(self, unit: Unit) -> None:
+        super().__init__(lambda value, _: duration(value) if unit == "s" else number(value))
+        self.unit = " s" if unit == "s" else ""
 
 
 def _set_limits(axis: Axis, low: float, high: float) -> None:

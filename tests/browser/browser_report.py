@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -214,3 +216,70 @@ def test_text_has_contrast(browser: Browser, report: Path, *, dark: bool) -> Non
         })()"""
     )
     assert min(ratios) >= 4.5
+
+
+def point_at(browser: Browser, kind: str, x: float, y: float, **more: Any) -> None:
+    """Move the mouse, or let it do something, at a place of the window."""
+    browser.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+
+NOTE = (
+    "(() => { const note = document.querySelector('.value-card');"
+    " return note.hidden ? '' : note.textContent; })()"
+)
+"""What the page says of the mark at which someone points."""
+
+
+def test_a_mark_says_its_values_to_the_mouse(browser: Browser, report: Path) -> None:
+    browser.open(report, 1400)
+    browser.value("document.querySelector('.plot').scrollIntoView()")
+    top, left = browser.value(
+        "(({ top, left }) => [top, left])(document.querySelector('.plot').getBoundingClientRect())"
+    )
+    point_at(browser, "mouseMoved", left + 3, top + 3)
+    centre = browser.value(
+        """(() => { const mark = document.querySelector('.plot svg').marks[0].getBoundingClientRect();
+        return [(mark.left + mark.right) / 2, (mark.top + mark.bottom) / 2]; })()"""
+    )
+    point_at(browser, "mouseMoved", *centre)
+    figure = browser.value("document.querySelector('.plot').closest('figure').id").removeprefix("tiny-")
+    drawn = (report.parent / "tiny" / "figures" / f"{figure}.svg").read_text(encoding="utf-8")
+    assert browser.value(NOTE) in {unescape(text) for text in re.findall("<title>([^<]*)</title>", drawn)}
+    point_at(browser, "mouseMoved", 2, 2)
+    assert browser.value(NOTE) == ""
+
+
+def test_arrows_go_from_mark_to_mark(browser: Browser, report: Path) -> None:
+    browser.open(report, 768)
+    press = (
+        "document.querySelector('.plot')"
+        ".dispatchEvent(new KeyboardEvent('keydown', {{ key: '{}', bubbles: true }}))"
+    )
+    said = []
+    for key in ("ArrowRight", "ArrowRight", "ArrowLeft"):
+        browser.value(press.format(key))
+        said.append(browser.value(NOTE))
+    assert all(said)
+    assert said[0] == said[2] != said[1]
+
+
+def test_a_figure_is_seen_closer_and_zoomed(browser: Browser, report: Path) -> None:
+    browser.open(report, 420)
+    browser.value("document.querySelector('.look').click()")
+    shown = "document.querySelector('dialog.closer svg')"
+    box = f"{shown}.getAttribute('viewBox').split(/[ ,]+/).map(Number)"
+    whole = browser.value(box)
+    point_at(browser, "mouseWheel", 200, 450, deltaX=0, deltaY=-100)
+    near = browser.value(box)
+    assert near[2] < whole[2]
+    assert whole[0] <= near[0] < near[0] + near[2] <= whole[0] + whole[2]
+    for kind, x in (("mousePressed", 200), ("mouseMoved", 150), ("mouseReleased", 150)):
+        point_at(browser, kind, x, 450, button="left", buttons=1, clickCount=1)
+    moved = browser.value(box)
+    assert moved[0] > near[0]
+    assert moved[2] == near[2]
+    browser.value(f"{shown}.dispatchEvent(new Event('dblclick'))")
+    assert browser.value(box) == whole
+    browser.value("document.querySelector('dialog.closer button').click()")
+    assert browser.value("document.querySelector('dialog.closer').open") is False
+    assert problems(browser) == []

@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
 from matplotlib.patches import Patch, Rectangle
+from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
 from gridsched.figures import gantt_blocks, style
@@ -59,9 +60,10 @@ def schedule_gantt(schedules: xr.Dataset) -> style.Drawing:
     now = float(schedules.attrs["now"])
     last = max([now + 1, *(float(block.end) for block in blocks)])
     style.set_axis(grid[-1, 0].xaxis, [now, last], "s", ticks=8, floor=now)
+    job_numbers = schedules["job_number"].to_numpy()
     for cluster, axes in enumerate(grid[:, 0]):
         own = [block for block in blocks if block.cluster == cluster]
-        _panel(axes, own, sizes[cluster], names[cluster])
+        _panel(axes, own, job_numbers, sizes[cluster], names[cluster])
         _unavailable(axes, schedules["available"].to_numpy()[cluster][: sizes[cluster]].tolist(), now)
     grid[-1, 0].set_xlabel("time")
     if any(block.late for block in blocks):
@@ -69,7 +71,6 @@ def schedule_gantt(schedules: xr.Dataset) -> style.Drawing:
         style.legend_below(figure, [late], ["ends after its deadline"])
     # Rectangles are labelled last: what fits depends on the final layout.
     figure.draw_without_rendering()
-    job_numbers = schedules["job_number"].to_numpy()
     for cluster, axes in enumerate(grid[:, 0]):
         gantt_blocks.label(axes, [block for block in blocks if block.cluster == cluster], job_numbers)
     named = [str(name) for name in schedules["cluster"].to_numpy()]
@@ -87,10 +88,13 @@ def _blocks(schedules: xr.Dataset) -> Iterator[Block]:
             yield Block(int(cluster[job]), job, first, count, *place)
 
 
-def _panel(axes: Axes, blocks: list[Block], processors: int, title: str) -> None:
+def _panel(
+    axes: Axes, blocks: list[Block], job_numbers: NDArray[np.int64], processors: int, title: str
+) -> None:
     gantt_blocks.frame(axes, processors, title)
     for late, edge, width in ((False, style.INK, 0.6), (True, _LATE, 1.2)):
-        gantt_blocks.draw(axes, [block for block in blocks if block.late == late], edge, width)
+        own = [block for block in blocks if block.late == late]
+        gantt_blocks.draw(axes, own, job_numbers, edge, width)
 
 
 def _unavailable(axes: Axes, available: list[int], now: float) -> None:

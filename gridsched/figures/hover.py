@@ -1,0 +1,130 @@
+"""Values that a figure says of a point when someone points at it: titles inside its SVG.
+
+Browsers show the `<title>` of an element of an SVG by themselves, and screen readers read it. A marked line
+says for each marker what its axes say of it; what else should speak is given its texts with `say`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator
+
+MOST = 400
+"""Points of a line above which none speaks: nobody finds one of them."""
+
+_PREFIX = "says-"
+_TEXTS = "_gridsched_texts"
+_MARK = re.compile(r"<(use|path)\b([^>]*)/>")
+_GROUP = re.compile(r"<(/?)g\b([^>]*?)(/?)>")
+
+
+def say(artist: Artist, texts: Sequence[str]) -> None:
+    """Let each mark of an artist, in the order in which it is drawn, have a text."""
+    setattr(artist, _TEXTS, list(texts))
+
+
+def prepare(figure: Figure) -> dict[str, list[str]]:
+    """Name what speaks, so that it is found in the SVG; texts of the marks of each."""
+    found: dict[str, list[str]] = {}
+    for axes in figure.axes:
+        for artist in axes.get_children():
+            texts = getattr(artist, _TEXTS, None)
+            if texts is None and isinstance(artist, Line2D):
+                texts = _texts(axes, artist)
+            if texts:
+                name = f"{_PREFIX}{len(found)}"
+                artist.set_gid(name)
+                found[name] = texts
+    return found
+
+
+def spoken(svg: str, texts: dict[str, list[str]]) -> str:
+    """The SVG with a title in each mark that has a text."""
+    parts, last = [], 0
+    for name, own in texts.items():
+        begin = svg.find(f'<g id="{name}"', last)
+        if begin < 0:
+            continue
+        end = _end_of_group(svg, begin)
+        parts += [svg[last:begin], _with_titles(svg[begin:end], own)]
+        last = end
+    return "".join([*parts, svg[last:]])
+
+
+def _end_of_group(svg: str, begin: int) -> int:
+    depth = 0
+    for tag in _GROUP.finditer(svg, begin):
+        depth += -1 if tag[1] else 0 if tag[3] else 1
+        if depth == 0:
+            return tag.end()
+    return len(svg)
+
+
+def _with_titles(group: str, texts: Sequence[str]) -> str:
+    """Titles for the last marks of a group: before them come definitions and the line itself."""
+    marks = list(_MARK.finditer(group))[-len(texts) :]
+    if len(marks) < len(texts):
+        return group
+    for mark, text in reversed(list(zip(marks, texts, strict=True))):
+        title = f"<{mark[1]}{mark[2]}><title>{escape(text, quote=False)}</title></{mark[1]}>"
+        group = group[: mark.start()] + title + group[mark.end() :]
+    return group
+
+
+# --- what a marker says ---------------------------------------------------------------------------
+
+
+def _texts(axes: Axes, line: Line2D) -> list[str]:
+    """What each marker of a line says; nothing of lines without markers, or in other coordinates."""
+    marked = line.get_marker() not in ("None", "none", " ", "", None)
+    if not marked or line.get_transform() is not axes.transData or line.get_markevery() is not None:
+        return []
+    points = line.get_xydata()
+    if len(points) > MOST:
+        return []
+    label = str(line.get_label())
+    titles = [axes.get_title(place) for place in ("left", "center", "right")]
+    first = [" ".join(text.split()) for text in (*titles, "" if label.startswith("_") else label) if text]
+    return [
+        "\n".join([*first, *_coordinate(axes.yaxis, y), *_coordinate(axes.xaxis, x)])
+        for x, y in points.tolist()
+        if not np.isnan([x, y]).any()
+    ]
+
+
+def _coordinate(axis: Axis, value: float) -> Iterator[str]:
+    """A coordinate as its axis shows it, or the row or column that it belongs to."""
+    category = _category(axis, value)
+    shown = axis.get_major_formatter().format_data_short(value).strip() if category is None else category
+    if not shown:
+        return
+    unit = getattr(axis.get_major_formatter(), "unit", "")
+    if category is None and ((unit and not shown.endswith(unit)) or shown[-1] in "kMG"):
+        shown = f"{shown} ({value:,.0f}{unit})"
+    name = " ".join(axis.get_label_text().split())
+    yield f"{name}: {shown}" if name else shown
+
+
+def _category(axis: Axis, value: float) -> str | None:
+    """Label of the row or column of a point, where an axis has those; None where it has values."""
+    locator, formatter = axis.get_major_locator(), axis.get_major_formatter()
+    if not isinstance(locator, FixedLocator) or hasattr(formatter, "unit"):
+        return None
+    ticks = np.asarray(locator.locs, np.float64)
+    if not len(ticks):
+        return ""
+    nearest = int(np.argmin(np.abs(ticks - value)))
+    # Rows and columns are numbered, and what stands in one may be moved a little
+    room = 0.5 if np.array_equal(ticks, np.round(ticks)) and ticks[0] == 0 else 1e-9
+    if abs(ticks[nearest] - value) > room:
+        return None
+    return " ".join(formatter(ticks[nearest], nearest).split())
