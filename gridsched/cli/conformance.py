@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gridsched.cli.options import add_command, together
+from gridsched.cli.options import add_command, completed, policy_names, together
 from gridsched.cli.printing import facts_table, print_blocks, printable, progress, table
 from gridsched.errors import ConfigurationError
 
@@ -48,12 +48,13 @@ def _add_check(actions: Any) -> None:
         "Compare answers DIR/NAME.csv with the schedules; exit code 1 if any differs.",
     )
     check.add_argument("folder", metavar="DIR", type=Path, help="folder of answers")
-    check.add_argument(
+    policy = check.add_argument(
         "--policy",
         action=together(),
         metavar="NAME[,NAME...]",
         help="policies, schemes or variants that are compared (default: all that are answered)",
     )
+    completed(policy, policy_names)
     check.add_argument(
         "--passes",
         choices=("instant", "event", "arrivals-first"),

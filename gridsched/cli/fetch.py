@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gridsched.cli.options import add_command
+from gridsched.cli.options import add_command, completed
 from gridsched.cli.printing import UNKNOWN_TEXT, print_blocks, size, table
 from gridsched.errors import ConfigurationError
 
@@ -21,7 +21,8 @@ def add(commands: Any) -> None:
         "gridsched fetch --list",
         "gridsched fetch KTH-SP2-1996 CTC-SP2-1996 --mirror /data/logs",
     )
-    parser.add_argument("logs", nargs="*", metavar="LOG", help="name of a log, such as KTH-SP2-1996")
+    logs = parser.add_argument("logs", nargs="*", metavar="LOG", help="name of a log, such as KTH-SP2-1996")
+    completed(logs, _log_names)
     parser.add_argument("--folder", type=Path, metavar="DIR", help="where to keep them (default: the cache)")
     parser.add_argument(
         "--mirror",
@@ -65,3 +66,12 @@ def _list_logs(options: argparse.Namespace) -> None:
         for log in logs
     ]
     print_blocks(table(["log", "jobs", "processors", "size", "checksum", "present"], rows))
+
+
+def _log_names(_: str) -> list[str]:
+    """Names of the archive's logs, without loading what reads them."""
+    import yaml
+
+    from gridsched.io import resource
+
+    return list(yaml.safe_load(resource("resources", "archive.yaml").read_text(encoding="utf-8")))

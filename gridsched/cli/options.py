@@ -5,7 +5,11 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from collections.abc import Callable, Iterable
 from typing import Any
+
+POLICIES = ("fcfs", "ff", "sjf", "easy", "sjbf", "lxf", "lxwf", "conservative")
+"""Names of the local policies; the module that has them takes a second to load."""
 
 
 def add_command(
@@ -68,16 +72,34 @@ def together() -> type[argparse.Action]:
     return _Together
 
 
+def completed(action: argparse.Action, proposals: Callable[[str], Iterable[str]]) -> None:
+    """Let shells propose values of an option or argument that begin with what was typed."""
+    action.completer = lambda prefix, **_: proposals(prefix)  # type: ignore[attr-defined]
+
+
+def policy_names(_: str) -> Iterable[str]:
+    """Names of the local policies."""
+    return POLICIES
+
+
+def _policy_lists(prefix: str) -> list[str]:
+    """Lists of policies that begin like this, each with one more name."""
+    before, comma, _ = prefix.rpartition(",")
+    given = before.split(",")
+    return [f"{before}{comma}{name}" for name in (*POLICIES, "all") if name not in given]
+
+
 def add_policy(parser: argparse.ArgumentParser, *, several: bool = True) -> None:
     """The policies, and what they believe of run times."""
-    names = "fcfs, ff, sjf, easy, easy(R) with R reservations, sjbf, lxf, lxwf, conservative"
-    parser.add_argument(
+    names = ", ".join(POLICIES).replace("easy", "easy, easy(R) with R reservations")
+    policy = parser.add_argument(
         "--policy",
         action=_Together,
         default="easy",
         metavar="NAME[,NAME...]" if several else "NAME",
         help=f"{names}{', or all of the named ones' if several else ''} (default: easy)",
     )
+    completed(policy, _policy_lists if several else policy_names)
     parser.add_argument(
         "--estimates",
         choices=("requested", "actual", "clairvoyant"),
