@@ -6,6 +6,7 @@ import argparse
 import math
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 POLICIES = ("fcfs", "ff", "sjf", "easy", "sjbf", "lxf", "lxwf", "conservative")
@@ -26,6 +27,7 @@ def add_trace(parser: argparse.ArgumentParser) -> None:
     """The log, and how to read it."""
     parser.add_argument(
         "trace",
+        type=_named,
         metavar="TRACE",
         help="SWF file or export of sacct --parsable2, plain or compressed, or the name of a fetched log",
     )
@@ -172,6 +174,25 @@ def add_window(group: argparse._ArgumentGroup, *, measured: bool = True) -> None
             metavar="F",
             help="fraction of the jobs, at the beginning, that are simulated but not measured (default: 0)",
         )
+
+
+def add_human(parser: Any) -> None:
+    """The unit of times."""
+    parser.add_argument(
+        "--human", action="store_true", help="times in the unit that fits, such as 1.5 h, instead of seconds"
+    )
+
+
+def _named(text: str) -> str:
+    """Name of a file or log; an empty one, as of a variable that is not set, would be this folder."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the name is empty")
+    return text
+
+
+def path(text: str) -> Path:
+    """Path of a file or folder."""
+    return Path(_named(text))
 
 
 def positive_integer(text: str) -> int:
