@@ -39,14 +39,17 @@ _SHOWN = {"wait_time": ("wait time", "s"), "bounded_slowdown": ("bounded slowdow
 Floats = NDArray[np.float64]
 
 
-def recorded_peak(workload: Workload) -> int | None:
-    """Most processors that were in use at once, as the log recorded it; None if waits are unknown."""
+def recorded_peak(workload: Workload, held: NDArray[np.int64] | None = None) -> int | None:
+    """Most processors that were in use at once, as the log recorded it; None if waits are unknown.
+
+    Of another resource, if `held` says how much of it each job held.
+    """
     known = (workload.wait_time >= 0) & (workload.run_time >= 0) & (workload.processors > 0)
     if not len(workload) or 2 * np.count_nonzero(known) < len(workload):
         return None
     start = (workload.submit_time + workload.wait_time)[known]
     end = start + workload.run_time[known]
-    size = workload.processors[known]
+    size = (workload.processors if held is None else held)[known]
     used = steps(np.concatenate([start, end]), np.concatenate([size, -size])).value
     # A job that ran no time at all still had its processors.
     return int(max(used.max(), size.max()))

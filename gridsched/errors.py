@@ -28,5 +28,6 @@ class ScheduleError(GridschedError):
 
 def meant(wrong: str, known: Iterable[str]) -> str:
     """What was probably meant by an unknown name, to be put behind it; empty where nothing is like it."""
-    close = difflib.get_close_matches(wrong, list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    names = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(wrong.lower(), names, n=1)
+    return f"; did you mean {names[close[0]]}?" if close else ""

@@ -18,7 +18,7 @@ PACKAGE = REPOSITORY / "gridsched"
 
 # each layer may import those before it; `rooms` are kinds of studies with their figures and report texts
 LAYERS = (
-    ("errors", "io", "lazy"),
+    ("errors", "io", "lazy", "units"),
     ("engine",),
     ("workloads",),
     ("traces",),

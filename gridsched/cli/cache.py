@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from gridsched.cli.options import add_command
-from gridsched.cli.printing import print_blocks, printable, size, table
+from gridsched.cli.printing import megabytes, print_blocks, printable, table
 from gridsched.errors import GridschedError
 
 
@@ -34,8 +34,8 @@ def _show_cache(_: argparse.Namespace) -> None:
     rows = []
     for what, folder in folders.items():
         sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
-        rows.append((printable(str(folder)), what, f"{len(sizes):,}", size(sum(sizes))))
-    print_blocks(table(["folder", "holds", "files", "size"], rows))
+        rows.append((printable(str(folder)), what, f"{len(sizes):,}", megabytes(sum(sizes))))
+    print_blocks(table(["folder", "holds", "files", "size [MB]"], rows))
 
 
 def _clear_cache(_: argparse.Namespace) -> None:

@@ -7,13 +7,22 @@ import hashlib
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import Log, find_trace, read_log
-from gridsched.cli.options import add_cluster, add_command, add_conventions, add_policy, add_trace, add_window
+from gridsched.cli.options import (
+    add_cluster,
+    add_command,
+    add_conventions,
+    add_human,
+    add_policy,
+    add_trace,
+    add_window,
+    path,
+)
 from gridsched.cli.printing import (
     UNKNOWN_TEXT,
+    Times,
     facts_table,
     print_blocks,
     progress,
@@ -29,6 +38,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _MOST_NAMES = 5
+_HOUR = 3600
 _FILES = {
     "compare.csv": "means, quantiles and intervals of every policy",
     "users.csv": "every user: jobs, processor-hours, mean wait under every policy, change in hours",
@@ -56,8 +66,9 @@ def add(commands: Any) -> None:
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"))
     output = parser.add_argument_group("output")
+    add_human(output)
     output.add_argument(
-        "--out", type=Path, metavar="DIR", help="write tables, figure and netCDF to a new folder, or anew"
+        "--out", type=path, metavar="DIR", help="write tables, figure and netCDF to a new folder, or anew"
     )
     parser.set_defaults(command=_compare)
 
@@ -86,11 +97,12 @@ def _compare(options: argparse.Namespace) -> None:
             report=report,
         )
     print()
+    times = Times(options.human)
     aside = left_aside(workload, log.accounting)
     print_blocks(
-        _schemes(compared),
+        _schemes(compared, times),
         _explanation(compared),
-        *(part for kind in ("user", "group") for part in _changes(compared, kind)),
+        *(part for kind in ("user", "group") for part in _changes(compared, kind, times)),
         "What this leaves out:",
         facts_table(aside),
     )
@@ -104,17 +116,17 @@ def _compare(options: argparse.Namespace) -> None:
 # --- what is printed ------------------------------------------------------------------------------
 
 
-def _schemes(compared: xr.Dataset) -> Any:
+def _schemes(compared: xr.Dataset, times: Times) -> Any:
     """Table of the policies; the recorded schedule, where there is one, is first."""
     first = str(compared["scheme"].values[0])
     columns = [
         "policy",
-        "mean wait [s]",
-        "median",
-        "95%",
+        times.header("mean wait"),
+        times.header("median"),
+        times.header("95%"),
         "mean bounded slowdown",
         "utilisation",
-        f"mean wait - {first} [s]",
+        times.header(f"mean wait - {first}"),
     ]
     rows = []
     for index, scheme in enumerate(compared["scheme"].values.tolist()):
@@ -123,20 +135,20 @@ def _schemes(compared: xr.Dataset) -> Any:
         rows.append(
             (
                 str(scheme),
-                quantity(float(one["wait_time_mean"])),
-                quantity(median),
-                quantity(most),
+                times.text(float(one["wait_time_mean"])),
+                times.text(median),
+                times.text(most),
                 quantity(float(one["bounded_slowdown_mean"]), 2),
                 quantity(float(one["utilisation"]), 3),
-                _difference(one) if index else UNKNOWN_TEXT,
+                _difference(one, times) if index else UNKNOWN_TEXT,
             )
         )
     return table(columns, rows)
 
 
-def _difference(one: xr.Dataset) -> str:
+def _difference(one: xr.Dataset, times: Times) -> str:
     centre, low, high = (float(one[f"wait_time_difference{bound}"]) for bound in ("", "_low", "_high"))
-    return with_interval(f"{centre:+,.0f}", centre, low, high)
+    return with_interval(times.change(centre), centre, low, high, times.text)
 
 
 def _explanation(compared: xr.Dataset) -> str:
@@ -159,7 +171,7 @@ def _explanation(compared: xr.Dataset) -> str:
     return f"{jobs}{without}. {interval}{recorded}\nThe schedule of every policy was verified."
 
 
-def _changes(compared: xr.Dataset, kind: str) -> list[Any]:
+def _changes(compared: xr.Dataset, kind: str, times: Times) -> list[Any]:
     """Table of the users or groups that gain and lose most under the first policy beside the reference."""
     from gridsched.figures.comparison import extremes, one_user_each
 
@@ -176,15 +188,20 @@ def _changes(compared: xr.Dataset, kind: str) -> list[Any]:
             (
                 str(compared[kind].values[index]),
                 quantity(float(compared[f"{kind}_jobs"].values[index])),
-                *(quantity(float(mean)) for mean in means),
-                f"{change[1, index]:+,.1f}",
+                *(times.text(float(mean)) for mean in means),
+                times.change(_HOUR * change[1, index]) if times.human else f"{change[1, index]:+,.1f}",
             )
         )
     if not rows:
         return [f"No {kind} waits more or less under {schemes[1]}."]
     gain, lose = int((change[1] < 0).sum()), int((change[1] > 0).sum())
     most = "; those with most to gain and lose" if len(rows) < gain + lose else ""
-    columns = [kind, "jobs", *(f"{scheme} [s]" for scheme in schemes), f"{schemes[1]}, in all [h]"]
+    columns = [
+        kind,
+        "jobs",
+        *map(times.header, schemes),
+        f"{schemes[1]}, in all{'' if times.human else ' [h]'}",
+    ]
     return [
         f"Mean wait by {kind}: under {schemes[1]} {gain:,} wait less than {schemes[0]}, {lose:,} more, "
         f"of {compared.sizes[kind]:,}{most}:",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gridsched.cli.options import add_command, together
+from gridsched.cli.options import add_command, completed, path, policy_names, together
 from gridsched.cli.printing import facts_table, print_blocks, printable, progress, table
 from gridsched.errors import ConfigurationError
 
@@ -31,13 +30,13 @@ def add(commands: Any) -> None:
         "export",
         "Write descriptions, workloads (CSV and SWF) and empty answers into a new folder.",
     )
-    export.add_argument("folder", metavar="DIR", type=Path, help="folder to write")
+    export.add_argument("folder", metavar="DIR", type=path, help="folder to write")
     export.set_defaults(command=_export)
     _add_check(actions)
     page = add_command(
         actions, "page", "Write a page with a chart, an account and exercises for each case and policy."
     )
-    page.add_argument("target", metavar="FILE.html", type=Path, help="file to write")
+    page.add_argument("target", metavar="FILE.html", type=path, help="file to write")
     page.set_defaults(command=_page)
 
 
@@ -47,13 +46,14 @@ def _add_check(actions: Any) -> None:
         "check",
         "Compare answers DIR/NAME.csv with the schedules; exit code 1 if any differs.",
     )
-    check.add_argument("folder", metavar="DIR", type=Path, help="folder of answers")
-    check.add_argument(
+    check.add_argument("folder", metavar="DIR", type=path, help="folder of answers")
+    policy = check.add_argument(
         "--policy",
         action=together(),
         metavar="NAME[,NAME...]",
         help="policies, schemes or variants that are compared (default: all that are answered)",
     )
+    completed(policy, policy_names)
     check.add_argument(
         "--passes",
         choices=("instant", "event", "arrivals-first"),
@@ -72,7 +72,7 @@ def _list(_: argparse.Namespace) -> None:
     from gridsched.conformance.cases import read_cases
 
     rows = [(case.name, case.kind, case.convention) for case in read_cases()]
-    print_blocks(table(["case", "kind", "convention"], rows, right=False))
+    print_blocks(table(["case", "kind", "convention"], rows))
 
 
 def _export(options: argparse.Namespace) -> None:
@@ -98,6 +98,8 @@ def _page(options: argparse.Namespace) -> None:
 
     if options.target.is_dir():
         raise ConfigurationError(f"{options.target}: is a folder; name a file in it")
+    with writing(options.target):
+        options.target.parent.mkdir(parents=True, exist_ok=True)
     cases = read_cases()
     with progress("drawing") as report, writing(options.target):
         build_lesson(cases, options.target, begin=lambda case: report(f"drawing {case.name}"))
@@ -124,7 +126,7 @@ def _check(options: argparse.Namespace) -> int:
             for verdict in failed
             for each in verdict.differences
         ]
-        blocks += ["First difference of each column:", table(_DIFFERENCE, rows, right=False)]
+        blocks += ["First difference of each column:", table(_DIFFERENCE, rows)]
         conventions = [(verdict.case.name, verdict.case.convention) for verdict in failed]
         blocks += ["What these cases pin down:", facts_table(conventions)]
     print_blocks(*blocks, _summary(verdicts))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from gridsched.cli.options import add_command
-from gridsched.cli.printing import print_blocks, table
+from gridsched.cli.options import add_command, add_human
+from gridsched.cli.printing import Times, print_blocks, table
 
 
 def add(commands: Any) -> None:
@@ -18,6 +18,7 @@ def add(commands: Any) -> None:
         "gridsched costs results/demo",
     )
     parser.add_argument("results", metavar="RESULTS", help="folder of results of the run")
+    add_human(parser)
     parser.set_defaults(command=_costs)
 
 
@@ -28,17 +29,24 @@ def _costs(options: argparse.Namespace) -> None:
     whole = {
         name: costs[name].max() if name in ("longest", "memory") else costs[name].sum() for name in costs
     }
-    rows = [_row(str(study), row) for study, row in costs.iterrows()]
-    rows.append(_row("all", whole))
-    print_blocks(table(["study", "tasks", "minutes", "CPU minutes", "longest task", "most memory"], rows))
+    times = Times(options.human)
+    rows = [_row(str(study), row, times) for study, row in costs.iterrows()]
+    rows.append(_row("all", whole, times))
+    columns = [
+        "study",
+        "tasks",
+        times.header("time"),
+        times.header("CPU time"),
+        times.header("longest task"),
+        "most memory [MB]",
+    ]
+    print_blocks(table(columns, rows))
 
 
-def _row(study: str, cost: Any) -> list[str]:
+def _row(study: str, cost: Any, times: Times) -> list[str]:
     return [
         study,
         f"{cost['tasks']:,.0f}",
-        f"{cost['elapsed'] / 60:,.1f}",
-        f"{cost['cpu_time'] / 60:,.1f}",
-        f"{cost['longest']:,.0f} s",
-        f"{cost['memory']:,.0f} MB",
+        *(times.text(float(cost[name])) for name in ("elapsed", "cpu_time", "longest")),
+        f"{cost['memory']:,.0f}",
     ]

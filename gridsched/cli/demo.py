@@ -8,7 +8,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from gridsched.cli.options import add_command
+from gridsched.cli.options import add_command, path
 from gridsched.cli.printing import facts_table, print_blocks, progress
 from gridsched.cli.targets import writing
 
@@ -26,7 +26,7 @@ def add(commands: Any) -> None:
         "gridsched demo --folder first --no-open",
     )
     parser.add_argument(
-        "--folder", type=Path, default=Path("gridsched-demo"), metavar="DIR", help="default: gridsched-demo"
+        "--folder", type=path, default=Path("gridsched-demo"), metavar="DIR", help="default: gridsched-demo"
     )
     parser.add_argument("--no-open", action="store_true", help="do not open the page in a browser")
     parser.set_defaults(command=_demo)
@@ -47,7 +47,7 @@ def _demo(options: argparse.Namespace) -> None:
         options.folder.mkdir(parents=True, exist_ok=True)
     # What each task prints is of no interest here
     silence = contextlib.redirect_stdout(io.StringIO())
-    with writing(options.folder), progress("compiling kernels and simulating"), silence:
+    with writing(options.folder), progress("simulating and drawing"), silence:
         run_study(study, options.folder, _SEED)
         build_report([study], page)
     print_blocks(

@@ -32,8 +32,7 @@ def add(commands: Any) -> None:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    if options.warm:
-        _warm()
+    warmed = [_warm()] if options.warm else []
     from gridsched.diagnosis import diagnose
 
     checks = []
@@ -47,21 +46,23 @@ def _doctor(options: argparse.Namespace) -> int:
         return min(failed, 1)
     rows = [(check.state, check.name, check.found) for check in checks]
     remedies = [(check.name, check.remedy) for check in checks if check.state != "ok"]
-    blocks: list[Any] = [table(["state", "what", "found"], rows, right=False)]
+    blocks: list[Any] = [*warmed, table(["state", "what", "found"], rows)]
     if remedies:
-        blocks += ["What to do:", table(["what", "remedy"], remedies, right=False)]
+        blocks += ["What to do:", table(["what", "remedy"], remedies)]
     else:
         blocks.append("Everything is as it should be.")
     print_blocks(*blocks)
     return min(failed, 1)
 
 
-def _warm() -> None:
-    """Compile ahead, saying what is done."""
-    from gridsched.warming import warm
+def _warm() -> str:
+    """Compile ahead, saying how far it is; what was done."""
+    from gridsched.warming import schedulers, warm
 
-    done: list[str] = []
-    with progress("compiling") as report:
-        for name in warm():
-            done.append(name)
-            report(f"compiling; done: {', '.join(done)}")
+    wanted = schedulers()
+    compiled = 0
+    with progress(f"compiling: 0 of {len(wanted)} schedulers are ready") as report:
+        for done, (name, kernels) in enumerate(warm(wanted), start=1):
+            compiled += kernels > 0
+            report(f"compiling: {done} of {len(wanted)} schedulers are ready, the last one {name}")
+    return f"All {len(wanted)} schedulers have their kernels; {compiled} of them had to be compiled now."

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import Log, find_trace, moment, read_log
-from gridsched.cli.options import add_cluster, add_command, add_conventions, add_policy, add_trace, add_window
+from gridsched.cli.options import (
+    add_cluster,
+    add_command,
+    add_conventions,
+    add_policy,
+    add_trace,
+    add_window,
+    positive_integer,
+)
 from gridsched.cli.printing import facts_table, jobs, print_blocks, printable, progress, table
 from gridsched.cli.runs import named_policies, prepared, run_policy
 from gridsched.errors import ConfigurationError
@@ -42,7 +50,7 @@ def add(commands: Any) -> None:
     parser.add_argument("job", metavar="JOB", help="job number of the log, or job ID such as 123_4")
     parser.add_argument(
         "--run",
-        type=int,
+        type=positive_integer,
         metavar="N",
         help="which run of a job that ran several times, from 1 (default: the last)",
     )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
-from gridsched.cli.options import add_command
-from gridsched.cli.printing import UNKNOWN_TEXT, print_blocks, size, table
+from gridsched.cli.options import add_command, completed, path
+from gridsched.cli.printing import UNKNOWN_TEXT, megabytes, print_blocks, table
 from gridsched.errors import ConfigurationError
 
 
@@ -21,8 +20,9 @@ def add(commands: Any) -> None:
         "gridsched fetch --list",
         "gridsched fetch KTH-SP2-1996 CTC-SP2-1996 --mirror /data/logs",
     )
-    parser.add_argument("logs", nargs="*", metavar="LOG", help="name of a log, such as KTH-SP2-1996")
-    parser.add_argument("--folder", type=Path, metavar="DIR", help="where to keep them (default: the cache)")
+    logs = parser.add_argument("logs", nargs="*", metavar="LOG", help="name of a log, such as KTH-SP2-1996")
+    completed(logs, _log_names)
+    parser.add_argument("--folder", type=path, metavar="DIR", help="where to keep them (default: the cache)")
     parser.add_argument(
         "--mirror",
         dest="mirrors",
@@ -44,8 +44,8 @@ def _fetch(options: argparse.Namespace) -> None:
     if not options.logs:
         raise ConfigurationError("fetch: name at least one log; gridsched fetch --list shows the known ones")
     for log in options.logs:
-        path = fetch(log, folder=options.folder, mirrors=options.mirrors, progress=sys.stderr.isatty())
-        print(path, flush=True)
+        place = fetch(log, folder=options.folder, mirrors=options.mirrors, progress=sys.stderr.isatty())
+        print(place, flush=True)
 
 
 def _list_logs(options: argparse.Namespace) -> None:
@@ -58,10 +58,19 @@ def _list_logs(options: argparse.Namespace) -> None:
             log.name,
             UNKNOWN_TEXT if log.jobs is None else f"{log.jobs:,}",
             UNKNOWN_TEXT if log.processors is None else f"{log.processors:,}",
-            UNKNOWN_TEXT if log.bytes is None else size(log.bytes),
+            UNKNOWN_TEXT if log.bytes is None else megabytes(log.bytes),
             "known" if log.sha256_gz or log.sha256_content else UNKNOWN_TEXT,
             "yes" if (folder / log.file).is_file() else "no",
         )
         for log in logs
     ]
-    print_blocks(table(["log", "jobs", "processors", "size", "checksum", "present"], rows))
+    print_blocks(table(["log", "jobs", "processors", "size [MB]", "checksum", "present"], rows))
+
+
+def _log_names(_: str) -> list[str]:
+    """Names of the archive's logs, without loading what reads them."""
+    import yaml
+
+    from gridsched.io import resource
+
+    return list(yaml.safe_load(resource("resources", "archive.yaml").read_text(encoding="utf-8")))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gridsched.cli.logs import moment, read_log
-from gridsched.cli.options import add_command, add_trace
+from gridsched.cli.logs import Log, moment, read_log
+from gridsched.cli.options import add_command, add_human, add_trace
 from gridsched.cli.printing import (
     UNKNOWN_TEXT,
+    Times,
     counts,
     facts_table,
     print_blocks,
@@ -21,9 +23,11 @@ from gridsched.cli.printing import (
 from gridsched.errors import GridschedError, WorkloadError
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
     from rich.table import Table
 
+    from gridsched.traces.sacct import AccountingLog
     from gridsched.workloads import Workload
 
 _QUANTILES = (10, 25, 50, 75, 90, 99, 100)
@@ -41,6 +45,7 @@ def add(commands: Any) -> None:
         "gridsched info longer-lines.swf --extra-fields ignore",
     )
     add_trace(parser)
+    add_human(parser)
     parser.set_defaults(command=_info)
 
 
@@ -48,7 +53,9 @@ def _info(options: argparse.Namespace) -> None:
     log = read_log(options)
     workload = log.workload
     facts = [("file", str(log.path)), *_header_facts(workload), *_job_facts(workload), *_cleaning(workload)]
-    print_blocks(facts_table(facts), _distributions(workload), _months(workload))
+    print_blocks(
+        facts_table(facts), *_of_site(log), _distributions(workload, Times(options.human)), _months(workload)
+    )
 
 
 def _header_facts(workload: Workload) -> list[tuple[str, str]]:
@@ -91,8 +98,17 @@ def _job_facts(workload: Workload) -> list[tuple[str, str]]:
         ("requested time", share(int((workload.requested_time > 0).sum()), jobs)),
         ("recorded wait", share(int((workload.wait_time >= 0).sum()), jobs)),
         ("offered load", quantity(_offered_load(workload), 3)),
+        ("most in use", _most_in_use(workload)),
     ]
     return facts
+
+
+def _most_in_use(workload: Workload) -> str:
+    """The most processors that were in use at once."""
+    from gridsched.comparison import recorded_peak
+
+    most = recorded_peak(workload)
+    return UNKNOWN_TEXT if most is None else f"{most:,} processors"
 
 
 def _offered_load(workload: Workload) -> float:
@@ -104,24 +120,108 @@ def _offered_load(workload: Workload) -> float:
     return work / capacity if capacity else math.nan
 
 
-def _distributions(workload: Workload) -> Table:
+# --- what only exports of accounting have -----------------------------------------------------------
+
+
+def _of_site(log: Log) -> list[Any]:
+    """How jobs ended, what partitions had, and GPUs."""
+    if log.accounting is None:
+        return []
+    return [
+        "How jobs ended, and what they used:",
+        _states(log.accounting),
+        *_partitions(log, log.accounting),
+        *_gpus(log.accounting),
+    ]
+
+
+def _states(accounting: AccountingLog) -> Table:
+    """Jobs by state: those that ran, however they ended, and those that the workload does not have."""
+    names, idle = accounting.states, accounting.idle_states
+    ran = dict(zip(names, _jobs_and_shares(accounting.workload, accounting.state, len(names)), strict=True))
+    order = sorted(names, key=lambda name: -ran[name][0] - idle.get(name, 0))
+    rows = [
+        (name or "(none)", f"{ran[name][0]:,}", f"{idle.get(name, 0):,}", _percent(ran[name][1]))
+        for name in order
+        if ran[name][0] or idle.get(name)
+    ]
+    rows.append(
+        ("all", f"{sum(jobs for jobs, _ in ran.values()):,}", f"{sum(idle.values()):,}", _percent(1.0))
+    )
+    return table(["state", "ran", "left out", "processor-seconds [%]"], rows)
+
+
+def _partitions(log: Log, accounting: AccountingLog) -> list[Any]:
+    """Jobs and shares of the partitions, if the export names them."""
+    names = accounting.names["partition"]
+    if not names:
+        return []
+    used = _jobs_and_shares(accounting.workload, accounting.workload.partition, len(names))
+    order = sorted(range(len(names)), key=lambda number: -used[number][1])
+    rows = [
+        (log.name("partition", number) or "(none)", f"{used[number][0]:,}", _percent(used[number][1]))
+        for number in order
+        if used[number][0]
+    ]
+    return [table(["partition", "jobs", "processor-seconds [%]"], rows)]
+
+
+def _gpus(accounting: AccountingLog) -> list[Any]:
+    """Jobs with GPUs, and what they held; nothing if the export does not say."""
+    import numpy as np
+
+    from gridsched.comparison import recorded_peak
+
+    gpus, workload = accounting.gpus, accounting.workload
+    if not (gpus >= 0).any():
+        return []
+    jobs = int(np.count_nonzero(gpus > 0))
+    if not jobs:
+        return [facts_table([("GPUs", "none were allocated")])]
+    most = recorded_peak(workload, np.maximum(gpus, 0))
+    hours = float(np.maximum(gpus, 0) @ np.maximum(workload.run_time, 0).astype(float)) / 3600
+    facts = [
+        ("jobs with GPUs", share(jobs, len(workload))),
+        ("GPU-hours", quantity(hours, 1)),
+        ("most GPUs in use", UNKNOWN_TEXT if most is None else f"{most:,}"),
+    ]
+    return [facts_table(facts)]
+
+
+def _jobs_and_shares(workload: Workload, number: NDArray[np.int64], count: int) -> list[tuple[int, float]]:
+    """Jobs with each number, and their share of the processor-seconds; NaN if there are none."""
+    import numpy as np
+
+    work = np.maximum(workload.processors, 0) * np.maximum(workload.run_time, 0).astype(float)
+    jobs = np.bincount(number, minlength=count)
+    used = np.bincount(number, weights=work, minlength=count)
+    whole = float(work.sum()) or math.nan
+    return [(int(some), float(part) / whole) for some, part in zip(jobs, used, strict=True)]
+
+
+def _percent(part: float) -> str:
+    return quantity(100 * part, 1)
+
+
+def _distributions(workload: Workload, times: Times) -> Table:
     """Quantiles of what is known of the jobs."""
     samples = {
-        "processors": workload.processors[workload.processors > 0],
-        "run time [s]": workload.run_time[workload.run_time >= 0],
-        "requested time [s]": workload.requested_time[workload.requested_time > 0],
-        "recorded wait [s]": workload.wait_time[workload.wait_time >= 0],
+        times.header("run time"): workload.run_time[workload.run_time >= 0],
+        times.header("requested time"): workload.requested_time[workload.requested_time > 0],
+        times.header("recorded wait"): workload.wait_time[workload.wait_time >= 0],
     }
     columns = ["quantile", *(f"{percent}%" for percent in _QUANTILES[:-1]), "largest"]
-    return table(columns, [(name, *_quantiles(values)) for name, values in samples.items()])
+    sizes = _quantiles(workload.processors[workload.processors > 0], quantity)
+    rows = [(name, *_quantiles(values, times.text)) for name, values in samples.items()]
+    return table(columns, [("processors", *sizes), *rows])
 
 
-def _quantiles(values: NDArray[Any]) -> list[str]:
+def _quantiles(values: NDArray[Any], text: Callable[[float], str]) -> list[str]:
     import numpy as np
 
     if not len(values):
         return [UNKNOWN_TEXT] * len(_QUANTILES)
-    return [quantity(float(value)) for value in np.percentile(values, _QUANTILES)]
+    return [text(float(value)) for value in np.percentile(values, _QUANTILES)]
 
 
 def _cleaning(workload: Workload) -> list[tuple[str, str]]:

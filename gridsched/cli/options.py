@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
+
+POLICIES = ("fcfs", "ff", "sjf", "easy", "sjbf", "lxf", "lxwf", "conservative")
+"""Names of the local policies; the module that has them takes a second to load."""
 
 
 def add_command(
@@ -22,6 +27,7 @@ def add_trace(parser: argparse.ArgumentParser) -> None:
     """The log, and how to read it."""
     parser.add_argument(
         "trace",
+        type=_named,
         metavar="TRACE",
         help="SWF file or export of sacct --parsable2, plain or compressed, or the name of a fetched log",
     )
@@ -68,16 +74,34 @@ def together() -> type[argparse.Action]:
     return _Together
 
 
+def completed(action: argparse.Action, proposals: Callable[[str], Iterable[str]]) -> None:
+    """Let shells propose values of an option or argument that begin with what was typed."""
+    action.completer = lambda prefix, **_: proposals(prefix)  # type: ignore[attr-defined]
+
+
+def policy_names(_: str) -> Iterable[str]:
+    """Names of the local policies."""
+    return POLICIES
+
+
+def _policy_lists(prefix: str) -> list[str]:
+    """Lists of policies that begin like this, each with one more name."""
+    before, comma, _ = prefix.rpartition(",")
+    given = before.split(",")
+    return [f"{before}{comma}{name}" for name in (*POLICIES, "all") if name not in given]
+
+
 def add_policy(parser: argparse.ArgumentParser, *, several: bool = True) -> None:
     """The policies, and what they believe of run times."""
-    names = "fcfs, ff, sjf, easy, easy(R) with R reservations, sjbf, lxf, lxwf, conservative"
-    parser.add_argument(
+    names = ", ".join(POLICIES).replace("easy", "easy, easy(R) with R reservations")
+    policy = parser.add_argument(
         "--policy",
         action=_Together,
         default="easy",
         metavar="NAME[,NAME...]" if several else "NAME",
         help=f"{names}{', or all of the named ones' if several else ''} (default: easy)",
     )
+    completed(policy, _policy_lists if several else policy_names)
     parser.add_argument(
         "--estimates",
         choices=("requested", "actual", "clairvoyant"),
@@ -150,6 +174,25 @@ def add_window(group: argparse._ArgumentGroup, *, measured: bool = True) -> None
             metavar="F",
             help="fraction of the jobs, at the beginning, that are simulated but not measured (default: 0)",
         )
+
+
+def add_human(parser: Any) -> None:
+    """The unit of times."""
+    parser.add_argument(
+        "--human", action="store_true", help="times in the unit that fits, such as 1.5 h, instead of seconds"
+    )
+
+
+def _named(text: str) -> str:
+    """Name of a file or log; an empty one, as of a variable that is not set, would be this folder."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the name is empty")
+    return text
+
+
+def path(text: str) -> Path:
+    """Path of a file or folder."""
+    return Path(_named(text))
 
 
 def positive_integer(text: str) -> int:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from gridsched.errors import meant
 
 _MISTAKE = 2
+_NEEDS_ONE = "needs a value; one that begins with - is written behind =, as in --jobs=-1"
 _CHOICE = re.compile(r"invalid choice: '(?P<found>[^']*)' \(choose from (?P<known>.*)\)$", re.DOTALL)
 
 
@@ -40,6 +41,8 @@ class Parser(argparse.ArgumentParser):
             option = unknown.partition("=")[0]
             if option.startswith("-") and not re.fullmatch(r"-\d.*", option):
                 self.error(f"unknown option {option}{meant(option, self._option_string_actions)}")
+        if rest:
+            self.error(f"{rest[0]!r} is one word too many")
         return found, rest
 
     def error(self, message: str) -> NoReturn:
@@ -49,7 +52,9 @@ class Parser(argparse.ArgumentParser):
             known = re.findall(r"[\w.-]+", choice["known"].replace("'", ""))
             instead = meant(choice["found"], known) or f"; use one of {', '.join(known)}"
             message = f"{message[: choice.start()]}unknown {choice['found']!r}{instead}"
-        message = message.replace("argument COMMAND: ", "").replace("argument ACTION: ", "")
+        for word in ("COMMAND", "ACTION"):
+            message = message.replace(f"argument {word}: unknown", f"unknown {word.lower()}")
+        message = message.removeprefix("argument ").replace("expected one argument", _NEEDS_ONE)
         print(f"gridsched: error: {message} (see {self.prog} --help)", file=sys.stderr)
         sys.exit(_MISTAKE)
 

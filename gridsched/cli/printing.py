@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from gridsched.units import duration
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,15 +43,37 @@ def _to_terminal() -> bool:
 
 @contextlib.contextmanager
 def progress(what: str) -> Iterator[Callable[[str], Any]]:
-    """Say on the terminal, besides the output, what takes its time; the function says it of another thing."""
+    """Say on the terminal, besides the output, what takes its time; the function says it of another thing.
+
+    What is compiled meanwhile is told once for each thing, also without a terminal.
+    """
     from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    with Console(stderr=True, markup=False).status(printable(what)) as status:
-        yield lambda other: status.update(printable(other))
+    from gridsched.engine.kernel_cache import compilation, telling
+
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    console = Console(stderr=True)
+    console.quiet = not console.is_terminal
+    with Progress(*columns, console=console, transient=True) as shown:
+        task = shown.add_task(printable(what), total=None)
+        told: set[str] = set()
+
+        def show(other: str) -> None:
+            shown.update(task, description=printable(other))
+
+        def tell(kernel: str) -> None:
+            thing = shown.tasks[task].description
+            if thing not in told:
+                told.add(thing)
+                say(thing, compilation(kernel))
+
+        with telling(tell):
+            yield show
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: bool = True) -> Table:
-    """Table with a name in the first column and numbers in the others, or only names."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """The form of every table: units stand in the header, as in "wait [s]", and numbers to the right."""
     from rich import box
     from rich.table import Table
 
@@ -57,12 +83,19 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: bool 
         pad_edge=False,
         collapse_padding=_to_terminal(),
     )
+    cells = [[printable(cell) for cell in row] for row in rows]
     for index, column in enumerate(columns):
+        right = index > 0 and all(_NUMBERS.fullmatch(row[index]) for row in cells)
         # In a narrow terminal cells are continued below: numbers must not lose digits.
-        table.add_column(column, justify="right" if index and right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*map(printable, row))
+        table.add_column(printable(column), justify="right" if right else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*row)
     return table
+
+
+_NUMBER = r"[+\-\N{MINUS SIGN}]?\d[\d,.]*[kMG%]?( (s|min|h|d))?"
+_NUMBERS = re.compile(rf"-?|{_NUMBER}( {_NUMBER})?( ±{_NUMBER}| \({_NUMBER} to {_NUMBER}\))?")
+"""A number, perhaps with a unit and an interval, none, or that it is not known."""
 
 
 def facts_table(facts: Iterable[tuple[str, str]]) -> Table:
@@ -87,13 +120,35 @@ def quantity(value: float, digits: int = 0) -> str:
     return f"{value:,.{digits}f}" if math.isfinite(value) else UNKNOWN_TEXT
 
 
-def with_interval(centre: str, mean: float, low: float, high: float, digits: int = 0) -> str:
+def with_interval(centre: str, mean: float, low: float, high: float, text: Callable[[float], str]) -> str:
     """A mean with half the width of its interval, with both bounds where they are not equally far from it."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return centre
     if math.isclose(mean - low, high - mean, rel_tol=1e-6, abs_tol=1e-9):
-        return f"{centre} ±{quantity(high - mean, digits)}"
-    return f"{centre} ({quantity(low, digits)} to {quantity(high, digits)})"
+        return f"{centre} ±{text(high - mean)}"
+    return f"{centre} ({text(low)} to {text(high)})"
+
+
+@dataclass(frozen=True)
+class Times:
+    """How times are written: in seconds, or in the unit that fits."""
+
+    human: bool
+
+    def header(self, name: str, after: str = "") -> str:
+        """Header of a column of times."""
+        return f"{name}{'' if self.human else ' [s]'}{after}"
+
+    def text(self, seconds: float, digits: int = 0) -> str:
+        """A time, or that it is not known."""
+        if not self.human:
+            return quantity(seconds, digits)
+        return duration(seconds) if math.isfinite(seconds) else UNKNOWN_TEXT
+
+    def change(self, seconds: float, digits: int = 0) -> str:
+        """A difference of times, with its sign."""
+        sign = "+" if seconds >= 0 else "-"
+        return f"{sign}{self.text(abs(seconds), digits)}" if math.isfinite(seconds) else UNKNOWN_TEXT
 
 
 def share(part: int, whole: int) -> str:
@@ -112,9 +167,9 @@ def counts(workload: Workload) -> list[tuple[str, str]]:
     return [(f"{kind}: {reason}", f"{count:,}") for kind, counts in both for reason, count in counts.items()]
 
 
-def size(count: int) -> str:
-    """Megabytes."""
-    return f"{count / 1e6:,.1f} MB"
+def megabytes(count: int) -> str:
+    """Bytes in millions."""
+    return f"{count / 1e6:,.1f}"
 
 
 def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

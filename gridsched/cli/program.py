@@ -9,7 +9,19 @@ import warnings
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from gridsched.cli import cache, compare, conformance, costs, demo, doctor, explain, fetch, info, simulate
+from gridsched.cli import (
+    cache,
+    compare,
+    completion,
+    conformance,
+    costs,
+    demo,
+    doctor,
+    explain,
+    fetch,
+    info,
+    simulate,
+)
 from gridsched.cli.parsing import Parser
 from gridsched.cli.printing import say, show_warning
 from gridsched.errors import GridschedError
@@ -39,8 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if hasattr(sys.stdout, "reconfigure"):
         # Headers of logs may hold characters that the terminal's encoding does not have.
         sys.stdout.reconfigure(errors="replace")
+    parser = _parser()
+    if completion.ASKED in os.environ:
+        completion.propose(parser)
     try:
-        code = _run(_parser().parse_args(arguments))
+        code = _run(parser.parse_args(arguments))
     except SystemExit:
         _flush()
         raise
@@ -97,6 +112,19 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"gridsched {version('gridsched')}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     parser.set_defaults(command=lambda _: parser.print_help())
-    for command in (demo, info, simulate, compare, explain, conformance, fetch, cache, costs, doctor):
+    all_commands = (
+        demo,
+        info,
+        simulate,
+        compare,
+        explain,
+        conformance,
+        fetch,
+        cache,
+        costs,
+        doctor,
+        completion,
+    )
+    for command in all_commands:
         command.add(commands)
     return parser

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import find_trace, read_log
-from gridsched.cli.options import add_cluster, add_command, add_conventions, add_policy, add_trace, add_window
-from gridsched.cli.printing import facts_table, print_blocks, progress, quantity, table, with_interval
+from gridsched.cli.options import (
+    add_cluster,
+    add_command,
+    add_conventions,
+    add_human,
+    add_policy,
+    add_trace,
+    add_window,
+    path,
+)
+from gridsched.cli.printing import Times, facts_table, print_blocks, progress, quantity, table, with_interval
 from gridsched.cli.runs import SCORE, named_policies, preparation, prepared, run_policy
 from gridsched.cli.targets import check_targets, writing
 
@@ -46,8 +55,9 @@ def add(commands: Any) -> None:
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"))
     output = parser.add_argument_group("output")
-    output.add_argument("--output", type=Path, metavar="FILE.nc", help="write all runs as netCDF")
-    output.add_argument("--csv", type=Path, metavar="FILE.csv", help="write the start times of the jobs")
+    add_human(output)
+    output.add_argument("--output", type=path, metavar="FILE.nc", help="write all runs as netCDF")
+    output.add_argument("--csv", type=path, metavar="FILE.csv", help="write the start times of the jobs")
     parser.set_defaults(command=_simulate)
 
 
@@ -57,19 +67,20 @@ def _simulate(options: argparse.Namespace) -> None:
     workload, cluster = prepared(read_log(options), options)
     print_blocks(facts_table(preparation(workload, cluster, options)))
 
+    times = Times(options.human)
     runs: list[xr.Dataset] = []
     rows: list[tuple[str, ...]] = []
     for policy in policies:
         with progress(f"simulating {policy.name}"):
             run = run_policy(workload, cluster, policy, options)
         if not runs:
-            rows += _recorded_rows(run, workload, cluster, options.warm_up)
-        rows.append(_row(policy.name, run, options.warm_up))
+            rows += _recorded_rows(run, workload, cluster, options.warm_up, times)
+        rows.append(_row(policy.name, run, options.warm_up, times))
         # Of several policies on a large log, only what is written is kept.
         runs.append(run if options.output else run[["start_time"]])
     print()
     print_blocks(
-        table(_COLUMNS, rows),
+        table(_columns(times), rows),
         "±95%: half width of the 95% confidence interval, from batch means; both bounds where they "
         "are not equally far from the mean.\n"
         "The schedule of every policy was verified.",
@@ -77,17 +88,18 @@ def _simulate(options: argparse.Namespace) -> None:
     _write_output(options, runs, [policy.name for policy in policies], workload)
 
 
-_COLUMNS = (
-    "policy",
-    "mean wait [s] ±95%",
-    "median wait [s]",
-    "mean bounded slowdown ±95%",
-    "utilisation",
-    "longest queue",
-)
+def _columns(times: Times) -> tuple[str, ...]:
+    return (
+        "policy",
+        times.header("mean wait", " ±95%"),
+        times.header("median wait"),
+        "mean bounded slowdown ±95%",
+        "utilisation",
+        "longest queue",
+    )
 
 
-def _row(name: str, run: xr.Dataset, warm_up: float) -> tuple[str, ...]:
+def _row(name: str, run: xr.Dataset, warm_up: float, times: Times) -> tuple[str, ...]:
     """Cells of one run; means with half the width of their interval, where there are jobs enough for one."""
     from gridsched.metrics.jobs import summarise
 
@@ -96,23 +108,22 @@ def _row(name: str, run: xr.Dataset, warm_up: float) -> tuple[str, ...]:
     def value(variable: str) -> float:
         return float(summary[variable])
 
-    def mean(metric: str, digits: int) -> str:
-        centre = value(f"{metric}_mean")
-        low, high = value(f"{metric}_mean_low"), value(f"{metric}_mean_high")
-        return with_interval(quantity(centre, digits), centre, low, high, digits)
+    def mean(metric: str, text: Callable[[float], str]) -> str:
+        centre, low, high = (value(f"{metric}_mean{bound}") for bound in ("", "_low", "_high"))
+        return with_interval(text(centre), centre, low, high, text)
 
     return (
         name,
-        mean("wait_time", 0),
-        quantity(float(summary["wait_time_quantile"].sel(quantile=0.5))),
-        mean("bounded_slowdown", 2),
+        mean("wait_time", times.text),
+        times.text(float(summary["wait_time_quantile"].sel(quantile=0.5))),
+        mean("bounded_slowdown", lambda number: quantity(number, 2)),
         quantity(value("utilisation"), 3),
         quantity(value("queue_length_max")),
     )
 
 
 def _recorded_rows(
-    run: xr.Dataset, workload: Workload, cluster: Cluster, warm_up: float
+    run: xr.Dataset, workload: Workload, cluster: Cluster, warm_up: float, times: Times
 ) -> list[tuple[str, ...]]:
     """Row of what the log recorded, none where it recorded no waits."""
     from gridsched.metrics.jobs import RECORDED, recorded
@@ -123,7 +134,7 @@ def _recorded_rows(
     if workload.processors_available not in (None, cluster.processors):
         # These jobs did not run on this cluster, so they used no share of it.
         history = history.isel(segment=slice(0))
-    return [_row(RECORDED, history, warm_up)]
+    return [_row(RECORDED, history, warm_up, times)]
 
 
 def _write_output(

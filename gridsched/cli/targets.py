@@ -40,9 +40,9 @@ def writing(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise GridschedError(
-            f"{target}: cannot be written ({error.strerror or error}); choose another place"
-        ) from error
+        in_the_way = isinstance(error, FileExistsError | NotADirectoryError)
+        why = "a file is where a folder should be" if in_the_way else error.strerror or error
+        raise GridschedError(f"{target}: cannot be written ({why}); choose another place") from error
 
 
 def check_folder(folder: Path, names: Collection[str]) -> None:

@@ -96,6 +96,8 @@ def check_answers(cases: Collection[Case], folder: Path, asked: Asked) -> list[V
     ConfigurationError
         If there is no folder, a policy is unknown, or a file is no table of answers.
     """
+    if folder.is_file():
+        raise ConfigurationError(f"{folder}: is a file; name the folder of the answers")
     if not folder.is_dir():
         raise ConfigurationError(f"{folder}: no such folder; make it with gridsched conformance export")
     known = {column.partition(":")[0] for case in cases for column in case.columns}

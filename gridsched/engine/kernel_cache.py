@@ -13,12 +13,11 @@ import contextlib
 import hashlib
 import io
 import sys
-import threading
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from numba.core import event
 from numba.core.caching import IndexDataCacheFile
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
@@ -26,8 +25,8 @@ from numba.core.registry import CPUDispatcher
 if sys.platform != "win32":
     import fcntl
 
-_SECONDS_UNTIL_TOLD = 4.0
-"""A user is told what takes so long."""
+Listener = Callable[[str], Any]
+"""What is told of a compilation."""
 
 _CHECKSUM_BYTES = hashlib.sha256().digest_size
 
@@ -72,13 +71,53 @@ class Kernel(CPUDispatcher):
 
     def compile(self, signature: Any) -> Any:
         """Load or compile the kernel for these types."""
+        index = Path(self._cache._cache_file._index_path)
         # Numba's own lock first, as where a kernel calls another one: else threads could wait for each other
-        with global_compiler_lock, _alone(Path(self._cache._cache_file._index_path)):
+        with (
+            global_compiler_lock,
+            _alone(index, self._name()),
+            event.install_listener("numba:compile", _Compilation(self)),
+        ):
             return super().compile(signature)
+
+    def _name(self) -> str:
+        """What the kernel belongs to, such as systems.calendars."""
+        return ".".join(self.py_func.__module__.split(".")[1:3])
+
+
+class _Compilation(event.Listener):
+    """Tells that a kernel is compiled; of one that is loaded from the cache, Numba says nothing."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+
+    def on_start(self, event: event.Event) -> None:
+        """Tell it, unless it is a part of the kernel that is compiled."""
+        if event.data["dispatcher"] is self._kernel:
+            _listeners[-1](self._kernel._name())
+
+    def on_end(self, event: event.Event) -> None:
+        """Do nothing."""
 
 
 @contextlib.contextmanager
-def _alone(index: Path) -> Iterator[None]:
+def telling(listener: Listener) -> Iterator[None]:
+    """Let a function be told of what is compiled in this block: once a kernel, what the kernel belongs to."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+def compilation(name: str) -> str:
+    """What is said of a compilation: what is compiled, and how long it usually takes."""
+    usually = "8 to 30 s" if name.startswith(("engine.", "systems.")) else "a few seconds"
+    return f"compiling kernels ({name}), usually in {usually}, once for this version of gridsched"
+
+
+@contextlib.contextmanager
+def _alone(index: Path, name: str) -> Iterator[None]:
     """Wait while another process compiles the kernel of an index file; where one exists, go on at once.
 
     The system frees the lock of a process that is killed.
@@ -86,24 +125,29 @@ def _alone(index: Path) -> Iterator[None]:
     if index.exists():
         yield
         return
-    notice = threading.Timer(_SECONDS_UNTIL_TOLD, _tell)
-    notice.daemon = True
-    notice.start()
-    try:
-        with contextlib.ExitStack() as stack:
-            # without a lock, the kernel may be compiled twice
-            with contextlib.suppress(OSError, NameError):
-                file = stack.enter_context(index.with_suffix(".lock").open("w"))
+    with contextlib.ExitStack() as stack:
+        # without a lock, the kernel may be compiled twice
+        with contextlib.suppress(OSError, NameError):
+            file = stack.enter_context(index.with_suffix(".lock").open("w"))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                _listeners[-1](name)
                 fcntl.flock(file, fcntl.LOCK_EX)
-            yield
-    finally:
-        notice.cancel()
+        yield
 
 
-@cache
-def _tell() -> None:
-    """Say what takes so long, once a process."""
-    print("gridsched: compiling kernels, once for this version of gridsched ...", file=sys.stderr, flush=True)
+def _say(name: str) -> None:
+    """Say on a terminal that something is compiled, once a process."""
+    global _said
+    if not _said and sys.stderr is not None and sys.stderr.isatty():
+        _said = True
+        print(f"gridsched: {compilation(name)}", file=sys.stderr, flush=True)
+
+
+_said = False
+_listeners: list[Listener] = [_say]
+"""The last one is told."""
 
 
 def seal(kernel: Any) -> None:

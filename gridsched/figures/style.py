@@ -34,6 +34,10 @@ from gridsched.figures import hover
 from gridsched.io import atomic_write
 from gridsched.metrics.jobs import RECORDED
 
+# Names under which figures know them
+from gridsched.units import duration as duration
+from gridsched.units import number as number
+
 Drawing = tuple[Figure, pd.DataFrame]
 """A figure and the numbers that it shows."""
 
@@ -174,32 +178,6 @@ def plain(text: object, limit: int = 34) -> str:
     printable = "".join(character if character.isprintable() else "\ufffd" for character in line)
     short = printable if len(printable) <= limit else printable[: limit - 1] + "\N{HORIZONTAL ELLIPSIS}"
     return short.replace("$", r"\$")
-
-
-_DURATIONS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
-
-
-def duration(seconds: float) -> str:
-    """A duration in its largest fitting unit: 90 -> "1.5 min", 7200 -> "2 h"."""
-    if seconds == 0:
-        return "0"
-    unit, length = next(((u, n) for u, n in _DURATIONS if abs(seconds) >= n), _DURATIONS[-1])
-    return f"{number(seconds / length)} {unit}"
-
-
-def number(value: float, *, zeros: bool = False) -> str:
-    """A number with three digits, 12.3, 1.2k, 3.4M; with `zeros` always three, 1.20k."""
-    size = abs(value)
-    if 0 < size < 1e-3:
-        return f"{value:.2g}".replace("-", "\N{MINUS SIGN}")
-    for suffix, unit in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if size >= 0.9995 * unit:
-            return number(value / unit, zeros=zeros) + suffix
-    digits = 0 if size >= 99.95 or size == 0 else 1 if size >= 9.995 else 2 if size >= 0.995 else 3
-    text = f"{value:.{digits}f}"
-    if not zeros and "." in text:
-        text = text.rstrip("0").rstrip(".")
-    return text.replace("-", "\N{MINUS SIGN}")
 
 
 # --- styles of schemes and estimates --------------------------------------------------------------

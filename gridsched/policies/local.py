@@ -200,9 +200,8 @@ def named_policy(policy: str | LocalPolicy) -> LocalPolicy:
     reservations = re.fullmatch(r"easy\((\d{1,9})\)", policy)
     if reservations:
         return replace(POLICIES["easy"], name=policy, reservations=int(reservations[1]))
-    raise ConfigurationError(
-        f"unknown policy {policy!r}{meant(policy, POLICIES)}; use one of {', '.join(POLICIES)}, easy(r)"
-    )
+    instead = meant(policy, POLICIES) or f"; use one of {', '.join(POLICIES)}, easy(r)"
+    raise ConfigurationError(f"unknown policy {policy!r}{instead}")
 
 
 @dataclass(frozen=True)

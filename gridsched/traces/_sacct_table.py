@@ -16,6 +16,7 @@ from gridsched.traces._delimited import Block, split, without_mark
 from gridsched.traces._slurm_values import (
     leading_numbers,
     parse_duration,
+    parse_gpus,
     parse_number,
     parse_state,
     parse_times,
@@ -112,6 +113,7 @@ class AccountingTable:
                 self._append(key, self._numbered(block, key))
         if "resources" in self._places:
             self._append("resources", block.contains(self._places["resources"], b"gres/"))
+            self._append("gpus", self._gpus(block))
         if "reservation" in self._places:
             self._append("reservation", block.filled(self._places["reservation"]))
 
@@ -219,6 +221,14 @@ class AccountingTable:
         known = self._codes.setdefault(key, {})
         codes, texts = _distinct(block.texts(self._places[key]))
         return np.array([known.setdefault(text, len(known)) for text in texts], np.int64)[codes]
+
+    def _gpus(self, block: Block) -> NDArray[np.int64]:
+        """GPUs of each line."""
+        place = self._places["resources"]
+        counts = np.zeros(len(block), np.int64)
+        for row in np.flatnonzero(block.contains(place, b"gres/gpu")).tolist():
+            counts[row] = parse_gpus(block.field(row, place))
+        return counts
 
     def _check(self, block: Block, key: str, wrong: NDArray[np.bool_], problem: str) -> None:
         if not wrong.any():

@@ -27,6 +27,7 @@ _QUARTER = 900
 _NOT_KNOWN = frozenset({b"", b"Unknown", b"None", b"N/A", b"0"})
 _NO_LIMIT = frozenset({"", "unlimited", "partition_limit", "unknown", "none", "n/a", "invalid", "not_set"})
 _DURATION = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,7}):)?(\d{1,7}):(\d{1,2})(?:\.\d{1,9})?", re.ASCII)
+_GPUS = re.compile(rb"(?:^|,)\s*gres/gpu(:[^=,]*)?=(\d{1,9})(?=\D|$)")
 _NUMBER = re.compile(r"(\d{1,12})(?:\.0{1,3})?", re.ASCII)
 
 
@@ -156,6 +157,13 @@ def parse_number(text: str) -> int | None:
         return UNKNOWN_TIME
     match = _NUMBER.fullmatch(text.strip())
     return int(match[1]) if match else None
+
+
+def parse_gpus(text: bytes) -> int:
+    """GPUs of resources like cpu=4,gres/gpu=2,gres/gpu:a100=2: the total, else the sum of the types."""
+    found = _GPUS.findall(text)
+    totals = [int(count) for kind, count in found if not kind]
+    return totals[0] if totals else sum(int(count) for _, count in found)
 
 
 def parse_state(text: str) -> str:

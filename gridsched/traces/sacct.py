@@ -64,6 +64,15 @@ class AccountingLog:
         Jobs that something held for which a simulation does not know, such as "suspended".
     suspended : int64[n]
         Seconds for which each job was suspended.
+    states : tuple of str
+        Names of the states in which jobs ended, such as FAILED.
+    state : int64[n]
+        Index of the state of each job.
+    idle_states : mapping of str to int
+        Lines of jobs that are not in the workload, most of which never ran, by state; array tasks that wait
+        in one line are not among them.
+    gpus : int64[n]
+        GPUs that each job held; -1 where no column has resources.
     absent : mapping of str to bytes[...]
         Job IDs of the lines that are no job of the workload, by reason.
     without_zone : bool
@@ -75,6 +84,10 @@ class AccountingLog:
     identifiers: NDArray[np.bytes_]
     flags: Mapping[str, NDArray[np.bool_]]
     suspended: NDArray[np.int64]
+    states: tuple[str, ...]
+    state: NDArray[np.int64]
+    idle_states: Mapping[str, int]
+    gpus: NDArray[np.int64]
     absent: Mapping[str, NDArray[np.bytes_]]
     without_zone: bool = False
 
@@ -324,9 +337,18 @@ class _Records:
             identifiers=self._columns["identifier"][jobs],
             flags=flags,
             suspended=self._suspended[jobs],
+            states=self._names["state"],
+            state=self._columns["state"][jobs],
+            idle_states=self._idle_states(keep),
+            gpus=self._get("gpus", UNKNOWN)[jobs],
             absent={reason: lines for reason, lines in absent.items() if len(lines)},
             without_zone=self._without_zone,
         )
+
+    def _idle_states(self, keep: NDArray[np.bool_]) -> dict[str, int]:
+        """Lines that are no jobs of the workload and stand for a job of their own, by state."""
+        counts = np.bincount(self._columns["state"][~keep & ~self._repeated()])
+        return {self._names["state"][code]: int(count) for code, count in enumerate(counts) if count}
 
     def _flags(self, late: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:
         """Lines for which something held that a simulation does not know."""

@@ -180,6 +180,11 @@ def _describe_malformed(file: Path, text: NDArray[np.uint8], parsed: ParsedText)
             f"first {FIELDS} and ignore the others, use --extra-fields ignore (in Python, "
             'extra_fields="ignore")'
         )
+    if not len(parsed.columns[0]) and ": field 1 " in problems[0]:
+        return (
+            f"{problems[0]}{total}; no line is a job: give a log in the Standard Workload Format, or "
+            "an export of sacct --parsable2"
+        )
     return (
         f"{'; '.join(problems)}{total}; a job line has {FIELDS} numbers, -1 for unknown: "
         "fix these lines or make them comments with ';'"

@@ -35,9 +35,14 @@ def results(tmp_path: Path) -> Path:
 
 def test_sums_and_maxima_by_study(results: Path, printed: Callable[..., str]) -> None:
     text = printed("costs", results)
-    assert row(text, "one") == ["2", "3.0", "2.5", "120", "s", "1200", "MB"]
-    assert row(text, "two") == ["2", "0.1", "0.1", "5", "s", "70", "MB"]
-    assert row(text, "all") == ["4", "3.1", "2.6", "120", "s", "1200", "MB"]
+    assert row(text, "one") == ["2", "180", "150", "120", "1200"]
+    assert row(text, "two") == ["2", "6", "6", "5", "70"]
+    assert row(text, "all") == ["4", "186", "156", "120", "1200"]
+
+
+def test_times_for_people(results: Path, printed: Callable[..., str]) -> None:
+    text = printed("costs", results, "--human")
+    assert row(text, "one") == ["2", "3", "min", "2.5", "min", "2", "min", "1200"]
 
 
 def test_folder_without_results(tmp_path: Path, mistake: Callable[..., str]) -> None:

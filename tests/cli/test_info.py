@@ -84,3 +84,65 @@ def test_piped_lines_keep_their_width_and_cannot_command_the_terminal(
     assert "\x1b" not in text
     assert computer.replace("\x1b", "\N{REPLACEMENT CHARACTER}") in text
     assert not any(line.endswith(" ") for line in text.splitlines())
+
+
+def accounting(tmp_path: Path) -> Path:
+    """An export with jobs of every kind of end, two partitions and GPUs."""
+    lines = [
+        # state, partition, start and end (minutes), processors, generic resources
+        ("COMPLETED", "batch", 0, 10, 4, ""),
+        ("COMPLETED", "gpu", 0, 20, 2, "gres/gpu:a100=2,gres/gpu=2"),
+        ("FAILED", "gpu", 5, 15, 2, "gres/gpu:a100=1"),
+        ("CANCELLED by 1000", "batch", 5, 10, 8, ""),
+        ("CANCELLED by 1000", "batch", None, None, 0, ""),
+        ("TIMEOUT", "batch", 20, 40, 1, "gres/gpumem=40G"),
+        ("PENDING", "batch", None, None, 0, ""),
+    ]
+    text = "JobID|Partition|Submit|Start|End|State|AllocCPUS|ReqCPUS|AllocTRES\n"
+    for job, (state, partition, start, end, processors, resources) in enumerate(lines, start=1):
+        times = ["Unknown" if each is None else str(1_700_000_000 + 60 * each) for each in (start, end)]
+        fields = [job, partition, 1_700_000_000, *times, state, processors, 1, resources]
+        text += "|".join(map(str, fields)) + "\n"
+    path = tmp_path / "export.txt"
+    path.write_text(text)
+    return path
+
+
+def test_info_of_an_export_says_how_jobs_ended(tmp_path: Path, printed: Callable[..., str]) -> None:
+    text = printed("info", accounting(tmp_path))
+    # 40 + 40 + 20 + 40 + 20 processor-minutes
+    assert row(text, "COMPLETED") == ["2", "0", "50.0"]
+    assert row(text, "FAILED") == ["1", "0", "12.5"]
+    assert row(text, "CANCELLED") == ["1", "1", "25.0"]
+    assert row(text, "TIMEOUT") == ["1", "0", "12.5"]
+    assert row(text, "PENDING") == ["0", "1", "0.0"]
+    assert row(text, "all") == ["5", "2", "100.0"]
+
+
+def test_info_of_an_export_says_what_was_used(tmp_path: Path, printed: Callable[..., str]) -> None:
+    text = printed("info", accounting(tmp_path))
+    assert row(text, "batch") == ["3", "62.5"]
+    assert row(text, "gpu") == ["2", "37.5"]
+    assert row(text, "most in use") == ["16", "processors"]
+    assert row(text, "jobs with GPUs")[:3] == ["2", "of", "5"]
+    # 2 GPUs for 20 minutes, 1 for 10
+    assert row(text, "GPU-hours") == ["0.8"]
+    assert row(text, "most GPUs in use") == ["3"]
+
+
+def test_info_of_an_export_without_resources_or_partitions(
+    tmp_path: Path, printed: Callable[..., str]
+) -> None:
+    path = tmp_path / "export.txt"
+    path.write_text("JobID|Submit|Start|End|State|AllocCPUS\n7|100000|100060|100120||4\n")
+    text = printed("info", path)
+    assert row(text, "(none)") == ["1", "0", "100.0"]
+    assert "GPU" not in text
+    assert "partition" not in text
+
+
+def test_times_for_people(log: Path, printed: Callable[..., str]) -> None:
+    assert row(printed("info", log), "run time [s]")[-1] == "500"
+    text = printed("info", log, "--human")
+    assert row(text, "run time")[-2:] == ["8.33", "min"]
+    assert "[s]" not in text

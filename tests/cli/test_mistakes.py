@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,6 +48,9 @@ def test_files_that_cannot_be_read(command: str, tmp_path: Path, mistake: Callab
     [
         ("--policy speedy", "unknown policy 'speedy'; use one of fcfs, "),
         ("--policy easy,", "unknown policy ''"),
+        ("--policy EASY", "unknown policy 'EASY'; did you mean easy?"),
+        ("--policy easy(-1)", "unknown policy 'easy(-1)'; did you mean easy?"),
+        ("--policy easy(0)", "reservations is 0"),
         ("--policy score", "name it with --score"),
         ("--month 1996-13", "'1996-13' is no month"),
         ("--month October", "'October' is no month"),
@@ -95,11 +99,23 @@ def test_logs_that_lack_what_an_option_needs(tmp_path: Path, mistake: Callable[.
         "simulate a --passes never",
         "cache",
         "cache fill",
+        "info ''",
+        "simulate a --output ''",
+        "simulate a --csv ''",
+        "compare a --out ''",
+        "conformance page ''",
+        "fetch --folder ''",
+        "explain a 1 --run x",
+        "explain a 1 --run -1",
+        "explain a",
+        "demo more",
+        "completion",
+        "compare a --human=yes",
     ],
 )
 def test_wrong_options_end_with_one_line(options: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
-        main(options.split())
+        main(shlex.split(options))
     assert end.value.code == 2
     error = capsys.readouterr().err
     assert error.startswith("gridsched: error: ")
@@ -115,6 +131,11 @@ def test_wrong_options_end_with_one_line(options: str, capsys: pytest.CaptureFix
         ("compare log.swf --pol easy", "unknown option --pol"),
         ("simulate log.swf --estimates requestd", "did you mean requested?"),
         ("cache sho", "did you mean show?"),
+        ("info log.swf other.swf", "'other.swf' is one word too many (see gridsched info --help)"),
+        ("cache clear all", "'all' is one word too many (see gridsched cache clear --help)"),
+        ("simulate log.swf --jobs -1:5", "--jobs: needs a value"),
+        ("--policy easy", "unknown command 'easy'"),
+        ("completion tcsh", "use one of bash, zsh, fish"),
     ],
 )
 def test_what_was_meant(options: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,3 +235,36 @@ def test_an_interrupt_ends_quietly(log: Path, tmp_path: Path, capsys: pytest.Cap
     path.write_text("raise KeyboardInterrupt")
     assert main(["simulate", str(log), "--score", f"{path}:f"]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("figure.png", b"\x89PNG\r\n\x1a\n"),
+        ("table.csv", b"job,submit\n1,0\n2,5\n"),
+        ("facts.json", b'{"jobs": 3}\n'),
+        ("page.html", b"<html>\n<body>moved</body>\n</html>\n"),
+    ],
+)
+def test_files_of_another_kind(
+    name: str, content: bytes, tmp_path: Path, mistake: Callable[..., str]
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    line = mistake("info", tmp_path / name)
+    assert "no line is a job" in line
+    assert "line 2" not in line
+
+
+def test_a_file_in_place_of_a_folder(log: Path, mistake: Callable[..., str]) -> None:
+    content = log.read_bytes()
+    for command in (
+        ("demo", "--no-open", "--folder", log),
+        ("conformance", "page", log / "page.html"),
+        ("conformance", "export", log),
+        ("conformance", "check", log),
+        ("compare", log, "--out", log),
+        ("simulate", log, "--output", log / "runs.nc"),
+        ("fetch", "KTH-SP2-1996", "--folder", log),
+    ):
+        assert str(log) in mistake(*command)
+    assert log.read_bytes() == content

@@ -127,3 +127,15 @@ def test_a_score_is_the_queue_order_of_a_policy(
     only = printed("simulate", log, "--policy", "score", "--score", f"{score}:narrow")
     assert row(only, "score") == row(text, "score")
     assert "easy " not in only
+
+
+def test_times_for_people(log: Path, printed: Callable[..., str]) -> None:
+    """The same numbers in other units, and nothing else changes."""
+    seconds = row(printed("simulate", log, "--policy", "fcfs"), "fcfs")
+    text = printed("simulate", log, "--policy", "fcfs", "--human")
+    mean, unit, median, other, *rest = row(text, "fcfs")
+    assert (unit, other) == ("min", "min")
+    assert 60 * float(mean) == pytest.approx(float(seconds[0]), abs=1)
+    assert 60 * float(median) == pytest.approx(float(seconds[1]), abs=1)
+    assert rest == seconds[2:]
+    assert "[s]" not in text

@@ -208,15 +208,15 @@ def test_one_compiles_while_the_other_waits(tmp_path: Path) -> None:
     done = threading.Event()
 
     def compile_too() -> None:
-        with kernel_cache._alone(index):
+        with kernel_cache._alone(index, "kernel"):
             done.set()
 
-    with kernel_cache._alone(index):
+    with kernel_cache._alone(index, "kernel"):
         other = threading.Thread(target=compile_too)
         other.start()
         assert not done.wait(0.2)
     assert done.wait(10)
     other.join()
     index.touch()
-    with kernel_cache._alone(index):
+    with kernel_cache._alone(index, "kernel"):
         compile_too()

@@ -665,3 +665,33 @@ def test_damaged_exports_end_well(tmp_path_factory: pytest.TempPathFactory, data
     except GridschedError:
         return
     assert len(workload)
+
+
+@pytest.mark.parametrize(
+    ("resources", "gpus"),
+    [
+        ("cpu=4,mem=8G,node=1", 0),
+        ("billing=4,gres/gpu=3,cpu=4", 3),
+        ("gres/gpu:a100=2,gres/gpu:h100=1", 3),
+        ("cpu=4,gres/gpu:a100=2,gres/gpu=2", 2),
+        ("gres/gpumem=40G,gres/gpuutil=50,gres/nvme=1", 0),
+        ("gres/gpu=,gres/gpu=x", 0),
+    ],
+)
+def test_gpus_are_counted_once(resources: str, gpus: int, tmp_path: Path) -> None:
+    assert read(tmp_path, line(1, AllocTRES=resources)).gpus.tolist() == [gpus]
+
+
+def test_states_of_all_lines_that_stand_for_a_job(tmp_path: Path) -> None:
+    never = {"Start": "Unknown", "AllocCPUS": "0", "ElapsedRaw": "0"}
+    log = read(
+        tmp_path,
+        line(1, State="TIMEOUT"),
+        line(1, State="FAILED"),
+        line("1.batch", State="FAILED"),
+        line(2, State="CANCELLED by 1000"),
+        line(3, State="CANCELLED by 1001", **never),
+        line(4, State="PENDING", **never),
+    )
+    assert [log.states[code] for code in log.state] == ["FAILED", "CANCELLED"]
+    assert log.idle_states == {"CANCELLED": 1, "PENDING": 1}
