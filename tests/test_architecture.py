@@ -121,6 +121,16 @@ def test_the_sixth_system_is_one_room() -> None:
     assert lines <= 700
 
 
+def test_a_class_name_is_there_once() -> None:
+    """One name for one thing: no two modules define a public class of the same name."""
+    homes: dict[str, set[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, set()).add(name_of(path))
+    assert not {name: modules for name, modules in homes.items() if len(modules) > 1}
+
+
 def test_import_is_light() -> None:
     """`import gridsched` alone loads neither Numba nor xarray."""
     code = (

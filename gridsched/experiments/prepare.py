@@ -136,7 +136,7 @@ def _size_model(sizes: parts.Sizes, machine: Machine) -> SizeModel:
     return SizeModel(exponent=calibrate_exponent(machine, target, fill=sizes.fill), fill=sizes.fill)
 
 
-def _estimate_model(estimates: parts.Estimates) -> EstimateModel:
+def _estimate_model(estimates: parts.EstimatesConfig) -> EstimateModel:
     if estimates.model == "f-model":
         return FModel(estimates.f)
     if estimates.model == "multiple":

@@ -76,7 +76,7 @@ Label = Annotated[str, Field(min_length=1), AfterValidator(_label)]
 """Text of one line, as figures show it."""
 
 
-class Model(BaseModel):
+class ConfigModel(BaseModel):
     """Base: unknown keys are errors, values do not change, exactly one of `alternatives` is given."""
 
     model_config = ConfigDict(
@@ -112,7 +112,7 @@ class Model(BaseModel):
         return schema
 
 
-ModelType = TypeVar("ModelType", bound=Model)
+ModelType = TypeVar("ModelType", bound=ConfigModel)
 
 
 _TAG = "by "
@@ -176,7 +176,7 @@ _ALLOWED = {
 """What is allowed, by type of error."""
 
 
-def _explain(error: Any, model: type[Model], values: dict[str, Any]) -> str:
+def _explain(error: Any, model: type[ConfigModel], values: dict[str, Any]) -> str:
     """One validation error as: key: what was found; what is allowed."""
     kind, location = error["type"], error["loc"]
     key = _place(location, values)
@@ -216,7 +216,7 @@ def _place(location: tuple[int | str, ...], values: Any) -> str:
     return place
 
 
-def _keys_beside(model: type[Model], location: tuple[int | str, ...]) -> list[str]:
+def _keys_beside(model: type[ConfigModel], location: tuple[int | str, ...]) -> list[str]:
     """Keys that are known where an unknown one was found."""
     current: Any = model
     inside: list[Any] = []
@@ -224,7 +224,7 @@ def _keys_beside(model: type[Model], location: tuple[int | str, ...]) -> list[st
         if part in current.model_fields:
             annotation = current.model_fields[part].annotation
             inside = [annotation, *_nested(annotation)]
-        candidates = [each for each in inside if isinstance(each, type) and issubclass(each, Model)]
+        candidates = [each for each in inside if isinstance(each, type) and issubclass(each, ConfigModel)]
         if isinstance(part, str) and part.startswith(_TAG):
             tagged = [each for each in inside if Tag(part) in getattr(each, "__metadata__", ())]
             candidates = [each.__args__[0] for each in tagged]

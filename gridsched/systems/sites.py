@@ -88,7 +88,9 @@ def check_stretch(jobs: NDArray[Any], sites: NDArray[Any], home_speed: float) ->
         )
 
 
-def outcome(state: grid.Grid, local: grid.Local) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+def outcome(
+    state: grid.GridArrays, local: grid.LocalArrays
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """Start time and cluster of each job, -1 where it has none, and how often estimates were outrun."""
     placed = state.cluster >= 0
     start_time = np.full(len(state.cluster), -1, np.int64)

@@ -224,7 +224,7 @@ def _with_plans_anew(sites: NDArray[Any]) -> NDArray[Any]:
     return sites
 
 
-def _check_work(requests: NDArray[Any], options: dynamic_state.Options) -> None:
+def _check_work(requests: NDArray[Any], options: dynamic_state.DynamicGridOptions) -> None:
     """Refuse work that the engine cannot count."""
     longest = int(max(requests["run"].max(initial=0), requests["estimate"].max(initial=0)))
     # An estimate that is outrun may double
@@ -251,12 +251,12 @@ def _largest(cliques: Sequence[NDArray[np.int64]], processors: NDArray[np.int64]
 
 def _engine_options(
     options: DynamicGrid, sites: NDArray[Any], overrun: OverrunName, paces: NDArray[np.int64] | None
-) -> dynamic_state.Options:
+) -> dynamic_state.DynamicGridOptions:
     """Options as the engine takes them."""
     scale = _thousandths(options.overhead)
     resume = options.migration_cost if options.resume_cost is None else options.resume_cost
     finite = options.delta_t is not None and options.delta_t > 0
-    return dynamic_state.Options(
+    return dynamic_state.DynamicGridOptions(
         scale=scale,
         work=scale if paces is None else scale * dynamic_state.UNIT,
         delta_t=FOREVER if options.delta_t is None else int(options.delta_t),
@@ -285,7 +285,10 @@ def _thousandths(value: float) -> int:
 
 
 def _reports(
-    grid: dynamic_state.Grid, names: Sequence[str], membership: Membership | None, options: DynamicGrid
+    grid: dynamic_state.DynamicGridArrays,
+    names: Sequence[str],
+    membership: Membership | None,
+    options: DynamicGrid,
 ) -> int:
     """Reports that clusters sent until the last job ended, whether or not they told anything new."""
     period = options.status_period

@@ -75,7 +75,7 @@ class Centre:
 
 
 @dataclass(frozen=True)
-class Platform:
+class CentrePlatform:
     """Centres of a grid.
 
     Parameters
@@ -298,7 +298,7 @@ class _PlatformFile(_Entry):
         return self
 
 
-def load_platform(path: str | Path | None = None) -> Platform:
+def load_platform(path: str | Path | None = None) -> CentrePlatform:
     """Read a platform from a YAML file.
 
     Parameters
@@ -309,7 +309,7 @@ def load_platform(path: str | Path | None = None) -> Platform:
 
     Returns
     -------
-    Platform
+    CentrePlatform
         Every centre has a log or file to use, or says in `absent` why not.
 
     Raises
@@ -322,7 +322,7 @@ def load_platform(path: str | Path | None = None) -> Platform:
     centres = tuple(entry.build() for entry in file.centres)
     if path is None:
         _check_checksums(source, centres)
-    return Platform(centres, file.source or source.name)
+    return CentrePlatform(centres, file.source or source.name)
 
 
 def _check_checksums(source: Path, centres: Iterable[Centre]) -> None:

@@ -18,13 +18,13 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from gridsched.engine import clusters as grid
-from gridsched.engine.clusters import NOWHERE, Grid, Local
+from gridsched.engine.clusters import NOWHERE, GridArrays, LocalArrays
 from gridsched.engine.jit import jit, leaf, part, wide
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
 
 
-class Metric(IntEnum):
+class SelfSchedulingMetric(IntEnum):
     """What a job wants to be small."""
 
     WAIT = 0
@@ -44,11 +44,11 @@ class Stop(IntEnum):
     FAILED = 3
 
 
-_WAIT = int(Metric.WAIT)
-_SLOWDOWN = int(Metric.SLOWDOWN)
-_RESPONSE = int(Metric.RESPONSE)
-_QUEUED_JOBS = int(Metric.QUEUED_JOBS)
-_OWN = int(Metric.OWN)
+_WAIT = int(SelfSchedulingMetric.WAIT)
+_SLOWDOWN = int(SelfSchedulingMetric.SLOWDOWN)
+_RESPONSE = int(SelfSchedulingMetric.RESPONSE)
+_QUEUED_JOBS = int(SelfSchedulingMetric.QUEUED_JOBS)
+_OWN = int(SelfSchedulingMetric.OWN)
 _END = int(Stop.END)
 _NEEDS_ROOM = int(Stop.NEEDS_ROOM)
 _PAUSE = int(Stop.PAUSE)
@@ -59,7 +59,7 @@ NOT_A_NUMBER = -3
 """Choice of a job whose cost is no number."""
 
 
-class Options(NamedTuple):
+class JSchedulerOptions(NamedTuple):
     """What does not change during a simulation."""
 
     overrun: int
@@ -71,7 +71,7 @@ class Directory(NamedTuple):
     """What the jobs know: n jobs."""
 
     sample: Any  # int16[n, ...], resources that a job may ask, in the order of asking; then -1
-    metric: Any  # int8[n], value of `Metric`
+    metric: Any  # int8[n], value of `SelfSchedulingMetric`
     starts: Any  # int64[...], predicted start on each resource of the job that is being decided
     home: Any  # int16[n], resource where a job is submitted; -1 if nowhere in particular
     cost: Any  # what a job wants to be small by a user's own function, see `costs`
@@ -87,7 +87,7 @@ _RECESSION = 4
 
 
 @leaf
-def _asked(d: Directory, j: int, options: Options) -> int:
+def _asked(d: Directory, j: int, options: JSchedulerOptions) -> int:
     """How many resources a job asks."""
     count = 0
     while count < options.resources and d.sample[j, count] >= 0:
@@ -120,7 +120,14 @@ def _longest_wait(metric: int, cost: float, estimate: int) -> int:
 
 @leaf
 def _predict(
-    g: Grid, d: Directory, local: Local, j: int, count: int, now: int, options: Options, score: Any
+    g: GridArrays,
+    d: Directory,
+    local: LocalArrays,
+    j: int,
+    count: int,
+    now: int,
+    options: JSchedulerOptions,
+    score: Any,
 ) -> None:
     """Predict when a job starts on each resource that it asks; FOREVER where others are better for it.
 
@@ -153,7 +160,7 @@ def _predict(
 
 
 @leaf
-def _best_predicted(g: Grid, d: Directory, j: int, count: int, now: int) -> int:
+def _best_predicted(g: GridArrays, d: Directory, j: int, count: int, now: int) -> int:
     """Resource with the best predicted metric; then the earliest completion, then the first asked."""
     chosen = NOWHERE
     least = float(FOREVER)
@@ -171,7 +178,9 @@ def _best_predicted(g: Grid, d: Directory, j: int, count: int, now: int) -> int:
 
 
 @leaf
-def _least_loaded(g: Grid, d: Directory, local: Local, j: int, count: int, now: int, options: Options) -> int:
+def _least_loaded(
+    g: GridArrays, d: Directory, local: LocalArrays, j: int, count: int, now: int, options: JSchedulerOptions
+) -> int:
     """Resource with the fewest waiting jobs, or the least work left a processor; then the first asked."""
     chosen = NOWHERE
     least = float(FOREVER)
@@ -189,7 +198,7 @@ def _least_loaded(g: Grid, d: Directory, local: Local, j: int, count: int, now: 
 
 @leaf
 def _own_cost(
-    g: Grid, d: Directory, local: Local, j: int, m: int, now: int, start: int, overrun: int
+    g: GridArrays, d: Directory, local: LocalArrays, j: int, m: int, now: int, start: int, overrun: int
 ) -> float:
     """What a user's own function says of a resource where a job would start then."""
     return float(
@@ -212,7 +221,14 @@ def _own_cost(
 
 @part
 def _least_own(
-    g: Grid, d: Directory, local: Local, j: int, count: int, now: int, options: Options, score: Any
+    g: GridArrays,
+    d: Directory,
+    local: LocalArrays,
+    j: int,
+    count: int,
+    now: int,
+    options: JSchedulerOptions,
+    score: Any,
 ) -> int:
     """Resource with the least cost by a user's function; then the earliest completion, then the first asked.
 
@@ -236,7 +252,9 @@ def _least_own(
 
 
 @part
-def _choice(g: Grid, d: Directory, local: Local, j: int, now: int, options: Options, score: Any) -> int:
+def _choice(
+    g: GridArrays, d: Directory, local: LocalArrays, j: int, now: int, options: JSchedulerOptions, score: Any
+) -> int:
     """Resource that a job goes to."""
     count = _asked(d, j, options)
     if count == 0:
@@ -253,7 +271,9 @@ def _choice(g: Grid, d: Directory, local: Local, j: int, now: int, options: Opti
 
 
 @part
-def _submit(g: Grid, d: Directory, local: Local, now: int, options: Options, score: Any) -> bool:
+def _submit(
+    g: GridArrays, d: Directory, local: LocalArrays, now: int, options: JSchedulerOptions, score: Any
+) -> bool:
     """Let the jobs that are submitted now enter local queues; False if a user's function gives no number."""
     clock = g.clock[0]
     while clock["arrival"] < len(g.requests) and g.requests[clock["arrival"]]["submit"] == now:
@@ -272,7 +292,7 @@ def _submit(g: Grid, d: Directory, local: Local, now: int, options: Options, sco
 
 
 @leaf
-def _next_instant(g: Grid) -> int:
+def _next_instant(g: GridArrays) -> int:
     """Time of the next event anywhere; FOREVER if nothing will happen."""
     now = grid.first_due(g)
     if g.clock[0]["arrival"] < len(g.requests):
@@ -281,7 +301,9 @@ def _next_instant(g: Grid) -> int:
 
 
 @jit
-def schedule(g: Grid, d: Directory, local: Local, until: int, options: Options, score: Any) -> int:
+def schedule(
+    g: GridArrays, d: Directory, local: LocalArrays, until: int, options: JSchedulerOptions, score: Any
+) -> int:
     """Simulate the grid; return why it stopped, a value of `Stop`.
 
     It pauses before the first instant at or after `until`. It can be called again, after `grid.with_room`

@@ -54,8 +54,9 @@ from gridsched.systems.sites import FIRST_ROOM, check_stretch, outcome, overrun_
 MetricName = Literal["wait", "slowdown", "response", "queued-jobs", "work-left"]
 PredictionsName = Literal["exact", "plan"]
 
-_METRICS: dict[str, self_scheduling.Metric] = {
-    name: self_scheduling.Metric[name.upper().replace("-", "_")] for name in get_args(MetricName)
+_METRICS: dict[str, self_scheduling.SelfSchedulingMetric] = {
+    name: self_scheduling.SelfSchedulingMetric[name.upper().replace("-", "_")]
+    for name in get_args(MetricName)
 }
 
 _DRAWN_AT_ONCE = 2**17
@@ -257,9 +258,9 @@ class Simulation:
             _check_samples(samples, jobs.processors, resources, asked)
         self._resources = resources
         self._cost = jscheduler.metric if callable(jscheduler.metric) else predicted_wait
-        self._options = self_scheduling.Options(
+        self._options = self_scheduling.JSchedulerOptions(
             overrun=overrun_code(overrun),
-            predictions=int(grid.Predictions[jscheduler.predictions.upper()]),
+            predictions=int(grid.StartPredictions[jscheduler.predictions.upper()]),
             resources=asked,
         )
         self._score = scores.SCORE.compile(score)
@@ -482,7 +483,11 @@ def _metric_codes(
 ) -> NDArray[np.int8]:
     """What each job wants, as the engine knows it."""
     if metrics is None:
-        code = self_scheduling.Metric.OWN if callable(jscheduler.metric) else _METRICS[jscheduler.metric]
+        code = (
+            self_scheduling.SelfSchedulingMetric.OWN
+            if callable(jscheduler.metric)
+            else _METRICS[jscheduler.metric]
+        )
         return np.full(jobs, int(code), np.int8)
     if len(metrics) != jobs:
         raise ConfigurationError(f"metrics: {len(metrics)} for {jobs} jobs; give one for each")

@@ -52,12 +52,12 @@ from gridsched.results import Schedule, Variable, in_one_piece
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.base import Scheduler
 from gridsched.systems.multicluster.backlogs import (
-    Jobs,
+    ClusterBacklog,
     LoadName,
-    PlannedSite,
+    MulticlusterJobs,
+    PlannedBacklog,
     Planning,
     SeedingName,
-    Site,
     Started,
     least_load,
     weighted_random,
@@ -69,7 +69,7 @@ from gridsched.systems.multicluster.measures import (
     summarise_multicluster,
 )
 from gridsched.systems.multicluster.muscle import allocate, check_platform, weights_of
-from gridsched.systems.multicluster.queues import LocalSchedulers, QueueSite
+from gridsched.systems.multicluster.queues import LocalSchedulers, QueueBacklog
 from gridsched.systems.multicluster.titan import Titan, Weights, stream
 from gridsched.systems.sites import overrun_code
 from gridsched.workloads.deadlines import ServiceClass, draw_deadlines
@@ -231,7 +231,7 @@ class Multicluster(Scheduler):
         actual = np.stack([np.maximum(cluster.duration(submission.run_time), 1) for cluster in clusters])
         expected = np.stack([np.maximum(cluster.duration(submission.estimate), 1) for cluster in clusters])
         accepted = np.flatnonzero(workload.processors <= reach)
-        jobs = Jobs(
+        jobs = MulticlusterJobs(
             np.ascontiguousarray(workload.submit_time[accepted]),
             np.ascontiguousarray(due[accepted]),
             np.ascontiguousarray(workload.processors[accepted]),
@@ -327,7 +327,7 @@ class _Run:
         self,
         policy: Multicluster,
         submission: Submission,
-        jobs: Jobs,
+        jobs: MulticlusterJobs,
         accepted: Integers,
         announced: Integers,
         weights: Sequence[Weights],
@@ -341,7 +341,7 @@ class _Run:
         self.jobs, self.policy, self._seed = jobs, policy, submission.seed
         self.widest = most
         overrun = overrun_code(submission.conventions.overrun)
-        site: Callable[..., Site] = _kind_of_site(
+        site: Callable[..., ClusterBacklog] = _kind_of_site(
             policy, submission, jobs, accepted, list(most.values()), overrun
         )
         self.sites = [
@@ -410,7 +410,7 @@ class _Run:
         number = len(self.rounds)
         all_again = self.policy.rounds == "collected"
 
-        def plan(site: Site) -> None:
+        def plan(site: ClusterBacklog) -> None:
             new, masks = given[site.index]
             if site.processors and (all_again or len(new) or site.index in resized):
                 site.plan(new, masks, now, number)
@@ -430,7 +430,7 @@ class _Run:
             )
         )
 
-    def _note(self, site: Site, started: Started) -> None:
+    def _note(self, site: ClusterBacklog, started: Started) -> None:
         self.cluster[started.jobs] = site.index
         self.start[started.jobs] = started.start
         self.masks[started.jobs, : started.masks.shape[1]] = started.masks
@@ -473,16 +473,16 @@ class _Run:
 def _kind_of_site(
     policy: Multicluster,
     submission: Submission,
-    jobs: Jobs,
+    jobs: MulticlusterJobs,
     accepted: Integers,
     widest: Sequence[int],
     overrun: int,
-) -> Callable[..., Site]:
+) -> Callable[..., ClusterBacklog]:
     """What makes clusters with the local scheduler of a policy."""
     if policy.local in PLANNED:
         assert policy.seeding is not None
         planning = Planning(policy.local == "titan", policy.seeding, policy.titan, submission.seed)
-        return partial(PlannedSite, planning=planning)
+        return partial(PlannedBacklog, planning=planning)
     clusters, locals_ = submission.clusters, submission.policies
     if policy.local != OWN:
         locals_ = [named_policy(policy.local)] * len(clusters)
@@ -490,7 +490,7 @@ def _kind_of_site(
         jobs, labels_of(submission.workload)[accepted], clusters, widest, locals_, overrun
     )
     foresees = policy.measure or policy.rounds == "collected"
-    return partial(QueueSite, schedulers=schedulers, foresees=foresees)
+    return partial(QueueBacklog, schedulers=schedulers, foresees=foresees)
 
 
 # --- the result -----------------------------------------------------------------------------------

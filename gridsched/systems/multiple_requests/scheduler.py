@@ -114,9 +114,9 @@ class MultipleRequests(Scheduler):
         clusters, home, number = submission.clusters, submission.home, len(submission)
         k = min(int(self.k), len(clusters))
         sites, score = sites_of(clusters, submission.policies)
-        options = kernel.Options(
+        options = kernel.MultipleRequestsOptions(
             overrun=overrun_code(submission.conventions.overrun),
-            predictions=int(grid.Predictions.EXACT),
+            predictions=int(grid.StartPredictions.EXACT),
             requests=k,
             home_first=self.priority == "home",
         )
@@ -130,7 +130,7 @@ class MultipleRequests(Scheduler):
             options.predictions,
             keyed=options.home_first,
         )
-        jobs = kernel.Jobs(
+        jobs = kernel.RequestArrays(
             load=np.empty(len(clusters)),
             started=np.full(number, -1, np.int64),
             request=np.full(number * k, -1, np.int64),

@@ -352,7 +352,7 @@ def schedule_grid(
     if labels is None:
         labels = np.full(len(jobs), -1, LABELS)
     room = FIRST_ROOM
-    options = superscheduling.Options(
+    options = superscheduling.SuperschedulerOptions(
         scheme=int(_SCHEMES[superscheduler.scheme]),
         phi=int(superscheduler.phi),
         sigma=int(superscheduler.sigma),
@@ -365,7 +365,7 @@ def schedule_grid(
         goes_on=superscheduler.no_gain == "ask",
         average=superscheduler.busy == "interval",
         at_check=superscheduler.standing == "at-check",
-        predictions=int(grid.Predictions[superscheduler.predictions.upper()]),
+        predictions=int(grid.StartPredictions[superscheduler.predictions.upper()]),
     )
     state, local = grid.allocate(jobs, labels, home, sites, room, options.predictions)
     deciders = superscheduling.allocate(

@@ -26,7 +26,7 @@ from gridsched.systems.calendars.measures import (
     AGGREGATES,
     LENGTHS,
     VARIABLES,
-    Outcome,
+    JobOutcomes,
     contributions,
     delays,
     length_class,
@@ -275,7 +275,7 @@ def test_measures_are_those_of_a_naive_count(jobs: list[tuple[int, int, int]], r
     ran = np.array([random.random() < 0.8 for _ in jobs])
     start = np.where(ran, submit + wait, -1)
     done = measure(
-        Outcome(
+        JobOutcomes(
             submit_time=submit,
             run_time=run,
             processors=size,

@@ -25,7 +25,7 @@ from gridsched.simulation import simulate
 from gridsched.submission import EstimateName
 from gridsched.systems.base import Scheduler
 from gridsched.systems.calendars.kernels.bookings import NOWHERE
-from gridsched.systems.calendars.measures import AGGREGATES, LENGTHS, VARIABLES, Outcome, measure
+from gridsched.systems.calendars.measures import AGGREGATES, LENGTHS, VARIABLES, JobOutcomes, measure
 from gridsched.systems.calendars.planning import COUNTS
 from gridsched.systems.calendars.scheduler import Calendars
 from gridsched.systems.calendars.study.config import (
@@ -253,9 +253,9 @@ class _Stream:
         start = -(-(self.jobs.submit_time + lead) // step) * step
         return np.where(self.draw < reservations.share, start, NOWHERE)
 
-    def outcome(self, largest_share: float, **known: Any) -> Outcome:
+    def outcome(self, largest_share: float, **known: Any) -> JobOutcomes:
         """Outcome of a run on these jobs."""
-        return Outcome(
+        return JobOutcomes(
             submit_time=self.jobs.submit_time,
             processors=self.jobs.processors,
             home=self.home,
@@ -269,7 +269,7 @@ class _Stream:
 
 def _outcome(
     stream: _Stream, study: CalendarStudy, scheduler: Scheduler, estimates: EstimateName, largest_share: float
-) -> Outcome:
+) -> JobOutcomes:
     """What becomes of the jobs under a scheduler; calendars without managers have each cluster by itself."""
     calendars = scheduler if isinstance(scheduler, Calendars) else None
     step = 1 if calendars is None else calendars.slots.fundamental

@@ -21,8 +21,8 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     LOCAL_RUN,
     NOBODY,
     UNIT,
-    Grid,
-    Options,
+    DynamicGridArrays,
+    DynamicGridOptions,
     corrected,
     expect,
     forget,
@@ -49,7 +49,7 @@ def tidy(queue: line.Line, waiting: int) -> None:
 
 
 @part
-def _push_end(g: Grid, j: int, time: int) -> None:
+def _push_end(g: DynamicGridArrays, j: int, time: int) -> None:
     """Let a grid job end at a time, unless its spell is cut short; forget such spells if there is no room."""
     clock = g.clock[0]
     if clock["ending"] == len(g.ends):
@@ -67,7 +67,7 @@ def _push_end(g: Grid, j: int, time: int) -> None:
 
 
 @part
-def next_end(g: Grid) -> int:
+def next_end(g: DynamicGridArrays) -> int:
     """Time of the next end of a grid job."""
     clock = g.clock[0]
     while clock["ending"] > 0 and g.progress[g.ends[0]["job"]]["end"] != g.ends[0]["key"]:
@@ -76,7 +76,7 @@ def next_end(g: Grid) -> int:
 
 
 @leaf
-def _finish(g: Grid, j: int, now: int) -> None:
+def _finish(g: DynamicGridArrays, j: int, now: int) -> None:
     """Let a job be done."""
     job = g.progress[j]
     job["state"] = FINISHED
@@ -89,7 +89,7 @@ def _finish(g: Grid, j: int, now: int) -> None:
 
 
 @part
-def note_start(g: Grid, j: int, now: int) -> None:
+def note_start(g: DynamicGridArrays, j: int, now: int) -> None:
     """Note that a local scheduler has started a job."""
     job = g.progress[j]
     job["state"] = LOCAL_RUN
@@ -97,7 +97,7 @@ def note_start(g: Grid, j: int, now: int) -> None:
 
 
 @part
-def _complete_local(g: Grid, i: int, now: int, o: Options) -> None:
+def _complete_local(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Take the local jobs of a cluster that end now off their processors."""
     c = by_reference(line_of(g, i))
     while machine.ends(c, now):
@@ -112,7 +112,7 @@ def _complete_local(g: Grid, i: int, now: int, o: Options) -> None:
 
 
 @leaf
-def pace_of(g: Grid, j: int) -> int:
+def pace_of(g: DynamicGridArrays, j: int) -> int:
     """Pace of the slowest cluster where a job has tasks."""
     slowest = FOREVER
     p = g.progress[j]["part"]
@@ -123,13 +123,13 @@ def pace_of(g: Grid, j: int) -> int:
 
 
 @leaf
-def share(sites: int, o: Options) -> int:
+def share(sites: int, o: DynamicGridOptions) -> int:
     """Units of work that a job on so many clusters does in a second at a pace of 1."""
     return o.scale if sites == 1 else UNIT
 
 
 @leaf
-def part_on(g: Grid, j: int, i: int) -> int:
+def part_on(g: DynamicGridArrays, j: int, i: int) -> int:
     """Part of a job on a cluster; NOBODY if it has none."""
     p = g.progress[j]["part"]
     while p != NOBODY and g.parts[p]["cluster"] != i:
@@ -138,7 +138,7 @@ def part_on(g: Grid, j: int, i: int) -> int:
 
 
 @part
-def add_part(g: Grid, j: int, i: int, tasks: int) -> None:
+def add_part(g: DynamicGridArrays, j: int, i: int, tasks: int) -> None:
     """Let a job have tasks on a cluster, in addition to those that it may have there."""
     p = part_on(g, j, i)
     before = 0 if p == NOBODY else int(g.parts[p]["processors"])
@@ -179,7 +179,7 @@ def add_part(g: Grid, j: int, i: int, tasks: int) -> None:
 
 
 @part
-def drop_part(g: Grid, p: int) -> None:
+def drop_part(g: DynamicGridArrays, p: int) -> None:
     """Take a part off its cluster; its processors are free."""
     old = g.parts[p]
     i = old["cluster"]
@@ -211,14 +211,14 @@ def drop_part(g: Grid, p: int) -> None:
 
 
 @leaf
-def _drop_all(g: Grid, j: int) -> None:
+def _drop_all(g: DynamicGridArrays, j: int) -> None:
     """Take all parts of a job off their clusters."""
     while g.progress[j]["part"] != NOBODY:
         drop_part(g, g.progress[j]["part"])
 
 
 @leaf
-def is_wanted(g: Grid, p: int) -> bool:
+def is_wanted(g: DynamicGridArrays, p: int) -> bool:
     """Whether a part has to leave its cluster."""
     return g.parts[p]["marked"] != 0 or g.sites[g.parts[p]["cluster"]]["member"] == 0
 
@@ -227,14 +227,14 @@ def is_wanted(g: Grid, p: int) -> bool:
 
 
 @leaf
-def boundary(g: Grid, j: int, now: int, superstep: int) -> int:
+def boundary(g: DynamicGridArrays, j: int, now: int, superstep: int) -> int:
     """First end of a superstep of a running grid job that is not before now."""
     resume = g.progress[j]["resume"]
     return resume + max(1, -(-(now - resume) // superstep)) * superstep
 
 
 @leaf
-def _estimated(g: Grid, j: int, o: Options) -> int:
+def _estimated(g: DynamicGridArrays, j: int, o: DynamicGridOptions) -> int:
     """Units of work that a job is expected to have left; at least one."""
     done = int(g.requests[j]["run"]) * o.work - g.progress[j]["left"]
     estimate = expected_end(0, int(g.requests[j]["estimate"]), o.overrun, done // o.work + 1)
@@ -242,13 +242,13 @@ def _estimated(g: Grid, j: int, o: Options) -> int:
 
 
 @leaf
-def expected_length(g: Grid, j: int, sites: int, pace: int, o: Options) -> int:
+def expected_length(g: DynamicGridArrays, j: int, sites: int, pace: int, o: DynamicGridOptions) -> int:
     """Seconds that a job is expected to run on so many clusters at a pace."""
     return -(-_estimated(g, j, o) // (share(sites, o) * pace))
 
 
 @part
-def begin_spell(g: Grid, j: int, now: int, cost: int, o: Options) -> None:
+def begin_spell(g: DynamicGridArrays, j: int, now: int, cost: int, o: DynamicGridOptions) -> None:
     """Let a job run on the clusters where it has parts, after the seconds that moving its tasks costs."""
     job = g.progress[j]
     pace = pace_of(g, j)
@@ -269,7 +269,9 @@ def begin_spell(g: Grid, j: int, now: int, cost: int, o: Options) -> None:
 
 
 @leaf
-def _write(g: Grid, j: int, i: int, processors: int, tasks: int, start: int, end: int, held: bool) -> None:
+def _write(
+    g: DynamicGridArrays, j: int, i: int, processors: int, tasks: int, start: int, end: int, held: bool
+) -> None:
     """Write down that a job had processors for some time."""
     clock = g.clock[0]
     segment = g.segments[clock["segments"]]
@@ -284,7 +286,7 @@ def _write(g: Grid, j: int, i: int, processors: int, tasks: int, start: int, end
 
 
 @part
-def _end_spell(g: Grid, j: int, now: int, o: Options) -> None:
+def _end_spell(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
     """Write down what a job did in a spell that ends now."""
     job = g.progress[j]
     seconds = now - job["resume"]
@@ -310,7 +312,7 @@ def _end_spell(g: Grid, j: int, now: int, o: Options) -> None:
 
 
 @leaf
-def _close_proxies(g: Grid, j: int, now: int) -> None:
+def _close_proxies(g: DynamicGridArrays, j: int, now: int) -> None:
     """Let the proxies of a job end."""
     k = g.progress[j]["proxy"]
     while k != NOBODY:
@@ -320,7 +322,7 @@ def _close_proxies(g: Grid, j: int, now: int) -> None:
 
 
 @leaf
-def _leave_proxy(g: Grid, j: int, i: int, tasks: int, now: int) -> None:
+def _leave_proxy(g: DynamicGridArrays, j: int, i: int, tasks: int, now: int) -> None:
     """Let tasks that move on leave a proxy behind."""
     clock = g.clock[0]
     proxy = g.proxies[clock["proxies"]]
@@ -335,7 +337,7 @@ def _leave_proxy(g: Grid, j: int, i: int, tasks: int, now: int) -> None:
 
 
 @part
-def complete(g: Grid, now: int, o: Options) -> None:
+def complete(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """Let all jobs end whose time has come, and tasks on their way arrive."""
     clock = g.clock[0]
     for i in range(len(g.sites)):
@@ -362,7 +364,7 @@ def complete(g: Grid, now: int, o: Options) -> None:
 
 
 @part
-def correct(g: Grid, i: int, now: int, o: Options) -> None:
+def correct(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Expect the jobs of a cluster that should have ended now to end later."""
     c = by_reference(line_of(g, i))
     while machine.first_expected_end(c) == now:
@@ -386,7 +388,7 @@ def correct(g: Grid, i: int, now: int, o: Options) -> None:
 
 
 @leaf
-def _note_correction(g: Grid, i: int, o: Options) -> None:
+def _note_correction(g: DynamicGridArrays, i: int, o: DynamicGridOptions) -> None:
     """Let a cluster be looked at whose local scheduler looks at expected ends."""
     if o.looks:
         touch(g, i)
@@ -396,7 +398,7 @@ def _note_correction(g: Grid, i: int, o: Options) -> None:
 
 
 @leaf
-def _is_adjacent_to_job(g: Grid, j: int, t: int, moving: int) -> bool:
+def _is_adjacent_to_job(g: DynamicGridArrays, j: int, t: int, moving: int) -> bool:
     """Whether a cluster may take tasks of a job: it is adjacent to all others where the job will be."""
     p = g.progress[j]["part"]
     while p != NOBODY:
@@ -408,7 +410,7 @@ def _is_adjacent_to_job(g: Grid, j: int, t: int, moving: int) -> bool:
 
 
 @leaf
-def _has_site(g: Grid, j: int, t: int) -> bool:
+def _has_site(g: DynamicGridArrays, j: int, t: int) -> bool:
     """Whether a job will have tasks on a cluster."""
     p = g.progress[j]["part"]
     while p != NOBODY:
@@ -419,14 +421,14 @@ def _has_site(g: Grid, j: int, t: int) -> bool:
 
 
 @leaf
-def _staying(g: Grid, j: int, t: int) -> int:
+def _staying(g: DynamicGridArrays, j: int, t: int) -> int:
     """Tasks that a job has on a cluster and that stay there."""
     p = part_on(g, j, t)
     return int(g.parts[p]["tasks"]) if p != NOBODY and g.parts[p]["target"] == t else 0
 
 
 @leaf
-def _find_neighbour(g: Grid, j: int, p: int, o: Options) -> int:
+def _find_neighbour(g: DynamicGridArrays, j: int, p: int, o: DynamicGridOptions) -> int:
     """Neighbour that takes the tasks of a part; NOBODY if none has the processors.
 
     One where the job runs already comes first, then the one with the fewest or most processors, then the
@@ -457,7 +459,7 @@ def _find_neighbour(g: Grid, j: int, p: int, o: Options) -> int:
 
 
 @part
-def _find_neighbours(g: Grid, j: int, o: Options) -> bool:
+def _find_neighbours(g: DynamicGridArrays, j: int, o: DynamicGridOptions) -> bool:
     """Find a neighbour for each part of a job that has to leave; return whether all were found.
 
     Neighbours are promised tasks in `scratch[2]`.
@@ -480,7 +482,16 @@ def _find_neighbours(g: Grid, j: int, o: Options) -> bool:
 
 
 @leaf
-def _hold(g: Grid, j: int, i: int, processors: int, tasks: int, now: int, until: int, o: Options) -> None:
+def _hold(
+    g: DynamicGridArrays,
+    j: int,
+    i: int,
+    processors: int,
+    tasks: int,
+    now: int,
+    until: int,
+    o: DynamicGridOptions,
+) -> None:
     """Hold the processors that tasks leave until they have arrived."""
     clock = g.clock[0]
     k = clock["hold"]
@@ -501,7 +512,7 @@ def cost_of(tasks: int, each: int) -> int:
 
 
 @part
-def _migrate(g: Grid, j: int, now: int, o: Options) -> None:
+def _migrate(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
     """Move the tasks that have to leave to the neighbours that were found."""
     job = g.progress[j]
     moved = 0
@@ -534,7 +545,7 @@ def _migrate(g: Grid, j: int, now: int, o: Options) -> None:
 
 
 @part
-def _suspend(g: Grid, j: int, now: int, o: Options) -> None:
+def _suspend(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
     """Give a job back to the grid scheduler."""
     job = g.progress[j]
     _drop_all(g, j)
@@ -553,7 +564,7 @@ def _suspend(g: Grid, j: int, now: int, o: Options) -> None:
 
 
 @part
-def evict(g: Grid, j: int, i: int, now: int, o: Options) -> None:
+def evict(g: DynamicGridArrays, j: int, i: int, now: int, o: DynamicGridOptions) -> None:
     """Stop a job at the end of a superstep, as a cluster, perhaps with others, wants its tasks to leave."""
     p = g.progress[j]["part"]
     while p != NOBODY:

@@ -21,8 +21,8 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     LOCAL_QUEUE,
     NEW,
     NOBODY,
-    Grid,
-    Options,
+    DynamicGridArrays,
+    DynamicGridOptions,
     expect,
     line_of,
     queue_of,
@@ -38,7 +38,7 @@ _WAIT, _YIELD, _SEND = 0, 1, 2
 
 
 @leaf
-def _unmark(g: Grid, i: int) -> None:
+def _unmark(g: DynamicGridArrays, i: int) -> None:
     """Withdraw what grid jobs were told."""
     p = g.sites[i]["part"]
     while p != NOBODY:
@@ -48,17 +48,19 @@ def _unmark(g: Grid, i: int) -> None:
 
 
 @leaf
-def _policy(g: Grid, i: int, backfilling: int, o: Options) -> reserving.Options:
+def _policy(
+    g: DynamicGridArrays, i: int, backfilling: int, o: DynamicGridOptions
+) -> reserving.ReservingOptions:
     """Options of a pass of the local scheduler."""
     policy = g.policies[i]
     reservations = int(policy["reservations"]) if backfilling == _EASY else 1
     changing = policy["order"] == _SCORE
     as_queue = policy["queue_as_order"] != 0
-    return reserving.Options(backfilling, reservations, o.overrun, False, False, changing, as_queue)
+    return reserving.ReservingOptions(backfilling, reservations, o.overrun, False, False, changing, as_queue)
 
 
 @leaf
-def _note_started(g: Grid, i: int, now: int, tracked: bool) -> None:
+def _note_started(g: DynamicGridArrays, i: int, now: int, tracked: bool) -> None:
     """Note which jobs the local scheduler has just started; their expected ends may not be `tracked` yet."""
     for k in range(g.state[i, 0]["ending"]):
         j = g.local_ends[i, k]["job"]
@@ -71,7 +73,9 @@ def _note_started(g: Grid, i: int, now: int, tracked: bool) -> None:
 
 
 @part
-def _pass(g: Grid, i: int, now: int, backfilling: int, o: Options, score: Any) -> None:
+def _pass(
+    g: DynamicGridArrays, i: int, now: int, backfilling: int, o: DynamicGridOptions, score: Any
+) -> None:
     """Scheduling pass of the local scheduler with some kind of backfilling."""
     state = g.state[i, 0]
     waiting = state["waiting"]
@@ -88,14 +92,14 @@ def _pass(g: Grid, i: int, now: int, backfilling: int, o: Options, score: Any) -
 
 
 @part
-def start_first(g: Grid, i: int, now: int, o: Options, score: Any) -> None:
+def start_first(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, score: Any) -> None:
     """Start local jobs in queue order up to the first that does not fit."""
     if g.state[i, 0]["waiting"] > 0:
         _pass(g, i, now, _NONE, o, score)
 
 
 @part
-def _first(g: Grid, i: int, now: int, o: Options, score: Any) -> int:
+def _first(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, score: Any) -> int:
     """First job of a local queue, which is not empty."""
     if g.policies[i]["first_come"]:
         queue = line.row(g.queues, i)
@@ -106,7 +110,7 @@ def _first(g: Grid, i: int, now: int, o: Options, score: Any) -> int:
 
 
 @part
-def enter(g: Grid, i: int, j: int) -> None:
+def enter(g: DynamicGridArrays, i: int, j: int) -> None:
     """Let a job wait in a local queue."""
     if g.policies[i]["first_come"]:
         first_come.enter(by_reference(line_of(g, i)), j)
@@ -117,7 +121,7 @@ def enter(g: Grid, i: int, j: int) -> None:
 
 
 @part
-def _leave_queue(g: Grid, i: int, j: int) -> None:
+def _leave_queue(g: DynamicGridArrays, i: int, j: int) -> None:
     """Let a job wait no longer in a local queue."""
     if g.policies[i]["first_come"]:
         first_come.withdraw(by_reference(line_of(g, i)), j)
@@ -126,7 +130,7 @@ def _leave_queue(g: Grid, i: int, j: int) -> None:
 
 
 @leaf
-def _expected_start(g: Grid, i: int, needed: int) -> int:
+def _expected_start(g: DynamicGridArrays, i: int, needed: int) -> int:
     """When so many processors, more than are free, are expected to be free."""
     state = g.state[i, 0]
     time, _ = running.shadow(g.blocks[i], g.runs[i], state["blocks"], state["free"], needed)
@@ -134,7 +138,7 @@ def _expected_start(g: Grid, i: int, needed: int) -> int:
 
 
 @part
-def _decide(g: Grid, i: int, j: int, o: Options) -> int:
+def _decide(g: DynamicGridArrays, i: int, j: int, o: DynamicGridOptions) -> int:
     """What happens to the first job of a queue, which does not fit."""
     site = g.sites[i]
     needed = int(g.jobs[j]["processors"])
@@ -152,7 +156,7 @@ def _decide(g: Grid, i: int, j: int, o: Options) -> int:
 
 
 @leaf
-def _victim(g: Grid, i: int, missing: int, o: Options) -> int:
+def _victim(g: DynamicGridArrays, i: int, missing: int, o: DynamicGridOptions) -> int:
     """Part that is told next to make place.
 
     The one that came last; or the smallest that suffices, else the largest, of equal ones the last.
@@ -177,7 +181,7 @@ def _victim(g: Grid, i: int, missing: int, o: Options) -> int:
 
 
 @part
-def _mark(g: Grid, i: int, j: int, o: Options) -> None:
+def _mark(g: DynamicGridArrays, i: int, j: int, o: DynamicGridOptions) -> None:
     """Tell as many grid jobs to make place as a local job needs."""
     site = g.sites[i]
     missing = int(g.jobs[j]["processors"]) - g.state[i, 0]["free"] - site["leaving"]
@@ -193,7 +197,7 @@ def _mark(g: Grid, i: int, j: int, o: Options) -> None:
 
 
 @part
-def _set_timer(g: Grid, i: int, now: int, o: Options) -> None:
+def _set_timer(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Find when the next superstep ends after which a part is to leave."""
     site = g.sites[i]
     time = FOREVER
@@ -207,7 +211,7 @@ def _set_timer(g: Grid, i: int, now: int, o: Options) -> None:
 
 
 @part
-def enter_new(g: Grid, j: int, now: int) -> None:
+def enter_new(g: DynamicGridArrays, j: int, now: int) -> None:
     """Let a job wait in NJ."""
     queue = line.row(g.grid_queues, NEW)
     request = g.requests[j]
@@ -218,7 +222,7 @@ def enter_new(g: Grid, j: int, now: int) -> None:
 
 
 @part
-def look_after(g: Grid, i: int, now: int, o: Options, score: Any) -> None:
+def look_after(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, score: Any) -> None:
     """Pass of a local scheduler, without the evictions."""
     site = g.sites[i]
     start_first(g, i, now, o, score)
@@ -255,7 +259,7 @@ def look_after(g: Grid, i: int, now: int, o: Options, score: Any) -> None:
 
 
 @part
-def make_place(g: Grid, i: int, now: int, o: Options) -> None:
+def make_place(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Evict what has to leave a cluster and is at the end of a superstep."""
     p = g.sites[i]["part"]
     while p != NOBODY:
@@ -269,7 +273,7 @@ def make_place(g: Grid, i: int, now: int, o: Options) -> None:
 
 
 @part
-def settle(g: Grid, now: int, o: Options, score: Any) -> None:
+def settle(g: DynamicGridArrays, now: int, o: DynamicGridOptions, score: Any) -> None:
     """Passes of all local schedulers where something changed, until nothing does."""
     clock = g.clock[0]
     while clock["touched"] != 0:

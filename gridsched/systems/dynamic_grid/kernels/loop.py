@@ -35,8 +35,8 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     NEW,
     NOBODY,
     REJECTED,
-    Grid,
-    Options,
+    DynamicGridArrays,
+    DynamicGridOptions,
     has_room,
     room,
     touch,
@@ -44,7 +44,7 @@ from gridsched.systems.dynamic_grid.kernels.state import (
 
 
 @part
-def _next_instant(g: Grid, o: Options) -> int:
+def _next_instant(g: DynamicGridArrays, o: DynamicGridOptions) -> int:
     """Time of the next event anywhere; FOREVER if nothing will happen."""
     clock = g.clock[0]
     now = min(next_end(g), reports_next(g, o))
@@ -60,7 +60,7 @@ def _next_instant(g: Grid, o: Options) -> int:
 
 
 @part
-def _queues_have_room(g: Grid, now: int) -> bool:
+def _queues_have_room(g: DynamicGridArrays, now: int) -> bool:
     """Whether the queues have room for all jobs that could enter them at this instant."""
     clock = g.clock[0]
     coming = 0
@@ -75,7 +75,7 @@ def _queues_have_room(g: Grid, now: int) -> bool:
 
 
 @part
-def _change_members(g: Grid, now: int, o: Options) -> None:
+def _change_members(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """Let clusters join, renew their leases and leave."""
     clock = g.clock[0]
     changed = False
@@ -106,7 +106,7 @@ def _change_members(g: Grid, now: int, o: Options) -> None:
 
 
 @leaf
-def _is_too_large(g: Grid, j: int) -> bool:
+def _is_too_large(g: DynamicGridArrays, j: int) -> bool:
     """Whether no cluster or clique that a job may use can ever hold it."""
     request = g.requests[j]
     home = request["home"]
@@ -115,7 +115,7 @@ def _is_too_large(g: Grid, j: int) -> bool:
 
 
 @part
-def _receive(g: Grid, now: int) -> None:
+def _receive(g: DynamicGridArrays, now: int) -> None:
     """Let the jobs that are submitted now wait in a local queue or in NJ."""
     clock = g.clock[0]
     while clock["arrival"] < len(g.requests) and g.requests[clock["arrival"]]["submit"] == now:
@@ -134,7 +134,7 @@ def _receive(g: Grid, now: int) -> None:
 
 
 @part
-def _begin_instant(g: Grid, now: int, o: Options) -> None:
+def _begin_instant(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """What happens once in an instant, before the schedulers act."""
     complete(g, now, o)
     for i in range(len(g.sites)):
@@ -147,7 +147,7 @@ def _begin_instant(g: Grid, now: int, o: Options) -> None:
 
 
 @leaf
-def _note_departures(g: Grid, now: int) -> None:
+def _note_departures(g: DynamicGridArrays, now: int) -> None:
     """Write down which clusters that have left have no grid jobs any more."""
     for i in range(len(g.sites)):
         site = g.sites[i]
@@ -158,7 +158,7 @@ def _note_departures(g: Grid, now: int) -> None:
 
 
 @leaf
-def _report(g: Grid, now: int, o: Options) -> None:
+def _report(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """Let clusters report that are to report in this round."""
     clock = g.clock[0]
     if o.status_period == 0:
@@ -169,7 +169,7 @@ def _report(g: Grid, now: int, o: Options) -> None:
 
 
 @jit
-def simulate(g: Grid, o: Options, score: Any) -> bool:
+def simulate(g: DynamicGridArrays, o: DynamicGridOptions, score: Any) -> bool:
     """Simulate the grid; return False if it stopped because arrays need more room, else True at the end.
 
     It can be called again after `dynamic_state.with_room`, and goes on where it stopped. `score` is as in

@@ -15,8 +15,8 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     IN_PROGRESS,
     NEW,
     NOBODY,
-    Grid,
-    Options,
+    DynamicGridArrays,
+    DynamicGridOptions,
     has_room,
     offered,
     whole,
@@ -24,7 +24,7 @@ from gridsched.systems.dynamic_grid.kernels.state import (
 
 
 @leaf
-def _learn(g: Grid, i: int, processors: int) -> None:
+def _learn(g: DynamicGridArrays, i: int, processors: int) -> None:
     """Believe that a cluster has so many processors for the grid."""
     clock = g.clock[0]
     if processors > g.sites[i]["view"]:
@@ -37,7 +37,7 @@ def _learn(g: Grid, i: int, processors: int) -> None:
 
 
 @part
-def report(g: Grid, only_new: bool, o: Options) -> None:
+def report(g: DynamicGridArrays, only_new: bool, o: DynamicGridOptions) -> None:
     """Let all clusters of the grid report, or only those that have just joined."""
     for i in range(len(g.sites)):
         site = g.sites[i]
@@ -50,14 +50,14 @@ def report(g: Grid, only_new: bool, o: Options) -> None:
 
 
 @leaf
-def _believed(g: Grid, i: int, until: int) -> int:
+def _believed(g: DynamicGridArrays, i: int, until: int) -> int:
     """Processors that a job which is expected to end at a time may have of a cluster."""
     site = g.sites[i]
     return int(site["view"]) if site["member"] != 0 and site["lease"] >= until else 0
 
 
 @part
-def _set_capacity(g: Grid) -> None:
+def _set_capacity(g: DynamicGridArrays) -> None:
     """Find how many processors are believed to be available in the best clique."""
     best = 0
     for c in range(len(g.clique_ends) - 1):
@@ -69,7 +69,7 @@ def _set_capacity(g: Grid) -> None:
 
 
 @part
-def set_most(g: Grid, o: Options) -> None:
+def set_most(g: DynamicGridArrays, o: DynamicGridOptions) -> None:
     """Find how many processors the largest clique of the clusters in the grid has."""
     clock = g.clock[0]
     clock["most"] = 0
@@ -90,7 +90,7 @@ def set_most(g: Grid, o: Options) -> None:
 
 
 @leaf
-def _first_in_turn(g: Grid, row: int) -> int:
+def _first_in_turn(g: DynamicGridArrays, row: int) -> int:
     """Place of the first job of a queue that the clusters in the grid could hold; its end if none."""
     queue = line.row(g.grid_queues, row)
     most = line.as_column(g.clock[0]["most"])
@@ -98,20 +98,20 @@ def _first_in_turn(g: Grid, row: int) -> int:
 
 
 @leaf
-def _cost(g: Grid, j: int, o: Options) -> int:
+def _cost(g: DynamicGridArrays, j: int, o: DynamicGridOptions) -> int:
     """Seconds until a job that is sent to clusters can run."""
     resumes = o.keeps and g.progress[j]["start"] != NOBODY
     return cost_of(int(g.requests[j]["processors"]), o.resume_cost) if resumes else 0
 
 
 @leaf
-def _until(g: Grid, j: int, sites: int, pace: int, ready: int, o: Options) -> int:
+def _until(g: DynamicGridArrays, j: int, sites: int, pace: int, ready: int, o: DynamicGridOptions) -> int:
     """Until when clusters have to stay if a job runs there from a time on; 0 if leases are not looked at."""
     return ready + expected_length(g, j, sites, pace, o) if o.heeds else 0
 
 
 @part
-def _choose_one(g: Grid, j: int, needed: int, ready: int, o: Options) -> bool:
+def _choose_one(g: DynamicGridArrays, j: int, needed: int, ready: int, o: DynamicGridOptions) -> bool:
     """Choose one cluster that has all processors: with the fewest or most, then the first."""
     chosen = NOBODY
     best = 0
@@ -127,7 +127,7 @@ def _choose_one(g: Grid, j: int, needed: int, ready: int, o: Options) -> bool:
 
 
 @leaf
-def _sites_of_clique(g: Grid, c: int, needed: int, until: int, most: int) -> int:
+def _sites_of_clique(g: DynamicGridArrays, c: int, needed: int, until: int, most: int) -> int:
     """Choose the fewest clusters of a clique that have all processors; return their number.
 
     More than `most` if so many do not suffice. They stand in `scratch[3]`.
@@ -154,7 +154,7 @@ def _sites_of_clique(g: Grid, c: int, needed: int, until: int, most: int) -> int
 
 
 @leaf
-def _pace_of_clique(g: Grid, c: int) -> int:
+def _pace_of_clique(g: DynamicGridArrays, c: int) -> int:
     """Pace of the slowest cluster of a clique that is believed to have processors."""
     slowest = FOREVER
     for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
@@ -165,7 +165,7 @@ def _pace_of_clique(g: Grid, c: int) -> int:
 
 
 @part
-def _choose_clique(g: Grid, j: int, needed: int, ready: int, o: Options) -> bool:
+def _choose_clique(g: DynamicGridArrays, j: int, needed: int, ready: int, o: DynamicGridOptions) -> bool:
     """Choose as few clusters of a clique as have all processors together, those with the most first."""
     fewest = min(o.most_sites, len(g.sites)) + 1
     for c in range(len(g.clique_ends) - 1):
@@ -189,7 +189,7 @@ def _choose_clique(g: Grid, j: int, needed: int, ready: int, o: Options) -> bool
 
 
 @part
-def _choose(g: Grid, j: int, now: int, o: Options) -> bool:
+def _choose(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> bool:
     """Choose clusters for a job by what is believed of them; return whether there are such."""
     needed = int(g.requests[j]["processors"])
     if needed > g.clock[0]["capacity"]:
@@ -199,7 +199,7 @@ def _choose(g: Grid, j: int, now: int, o: Options) -> bool:
 
 
 @leaf
-def _longest_lease(g: Grid, now: int, o: Options) -> int:
+def _longest_lease(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> int:
     """Longest estimate of a job that a cluster with idle processors is known to stay for."""
     longest = 0
     for i in range(len(g.sites)):
@@ -212,7 +212,7 @@ def _longest_lease(g: Grid, now: int, o: Options) -> int:
 
 
 @part
-def _next_new(g: Grid, now: int, o: Options) -> int:
+def _next_new(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> int:
     """Place of the first candidate in NJ that was not refused yet; NOBODY if there is none."""
     queue = line.row(g.grid_queues, NEW)
     span = queue.span[0]
@@ -238,7 +238,7 @@ def _next_new(g: Grid, now: int, o: Options) -> int:
 
 
 @part
-def _confirm(g: Grid, o: Options) -> bool:
+def _confirm(g: DynamicGridArrays, o: DynamicGridOptions) -> bool:
     """Ask the chosen clusters; return whether all have the processors. They tell how many they have."""
     clock = g.clock[0]
     confirmed = True
@@ -255,7 +255,7 @@ def _confirm(g: Grid, o: Options) -> bool:
 
 
 @part
-def _send(g: Grid, j: int, now: int, o: Options) -> None:
+def _send(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
     """Let a job run on the chosen clusters."""
     clock = g.clock[0]
     cost = _cost(g, j, o)
@@ -268,7 +268,7 @@ def _send(g: Grid, j: int, now: int, o: Options) -> None:
 
 
 @part
-def _take(g: Grid, row: int, place: int) -> int:
+def _take(g: DynamicGridArrays, row: int, place: int) -> int:
     """Let the job of a place wait no longer in a queue; return it."""
     clock = g.clock[0]
     queue = line.row(g.grid_queues, row)
@@ -285,7 +285,7 @@ def _take(g: Grid, row: int, place: int) -> int:
 
 
 @part
-def scheduling_pass(g: Grid, now: int, o: Options) -> None:
+def scheduling_pass(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """Send jobs of CJ and NJ to clusters until there is no candidate."""
     clock = g.clock[0]
     while clock["in_progress"] + clock["new"] > 0:
@@ -311,7 +311,7 @@ def scheduling_pass(g: Grid, now: int, o: Options) -> None:
 
 
 @leaf
-def reports_next(g: Grid, o: Options) -> int:
+def reports_next(g: DynamicGridArrays, o: DynamicGridOptions) -> int:
     """Time of the next report that may tell anything new."""
     clock = g.clock[0]
     if o.status_period == 0 or clock["dirty"] == 0:

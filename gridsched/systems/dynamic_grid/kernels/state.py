@@ -196,7 +196,7 @@ CLOCK = np.dtype(
 """Scalars of the grid."""
 
 
-class Options(NamedTuple):
+class DynamicGridOptions(NamedTuple):
     """What does not change during a simulation; see `scheduler.DynamicGrid`."""
 
     scale: int  # units of work that a second on one cluster does at a pace of 1: overhead x UNIT
@@ -221,7 +221,7 @@ class Options(NamedTuple):
     looks: bool  # local schedulers look at expected ends
 
 
-class Grid(NamedTuple):
+class DynamicGridArrays(NamedTuple):
     """The state: m clusters, n jobs."""
 
     requests: Any  # REQUEST[n]
@@ -273,8 +273,11 @@ def allocate(
     clique_ends: Any,
     events: Any,
     work: int,
-) -> Grid:
-    """Arrays of an idle grid to which no cluster belongs; `work` as in `Options`, other names of `Grid`."""
+) -> DynamicGridArrays:
+    """Arrays of an idle grid to which no cluster belongs.
+
+    `work` is as in `DynamicGridOptions`, the other names are those of `DynamicGridArrays`.
+    """
     number, total, largest = len(requests), int(processors.sum()), int(processors.max())
     progress = np.zeros(number, PROGRESS)
     for name in ("end", "part", "proxy", "start", "finish", "headed", "yielded", "sent", "kept_from"):
@@ -299,7 +302,7 @@ def allocate(
     running_most = min(2 * number + 1, largest)
     blocks, runs = running.allocate(running_most)
     queue_key, order_key = _keys(jobs, requests["home"], policies)
-    return Grid(
+    return DynamicGridArrays(
         requests=requests,
         jobs=jobs,
         labels=labels,
@@ -349,7 +352,7 @@ def _keys(jobs: Any, home: Any, policies: Any) -> tuple[Any, Any]:
     return queue_key, order_key
 
 
-def with_room(g: Grid) -> Grid:
+def with_room(g: DynamicGridArrays) -> DynamicGridArrays:
     """The same grid with room for what may be written next."""
     clock = g.clock[0]
     coming = int(clock["present"]) + int((g.requests["submit"] == _next_submission(g)).sum()) + 1
@@ -375,13 +378,13 @@ def with_room(g: Grid) -> Grid:
     )
 
 
-def _next_submission(g: Grid) -> int:
+def _next_submission(g: DynamicGridArrays) -> int:
     """Time of the next submission; NOBODY if there is none."""
     arrival = int(g.clock[0]["arrival"])
     return int(g.requests["submit"][arrival]) if arrival < len(g.requests) else NOBODY
 
 
-def _longest(g: Grid, coming: int) -> int:
+def _longest(g: DynamicGridArrays, coming: int) -> int:
     """Jobs that may be in a local queue after the next submissions."""
     return int(g.state["waiting"].max()) + coming - int(g.clock[0]["present"])
 
@@ -402,7 +405,7 @@ def room(lines: line.Line) -> int:
 
 
 @leaf
-def needed(g: Grid) -> int:
+def needed(g: DynamicGridArrays) -> int:
     """Segments that may be written before this is asked again.
 
     A part that leaves writes at most three (its wait for tasks, its run, its processors while it moves), what
@@ -412,7 +415,7 @@ def needed(g: Grid) -> int:
 
 
 @leaf
-def has_room(g: Grid) -> bool:
+def has_room(g: DynamicGridArrays) -> bool:
     """Whether the arrays that grow have room for what may be written before this is asked again."""
     clock = g.clock[0]
     more = needed(g)
@@ -420,7 +423,7 @@ def has_room(g: Grid) -> bool:
 
 
 @leaf
-def touch(g: Grid, i: int) -> None:
+def touch(g: DynamicGridArrays, i: int) -> None:
     """Let a cluster be looked at in this instant."""
     g.sites[i]["touched"] = 1
     g.clock[0]["touched"] = 1
@@ -428,17 +431,17 @@ def touch(g: Grid, i: int) -> None:
 
 
 @leaf
-def line_of(g: Grid, i: int) -> first_come.Cluster:
+def line_of(g: DynamicGridArrays, i: int) -> first_come.FirstComeArrays:
     """A cluster as `first_come` knows it."""
-    return first_come.Cluster(
+    return first_come.FirstComeArrays(
         g.jobs, g.local_ends[i], g.blocks[i], g.runs[i], g.starts, g.state[i], line.row(g.queues, i)
     )
 
 
 @leaf
-def queue_of(g: Grid, i: int) -> reserving.Cluster:
+def queue_of(g: DynamicGridArrays, i: int) -> reserving.ReservingArrays:
     """A cluster as `reserving` knows it."""
-    return reserving.Cluster(
+    return reserving.ReservingArrays(
         g.jobs,
         g.labels,
         g.queue_key,
@@ -456,13 +459,13 @@ def queue_of(g: Grid, i: int) -> reserving.Cluster:
 
 
 @leaf
-def set_due(g: Grid, i: int) -> None:
+def set_due(g: DynamicGridArrays, i: int) -> None:
     """Find the time of the next event on a cluster besides ends of grid jobs."""
     g.sites[i]["due"] = min(int(g.sites[i]["timer"]), machine.next_local_event(by_reference(line_of(g, i))))
 
 
 @part
-def expect(g: Grid, i: int, key: int, end: int, processors: int) -> None:
+def expect(g: DynamicGridArrays, i: int, key: int, end: int, processors: int) -> None:
     """Expect processors of a cluster to be free at a time."""
     state = g.state[i, 0]
     state["blocks"] = running.insert(g.blocks[i], g.runs[i], state["blocks"], end, key, processors)
@@ -470,7 +473,7 @@ def expect(g: Grid, i: int, key: int, end: int, processors: int) -> None:
 
 
 @part
-def forget(g: Grid, i: int, key: int, end: int, processors: int) -> None:
+def forget(g: DynamicGridArrays, i: int, key: int, end: int, processors: int) -> None:
     """No longer expect processors of a cluster to be free at a time."""
     state = g.state[i, 0]
     state["blocks"] = running.remove(g.blocks[i], g.runs[i], state["blocks"], end, key, processors)
@@ -478,14 +481,14 @@ def forget(g: Grid, i: int, key: int, end: int, processors: int) -> None:
 
 
 @leaf
-def whole(g: Grid, i: int, tasks: int) -> int:
+def whole(g: DynamicGridArrays, i: int, tasks: int) -> int:
     """Processors of a cluster that so many tasks of a job take."""
     unit = g.sites[i]["unit"]
     return -(-tasks // unit) * unit
 
 
 @leaf
-def offered(g: Grid, i: int, o: Options) -> int:
+def offered(g: DynamicGridArrays, i: int, o: DynamicGridOptions) -> int:
     """Processors that a cluster has for the grid: none while its own jobs need them."""
     site = g.sites[i]
     claimed = g.state[i, 0]["waiting"] > 0 and not (o.offers_all and site["in_time"] != 0)
@@ -495,6 +498,6 @@ def offered(g: Grid, i: int, o: Options) -> int:
 
 
 @leaf
-def corrected(g: Grid, j: int, overrun: int, now: int) -> int:
+def corrected(g: DynamicGridArrays, j: int, overrun: int, now: int) -> int:
     """Expected end after now of a grid job that runs on."""
     return expected_end(g.progress[j]["resume"], int(g.progress[j]["length"]), overrun, now + 1)

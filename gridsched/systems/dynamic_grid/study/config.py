@@ -18,11 +18,11 @@ from gridsched.experiments.inputs import expected_jobs, prepared_workload
 from gridsched.experiments.parts import ScenarioConfig, WorkloadConfig
 from gridsched.experiments.schedulers import AnyScheduler, combinations, labelled, scheduler_made
 from gridsched.experiments.study import Replicates, SchedulerStudy
-from gridsched.experiments.tasks import Experiment, Figure, Table, Task
+from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
 from gridsched.experiments.validation import (
+    ConfigModel,
     Count,
     Instant,
-    Model,
     Number,
     Slug,
     Whole,
@@ -59,7 +59,7 @@ Value = StrictBool | Whole | Number | str | None
 """Value of a factor."""
 
 
-class ConditionsConfig(Model):
+class ConditionsConfig(ConfigModel):
     """Which sites are neighbours, and when they are in the grid."""
 
     graph: str = "ring"
@@ -128,7 +128,7 @@ CASE_KEYS = (*_FIRST, *(key for key in _PARAMETERS if key not in (*_FIRST, *_LAS
 """Keys of a case in the order of labels and tables."""
 
 
-class DynamicGraphConfig(Model):
+class DynamicGraphConfig(ConfigModel):
     """Which sites are neighbours."""
 
     alternatives = ("mean_degree", "edges")
@@ -147,7 +147,7 @@ class DynamicGraphConfig(Model):
         return self
 
 
-class DynamicSweepConfig(Model):
+class DynamicSweepConfig(ConfigModel):
     """Values of one factor of the default case, perhaps for several values of other factors."""
 
     name: Slug
@@ -170,7 +170,7 @@ class DynamicSweepConfig(Model):
         return self
 
 
-class DepartureConfig(Model):
+class DepartureConfig(ConfigModel):
     """A site that leaves the grid of the default case once, to be looked at closely."""
 
     site: str
@@ -198,7 +198,7 @@ class DynamicScenario(ScenarioConfig, ConditionsConfig):
 
 
 @dataclass(frozen=True)
-class Run:
+class DynamicGridRun:
     """A case in a replicate."""
 
     case: str
@@ -357,10 +357,10 @@ class DynamicGridStudy(SchedulerStudy):
     # --- what is made ---------------------------------------------------------------------------------
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[DynamicGridRun]:
         """Every run, case by case; cases without chance have one replicate."""
         return [
-            Run(label, replicate)
+            DynamicGridRun(label, replicate)
             for label, case in self.cases.items()
             for replicate in range(self.replicates if self.has_chance(case) else 1)
         ]
@@ -383,7 +383,7 @@ class DynamicGridStudy(SchedulerStudy):
         return Experiment(
             datasets=[study],
             figures=[Figure(name=name, catalogue=_FIGURES, dataset=study) for name in self.study_figures],
-            tables=[Table("means", f"{_STUDY}.aggregation:means_table", "dynamic_means")],
+            tables=[StudyTable("means", f"{_STUDY}.aggregation:means_table", "dynamic_means")],
         )
 
     def _basis(self) -> dict[str, Any]:
@@ -421,7 +421,7 @@ class DynamicGridStudy(SchedulerStudy):
 
     def _run(
         self,
-        run: Run,
+        run: DynamicGridRun,
         case: _Case,
         seed: int,
         workloads: Mapping[str, Task],

@@ -16,10 +16,10 @@ from gridsched.experiments.inputs import prepared_workload
 from gridsched.experiments.parts import ScenarioChoice, Window, WorkloadConfig, label_of
 from gridsched.experiments.schedulers import Written, scheduler_made, scheduler_models
 from gridsched.experiments.study import SchedulerStudy, function_files
-from gridsched.experiments.tasks import Experiment, Figure, Table, Task
+from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
 from gridsched.experiments.validation import PathText, suggestion, unique
 from gridsched.prediction.options import PredictorOptions
-from gridsched.systems.jscheduler.centres import Centre, Platform, Reading, load_platform
+from gridsched.systems.jscheduler.centres import Centre, CentrePlatform, Reading, load_platform
 
 PREDICTION_FIGURES: tuple[str, ...] = ("prediction_quality", "prediction_intervals")
 """Figures of how good predictions are."""
@@ -44,7 +44,7 @@ class ReadingConfig(ScenarioChoice):
 
 
 @dataclass(frozen=True)
-class Run:
+class JSchedulerRun:
     """A scheduler on the platform under some estimates.
 
     Parameters
@@ -100,7 +100,7 @@ class SelfSchedulingStudy(SchedulerStudy):
     """How run times are predicted."""
     evaluate: StrictBool = False
     """Whether predictions are compared with those of other methods, log by log, which takes long."""
-    _platform: Platform = PrivateAttr()
+    _platform: CentrePlatform = PrivateAttr()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -137,7 +137,7 @@ class SelfSchedulingStudy(SchedulerStudy):
                 )
 
     @property
-    def grid(self) -> Platform:
+    def grid(self) -> CentrePlatform:
         """The platform."""
         return self._platform
 
@@ -238,19 +238,19 @@ class SelfSchedulingStudy(SchedulerStudy):
             datasets=datasets,
             figures=figures,
             tables=[
-                Table("means", f"{_STUDY}.aggregation:means_table", "self_scheduling_means"),
-                Table("table_two", f"{_STUDY}.aggregation:table_two_of", "table_two"),
+                StudyTable("means", f"{_STUDY}.aggregation:means_table", "self_scheduling_means"),
+                StudyTable("table_two", f"{_STUDY}.aggregation:table_two_of", "table_two"),
             ],
         )
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[JSchedulerRun]:
         """Every run of all scenarios, each once whatever its scheduler is called, by reading."""
-        runs: dict[tuple[Any, ...], Run] = {}
+        runs: dict[tuple[Any, ...], JSchedulerRun] = {}
         for scenario in self.scenarios:
             for estimates, label in product(self._beliefs(scenario), self.labels_in(scenario)):
                 what = scenario.factor, estimates, *parameters(self.scheduler(label)).values()
-                runs.setdefault(what, Run(scenario.factor, estimates, label))
+                runs.setdefault(what, JSchedulerRun(scenario.factor, estimates, label))
         return sorted(runs.values(), key=lambda run: self.factors.index(run.factor))
 
     def _beliefs(self, scenario: ReadingConfig) -> Sequence[BeliefName]:
@@ -293,7 +293,7 @@ class SelfSchedulingStudy(SchedulerStudy):
             memory=1500,
         )
 
-    def _run(self, run: Run, seed: int, stream: Task, workloads: Mapping[str, Task]) -> Task:
+    def _run(self, run: JSchedulerRun, seed: int, stream: Task, workloads: Mapping[str, Task]) -> Task:
         """Simulation of one run: it takes longer the more resources a job asks, and in exact mode."""
         scheduler = self.scheduler(run.scheduler)
         made: Any = scheduler_made(scheduler)

@@ -22,7 +22,7 @@ from gridsched.systems.multicluster.kernels import packing
 from gridsched.systems.multicluster.kernels.packing import NOTHING, ONE, WORD, Goal
 
 
-class Options(NamedTuple):
+class GeneticOptions(NamedTuple):
     """Parameters of the algorithm."""
 
     generations: int
@@ -306,7 +306,7 @@ def evolve(
     base: Any,
     now: int,
     goal: Goal,
-    options: Options,
+    options: GeneticOptions,
     random: Any,
 ) -> int:
     """Improve schedules until they improve no more.
@@ -326,7 +326,7 @@ def evolve(
         Present time, seconds.
     goal : Goal
         What to minimise.
-    options : Options
+    options : GeneticOptions
         Parameters of the algorithm.
     random : uint64[2]
         Stream of random numbers.
