@@ -56,7 +56,7 @@ def workload_of(case: Case, jobs: Sequence[Job]) -> Workload:
         requested_processors=columns["processors"],
         reserved_start=np.array([job.reservation for job in jobs], np.int64),
         partition=np.array([homes.index(job.home) + 1 if job.home in homes else NONE for job in jobs]),
-        processors_available=sum(site.processors for site in case.clusters.values()),
+        processors_available=sum(cluster.processors for cluster in case.clusters.values()),
     )
 
 
@@ -65,8 +65,8 @@ _COLUMNS = ("number", "submit_time", "run_time", "requested_time", "processors")
 
 def _clusters(case: Case) -> list[Cluster]:
     return [
-        Cluster(name=name, processors=site.processors, speed=site.speed)
-        for name, site in case.clusters.items()
+        Cluster(name=name, processors=cluster.processors, speed=cluster.speed)
+        for name, cluster in case.clusters.items()
     ]
 
 

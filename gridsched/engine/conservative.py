@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gridsched.engine import heap, machine, profile
+from gridsched.engine import cluster_state, heap, profile
 from gridsched.engine.jit import jit, leaf, part, shift, wide
 from gridsched.engine.records import FOREVER, LARGEST
 from gridsched.engine.reserving import (
@@ -103,7 +103,7 @@ def _start_planned(c: ReservingArrays, now: int) -> None:
         j = c.candidates[0]["job"]
         size = heap.pop(c.candidates, size)
         if c.jobs[j]["processors"] <= state["free"]:
-            machine.start(c, j, now, True)
+            cluster_state.start(c, j, now, True)
         else:
             state["planned"] = min(state["planned"], c.plan[j])
     drop_started(c)
@@ -125,7 +125,7 @@ def _forget_past(c: ReservingArrays, now: int) -> None:
 def complete(c: ReservingArrays, now: int, overrun: int) -> None:
     """Take the first running job that ends now off its processors, and give back what it no longer needs."""
     processors = wide(c.jobs[c.events[0]["job"] & LARGEST]["processors"])
-    end = machine.complete(c, now, overrun, True)
+    end = cluster_state.complete(c, now, overrun, True)
     if end > now:
         _release(c, now, end, processors)
         c.state[0]["early"] = True
@@ -146,7 +146,7 @@ def withdraw_planned(c: ReservingArrays, j: int) -> None:
 @leaf
 def correct(c: ReservingArrays, now: int, overrun: int) -> None:
     """Expect the first running job that should have ended now to end later."""
-    machine.correct(c, now, overrun)
+    cluster_state.correct(c, now, overrun)
     c.state[0]["outrun"] = True
 
 
@@ -170,20 +170,20 @@ def schedule(c: ReservingArrays, options: ReservingOptions, score: Any) -> None:
     """Simulate the cluster to the end of its last job; `c.starts` is the result. See `reserving.schedule`."""
     state = c.state[0]
     if options.arrivals_first:
-        machine.order_ends_by_start(c)
+        cluster_state.order_ends_by_start(c)
     while state["arrival"] < len(c.jobs) or state["ending"] > 0 or state["waiting"] > 0:
-        now = machine.next_event(c)
+        now = cluster_state.next_event(c)
         more = True
-        ends_wait = options.arrivals_first and machine.ends_wait(c, now, options.overrun, True)
-        while more and not ends_wait and machine.ends(c, now):
+        ends_wait = options.arrivals_first and cluster_state.ends_wait(c, now, options.overrun, True)
+        while more and not ends_wait and cluster_state.ends(c, now):
             complete(c, now, options.overrun)
             if options.arrivals_first:
                 state["early"] = True  # every end, also one on time, lets jobs move
             more = not options.pass_per_event
-        while more and machine.first_expected_end(c) == now:
+        while more and cluster_state.first_expected_end(c) == now:
             correct(c, now, options.overrun)
             more = not options.pass_per_event
-        while more and machine.arrives(c, now):
+        while more and cluster_state.arrives(c, now):
             submit(c)
             more = not options.pass_per_event
         scheduling_pass(c, now, options, score)

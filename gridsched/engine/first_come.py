@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gridsched.engine import line, machine, running
+from gridsched.engine import cluster_state, line, running
 from gridsched.engine.jit import leaf, part
 from gridsched.engine.records import FOREVER, Backfilling
 
@@ -18,7 +18,7 @@ _NONE = int(Backfilling.NONE)
 _EASY = int(Backfilling.EASY)
 
 _SPARSE = 64
-"""A line is closed up when it has so many places more than twice its jobs."""
+"""A line is compacted when it has so many places more than twice its jobs."""
 
 
 class FirstComeArrays(NamedTuple):
@@ -29,7 +29,7 @@ class FirstComeArrays(NamedTuple):
     blocks: Any  # BLOCK[...], see `running`
     runs: Any  # RUN[...], see `running`
     starts: Any  # int64[n], the result
-    state: Any  # machine.STATE[1]
+    state: Any  # cluster_state.STATE[1]
     line: line.Line
 
 
@@ -56,20 +56,20 @@ def withdraw(c: FirstComeArrays, j: int) -> None:
 def complete(c: FirstComeArrays, now: int, overrun: int) -> int:
     """Take the first running job that ends now off its processors; return its expected end."""
     c.state[0]["early"] = True
-    return machine.complete(c, now, overrun, True)
+    return cluster_state.complete(c, now, overrun, True)
 
 
 @leaf
 def correct(c: FirstComeArrays, now: int, overrun: int) -> None:
     """Expect the first running job that should have ended now to end later."""
     c.state[0]["early"] = True
-    machine.correct(c, now, overrun)
+    cluster_state.correct(c, now, overrun)
 
 
 @leaf
 def _start(c: FirstComeArrays, place: int, now: int) -> None:
     """Start the job at a place of the line."""
-    machine.start(c, c.line.job[place], now, True)
+    cluster_state.start(c, c.line.job[place], now, True)
     line.leave(c.line, place)
     c.state[0]["waiting"] -= 1
 

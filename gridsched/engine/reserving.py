@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import heap, machine, profile
+from gridsched.engine import cluster_state, heap, profile
 from gridsched.engine.jit import jit, leaf, wide
 from gridsched.engine.records import FOREVER, SCORED, STEP, Backfilling
 
@@ -62,7 +62,7 @@ def allocate(jobs: Any, labels: Any, processors: int, queue_key: Any, order_key:
         # at most two steps a job, twice so that the profile can wander through the array
         steps=np.empty(4 * number + 16, STEP),
         plan=np.full(number, FOREVER, np.int64),
-        **machine.allocate(jobs, processors),
+        **cluster_state.allocate(jobs, processors),
     )
     cluster.steps[0] = (0, processors)
     cluster.state["high"] = 1
@@ -170,7 +170,7 @@ def _start_or_reserve(c: ReservingArrays, j: int, now: int, easy: bool, may_rese
     if startable or may_reserve:
         reserve(c, time, estimate, processors)
     if startable:
-        machine.start(c, j, now, easy)
+        cluster_state.start(c, j, now, easy)
     return startable
 
 
@@ -223,18 +223,18 @@ def schedule(c: ReservingArrays, options: ReservingOptions, score: Any) -> None:
     state = c.state[0]
     easy = options.backfilling == _EASY
     if options.arrivals_first:
-        machine.order_ends_by_start(c)
+        cluster_state.order_ends_by_start(c)
     while state["arrival"] < len(c.jobs) or state["ending"] > 0:
-        now = machine.next_event(c)
+        now = cluster_state.next_event(c)
         more = True
-        ends_wait = options.arrivals_first and machine.ends_wait(c, now, options.overrun, easy)
-        while more and not ends_wait and machine.ends(c, now):
-            machine.complete(c, now, options.overrun, easy)
+        ends_wait = options.arrivals_first and cluster_state.ends_wait(c, now, options.overrun, easy)
+        while more and not ends_wait and cluster_state.ends(c, now):
+            cluster_state.complete(c, now, options.overrun, easy)
             more = not options.pass_per_event
-        while more and machine.first_expected_end(c) == now:
-            machine.correct(c, now, options.overrun)
+        while more and cluster_state.first_expected_end(c) == now:
+            cluster_state.correct(c, now, options.overrun)
             more = not options.pass_per_event
-        while more and machine.arrives(c, now):
+        while more and cluster_state.arrives(c, now):
             submit(c)
             more = not options.pass_per_event
         scheduling_pass(c, now, options, score)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import heap, machine, running, waiting_tree
+from gridsched.engine import cluster_state, heap, running, waiting_tree
 from gridsched.engine.jit import at, jit, leaf
 from gridsched.engine.records import ENTRY, FOREVER, LARGEST, Backfilling
 
@@ -63,7 +63,7 @@ def allocate(
         queue=np.empty(len(jobs), ENTRY),
         queue_rank=queue_rank,
         order_rank=order_rank,
-        **machine.allocate(jobs, processors),
+        **cluster_state.allocate(jobs, processors),
     )
     cluster.state["shadow"] = cluster.state["extra"] = -1
     return cluster
@@ -111,7 +111,7 @@ def _start_beside_head(c: StaticOrderArrays, j: int, now: int, backfilling: int)
     state = c.state[0]
     if now + c.jobs[at(j)]["estimate"] > state["shadow"]:
         state["extra"] -= c.jobs[at(j)]["processors"]
-    machine.start(c, j, now, backfilling == _EASY)
+    cluster_state.start(c, j, now, backfilling == _EASY)
 
 
 @leaf
@@ -130,7 +130,7 @@ def _arrive_alone(c: StaticOrderArrays, j: int, now: int, options: StaticOrderOp
     state = c.state[0]
     if state["waiting"] == 0:
         if c.jobs[at(j)]["processors"] <= state["free"]:
-            machine.start(c, j, now, options.backfilling == _EASY)
+            cluster_state.start(c, j, now, options.backfilling == _EASY)
             return False
     elif options.first_come or c.queue_rank[0, j] > c.queue_rank[0, state["head"]]:
         if options.backfilling != _NONE and _fits_beside_head(c, j, now):
@@ -152,7 +152,7 @@ def _start_in_order(c: StaticOrderArrays, now: int, options: StaticOrderOptions)
         if c.jobs[at(j)]["processors"] > state["free"]:
             return
         _dequeue(c, j, options.backfilling)
-        machine.start(c, j, now, options.backfilling == _EASY)
+        cluster_state.start(c, j, now, options.backfilling == _EASY)
 
 
 @leaf
@@ -192,7 +192,7 @@ def _comes_alone(c: StaticOrderArrays, now: int, options: StaticOrderOptions) ->
     Jobs submitted at one instant may overtake each other, unless all order is first come, first served.
     """
     first_come_only = options.first_come and not options.two_orders
-    return first_come_only or options.pass_per_event or not machine.arrives(c, now)
+    return first_come_only or options.pass_per_event or not cluster_state.arrives(c, now)
 
 
 @leaf
@@ -204,7 +204,7 @@ def _next_event(c: StaticOrderArrays, easy: bool) -> int:
         now = c.jobs[at(state["arrival"])]["submit"]
     if state["ending"] > 0:
         now = min(now, c.events[0]["key"])
-    return min(now, machine.first_expected_end(c)) if easy else now
+    return min(now, cluster_state.first_expected_end(c)) if easy else now
 
 
 @jit
@@ -213,21 +213,21 @@ def schedule(c: StaticOrderArrays, options: StaticOrderOptions) -> None:
     state = c.state[0]
     easy = options.backfilling == _EASY
     if options.arrivals_first:
-        machine.order_ends_by_start(c)
+        cluster_state.order_ends_by_start(c)
     while state["arrival"] < len(c.jobs) or state["ending"] > 0:
         now = _next_event(c, easy)
         more = True
-        ends_wait = options.arrivals_first and machine.ends_wait(c, now, options.overrun, easy)
+        ends_wait = options.arrivals_first and cluster_state.ends_wait(c, now, options.overrun, easy)
         changed = ends_wait  # processors may have been given back without a pass
-        while more and not ends_wait and machine.ends(c, now):
-            machine.complete(c, now, options.overrun, easy)
+        while more and not ends_wait and cluster_state.ends(c, now):
+            cluster_state.complete(c, now, options.overrun, easy)
             changed = True
             more = not options.pass_per_event
-        while easy and more and machine.first_expected_end(c) == now:
-            machine.correct(c, now, options.overrun)
+        while easy and more and cluster_state.first_expected_end(c) == now:
+            cluster_state.correct(c, now, options.overrun)
             changed = True
             more = not options.pass_per_event
-        while more and machine.arrives(c, now):
+        while more and cluster_state.arrives(c, now):
             j = state["arrival"]
             state["arrival"] += 1
             if not changed and _comes_alone(c, now, options):

@@ -189,7 +189,7 @@ def _least_loaded(
         if d.metric[j] == _QUEUED_JOBS:
             load = float(g.state[m, 0]["waiting"])
         else:
-            load = grid.work_left(g, local, m, now, options.overrun) / g.sites[m]["processors"]
+            load = grid.work_left(g, local, m, now, options.overrun) / g.clusters[m]["processors"]
         if load < least:
             least = load
             chosen = m
@@ -210,7 +210,7 @@ def _own_cost(
             int(g.state[m, 0]["waiting"]),
             grid.work_left(g, local, m, now, overrun),
             int(g.state[m, 0]["free"]),
-            int(g.sites[m]["processors"]),
+            int(g.clusters[m]["processors"]),
             1 if d.home[j] == m else 0,
             int(local.labels_of_requests[j]["user"]),
             int(local.labels_of_requests[j]["group"]),

@@ -47,9 +47,15 @@ from gridsched.policies.local import LocalPolicy, OverrunName, named_policy
 from gridsched.results import Schedule, in_one_piece
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.base import Scheduler
+from gridsched.systems.cluster_records import (
+    FIRST_ROOM,
+    check_stretch,
+    cluster_records,
+    outcome,
+    overrun_code,
+)
 from gridsched.systems.jscheduler import kernel as self_scheduling
 from gridsched.systems.jscheduler.costs import COST, Cost, predicted_wait
-from gridsched.systems.sites import FIRST_ROOM, check_stretch, outcome, overrun_code, sites_of
 
 MetricName = Literal["wait", "slowdown", "response", "queued-jobs", "work-left"]
 PredictionsName = Literal["exact", "plan"]
@@ -248,10 +254,10 @@ class Simulation:
         labels: NDArray[Any] | None = None,
         home: NDArray[Any] | None = None,
     ) -> None:
-        sites, score = sites_of(resources, [named_policy(policy) for policy in policies])
+        records, score = cluster_records(resources, [named_policy(policy) for policy in policies])
         asked = min(jscheduler.k, len(resources))
         self._jobs = _as_records(jobs)
-        check_stretch(self._jobs, sites, 1.0)
+        check_stretch(self._jobs, records, 1.0)
         if samples is None:
             samples = draw_samples(jobs.processors, resources, asked, seed)
         else:
@@ -269,7 +275,7 @@ class Simulation:
         if labels is None:
             labels = np.full(len(jobs), -1, LABELS)
         self._grid, self._local = grid.allocate(
-            self._jobs, labels, outside, sites, self._room, self._options.predictions
+            self._jobs, labels, outside, records, self._room, self._options.predictions
         )
         self._directory = self_scheduling.Directory(
             sample=np.ascontiguousarray(samples, np.int16),
@@ -313,7 +319,7 @@ class Simulation:
         _check_estimates(seconds)
         given = self._jobs[jobs]
         given["estimate"] = seconds
-        check_stretch(given, self._grid.sites, 1.0)
+        check_stretch(given, self._grid.clusters, 1.0)
         self._jobs["estimate"][jobs] = seconds
 
     def is_rejected(self, jobs: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -1,6 +1,6 @@
 """Clusters under MUSCLE or its rivals: what waits, what runs, and what TITAN plans.
 
-A `ClusterBacklog` is one cluster. A `PlannedBacklog` holds the jobs that have not started with a plan for
+A `ManagedCluster` is one cluster. A `PlannedCluster` holds the jobs that have not started with a plan for
 them, made by TITAN. The plan is executed as it is: jobs start in its order, each when its resources are free
 in fact. Where jobs do not run as long as expected, starts shift, but order and resources stay until the next
 plan. Started jobs never move. Clusters under any other local policy are in `queues`.
@@ -85,7 +85,7 @@ class BacklogMetrics(NamedTuple):
     over_deadline: int
 
 
-class ClusterBacklog(ABC):
+class ManagedCluster(ABC):
     """One cluster: its resources, and the jobs that wait there.
 
     Parameters
@@ -278,8 +278,8 @@ class Planning:
     seed: int
 
 
-class PlannedBacklog(ClusterBacklog):
-    """A cluster that runs its jobs as TITAN has planned; parameters of `ClusterBacklog`, and the planning."""
+class PlannedCluster(ManagedCluster):
+    """A cluster that runs its jobs as TITAN has planned; parameters of `ManagedCluster`, and the planning."""
 
     def __init__(self, *cluster: Any, planning: Planning) -> None:
         super().__init__(*cluster)
@@ -419,7 +419,7 @@ class PlannedBacklog(ClusterBacklog):
 
 
 def least_load(
-    jobs: MulticlusterJobs, arrived: Integers, sites: Sequence[ClusterBacklog], counted: LoadName
+    jobs: MulticlusterJobs, arrived: Integers, clusters: Sequence[ManagedCluster], counted: LoadName
 ) -> Integers:
     """Cluster of each job by equation (6), in order of arrival.
 
@@ -429,15 +429,15 @@ def least_load(
         All jobs of the run.
     arrived : int64[k]
         The jobs.
-    sites : sequence of ClusterBacklog
+    clusters : sequence of ManagedCluster
         The clusters.
     counted : {"unfinished", "unstarted"}
         Which jobs are load.
     """
-    load = np.array([site.load(counted) if site.processors else 0.0 for site in sites])
-    widths = np.array([site.processors for site in sites])
-    taken = np.stack([site.taken(arrived) for site in sites])
-    added = np.zeros(len(sites))
+    load = np.array([cluster.load(counted) if cluster.processors else 0.0 for cluster in clusters])
+    widths = np.array([cluster.processors for cluster in clusters])
+    taken = np.stack([cluster.taken(arrived) for cluster in clusters])
+    added = np.zeros(len(clusters))
     chosen = np.empty(len(arrived), np.int64)
     for k, job in enumerate(arrived.tolist()):
         present = np.where(widths >= taken[:, k], load + added, np.inf)
@@ -448,7 +448,7 @@ def least_load(
 
 
 def weighted_random(
-    arrived: Integers, sites: Sequence[ClusterBacklog], speeds: Sequence[float], drawn: NDArray[np.float64]
+    arrived: Integers, clusters: Sequence[ManagedCluster], speeds: Sequence[float], drawn: NDArray[np.float64]
 ) -> Integers:
     """Cluster of each job with a probability in proportion to processors x speed.
 
@@ -456,14 +456,14 @@ def weighted_random(
     ----------
     arrived : int64[k]
         The jobs.
-    sites : sequence of ClusterBacklog
+    clusters : sequence of ManagedCluster
         The clusters.
     speeds : sequence of float
         Speed of each.
     drawn : float64[k]
         A random number from 0 to less than 1 for each job.
     """
-    widths = np.array([site.processors for site in sites])
-    fits = widths[:, np.newaxis] >= np.stack([site.taken(arrived) for site in sites])
+    widths = np.array([cluster.processors for cluster in clusters])
+    fits = widths[:, np.newaxis] >= np.stack([cluster.taken(arrived) for cluster in clusters])
     edges = np.cumsum(np.where(fits, (widths * np.asarray(speeds))[:, np.newaxis], 0.0), axis=0)
     return np.asarray(np.argmax(edges > drawn * edges[-1], axis=0), np.int64)

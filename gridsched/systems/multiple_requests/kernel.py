@@ -42,10 +42,10 @@ def _measure_loads(
     g: GridArrays, jobs: RequestArrays, local: LocalArrays, r: int, now: int, overrun: int
 ) -> None:
     """Seconds that the work on each cluster keeps its processors busy; FOREVER where a job cannot run."""
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         jobs.load[m] = float(FOREVER)
         if grid.fits(g, r, m):
-            jobs.load[m] = grid.work_left(g, local, m, now, overrun) / g.sites[m]["processors"]
+            jobs.load[m] = grid.work_left(g, local, m, now, overrun) / g.clusters[m]["processors"]
 
 
 @leaf
@@ -53,7 +53,7 @@ def _least_loaded(g: GridArrays, jobs: RequestArrays, r: int) -> int:
     """Cluster with the least load that is left; its home among those that have as little, then the first."""
     chosen = NOWHERE
     least = float(FOREVER)
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         load = jobs.load[m]
         if load < least or (load == least and load < FOREVER and m == g.home[r]):
             least = load
@@ -75,7 +75,7 @@ def _submit(
     while clock["arrival"] < len(g.requests) and g.requests[clock["arrival"]]["submit"] == now:
         first = clock["arrival"]
         clock["arrival"] += options.requests
-        clock["queries"] += len(g.sites)
+        clock["queries"] += len(g.clusters)
         _measure_loads(g, jobs, local, first, now, options.overrun)
         for r in range(first, first + options.requests):
             m = _least_loaded(g, jobs, r)
@@ -119,13 +119,13 @@ def _pass_everywhere(
     again = True
     while again:
         again = False
-        for m in range(len(g.sites)):
-            if g.touched[m]:
+        for m in range(len(g.clusters)):
+            if g.dirty[m]:
                 grid.pass_on(g, local, m, now, options, score)
                 _withdraw_others(g, jobs, local, m, now, options)
-        for m in range(len(g.sites)):
-            again |= g.touched[m]
-            if g.due[m] == now and not g.touched[m]:
+        for m in range(len(g.clusters)):
+            again |= g.dirty[m]
+            if g.due[m] == now and not g.dirty[m]:
                 grid.pass_on(g, local, m, now, options, score)
 
 

@@ -38,8 +38,8 @@ from gridsched.policies.local import Conventions
 from gridsched.results import NO_TIME, Schedule, in_one_piece
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.base import Scheduler
+from gridsched.systems.cluster_records import FIRST_ROOM, cluster_records, overrun_code
 from gridsched.systems.multiple_requests import kernel
-from gridsched.systems.sites import FIRST_ROOM, overrun_code, sites_of
 from gridsched.workloads.table import Workload
 
 PriorityName = Literal["equal", "home"]
@@ -113,7 +113,7 @@ class MultipleRequests(Scheduler):
         submission = submission.at_home()
         clusters, home, number = submission.clusters, submission.home, len(submission)
         k = min(int(self.k), len(clusters))
-        sites, score = sites_of(clusters, submission.policies)
+        records, score = cluster_records(clusters, submission.policies)
         options = kernel.MultipleRequestsOptions(
             overrun=overrun_code(submission.conventions.overrun),
             predictions=int(grid.StartPredictions.EXACT),
@@ -125,7 +125,7 @@ class MultipleRequests(Scheduler):
             np.repeat(submission.records(), k),
             np.repeat(labels_of(submission.workload), k),
             np.repeat(home, k),
-            sites,
+            records,
             room,
             options.predictions,
             keyed=options.home_first,

@@ -125,7 +125,7 @@ def allocate(jobs: int, clusters: int, partners: Any, silence: Any, sigma: int) 
 @leaf
 def _busy_share(g: GridArrays, m: int) -> float:
     """Resource utilisation status: share of processors that running jobs hold now."""
-    return (g.sites[m]["processors"] - g.state[m, 0]["free"]) / g.sites[m]["processors"]
+    return (g.clusters[m]["processors"] - g.state[m, 0]["free"]) / g.clusters[m]["processors"]
 
 
 @leaf
@@ -149,10 +149,10 @@ def _measure(g: GridArrays, s: Superschedulers, now: int, sigma: int) -> None:
     """Add up what jobs have held of each cluster until now."""
     clock = s.clock[0]
     begin = _last_multiple(now, sigma)
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         if begin >= clock["measured"]:
             s.used[m] = 0
-        held = g.sites[m]["processors"] - g.state[m, 0]["free"]
+        held = g.clusters[m]["processors"] - g.state[m, 0]["free"]
         s.used[m] += held * (now - max(begin, clock["measured"]))
     clock["measured"] = now
 
@@ -164,7 +164,7 @@ def _utilisation(
     """Resource utilisation status of a cluster, now or on average since the last multiple of sigma."""
     if not options.average:
         return _busy_share(g, m)
-    return s.used[m] / (g.sites[m]["processors"] * (now - _last_multiple(now, options.sigma)))
+    return s.used[m] / (g.clusters[m]["processors"] * (now - _last_multiple(now, options.sigma)))
 
 
 @leaf
@@ -192,7 +192,7 @@ _CONTENT, _OCCUPIED, _ANSWERED = 0, 1, 2
 def _has_volunteers(g: GridArrays, s: Superschedulers, h: int, willing: bool) -> bool:
     """Whether any partner of a cluster has volunteered; where `willing`, and may take a job still."""
     found = False
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         stands = s.volunteer[m] == _VOLUNTEER or (s.volunteer[m] == _ACCEPTED and not willing)
         found |= s.partners[h, m] and stands
     return found
@@ -238,7 +238,7 @@ def _needs_messages(g: GridArrays, s: Superschedulers, h: int, among: int) -> bo
     if among == _ALL:
         return False
     found = False
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         found |= m != h and _is_asked(g, s, h, m, among)
     return found
 
@@ -267,14 +267,14 @@ def _ask(
     """
     h = g.home[j]
     may_stay = among in (_HOME_AND_PARTNERS, _VOLUNTEERS)
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         costs[m] = FOREVER
     dearest = FOREVER
     seen = -1
     horizon = 0
     while seen < horizon:
         undecided = False
-        for step in range(len(g.sites) + 1):
+        for step in range(len(g.clusters) + 1):
             m = _candidate(g, s, j, step, among)
             if m < 0 or costs[m] < FOREVER or (may_stay and m != h and _is_silent(s, m, now)):
                 continue
@@ -312,12 +312,12 @@ def _cheapest(
 ) -> int:
     """Cluster with the smallest turnaround time, among nearly equal ones the least busy; -1 if none can."""
     best = FOREVER
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         if _is_asked(g, s, h, m, among):
             best = min(best, costs[m])
     chosen = UNDECIDED
     least = 2.0
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         if _is_asked(g, s, h, m, among) and costs[m] < FOREVER and costs[m] <= best + options.epsilon:
             busy = _utilisation(g, s, m, now, options)
             if busy < least:
@@ -429,7 +429,7 @@ def _within_reach(g: GridArrays, s: Superschedulers, j: int, scheme: int) -> boo
     """Whether any cluster that the scheme could choose can hold a job."""
     h = g.home[j]
     fits = False
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         reached = m == h or scheme == _CENTRAL or (scheme != _LOCAL and s.partners[h, m])
         fits |= reached and grid.fits(g, j, m)
     return fits
@@ -497,7 +497,7 @@ def _reconsider(g: GridArrays, s: Superschedulers, even_if_occupied: bool, todo:
             s.marked[j] = True
             todo[count] = j
             count += 1
-    for h in range(len(g.sites)):
+    for h in range(len(g.clusters)):
         for k in range(queued):
             j = s.waiting[k]
             listed = g.cluster[j] == _ASKS_ALL
@@ -536,7 +536,7 @@ def _land(
 @leaf
 def _renew_volunteers(g: GridArrays, s: Superschedulers, now: int, options: SuperschedulerOptions) -> None:
     """Forget the volunteers of the last check; every cluster that is not busy volunteers."""
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         volunteers = _utilisation(g, s, m, now, options) < options.delta and not _is_silent(s, m, now)
         s.volunteer[m] = _VOLUNTEER if volunteers else _NOBODY
 

@@ -22,6 +22,7 @@ from gridsched.metrics.jobs import summarise
 from gridsched.platform import Cluster, Platform
 from gridsched.policies.local import LocalPolicy, OverrunName
 from gridsched.simulation import simulate
+from gridsched.systems.cluster_records import FIRST_ROOM
 from gridsched.systems.jscheduler import scheduler as module
 from gridsched.systems.jscheduler.costs import predicted_wait
 from gridsched.systems.jscheduler.scheduler import (
@@ -34,7 +35,6 @@ from gridsched.systems.jscheduler.scheduler import (
     draw_samples,
     self_schedule,
 )
-from gridsched.systems.sites import FIRST_ROOM
 from gridsched.traces import merge_workloads
 from gridsched.verification import verify
 from gridsched.workloads import Workload, load_machines, synthesise

@@ -8,7 +8,7 @@ thus does some work before it is stopped.
 
 from __future__ import annotations
 
-from gridsched.engine import heap, line, machine, running
+from gridsched.engine import cluster_state, heap, line, running
 from gridsched.engine.jit import leaf, part
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import FOREVER, LARGEST
@@ -27,14 +27,14 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     expect,
     forget,
     line_of,
+    mark_dirty,
     offered,
     set_due,
-    touch,
     whole,
 )
 
 _SPARSE = 64
-"""A queue is closed up when it has so many places more than twice its jobs."""
+"""A queue is compacted when it has so many places more than twice its jobs."""
 
 
 @part
@@ -100,11 +100,11 @@ def note_start(g: DynamicGridArrays, j: int, now: int) -> None:
 def _complete_local(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Take the local jobs of a cluster that end now off their processors."""
     c = by_reference(line_of(g, i))
-    while machine.ends(c, now):
+    while cluster_state.ends(c, now):
         j = c.events[0]["job"]
-        machine.complete(c, now, o.overrun, True)
+        cluster_state.complete(c, now, o.overrun, True)
         _finish(g, j, now)
-        touch(g, i)
+        mark_dirty(g, i)
     set_due(g, i)
 
 
@@ -117,15 +117,15 @@ def pace_of(g: DynamicGridArrays, j: int) -> int:
     slowest = FOREVER
     p = g.progress[j]["part"]
     while p != NOBODY:
-        slowest = min(slowest, g.sites[g.parts[p]["cluster"]]["pace"])
+        slowest = min(slowest, g.clusters[g.parts[p]["cluster"]]["pace"])
         p = g.parts[p]["of_job"]
     return slowest
 
 
 @leaf
-def share(sites: int, o: DynamicGridOptions) -> int:
+def share(clusters: int, o: DynamicGridOptions) -> int:
     """Units of work that a job on so many clusters does in a second at a pace of 1."""
-    return o.scale if sites == 1 else UNIT
+    return o.scale if clusters == 1 else UNIT
 
 
 @leaf
@@ -144,8 +144,8 @@ def add_part(g: DynamicGridArrays, j: int, i: int, tasks: int) -> None:
     before = 0 if p == NOBODY else int(g.parts[p]["processors"])
     processors = whole(g, i, tasks if p == NOBODY else tasks + g.parts[p]["tasks"])
     g.state[i, 0]["free"] -= processors - before
-    g.sites[i]["grid"] += processors - before
-    touch(g, i)
+    g.clusters[i]["grid"] += processors - before
+    mark_dirty(g, i)
     if p != NOBODY:
         g.parts[p]["processors"] = processors
         g.parts[p]["tasks"] += tasks
@@ -162,12 +162,12 @@ def add_part(g: DynamicGridArrays, j: int, i: int, tasks: int) -> None:
     new["marked"] = 0
     new["of_job"] = NOBODY
     new["next"] = NOBODY
-    new["previous"] = g.sites[i]["last_part"]
+    new["previous"] = g.clusters[i]["last_part"]
     if new["previous"] == NOBODY:
-        g.sites[i]["part"] = p
+        g.clusters[i]["part"] = p
     else:
         g.parts[new["previous"]]["next"] = p
-    g.sites[i]["last_part"] = p
+    g.clusters[i]["last_part"] = p
     last = g.progress[j]["part"]
     if last == NOBODY:
         g.progress[j]["part"] = p
@@ -175,7 +175,7 @@ def add_part(g: DynamicGridArrays, j: int, i: int, tasks: int) -> None:
         while g.parts[last]["of_job"] != NOBODY:
             last = g.parts[last]["of_job"]
         g.parts[last]["of_job"] = p
-    g.progress[j]["sites"] += 1
+    g.progress[j]["clusters"] += 1
 
 
 @part
@@ -183,16 +183,16 @@ def drop_part(g: DynamicGridArrays, p: int) -> None:
     """Take a part off its cluster; its processors are free."""
     old = g.parts[p]
     i = old["cluster"]
-    site = g.sites[i]
+    cluster = g.clusters[i]
     g.state[i, 0]["free"] += old["processors"]
-    site["grid"] -= old["processors"]
-    touch(g, i)
+    cluster["grid"] -= old["processors"]
+    mark_dirty(g, i)
     if old["previous"] == NOBODY:
-        site["part"] = old["next"]
+        cluster["part"] = old["next"]
     else:
         g.parts[old["previous"]]["next"] = old["next"]
     if old["next"] == NOBODY:
-        site["last_part"] = old["previous"]
+        cluster["last_part"] = old["previous"]
     else:
         g.parts[old["next"]]["previous"] = old["previous"]
     job = g.progress[old["job"]]
@@ -203,7 +203,7 @@ def drop_part(g: DynamicGridArrays, p: int) -> None:
         while g.parts[before]["of_job"] != p:
             before = g.parts[before]["of_job"]
         g.parts[before]["of_job"] = old["of_job"]
-    job["sites"] -= 1
+    job["clusters"] -= 1
     clock = g.clock[0]
     old["next"] = clock["spare"]
     clock["spare"] = p
@@ -220,7 +220,7 @@ def _drop_all(g: DynamicGridArrays, j: int) -> None:
 @leaf
 def is_wanted(g: DynamicGridArrays, p: int) -> bool:
     """Whether a part has to leave its cluster."""
-    return g.parts[p]["marked"] != 0 or g.sites[g.parts[p]["cluster"]]["member"] == 0
+    return g.parts[p]["marked"] != 0 or g.clusters[g.parts[p]["cluster"]]["member"] == 0
 
 
 # --- spells ---------------------------------------------------------------------------------------
@@ -242,9 +242,9 @@ def _estimated(g: DynamicGridArrays, j: int, o: DynamicGridOptions) -> int:
 
 
 @leaf
-def expected_length(g: DynamicGridArrays, j: int, sites: int, pace: int, o: DynamicGridOptions) -> int:
+def expected_length(g: DynamicGridArrays, j: int, clusters: int, pace: int, o: DynamicGridOptions) -> int:
     """Seconds that a job is expected to run on so many clusters at a pace."""
-    return -(-_estimated(g, j, o) // (share(sites, o) * pace))
+    return -(-_estimated(g, j, o) // (share(clusters, o) * pace))
 
 
 @part
@@ -252,12 +252,12 @@ def begin_spell(g: DynamicGridArrays, j: int, now: int, cost: int, o: DynamicGri
     """Let a job run on the clusters where it has parts, after the seconds that moving its tasks costs."""
     job = g.progress[j]
     pace = pace_of(g, j)
-    speed = share(job["sites"], o) * pace
+    speed = share(job["clusters"], o) * pace
     job["state"] = GRID_RUN
     job["begin"] = now
     job["resume"] = now + cost
     job["end"] = job["resume"] + -(-job["left"] // speed)
-    job["length"] = expected_length(g, j, job["sites"], pace, o)
+    job["length"] = expected_length(g, j, job["clusters"], pace, o)
     job["expected"] = job["resume"] + job["length"]
     if job["start"] == NOBODY:
         job["start"] = now
@@ -290,7 +290,7 @@ def _end_spell(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) ->
     """Write down what a job did in a spell that ends now."""
     job = g.progress[j]
     seconds = now - job["resume"]
-    done = seconds * share(job["sites"], o)
+    done = seconds * share(job["clusters"], o)
     p = job["part"]
     while p != NOBODY:
         i = g.parts[p]["cluster"]
@@ -300,9 +300,9 @@ def _end_spell(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) ->
             _write(g, j, i, processors, tasks, job["begin"], job["resume"], True)
         _write(g, j, i, processors, tasks, job["resume"], now, False)
         forget(g, i, j, job["expected"], processors)
-        touch(g, i)
+        mark_dirty(g, i)
         p = g.parts[p]["of_job"]
-    if job["sites"] == 1:
+    if job["clusters"] == 1:
         job["single"] += seconds
     else:
         job["multi"] += seconds
@@ -340,8 +340,8 @@ def _leave_proxy(g: DynamicGridArrays, j: int, i: int, tasks: int, now: int) -> 
 def complete(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """Let all jobs end whose time has come, and tasks on their way arrive."""
     clock = g.clock[0]
-    for i in range(len(g.sites)):
-        if g.sites[i]["due"] == now:
+    for i in range(len(g.clusters)):
+        if g.clusters[i]["due"] == now:
             _complete_local(g, i, now, o)
     while next_end(g) == now:
         j = g.ends[0]["job"]
@@ -356,9 +356,9 @@ def complete(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
         i = g.holds[k]["cluster"]
         processors = int(g.holds[k]["processors"])
         g.state[i, 0]["free"] += processors
-        g.sites[i]["leaving"] -= processors
+        g.clusters[i]["leaving"] -= processors
         forget(g, i, len(g.requests) + k, now, processors)
-        touch(g, i)
+        mark_dirty(g, i)
         g.holds[k]["next"] = clock["hold"]
         clock["hold"] = k
 
@@ -367,11 +367,11 @@ def complete(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
 def correct(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Expect the jobs of a cluster that should have ended now to end later."""
     c = by_reference(line_of(g, i))
-    while machine.first_expected_end(c) == now:
+    while cluster_state.first_expected_end(c) == now:
         j = int(g.runs[i, g.blocks[i, 0]["slot"] * running.SIZE]["job"])
         job = g.progress[j]
         if job["state"] == LOCAL_RUN:
-            machine.correct(c, now, o.overrun)
+            cluster_state.correct(c, now, o.overrun)
             _note_correction(g, i, o)
         else:
             later = corrected(g, j, o.overrun, now)
@@ -391,7 +391,7 @@ def correct(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> No
 def _note_correction(g: DynamicGridArrays, i: int, o: DynamicGridOptions) -> None:
     """Let a cluster be looked at whose local scheduler looks at expected ends."""
     if o.looks:
-        touch(g, i)
+        mark_dirty(g, i)
 
 
 # --- eviction -------------------------------------------------------------------------------------
@@ -439,10 +439,10 @@ def _find_neighbour(g: DynamicGridArrays, j: int, p: int, o: DynamicGridOptions)
     chosen = NOBODY
     best = 0
     with_job = False
-    for t in range(len(g.sites)):
-        if not g.adjacent[i, t] or g.sites[t]["member"] == 0:
+    for t in range(len(g.clusters)):
+        if not g.adjacent[i, t] or g.clusters[t]["member"] == 0:
             continue
-        g.sites[i]["inquiries"] += 1
+        g.clusters[i]["inquiries"] += 1
         stays = _staying(g, j, t)
         there = whole(g, t, stays + g.scratch[2, t])
         has = offered(g, t, o) - (there - whole(g, t, stays))
@@ -500,7 +500,7 @@ def _hold(
     g.holds[k]["processors"] = processors
     clock["moving"] = heap.push(g.moves, clock["moving"], until, k)
     g.state[i, 0]["free"] -= processors
-    g.sites[i]["leaving"] += processors
+    g.clusters[i]["leaving"] += processors
     _write(g, j, i, processors, tasks, now, until, True)
     expect(g, i, len(g.requests) + k, until, processors)
 
@@ -534,8 +534,8 @@ def _migrate(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> N
             if o.holds_source and cost > 0:
                 _hold(g, j, i, processors, tasks, now, now + cost, o)
             _leave_proxy(g, j, i, tasks, now)
-            g.sites[i]["tasks_out"] += tasks
-            g.sites[t]["tasks_in"] += tasks
+            g.clusters[i]["tasks_out"] += tasks
+            g.clusters[t]["tasks_in"] += tasks
             add_part(g, j, t, tasks)
             g.parts[part_on(g, j, t)]["target"] = t
         p = following
@@ -568,12 +568,12 @@ def evict(g: DynamicGridArrays, j: int, i: int, now: int, o: DynamicGridOptions)
     """Stop a job at the end of a superstep, as a cluster, perhaps with others, wants its tasks to leave."""
     p = g.progress[j]["part"]
     while p != NOBODY:
-        g.sites[g.parts[p]["cluster"]]["evictions"] += is_wanted(g, p)
+        g.clusters[g.parts[p]["cluster"]]["evictions"] += is_wanted(g, p)
         p = g.parts[p]["of_job"]
     found = _find_neighbours(g, j, o)
     _end_spell(g, j, now, o)
     if found:
         _migrate(g, j, now, o)
     else:
-        g.sites[i]["suspensions"] += 1
+        g.clusters[i]["suspensions"] += 1
         _suspend(g, j, now, o)

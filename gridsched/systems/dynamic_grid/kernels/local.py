@@ -25,9 +25,9 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     DynamicGridOptions,
     expect,
     line_of,
+    mark_dirty,
     queue_of,
     set_due,
-    touch,
 )
 
 _NONE = int(Backfilling.NONE)
@@ -40,11 +40,11 @@ _WAIT, _YIELD, _SEND = 0, 1, 2
 @leaf
 def _unmark(g: DynamicGridArrays, i: int) -> None:
     """Withdraw what grid jobs were told."""
-    p = g.sites[i]["part"]
+    p = g.clusters[i]["part"]
     while p != NOBODY:
         g.parts[p]["marked"] = 0
         p = g.parts[p]["next"]
-    g.sites[i]["yielding"] = 0
+    g.clusters[i]["yielding"] = 0
 
 
 @leaf
@@ -87,7 +87,7 @@ def _pass(
         reserving.scheduling_pass(by_reference(queue_of(g, i)), now, _policy(g, i, backfilling, o), score)
     if state["waiting"] < waiting:
         _note_started(g, i, now, g.policies[i]["first_come"] != 0 or backfilling == _EASY)
-        if g.sites[i]["yielding"] != 0:
+        if g.clusters[i]["yielding"] != 0:
             _unmark(g, i)
 
 
@@ -140,12 +140,12 @@ def _expected_start(g: DynamicGridArrays, i: int, needed: int) -> int:
 @part
 def _decide(g: DynamicGridArrays, i: int, j: int, o: DynamicGridOptions) -> int:
     """What happens to the first job of a queue, which does not fit."""
-    site = g.sites[i]
+    cluster = g.clusters[i]
     needed = int(g.jobs[j]["processors"])
-    if site["member"] == 0:
+    if cluster["member"] == 0:
         return _WAIT
-    can_yield = g.state[i, 0]["free"] + site["leaving"] + site["grid"] >= needed
-    if can_yield and (site["yielding"] != 0 or o.prefers_migration):
+    can_yield = g.state[i, 0]["free"] + cluster["leaving"] + cluster["grid"] >= needed
+    if can_yield and (cluster["yielding"] != 0 or o.prefers_migration):
         return _YIELD
     in_time = o.delta_t == FOREVER
     if 0 < o.delta_t < FOREVER:
@@ -161,7 +161,7 @@ def _victim(g: DynamicGridArrays, i: int, missing: int, o: DynamicGridOptions) -
 
     The one that came last; or the smallest that suffices, else the largest, of equal ones the last.
     """
-    p = g.sites[i]["last_part"]
+    p = g.clusters[i]["last_part"]
     chosen = NOBODY
     best = 0
     while p != NOBODY:
@@ -183,9 +183,9 @@ def _victim(g: DynamicGridArrays, i: int, missing: int, o: DynamicGridOptions) -
 @part
 def _mark(g: DynamicGridArrays, i: int, j: int, o: DynamicGridOptions) -> None:
     """Tell as many grid jobs to make place as a local job needs."""
-    site = g.sites[i]
-    missing = int(g.jobs[j]["processors"]) - g.state[i, 0]["free"] - site["leaving"]
-    p = site["part"]
+    cluster = g.clusters[i]
+    missing = int(g.jobs[j]["processors"]) - g.state[i, 0]["free"] - cluster["leaving"]
+    p = cluster["part"]
     while p != NOBODY:
         if g.parts[p]["marked"] != 0:
             missing -= g.parts[p]["processors"]
@@ -199,14 +199,14 @@ def _mark(g: DynamicGridArrays, i: int, j: int, o: DynamicGridOptions) -> None:
 @part
 def _set_timer(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Find when the next superstep ends after which a part is to leave."""
-    site = g.sites[i]
+    cluster = g.clusters[i]
     time = FOREVER
-    p = site["part"]
+    p = cluster["part"]
     while p != NOBODY:
         if is_wanted(g, p):
             time = min(time, boundary(g, g.parts[p]["job"], now, o.superstep))
         p = g.parts[p]["next"]
-    site["timer"] = time
+    cluster["timer"] = time
     set_due(g, i)
 
 
@@ -224,9 +224,9 @@ def enter_new(g: DynamicGridArrays, j: int, now: int) -> None:
 @part
 def look_after(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, score: Any) -> None:
     """Pass of a local scheduler, without the evictions."""
-    site = g.sites[i]
+    cluster = g.clusters[i]
     start_first(g, i, now, o, score)
-    site["in_time"] = 0
+    cluster["in_time"] = 0
     going_on = g.state[i, 0]["waiting"] > 0
     while going_on:
         j = _first(g, i, now, o, score)
@@ -235,23 +235,23 @@ def look_after(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, sc
         decision = _decide(g, i, j, o)
         going_on = decision == _SEND
         if decision == _YIELD:
-            site["yielding"] = 1
+            cluster["yielding"] = 1
             if g.progress[j]["yielded"] == NOBODY:
                 g.progress[j]["yielded"] = now
             _mark(g, i, j, o)
         elif decision == _WAIT:
             _unmark(g, i)
-            site["in_time"] = 1
+            cluster["in_time"] = 1
             if g.policies[i]["backfilling"] != _NONE:
                 waiting = g.state[i, 0]["waiting"]
                 _pass(g, i, now, g.policies[i]["backfilling"], o, score)
                 if g.state[i, 0]["waiting"] < waiting:
                     # some kinds of backfilling delay the first job
-                    touch(g, i)
+                    mark_dirty(g, i)
         else:
             _unmark(g, i)
             _leave_queue(g, i, j)
-            site["sent"] += 1
+            cluster["sent"] += 1
             enter_new(g, j, now)
             start_first(g, i, now, o, score)
             going_on = g.state[i, 0]["waiting"] > 0
@@ -261,30 +261,30 @@ def look_after(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, sc
 @part
 def make_place(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Evict what has to leave a cluster and is at the end of a superstep."""
-    p = g.sites[i]["part"]
+    p = g.clusters[i]["part"]
     while p != NOBODY:
         j = g.parts[p]["job"]
         if is_wanted(g, p) and boundary(g, j, now, o.superstep) == now:
             evict(g, j, i, now, o)
-            p = g.sites[i]["part"]
+            p = g.clusters[i]["part"]
         else:
             p = g.parts[p]["next"]
-    g.sites[i]["timer"] = FOREVER
+    g.clusters[i]["timer"] = FOREVER
 
 
 @part
 def settle(g: DynamicGridArrays, now: int, o: DynamicGridOptions, score: Any) -> None:
     """Passes of all local schedulers where something changed, until nothing does."""
     clock = g.clock[0]
-    while clock["touched"] != 0:
-        clock["touched"] = 0
-        for i in range(len(g.sites)):
-            if g.sites[i]["touched"] != 0:
+    while clock["dirty"] != 0:
+        clock["dirty"] = 0
+        for i in range(len(g.clusters)):
+            if g.clusters[i]["dirty"] != 0:
                 start_first(g, i, now, o, score)
-        for i in range(len(g.sites)):
-            if g.sites[i]["touched"] != 0:
-                g.sites[i]["touched"] = 0
+        for i in range(len(g.clusters)):
+            if g.clusters[i]["dirty"] != 0:
+                g.clusters[i]["dirty"] = 0
                 look_after(g, i, now, o, score)
-        for i in range(len(g.sites)):
-            if g.sites[i]["timer"] == now:
+        for i in range(len(g.clusters)):
+            if g.clusters[i]["timer"] == now:
                 make_place(g, i, now, o)

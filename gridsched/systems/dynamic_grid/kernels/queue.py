@@ -27,23 +27,23 @@ from gridsched.systems.dynamic_grid.kernels.state import (
 def _learn(g: DynamicGridArrays, i: int, processors: int) -> None:
     """Believe that a cluster has so many processors for the grid."""
     clock = g.clock[0]
-    if processors > g.sites[i]["view"]:
+    if processors > g.clusters[i]["view"]:
         # who was refused may have a place now
         clock["retest"] = 1
         g.grid_queues.span[NEW, 0]["tested"] = 0
-    if processors != g.sites[i]["view"]:
+    if processors != g.clusters[i]["view"]:
         clock["capacity"] = NOBODY
-    g.sites[i]["view"] = processors
+    g.clusters[i]["view"] = processors
 
 
 @part
 def report(g: DynamicGridArrays, only_new: bool, o: DynamicGridOptions) -> None:
     """Let all clusters of the grid report, or only those that have just joined."""
-    for i in range(len(g.sites)):
-        site = g.sites[i]
-        if site["member"] != 0 and (not only_new or site["view"] == NOBODY):
+    for i in range(len(g.clusters)):
+        cluster = g.clusters[i]
+        if cluster["member"] != 0 and (not only_new or cluster["view"] == NOBODY):
             processors = offered(g, i, o)
-            site["changes"] += processors != site["view"]
+            cluster["changes"] += processors != cluster["view"]
             _learn(g, i, processors)
     if not only_new:
         g.clock[0]["dirty"] = 0
@@ -52,8 +52,8 @@ def report(g: DynamicGridArrays, only_new: bool, o: DynamicGridOptions) -> None:
 @leaf
 def _believed(g: DynamicGridArrays, i: int, until: int) -> int:
     """Processors that a job which is expected to end at a time may have of a cluster."""
-    site = g.sites[i]
-    return int(site["view"]) if site["member"] != 0 and site["lease"] >= until else 0
+    cluster = g.clusters[i]
+    return int(cluster["view"]) if cluster["member"] != 0 and cluster["lease"] >= until else 0
 
 
 @part
@@ -81,9 +81,13 @@ def set_most(g: DynamicGridArrays, o: DynamicGridOptions) -> None:
             best = 0
             for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
                 i = g.cliques[k]
-                if g.sites[i]["member"] != 0 and g.scratch[2, i] == 0 and g.sites[i]["processors"] > best:
+                if (
+                    g.clusters[i]["member"] != 0
+                    and g.scratch[2, i] == 0
+                    and g.clusters[i]["processors"] > best
+                ):
                     chosen = i
-                    best = g.sites[i]["processors"]
+                    best = g.clusters[i]["processors"]
             g.scratch[2, chosen] = 1
             total += best
         clock["most"] = max(clock["most"], total)
@@ -105,9 +109,9 @@ def _cost(g: DynamicGridArrays, j: int, o: DynamicGridOptions) -> int:
 
 
 @leaf
-def _until(g: DynamicGridArrays, j: int, sites: int, pace: int, ready: int, o: DynamicGridOptions) -> int:
+def _until(g: DynamicGridArrays, j: int, clusters: int, pace: int, ready: int, o: DynamicGridOptions) -> int:
     """Until when clusters have to stay if a job runs there from a time on; 0 if leases are not looked at."""
-    return ready + expected_length(g, j, sites, pace, o) if o.heeds else 0
+    return ready + expected_length(g, j, clusters, pace, o) if o.heeds else 0
 
 
 @part
@@ -115,8 +119,8 @@ def _choose_one(g: DynamicGridArrays, j: int, needed: int, ready: int, o: Dynami
     """Choose one cluster that has all processors: with the fewest or most, then the first."""
     chosen = NOBODY
     best = 0
-    for i in range(len(g.sites)):
-        has = _believed(g, i, _until(g, j, 1, g.sites[i]["pace"], ready, o))
+    for i in range(len(g.clusters)):
+        has = _believed(g, i, _until(g, j, 1, g.clusters[i]["pace"], ready, o))
         if has >= needed and (chosen == NOBODY or (has > best if o.emptiest else has < best)):
             chosen = i
             best = has
@@ -160,14 +164,14 @@ def _pace_of_clique(g: DynamicGridArrays, c: int) -> int:
     for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
         i = g.cliques[k]
         if _believed(g, i, 0) > 0:
-            slowest = min(slowest, g.sites[i]["pace"])
+            slowest = min(slowest, g.clusters[i]["pace"])
     return 1 if slowest == FOREVER else slowest
 
 
 @part
 def _choose_clique(g: DynamicGridArrays, j: int, needed: int, ready: int, o: DynamicGridOptions) -> bool:
     """Choose as few clusters of a clique as have all processors together, those with the most first."""
-    fewest = min(o.most_sites, len(g.sites)) + 1
+    fewest = min(o.most_sites, len(g.clusters)) + 1
     for c in range(len(g.clique_ends) - 1):
         total = 0
         until = _until(g, j, 2, _pace_of_clique(g, c), ready, o) if o.heeds else 0
@@ -179,7 +183,7 @@ def _choose_clique(g: DynamicGridArrays, j: int, needed: int, ready: int, o: Dyn
                 fewest = count
                 for k in range(count):
                     g.scratch[0, k] = g.scratch[3, k]
-    if fewest > min(o.most_sites, len(g.sites)):
+    if fewest > min(o.most_sites, len(g.clusters)):
         return False
     for k in range(fewest):
         g.scratch[1, k] = min(needed, _believed(g, g.scratch[0, k], 0))
@@ -202,11 +206,11 @@ def _choose(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> bo
 def _longest_lease(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> int:
     """Longest estimate of a job that a cluster with idle processors is known to stay for."""
     longest = 0
-    for i in range(len(g.sites)):
+    for i in range(len(g.clusters)):
         if _believed(g, i, 0) > 0:
-            lasts = g.sites[i]["lease"] - now
+            lasts = g.clusters[i]["lease"] - now
             # No estimate in a queue is longer than LARGEST
-            lasts = lasts * g.sites[i]["pace"] // (o.work // o.scale) if lasts < LARGEST else lasts
+            lasts = lasts * g.clusters[i]["pace"] // (o.work // o.scale) if lasts < LARGEST else lasts
             longest = max(longest, lasts)
     return longest
 
@@ -245,9 +249,9 @@ def _confirm(g: DynamicGridArrays, o: DynamicGridOptions) -> bool:
     for k in range(clock["chosen"]):
         i = g.scratch[0, k]
         has = offered(g, i, o)
-        g.sites[i]["asked"] += 1
+        g.clusters[i]["asked"] += 1
         if has < g.scratch[1, k]:
-            g.sites[i]["refused"] += 1
+            g.clusters[i]["refused"] += 1
             confirmed = False
             clock["retest"] = 1
         _learn(g, i, has)
@@ -262,7 +266,7 @@ def _send(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None
     for k in range(clock["chosen"]):
         i = g.scratch[0, k]
         add_part(g, j, i, g.scratch[1, k])
-        _learn(g, i, g.sites[i]["view"] - whole(g, i, g.scratch[1, k]))
+        _learn(g, i, g.clusters[i]["view"] - whole(g, i, g.scratch[1, k]))
     clock["dispatches"] += clock["chosen"]
     begin_spell(g, j, now, cost, o)
 
