@@ -775,7 +775,7 @@ def dynamic_study() -> xr.Dataset:
     assert isinstance(study, DynamicGridStudy)
     coords: dict[str, list[Any]] = {
         "case": list(study.cases),
-        "group": [*study.site_names, "grid", "sites", "all"],
+        "group": [*study.cluster_names, "grid", "sites", "all"],
         "week": [0, 1, 2],
     }
     scalars = ("yield_wait_all", "yield_wait_share", "yield_wait_of_response", "leave_time_share", "cliques")

@@ -52,8 +52,8 @@ def _homes(case: Case) -> list[int]:
 
 def _sites(case: Case, policy: str) -> list[GridCluster]:
     return [
-        GridCluster(site.processors, speed=site.speed, backfilling=ALONE[policy])
-        for site in case.clusters.values()
+        GridCluster(cluster.processors, speed=cluster.speed, backfilling=ALONE[policy])
+        for cluster in case.clusters.values()
     ]
 
 
@@ -61,10 +61,10 @@ def _once(case: Case, places: list[tuple[int, int]]) -> CaseSchedule:
     """Schedule of jobs that run once, from their starts and clusters."""
     parts: dict[int, tuple[Part, ...]] = {}
     for job, (start, m) in zip(case.jobs, places, strict=True):
-        name, site = list(case.clusters.items())[m]
-        factor: Fraction | float = 1 / Fraction(site.speed)
+        name, cluster = list(case.clusters.items())[m]
+        factor: Fraction | float = 1 / Fraction(cluster.speed)
         if job.home:
-            factor = Fraction(case.clusters[job.home].speed) / Fraction(site.speed)
+            factor = Fraction(case.clusters[job.home].speed) / Fraction(cluster.speed)
         end = start + math.ceil(job.run_time * factor)
         parts[job.number] = () if start == NONE else (Part(name, job.processors, start, end),)
     return CaseSchedule(parts, {})
@@ -115,7 +115,7 @@ def _dynamic_grid(case: Case, variant: str) -> CaseSchedule:
         for plain, job in zip(_jobs(case), case.jobs, strict=True)
     ]
     links = {(index[one], index[other]) for one, other in case.links}
-    sizes = [site.processors for site in case.clusters.values()]
+    sizes = [cluster.processors for cluster in case.clusters.values()]
     always = [MemberEvent(0, i, "join") for i in index.values()]
     oracle = Oracle(jobs, sizes, links, always, Rules(**options))
     oracle.run()

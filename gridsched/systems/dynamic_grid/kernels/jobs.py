@@ -410,7 +410,7 @@ def _is_adjacent_to_job(g: DynamicGridArrays, j: int, t: int, moving: int) -> bo
 
 
 @leaf
-def _has_site(g: DynamicGridArrays, j: int, t: int) -> bool:
+def _has_cluster(g: DynamicGridArrays, j: int, t: int) -> bool:
     """Whether a job will have tasks on a cluster."""
     p = g.progress[j]["part"]
     while p != NOBODY:
@@ -449,7 +449,7 @@ def _find_neighbour(g: DynamicGridArrays, j: int, p: int, o: DynamicGridOptions)
         more = whole(g, t, stays + g.scratch[2, t] + tasks) - there
         if has < more or not _is_adjacent_to_job(g, j, t, p):
             continue
-        own = _has_site(g, j, t)
+        own = _has_cluster(g, j, t)
         better = has > best if o.emptiest else has < best
         if chosen == NOBODY or (own and not with_job) or (own == with_job and better):
             chosen = t

@@ -69,7 +69,7 @@ def _note_started(g: DynamicGridArrays, i: int, now: int, tracked: bool) -> None
             if not tracked:
                 expect(g, i, j, now + g.jobs[j]["estimate"], int(g.jobs[j]["processors"]))
     set_due(g, i)
-    g.clock[0]["dirty"] = 1
+    g.clock[0]["unreported"] = 1
 
 
 @part

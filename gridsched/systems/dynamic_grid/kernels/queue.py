@@ -46,7 +46,7 @@ def report(g: DynamicGridArrays, only_new: bool, o: DynamicGridOptions) -> None:
             cluster["changes"] += processors != cluster["view"]
             _learn(g, i, processors)
     if not only_new:
-        g.clock[0]["dirty"] = 0
+        g.clock[0]["unreported"] = 0
 
 
 @leaf
@@ -318,6 +318,6 @@ def scheduling_pass(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> No
 def reports_next(g: DynamicGridArrays, o: DynamicGridOptions) -> int:
     """Time of the next report that may tell anything new."""
     clock = g.clock[0]
-    if o.status_period == 0 or clock["dirty"] == 0:
+    if o.status_period == 0 or clock["unreported"] == 0:
         return FOREVER
     return (clock["now"] // o.status_period + 1) * o.status_period

@@ -181,8 +181,8 @@ CLOCK = np.dtype(
         ("proxies", np.int64),
         ("new", np.int64),  # jobs in NJ
         ("in_progress", np.int64),  # jobs in CJ
-        ("dirty", np.int64),  # whether any cluster is
-        ("dirty", np.int64),  # whether any cluster has changed since the last report
+        ("dirty", np.int64),  # whether any cluster is dirty
+        ("unreported", np.int64),  # whether any cluster has changed since the last report
         ("capacity", np.int64),  # processors believed to be available in the best clique; NOBODY: not known
         ("most", np.int64),  # processors of the largest clique of the clusters in the grid
         ("retest", np.int64),  # whether the first job of CJ may have a place
@@ -424,10 +424,10 @@ def has_room(g: DynamicGridArrays) -> bool:
 
 @leaf
 def mark_dirty(g: DynamicGridArrays, i: int) -> None:
-    """Let a cluster be looked at in this instant."""
+    """Mark a cluster dirty: it is looked at again in this instant, and reports."""
     g.clusters[i]["dirty"] = 1
     g.clock[0]["dirty"] = 1
-    g.clock[0]["dirty"] = 1
+    g.clock[0]["unreported"] = 1
 
 
 @leaf
