@@ -69,7 +69,7 @@ def together() -> type[argparse.Action]:
 
 
 def add_policy(parser: argparse.ArgumentParser, *, several: bool = True) -> None:
-    """The policies, and what they believe of run times."""
+    """The policies, and their runtime estimates."""
     names = "fcfs, ff, sjf, easy, easy(R) with R reservations, sjbf, lxf, lxwf, conservative"
     parser.add_argument(
         "--policy",
@@ -82,13 +82,13 @@ def add_policy(parser: argparse.ArgumentParser, *, several: bool = True) -> None
         "--estimates",
         choices=("requested", "actual", "clairvoyant"),
         default="requested",
-        help="run times that the scheduler believes: the requested times, the actual run times, or the "
+        help="runtime estimates of the scheduler: the requested times, the actual run times, or the "
         "larger of both (default: requested)",
     )
 
 
 def add_cluster(group: argparse._ArgumentGroup) -> None:
-    """The machine."""
+    """The cluster."""
     group.add_argument(
         "--processors",
         type=positive_integer,
@@ -106,7 +106,7 @@ def add_cluster(group: argparse._ArgumentGroup) -> None:
         type=_positive_number,
         default=1.0,
         metavar="F",
-        help="speed relative to the machine of the log (default: 1)",
+        help="speed relative to the cluster of the log (default: 1)",
     )
 
 

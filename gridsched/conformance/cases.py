@@ -1,4 +1,4 @@
-"""The conformance cases: workloads, machines, and what each pins down."""
+"""The conformance cases: workloads, clusters, and what each pins down."""
 
 from __future__ import annotations
 

@@ -802,7 +802,7 @@ def foresee(
 
 @leaf
 def _is_settled(c: reserving.ReservingArrays) -> bool:
-    """Whether the plan of a conservative cluster needs no mending and has all waiting jobs."""
+    """Whether the plan of a conservative cluster is up to date and has all waiting jobs."""
     state = c.state[0]
     return state["placed"] == state["waiting"] and not state["early"] and not state["outrun"]
 

@@ -152,7 +152,7 @@ def correct(c: ReservingArrays, now: int, overrun: int) -> None:
 
 @leaf
 def scheduling_pass(c: ReservingArrays, now: int, options: ReservingOptions, score: Any) -> None:
-    """Mend the plan after what happened since the last pass, place new jobs, start those whose time it is."""
+    """Repair the plan after what happened since the last pass, place new jobs, start those that are due."""
     state = c.state[0]
     _forget_past(c, now)
     if state["outrun"] or state["early"]:

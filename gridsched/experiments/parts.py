@@ -250,7 +250,7 @@ class ScenarioChoice(ConfigModel):
     schedulers: Annotated[tuple[Label, ...], Field(min_length=1)] | None = None
     """Names of the schedulers that run here; all by default."""
     estimates: Annotated[tuple[EstimateName, ...], Field(min_length=1)] | None = None
-    """What schedulers believe of run times here; by default as the study says."""
+    """Runtime estimates of the schedulers here; by default as the study says."""
 
     @classmethod
     def __get_pydantic_json_schema__(

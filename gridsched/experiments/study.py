@@ -45,7 +45,7 @@ class SchedulerStudy(Study):
     """Schedulers: names, or names with parameters. A list of values where a parameter takes one makes a
     scheduler of each, with all combinations where there are several lists."""
     estimates: Annotated[tuple[EstimateName, ...], Field(min_length=1)] = ("requested",)
-    """What schedulers believe of run times."""
+    """Runtime estimates of the schedulers."""
     reference: str | None = None
     """Scheduler that the others are compared with; the first one by default."""
     overrun: OverrunName = "doubling"
@@ -137,7 +137,7 @@ class SchedulerStudy(Study):
         return [label for label in self.labels if chosen is None or label in chosen]
 
     def estimates_in(self, scenario: Any) -> Sequence[str]:
-        """What schedulers believe of run times in a scenario."""
+        """Runtime estimates of the schedulers in a scenario."""
         return getattr(scenario, "estimates", None) or self.estimates
 
     # --- what is made ---------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def suggestion(wrong: str, known: Iterable[str]) -> str:
 
 
 # Numbers are strict: text, and true or false, are no numbers, whatever Python would make of them. Bounds
-# keep out what no machine could hold, so that a digit too many fails here and not after hours.
+# keep out what no cluster could hold, so that a digit too many fails here and not after hours.
 Whole = Annotated[int, Field(strict=True)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Fraction = Annotated[Number, Field(ge=0, lt=0.5)]

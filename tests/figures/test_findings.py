@@ -233,7 +233,7 @@ def test_nobody_loses_unless_an_interval_says_so() -> None:
         ("s-i", 1.4, 0.8, 2.0), metric="wait", relative_to="local", home="A", scenario="x", policy="y"
     )
     text = told("superscheduler.figures.overview", "grid_waits", unsure)
-    assert "At no machine do users surely wait longer" in text
+    assert "At no cluster do users surely wait longer" in text
     sure = pd.concat([unsure, unsure.assign(home="B", mean=3.0, low=2.0, high=4.0)])
     assert "Users of B surely lose" in told("superscheduler.figures.overview", "grid_waits", sure)
 

@@ -50,7 +50,7 @@ def _homes(case: Case) -> list[int]:
     return [list(case.clusters).index(job.home) if job.home in case.clusters else NONE for job in case.jobs]
 
 
-def _sites(case: Case, policy: str) -> list[GridCluster]:
+def _clusters(case: Case, policy: str) -> list[GridCluster]:
     return [
         GridCluster(cluster.processors, speed=cluster.speed, backfilling=ALONE[policy])
         for cluster in case.clusters.values()
@@ -78,13 +78,13 @@ def _cluster(case: Case, variant: str) -> CaseSchedule:
 
 def _superscheduler(case: Case, variant: str) -> CaseSchedule:
     options = case.options_of(variant)
-    clusters = _sites(case, options.pop("policy"))
+    clusters = _clusters(case, options.pop("policy"))
     jobs = [GridJob(*job, home=home) for job, home in zip(_jobs(case), _homes(case), strict=True)]
     return _once(case, simulate_grid(jobs, clusters, scheme=variant, **options))
 
 
 def _self_scheduling(case: Case, variant: str) -> CaseSchedule:
-    clusters = _sites(case, case.options_of(variant)["policy"])
+    clusters = _clusters(case, case.options_of(variant)["policy"])
     everywhere = [list(range(len(clusters)))] * len(case.jobs)
     done = self_schedule(_jobs(case), clusters, samples=everywhere, metrics=[variant] * len(case.jobs))
     return _once(case, done.places)

@@ -450,7 +450,7 @@ def _conventions(study: DynamicGridStudy) -> list[str]:
         "neighbouring clusters only, "
         "and only on clusters that are in the grid, all work is done, and jobs are stopped only after "
         "whole supersteps.",
-        f"The schedulers believe {study.estimates[0]} run times"
+        f"The runtime estimates are the {study.estimates[0]} run times"
         + (", or actual ones where a log has none." if study.estimates[0] == "requested" else "."),
     ]
 

@@ -7,7 +7,7 @@ then be offered several times the work that they can do; so a factor has three r
 
 ============  ====================================================
 ``multiply``  run time x factor, as the paper says
-``divide``    run time / factor: a larger factor is a faster machine
+``divide``    run time / factor: a larger factor is a faster cluster
 ``none``      run time as in the log
 ============  ====================================================
 """
@@ -135,7 +135,7 @@ class CentrePlatform:
         return clusters, policies, np.array(centre_index, np.int64)
 
     def pool(self, name: str, reading: Reading) -> tuple[Cluster, LocalPolicy]:
-        """All processors of a centre as one machine, and its policy.
+        """All processors of a centre as one cluster, and its policy.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class CentrePlatform:
 
 
 def _speed(factor: float, reading: Reading) -> float:
-    """Speed of a machine with a CPU factor, relative to that of its log."""
+    """Speed of a cluster with a CPU factor, relative to that of its log."""
     if reading not in get_args(Reading):
         raise ConfigurationError(f"reading is {reading!r}; use one of {', '.join(get_args(Reading))}")
     return {"multiply": 1 / factor, "divide": float(factor), "none": 1.0}[reading]

@@ -78,7 +78,7 @@ def improvement_bounded_slowdown(study: xr.Dataset, *, estimates: str | None = N
     study : xarray.Dataset
         A study of self-scheduling.
     estimates : str, optional
-        What schedulers believe of run times; "predicted" if not given, or the first of the study where it
+        Runtime estimates of the schedulers; "predicted" if not given, or the first of the study where it
         has no such runs.
 
     Returns
@@ -237,7 +237,7 @@ def _legend(
 
 @style.styled
 def prediction_worth(study: xr.Dataset) -> style.Drawing:
-    """Improvement against the number of resources by what schedulers believe of run times.
+    """Improvement against the number of resources by the runtime estimates of the schedulers.
 
     One column of panels a metric that was run with several kinds of estimates, a row a measure, and again for
     each reading of the CPU factor. The original scenario keeps requested times.

@@ -9,7 +9,7 @@ At one instant happens, in this order:
 The semantics are those of Guim, Garcia, Rodero and Corbalan, "The XtreemOS JScheduler: using self-scheduling
 techniques in large computing architectures" (2008), sections 4 and 6; `scheduler` says
 what was decided where the paper is silent. Resources are the clusters of `grid`, whose jobs come from a
-machine of speed 1 outside of it.
+cluster of speed 1 outside of it.
 """
 
 from __future__ import annotations

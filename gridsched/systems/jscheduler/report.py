@@ -154,8 +154,8 @@ def _conventions(study: SelfSchedulingStudy, dataset: xr.Dataset) -> list[str]:
     history = "each log" if study.predictor.scope == "source" else "all logs"
     readings = ", ".join(_factor_name(factor) for factor in labels(dataset, "factor"))
     return [
-        f"The jobs are {part}, fused into one stream in which the first job of every log is submitted at the "
-        "same time.",
+        f"The jobs are {part}, merged into one stream in which the first job of every log is submitted at "
+        "the same time.",
         "In the original scenario every log runs on its own centre, all resources of which are one pool "
         "there; in the grid every resource is by itself.",
         "A job asks K distinct resources, drawn at random among those that can hold it; the draw for K + 1 "

@@ -36,7 +36,7 @@ class RetrainedSchedule:
     schedule : SelfSchedule
         What was decided.
     estimate : int64[n]
-        Predicted run time of each job [s], on a machine of speed 1.
+        Predicted run time of each job [s], on a cluster of speed 1.
     trainings : int
         How often a tree was trained.
     """
@@ -67,7 +67,7 @@ def retrained_schedule(
     Parameters
     ----------
     workloads : sequence of Workload
-        Clean jobs of each log, in order of submission; run times as on a machine of speed 1. The logs are
+        Clean jobs of each log, in order of submission; run times as on a cluster of speed 1. The logs are
         merged, aligned at their start, see `gridsched.traces.merge_workloads`.
     resources, policies, jscheduler, samples, overrun
         As for `scheduler.Simulation`, for the merged jobs.

@@ -8,7 +8,7 @@ the next) predicts its run time, asks each resource for its wait, and chooses. M
 ===============  ==========================================================================================
 ``wait``         LWT-pred of the paper: predicted wait
 ``slowdown``     LSLD-pred: (predicted wait + predicted run time) / predicted run time, both on the resource
-``response``     predicted wait + predicted run time; a slowdown against a machine of speed 1 prefers the same
+``response``     predicted wait + predicted run time; a slowdown against a cluster of speed 1 prefers the same
 ``queued-jobs``  Less-Queued-Jobs, an older policy: number of waiting jobs
 ``work-left``    Less-WorkLeft, an older policy: processor-seconds that running and waiting jobs are expected
                  to take still, for each processor of the resource
@@ -162,7 +162,7 @@ class JScheduler(Scheduler):
 
 @dataclass(frozen=True, eq=False)
 class Submissions:
-    """Jobs in order of submission, as on a machine of speed 1.
+    """Jobs in order of submission, as on a cluster of speed 1.
 
     Parameters
     ----------

@@ -148,8 +148,8 @@ def test_conditions(load: float, error: float) -> None:
     after = ArenaGrid(workloads=[before], clusters=[Cluster(processors=16)]).under(load, error).workloads[0]
     first = before.submit_time[0]
     assert abs(after.submit_time - first - (before.submit_time - first) / load).max() <= 0.5
-    believed = before.run_time + error * (before.requested_time - before.run_time)
-    assert (abs(after.requested_time - believed) < 1).all()
+    estimate = before.run_time + error * (before.requested_time - before.run_time)
+    assert (abs(after.requested_time - estimate) < 1).all()
     np.testing.assert_array_equal(after.run_time, before.run_time)
 
 

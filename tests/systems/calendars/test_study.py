@@ -359,13 +359,13 @@ def test_partitions_count_what_they_leave_out(folder: Path) -> None:
     assert partitions is not None
     log = read_swf("north.swf")
     unknown = log.average_cpu_time < 0
-    machines = partition(partitions, "north.swf")
-    left_out = dict(machines[0][0].left_out)
+    loaded = partition(partitions, "north.swf")
+    left_out = dict(loaded[0][0].left_out)
     assert left_out["no CPU time"] == unknown.sum()
-    kept = sum(len(workload) for workload, _ in machines)
+    kept = sum(len(workload) for workload, _ in loaded)
     assert kept + sum(left_out.values()) == len(log)
-    assert not any(workload.left_out for workload, _ in machines[1:])
-    assert max(int(workload.processors.max()) for workload, _ in machines) == 4
+    assert not any(workload.left_out for workload, _ in loaded[1:])
+    assert max(int(workload.processors.max()) for workload, _ in loaded) == 4
     everything = partitions.model_copy(update={"unknown": "wall"})
     more = partition(everything, "north.swf")
     assert more[0][0].repaired["no CPU time"] == unknown.sum()

@@ -57,7 +57,7 @@ def retrained(
 
 
 def ends(done: RetrainedSchedule) -> NDArray[np.int64]:
-    """When each job ended in a run, by the clock of the fused logs; -1 for rejected ones."""
+    """When each job ended in a run, by the clock of the merged logs; -1 for rejected ones."""
     starts = done.schedule.start_time
     return np.where(starts >= 0, starts + done.schedule.run_time, -1)
 

@@ -49,10 +49,10 @@ class ReservationsConfig(ConfigModel):
 
 
 class PartitionsConfig(ConfigModel):
-    """A machine divided into partitions: a job of its log goes to the smallest that can hold it."""
+    """A cluster divided into partitions: a job of its log goes to the smallest that can hold it."""
 
     workload: WorkloadConfig
-    """The log of the machine."""
+    """The log of the cluster."""
     clusters: Annotated[tuple[ClusterConfig, ...], Field(min_length=1, max_length=1000)]
     """The partitions, with their processors."""
     alike: Literal["turns", "users"] = "turns"
@@ -93,7 +93,7 @@ class CaseConfig(ScenarioConfig, BlocksConfig):
     clusters: Annotated[tuple[WorkloadConfig, ...], Field(max_length=1000)] = ()
     """The clusters, each with its own workload. Jobs larger than their cluster are left out."""
     partitions: PartitionsConfig | None = None
-    """Or partitions of one machine, among which its log is divided by job size."""
+    """Or partitions of one cluster, among which its log is divided by job size."""
     scale: Annotated[Whole, Field(ge=1, le=1_000_000)] = 1
     """How many times more processors clusters and jobs have than configured."""
     paper: PaperConfig | None = None

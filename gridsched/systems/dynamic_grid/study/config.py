@@ -223,7 +223,7 @@ class DynamicGridStudy(SchedulerStudy):
     schedulers: Annotated[tuple[AnyScheduler, ...], Field(min_length=1, max_length=1)]
     """The scheduler of the default case, `dynamic-grid` with its parameters."""
     estimates: Annotated[tuple[EstimateName, ...], Field(min_length=1, max_length=1)] = ("requested",)
-    """What the schedulers believe of run times."""
+    """Runtime estimates of the schedulers."""
     sweeps: tuple[DynamicSweepConfig, ...] = ()
     """What is changed in the default case."""
     replicates: Replicates = 1

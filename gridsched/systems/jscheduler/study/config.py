@@ -28,10 +28,10 @@ _STUDY = "gridsched.systems.jscheduler.study"
 
 _FIGURES = "gridsched.systems.jscheduler.figures:SELF_SCHEDULING_FIGURES"
 
-BeliefName = Literal["predicted", "requested", "actual", "retrained"]
-"""What schedulers believe of run times."""
+RuntimeEstimate = Literal["predicted", "requested", "actual", "retrained"]
+"""Runtime estimates of the schedulers."""
 
-Beliefs = Annotated[tuple[BeliefName, ...], Field(min_length=1)]
+RuntimeEstimates = Annotated[tuple[RuntimeEstimate, ...], Field(min_length=1)]
 
 
 class ReadingConfig(ScenarioChoice):
@@ -39,8 +39,8 @@ class ReadingConfig(ScenarioChoice):
 
     factor: Reading = "multiply"
     """What a resource's CPU factor does to run times: multiply or divide them, or nothing."""
-    estimates: Beliefs | None = None  # type: ignore[assignment]
-    """What schedulers believe of run times here; by default as the study says."""
+    estimates: RuntimeEstimates | None = None  # type: ignore[assignment]
+    """Runtime estimates of the schedulers here; by default as the study says."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class JSchedulerRun:
     factor : str
         Reading of the CPU factor.
     estimates : str
-        What schedulers believe of run times.
+        Runtime estimates of the schedulers.
     scheduler : str
         Its label.
     """
 
     factor: Reading
-    estimates: BeliefName
+    estimates: RuntimeEstimate
     scheduler: str
 
     @property
@@ -77,7 +77,7 @@ PredictorConfig: Any = part_model(PredictorOptions)
 
 
 class SelfSchedulingStudy(SchedulerStudy):
-    """A study of self-scheduling: jobs choose among resources; against every log on its own centre."""
+    """A study of self-scheduling: jobs choose among clusters; against every log on its own centre."""
 
     view = "gridsched.systems.jscheduler.report:self_scheduling_view"
     main_figure = "improvement_bounded_slowdown"
@@ -87,13 +87,13 @@ class SelfSchedulingStudy(SchedulerStudy):
     platform: PathText | None = None
     """Path of a platform file of one's own; by default the platform of `resources/jscheduler.yaml`."""
     logs: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """Names of the centres whose logs are fused; by default all that have one."""
+    """Names of the centres whose logs are merged; by default all that have one."""
     window: Window | None = Window(first_months=8)
     """Part of each log that is used; null for whole logs."""
     scenarios: Annotated[tuple[ReadingConfig, ...], Field(min_length=1)]
     """The scenarios: readings of the CPU factor, which may choose among schedulers and estimates."""
-    estimates: Beliefs = ("predicted",)  # type: ignore[assignment]
-    """What schedulers believe of run times: what a classification tree predicts, requested times, actual run
+    estimates: RuntimeEstimates = ("predicted",)  # type: ignore[assignment]
+    """Runtime estimates of the schedulers: what a classification tree predicts, requested times, actual run
     times, or `retrained`, predictions of trees that learn from what finishes in the run itself. Otherwise
     they learn from each log on its own centre."""
     predictor: PredictorConfig = PredictorConfig()
@@ -248,12 +248,12 @@ class SelfSchedulingStudy(SchedulerStudy):
         """Every run of all scenarios, each once whatever its scheduler is called, by reading."""
         runs: dict[tuple[Any, ...], JSchedulerRun] = {}
         for scenario in self.scenarios:
-            for estimates, label in product(self._beliefs(scenario), self.labels_in(scenario)):
+            for estimates, label in product(self._runtime_estimates(scenario), self.labels_in(scenario)):
                 what = scenario.factor, estimates, *parameters(self.scheduler(label)).values()
                 runs.setdefault(what, JSchedulerRun(scenario.factor, estimates, label))
         return sorted(runs.values(), key=lambda run: self.factors.index(run.factor))
 
-    def _beliefs(self, scenario: ReadingConfig) -> Sequence[BeliefName]:
+    def _runtime_estimates(self, scenario: ReadingConfig) -> Sequence[RuntimeEstimate]:
         return scenario.estimates or self.estimates
 
     def _original(self, factor: Reading, centre: str, workload: Task) -> Task:

@@ -1,6 +1,6 @@
 """Which parallel jobs fill a space of resources together, and which cluster gets them.
 
-Algorithms 1 to 4 of He et al. (see `packing`); what is mended in them is listed in
+Algorithms 1 to 4 of He et al. (see `packing`); what is repaired in them is listed in
 `muscle`. Jobs are numbered in the order in which they were collected.
 
 A resource is a processor, or a node where a cluster gives whole nodes to jobs. So the resources that a job

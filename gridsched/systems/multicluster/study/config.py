@@ -102,7 +102,7 @@ class PointConfig(ScenarioChoice):
     """Clusters, what is submitted to all of them, and deadlines."""
 
     clusters: Annotated[tuple[ClusterConfig, ...], Field(min_length=1, max_length=1000)]
-    """The clusters, with their processors; speeds are relative to the machine of the jobs."""
+    """The clusters, with their processors; speeds are relative to the cluster of the jobs."""
     stream: WorkloadConfig | None = None
     """A log that is submitted; its cluster holds the largest jobs that are not left out, by default the
     largest cluster."""
