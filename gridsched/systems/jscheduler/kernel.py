@@ -1,14 +1,14 @@
-"""Self-scheduling: every job asks some resources that can hold it, and goes where its metric is best.
+"""Self-scheduling: every job asks some clusters that can hold it, and goes where its metric is best.
 
 At one instant happens, in this order:
 
-1. completions, then corrections of outrun estimates, on all resources;
+1. completions, then corrections of outrun estimates, on all clusters;
 2. submissions, each decided in turn, so that it is seen by those after it;
-3. one scheduling pass on every resource where something changed.
+3. one scheduling pass on every cluster where something changed.
 
 The semantics are those of Guim, Garcia, Rodero and Corbalan, "The XtreemOS JScheduler: using self-scheduling
 techniques in large computing architectures" (2008), sections 4 and 6; `scheduler` says
-what was decided where the paper is silent. Resources are the clusters of `grid`, whose jobs come from a
+what was decided where the paper is silent. Clusters are those of `grid`, whose jobs come from a
 cluster of speed 1 outside of it.
 """
 
@@ -70,10 +70,10 @@ class JSchedulerOptions(NamedTuple):
 class Directory(NamedTuple):
     """What the jobs know: n jobs."""
 
-    sample: Any  # int16[n, ...], resources that a job may ask, in the order of asking; then -1
+    sample: Any  # int16[n, ...], clusters that a job may ask, in the order of asking; then -1
     metric: Any  # int8[n], value of `SelfSchedulingMetric`
-    starts: Any  # int64[...], predicted start on each resource of the job that is being decided
-    home: Any  # int16[n], resource where a job is submitted; -1 if nowhere in particular
+    starts: Any  # int64[...], predicted start on each cluster of the job that is being decided
+    home: Any  # int16[n], cluster where a job is submitted; -1 if nowhere in particular
     cost: Any  # what a job wants to be small by a user's own function, see `costs`
 
 
@@ -88,7 +88,7 @@ _RECESSION = 4
 
 @leaf
 def _asked(d: Directory, j: int, options: JSchedulerOptions) -> int:
-    """How many resources a job asks."""
+    """How many clusters a job asks."""
     count = 0
     while count < options.resources and d.sample[j, count] >= 0:
         count += 1
@@ -97,7 +97,7 @@ def _asked(d: Directory, j: int, options: JSchedulerOptions) -> int:
 
 @leaf
 def _cost(metric: int, wait: int, estimate: int) -> float:
-    """What a job wants to be small, on a resource where it would wait and run so long."""
+    """What a job wants to be small, on a cluster where it would wait and run so long."""
     if metric == _WAIT:
         return float(wait)
     if metric == _SLOWDOWN:
@@ -129,9 +129,9 @@ def _predict(
     options: JSchedulerOptions,
     score: Any,
 ) -> None:
-    """Predict when a job starts on each resource that it asks; FOREVER where others are better for it.
+    """Predict when a job starts on each cluster that it asks; FOREVER where others are better for it.
 
-    Starts are looked for up to a horizon, at first now, which recedes while some resource could still be the
+    Starts are looked for up to a horizon, at first now, which recedes while some cluster could still be the
     best; so none is simulated much further than to the best start.
     """
     metric = d.metric[j]
@@ -161,7 +161,7 @@ def _predict(
 
 @leaf
 def _best_predicted(g: GridArrays, d: Directory, j: int, count: int, now: int) -> int:
-    """Resource with the best predicted metric; then the earliest completion, then the first asked."""
+    """Cluster with the best predicted metric; then the earliest completion, then the first asked."""
     chosen = NOWHERE
     least = float(FOREVER)
     earliest = FOREVER
@@ -181,7 +181,7 @@ def _best_predicted(g: GridArrays, d: Directory, j: int, count: int, now: int) -
 def _least_loaded(
     g: GridArrays, d: Directory, local: LocalArrays, j: int, count: int, now: int, options: JSchedulerOptions
 ) -> int:
-    """Resource with the fewest waiting jobs, or the least work left a processor; then the first asked."""
+    """Cluster with the fewest waiting jobs, or the least work left a processor; then the first asked."""
     chosen = NOWHERE
     least = float(FOREVER)
     for k in range(count):
@@ -200,7 +200,7 @@ def _least_loaded(
 def _own_cost(
     g: GridArrays, d: Directory, local: LocalArrays, j: int, m: int, now: int, start: int, overrun: int
 ) -> float:
-    """What a user's own function says of a resource where a job would start then."""
+    """What a user's own function says of a cluster where a job would start then."""
     return float(
         d.cost(
             now,
@@ -230,7 +230,7 @@ def _least_own(
     options: JSchedulerOptions,
     score: Any,
 ) -> int:
-    """Resource with the least cost by a user's function; then the earliest completion, then the first asked.
+    """Cluster with the least cost by a user's function; then the earliest completion, then the first asked.
 
     NOT_A_NUMBER if some cost is none.
     """
@@ -255,7 +255,7 @@ def _least_own(
 def _choice(
     g: GridArrays, d: Directory, local: LocalArrays, j: int, now: int, options: JSchedulerOptions, score: Any
 ) -> int:
-    """Resource that a job goes to."""
+    """Cluster that a job goes to."""
     count = _asked(d, j, options)
     if count == 0:
         return NOWHERE

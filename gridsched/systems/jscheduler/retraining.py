@@ -57,7 +57,7 @@ def retrained_schedule(
     samples: NDArray[np.int16] | None = None,
     overrun: OverrunName = "doubling",
 ) -> RetrainedSchedule:
-    """Let jobs choose among resources by predictions from the jobs that have finished in this very run.
+    """Let jobs choose among clusters by predictions from the jobs that have finished in this very run.
 
     A predictor looks at multiples of `refresh` after the first submission at what has finished, and predicts
     the jobs that are submitted until the next look from what is known then. At a look it is trained anew if a
@@ -86,7 +86,7 @@ def retrained_schedule(
     WorkloadError
         If a workload is not clean.
     ConfigurationError
-        If `refresh` is negative, or resources, policies and samples do not go together.
+        If `refresh` is negative, or clusters, policies and samples do not go together.
     """
     if refresh < 0:
         raise ConfigurationError(f"refresh is {refresh}; use 0 or more seconds")

@@ -38,7 +38,7 @@ class ReadingConfig(ScenarioChoice):
     """The platform under one reading of its CPU factors, and what runs there."""
 
     factor: Reading = "multiply"
-    """What a resource's CPU factor does to run times: multiply or divide them, or nothing."""
+    """What a cluster's CPU factor does to run times: multiply or divide them, or nothing."""
     estimates: RuntimeEstimates | None = None  # type: ignore[assignment]
     """Runtime estimates of the schedulers here; by default as the study says."""
 
@@ -143,7 +143,7 @@ class SelfSchedulingStudy(SchedulerStudy):
 
     @property
     def resource_count(self) -> int:
-        """Number of resources of the platform."""
+        """Number of clusters of the platform."""
         return sum(number for centre in self._platform.centres for number, _ in centre.resources)
 
     @property
@@ -294,7 +294,7 @@ class SelfSchedulingStudy(SchedulerStudy):
         )
 
     def _run(self, run: JSchedulerRun, seed: int, stream: Task, workloads: Mapping[str, Task]) -> Task:
-        """Simulation of one run: it takes longer the more resources a job asks, and in exact mode."""
+        """Simulation of one run: it takes longer the more clusters a job asks, and in exact mode."""
         scheduler = self.scheduler(run.scheduler)
         made: Any = scheduler_made(scheduler)
         retrained = run.estimates == "retrained"
