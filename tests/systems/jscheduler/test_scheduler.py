@@ -143,7 +143,7 @@ def cases(
 
 
 def job_on(job: Job, machine: Cluster) -> Job:
-    """A job as it is on a resource."""
+    """A job as it is on a cluster."""
     run_time, estimate = machine.duration(np.array([job.run_time, job.estimate])).tolist()
     (processors,) = machine.allocation(np.array([job.processors])).tolist()
     return Job(job.submit_time, run_time, estimate, processors)
@@ -596,7 +596,7 @@ def test_durations_of_whole_factors_are_exact() -> None:
 
 
 def test_run_times_of_whole_factors_are_exact_in_the_engine() -> None:
-    """Jobs of all lengths run one after the other on a resource of each speed."""
+    """Jobs of all lengths run one after the other on a cluster of each speed."""
     factors = whole_factors()
     each = 5000
     length = np.random.default_rng(6).integers(0, 20_000_001, each * len(factors))
