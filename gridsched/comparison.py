@@ -190,7 +190,7 @@ def _measure(
     *,
     used: bool = True,
 ) -> None:
-    """Keep the metrics of a run; jobs that ran on another machine used no share of this one."""
+    """Keep the metrics of a run; jobs that ran on another cluster used no share of this one."""
     metrics = job_metrics(run)
     waits[name], slowdowns[name] = metrics["wait_time"], metrics["bounded_slowdown"]
     shares[name] = utilisation(run) if used else np.nan
@@ -324,15 +324,18 @@ def left_aside(workload: Workload, accounting: AccountingLog | None = None) -> l
         ("nodes", some("more processors than requested") or "any processors will do; see --node-exclusive"),
         ("suspension", suspended and f"{suspended}, {hours:,.0f} h in all, not part of the run times"),
         ("runs again", some("requeued", "preempted", "resized")),
-        ("outages", some("node failure", "reservation") or "the machine is whole and free all the time"),
-        ("before", "the machine is empty when the first job is submitted; see --warm-up"),
+        ("outages", some("node failure", "reservation") or "the cluster is whole and free all the time"),
+        ("before", "the cluster is empty when the first job is submitted; see --warm-up"),
         ("time zone", "times are read as UTC; name the site's with --timezone" if without_zone else ""),
         ("clock", some(*_OF_CLOCK)),
     ]
     unknown = int(np.count_nonzero(workload.requested_time <= 0))
     if unknown:
         found.append(
-            ("time limits", f"{unknown:,} of {len(workload):,} jobs have none; their run time is believed")
+            (
+                "time limits",
+                f"{unknown:,} of {len(workload):,} jobs have none; their run time is the estimate",
+            )
         )
     return [(word, text) for word, text in found if text]
 

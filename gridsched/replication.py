@@ -5,8 +5,8 @@ arrays with the replicates on the last axis, NaN where a replicate is absent, an
 axis. Comparisons are paired: they use only the replicates that both sides have, and what a workload does to
 both sides cancels.
 
-Intervals have low = high = mean where all replicates are exactly equal, as on the machine of a real log that
-no other machine disturbs. Bounds are NaN where there are fewer than two replicates.
+Intervals have low = high = mean where all replicates are exactly equal, as on the cluster of a real log that
+no other cluster disturbs. Bounds are NaN where there are fewer than two replicates.
 
 What cannot be negative, such as a wait, has no interval below 0: where a symmetric one would reach there, it
 is symmetric in the logarithm (see `times_interval`), and has no bounds where too few replicates are above 0.

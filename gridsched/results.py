@@ -447,12 +447,12 @@ def grids_dataset(grids: Mapping[int, Sequence[tuple[Workload, Cluster]]]) -> xr
     Parameters
     ----------
     grids : mapping of replicate to pairs
-        Workload and cluster of every machine of that replicate.
+        The clusters of that replicate, each with its workload.
 
     Returns
     -------
     xarray.Dataset
-        Columns of the jobs (those that are wholly unknown are left out), and for each machine of each
+        Columns of the jobs (those that are wholly unknown are left out), and for each cluster of each
         replicate, on the dimension `part`: replicate, number of jobs, and its other facts as JSON.
     """
     parts = [(replicate, *pair) for replicate, pairs in grids.items() for pair in pairs]

@@ -1,4 +1,4 @@
-"""Whether a schedule is one that the machines could have executed: checks that know no scheduler.
+"""Whether a schedule is one that the clusters could have executed: checks that know no scheduler.
 
 The schedule is given by the *segments* in which jobs were executed (a job that is not preempted, not
 moved and on one cluster has one segment). The checks use sorted arrays only, and share no code with

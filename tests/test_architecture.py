@@ -41,7 +41,7 @@ LAYERS = (
 UPPER = ("study", "figures", "figures.py", "findings.py", "report.py")
 """Parts of a room that may use experiments, figures and the report."""
 
-SHARED = ("base", "registry", "sites", "capabilities")
+SHARED = ("base", "registry", "cluster_records", "capabilities")
 """Modules of `systems` that are no room."""
 
 NAMES_SYSTEMS = {"__init__.py", "conformance/running.py"}
@@ -119,6 +119,16 @@ def test_the_sixth_system_is_one_room() -> None:
     assert len(code) <= 8
     lines = sum(len((REPOSITORY / name).read_text(encoding="utf-8").splitlines()) for name in code)
     assert lines <= 700
+
+
+def test_a_class_name_is_there_once() -> None:
+    """One name for one thing: no two modules define a public class of the same name."""
+    homes: dict[str, set[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, set()).add(name_of(path))
+    assert not {name: modules for name, modules in homes.items() if len(modules) > 1}
 
 
 def test_import_is_light() -> None:

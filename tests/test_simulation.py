@@ -142,7 +142,7 @@ def test_speed_divides_times_and_rounds_them_up() -> None:
     assert slow["end_time"].values.tolist() == [200, 300, 360, 300]
 
 
-def test_estimates_are_what_the_scheduler_believes() -> None:
+def test_runtime_estimates_are_those_of_the_scheduler() -> None:
     jobs = workload()
     for name, expected in {
         "requested": [80, 60, 30, 10],
@@ -697,11 +697,11 @@ def test_runs_equal_the_oracle_and_the_verifier_accepts_them(
 def _as_seen(job: naive.Job, node: int, speed: float, *, kill: bool, estimates: str) -> naive.Job:
     """The job as the cluster sees it."""
     run_time = min(job.run_time, job.estimate) if kill else job.run_time
-    believed = {"requested": job.estimate, "actual": run_time, "clairvoyant": max(job.estimate, run_time)}
+    estimate = {"requested": job.estimate, "actual": run_time, "clairvoyant": max(job.estimate, run_time)}
     return naive.Job(
         job.submit_time,
         math.ceil(run_time / speed),
-        math.ceil(max(believed[estimates], 1) / speed),
+        math.ceil(max(estimate[estimates], 1) / speed),
         math.ceil(job.processors / node) * node,
     )
 

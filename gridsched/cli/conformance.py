@@ -10,7 +10,7 @@ from gridsched.cli.printing import facts_table, print_blocks, printable, progres
 from gridsched.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from gridsched.conformance.answers import Verdict
+    from gridsched.conformance.answers import CaseVerdict
 
 
 def add(commands: Any) -> None:
@@ -136,7 +136,7 @@ def _check(options: argparse.Namespace) -> int:
 _DIFFERENCE = ["case", "column", "job", "expected", "found"]
 
 
-def _row(verdict: Verdict) -> tuple[str, str, str, str, str]:
+def _row(verdict: CaseVerdict) -> tuple[str, str, str, str, str]:
     remark = verdict.skipped
     if verdict.unknown:
         remark = f"not compared, no column: {', '.join(verdict.unknown)}"
@@ -144,7 +144,7 @@ def _row(verdict: Verdict) -> tuple[str, str, str, str, str]:
     return verdict.case.name, passed, failed, missing, remark
 
 
-def _summary(verdicts: list[Verdict]) -> str:
+def _summary(verdicts: list[CaseVerdict]) -> str:
     """All in one line."""
     looked = [verdict for verdict in verdicts if not verdict.skipped]
     passed = sum(not verdict.differences and verdict.passed > 0 for verdict in looked)

@@ -316,7 +316,7 @@ def _when_held(told: Explanation) -> str:
 
 
 def _holders(told: Explanation, names: _Names) -> Any:
-    """Table of the jobs that ran, with what was believed of them."""
+    """Table of the jobs that ran, with their runtime estimates."""
     rows = []
     for holder in told.holders[:_MOST_HOLDERS]:
         late = holder.end - holder.expected_end

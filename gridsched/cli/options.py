@@ -92,7 +92,7 @@ def _policy_lists(prefix: str) -> list[str]:
 
 
 def add_policy(parser: argparse.ArgumentParser, *, several: bool = True) -> None:
-    """The policies, and what they believe of run times."""
+    """The policies, and their runtime estimates."""
     names = ", ".join(POLICIES).replace("easy", "easy, easy(R) with R reservations")
     policy = parser.add_argument(
         "--policy",
@@ -106,13 +106,13 @@ def add_policy(parser: argparse.ArgumentParser, *, several: bool = True) -> None
         "--estimates",
         choices=("requested", "actual", "clairvoyant"),
         default="requested",
-        help="run times that the scheduler believes: the requested times, the actual run times, or the "
+        help="runtime estimates of the scheduler: the requested times, the actual run times, or the "
         "larger of both (default: requested)",
     )
 
 
 def add_cluster(group: argparse._ArgumentGroup) -> None:
-    """The machine."""
+    """The cluster."""
     group.add_argument(
         "--processors",
         type=positive_integer,
@@ -130,7 +130,7 @@ def add_cluster(group: argparse._ArgumentGroup) -> None:
         type=_positive_number,
         default=1.0,
         metavar="F",
-        help="speed relative to the machine of the log (default: 1)",
+        help="speed relative to the cluster of the log (default: 1)",
     )
 
 

@@ -77,7 +77,7 @@ def _most_in_use(workload: Workload, options: argparse.Namespace) -> int:
     most = recorded_peak(workload)
     if most is None:
         raise WorkloadError(
-            f"{workload.name}: the log does not say how many processors its machine has; use --processors"
+            f"{workload.name}: the log does not say how many processors its cluster has; use --processors"
         )
     node: int = options.processors_per_node
     return -(-most // node) * node
@@ -112,15 +112,15 @@ def preparation(workload: Workload, cluster: Cluster, options: argparse.Namespac
 
 
 def _about_size(workload: Workload, cluster: Cluster, options: argparse.Namespace) -> list[tuple[str, str]]:
-    """What the log tells of the size of the machine, where it was guessed or is too small."""
+    """What the log tells of the size of the cluster, where it was guessed or is too small."""
     from gridsched.comparison import recorded_peak
 
     if not (options.processors or workload.processors_available):
-        return [("", "the most that the log shows in use; name the machine's with --processors")]
+        return [("", "the most that the log shows in use; name the cluster's with --processors")]
     most = recorded_peak(workload)
     if most is None or most <= cluster.processors:
         return []
-    return [("", f"fewer than the {most:,} that the log shows in use at once: is that the machine?")]
+    return [("", f"fewer than the {most:,} that the log shows in use at once: is that the cluster?")]
 
 
 def run_policy(

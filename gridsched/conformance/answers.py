@@ -20,8 +20,8 @@ from gridsched.conformance.cases import (
     PASSES,
     POLICIES,
     Case,
+    CaseSchedule,
     Part,
-    Schedule,
     normalised,
     schedule_path,
 )
@@ -44,7 +44,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CaseVerdict:
     """What became of a case.
 
     Parameters
@@ -88,7 +88,7 @@ class Asked:
         return columns
 
 
-def check_answers(cases: Collection[Case], folder: Path, asked: Asked) -> list[Verdict]:
+def check_answers(cases: Collection[Case], folder: Path, asked: Asked) -> list[CaseVerdict]:
     """Compare the answers `folder/NAME.csv` with the schedules of cases.
 
     Raises
@@ -107,21 +107,21 @@ def check_answers(cases: Collection[Case], folder: Path, asked: Asked) -> list[V
     return [check_case(case, folder / f"{case.name}.csv", asked) for case in cases]
 
 
-def check_case(case: Case, path: Path, asked: Asked) -> Verdict:
+def check_case(case: Case, path: Path, asked: Asked) -> CaseVerdict:
     """Compare the answers of one file with the schedules of a case."""
     columns = asked.columns_of(case)
     if not columns:
-        return Verdict(case, skipped="not asked for")
+        return CaseVerdict(case, skipped="not asked for")
     if asked.overrun not in (None, case.overrun) and case.kind == "cluster" and case.outruns:
-        return Verdict(case, skipped=f"jobs outrun their estimates, with {case.overrun}")
+        return CaseVerdict(case, skipped=f"jobs outrun their estimates, with {case.overrun}")
     if not path.exists():
-        return Verdict(case, skipped="no file", missing=len(columns))
+        return CaseVerdict(case, skipped="no file", missing=len(columns))
     table = _Table.read(path)
     given = table.starts(case, asked) if case.kind == "cluster" else table.parts(case, asked)
     return _compare(case, columns, given, table)
 
 
-def read_schedules(case: Case) -> dict[str, Schedule]:
+def read_schedules(case: Case) -> dict[str, CaseSchedule]:
     """The stored schedules of a case, by column."""
     table = _Table.read(schedule_path(case.name))
     return table.starts(case, Asked()) if case.kind == "cluster" else table.parts(case, Asked())
@@ -130,9 +130,9 @@ def read_schedules(case: Case) -> dict[str, Schedule]:
 # --- comparing ------------------------------------------------------------------------------------
 
 
-def _compare(case: Case, columns: list[str], given: dict[str, Schedule], table: _Table) -> Verdict:
+def _compare(case: Case, columns: list[str], given: dict[str, CaseSchedule], table: _Table) -> CaseVerdict:
     stored = read_schedules(case)
-    verdict = Verdict(case, missing=sum(column not in given for column in columns))
+    verdict = CaseVerdict(case, missing=sum(column not in given for column in columns))
     optional = {
         "processors": case.kind != "cluster",
         "earliest_time": any(schedule.earliest for schedule in stored.values()),
@@ -145,11 +145,11 @@ def _compare(case: Case, columns: list[str], given: dict[str, Schedule], table: 
             difference = _first_difference(case, column, stored[column], given[column], lacking)
             passed += difference is None
             verdict.differences.extend([difference] if difference else [])
-    return Verdict(case, "", passed, verdict.missing, verdict.differences, verdict.unknown)
+    return CaseVerdict(case, "", passed, verdict.missing, verdict.differences, verdict.unknown)
 
 
 def _first_difference(
-    case: Case, column: str, expected: Schedule, found: Schedule, lacking: set[str]
+    case: Case, column: str, expected: CaseSchedule, found: CaseSchedule, lacking: set[str]
 ) -> Difference | None:
     for job in expected.parts:
         wanted = _shown(case, expected, job, lacking)
@@ -159,7 +159,7 @@ def _first_difference(
     return None
 
 
-def _shown(case: Case, schedule: Schedule, job: int, lacking: set[str]) -> str:
+def _shown(case: Case, schedule: CaseSchedule, job: int, lacking: set[str]) -> str:
     """A job's part of a schedule as a reader sees it, and as it is compared."""
     parts = schedule.parts[job]
     if case.kind == "cluster":
@@ -242,10 +242,10 @@ class _Table:
             )
         return number
 
-    def starts(self, case: Case, asked: Asked) -> dict[str, Schedule]:
+    def starts(self, case: Case, asked: Asked) -> dict[str, CaseSchedule]:
         """Answers to a case of one cluster, by `policy:passes`."""
         columns = dict(self._named(asked))
-        schedules = {column: Schedule({}, {}) for column in columns}
+        schedules = {column: CaseSchedule({}, {}) for column in columns}
         for line, row in self.lines:
             job = self.job(case, line, row)
             for column, name in columns.items():
@@ -278,7 +278,7 @@ class _Table:
                 )
             yield f"{policy}:{passes or asked.passes}", name
 
-    def parts(self, case: Case, asked: Asked) -> dict[str, Schedule]:
+    def parts(self, case: Case, asked: Asked) -> dict[str, CaseSchedule]:
         """Answers to a case of several clusters, by variant."""
         alone = list(asked.policies) if len(asked.policies) == 1 else list(case.variants)
         needed = NEEDED if len(alone) == 1 else ("variant", *NEEDED)
@@ -305,7 +305,7 @@ class _Table:
             if row.get("earliest_time") and self.number(line, row, "earliest_time") != NONE:
                 earliest[variant][job] = self.number(line, row, "earliest_time")
         return {
-            variant: Schedule({job: normalised(own) for job, own in jobs.items()}, earliest[variant])
+            variant: CaseSchedule({job: normalised(own) for job, own in jobs.items()}, earliest[variant])
             for variant, jobs in parts.items()
         }
 

@@ -1,4 +1,4 @@
-"""The conformance cases: workloads, machines, and what each pins down."""
+"""The conformance cases: workloads, clusters, and what each pins down."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Part(NamedTuple):
     end_time: int
 
 
-class Schedule(NamedTuple):
+class CaseSchedule(NamedTuple):
     """What a variant makes of the jobs, by number."""
 
     parts: dict[int, tuple[Part, ...]]
@@ -73,7 +73,7 @@ class Exercise(_Strict):
     starts: dict[int, int]
 
 
-class Site(_Strict):
+class CaseCluster(_Strict):
     """A cluster of a case."""
 
     processors: int
@@ -102,7 +102,7 @@ class Case(_Strict):
         How, with numbers worked out by hand.
     exercises : sequence of Exercise
         Questions, with answers.
-    clusters : mapping of name to Site
+    clusters : mapping of name to CaseCluster
         The platform.
     links : sequence of pairs of names
         Neighbours in a dynamic grid.
@@ -122,7 +122,7 @@ class Case(_Strict):
     convention: str
     account: str
     exercises: tuple[Exercise, ...]
-    clusters: dict[str, Site]
+    clusters: dict[str, CaseCluster]
     links: tuple[tuple[str, str], ...] = ()
     overrun: str = "doubling"
     options: dict[str, Any] = {}

@@ -35,8 +35,9 @@ def export_cases(cases: list[Case], folder: Path) -> None:
 def _log(case: Case) -> Workload:
     """The workload with what SWF has no field for in its header; partition k is the k-th cluster."""
     notes = [
-        f"; Note: partition {number} is cluster {name}: {site.processors} processors, speed {site.speed:g}"
-        for number, (name, site) in enumerate(case.clusters.items(), start=1)
+        f"; Note: partition {number} is cluster {name}: "
+        f"{cluster.processors} processors, speed {cluster.speed:g}"
+        for number, (name, cluster) in enumerate(case.clusters.items(), start=1)
         if name
     ]
     notes += [

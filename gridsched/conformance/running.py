@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gridsched.conformance.cases import GRID, NONE, Case, Job, Part, Schedule, normalised
+from gridsched.conformance.cases import GRID, NONE, Case, CaseSchedule, Job, Part, normalised
 from gridsched.platform import Cluster, Platform
 from gridsched.simulation import simulate
 from gridsched.systems.calendars.scheduler import Calendars
@@ -27,7 +27,7 @@ def run_case(case: Case, variant: str) -> xr.Dataset:
     return _RUNNERS[case.kind](case, variant)
 
 
-def schedule_of(run: xr.Dataset) -> Schedule:
+def schedule_of(run: xr.Dataset) -> CaseSchedule:
     """What a run made of the jobs."""
     clusters = [str(name) for name in run["cluster"].values]
     numbers = run["job_number"].values.tolist()
@@ -37,7 +37,7 @@ def schedule_of(run: xr.Dataset) -> Schedule:
     for job, cluster, processors, start, end in zip(*segments, *times, strict=True):
         parts[numbers[job]].append(Part(clusters[cluster], processors, start, end))
     earliest = run["earliest_time"].values.tolist() if "earliest_time" in run else []
-    return Schedule(
+    return CaseSchedule(
         {number: normalised(parts[number]) for number in sorted(numbers)},
         {number: time for number, time in zip(numbers, earliest, strict=False) if time != NONE},
     )
@@ -56,7 +56,7 @@ def workload_of(case: Case, jobs: Sequence[Job]) -> Workload:
         requested_processors=columns["processors"],
         reserved_start=np.array([job.reservation for job in jobs], np.int64),
         partition=np.array([homes.index(job.home) + 1 if job.home in homes else NONE for job in jobs]),
-        processors_available=sum(site.processors for site in case.clusters.values()),
+        processors_available=sum(cluster.processors for cluster in case.clusters.values()),
     )
 
 
@@ -65,8 +65,8 @@ _COLUMNS = ("number", "submit_time", "run_time", "requested_time", "processors")
 
 def _clusters(case: Case) -> list[Cluster]:
     return [
-        Cluster(name=name, processors=site.processors, speed=site.speed)
-        for name, site in case.clusters.items()
+        Cluster(name=name, processors=cluster.processors, speed=cluster.speed)
+        for name, cluster in case.clusters.items()
     ]
 
 

@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.engine import (
+    cluster_state,
     conservative,
     first_come,
     forecast,
     heap,
     line,
-    machine,
     profile,
     reserving,
     running,
@@ -53,7 +53,7 @@ _EASY = int(Backfilling.EASY)
 _CONSERVATIVE = int(Backfilling.CONSERVATIVE)
 
 
-class Predictions(IntEnum):
+class StartPredictions(IntEnum):
     """Where predicted starts come from."""
 
     EXACT = 0
@@ -70,14 +70,14 @@ class Order(IntEnum):
     SCORE = 4
 
 
-_PLAN = int(Predictions.PLAN)
+_PLAN = int(StartPredictions.PLAN)
 _FCFS = int(Order.FCFS)
 _SHORTEST = int(Order.SHORTEST)
 _SMALLEST = int(Order.SMALLEST)
 _AREA = int(Order.SMALLEST_AREA)
 _SCORE = int(Order.SCORE)
 
-SITE = np.dtype(
+CLUSTER = np.dtype(
     [
         ("processors", np.int64),
         ("processors_per_node", np.int64),
@@ -107,29 +107,29 @@ UNDECIDED, NOWHERE = -1, -2
 """Instead of the cluster of a job: not decided yet, fits nowhere."""
 
 
-class Options(NamedTuple):
+class GridOptions(NamedTuple):
     """What does not change during a simulation; grid schedulers may have more options."""
 
     overrun: int
     predictions: int
 
 
-class Grid(NamedTuple):
+class GridArrays(NamedTuple):
     """Jobs and the clusters that they are sent to: m clusters, n jobs."""
 
     requests: Any  # JOB[n], in order of submission, as at home
     home: Any  # int64[n], where a job is submitted: a cluster, or an index from m on of `home_speed`
     home_speed: Any  # float64[m + ...], of the clusters, then of homes that are none
-    sites: Any  # SITE[m]
+    clusters: Any  # CLUSTER[m]
     cluster: Any  # int64[n], where a job was or will be sent; negative see `UNDECIDED`
     entry: Any  # int64[n], its number in the order of entry
-    touched: Any  # bool[m], clusters that need a scheduling pass
+    dirty: Any  # bool[m], clusters that need a scheduling pass
     due: Any  # int64[m], time of the next event of each cluster; now if a job enters it
     clock: Any  # CLOCK[1]
-    state: Any  # machine.STATE[m + 1, 1], see `Local`
+    state: Any  # cluster_state.STATE[m + 1, 1], see `LocalArrays`
 
 
-class Local(NamedTuple):
+class LocalArrays(NamedTuple):
     """What the local schedulers and the predictions work on.
 
     Rows are clusters; `copy` is the row of one more, to which a cluster is copied to be simulated on. What is
@@ -150,7 +150,7 @@ class Local(NamedTuple):
     blocks: Any  # BLOCK[m + 1, ...]
     runs: Any  # RUN[m + 1, ...]
     steps: Any  # STEP[m + 1, ...], not used by `first_come`
-    state: Any  # machine.STATE[m + 1, 1], that of `Grid`
+    state: Any  # cluster_state.STATE[m + 1, 1], that of `GridArrays`
     lines: line.Line  # used by `first_come`
     forecasts: forecast.Forecast
     plans: standing.Plan
@@ -160,49 +160,49 @@ def allocate(
     requests: Any,
     request_labels: Any,
     home: Any,
-    sites: Any,
+    clusters: Any,
     room: int,
     predictions: int,
     *,
     keyed: bool = False,
-) -> tuple[Grid, Local]:
+) -> tuple[GridArrays, LocalArrays]:
     """Arrays of an idle grid, with room for so many jobs in each local queue.
 
-    A `home` that is the number of clusters is a machine of speed 1 outside the grid. With `keyed` every queue
+    A `home` that is the number of clusters is a cluster of speed 1 outside the grid. With `keyed` every queue
     is kept by keys, which a grid scheduler may change when a job enters.
     """
     number = len(requests)
-    sites = sites.copy()
-    sites["first_come"] = is_first_come(sites) & ~keyed
-    state = np.zeros((len(sites) + 1, 1), machine.STATE)
-    state["free"][:-1, 0] = sites["processors"]
+    clusters = clusters.copy()
+    clusters["first_come"] = is_first_come(clusters) & ~keyed
+    state = np.zeros((len(clusters) + 1, 1), cluster_state.STATE)
+    state["free"][:-1, 0] = clusters["processors"]
     state["planned"] = FOREVER
     state["high"] = 1
-    g = Grid(
+    g = GridArrays(
         requests=requests,
         home=home,
-        home_speed=np.append(sites["speed"], 1.0),
-        sites=sites,
+        home_speed=np.append(clusters["speed"], 1.0),
+        clusters=clusters,
         cluster=np.full(number, UNDECIDED, np.int64),
         entry=np.full(number, -1, np.int64),
-        touched=np.zeros(len(sites), np.bool_),
-        due=np.full(len(sites), FOREVER, np.int64),
+        dirty=np.zeros(len(clusters), np.bool_),
+        due=np.full(len(clusters), FOREVER, np.int64),
         clock=np.zeros(1, CLOCK),
         state=state,
     )
     return g, _allocate_local(g, request_labels, room, predictions)
 
 
-def is_first_come(sites: Any) -> Any:
+def is_first_come(clusters: Any) -> Any:
     """Clusters that `first_come` can schedule."""
-    in_order = (sites["queue_as_order"] != 0) | (sites["backfill_order"] == _FCFS)
-    kept = (sites["backfilling"] == _CONSERVATIVE) | (sites["reservations"] > 1)
-    return (sites["order"] == _FCFS) & in_order & ~kept
+    in_order = (clusters["queue_as_order"] != 0) | (clusters["backfill_order"] == _FCFS)
+    kept = (clusters["backfilling"] == _CONSERVATIVE) | (clusters["reservations"] > 1)
+    return (clusters["order"] == _FCFS) & in_order & ~kept
 
 
-def _most_running(g: Grid) -> int:
+def _most_running(g: GridArrays) -> int:
     """Jobs that can run at the same time on the largest cluster."""
-    return int(min(len(g.requests), g.sites["processors"].max()))
+    return int(min(len(g.requests), g.clusters["processors"].max()))
 
 
 def _steps(jobs: int) -> int:
@@ -210,16 +210,16 @@ def _steps(jobs: int) -> int:
     return 4 * jobs + 16
 
 
-def _allocate_local(g: Grid, request_labels: Any, room: int, predictions: int) -> Local:
+def _allocate_local(g: GridArrays, request_labels: Any, room: int, predictions: int) -> LocalArrays:
     """Arrays of idle local schedulers."""
-    number, rows = len(g.requests), len(g.sites) + 1
+    number, rows = len(g.requests), len(g.clusters) + 1
     most = _most_running(g)
     blocks, runs = running.allocate(most)
     steps = np.empty((rows, _steps(most + room)), STEP)
     steps["time"][:, 0] = 0
-    steps["free"][:-1, 0] = g.sites["processors"]
-    unwatched = (g.sites["first_come"] == 0) & (g.sites["backfilling"] < _EASY)
-    return Local(
+    steps["free"][:-1, 0] = g.clusters["processors"]
+    unwatched = (g.clusters["first_come"] == 0) & (g.clusters["backfilling"] < _EASY)
+    return LocalArrays(
         labels_of_requests=request_labels,
         labels=np.empty(number, LABELS),
         queue_key=np.empty(number),
@@ -235,25 +235,25 @@ def _allocate_local(g: Grid, request_labels: Any, room: int, predictions: int) -
         runs=np.empty((rows, len(runs)), RUN),
         steps=steps,
         state=g.state,
-        lines=line.allocate(len(g.sites), room),
+        lines=line.allocate(len(g.clusters), room),
         forecasts=_allocate_forecasts(g, room, predictions),
-        plans=standing.allocate(g.sites["processors"], unwatched, _planned_jobs(g, room, predictions)),
+        plans=standing.allocate(g.clusters["processors"], unwatched, _planned_jobs(g, room, predictions)),
     )
 
 
-def _allocate_forecasts(g: Grid, room: int, predictions: int) -> forecast.Forecast:
+def _allocate_forecasts(g: GridArrays, room: int, predictions: int) -> forecast.Forecast:
     """Void forecasts; without room where none are made."""
     if predictions == _PLAN:
-        return forecast.allocate(len(g.sites), 0, 0)
-    return forecast.allocate(len(g.sites), _most_running(g), room)
+        return forecast.allocate(len(g.clusters), 0, 0)
+    return forecast.allocate(len(g.clusters), _most_running(g), room)
 
 
-def _planned_jobs(g: Grid, room: int, predictions: int) -> int:
+def _planned_jobs(g: GridArrays, room: int, predictions: int) -> int:
     """Jobs in a standing plan, at most."""
     return _most_running(g) + room if predictions == _PLAN else 0
 
 
-def with_room(g: Grid, local: Local, room: int, predictions: int) -> Local:
+def with_room(g: GridArrays, local: LocalArrays, room: int, predictions: int) -> LocalArrays:
     """The same local schedulers with room for more jobs in each queue."""
     waiting = np.empty((len(local.waiting), room), np.int64)
     steps = np.empty((len(local.steps), _steps(_most_running(g) + room)), STEP)
@@ -270,7 +270,7 @@ def with_room(g: Grid, local: Local, room: int, predictions: int) -> Local:
     )
 
 
-def with_entries(local: Local, entries: int) -> Local:
+def with_entries(local: LocalArrays, entries: int) -> LocalArrays:
     """The same local schedulers for more entries into local queues, where jobs may enter more than once."""
     columns = ("labels", "queue_key", "order_key", "planned", "jobs", "starts", "plan")
     return local._replace(**{name: _longer(getattr(local, name), entries) for name in columns})
@@ -284,10 +284,10 @@ def _longer(column: Any, entries: int) -> Any:
 
 
 @leaf
-def _cluster(local: Local, row: int) -> reserving.Cluster:
+def _cluster(local: LocalArrays, row: int) -> reserving.ReservingArrays:
     """A cluster, or the copy of one, as `reserving` and `conservative` know it."""
     copied = int(row == len(local.state) - 1)
-    return reserving.Cluster(
+    return reserving.ReservingArrays(
         local.jobs[copied],
         local.labels,
         local.queue_key,
@@ -305,9 +305,9 @@ def _cluster(local: Local, row: int) -> reserving.Cluster:
 
 
 @leaf
-def _first_come(local: Local, m: int) -> first_come.Cluster:
+def _first_come(local: LocalArrays, m: int) -> first_come.FirstComeArrays:
     """A cluster as `first_come` knows it."""
-    return first_come.Cluster(
+    return first_come.FirstComeArrays(
         local.jobs[0],
         local.events[m],
         local.blocks[m],
@@ -319,16 +319,16 @@ def _first_come(local: Local, m: int) -> first_come.Cluster:
 
 
 @leaf
-def _policy(site: Any, overrun: int) -> reserving.Options:
+def _policy(cluster: Any, overrun: int) -> reserving.ReservingOptions:
     """Options of the local scheduler of a cluster."""
-    return reserving.Options(
-        site["backfilling"],
-        site["reservations"],
+    return reserving.ReservingOptions(
+        cluster["backfilling"],
+        cluster["reservations"],
         overrun,
         False,
         False,
-        site["order"] == _SCORE,
-        site["queue_as_order"] != 0,
+        cluster["order"] == _SCORE,
+        cluster["queue_as_order"] != 0,
     )
 
 
@@ -336,32 +336,32 @@ def _policy(site: Any, overrun: int) -> reserving.Options:
 
 
 @leaf
-def allocation(g: Grid, j: int, m: int) -> int:
+def allocation(g: GridArrays, j: int, m: int) -> int:
     """Processors that a cluster would lose to a job."""
-    site = g.sites[m]
+    cluster = g.clusters[m]
     processors = int(g.requests[j]["processors"])
-    if site["node_exclusive"] == 0:
+    if cluster["node_exclusive"] == 0:
         return processors
-    return -(-processors // site["processors_per_node"]) * site["processors_per_node"]
+    return -(-processors // cluster["processors_per_node"]) * cluster["processors_per_node"]
 
 
 @leaf
-def fits(g: Grid, j: int, m: int) -> bool:
+def fits(g: GridArrays, j: int, m: int) -> bool:
     """Whether a cluster is large enough for a job."""
-    return allocation(g, j, m) <= g.sites[m]["processors"]
+    return allocation(g, j, m) <= g.clusters[m]["processors"]
 
 
 @leaf
-def _seconds(g: Grid, seconds: int, j: int, m: int) -> int:
+def _seconds(g: GridArrays, seconds: int, j: int, m: int) -> int:
     """Whole seconds that a time at the job's home takes on a cluster."""
     h = g.home[j]
     if m == h:
         return seconds
-    return math.ceil(seconds * g.home_speed[h] / g.sites[m]["speed"])
+    return math.ceil(seconds * g.home_speed[h] / g.clusters[m]["speed"])
 
 
 @leaf
-def estimate_on(g: Grid, j: int, m: int) -> int:
+def estimate_on(g: GridArrays, j: int, m: int) -> int:
     """Estimated run time of a job on a cluster."""
     return max(1, _seconds(g, int(g.requests[j]["estimate"]), j, m))
 
@@ -379,7 +379,7 @@ def _key(order: int, entry: int, estimate: int, processors: int) -> float:
 
 
 @leaf
-def _describe(g: Grid, jobs: Any, e: int, j: int, m: int) -> None:
+def _describe(g: GridArrays, jobs: Any, e: int, j: int, m: int) -> None:
     """Write down a job as it is on a cluster."""
     jobs[e]["submit"] = g.requests[j]["submit"]
     jobs[e]["run"] = _seconds(g, g.requests[j]["run"], j, m)
@@ -388,15 +388,15 @@ def _describe(g: Grid, jobs: Any, e: int, j: int, m: int) -> None:
 
 
 @leaf
-def _append(c: reserving.Cluster, site: Any, labels: Any, e: int) -> None:
+def _append(c: reserving.ReservingArrays, cluster: Any, labels: Any, e: int) -> None:
     """Put a job that is described at the end of a local queue."""
     estimate = int(c.jobs[e]["estimate"])
     processors = int(c.jobs[e]["processors"])
     c.labels[e]["user"] = labels["user"]
     c.labels[e]["group"] = labels["group"]
     c.labels[e]["queue"] = labels["queue"]
-    c.queue_key[e] = _key(site["order"], e, estimate, processors)
-    c.order_key[e] = _key(site["backfill_order"], e, estimate, processors)
+    c.queue_key[e] = _key(cluster["order"], e, estimate, processors)
+    c.order_key[e] = _key(cluster["backfill_order"], e, estimate, processors)
     c.starts[e] = -1
     c.plan[e] = FOREVER
     c.waiting[c.state[0]["waiting"]] = e
@@ -404,52 +404,52 @@ def _append(c: reserving.Cluster, site: Any, labels: Any, e: int) -> None:
 
 
 @leaf
-def enter(g: Grid, local: Local, j: int, m: int, now: int, options: Any, score: Any) -> None:
+def enter(g: GridArrays, local: LocalArrays, j: int, m: int, now: int, options: Any, score: Any) -> None:
     """Send a job to the local queue of a cluster."""
     clock = g.clock[0]
     e = clock["entered"]
     clock["entered"] += 1
     g.entry[j] = e
-    g.touched[m] = True
+    g.dirty[m] = True
     g.due[m] = now
     _describe(g, local.jobs[0], e, j, m)
     if options.predictions == _PLAN:
         _plan_entry(g, local, e, m, now, options, score)
-    if g.sites[m]["first_come"]:
+    if g.clusters[m]["first_come"]:
         if local.forecasts.state[m, 0]["valid"]:
             job = local.jobs[0, e]
             f = by_reference(forecast.row(local.forecasts, m))
             forecast.enter(f, now, wide(job["processors"]), wide(job["estimate"]), e)
         first_come.enter(by_reference(_first_come(local, m)), e)
     else:
-        _append(by_reference(_cluster(local, m)), g.sites[m], local.labels_of_requests[j], e)
+        _append(by_reference(_cluster(local, m)), g.clusters[m], local.labels_of_requests[j], e)
     clock["longest"] = max(clock["longest"], g.state[m, 0]["waiting"])
 
 
 @leaf
-def _forget_predictions(local: Local, m: int) -> None:
+def _forget_predictions(local: LocalArrays, m: int) -> None:
     """Let predictions be made anew that rest on what holds no longer."""
     local.forecasts.state[m, 0]["valid"] = False
     local.plans.state[m, 0]["valid"] = False
 
 
 @part
-def withdraw(g: Grid, local: Local, j: int, m: int, now: int) -> None:
+def withdraw(g: GridArrays, local: LocalArrays, j: int, m: int, now: int) -> None:
     """Take a waiting job out of the local queue of a cluster, which has a scheduling pass then."""
     e = g.entry[j]
     _forget_predictions(local, m)
-    g.touched[m] = True
+    g.dirty[m] = True
     g.due[m] = now
-    if g.sites[m]["first_come"]:
+    if g.clusters[m]["first_come"]:
         first_come.withdraw(by_reference(_first_come(local, m)), e)
-    elif g.sites[m]["backfilling"] == _CONSERVATIVE:
+    elif g.clusters[m]["backfilling"] == _CONSERVATIVE:
         conservative.withdraw_planned(by_reference(_cluster(local, m)), e)
     else:
         reserving.withdraw(by_reference(_cluster(local, m)), e)
 
 
 @part
-def resize(g: Grid, local: Local, m: int, processors: int, held: Any, now: int) -> None:
+def resize(g: GridArrays, local: LocalArrays, m: int, processors: int, held: Any, now: int) -> None:
     """Let a cluster have so many processors, of which each running job holds `held`, by entry.
 
     A job may hold fewer than it was given, where those that it runs on are among the removed ones. Jobs that
@@ -473,8 +473,8 @@ def resize(g: Grid, local: Local, m: int, processors: int, held: Any, now: int) 
     state["outrun"] = True
     _forget_predictions(local, m)
     local.plans.state[m, 0]["processors"] = processors
-    g.sites[m]["processors"] = processors
-    g.touched[m] = True
+    g.clusters[m]["processors"] = processors
+    g.dirty[m] = True
     g.due[m] = now
 
 
@@ -482,25 +482,27 @@ def resize(g: Grid, local: Local, m: int, processors: int, held: Any, now: int) 
 
 
 @leaf
-def _complete(c: reserving.Cluster, backfilling: int, now: int, overrun: int) -> None:
+def _complete(c: reserving.ReservingArrays, backfilling: int, now: int, overrun: int) -> None:
     """Take the first running job that ends now off its processors."""
     if backfilling == _CONSERVATIVE:
         conservative.complete(c, now, overrun)
     else:
-        machine.complete(c, now, overrun, backfilling == _EASY)
+        cluster_state.complete(c, now, overrun, backfilling == _EASY)
 
 
 @leaf
-def _correct(c: reserving.Cluster, backfilling: int, now: int, overrun: int) -> None:
+def _correct(c: reserving.ReservingArrays, backfilling: int, now: int, overrun: int) -> None:
     """Expect the first running job that should have ended now to end later."""
     if backfilling == _CONSERVATIVE:
         conservative.correct(c, now, overrun)
     else:
-        machine.correct(c, now, overrun)
+        cluster_state.correct(c, now, overrun)
 
 
 @part
-def _pass_generally(local: Local, row: int, now: int, policy: reserving.Options, score: Any) -> None:
+def _pass_generally(
+    local: LocalArrays, row: int, now: int, policy: reserving.ReservingOptions, score: Any
+) -> None:
     """Scheduling pass of a cluster that `first_come` does not know, or of the copy."""
     c = by_reference(_cluster(local, row))
     if policy.backfilling == _CONSERVATIVE:
@@ -510,57 +512,57 @@ def _pass_generally(local: Local, row: int, now: int, policy: reserving.Options,
 
 
 @leaf
-def _finish_first_come(g: Grid, local: Local, m: int, now: int, options: Any) -> None:
+def _finish_first_come(g: GridArrays, local: LocalArrays, m: int, now: int, options: Any) -> None:
     """Completions and corrections of a `first_come` cluster that are due."""
     c = by_reference(_first_come(local, m))
-    while machine.ends(c, now):
+    while cluster_state.ends(c, now):
         if options.predictions == _PLAN:
             standing.complete(by_reference(standing.row(local.plans, m)), c, now, options.overrun)
         if first_come.complete(c, now, options.overrun) > now:
             local.forecasts.state[m, 0]["valid"] = False
-        g.touched[m] = True
-    while machine.first_expected_end(c) == now:
+        g.dirty[m] = True
+    while cluster_state.first_expected_end(c) == now:
         first_come.correct(c, now, options.overrun)
         _forget_predictions(local, m)
-        g.touched[m] |= g.sites[m]["backfilling"] == _EASY
+        g.dirty[m] |= g.clusters[m]["backfilling"] == _EASY
 
 
 @leaf
-def _finish_generally(g: Grid, local: Local, m: int, now: int, options: Any) -> None:
+def _finish_generally(g: GridArrays, local: LocalArrays, m: int, now: int, options: Any) -> None:
     """Completions and corrections of any other cluster that are due."""
     c = by_reference(_cluster(local, m))
-    backfilling = g.sites[m]["backfilling"]
-    while machine.ends(c, now):
+    backfilling = g.clusters[m]["backfilling"]
+    while cluster_state.ends(c, now):
         if options.predictions == _PLAN:
             standing.complete(by_reference(standing.row(local.plans, m)), c, now, options.overrun)
         _complete(c, backfilling, now, options.overrun)
-        g.touched[m] = True
-    while machine.first_expected_end(c) == now:
+        g.dirty[m] = True
+    while cluster_state.first_expected_end(c) == now:
         _correct(c, backfilling, now, options.overrun)
         _forget_predictions(local, m)
-        g.touched[m] = True
+        g.dirty[m] = True
     if c.state[0]["planned"] <= now:
-        g.touched[m] = True
+        g.dirty[m] = True
 
 
 @leaf
-def _finish_events(g: Grid, local: Local, m: int, now: int, options: Any) -> None:
+def _finish_events(g: GridArrays, local: LocalArrays, m: int, now: int, options: Any) -> None:
     """Completions and corrections of a cluster that are due."""
-    if g.sites[m]["first_come"]:
+    if g.clusters[m]["first_come"]:
         _finish_first_come(g, local, m, now, options)
     else:
         _finish_generally(g, local, m, now, options)
 
 
 @leaf
-def _pass(g: Grid, local: Local, m: int, now: int, options: Any, score: Any) -> None:
+def _pass(g: GridArrays, local: LocalArrays, m: int, now: int, options: Any, score: Any) -> None:
     """Scheduling pass of a cluster."""
     expected = _planned_now(g, local, m, now) if options.predictions == _PLAN else 0
     waiting = g.state[m, 0]["waiting"]
-    if g.sites[m]["first_come"]:
-        first_come.scheduling_pass(by_reference(_first_come(local, m)), now, g.sites[m]["backfilling"])
+    if g.clusters[m]["first_come"]:
+        first_come.scheduling_pass(by_reference(_first_come(local, m)), now, g.clusters[m]["backfilling"])
     else:
-        _pass_generally(local, m, now, _policy(g.sites[m], options.overrun), score)
+        _pass_generally(local, m, now, _policy(g.clusters[m], options.overrun), score)
     if options.predictions == _PLAN:
         started = waiting - g.state[m, 0]["waiting"]
         if started > 0:
@@ -582,11 +584,11 @@ def _count_planned(planned: Any, jobs: Any, first: int, end: int, now: int) -> i
 
 
 @leaf
-def _planned_now(g: Grid, local: Local, m: int, now: int) -> int:
+def _planned_now(g: GridArrays, local: LocalArrays, m: int, now: int) -> int:
     """How many waiting jobs are planned to start now; 0 if the plan is out of date."""
     if not local.plans.state[m, 0]["valid"]:
         return 0
-    if g.sites[m]["first_come"]:
+    if g.clusters[m]["first_come"]:
         span = local.lines.span[m, 0]
         return _count_planned(local.planned, local.lines.job[m], span["first"], span["end"], now)
     return _count_planned(local.planned, local.waiting[m], 0, g.state[m, 0]["waiting"], now)
@@ -603,13 +605,13 @@ def _soonest(planned: Any, jobs: Any, first: int, end: int) -> int:
 
 
 @leaf
-def _is_up_to_date(g: Grid, local: Local, m: int, now: int, overrun: int) -> bool:
+def _is_up_to_date(g: GridArrays, local: LocalArrays, m: int, now: int, overrun: int) -> bool:
     """Whether a plan is up to date: here it is seen if a job should have started or ended before."""
     p = by_reference(standing.row(local.plans, m))
     state = p.state[0]
     if state["valid"] and state["soonest"] < now:
         span = local.lines.span[m, 0]
-        if g.sites[m]["first_come"]:
+        if g.clusters[m]["first_come"]:
             state["soonest"] = _soonest(local.planned, local.lines.job[m], span["first"], span["end"])
         else:
             state["soonest"] = _soonest(local.planned, local.waiting[m], 0, g.state[m, 0]["waiting"])
@@ -619,18 +621,18 @@ def _is_up_to_date(g: Grid, local: Local, m: int, now: int, overrun: int) -> boo
 
 
 @leaf
-def _write_plan(g: Grid, local: Local, m: int, now: int, overrun: int, score: Any) -> None:
+def _write_plan(g: GridArrays, local: LocalArrays, m: int, now: int, overrun: int, score: Any) -> None:
     """Write the profile of a plan: as it is if it is up to date, else with the waiting jobs placed anew."""
     p = by_reference(standing.row(local.plans, m))
     c = by_reference(_cluster(local, m))
     standing.write_running(p, c, now, overrun)
-    in_order_of_entry = g.sites[m]["first_come"]
+    in_order_of_entry = g.clusters[m]["first_come"]
     span = local.lines.span[m, 0]
     count = span["end"] - span["first"]
     size = 0
     if not in_order_of_entry:
         count = c.state[0]["waiting"]
-        size = reserving.queue_candidates(c, count, now, _policy(g.sites[m], overrun), score)
+        size = reserving.queue_candidates(c, count, now, _policy(g.clusters[m], overrun), score)
     for k in range(count):
         if in_order_of_entry:
             e = local.lines.job[m, span["first"] + k]
@@ -649,8 +651,8 @@ def _write_plan(g: Grid, local: Local, m: int, now: int, overrun: int, score: An
 
 @part
 def _planned_start(
-    g: Grid,
-    local: Local,
+    g: GridArrays,
+    local: LocalArrays,
     m: int,
     now: int,
     processors: int,
@@ -679,7 +681,9 @@ def _planned_start(
 
 
 @leaf
-def _plan_entry(g: Grid, local: Local, e: int, m: int, now: int, options: Any, score: Any) -> None:
+def _plan_entry(
+    g: GridArrays, local: LocalArrays, e: int, m: int, now: int, options: Any, score: Any
+) -> None:
     """Plan a job that is about to enter a local queue, if the plan is up to date."""
     p = by_reference(standing.row(local.plans, m))
     state = g.state[m, 0]
@@ -698,7 +702,9 @@ def _plan_entry(g: Grid, local: Local, e: int, m: int, now: int, options: Any, s
 
 
 @leaf
-def _copy_cluster(c: reserving.Cluster, s: reserving.Cluster, overrun: int, now: int, in_fact: bool) -> None:
+def _copy_cluster(
+    c: reserving.ReservingArrays, s: reserving.ReservingArrays, overrun: int, now: int, in_fact: bool
+) -> None:
     """Copy a cluster, with every job as long as it is expected to be, or `in_fact` as long as it is."""
     state = c.state[0]
     s.state[0] = state
@@ -733,29 +739,29 @@ def _copy_cluster(c: reserving.Cluster, s: reserving.Cluster, overrun: int, now:
 
 @part
 def _simulated_start(
-    g: Grid, local: Local, j: int, m: int, now: int, latest: int, overrun: int, score: Any
+    g: GridArrays, local: LocalArrays, j: int, m: int, now: int, latest: int, overrun: int, score: Any
 ) -> int:
     """When a job would start if it entered now, by simulating a copy of the cluster until then."""
-    s = by_reference(_cluster(local, len(g.sites)))
+    s = by_reference(_cluster(local, len(g.clusters)))
     _copy_cluster(by_reference(_cluster(local, m)), s, overrun, now, False)
     e = g.clock[0]["entered"]
     _describe(g, s.jobs, e, j, m)
     s.jobs[e]["run"] = s.jobs[e]["estimate"]
-    _append(s, g.sites[m], local.labels_of_requests[j], e)
+    _append(s, g.clusters[m], local.labels_of_requests[j], e)
     while now <= latest:
-        _pass_generally(local, len(g.sites), now, _policy(g.sites[m], overrun), score)
+        _pass_generally(local, len(g.clusters), now, _policy(g.clusters[m], overrun), score)
         if s.starts[e] >= 0:
             return s.starts[e]
         now = s.state[0]["planned"]
         if s.state[0]["ending"] > 0:
             now = min(now, s.events[0]["key"])
-        while machine.ends(s, now):
-            _complete(s, g.sites[m]["backfilling"], now, overrun)
+        while cluster_state.ends(s, now):
+            _complete(s, g.clusters[m]["backfilling"], now, overrun)
     return FOREVER
 
 
 @leaf
-def _list_line(local: Local, m: int) -> None:
+def _list_line(local: LocalArrays, m: int) -> None:
     """List the jobs that wait on a `first_come` cluster as `reserving` wants them, to copy the cluster."""
     queue = by_reference(line.row(local.lines, m))
     count = 0
@@ -769,40 +775,42 @@ def _list_line(local: Local, m: int) -> None:
 
 
 @part
-def foresee(g: Grid, local: Local, m: int, now: int, in_fact: bool, overrun: int, score: Any) -> None:
+def foresee(
+    g: GridArrays, local: LocalArrays, m: int, now: int, in_fact: bool, overrun: int, score: Any
+) -> None:
     """Write into `starts[1]` when the jobs that wait on a cluster start if no other enters.
 
     Every job is as long as it is expected to be, or `in_fact` as long as it is. What happens now has to have
     happened.
     """
-    backfilling = g.sites[m]["backfilling"]
-    if g.sites[m]["first_come"]:
+    backfilling = g.clusters[m]["backfilling"]
+    if g.clusters[m]["first_come"]:
         _list_line(local, m)
-    s = by_reference(_cluster(local, len(g.sites)))
+    s = by_reference(_cluster(local, len(g.clusters)))
     _copy_cluster(by_reference(_cluster(local, m)), s, overrun, now, in_fact)
     if backfilling < _EASY:
         # `first_come` tracks expected ends under every policy, `reserving` does not
         s.state[0]["blocks"] = 0
     while s.state[0]["waiting"] > 0:
-        now = machine.next_local_event(s)
-        while machine.ends(s, now):
+        now = cluster_state.next_local_event(s)
+        while cluster_state.ends(s, now):
             _complete(s, backfilling, now, overrun)
-        while machine.first_expected_end(s) == now:
+        while cluster_state.first_expected_end(s) == now:
             _correct(s, backfilling, now, overrun)
-        _pass_generally(local, len(g.sites), now, _policy(g.sites[m], overrun), score)
+        _pass_generally(local, len(g.clusters), now, _policy(g.clusters[m], overrun), score)
 
 
 @leaf
-def _is_settled(c: reserving.Cluster) -> bool:
-    """Whether the plan of a conservative cluster needs no mending and has all waiting jobs."""
+def _is_settled(c: reserving.ReservingArrays) -> bool:
+    """Whether the plan of a conservative cluster is up to date and has all waiting jobs."""
     state = c.state[0]
     return state["placed"] == state["waiting"] and not state["early"] and not state["outrun"]
 
 
 @leaf
 def _exact_start(
-    g: Grid,
-    local: Local,
+    g: GridArrays,
+    local: LocalArrays,
     j: int,
     m: int,
     now: int,
@@ -815,8 +823,8 @@ def _exact_start(
     if now > latest or (now == latest and processors > g.state[m, 0]["free"]):
         return FOREVER
     estimate = estimate_on(g, j, m)
-    backfilling = g.sites[m]["backfilling"]
-    if g.sites[m]["first_come"]:
+    backfilling = g.clusters[m]["backfilling"]
+    if g.clusters[m]["first_come"]:
         f = by_reference(forecast.row(local.forecasts, m))
         return forecast.start(
             f, by_reference(_first_come(local, m)), backfilling, now, processors, estimate, latest
@@ -833,7 +841,7 @@ def _exact_start(
 
 
 @leaf
-def _starts_at_once(g: Grid, j: int, m: int) -> bool:
+def _starts_at_once(g: GridArrays, j: int, m: int) -> bool:
     """Whether a job finds an empty queue and enough idle processors."""
     state = g.state[m, 0]
     return state["waiting"] == 0 and allocation(g, j, m) <= state["free"]
@@ -841,7 +849,7 @@ def _starts_at_once(g: Grid, j: int, m: int) -> bool:
 
 @leaf
 def predicted_start(
-    g: Grid, local: Local, j: int, m: int, now: int, latest: int, options: Any, score: Any
+    g: GridArrays, local: LocalArrays, j: int, m: int, now: int, latest: int, options: Any, score: Any
 ) -> int:
     """When a job would start if it entered the local queue of a cluster now, as far as it is known there.
 
@@ -861,7 +869,7 @@ def predicted_start(
 
 
 @leaf
-def _running_work(c: reserving.Cluster, now: int, overrun: int) -> int:
+def _running_work(c: reserving.ReservingArrays, now: int, overrun: int) -> int:
     """Processor-seconds that running jobs are expected to hold still."""
     work = 0
     for entry in range(c.state[0]["ending"]):
@@ -872,7 +880,7 @@ def _running_work(c: reserving.Cluster, now: int, overrun: int) -> int:
 
 
 @leaf
-def _tracked_work(c: reserving.Cluster, now: int) -> int:
+def _tracked_work(c: reserving.ReservingArrays, now: int) -> int:
     """What `_running_work` is, where expected ends are tracked."""
     work = 0
     for block in range(c.state[0]["blocks"]):
@@ -893,7 +901,7 @@ def _line_work(queue: line.Line) -> int:
 
 
 @leaf
-def _waiting_work(c: reserving.Cluster) -> int:
+def _waiting_work(c: reserving.ReservingArrays) -> int:
     """Estimated processor-seconds of the waiting jobs of a cluster that `first_come` does not know."""
     work = 0
     for k in range(c.state[0]["waiting"]):
@@ -903,10 +911,10 @@ def _waiting_work(c: reserving.Cluster) -> int:
 
 
 @leaf
-def work_left(g: Grid, local: Local, m: int, now: int, overrun: int) -> int:
+def work_left(g: GridArrays, local: LocalArrays, m: int, now: int, overrun: int) -> int:
     """Processor-seconds that the jobs on a cluster, running and waiting, are expected to take still."""
     c = by_reference(_cluster(local, m))
-    if g.sites[m]["first_come"]:
+    if g.clusters[m]["first_come"]:
         return _tracked_work(c, now) + _line_work(by_reference(line.row(local.lines, m)))
     return _running_work(c, now, overrun) + _waiting_work(c)
 
@@ -915,54 +923,54 @@ def work_left(g: Grid, local: Local, m: int, now: int, overrun: int) -> int:
 
 
 @leaf
-def _next_due(g: Grid, m: int, now: int) -> int:
+def _next_due(g: GridArrays, m: int, now: int) -> int:
     """First cluster from m on that has an event now; the number of clusters if there is none.
 
     The loops over clusters are kept out of the loop over instants because what they seldom do is long.
     """
-    while m < len(g.sites) and g.due[m] != now:
+    while m < len(g.clusters) and g.due[m] != now:
         m += 1
     return m
 
 
 @part
-def finish_due(g: Grid, local: Local, now: int, options: Any) -> None:
+def finish_due(g: GridArrays, local: LocalArrays, now: int, options: Any) -> None:
     """Completions and corrections that are due on any cluster."""
     m = _next_due(g, 0, now)
-    while m < len(g.sites):
+    while m < len(g.clusters):
         _finish_events(g, local, m, now, options)
         m = _next_due(g, m + 1, now)
 
 
 @part
-def pass_on(g: Grid, local: Local, m: int, now: int, options: Any, score: Any) -> None:
+def pass_on(g: GridArrays, local: LocalArrays, m: int, now: int, options: Any, score: Any) -> None:
     """Scheduling pass of a cluster, if something changed there."""
-    if g.touched[m]:
-        g.touched[m] = False
+    if g.dirty[m]:
+        g.dirty[m] = False
         _pass(g, local, m, now, options, score)
-    g.due[m] = machine.next_local_event(by_reference(_cluster(local, m)))
+    g.due[m] = cluster_state.next_local_event(by_reference(_cluster(local, m)))
 
 
 @part
-def pass_where_due(g: Grid, local: Local, now: int, options: Any, score: Any) -> None:
+def pass_where_due(g: GridArrays, local: LocalArrays, now: int, options: Any, score: Any) -> None:
     """Scheduling passes of the clusters where something changed."""
     m = _next_due(g, 0, now)
-    while m < len(g.sites):
+    while m < len(g.clusters):
         pass_on(g, local, m, now, options, score)
         m = _next_due(g, m + 1, now)
 
 
 @leaf
-def first_due(g: Grid) -> int:
+def first_due(g: GridArrays) -> int:
     """Time of the next event on any cluster."""
     now = FOREVER
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         now = min(now, g.due[m])
     return now
 
 
 @leaf
-def coming(g: Grid, now: int) -> int:
+def coming(g: GridArrays, now: int) -> int:
     """How many jobs are submitted now."""
     first = g.clock[0]["arrival"]
     j = first
@@ -972,7 +980,7 @@ def coming(g: Grid, now: int) -> int:
 
 
 @leaf
-def has_room(g: Grid, local: Local, jobs: int) -> bool:
+def has_room(g: GridArrays, local: LocalArrays, jobs: int) -> bool:
     """Whether every local queue has room for so many more jobs."""
     # one more, since a prediction appends a job to the copy
     return g.clock[0]["longest"] + jobs + 1 <= len(local.candidates) - 1

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gridsched.engine import heap, machine, profile
+from gridsched.engine import cluster_state, heap, profile
 from gridsched.engine.jit import jit, leaf, part, shift, wide
 from gridsched.engine.records import FOREVER, LARGEST
 from gridsched.engine.reserving import (
-    Cluster,
-    Options,
+    ReservingArrays,
+    ReservingOptions,
     drop_started,
     queue_candidates,
     reserve,
@@ -25,14 +25,14 @@ from gridsched.engine.reserving import (
 
 
 @leaf
-def _release(c: Cluster, start: int, end: int, processors: int) -> None:
+def _release(c: ReservingArrays, start: int, end: int, processors: int) -> None:
     """Give processors back to the availability profile."""
     state = c.state[0]
     state["high"] = profile.change(c.steps, state["low"], state["high"], start, end, processors)
 
 
 @leaf
-def _promise(c: Cluster, j: int, time: int) -> None:
+def _promise(c: ReservingArrays, j: int, time: int) -> None:
     """Plan a start; where the order of starts matters, jobs planned for one time start in this order."""
     state = c.state[0]
     if state["turns"] != 0 and c.plan[j] != time:
@@ -42,7 +42,7 @@ def _promise(c: Cluster, j: int, time: int) -> None:
 
 
 @leaf
-def _place(c: Cluster, j: int, now: int) -> None:
+def _place(c: ReservingArrays, j: int, now: int) -> None:
     """Reserve the earliest place for a waiting job."""
     state = c.state[0]
     processors = wide(c.jobs[j]["processors"])
@@ -54,7 +54,7 @@ def _place(c: Cluster, j: int, now: int) -> None:
 
 
 @leaf
-def _move_forward(c: Cluster, j: int, now: int) -> None:
+def _move_forward(c: ReservingArrays, j: int, now: int) -> None:
     """Give a waiting job an earlier place if there is one."""
     state = c.state[0]
     processors = wide(c.jobs[j]["processors"])
@@ -68,7 +68,9 @@ def _move_forward(c: Cluster, j: int, now: int) -> None:
 
 
 @leaf
-def _plan_again(c: Cluster, count: int, now: int, from_scratch: bool, options: Options, score: Any) -> None:
+def _plan_again(
+    c: ReservingArrays, count: int, now: int, from_scratch: bool, options: ReservingOptions, score: Any
+) -> None:
     """Place the first `count` waiting jobs again, in queue order."""
     state = c.state[0]
     size = queue_candidates(c, count, now, options, score)
@@ -85,7 +87,7 @@ def _plan_again(c: Cluster, count: int, now: int, from_scratch: bool, options: O
 
 
 @leaf
-def _start_planned(c: Cluster, now: int) -> None:
+def _start_planned(c: ReservingArrays, now: int) -> None:
     """Start the jobs whose time has come and that fit; find the next planned start."""
     state = c.state[0]
     state["planned"] = FOREVER
@@ -101,14 +103,14 @@ def _start_planned(c: Cluster, now: int) -> None:
         j = c.candidates[0]["job"]
         size = heap.pop(c.candidates, size)
         if c.jobs[j]["processors"] <= state["free"]:
-            machine.start(c, j, now, True)
+            cluster_state.start(c, j, now, True)
         else:
             state["planned"] = min(state["planned"], c.plan[j])
     drop_started(c)
 
 
 @leaf
-def _forget_past(c: Cluster, now: int) -> None:
+def _forget_past(c: ReservingArrays, now: int) -> None:
     """Drop the steps before now; move the profile to the front of its array before it runs over the end."""
     state = c.state[0]
     state["low"] = profile.forget_past(c.steps, state["low"], state["high"], now)
@@ -120,17 +122,17 @@ def _forget_past(c: Cluster, now: int) -> None:
 
 
 @leaf
-def complete(c: Cluster, now: int, overrun: int) -> None:
+def complete(c: ReservingArrays, now: int, overrun: int) -> None:
     """Take the first running job that ends now off its processors, and give back what it no longer needs."""
     processors = wide(c.jobs[c.events[0]["job"] & LARGEST]["processors"])
-    end = machine.complete(c, now, overrun, True)
+    end = cluster_state.complete(c, now, overrun, True)
     if end > now:
         _release(c, now, end, processors)
         c.state[0]["early"] = True
 
 
 @part
-def withdraw_planned(c: Cluster, j: int) -> None:
+def withdraw_planned(c: ReservingArrays, j: int) -> None:
     """Let a waiting job wait no longer, and give back its reservation."""
     state = c.state[0]
     if withdraw(c, j) < state["placed"]:
@@ -142,15 +144,15 @@ def withdraw_planned(c: Cluster, j: int) -> None:
 
 
 @leaf
-def correct(c: Cluster, now: int, overrun: int) -> None:
+def correct(c: ReservingArrays, now: int, overrun: int) -> None:
     """Expect the first running job that should have ended now to end later."""
-    machine.correct(c, now, overrun)
+    cluster_state.correct(c, now, overrun)
     c.state[0]["outrun"] = True
 
 
 @leaf
-def scheduling_pass(c: Cluster, now: int, options: Options, score: Any) -> None:
-    """Mend the plan after what happened since the last pass, place new jobs, start those whose time it is."""
+def scheduling_pass(c: ReservingArrays, now: int, options: ReservingOptions, score: Any) -> None:
+    """Repair the plan after what happened since the last pass, place new jobs, start those that are due."""
     state = c.state[0]
     _forget_past(c, now)
     if state["outrun"] or state["early"]:
@@ -164,24 +166,24 @@ def scheduling_pass(c: Cluster, now: int, options: Options, score: Any) -> None:
 
 
 @jit
-def schedule(c: Cluster, options: Options, score: Any) -> None:
+def schedule(c: ReservingArrays, options: ReservingOptions, score: Any) -> None:
     """Simulate the cluster to the end of its last job; `c.starts` is the result. See `reserving.schedule`."""
     state = c.state[0]
     if options.arrivals_first:
-        machine.order_ends_by_start(c)
+        cluster_state.order_ends_by_start(c)
     while state["arrival"] < len(c.jobs) or state["ending"] > 0 or state["waiting"] > 0:
-        now = machine.next_event(c)
+        now = cluster_state.next_event(c)
         more = True
-        ends_wait = options.arrivals_first and machine.ends_wait(c, now, options.overrun, True)
-        while more and not ends_wait and machine.ends(c, now):
+        ends_wait = options.arrivals_first and cluster_state.ends_wait(c, now, options.overrun, True)
+        while more and not ends_wait and cluster_state.ends(c, now):
             complete(c, now, options.overrun)
             if options.arrivals_first:
                 state["early"] = True  # every end, also one on time, lets jobs move
             more = not options.pass_per_event
-        while more and machine.first_expected_end(c) == now:
+        while more and cluster_state.first_expected_end(c) == now:
             correct(c, now, options.overrun)
             more = not options.pass_per_event
-        while more and machine.arrives(c, now):
+        while more and cluster_state.arrives(c, now):
             submit(c)
             more = not options.pass_per_event
         scheduling_pass(c, now, options, score)

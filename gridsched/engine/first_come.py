@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gridsched.engine import line, machine, running
+from gridsched.engine import cluster_state, line, running
 from gridsched.engine.jit import leaf, part
 from gridsched.engine.records import FOREVER, Backfilling
 
@@ -18,10 +18,10 @@ _NONE = int(Backfilling.NONE)
 _EASY = int(Backfilling.EASY)
 
 _SPARSE = 64
-"""A line is closed up when it has so many places more than twice its jobs."""
+"""A line is compacted when it has so many places more than twice its jobs."""
 
 
-class Cluster(NamedTuple):
+class FirstComeArrays(NamedTuple):
     """Arrays of one cluster; its expected ends are tracked under every policy."""
 
     jobs: Any  # JOB[n]
@@ -29,19 +29,19 @@ class Cluster(NamedTuple):
     blocks: Any  # BLOCK[...], see `running`
     runs: Any  # RUN[...], see `running`
     starts: Any  # int64[n], the result
-    state: Any  # machine.STATE[1]
+    state: Any  # cluster_state.STATE[1]
     line: line.Line
 
 
 @leaf
-def enter(c: Cluster, j: int) -> None:
+def enter(c: FirstComeArrays, j: int) -> None:
     """Let a job wait."""
     line.append(c.line, j, c.jobs[j]["processors"], c.jobs[j]["estimate"])
     c.state[0]["waiting"] += 1
 
 
 @part
-def withdraw(c: Cluster, j: int) -> None:
+def withdraw(c: FirstComeArrays, j: int) -> None:
     """Let a waiting job wait no longer."""
     place = c.line.span[0]["first"]
     while c.line.job[place] != j:
@@ -53,29 +53,29 @@ def withdraw(c: Cluster, j: int) -> None:
 
 
 @leaf
-def complete(c: Cluster, now: int, overrun: int) -> int:
+def complete(c: FirstComeArrays, now: int, overrun: int) -> int:
     """Take the first running job that ends now off its processors; return its expected end."""
     c.state[0]["early"] = True
-    return machine.complete(c, now, overrun, True)
+    return cluster_state.complete(c, now, overrun, True)
 
 
 @leaf
-def correct(c: Cluster, now: int, overrun: int) -> None:
+def correct(c: FirstComeArrays, now: int, overrun: int) -> None:
     """Expect the first running job that should have ended now to end later."""
     c.state[0]["early"] = True
-    machine.correct(c, now, overrun)
+    cluster_state.correct(c, now, overrun)
 
 
 @leaf
-def _start(c: Cluster, place: int, now: int) -> None:
+def _start(c: FirstComeArrays, place: int, now: int) -> None:
     """Start the job at a place of the line."""
-    machine.start(c, c.line.job[place], now, True)
+    cluster_state.start(c, c.line.job[place], now, True)
     line.leave(c.line, place)
     c.state[0]["waiting"] -= 1
 
 
 @leaf
-def _start_in_order(c: Cluster, now: int) -> None:
+def _start_in_order(c: FirstComeArrays, now: int) -> None:
     """Start waiting jobs in order up to the first that does not fit."""
     span = c.line.span[0]
     line.skip_gaps(c.line)
@@ -85,7 +85,7 @@ def _start_in_order(c: Cluster, now: int) -> None:
 
 
 @leaf
-def _reserve_for_head(c: Cluster, backfilling: int) -> None:
+def _reserve_for_head(c: FirstComeArrays, backfilling: int) -> None:
     """Find the shadow time and the extra processors of the first waiting job."""
     state = c.state[0]
     state["shadow"] = FOREVER
@@ -96,7 +96,7 @@ def _reserve_for_head(c: Cluster, backfilling: int) -> None:
 
 
 @leaf
-def _backfill(c: Cluster, place: int, now: int) -> None:
+def _backfill(c: FirstComeArrays, place: int, now: int) -> None:
     """Start every job from a place of the line on that fits beside the first one."""
     state = c.state[0]
     window = state["shadow"] - now
@@ -112,7 +112,7 @@ def _backfill(c: Cluster, place: int, now: int) -> None:
 
 
 @leaf
-def _tidy(c: Cluster) -> None:
+def _tidy(c: FirstComeArrays) -> None:
     """Close the gaps of a line that has many."""
     span = c.line.span[0]
     waiting = c.state[0]["waiting"]
@@ -123,7 +123,7 @@ def _tidy(c: Cluster) -> None:
 
 
 @part
-def scheduling_pass(c: Cluster, now: int, backfilling: int) -> None:
+def scheduling_pass(c: FirstComeArrays, now: int, backfilling: int) -> None:
     """Start what the policy starts now."""
     state = c.state[0]
     span = c.line.span[0]

@@ -256,7 +256,7 @@ def _simulate_on(f: Forecast, now: int) -> None:
 
 
 @leaf
-def _begin(f: Forecast, c: first_come.Cluster, backfilling: int) -> None:
+def _begin(f: Forecast, c: first_come.FirstComeArrays, backfilling: int) -> None:
     """Take over the state of a cluster; nothing is simulated yet."""
     state = f.state[0]
     high = 0
@@ -329,7 +329,7 @@ def _could_be_first(f: Forecast, last: int) -> bool:
 @part
 def start(
     f: Forecast,
-    c: first_come.Cluster,
+    c: first_come.FirstComeArrays,
     backfilling: int,
     now: int,
     processors: int,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import heap, machine, profile
+from gridsched.engine import cluster_state, heap, profile
 from gridsched.engine.jit import jit, leaf, wide
 from gridsched.engine.records import FOREVER, SCORED, STEP, Backfilling
 
@@ -20,7 +20,7 @@ _FIRST_FIT = int(Backfilling.FIRST_FIT)
 _EASY = int(Backfilling.EASY)
 
 
-class Options(NamedTuple):
+class ReservingOptions(NamedTuple):
     """What does not change during a simulation."""
 
     backfilling: int
@@ -32,7 +32,7 @@ class Options(NamedTuple):
     queue_as_order: bool  # backfill order is the queue order, else given by `order_key`
 
 
-class Cluster(NamedTuple):
+class ReservingArrays(NamedTuple):
     """Arrays of one simulated cluster."""
 
     jobs: Any  # JOB[n], in order of submission
@@ -50,10 +50,10 @@ class Cluster(NamedTuple):
     state: Any  # STATE[1]
 
 
-def allocate(jobs: Any, labels: Any, processors: int, queue_key: Any, order_key: Any) -> Cluster:
+def allocate(jobs: Any, labels: Any, processors: int, queue_key: Any, order_key: Any) -> ReservingArrays:
     """Arrays of an empty cluster of so many processors, for these jobs."""
     number = len(jobs)
-    cluster = Cluster(
+    cluster = ReservingArrays(
         labels=labels,
         queue_key=queue_key,
         order_key=order_key,
@@ -62,7 +62,7 @@ def allocate(jobs: Any, labels: Any, processors: int, queue_key: Any, order_key:
         # at most two steps a job, twice so that the profile can wander through the array
         steps=np.empty(4 * number + 16, STEP),
         plan=np.full(number, FOREVER, np.int64),
-        **machine.allocate(jobs, processors),
+        **cluster_state.allocate(jobs, processors),
     )
     cluster.steps[0] = (0, processors)
     cluster.state["high"] = 1
@@ -70,7 +70,7 @@ def allocate(jobs: Any, labels: Any, processors: int, queue_key: Any, order_key:
 
 
 @leaf
-def submit(c: Cluster) -> int:
+def submit(c: ReservingArrays) -> int:
     """Let the next job wait; return it."""
     state = c.state[0]
     j = state["arrival"]
@@ -81,7 +81,7 @@ def submit(c: Cluster) -> int:
 
 
 @leaf
-def drop_started(c: Cluster) -> None:
+def drop_started(c: ReservingArrays) -> None:
     """Keep only the jobs that still wait, in order of submission."""
     state = c.state[0]
     kept = 0
@@ -94,7 +94,7 @@ def drop_started(c: Cluster) -> None:
 
 
 @leaf
-def withdraw(c: Cluster, j: int) -> int:
+def withdraw(c: ReservingArrays, j: int) -> int:
     """Let a waiting job wait no longer; return how many waited before it."""
     state = c.state[0]
     place = 0
@@ -107,7 +107,7 @@ def withdraw(c: Cluster, j: int) -> int:
 
 
 @leaf
-def _queue_key(c: Cluster, j: int, now: int, options: Options, score: Any) -> float:
+def _queue_key(c: ReservingArrays, j: int, now: int, options: ReservingOptions, score: Any) -> float:
     """Place of a waiting job in the queue: smallest first."""
     if not options.changing:
         return c.queue_key[j]
@@ -126,7 +126,7 @@ def _queue_key(c: Cluster, j: int, now: int, options: Options, score: Any) -> fl
 
 
 @leaf
-def queue_candidates(c: Cluster, count: int, now: int, options: Options, score: Any) -> int:
+def queue_candidates(c: ReservingArrays, count: int, now: int, options: ReservingOptions, score: Any) -> int:
     """Heap of the first `count` waiting jobs in queue order; return its size."""
     size = 0
     for k in range(count):
@@ -136,7 +136,7 @@ def queue_candidates(c: Cluster, count: int, now: int, options: Options, score: 
 
 
 @leaf
-def _narrow_candidates(c: Cluster, size: int, options: Options) -> int:
+def _narrow_candidates(c: ReservingArrays, size: int, options: ReservingOptions) -> int:
     """Keep the candidates that could fit at all, in backfill order; return how many."""
     free = c.state[0]["free"]
     kept = 0
@@ -149,14 +149,14 @@ def _narrow_candidates(c: Cluster, size: int, options: Options) -> int:
 
 
 @leaf
-def reserve(c: Cluster, time: int, estimate: int, processors: int) -> None:
+def reserve(c: ReservingArrays, time: int, estimate: int, processors: int) -> None:
     """Take processors out of the availability profile."""
     state = c.state[0]
     state["high"] = profile.change(c.steps, state["low"], state["high"], time, time + estimate, -processors)
 
 
 @leaf
-def _start_or_reserve(c: Cluster, j: int, now: int, easy: bool, may_reserve: bool) -> bool:
+def _start_or_reserve(c: ReservingArrays, j: int, now: int, easy: bool, may_reserve: bool) -> bool:
     """Start a job if it fits now for its whole estimate, else reserve; return whether it was started.
 
     With a pass after each event, a job that is expected to end now may still hold its processors: it
@@ -170,12 +170,12 @@ def _start_or_reserve(c: Cluster, j: int, now: int, easy: bool, may_reserve: boo
     if startable or may_reserve:
         reserve(c, time, estimate, processors)
     if startable:
-        machine.start(c, j, now, easy)
+        cluster_state.start(c, j, now, easy)
     return startable
 
 
 @leaf
-def _rebuild_profile(c: Cluster, now: int, easy: bool) -> None:
+def _rebuild_profile(c: ReservingArrays, now: int, easy: bool) -> None:
     """Availability by the running jobs alone; without reservations only the present matters."""
     state = c.state[0]
     state["low"] = 0
@@ -190,7 +190,7 @@ def _rebuild_profile(c: Cluster, now: int, easy: bool) -> None:
 
 
 @leaf
-def scheduling_pass(c: Cluster, now: int, options: Options, score: Any) -> None:
+def scheduling_pass(c: ReservingArrays, now: int, options: ReservingOptions, score: Any) -> None:
     """Start what the policy starts now."""
     state = c.state[0]
     if state["free"] == 0 or state["waiting"] == 0:
@@ -214,7 +214,7 @@ def scheduling_pass(c: Cluster, now: int, options: Options, score: Any) -> None:
 
 
 @jit
-def schedule(c: Cluster, options: Options, score: Any) -> None:
+def schedule(c: ReservingArrays, options: ReservingOptions, score: Any) -> None:
     """Simulate the cluster to the end of its last job; `c.starts` is the result.
 
     `score` is a compiled function of (now, submit_time, estimate, processors, user, group, queue); the
@@ -223,18 +223,18 @@ def schedule(c: Cluster, options: Options, score: Any) -> None:
     state = c.state[0]
     easy = options.backfilling == _EASY
     if options.arrivals_first:
-        machine.order_ends_by_start(c)
+        cluster_state.order_ends_by_start(c)
     while state["arrival"] < len(c.jobs) or state["ending"] > 0:
-        now = machine.next_event(c)
+        now = cluster_state.next_event(c)
         more = True
-        ends_wait = options.arrivals_first and machine.ends_wait(c, now, options.overrun, easy)
-        while more and not ends_wait and machine.ends(c, now):
-            machine.complete(c, now, options.overrun, easy)
+        ends_wait = options.arrivals_first and cluster_state.ends_wait(c, now, options.overrun, easy)
+        while more and not ends_wait and cluster_state.ends(c, now):
+            cluster_state.complete(c, now, options.overrun, easy)
             more = not options.pass_per_event
-        while more and machine.first_expected_end(c) == now:
-            machine.correct(c, now, options.overrun)
+        while more and cluster_state.first_expected_end(c) == now:
+            cluster_state.correct(c, now, options.overrun)
             more = not options.pass_per_event
-        while more and machine.arrives(c, now):
+        while more and cluster_state.arrives(c, now):
             submit(c)
             more = not options.pass_per_event
         scheduling_pass(c, now, options, score)

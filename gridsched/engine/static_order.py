@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import heap, machine, running, waiting_tree
+from gridsched.engine import cluster_state, heap, running, waiting_tree
 from gridsched.engine.jit import at, jit, leaf
 from gridsched.engine.records import ENTRY, FOREVER, LARGEST, Backfilling
 
@@ -24,7 +24,7 @@ _NONE = int(Backfilling.NONE)
 _EASY = int(Backfilling.EASY)
 
 
-class Options(NamedTuple):
+class StaticOrderOptions(NamedTuple):
     """What does not change during a simulation."""
 
     backfilling: int
@@ -35,7 +35,7 @@ class Options(NamedTuple):
     two_orders: bool  # the backfill order differs from it
 
 
-class Cluster(NamedTuple):
+class StaticOrderArrays(NamedTuple):
     """Arrays of one simulated cluster."""
 
     jobs: Any  # JOB[n], in order of submission
@@ -50,25 +50,27 @@ class Cluster(NamedTuple):
     state: Any  # STATE[1]
 
 
-def allocate(jobs: Any, processors: int, queue_rank: Any, order_rank: Any, backfilling: int) -> Cluster:
+def allocate(
+    jobs: Any, processors: int, queue_rank: Any, order_rank: Any, backfilling: int
+) -> StaticOrderArrays:
     """Arrays of an empty cluster of so many processors, for these jobs."""
     if backfilling == _NONE:
         waiting = waiting_tree.allocate_nothing()
     else:
         waiting = waiting_tree.allocate_classes(jobs["processors"], order_rank[1])
-    cluster = Cluster(
+    cluster = StaticOrderArrays(
         waiting=waiting,
         queue=np.empty(len(jobs), ENTRY),
         queue_rank=queue_rank,
         order_rank=order_rank,
-        **machine.allocate(jobs, processors),
+        **cluster_state.allocate(jobs, processors),
     )
     cluster.state["shadow"] = cluster.state["extra"] = -1
     return cluster
 
 
 @leaf
-def _enqueue(c: Cluster, j: int, options: Options) -> None:
+def _enqueue(c: StaticOrderArrays, j: int, options: StaticOrderOptions) -> None:
     """Let a job wait."""
     state = c.state[0]
     if options.backfilling != _NONE:
@@ -79,7 +81,7 @@ def _enqueue(c: Cluster, j: int, options: Options) -> None:
 
 
 @leaf
-def _dequeue(c: Cluster, j: int, backfilling: int) -> None:
+def _dequeue(c: StaticOrderArrays, j: int, backfilling: int) -> None:
     """Let a job wait no longer."""
     if backfilling != _NONE:
         waiting_tree.leave(c.waiting, j)
@@ -87,7 +89,7 @@ def _dequeue(c: Cluster, j: int, backfilling: int) -> None:
 
 
 @leaf
-def _first_in_queue(c: Cluster, first_come: bool) -> int:
+def _first_in_queue(c: StaticOrderArrays, first_come: bool) -> int:
     """The first waiting job in queue order; there must be one.
 
     Jobs that were started from further behind are passed over once they are first.
@@ -104,16 +106,16 @@ def _first_in_queue(c: Cluster, first_come: bool) -> int:
 
 
 @leaf
-def _start_beside_head(c: Cluster, j: int, now: int, backfilling: int) -> None:
+def _start_beside_head(c: StaticOrderArrays, j: int, now: int, backfilling: int) -> None:
     """Start a job ahead of the first waiting one, on extra processors if it ends after the shadow time."""
     state = c.state[0]
     if now + c.jobs[at(j)]["estimate"] > state["shadow"]:
         state["extra"] -= c.jobs[at(j)]["processors"]
-    machine.start(c, j, now, backfilling == _EASY)
+    cluster_state.start(c, j, now, backfilling == _EASY)
 
 
 @leaf
-def _fits_beside_head(c: Cluster, j: int, now: int) -> bool:
+def _fits_beside_head(c: StaticOrderArrays, j: int, now: int) -> bool:
     """Whether a job may start now without delaying the first waiting one."""
     state = c.state[0]
     processors = c.jobs[at(j)]["processors"]
@@ -123,12 +125,12 @@ def _fits_beside_head(c: Cluster, j: int, now: int) -> bool:
 
 
 @leaf
-def _arrive_alone(c: Cluster, j: int, now: int, options: Options) -> bool:
+def _arrive_alone(c: StaticOrderArrays, j: int, now: int, options: StaticOrderOptions) -> bool:
     """Submit a job while nothing else has changed; return whether a pass has to follow."""
     state = c.state[0]
     if state["waiting"] == 0:
         if c.jobs[at(j)]["processors"] <= state["free"]:
-            machine.start(c, j, now, options.backfilling == _EASY)
+            cluster_state.start(c, j, now, options.backfilling == _EASY)
             return False
     elif options.first_come or c.queue_rank[0, j] > c.queue_rank[0, state["head"]]:
         if options.backfilling != _NONE and _fits_beside_head(c, j, now):
@@ -141,7 +143,7 @@ def _arrive_alone(c: Cluster, j: int, now: int, options: Options) -> bool:
 
 
 @leaf
-def _start_in_order(c: Cluster, now: int, options: Options) -> None:
+def _start_in_order(c: StaticOrderArrays, now: int, options: StaticOrderOptions) -> None:
     """Start waiting jobs in queue order up to the first that does not fit."""
     state = c.state[0]
     while state["waiting"] > 0:
@@ -150,11 +152,11 @@ def _start_in_order(c: Cluster, now: int, options: Options) -> None:
         if c.jobs[at(j)]["processors"] > state["free"]:
             return
         _dequeue(c, j, options.backfilling)
-        machine.start(c, j, now, options.backfilling == _EASY)
+        cluster_state.start(c, j, now, options.backfilling == _EASY)
 
 
 @leaf
-def _reserve_for_head(c: Cluster, now: int, backfilling: int) -> None:
+def _reserve_for_head(c: StaticOrderArrays, now: int, backfilling: int) -> None:
     """Find the shadow time and the extra processors of the first waiting job."""
     state = c.state[0]
     if backfilling == _EASY:
@@ -166,7 +168,7 @@ def _reserve_for_head(c: Cluster, now: int, backfilling: int) -> None:
 
 
 @leaf
-def _backfill(c: Cluster, now: int, backfilling: int) -> None:
+def _backfill(c: StaticOrderArrays, now: int, backfilling: int) -> None:
     """Start every waiting job, in backfill order, that fits beside the first one."""
     state = c.state[0]
     window = min(state["shadow"] - now, LARGEST)
@@ -184,17 +186,17 @@ def _backfill(c: Cluster, now: int, backfilling: int) -> None:
 
 
 @leaf
-def _comes_alone(c: Cluster, now: int, options: Options) -> bool:
+def _comes_alone(c: StaticOrderArrays, now: int, options: StaticOrderOptions) -> bool:
     """Whether the job just submitted can be treated before the others of this instant.
 
     Jobs submitted at one instant may overtake each other, unless all order is first come, first served.
     """
     first_come_only = options.first_come and not options.two_orders
-    return first_come_only or options.pass_per_event or not machine.arrives(c, now)
+    return first_come_only or options.pass_per_event or not cluster_state.arrives(c, now)
 
 
 @leaf
-def _next_event(c: Cluster, easy: bool) -> int:
+def _next_event(c: StaticOrderArrays, easy: bool) -> int:
     """Time of the next submission or end, and of the next outrun estimate where that matters."""
     state = c.state[0]
     now = FOREVER
@@ -202,30 +204,30 @@ def _next_event(c: Cluster, easy: bool) -> int:
         now = c.jobs[at(state["arrival"])]["submit"]
     if state["ending"] > 0:
         now = min(now, c.events[0]["key"])
-    return min(now, machine.first_expected_end(c)) if easy else now
+    return min(now, cluster_state.first_expected_end(c)) if easy else now
 
 
 @jit
-def schedule(c: Cluster, options: Options) -> None:
+def schedule(c: StaticOrderArrays, options: StaticOrderOptions) -> None:
     """Simulate the cluster to the end of its last job; `c.starts` is the result."""
     state = c.state[0]
     easy = options.backfilling == _EASY
     if options.arrivals_first:
-        machine.order_ends_by_start(c)
+        cluster_state.order_ends_by_start(c)
     while state["arrival"] < len(c.jobs) or state["ending"] > 0:
         now = _next_event(c, easy)
         more = True
-        ends_wait = options.arrivals_first and machine.ends_wait(c, now, options.overrun, easy)
+        ends_wait = options.arrivals_first and cluster_state.ends_wait(c, now, options.overrun, easy)
         changed = ends_wait  # processors may have been given back without a pass
-        while more and not ends_wait and machine.ends(c, now):
-            machine.complete(c, now, options.overrun, easy)
+        while more and not ends_wait and cluster_state.ends(c, now):
+            cluster_state.complete(c, now, options.overrun, easy)
             changed = True
             more = not options.pass_per_event
-        while easy and more and machine.first_expected_end(c) == now:
-            machine.correct(c, now, options.overrun)
+        while easy and more and cluster_state.first_expected_end(c) == now:
+            cluster_state.correct(c, now, options.overrun)
             changed = True
             more = not options.pass_per_event
-        while more and machine.arrives(c, now):
+        while more and cluster_state.arrives(c, now):
             j = state["arrival"]
             state["arrival"] += 1
             if not changed and _comes_alone(c, now, options):

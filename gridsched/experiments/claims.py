@@ -453,7 +453,7 @@ def _suggestion(wrong: str, known: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """What became of a claim.
 
     Parameters
@@ -520,7 +520,7 @@ class _Comparison(NamedTuple):
     outcome: Outcome
 
 
-def evaluate(claims: Iterable[Claim], studies: Mapping[str, xr.Dataset]) -> list[Verdict]:
+def evaluate(claims: Iterable[Claim], studies: Mapping[str, xr.Dataset]) -> list[ClaimVerdict]:
     """Hold claims against the datasets of studies.
 
     - value: *reproduced* if our value is within the tolerance of the paper's, or within twice the tolerance
@@ -547,7 +547,7 @@ def evaluate(claims: Iterable[Claim], studies: Mapping[str, xr.Dataset]) -> list
 
     Returns
     -------
-    list of Verdict
+    list of ClaimVerdict
         One a claim, in the same order.
 
     Raises
@@ -559,12 +559,12 @@ def evaluate(claims: Iterable[Claim], studies: Mapping[str, xr.Dataset]) -> list
     return [_verdict(claim, studies) for claim in claims]
 
 
-def claims_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:
+def claims_table(verdicts: Iterable[ClaimVerdict]) -> pd.DataFrame:
     """Verdicts as a table, one row a claim, in the columns `COLUMNS`.
 
     Parameters
     ----------
-    verdicts : iterable of Verdict
+    verdicts : iterable of ClaimVerdict
         See `evaluate`.
 
     Returns
@@ -594,7 +594,7 @@ def claims_table(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _verdict(claim: Claim, studies: Mapping[str, xr.Dataset]) -> Verdict:
+def _verdict(claim: Claim, studies: Mapping[str, xr.Dataset]) -> ClaimVerdict:
     try:
         match claim:
             case ValueClaim():
@@ -606,9 +606,11 @@ def _verdict(claim: Claim, studies: Mapping[str, xr.Dataset]) -> Verdict:
             case InputClaim():
                 return _show_input(claim, studies)
             case UntestableClaim():
-                return Verdict(claim, "not testable")
+                return ClaimVerdict(claim, "not testable")
     except _AbsentError as absent:
-        return Verdict(claim, "input" if isinstance(claim, InputClaim) else "not run", remark=f"{absent}.")
+        return ClaimVerdict(
+            claim, "input" if isinstance(claim, InputClaim) else "not run", remark=f"{absent}."
+        )
     except ConfigurationError as error:
         raise ConfigurationError(f"claim {claim.id} of {claim.paper}: {error}") from None
 
@@ -637,7 +639,7 @@ def _studies(claim: Claim) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _judge_value(claim: ValueClaim, studies: Mapping[str, xr.Dataset]) -> Verdict:
+def _judge_value(claim: ValueClaim, studies: Mapping[str, xr.Dataset]) -> ClaimVerdict:
     ours = _estimate(claim.ours, _own_term(claim.ours), studies)
     paper, width = claim.paper_value, claim.tolerance.width(claim.paper_value)
     inside = ours.low <= paper <= ours.high
@@ -650,7 +652,7 @@ def _judge_value(claim: ValueClaim, studies: Mapping[str, xr.Dataset]) -> Verdic
         verdict = "partly" if inside or near else "not"
     else:
         verdict = "partly" if (ours.mean - _NEUTRAL[claim.ours.form]) * side > 0 else "not"
-    return Verdict(claim, verdict, *ours, ours.mean - paper)
+    return ClaimVerdict(claim, verdict, *ours, ours.mean - paper)
 
 
 def _within(distance: float, width: float) -> bool:
@@ -658,12 +660,12 @@ def _within(distance: float, width: float) -> bool:
     return abs(distance) <= width or math.isclose(abs(distance), width, rel_tol=1e-9)
 
 
-def _show_input(claim: InputClaim, studies: Mapping[str, xr.Dataset]) -> Verdict:
+def _show_input(claim: InputClaim, studies: Mapping[str, xr.Dataset]) -> ClaimVerdict:
     if claim.ours is None:
-        return Verdict(claim, "input")
+        return ClaimVerdict(claim, "input")
     ours = _estimate(claim.ours, _own_term(claim.ours), studies)
     paper = math.nan if isinstance(claim.paper_value, str) else float(claim.paper_value)
-    return Verdict(claim, "input", *ours, ours.mean - paper)
+    return ClaimVerdict(claim, "input", *ours, ours.mean - paper)
 
 
 def _bound_cases(claim: BoundClaim, studies: Mapping[str, xr.Dataset]) -> list[list[_Comparison]]:
@@ -720,7 +722,7 @@ def _outcome(gap: _Estimate, *, strict: bool = True) -> Outcome:
 _RANK = {"not": 0, "partly": 1, "reproduced": 2}
 
 
-def _judge_comparisons(claim: OrderClaim | BoundClaim, cases: list[list[_Comparison]]) -> Verdict:
+def _judge_comparisons(claim: OrderClaim | BoundClaim, cases: list[list[_Comparison]]) -> ClaimVerdict:
     outcomes = [min((link.outcome for link in case), key=_RANK.__getitem__) for case in cases]
     verdict: Outcome = "not"
     if all(outcome == "reproduced" for outcome in outcomes):
@@ -730,7 +732,7 @@ def _judge_comparisons(claim: OrderClaim | BoundClaim, cases: list[list[_Compari
     links = [link for case in cases for link in case]
     weakest = min(links, key=_support)
     apart = weakest.shown.mean - claim.paper_value if isinstance(claim, BoundClaim) else math.nan
-    return Verdict(claim, verdict, *weakest.shown, apart, _remark(links, weakest))
+    return ClaimVerdict(claim, verdict, *weakest.shown, apart, _remark(links, weakest))
 
 
 def _support(link: _Comparison) -> tuple[int, float]:

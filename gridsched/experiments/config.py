@@ -19,9 +19,9 @@ from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.registry import KINDS, study_kind
 from gridsched.experiments.tasks import Experiment
 from gridsched.experiments.validation import (
+    ConfigModel,
     Count,
     Label,
-    Model,
     PathText,
     Slug,
     Text,
@@ -48,7 +48,7 @@ RESERVED = (
 """Names in the folder of results that are taken, so that no study can have them."""
 
 
-class Study(Model):
+class Study(ConfigModel):
     """What every study says of itself."""
 
     name: Slug
@@ -101,7 +101,7 @@ class Study(Model):
         return self.model_copy(update={"title": self.name, "description": "", **changes})
 
 
-class Config(Model):
+class Config(ConfigModel):
     """The whole configuration of a workflow run."""
 
     studies: Annotated[tuple[str, ...], Field(min_length=1)]

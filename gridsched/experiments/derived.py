@@ -38,10 +38,10 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from gridsched.errors import GridschedError
-from gridsched.experiments.validation import Model, Number, Whole, suggestion
+from gridsched.experiments.validation import ConfigModel, Number, Whole, suggestion
 
 
-class PartConfig(Model):
+class PartConfig(ConfigModel):
     """Parameters that belong together; the models of single parts are derived from this."""
 
     made_of: ClassVar[type]
@@ -187,13 +187,13 @@ def _word_or_place(words: tuple[str, ...], value: str) -> str:
     return value
 
 
-def takes_one(model: type[Model], key: str) -> bool:
+def takes_one(model: type[ConfigModel], key: str) -> bool:
     """Whether a key takes a single value, not a list of them."""
     field = model.model_fields.get(key)
     if field is None:
         return False
     kinds = [field.annotation, *_inside(field.annotation)]
-    if any(isinstance(kind, type) and issubclass(kind, Model) for kind in kinds):
+    if any(isinstance(kind, type) and issubclass(kind, ConfigModel) for kind in kinds):
         return False
     return not any(getattr(get_origin(kind) or kind, "__name__", "") in ("tuple", "list") for kind in kinds)
 
@@ -203,7 +203,7 @@ def _inside(annotation: Any) -> list[Any]:
     return inside + [deeper for part in inside for deeper in _inside(part)]
 
 
-def with_lists(model: type[Model], schema: dict[str, Any], left_out: Sequence[str]) -> dict[str, Any]:
+def with_lists(model: type[ConfigModel], schema: dict[str, Any], left_out: Sequence[str]) -> dict[str, Any]:
     """Schema in which a list may stand for a value, since it makes one of each, but not of some keys."""
     for key, value in schema["properties"].items():
         if key not in left_out and takes_one(model, key):

@@ -21,20 +21,20 @@ from gridsched.engine.records import LARGEST
 from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.experiments.config import Config
 from gridsched.experiments.registry import KINDS, study_kind
-from gridsched.experiments.validation import Model
+from gridsched.experiments.validation import ConfigModel
 from gridsched.io import atomic_write
 from gridsched.systems.capabilities import capabilities_page
 
 ROOT = Path(__file__).parents[2]
 """The checkout; an installed package has nothing to document."""
 
-SCHEMAS: dict[str, tuple[type[Model], ...]] = {
+SCHEMAS: dict[str, tuple[type[ConfigModel], ...]] = {
     "workflow/schemas/config.schema.json": (Config,),
     "workflow/schemas/study.schema.json": tuple(map(study_kind, KINDS)),
 }
 """Schema files and the models that they describe; a file follows one of them."""
 
-TITLES: dict[type[Model], str] = {
+TITLES: dict[type[ConfigModel], str] = {
     Config: "Configuration",
     **{study_kind(kind): f"Study of kind {kind}" for kind in KINDS},
 }
@@ -63,7 +63,7 @@ _BOUNDS = {
 Schema = dict[str, Any]
 
 
-def schema(*models: type[Model]) -> Schema:
+def schema(*models: type[ConfigModel]) -> Schema:
     """JSON schema (draft 2020-12) of a file that follows one of the models."""
     union: Any = reduce(or_, models)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **TypeAdapter(union).json_schema()}

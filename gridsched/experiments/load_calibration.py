@@ -1,6 +1,6 @@
-"""Size exponents at which a simulated machine makes its jobs wait as long as a published one.
+"""Size exponents at which a simulated cluster makes its jobs wait as long as a published one.
 
-Where a machine is overloaded its utilisation says little, since it stays below 1 whatever the load; the mean
+Where a cluster is overloaded its utilisation says little, since it stays below 1 whatever the load; the mean
 wait then says more about the load. Table 6 of Shan, Oliker and Biswas (SC 2003) has one such column: M1 in
 the heavy workload.
 """
@@ -112,7 +112,7 @@ def local_waits(
     seeds: Sequence[int],
     policy: str | LocalPolicy = "easy",
 ) -> NDArray[np.float64]:
-    """Mean wait of each replicate of a machine's synthetic workload on the machine alone.
+    """Mean wait of each replicate of a machine's synthetic workload on the cluster alone.
 
     Parameters
     ----------

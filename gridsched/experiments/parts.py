@@ -13,13 +13,13 @@ from gridsched.engine.records import LARGEST
 from gridsched.errors import GridschedError
 from gridsched.experiments.derived import with_lists
 from gridsched.experiments.validation import (
+    ConfigModel,
     Count,
     Duration,
     Factor,
     Fraction,
     Instant,
     Label,
-    Model,
     Month,
     Number,
     PathText,
@@ -58,7 +58,7 @@ def _machines() -> dict[str, Machine]:
 MachineName = Annotated[str, AfterValidator(_known_machine)]
 
 
-class Window(Model):
+class Window(ConfigModel):
     """Part of a log."""
 
     alternatives = ("month", "months", "interval", "jobs", "first_months")
@@ -83,7 +83,7 @@ class Window(Model):
         return self
 
 
-class Estimates(Model):
+class EstimatesConfig(ConfigModel):
     """Model of requested times for synthetic jobs."""
 
     model: Literal["modal", "f-model", "multiple"] = "modal"
@@ -104,7 +104,7 @@ class Estimates(Model):
         return self
 
 
-class Sizes(Model):
+class Sizes(ConfigModel):
     """Spread of job sizes inside a size class."""
 
     weighting: Literal["power-law", "log-uniform", "uniform"] = "power-law"
@@ -127,7 +127,7 @@ class Sizes(Model):
         return self
 
 
-class Synthetic(Model):
+class Synthetic(ConfigModel):
     """A workload drawn from the hyper-Erlang models of `resources/superscheduler.yaml`."""
 
     alternatives = ("jobs", "duration")
@@ -142,11 +142,11 @@ class Synthetic(Model):
     """Inter-arrival times are divided by this."""
     sizes: Sizes = Sizes()
     """Spread of sizes inside the classes."""
-    estimates: Estimates = Estimates()
+    estimates: EstimatesConfig = EstimatesConfig()
     """Model of the requested times."""
 
 
-class ClusterConfig(Model):
+class ClusterConfig(ConfigModel):
     """A cluster; what is not given is taken from the log or the model of its workload."""
 
     name: Slug
@@ -218,7 +218,7 @@ class WorkloadConfig(ClusterConfig):
         return self.archive is not None or self.file is not None
 
 
-class JobClasses(Model):
+class JobClasses(ConfigModel):
     """Borders of the job classes (short and long, narrow and wide)."""
 
     long: Count = 3600
@@ -227,7 +227,7 @@ class JobClasses(Model):
     """A job of more than so many processors is wide."""
 
 
-class Metrics(Model):
+class MetricsConfig(ConfigModel):
     """How runs are measured."""
 
     warm_up: Fraction = 0.0
@@ -242,7 +242,7 @@ class Metrics(Model):
     """Borders of the job classes."""
 
 
-class ScenarioChoice(Model):
+class ScenarioChoice(ConfigModel):
     """A scenario by name, and which runs of the study there are in it."""
 
     name: Slug
@@ -250,7 +250,7 @@ class ScenarioChoice(Model):
     schedulers: Annotated[tuple[Label, ...], Field(min_length=1)] | None = None
     """Names of the schedulers that run here; all by default."""
     estimates: Annotated[tuple[EstimateName, ...], Field(min_length=1)] | None = None
-    """What schedulers believe of run times here; by default as the study says."""
+    """Runtime estimates of the schedulers here; by default as the study says."""
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -299,7 +299,7 @@ class GridConfig(ScenarioConfig):
         return self
 
 
-class BlocksConfig(Model):
+class BlocksConfig(ConfigModel):
     """What is compared block by block of submissions."""
 
     block: Count = 86_400

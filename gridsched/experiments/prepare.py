@@ -136,7 +136,7 @@ def _size_model(sizes: parts.Sizes, machine: Machine) -> SizeModel:
     return SizeModel(exponent=calibrate_exponent(machine, target, fill=sizes.fill), fill=sizes.fill)
 
 
-def _estimate_model(estimates: parts.Estimates) -> EstimateModel:
+def _estimate_model(estimates: parts.EstimatesConfig) -> EstimateModel:
     if estimates.model == "f-model":
         return FModel(estimates.f)
     if estimates.model == "multiple":
@@ -247,14 +247,14 @@ def sources(logs: Mapping[str, Workload], dimension: str) -> xr.Dataset:
 
 
 def workload_facts(scenarios: Sequence[str], grids: Sequence[str | Path]) -> xr.Dataset:
-    """What was left out or repaired on each machine, over all replicates, and where its jobs come from."""
+    """What was left out or repaired on each cluster, over all replicates, and where its jobs come from."""
     counts: dict[str, dict[tuple[str, str], dict[str, int]]] = {"left_out": {}, "repaired": {}}
     checksums: dict[tuple[str, str], list[str]] = {}
     acknowledgements: dict[tuple[str, str], str] = {}
     for path in grids:
         chunk = results.read(path)
-        for machines in results.grids_from_dataset(chunk).values():
-            for workload, cluster in machines:
+        for grid in results.grids_from_dataset(chunk).values():
+            for workload, cluster in grid:
                 place = chunk.attrs["scenario"], cluster.name
                 checksums.setdefault(place, []).append(workload.checksum)
                 acknowledgements[place] = workload.acknowledgement

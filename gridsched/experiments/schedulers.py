@@ -29,7 +29,7 @@ from pydantic_core import CoreSchema
 
 from gridsched.errors import GridschedError
 from gridsched.experiments.derived import keys, object_of, summary, takes_one, with_lists, written_of
-from gridsched.experiments.validation import BY_NAME, Label, Model, suggestion
+from gridsched.experiments.validation import BY_NAME, ConfigModel, Label, suggestion
 from gridsched.policies.local import POLICIES, LocalPolicy
 from gridsched.systems.base import Scheduler
 from gridsched.systems.registry import names, scheduler_of
@@ -40,7 +40,7 @@ _OWN_KEYS = ("name", "scheduler")
 """Keys that are no parameters."""
 
 
-class SchedulerConfig(Model):
+class SchedulerConfig(ConfigModel):
     """A scheduler of the registry with parameters; the models of its systems are derived from this."""
 
     made_of: ClassVar[type[Scheduler]]
@@ -140,7 +140,7 @@ def _known_name(name: str) -> str:
     return name
 
 
-class _UnknownScheduler(Model):
+class _UnknownScheduler(ConfigModel):
     """What names no scheduler of the registry."""
 
     name: Name
@@ -236,7 +236,7 @@ def _expanded(written: Any) -> list[Any]:
     ]
 
 
-def lists_of(written: Mapping[str, Any], model: type[Model]) -> dict[str, list[Any]]:
+def lists_of(written: Mapping[str, Any], model: type[ConfigModel]) -> dict[str, list[Any]]:
     """Lists where keys take a single value, by key; an empty one is a mistake, which is left to the model."""
     several = {key: values_of(value) for key, value in written.items() if takes_one(model, key)}
     return {key: values for key, values in several.items() if values}

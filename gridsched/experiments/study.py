@@ -24,7 +24,7 @@ from gridsched.experiments.schedulers import (
     lists_of,
 )
 from gridsched.experiments.tasks import OwnFile, Task
-from gridsched.experiments.validation import Model, Whole, suggestion, unique, unique_files
+from gridsched.experiments.validation import ConfigModel, Whole, suggestion, unique, unique_files
 from gridsched.policies.local import OverrunName
 from gridsched.submission import EstimateName
 
@@ -45,7 +45,7 @@ class SchedulerStudy(Study):
     """Schedulers: names, or names with parameters. A list of values where a parameter takes one makes a
     scheduler of each, with all combinations where there are several lists."""
     estimates: Annotated[tuple[EstimateName, ...], Field(min_length=1)] = ("requested",)
-    """What schedulers believe of run times."""
+    """Runtime estimates of the schedulers."""
     reference: str | None = None
     """Scheduler that the others are compared with; the first one by default."""
     overrun: OverrunName = "doubling"
@@ -68,8 +68,8 @@ class SchedulerStudy(Study):
         return whole
 
     @classmethod
-    def _scenario_model(cls) -> type[Model]:
-        model: type[Model] = get_args(cls.model_fields["scenarios"].annotation)[0]
+    def _scenario_model(cls) -> type[ConfigModel]:
+        model: type[ConfigModel] = get_args(cls.model_fields["scenarios"].annotation)[0]
         return model
 
     @model_validator(mode="before")
@@ -137,7 +137,7 @@ class SchedulerStudy(Study):
         return [label for label in self.labels if chosen is None or label in chosen]
 
     def estimates_in(self, scenario: Any) -> Sequence[str]:
-        """What schedulers believe of run times in a scenario."""
+        """Runtime estimates of the schedulers in a scenario."""
         return getattr(scenario, "estimates", None) or self.estimates
 
     # --- what is made ---------------------------------------------------------------------------------
@@ -185,7 +185,9 @@ def function_files(*schedulers: Written) -> list[OwnFile]:
     return [OwnFile(file) for file in sorted({place.rpartition(":")[0] for place in places})]
 
 
-def _scenarios(written: Any, common: Any, model: type[Model], labels: Mapping[str, Sequence[str]]) -> Any:
+def _scenarios(
+    written: Any, common: Any, model: type[ConfigModel], labels: Mapping[str, Sequence[str]]
+) -> Any:
     """Scenarios with what is common and a scenario for each listed value, which name expanded schedulers."""
     if not isinstance(written, list | tuple):
         return written

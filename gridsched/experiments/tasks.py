@@ -230,7 +230,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Table:
+class StudyTable:
     """A table of the dataset of a study.
 
     Parameters
@@ -258,13 +258,13 @@ class Experiment:
         Collected datasets, that of the study first.
     figures : sequence of Figure
         Figures, those of the whole study first.
-    tables : sequence of Table
+    tables : sequence of StudyTable
         Tables of the dataset of the study.
     """
 
     datasets: Sequence[Task]
     figures: Sequence[Figure]
-    tables: Sequence[Table]
+    tables: Sequence[StudyTable]
 
     @cached_property
     def tasks(self) -> list[Task]:

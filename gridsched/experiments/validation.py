@@ -63,7 +63,7 @@ def suggestion(wrong: str, known: Iterable[str]) -> str:
 
 
 # Numbers are strict: text, and true or false, are no numbers, whatever Python would make of them. Bounds
-# keep out what no machine could hold, so that a digit too many fails here and not after hours.
+# keep out what no cluster could hold, so that a digit too many fails here and not after hours.
 Whole = Annotated[int, Field(strict=True)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Fraction = Annotated[Number, Field(ge=0, lt=0.5)]
@@ -80,7 +80,7 @@ Label = Annotated[str, Field(min_length=1), AfterValidator(_label)]
 """Text of one line, as figures show it."""
 
 
-class Model(BaseModel):
+class ConfigModel(BaseModel):
     """Base: unknown keys are errors, values do not change, exactly one of `alternatives` is given."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False)
@@ -116,7 +116,7 @@ class Model(BaseModel):
         return schema
 
 
-def _meanings(model: type[Model]) -> dict[str, str]:
+def _meanings(model: type[ConfigModel]) -> dict[str, str]:
     """Meaning of each key: the text below its declaration, in the source of its class.
 
     Pydantic would read all sources whenever the models are imported, which takes longer than all else.
@@ -136,7 +136,7 @@ def _meanings(model: type[Model]) -> dict[str, str]:
     return found
 
 
-ModelType = TypeVar("ModelType", bound=Model)
+ModelType = TypeVar("ModelType", bound=ConfigModel)
 
 
 _TAG = "by "
@@ -200,7 +200,7 @@ _ALLOWED = {
 """What is allowed, by type of error."""
 
 
-def _explain(error: Any, model: type[Model], values: dict[str, Any]) -> str:
+def _explain(error: Any, model: type[ConfigModel], values: dict[str, Any]) -> str:
     """One validation error as: key: what was found; what is allowed."""
     kind, location = error["type"], error["loc"]
     key = _place(location, values)
@@ -240,7 +240,7 @@ def _place(location: tuple[int | str, ...], values: Any) -> str:
     return place
 
 
-def _keys_beside(model: type[Model], location: tuple[int | str, ...]) -> list[str]:
+def _keys_beside(model: type[ConfigModel], location: tuple[int | str, ...]) -> list[str]:
     """Keys that are known where an unknown one was found."""
     current: Any = model
     inside: list[Any] = []
@@ -248,7 +248,7 @@ def _keys_beside(model: type[Model], location: tuple[int | str, ...]) -> list[st
         if part in current.model_fields:
             annotation = current.model_fields[part].annotation
             inside = [annotation, *_nested(annotation)]
-        candidates = [each for each in inside if isinstance(each, type) and issubclass(each, Model)]
+        candidates = [each for each in inside if isinstance(each, type) and issubclass(each, ConfigModel)]
         if isinstance(part, str) and part.startswith(_TAG):
             tagged = [each for each in inside if Tag(part) in getattr(each, "__metadata__", ())]
             candidates = [each.__args__[0] for each in tagged]

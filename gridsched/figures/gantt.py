@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
 from gridsched.figures import gantt_blocks, hover, style
-from gridsched.figures.gantt_blocks import Block
+from gridsched.figures.gantt_blocks import GanttBlock
 
 MOST_JOBS = 60
 """Most jobs that a Gantt chart can show legibly."""
@@ -89,7 +89,7 @@ def _time_limits(run: xr.Dataset) -> list[float]:
 # --- which processors -----------------------------------------------------------------------------
 
 
-def _blocks(run: xr.Dataset, sizes: Sequence[int]) -> Iterator[Block]:
+def _blocks(run: xr.Dataset, sizes: Sequence[int]) -> Iterator[GanttBlock]:
     """Rectangles of all segments, on the lowest processors that are free."""
     start, end = run["segment_start"].to_numpy(), run["segment_end"].to_numpy()
     free_at = [np.full(size, np.iinfo(np.int64).min) for size in sizes]
@@ -107,7 +107,7 @@ def _blocks(run: xr.Dataset, sizes: Sequence[int]) -> Iterator[Block]:
             )
         for first, count in _places(free, wanted):
             free_at[cluster][first : first + count] = ends
-            yield Block(cluster, job, first, count, begins, ends)
+            yield GanttBlock(cluster, job, first, count, begins, ends)
 
 
 def _places(free: NDArray[np.bool_], wanted: int) -> Iterator[tuple[int, int]]:

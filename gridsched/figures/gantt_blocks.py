@@ -22,7 +22,7 @@ _GOLDEN = 0.618034
 
 
 @dataclass(frozen=True)
-class Block:
+class GanttBlock:
     """A rectangle of the chart: processors `first` to `first + processors - 1` from start to end."""
 
     cluster: int
@@ -40,7 +40,7 @@ def runs(chosen: NDArray[np.bool_]) -> list[tuple[int, int]]:
     return [(int(first), int(beyond - first)) for first, beyond in edges.reshape(-1, 2)]
 
 
-def table(blocks: Iterable[Block], names: Sequence[str], job_numbers: NDArray[np.int64]) -> pd.DataFrame:
+def table(blocks: Iterable[GanttBlock], names: Sequence[str], job_numbers: NDArray[np.int64]) -> pd.DataFrame:
     """One row a rectangle, with the names of clusters and the numbers of jobs."""
     columns = ["cluster", "job_number", "first_processor", "processors", "start_time", "end_time", "late"]
     rows = [
@@ -67,7 +67,7 @@ def frame(axes: Axes, processors: int, title: str) -> None:
 
 def draw(
     axes: Axes,
-    blocks: Sequence[Block],
+    blocks: Sequence[GanttBlock],
     job_numbers: NDArray[np.int64],
     edge: str = style.INK,
     width: float = 0.6,
@@ -89,7 +89,7 @@ def draw(
 
 
 def label(
-    axes: Axes, blocks: Iterable[Block], job_numbers: NDArray[np.int64], *, may_stand: bool = False
+    axes: Axes, blocks: Iterable[GanttBlock], job_numbers: NDArray[np.int64], *, may_stand: bool = False
 ) -> None:
     """Write job numbers where they fit, smaller in small rectangles, upright in narrow ones if they may."""
     for block in blocks:

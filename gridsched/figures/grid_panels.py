@@ -1,6 +1,6 @@
 """What the figures of grids share: numbers with intervals, a look for each label, lanes of markers, axes.
 
-A row of a panel is a scheme, a policy or a machine. It has a lane for each marker that stands in it, so that
+A row of a panel is a scheme, a policy or a cluster. It has a lane for each marker that stands in it, so that
 intervals never cover each other.
 """
 

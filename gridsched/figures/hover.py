@@ -88,7 +88,7 @@ def _texts(axes: Axes, line: Line2D) -> list[str]:
     marked = line.get_marker() not in ("None", "none", " ", "", None)
     if not marked or line.get_transform() is not axes.transData or line.get_markevery() is not None:
         return []
-    points = line.get_xydata()
+    points = np.asarray(line.get_xydata(), np.float64)
     if len(points) > MOST:
         return []
     label = str(line.get_label())
@@ -119,7 +119,7 @@ def _category(axis: Axis, value: float) -> str | None:
     locator, formatter = axis.get_major_locator(), axis.get_major_formatter()
     if not isinstance(locator, FixedLocator) or hasattr(formatter, "unit"):
         return None
-    ticks = np.asarray(locator.locs, np.float64)
+    ticks = np.asarray(axis.get_majorticklocs(), np.float64)
     if not len(ticks):
         return ""
     nearest = int(np.argmin(np.abs(ticks - value)))

@@ -19,7 +19,7 @@ from gridsched.metrics.jobs import RECORDED
 
 
 @dataclass(frozen=True)
-class Metric:
+class ShownMetric:
     """A job-level metric as figures show it."""
 
     name: str
@@ -28,7 +28,10 @@ class Metric:
     smallest: float
 
 
-SHOWN = (Metric("wait_time", "wait time", "s", 0.0), Metric("bounded_slowdown", "bounded slowdown", "1", 1.0))
+SHOWN = (
+    ShownMetric("wait_time", "wait time", "s", 0.0),
+    ShownMetric("bounded_slowdown", "bounded slowdown", "1", 1.0),
+)
 """Metrics of the figures that compare schemes, one panel each."""
 
 WAIT_QUANTILES = {"median": 0.5, "90 %": 0.9, "99 %": 0.99}
@@ -71,7 +74,9 @@ def for_estimate(numbers: pd.DataFrame, estimate: str) -> pd.DataFrame:
     return numbers[(numbers["estimate"] == estimate) | (numbers["scheme"] == RECORDED)]
 
 
-def tidy(study: xr.Dataset, columns: dict[str, str], metrics: tuple[Metric, ...] = SHOWN) -> pd.DataFrame:
+def tidy(
+    study: xr.Dataset, columns: dict[str, str], metrics: tuple[ShownMetric, ...] = SHOWN
+) -> pd.DataFrame:
     """One row a metric and combination of labels, with the variables `{metric}_{suffix}` as columns.
 
     Parameters
@@ -79,7 +84,7 @@ def tidy(study: xr.Dataset, columns: dict[str, str], metrics: tuple[Metric, ...]
     study : xarray.Dataset
     columns : dict
         Column name by suffix of the variable. Rows in which the first is unknown are left out.
-    metrics : tuple of Metric
+    metrics : tuple of ShownMetric
 
     Returns
     -------
@@ -89,7 +94,7 @@ def tidy(study: xr.Dataset, columns: dict[str, str], metrics: tuple[Metric, ...]
     return pd.concat([_tidy_one(study, columns, metric) for metric in metrics], ignore_index=True)
 
 
-def _tidy_one(study: xr.Dataset, columns: dict[str, str], metric: Metric) -> pd.DataFrame:
+def _tidy_one(study: xr.Dataset, columns: dict[str, str], metric: ShownMetric) -> pd.DataFrame:
     names = {f"{metric.name}_{suffix}": column for suffix, column in columns.items()}
     frame = study[list(names)].rename(names).reset_coords(drop=True).to_dataframe().reset_index()
     frame = frame.dropna(subset=[next(iter(columns.values()))])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
 from gridsched.figures import panels, style
-from gridsched.figures.panels import Metric
+from gridsched.figures.panels import ShownMetric
 from gridsched.metrics.jobs import (
     NOT_STARTED,
     batch_means_interval,
@@ -33,9 +33,9 @@ MOST_RUNS = 20
 """Most runs that one figure compares."""
 
 _MEANS = (
-    Metric("wait_time", "mean wait", "s", 0.0),
-    Metric("response_time", "mean response", "s", 0.0),
-    Metric("bounded_slowdown", "mean bounded slowdown", "1", 1.0),
+    ShownMetric("wait_time", "mean wait", "s", 0.0),
+    ShownMetric("response_time", "mean response", "s", 0.0),
+    ShownMetric("bounded_slowdown", "mean bounded slowdown", "1", 1.0),
 )
 _MOST_POINTS = 2000
 """Steps of a distribution that can be told apart."""
@@ -215,7 +215,7 @@ def _means(values: Mapping[str, Mapping[str, Floats]], common: NDArray[np.bool_]
 def _means_panel(
     axes: Axes,
     rows: pd.DataFrame,
-    metric: Metric,
+    metric: ShownMetric,
     labels: list[str],
     styles: Mapping[str, style.SchemeStyle],
 ) -> None:

@@ -76,8 +76,8 @@ def summarise_grid(run: xr.Dataset) -> xr.Dataset:
     """Condense a run of a superscheduler to the variables of `VARIABLES`.
 
     Grid efficiency is the paper's, as a fraction: the sum over jobs of processors asked for x time on the
-    machine x speed of the machine that ran the job, relative to makespan x the sum over machines of
-    processors x speed. Slowdowns are relative to the run time on that machine.
+    cluster x speed of the cluster that ran the job, relative to makespan x the sum over clusters of
+    processors x speed. Slowdowns are relative to the run time on that cluster.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ NOT_STARTED = -1
 """Start and end time of a job that was rejected."""
 
 
-class Interval(NamedTuple):
+class MeanInterval(NamedTuple):
     """A mean with its confidence interval; NaN where there are too few values."""
 
     mean: float
@@ -189,7 +189,7 @@ def batch_means(values: ArrayLike, batches: int = 30) -> Floats:
 
 def batch_means_interval(
     values: ArrayLike, batches: int = 30, confidence: float = 0.95, *, signed: bool = False
-) -> Interval:
+) -> MeanInterval:
     """Mean of all values with a confidence interval by the method of batch means.
 
     With m_1 ... m_b the means of b consecutive batches and s their standard deviation, the half width is
@@ -213,7 +213,7 @@ def batch_means_interval(
 
     Returns
     -------
-    Interval
+    MeanInterval
         Bounds are NaN with fewer than two known values a batch on average, the mean without any.
     """
     _check_interval(batches, confidence)
@@ -223,7 +223,7 @@ def batch_means_interval(
 
 def paired_difference(
     values: ArrayLike, reference: ArrayLike, batches: int = 30, confidence: float = 0.95
-) -> Interval:
+) -> MeanInterval:
     """Mean of values - reference over the same jobs, with its batch-means interval.
 
     Parameters
@@ -252,17 +252,17 @@ def _check_interval(batches: int, confidence: float) -> None:
         raise ConfigurationError(f"confidence must lie between 0 and 1, found {confidence}")
 
 
-def _interval(values: Floats, means: Floats, confidence: float, *, signed: bool = False) -> Interval:
+def _interval(values: Floats, means: Floats, confidence: float, *, signed: bool = False) -> MeanInterval:
     known = values[~np.isnan(values)]
     if not len(known):
-        return Interval(np.nan, np.nan, np.nan)
+        return MeanInterval(np.nan, np.nan, np.nan)
     mean = float(known.mean())
     if len(known) < 2 * len(means):
-        return Interval(mean, np.nan, np.nan)
+        return MeanInterval(mean, np.nan, np.nan)
     half = float(_half_width(means, confidence))
     interval = replication.Interval(*(np.asarray(bound) for bound in (mean, mean - half, mean + half)))
     bounded = interval if signed else replication.not_negative(interval, means, confidence)
-    return Interval(*map(float, bounded))
+    return MeanInterval(*map(float, bounded))
 
 
 def _half_width(means: Floats, confidence: float) -> Floats:

@@ -291,7 +291,7 @@ def _schedule_static_order(
         order_rank = queue_rank
     else:
         order_rank = _ranks(_order_score(policy.backfill_order, "backfill_order"), jobs, labels)
-    options = static_order.Options(
+    options = static_order.StaticOrderOptions(
         backfilling=int(Backfilling[policy.backfilling.upper()]),
         overrun=int(Overrun[conventions.overrun.upper()]),
         pass_per_event=conventions.passes != "instant",
@@ -319,7 +319,7 @@ def _schedule_generally(
         unused if changing else _keys(order, jobs, labels),
         unused if as_queue else _keys(_order_score(policy.backfill_order, "backfill_order"), jobs, labels),
     )
-    options = reserving.Options(
+    options = reserving.ReservingOptions(
         backfilling=int(Backfilling[policy.backfilling.upper()]),
         reservations=policy.reservations,
         overrun=int(Overrun[conventions.overrun.upper()]),

@@ -22,7 +22,7 @@ from gridsched.workloads.table import UNKNOWN, Workload
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class MethodPredictions:
     """Predictions of all methods.
 
     `times` (s) and `falls_back` by [method, job]; `predicted`, index of the interval by [method, job], and
@@ -74,7 +74,7 @@ class _Lesson:
 
 def predict_all(
     workload: Workload, trained: Sequence[Stream], options: PredictorOptions, threads: int
-) -> Outcome:
+) -> MethodPredictions:
     """Predictions of all methods for all jobs."""
     jobs = len(workload)
     seconds = np.empty((len(METHODS), jobs))
@@ -97,7 +97,7 @@ def predict_all(
         predicted[0, own] = lesson.named
         actual[own] = lesson.intervals.index_of(workload.run_time[own])
         lower[own], upper[own] = lesson.intervals.lower[actual[own]], lesson.intervals.upper[actual[own]]
-    return Outcome(times, falls_back, predicted, actual, lower, upper)
+    return MethodPredictions(times, falls_back, predicted, actual, lower, upper)
 
 
 def _untrained(stream: Stream, options: PredictorOptions) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

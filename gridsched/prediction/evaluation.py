@@ -13,7 +13,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
-from gridsched.prediction.comparison import Outcome, predict_all
+from gridsched.prediction.comparison import MethodPredictions, predict_all
 from gridsched.prediction.methods import METHODS, REQUESTED
 from gridsched.prediction.options import PredictorOptions
 from gridsched.prediction.prequential import features_absent, streams
@@ -185,7 +185,7 @@ def _coordinates(variables: dict[str, xr.Variable]) -> dict[str, xr.Variable]:
 # --- measures -------------------------------------------------------------------------------------
 
 
-def _measures(workload: Workload, outcome: Outcome) -> dict[str, xr.Variable]:
+def _measures(workload: Workload, outcome: MethodPredictions) -> dict[str, xr.Variable]:
     """Measures of `_MEASURES` by method."""
     times, run_time = outcome.times, np.asarray(workload.run_time, np.int64)
     error = np.abs(times - run_time)
@@ -203,7 +203,7 @@ def _measures(workload: Workload, outcome: Outcome) -> dict[str, xr.Variable]:
     return {name: _variable((_METHOD,), each, *_MEASURES[name]) for name, each in values.items()}
 
 
-def _hits(outcome: Outcome) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _hits(outcome: MethodPredictions) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Jobs that have an interval, and, for these only by [method, job], whether the prediction is in it."""
     known = outcome.actual != UNKNOWN
     return known, (outcome.predicted == outcome.actual)[:, known]
@@ -221,7 +221,7 @@ def _correlation(times: NDArray[np.int64], run_time: NDArray[np.int64]) -> NDArr
     return result
 
 
-def _weekly(workload: Workload, outcome: Outcome) -> dict[str, xr.Variable]:
+def _weekly(workload: Workload, outcome: MethodPredictions) -> dict[str, xr.Variable]:
     """Measures by method and week since the first submission, and the jobs of each week."""
     week = ((workload.submit_time - workload.submit_time[0]) // WEEK).astype(np.int64)
     weeks = int(week[-1]) + 1
@@ -248,7 +248,7 @@ def _means(group: NDArray[np.int64], values: NDArray[np.generic], groups: int) -
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def _confusion(outcome: Outcome, intervals: int) -> dict[str, xr.Variable]:
+def _confusion(outcome: MethodPredictions, intervals: int) -> dict[str, xr.Variable]:
     """Jobs by actual and predicted interval, and the usual bounds of the actual one."""
     known = outcome.actual != UNKNOWN
     actual = outcome.actual[known]

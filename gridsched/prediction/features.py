@@ -48,7 +48,7 @@ _LARGEST_NAME = 2**31
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class JobTable:
     """Jobs in order of submission, in columns of what is known of each when it is submitted.
 
     Parameters

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from gridsched.errors import GridschedError
 from gridsched.prediction.categories import Categories
-from gridsched.prediction.features import Table
+from gridsched.prediction.features import JobTable
 from gridsched.prediction.intervals import Intervals
-from gridsched.prediction.tree import Tree
+from gridsched.prediction.tree import DecisionTree
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,16 +28,16 @@ class Model:
         Numbers of the categories among the features.
     intervals : Intervals
         The classes.
-    tree : Tree
+    tree : DecisionTree
         The tree; the values of its leaves are indices of intervals.
     """
 
     columns: tuple[str, ...]
     categories: Mapping[str, Categories]
     intervals: Intervals
-    tree: Tree
+    tree: DecisionTree
 
-    def classify(self, table: Table, jobs: NDArray[np.int64] | slice) -> NDArray[np.int64]:
+    def classify(self, table: JobTable, jobs: NDArray[np.int64] | slice) -> NDArray[np.int64]:
         """Index of the interval that each job is expected in."""
         matrix = table.matrix(jobs, self.columns, self.categories, self.intervals)
         return self.tree.predict(matrix).astype(np.int64)
@@ -111,7 +111,7 @@ def from_dataset(dataset: xr.Dataset) -> Model:
         categories[columns[i]] = Categories(
             get["category_value"][own].astype(np.int64), get["category_code"][own].astype(np.float32)
         )
-    tree = Tree(
+    tree = DecisionTree(
         left=get["node_left"].astype(np.int64),
         right=get["node_right"].astype(np.int64),
         feature=get["node_feature"].astype(np.int64),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.jit import to_int64
 from gridsched.errors import GridschedError
-from gridsched.prediction.features import Table, submission_columns
+from gridsched.prediction.features import JobTable, submission_columns
 from gridsched.prediction.history import SEEN, finish_jobs, known_at, new_users, see_jobs
 from gridsched.prediction.model import Model
 from gridsched.prediction.options import PredictorOptions
@@ -133,7 +133,7 @@ class _Memory:
     ended but are not known yet.
     """
 
-    table: Table
+    table: JobTable
     status: NDArray[np.int8]
     users: NDArray[np.void]
     everyone: NDArray[np.void]
@@ -200,7 +200,7 @@ class _Memory:
 def _new_memory(workload: Workload, source: NDArray[np.int64] | None) -> _Memory:
     categories, numbers, user = submission_columns(workload, source)
     jobs = len(workload)
-    table = Table(
+    table = JobTable(
         submit_time=to_int64(workload.submit_time),
         run_time=to_int64(workload.run_time),
         end_time=np.full(jobs, UNKNOWN, np.int64),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.jit import to_int64
 from gridsched.errors import ConfigurationError, WorkloadError
-from gridsched.prediction.features import Table, submission_columns
+from gridsched.prediction.features import JobTable, submission_columns
 from gridsched.prediction.history import known_at, replay
 from gridsched.prediction.model import Model
 from gridsched.prediction.options import PredictorOptions
@@ -61,7 +61,7 @@ class Stream:
     ----------
     jobs : int64[n]
         Indices of the jobs in the workload, in order of submission.
-    table : Table
+    table : JobTable
         What is known of each.
     order : int64[k]
         Indices in this stream of the jobs that finish, in the order in which they become known.
@@ -70,7 +70,7 @@ class Stream:
     """
 
     jobs: NDArray[np.int64]
-    table: Table
+    table: JobTable
     order: NDArray[np.int64]
     periods: tuple[Period, ...]
 
@@ -273,16 +273,16 @@ def _stream(
 
 def job_table(
     workload: Workload, end_time: NDArray[np.int64], source: NDArray[np.int64] | None
-) -> tuple[Table, NDArray[np.int64]]:
+) -> tuple[JobTable, NDArray[np.int64]]:
     """Table of the jobs with what each sees of the history, and the order in which they become known."""
     submit, run, end = (to_int64(each) for each in (workload.submit_time, workload.run_time, end_time))
     categories, numbers, user = submission_columns(workload, source)
     seen, order = replay(submit, run, end, user)
-    table = Table(submit, run, end, numbers["requested_time"], user, categories, numbers, seen)
+    table = JobTable(submit, run, end, numbers["requested_time"], user, categories, numbers, seen)
     return table, order
 
 
-def _periods(table: Table, order: NDArray[np.int64], options: PredictorOptions) -> Iterator[Period]:
+def _periods(table: JobTable, order: NDArray[np.int64], options: PredictorOptions) -> Iterator[Period]:
     """Trainings on schedule that have enough new history and jobs to predict."""
     known = known_at(table.submit_time[order], table.end_time[order])
     instants = _schedule(table.submit_time, known, options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.prediction.features import Table
+from gridsched.prediction.features import JobTable
 from gridsched.prediction.options import PredictorOptions
 
 Jobs = NDArray[np.int64] | slice
@@ -17,7 +17,7 @@ KINDS: tuple[str, ...] = ("tree", "requested time", "mean", "constant")
 
 
 def fallback(
-    table: Table, jobs: Jobs, options: PredictorOptions
+    table: JobTable, jobs: Jobs, options: PredictorOptions
 ) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
     """Run times where nothing better is known: requested time, else mean of finished jobs, else a constant.
 
@@ -34,13 +34,13 @@ def fallback(
     return seconds.astype(np.float64), kind
 
 
-def mean_of_finished(table: Table, jobs: Jobs) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def mean_of_finished(table: JobTable, jobs: Jobs) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Mean run time of all jobs that have finished, and whether there are any."""
     count = table.seen["all_finished"][jobs]
     return table.seen["all_run_time"][jobs] / np.maximum(count, 1), count > 0
 
 
-def mean_of_last_two(table: Table, jobs: Jobs) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def mean_of_last_two(table: JobTable, jobs: Jobs) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Mean of the last two finished jobs of the user, or the only one, and whether there are any.
 
     D. Tsafrir, Y. Etsion and D. G. Feitelson, "Backfilling using system-generated predictions rather than

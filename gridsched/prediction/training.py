@@ -14,7 +14,7 @@ from threadpoolctl import ThreadpoolController
 
 from gridsched.prediction import tree as trees
 from gridsched.prediction.categories import Categories, learn_categories
-from gridsched.prediction.features import SOURCE, Table
+from gridsched.prediction.features import SOURCE, JobTable
 from gridsched.prediction.intervals import Intervals, discretise
 from gridsched.prediction.model import Model
 from gridsched.prediction.options import CATEGORIES, PredictorOptions
@@ -48,12 +48,12 @@ class TrainingSet:
     intervals: Intervals
 
 
-def training_set(table: Table, jobs: NDArray[np.int64], options: PredictorOptions) -> TrainingSet:
+def training_set(table: JobTable, jobs: NDArray[np.int64], options: PredictorOptions) -> TrainingSet:
     """Learn intervals and categories from finished jobs, and put the jobs into a matrix.
 
     Parameters
     ----------
-    table : Table
+    table : JobTable
         All jobs.
     jobs : int64[n]
         The finished jobs of the history, at least one.
@@ -101,7 +101,7 @@ def train_classifier(history: TrainingSet, options: PredictorOptions) -> Model:
     return Model(history.columns, history.categories, history.intervals, trees.classification_tree(estimator))
 
 
-def train(table: Table, jobs: NDArray[np.int64], options: PredictorOptions) -> Model:
+def train(table: JobTable, jobs: NDArray[np.int64], options: PredictorOptions) -> Model:
     """Classification tree from finished jobs, see `training_set` and `train_classifier`."""
     return train_classifier(training_set(table, jobs, options), options)
 

@@ -15,7 +15,7 @@ LEAF = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class DecisionTree:
     """A binary decision tree; node 0 is the root.
 
     Parameters
@@ -53,20 +53,20 @@ class Tree:
         return self.value[leaves]
 
 
-def classification_tree(estimator: Any) -> Tree:
+def classification_tree(estimator: Any) -> DecisionTree:
     """Tree of a fitted `sklearn.tree.DecisionTreeClassifier`; the first of equally likely classes counts."""
     shares = estimator.tree_.value[:, 0, :]
     return _tree(estimator, estimator.classes_[np.argmax(shares, axis=1)])
 
 
-def regression_tree(estimator: Any) -> Tree:
+def regression_tree(estimator: Any) -> DecisionTree:
     """Tree of a fitted `sklearn.tree.DecisionTreeRegressor`."""
     return _tree(estimator, estimator.tree_.value[:, 0, 0])
 
 
-def _tree(estimator: Any, value: NDArray[Any]) -> Tree:
+def _tree(estimator: Any, value: NDArray[Any]) -> DecisionTree:
     nodes = estimator.tree_
-    return Tree(
+    return DecisionTree(
         left=nodes.children_left.astype(np.int64),
         right=nodes.children_right.astype(np.int64),
         feature=nodes.feature.astype(np.int64),

@@ -100,19 +100,19 @@ def case_view(case: Case) -> dict[str, Any]:
 
 
 def _platform(case: Case) -> str:
-    """The machines in words."""
+    """The clusters in words."""
     if case.kind == "cluster":
-        (site,) = case.clusters.values()
+        (cluster,) = case.clusters.values()
         overrun = f"; overruns: {case.overrun}" if case.outruns else ""
-        return f"{_number(site.processors, 'processor')}{overrun}"
-    sites = [
-        f"{name}: {_number(site.processors, 'processor')}"
-        + (f", speed {site.speed:g}" if any(other.speed != 1 for other in case.clusters.values()) else "")
-        for name, site in case.clusters.items()
+        return f"{_number(cluster.processors, 'processor')}{overrun}"
+    clusters = [
+        f"{name}: {_number(cluster.processors, 'processor')}"
+        + (f", speed {cluster.speed:g}" if any(other.speed != 1 for other in case.clusters.values()) else "")
+        for name, cluster in case.clusters.items()
     ]
     links = [f"{one} and {other} are neighbours" for one, other in case.links]
     options = [f"{key.replace('_', ' ')} {_shown(value)}" for key, value in case.options.items()]
-    return "; ".join([*sites, *links, *options])
+    return "; ".join([*clusters, *links, *options])
 
 
 def _shown(value: Any) -> str:

@@ -38,7 +38,7 @@ class Digest(Protocol):
 
 
 @dataclass(frozen=True)
-class Block:
+class LineBlock:
     """Lines of one block: their numbers in the file, and the places of their fields.
 
     Field k of line i is `text[bounds[i, k] + 1 : bounds[i, k + 1]]`.
@@ -52,7 +52,7 @@ class Block:
     def __len__(self) -> int:
         return len(self.line)
 
-    def select(self, lines: NDArray[Any]) -> Block:
+    def select(self, lines: NDArray[Any]) -> LineBlock:
         """Block of the lines that a mask picks."""
         return replace(self, line=self.line[lines], bounds=self.bounds[lines])
 
@@ -148,7 +148,7 @@ def without_mark(text: bytes) -> bytes:
     return text.removeprefix(_BYTE_ORDER_MARK)
 
 
-def split(file: Path, first_line: int, text: bytes, delimiter: str, columns: int) -> Block:
+def split(file: Path, first_line: int, text: bytes, delimiter: str, columns: int) -> LineBlock:
     """Fields of lines; lines without any character are skipped.
 
     Raises
@@ -187,4 +187,4 @@ def split(file: Path, first_line: int, text: bytes, delimiter: str, columns: int
     bounds[:, 0] = starts - 1
     bounds[:, 1:-1] = delimiters[first[:, np.newaxis] + np.arange(columns - 1)]
     bounds[:, -1] = ends
-    return Block(file, padded, lines, bounds)
+    return LineBlock(file, padded, lines, bounds)

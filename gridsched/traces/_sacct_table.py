@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gridsched.errors import TraceError
-from gridsched.traces._delimited import Block, split, without_mark
+from gridsched.traces._delimited import LineBlock, split, without_mark
 from gridsched.traces._slurm_values import (
     leading_numbers,
     parse_duration,
@@ -157,7 +157,7 @@ class AccountingTable:
         given = ", ".join(name for name in self._header if name) if self._header else "no header"
         return TraceError(f"{self.file}: no column {column} ({given:.300}); export with: {COMMAND}")
 
-    def _jobs_only(self, block: Block) -> Block:
+    def _jobs_only(self, block: LineBlock) -> LineBlock:
         """Leave out repeated headers, steps, and lines of array tasks that have not started."""
         place = self._places["identifier"]
         name = self._header[place].encode("latin-1")
@@ -181,7 +181,7 @@ class AccountingTable:
     def _append(self, key: str, values: NDArray[Any]) -> None:
         self._parts.setdefault(key, []).append(values)
 
-    def _add_identifiers(self, block: Block) -> None:
+    def _add_identifiers(self, block: LineBlock) -> None:
         texts = block.texts(self._places["identifier"], _LONGEST_IDENTIFIER)
         numbers, digits = leading_numbers(texts)
         rows = texts.view(np.uint8).reshape(len(texts), -1)
@@ -196,7 +196,7 @@ class AccountingTable:
             numbers = np.where(digits > 0, raw, numbers)
         self._append("number", numbers)
 
-    def _add_times(self, block: Block, key: str) -> None:
+    def _add_times(self, block: LineBlock, key: str) -> None:
         times = parse_times(block.texts(self._places[key]))
         self._check(
             block,
@@ -207,7 +207,7 @@ class AccountingTable:
         self._append(key, times.seconds)
         self._append(f"{key} local", times.local)
 
-    def _parsed(self, block: Block, key: str, parse: Callable[[str], int | None]) -> NDArray[np.int64]:
+    def _parsed(self, block: LineBlock, key: str, parse: Callable[[str], int | None]) -> NDArray[np.int64]:
         """Values of a column, each distinct text parsed once."""
         codes, texts = _distinct(block.texts(self._places[key]))
         values = [parse(text.decode("latin-1")) for text in texts]
@@ -216,13 +216,13 @@ class AccountingTable:
         self._check(block, key, wrong, f"not {wanted}; export with --noconvert, or fix this line")
         return np.array([value or 0 for value in values], np.int64)[codes]
 
-    def _numbered(self, block: Block, key: str) -> NDArray[np.int64]:
+    def _numbered(self, block: LineBlock, key: str) -> NDArray[np.int64]:
         """Number of each name, in order of first appearance."""
         known = self._codes.setdefault(key, {})
         codes, texts = _distinct(block.texts(self._places[key]))
         return np.array([known.setdefault(text, len(known)) for text in texts], np.int64)[codes]
 
-    def _gpus(self, block: Block) -> NDArray[np.int64]:
+    def _gpus(self, block: LineBlock) -> NDArray[np.int64]:
         """GPUs of each line."""
         place = self._places["resources"]
         counts = np.zeros(len(block), np.int64)
@@ -230,7 +230,7 @@ class AccountingTable:
             counts[row] = parse_gpus(block.field(row, place))
         return counts
 
-    def _check(self, block: Block, key: str, wrong: NDArray[np.bool_], problem: str) -> None:
+    def _check(self, block: LineBlock, key: str, wrong: NDArray[np.bool_], problem: str) -> None:
         if not wrong.any():
             return
         job = int(np.argmax(wrong))

@@ -49,7 +49,7 @@ class ArchiveLog:
     file, url : str
         File name in the archive, and where the archive holds it.
     jobs, processors : int, optional
-        Job lines of the file; processors of the machine.
+        Job lines of the file; processors of the cluster.
     period : str
         Time of the first and the last job.
     bytes : int, optional

@@ -56,8 +56,8 @@ def clean(
     workload : Workload
         As read from a log.
     processors : int, optional
-        Size of the machine; `workload.processors_available` if not given. Without either, no job is
-        larger than the machine.
+        Processors of the cluster; `workload.processors_available` if not given. Without either, no job is
+        larger than the cluster.
     statuses : collection of int, optional
         Status codes of jobs to leave out, such as 5 for cancelled jobs.
 
@@ -74,10 +74,10 @@ def clean(
         If no job remains.
     """
     _check_sizes(workload)
-    machine = workload.processors_available if processors is None else processors
+    available = workload.processors_available if processors is None else processors
     keep = np.ones(len(workload), np.bool_)
     left_out: dict[str, int] = {}
-    for reason, unfit in _unfit_jobs(workload, machine, statuses):
+    for reason, unfit in _unfit_jobs(workload, available, statuses):
         left_out[reason] = int(np.count_nonzero(keep & unfit))
         keep &= ~unfit
     repeated = np.flatnonzero(keep)[_repeated(workload.job_number[keep])]
@@ -104,15 +104,15 @@ def _check_sizes(workload: Workload) -> None:
 
 
 def _unfit_jobs(
-    workload: Workload, machine: int | None, statuses: Collection[int]
+    workload: Workload, available: int | None, statuses: Collection[int]
 ) -> Iterator[tuple[str, NDArray[Any]]]:
     """Reasons to leave jobs out, with the jobs for which they hold."""
     processors = workload.processors
     yield "no submit time", workload.submit_time < 0
     yield "no size", processors <= 0
     yield "no run time", workload.run_time < 0
-    if machine is not None:
-        yield "larger than the machine", processors > machine
+    if available is not None:
+        yield "larger than the machine", processors > available
     for status in sorted(statuses):
         yield f"status {status}", workload.status == status
 

@@ -62,7 +62,7 @@ class Workload:
     name : str
         Short name of the log or model, used in figures and file names.
     processors_available : int, optional
-        Processors of the machine (`MaxProcs` of the header, else `MaxNodes`).
+        Processors of the cluster (`MaxProcs` of the header, else `MaxNodes`).
     unix_start_time : int, optional
         Unix time of submit time 0.
     time_zone : str, optional
@@ -189,7 +189,7 @@ class Workload:
         name : str, optional
             Name of the workload; "workload" if not given.
         processors_available : int, optional
-            Processors of the machine.
+            Processors of the cluster.
         unix_start_time : int, optional
             Unix time of submit time 0; of the first submission, if submit times are points in time.
         time_zone : str, optional
@@ -275,7 +275,7 @@ def _facts(workload: Workload) -> list[str]:
         smallest, largest = int(size[size > 0].min()), int(size.max())
         facts.append(f"{f'{smallest:,} to ' if smallest < largest else ''}{largest:,} processors")
     if workload.processors_available:
-        facts.append(f"machine of {workload.processors_available:,}")
+        facts.append(f"cluster of {workload.processors_available:,}")
         if last > first:
             facts.append(f"load {work / (workload.processors_available * (last - first)):.3g}")
     return facts

@@ -1,6 +1,6 @@
 """Grids: jobs a second and time of a question while every job asks some clusters when it would start.
 
-Ten of 25 clusters, or up to 55 of the 199 resources of the platform of the JScheduler paper.
+Ten of 25 clusters, or up to 55 of the 199 clusters of the platform of the JScheduler paper.
 """
 
 from __future__ import annotations
@@ -131,4 +131,4 @@ def test_many_resources(predictions: PredictionsName, k: int, table: Table) -> N
     jscheduler = JScheduler(k=k, predictions=predictions)
     seconds, queries = measure_asking(jobs, resources, policies, jscheduler)
     asked = f", {queries / seconds:,.0f} questions/s" if queries else ", nobody asked"
-    table.add(f"{len(resources)} resources, {predictions}, k = {k}{asked}", f"{JOBS / seconds:,.0f} jobs/s")
+    table.add(f"{len(resources)} clusters, {predictions}, k = {k}{asked}", f"{JOBS / seconds:,.0f} jobs/s")

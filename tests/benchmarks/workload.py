@@ -13,7 +13,7 @@ from gridsched.engine.records import JOB
 from gridsched.traces import clean, read_swf
 
 PROCESSORS = 4096
-"""Size of the machine of the synthetic jobs."""
+"""Size of the cluster of the synthetic jobs."""
 
 _HOUR = 3600
 _LONGEST_RUN = 48 * _HOUR
@@ -25,7 +25,7 @@ _USUAL_LIMITS = np.array([60, 300, 600, 900, 1800, *(_HOUR * hours for hours in 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Jobs as the engine takes them, and the machine."""
+    """Jobs as the engine takes them, and the cluster."""
 
     name: str
     jobs: NDArray[Any]  # JOB[n]
@@ -33,7 +33,7 @@ class Stream:
 
 
 def synthetic(load: float, number: int = 1_000_000, seed: int = 20) -> Stream:
-    """Poisson stream that offers `load` times the work that the machine can do.
+    """Poisson stream that offers `load` times the work that the cluster can do.
 
     The same jobs come at every load, only their distances differ.
     """

@@ -84,7 +84,7 @@ def test_partitions_and_the_most_in_use(accounts: Path, printed: Callable[..., s
     text = printed("compare", accounts, "--partition", "batch")
     assert row(text, "left out: in another partition") == ["1"]
     assert row(text, "cluster") == ["8", "processors"]
-    assert "name the machine's with --processors" in text
+    assert "name the cluster's with --processors" in text
     assert row(text, "jobs") == ["3"]
 
 

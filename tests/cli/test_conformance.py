@@ -184,7 +184,7 @@ def test_exported_cases_are_complete_and_unanswered(
         log = read_swf(folder / "workloads" / f"{case.name}.swf")
         assert log.submit_time.tolist() == [job.submit_time for job in case.jobs]
         assert log.requested_time.tolist() == [job.requested_time for job in case.jobs]
-        assert log.processors_available == sum(site.processors for site in case.clusters.values())
+        assert log.processors_available == sum(cluster.processors for cluster in case.clusters.values())
         assert set(read(folder / "answers" / f"{case.name}.csv")[0]) >= {"job"}
     assert "no answers to compare" in mistake("conformance", "check", folder / "answers")
     # Filled in with the schedules, the sheets pass.

@@ -7,18 +7,21 @@ from collections.abc import Callable
 import pytest
 
 from gridsched.conformance.answers import read_schedules
-from gridsched.conformance.cases import PASSES, Case, Schedule, names, read_case
+from gridsched.conformance.cases import PASSES, Case, CaseSchedule, names, read_case
 from gridsched.conformance.running import run_case, schedule_of
 from gridsched.io import resource
 from gridsched.verification import verify
 from tests.oracles.conformance import simulate_plainly
 
 
-def simulate(case: Case, column: str) -> Schedule:
+def simulate(case: Case, column: str) -> CaseSchedule:
     return schedule_of(run_case(case, column))
 
 
-SIMULATORS: dict[str, Callable[[Case, str], Schedule]] = {"naive": simulate_plainly, "gridsched": simulate}
+SIMULATORS: dict[str, Callable[[Case, str], CaseSchedule]] = {
+    "naive": simulate_plainly,
+    "gridsched": simulate,
+}
 
 GRIDS = [name for name in names() if read_case(name).kind != "cluster"]
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridsched.errors import ConfigurationError
-from gridsched.experiments.claims import COLUMNS, Verdict, claims_table, evaluate, load_claims
+from gridsched.experiments.claims import COLUMNS, ClaimVerdict, claims_table, evaluate, load_claims
 from gridsched.experiments.config import load_study
 from gridsched.io import resource
 from gridsched.metrics.grid import VARIABLES
@@ -36,7 +36,7 @@ HALF = 2.4841377
 def verdicts(tmp_path: Path) -> Loader:
     """Verdicts of entries of a claim file, given the datasets of the studies."""
 
-    def judge(entries: list[dict[str, Any]], studies: dict[str, xr.Dataset]) -> list[Verdict]:
+    def judge(entries: list[dict[str, Any]], studies: dict[str, xr.Dataset]) -> list[ClaimVerdict]:
         return evaluate(load_claims([write(tmp_path, entries)]), studies)
 
     return judge
@@ -775,7 +775,7 @@ def dynamic_study() -> xr.Dataset:
     assert isinstance(study, DynamicGridStudy)
     coords: dict[str, list[Any]] = {
         "case": list(study.cases),
-        "group": [*study.site_names, "grid", "sites", "all"],
+        "group": [*study.cluster_names, "grid", "sites", "all"],
         "week": [0, 1, 2],
     }
     scalars = ("yield_wait_all", "yield_wait_share", "yield_wait_of_response", "leave_time_share", "cliques")

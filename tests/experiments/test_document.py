@@ -16,7 +16,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.experiments import document
 from gridsched.experiments.config import Config, load_config, load_study
 from gridsched.experiments.registry import KINDS, study_kind
-from gridsched.experiments.validation import Model
+from gridsched.experiments.validation import ConfigModel
 from tests.conftest import REPOSITORY
 from tests.experiments.test_config import changed
 
@@ -24,13 +24,13 @@ CONFIGURATIONS = sorted((REPOSITORY / "config").glob("*.yaml"))
 STUDIES = sorted((REPOSITORY / "config" / "studies").glob("*.yaml"))
 
 
-def validator(*models: type[Model]) -> jsonschema.Draft202012Validator:
+def validator(*models: type[ConfigModel]) -> jsonschema.Draft202012Validator:
     schema = document.schema(*models)
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 
 
-def models(model: type[Model]) -> Iterator[dict[str, Any]]:
+def models(model: type[ConfigModel]) -> Iterator[dict[str, Any]]:
     """Schemas of a model and of all models in it."""
     schema = document.schema(model)
     yield schema

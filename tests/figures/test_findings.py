@@ -233,7 +233,7 @@ def test_nobody_loses_unless_an_interval_says_so() -> None:
         ("s-i", 1.4, 0.8, 2.0), metric="wait", relative_to="local", home="A", scenario="x", policy="y"
     )
     text = told("superscheduler.figures.overview", "grid_waits", unsure)
-    assert "At no machine do users surely wait longer" in text
+    assert "At no cluster do users surely wait longer" in text
     sure = pd.concat([unsure, unsure.assign(home="B", mean=3.0, low=2.0, high=4.0)])
     assert "Users of B surely lose" in told("superscheduler.figures.overview", "grid_waits", sure)
 
@@ -310,7 +310,7 @@ def test_self_scheduling_says_where_it_is_worse() -> None:
     values = [("wait", 2, 3.0, 2.0, 4.0), ("slowdown", 1, 0.5, 0.4, 0.9)]
     table = pd.DataFrame(values, columns=columns).assign(factor="none", mode="plan", measure="wait_time")
     text = told("jscheduler.figures", "improvement_wait_time", table)
-    assert "smallest wait of 2 resources: 3 (2 to 4) times." in text
+    assert "smallest wait of 2 clusters: 3 (2 to 4) times." in text
     assert "surely worse than in the original scenario in 1 of 2 runs" in text
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gridsched.conformance.answers import NEEDED
-from gridsched.conformance.cases import GRID, NONE, Case, Part, Schedule, normalised, read_case
+from gridsched.conformance.cases import GRID, NONE, Case, CaseSchedule, Part, normalised, read_case
 from gridsched.conformance.running import calendar_options, calendar_tree
 from gridsched.io import atomic_write
 from tests.oracles import calendars as naive_calendar
@@ -37,7 +37,7 @@ def read_plain(name: str) -> PlainCase:
     return PlainCase(_jobs(case), case.clusters[""].processors)
 
 
-def simulate_plainly(case: Case, variant: str) -> Schedule:
+def simulate_plainly(case: Case, variant: str) -> CaseSchedule:
     """What a plain simulator makes of a case."""
     return _ORACLES[case.kind](case, variant)
 
@@ -50,47 +50,47 @@ def _homes(case: Case) -> list[int]:
     return [list(case.clusters).index(job.home) if job.home in case.clusters else NONE for job in case.jobs]
 
 
-def _sites(case: Case, policy: str) -> list[GridCluster]:
+def _clusters(case: Case, policy: str) -> list[GridCluster]:
     return [
-        GridCluster(site.processors, speed=site.speed, backfilling=ALONE[policy])
-        for site in case.clusters.values()
+        GridCluster(cluster.processors, speed=cluster.speed, backfilling=ALONE[policy])
+        for cluster in case.clusters.values()
     ]
 
 
-def _once(case: Case, places: list[tuple[int, int]]) -> Schedule:
+def _once(case: Case, places: list[tuple[int, int]]) -> CaseSchedule:
     """Schedule of jobs that run once, from their starts and clusters."""
     parts: dict[int, tuple[Part, ...]] = {}
     for job, (start, m) in zip(case.jobs, places, strict=True):
-        name, site = list(case.clusters.items())[m]
-        factor: Fraction | float = 1 / Fraction(site.speed)
+        name, cluster = list(case.clusters.items())[m]
+        factor: Fraction | float = 1 / Fraction(cluster.speed)
         if job.home:
-            factor = Fraction(case.clusters[job.home].speed) / Fraction(site.speed)
+            factor = Fraction(case.clusters[job.home].speed) / Fraction(cluster.speed)
         end = start + math.ceil(job.run_time * factor)
         parts[job.number] = () if start == NONE else (Part(name, job.processors, start, end),)
-    return Schedule(parts, {})
+    return CaseSchedule(parts, {})
 
 
-def _cluster(case: Case, variant: str) -> Schedule:
+def _cluster(case: Case, variant: str) -> CaseSchedule:
     policy, passes = variant.split(":")
     starts = simulate_policy(_jobs(case), case.clusters[""].processors, policy, case.overrun, passes)
     return _once(case, [(start, 0) for start in starts])
 
 
-def _superscheduler(case: Case, variant: str) -> Schedule:
+def _superscheduler(case: Case, variant: str) -> CaseSchedule:
     options = case.options_of(variant)
-    clusters = _sites(case, options.pop("policy"))
+    clusters = _clusters(case, options.pop("policy"))
     jobs = [GridJob(*job, home=home) for job, home in zip(_jobs(case), _homes(case), strict=True)]
     return _once(case, simulate_grid(jobs, clusters, scheme=variant, **options))
 
 
-def _self_scheduling(case: Case, variant: str) -> Schedule:
-    clusters = _sites(case, case.options_of(variant)["policy"])
+def _self_scheduling(case: Case, variant: str) -> CaseSchedule:
+    clusters = _clusters(case, case.options_of(variant)["policy"])
     everywhere = [list(range(len(clusters)))] * len(case.jobs)
     done = self_schedule(_jobs(case), clusters, samples=everywhere, metrics=[variant] * len(case.jobs))
     return _once(case, done.places)
 
 
-def _calendars(case: Case, variant: str) -> Schedule:
+def _calendars(case: Case, variant: str) -> CaseSchedule:
     jobs = [
         naive_calendar.Job(*plain, home=home, reserved=job.reservation)
         for plain, home, job in zip(_jobs(case), _homes(case), case.jobs, strict=True)
@@ -100,7 +100,7 @@ def _calendars(case: Case, variant: str) -> Schedule:
     return _several(case, [segment[:5] for segment in done.segments], earliest)
 
 
-def _dynamic_grid(case: Case, variant: str) -> Schedule:
+def _dynamic_grid(case: Case, variant: str) -> CaseSchedule:
     options: dict[str, Any] = {"resume_cost": None, **case.options_of(variant)}
     for key in ("overhead", "migration_cost", "resume_cost"):
         if options.get(key) is not None:
@@ -115,7 +115,7 @@ def _dynamic_grid(case: Case, variant: str) -> Schedule:
         for plain, job in zip(_jobs(case), case.jobs, strict=True)
     ]
     links = {(index[one], index[other]) for one, other in case.links}
-    sizes = [site.processors for site in case.clusters.values()]
+    sizes = [cluster.processors for cluster in case.clusters.values()]
     always = [MemberEvent(0, i, "join") for i in index.values()]
     oracle = Oracle(jobs, sizes, links, always, Rules(**options))
     oracle.run()
@@ -127,15 +127,15 @@ def _dynamic_grid(case: Case, variant: str) -> Schedule:
     return _several(case, segments, {})
 
 
-def _several(case: Case, segments: Sequence[tuple[int, ...]], earliest: dict[int, int]) -> Schedule:
+def _several(case: Case, segments: Sequence[tuple[int, ...]], earliest: dict[int, int]) -> CaseSchedule:
     """Schedule of jobs that run in parts."""
     parts: dict[int, list[Part]] = defaultdict(list)
     for j, cluster, *rest in segments:
         parts[j + 1].append(Part(list(case.clusters)[cluster], *rest))
-    return Schedule({job.number: normalised(parts[job.number]) for job in case.jobs}, earliest)
+    return CaseSchedule({job.number: normalised(parts[job.number]) for job in case.jobs}, earliest)
 
 
-_ORACLES: dict[str, Callable[[Case, str], Schedule]] = {
+_ORACLES: dict[str, Callable[[Case, str], CaseSchedule]] = {
     "cluster": _cluster,
     "superscheduler": _superscheduler,
     "self-scheduling": _self_scheduling,
@@ -147,7 +147,7 @@ _ORACLES: dict[str, Callable[[Case, str], Schedule]] = {
 # --- files ----------------------------------------------------------------------------------------
 
 
-def lines_of(case: Case, schedules: dict[str, Schedule]) -> list[list[Any]]:
+def lines_of(case: Case, schedules: dict[str, CaseSchedule]) -> list[list[Any]]:
     """Answers to a case as the lines of a table."""
     if case.kind == "cluster":
         rows = [[job.number, *(_start(each, job.number) for each in schedules.values())] for job in case.jobs]
@@ -163,7 +163,7 @@ def lines_of(case: Case, schedules: dict[str, Schedule]) -> list[list[Any]]:
     return lines
 
 
-def _start(schedule: Schedule, job: int) -> int:
+def _start(schedule: CaseSchedule, job: int) -> int:
     parts = schedule.parts[job]
     return parts[0].start_time if parts else NONE
 

@@ -79,7 +79,7 @@ class State:
 
     left: Fraction
     state: str = "ahead"
-    sites: dict[int, int] = field(default_factory=dict)
+    clusters: dict[int, int] = field(default_factory=dict)
     begin: int = 0
     resume: int = 0
     length: int = 0
@@ -95,7 +95,7 @@ class State:
 
 
 @dataclass
-class Site:
+class Cluster:
     """A cluster."""
 
     processors: int
@@ -165,11 +165,11 @@ class Oracle:
     ) -> None:
         self.jobs = jobs
         self.rules = rules
-        self.sites = [Site(count) for count in processors]
-        for site, node in zip(self.sites, nodes, strict=False):
-            site.node = node
-        for site, speed in zip(self.sites, speeds, strict=False):
-            site.speed = speed
+        self.clusters = [Cluster(count) for count in processors]
+        for cluster, node in zip(self.clusters, nodes, strict=False):
+            cluster.node = node
+        for cluster, speed in zip(self.clusters, speeds, strict=False):
+            cluster.speed = speed
         self.edges = edges | {(j, i) for i, j in edges}
         self.cliques = self.find_cliques()
         self.events = list(events)
@@ -190,10 +190,10 @@ class Oracle:
 
     def find_cliques(self) -> list[tuple[int, ...]]:
         """The maximal cliques in lexicographic order."""
-        everyone = range(len(self.sites))
+        everyone = range(len(self.clusters))
         cliques = [
             some
-            for size in range(1, len(self.sites) + 1)
+            for size in range(1, len(self.clusters) + 1)
             for some in combinations(everyone, size)
             if all(pair in self.edges for pair in combinations(some, 2))
         ]
@@ -214,9 +214,9 @@ class Oracle:
 
     def future_instants(self) -> list[int]:
         instants = [self.jobs[j].submit_time for j in self.coming] + [event.time for event in self.events]
-        for site in self.sites:
-            instants += [until for until, _ in site.holds]
-        for i in range(len(self.sites)):
+        for cluster in self.clusters:
+            instants += [until for until, _ in cluster.holds]
+        for i in range(len(self.clusters)):
             instants += [self.boundary(j) for j in self.wanted(i)]
         for j in self.running():
             instants += [self.end(j), self.expected(j)]
@@ -246,8 +246,11 @@ class Oracle:
     def picture(self) -> tuple[object, ...]:
         """What changes if anything happens."""
         return (
-            [(state.state, dict(state.sites), state.suspensions, state.migrations) for state in self.states],
-            [(list(site.queue), set(site.marked), list(site.holds)) for site in self.sites],
+            [
+                (state.state, dict(state.clusters), state.suspensions, state.migrations)
+                for state in self.states
+            ],
+            [(list(cluster.queue), set(cluster.marked), list(cluster.holds)) for cluster in self.clusters],
         )
 
     def complete(self) -> None:
@@ -258,32 +261,32 @@ class Oracle:
                 if state.state == "local run":
                     home = self.jobs[j].home
                     assert home is not None
-                    self.sites[home].local.remove(j)
+                    self.clusters[home].local.remove(j)
                     state.left = Fraction(0)
                 else:
                     self.end_spell(j)
                     self.drop(j)
                     self.close_proxies(j)
                 state.state, state.finish = "finished", self.now
-        for site in self.sites:
-            self.unreported |= any(until == self.now for until, _ in site.holds)
-            site.holds = [(until, count) for until, count in site.holds if until > self.now]
+        for cluster in self.clusters:
+            self.unreported |= any(until == self.now for until, _ in cluster.holds)
+            cluster.holds = [(until, count) for until, count in cluster.holds if until > self.now]
 
     def change(self, event: MemberEvent) -> None:
-        site = self.sites[event.cluster]
+        cluster = self.clusters[event.cluster]
         self.unreported = True
         if event.kind == "leave":
-            site.member = False
+            cluster.member = False
             self.departures[event.cluster] = event.time
         else:
-            site.lease = event.lease
+            cluster.lease = event.lease
         if event.kind == "join":
-            site.member, site.view = True, None
+            cluster.member, cluster.view = True, None
             self.departures.pop(event.cluster, None)
 
     def note_departures(self) -> None:
         for i, time in list(self.departures.items()):
-            if not self.sites[i].parts and not self.sites[i].holds:
+            if not self.clusters[i].parts and not self.clusters[i].holds:
                 self.left_at[i, time] = self.now
                 del self.departures[i]
 
@@ -291,21 +294,21 @@ class Oracle:
         job, state = self.jobs[j], self.states[j]
         self.unreported = True
         reach = max(self.most_processors(clique) for clique in self.cliques)
-        if job.home is not None and job.processors <= self.sites[job.home].processors:
-            self.sites[job.home].queue.append(j)
+        if job.home is not None and job.processors <= self.clusters[job.home].processors:
+            self.clusters[job.home].queue.append(j)
             state.state = "local queue"
-        elif job.processors > reach or (job.home is not None and not self.sites[job.home].member):
+        elif job.processors > reach or (job.home is not None and not self.clusters[job.home].member):
             state.state = "rejected"
         else:
             self.send_to_grid(j)
 
     def could_hold(self, j: int) -> bool:
         """Whether clusters that are in the grid could hold a job if they were idle."""
-        here = [tuple(i for i in clique if self.sites[i].member) for clique in self.cliques]
+        here = [tuple(i for i in clique if self.clusters[i].member) for clique in self.cliques]
         return self.jobs[j].processors <= max(self.most_processors(clique) for clique in here)
 
     def most_processors(self, clique: tuple[int, ...]) -> int:
-        sizes = sorted((self.sites[i].processors for i in clique), reverse=True)
+        sizes = sorted((self.clusters[i].processors for i in clique), reverse=True)
         return sum(size for k, size in enumerate(sizes) if k < self.rules.most_sites)
 
     def send_to_grid(self, j: int) -> None:
@@ -324,16 +327,16 @@ class Oracle:
         """Whole seconds of a local job at the speed of its cluster, which is divided by as it is written."""
         home = self.jobs[j].home
         assert home is not None
-        return math.ceil(seconds / float(self.sites[home].speed))
+        return math.ceil(seconds / float(self.clusters[home].speed))
 
     def taken(self, j: int) -> int:
         """Processors that a local job takes."""
         home = self.jobs[j].home
         assert home is not None
-        return self.sites[home].whole(self.jobs[j].processors)
+        return self.clusters[home].whole(self.jobs[j].processors)
 
     def taken_by_part(self, j: int, i: int) -> int:
-        return self.sites[i].whole(self.sites[i].parts[j])
+        return self.clusters[i].whole(self.clusters[i].parts[j])
 
     def expected(self, j: int) -> int:
         """The next expected end, after now."""
@@ -341,18 +344,18 @@ class Oracle:
         return expected_end(state.resume, state.length, self.rules.overrun, self.now + 1)
 
     def rate(self, j: int) -> Fraction:
-        return self.rate_on(list(self.states[j].sites))
+        return self.rate_on(list(self.states[j].clusters))
 
-    def rate_on(self, sites: list[int]) -> Fraction:
+    def rate_on(self, clusters: list[int]) -> Fraction:
         """Seconds at speed 1 that a grid job does in a second on some clusters."""
-        slowest = min(self.sites[i].speed for i in sites)
-        return slowest / self.rules.overhead if len(sites) > 1 else slowest
+        slowest = min(self.clusters[i].speed for i in clusters)
+        return slowest / self.rules.overhead if len(clusters) > 1 else slowest
 
     def free(self, i: int) -> int:
-        site = self.sites[i]
-        local = sum(self.taken(j) for j in site.local)
-        parts = sum(self.taken_by_part(j, i) for j in site.parts)
-        return site.processors - local - parts - sum(count for _, count in site.holds)
+        cluster = self.clusters[i]
+        local = sum(self.taken(j) for j in cluster.local)
+        parts = sum(self.taken_by_part(j, i) for j in cluster.parts)
+        return cluster.processors - local - parts - sum(count for _, count in cluster.holds)
 
     def boundary(self, j: int) -> int:
         """The first end of a superstep that is not before now."""
@@ -376,21 +379,21 @@ class Oracle:
 
     def end_spell(self, j: int) -> None:
         state = self.states[j]
-        for i, tasks in state.sites.items():
-            count = self.sites[i].whole(tasks)
+        for i, tasks in state.clusters.items():
+            count = self.clusters[i].whole(tasks)
             if state.begin < state.resume:
                 self.segments.append(Segment(j, i, count, state.begin, state.resume, True, tasks))
             self.segments.append(Segment(j, i, count, state.resume, self.now, False, tasks))
         state.left = max(Fraction(0), state.left - (self.now - state.resume) * self.rate(j))
 
     def drop(self, j: int) -> None:
-        for i in self.states[j].sites:
-            del self.sites[i].parts[j]
-        self.states[j].sites.clear()
+        for i in self.states[j].clusters:
+            del self.clusters[i].parts[j]
+        self.states[j].clusters.clear()
 
     def put(self, j: int, i: int, count: int) -> None:
-        self.states[j].sites[i] = self.states[j].sites.get(i, 0) + count
-        self.sites[i].parts[j] = self.sites[i].parts.get(j, 0) + count
+        self.states[j].clusters[i] = self.states[j].clusters.get(i, 0) + count
+        self.clusters[i].parts[j] = self.clusters[i].parts.get(j, 0) + count
 
     def close_proxies(self, j: int) -> None:
         for i, tasks, begin in self.open_proxies.pop(j, []):
@@ -399,15 +402,15 @@ class Oracle:
     # Local schedulers
 
     def offer(self, i: int) -> int:
-        site = self.sites[i]
-        claimed = bool(site.queue) and not (self.rules.offers == "all" and site.in_time)
-        return self.free(i) if site.member and not claimed else 0
+        cluster = self.clusters[i]
+        claimed = bool(cluster.queue) and not (self.rules.offers == "all" and cluster.in_time)
+        return self.free(i) if cluster.member and not claimed else 0
 
     def settle(self) -> None:
         before = None
         while before != self.picture():
             before = self.picture()
-            changed = [i for i in range(len(self.sites)) if self.has_changed(i)]
+            changed = [i for i in range(len(self.clusters)) if self.has_changed(i)]
             for i in changed:
                 self.start_first(i)
             for i in changed:
@@ -415,7 +418,7 @@ class Oracle:
                 self.seen[i] = self.picture_of(i)
                 if self.backfilled:
                     self.seen[i] = None
-            for i in range(len(self.sites)):
+            for i in range(len(self.clusters)):
                 self.make_place(i)
 
     def has_changed(self, i: int) -> bool:
@@ -427,76 +430,76 @@ class Oracle:
 
     def picture_of(self, i: int) -> object:
         """What makes a local scheduler have a pass if it changes."""
-        site = self.sites[i]
-        jobs = [*site.local, *site.parts]
+        cluster = self.clusters[i]
+        jobs = [*cluster.local, *cluster.parts]
         return (
             [(j, self.states[j].begin, self.expected(j)) for j in jobs],
-            (list(site.queue), dict(site.parts), list(site.holds), site.member, site.lease),
+            (list(cluster.queue), dict(cluster.parts), list(cluster.holds), cluster.member, cluster.lease),
             sum(segment.cluster == i for segment in self.segments),
         )
 
     def start_first(self, i: int) -> None:
-        site = self.sites[i]
-        while site.queue and self.taken(self.queue(i)[0]) <= self.free(i):
+        cluster = self.clusters[i]
+        while cluster.queue and self.taken(self.queue(i)[0]) <= self.free(i):
             self.start(i, self.queue(i)[0])
-            site.yielding = False
-            site.marked.clear()
+            cluster.yielding = False
+            cluster.marked.clear()
 
     def start(self, i: int, j: int) -> None:
-        site, state = self.sites[i], self.states[j]
+        cluster, state = self.clusters[i], self.states[j]
         self.unreported = True
-        site.queue.remove(j)
-        site.local.append(j)
+        cluster.queue.remove(j)
+        cluster.local.append(j)
         state.state, state.start, state.resume = "local run", self.now, self.now
         state.length = self.at_home(j, self.jobs[j].estimate)
 
     def expected_frees(self, i: int) -> list[tuple[int, int]]:
         """When how many processors of a cluster are expected to be free, by time."""
-        site = self.sites[i]
-        frees = [(self.expected(j), self.taken(j)) for j in site.local]
-        frees += [(self.expected(j), self.taken_by_part(j, i)) for j in site.parts]
-        return sorted(frees + site.holds)
+        cluster = self.clusters[i]
+        frees = [(self.expected(j), self.taken(j)) for j in cluster.local]
+        frees += [(self.expected(j), self.taken_by_part(j, i)) for j in cluster.parts]
+        return sorted(frees + cluster.holds)
 
     def free_by(self, i: int, time: float) -> int:
         return self.free(i) + sum(count for end, count in self.expected_frees(i) if end <= time)
 
     def look_after(self, i: int) -> None:
-        site = self.sites[i]
+        cluster = self.clusters[i]
         self.start_first(i)
-        self.backfilled = site.in_time = False
-        while site.queue:
+        self.backfilled = cluster.in_time = False
+        while cluster.queue:
             j = self.queue(i)[0]
             state = self.states[j]
             if state.headed is None:
                 state.headed = self.now
             decision = self.decide(i, j)
             if decision == "yield":
-                site.yielding = True
+                cluster.yielding = True
                 if state.yielded is None:
                     state.yielded = self.now
                 self.mark(i, j)
                 return
-            site.yielding = False
-            site.marked.clear()
+            cluster.yielding = False
+            cluster.marked.clear()
             if decision == "wait":
-                site.in_time = True
+                cluster.in_time = True
                 self.backfill(i)
                 return
-            site.queue.remove(j)
+            cluster.queue.remove(j)
             self.count["sent"] += 1
             self.send_to_grid(j)
             self.start_first(i)
 
     def decide(self, i: int, j: int) -> str:
-        site, needed = self.sites[i], self.taken(j)
-        if not site.member:
+        cluster, needed = self.clusters[i], self.taken(j)
+        if not cluster.member:
             return "wait"
-        leaving = sum(count for _, count in site.holds)
-        can_yield = self.free(i) + leaving + sum(self.taken_by_part(o, i) for o in site.parts) >= needed
+        leaving = sum(count for _, count in cluster.holds)
+        can_yield = self.free(i) + leaving + sum(self.taken_by_part(o, i) for o in cluster.parts) >= needed
         headed = self.states[j].headed
         assert headed is not None
         in_time = self.rules.delta_t == math.inf or (self.free_by(i, headed + self.rules.delta_t) >= needed)
-        if site.yielding and can_yield:
+        if cluster.yielding and can_yield:
             return "yield"
         choices = [("wait", in_time), ("yield", can_yield)]
         if self.rules.prefer == "migrate":
@@ -504,23 +507,23 @@ class Oracle:
         return next((what for what, possible in choices if possible), "send")
 
     def mark(self, i: int, j: int) -> None:
-        site = self.sites[i]
+        cluster = self.clusters[i]
         while True:
-            sizes = {other: self.taken_by_part(other, i) for other in site.parts}
-            gained = sum(sizes[other] for other in site.marked if other in site.parts)
-            leaving = sum(count for _, count in site.holds)
+            sizes = {other: self.taken_by_part(other, i) for other in cluster.parts}
+            gained = sum(sizes[other] for other in cluster.marked if other in cluster.parts)
+            leaving = sum(count for _, count in cluster.holds)
             missing = self.taken(j) - self.free(i) - leaving - gained
             if missing <= 0:
                 return
             # the one that came last first
-            others = [other for other in reversed(site.parts) if other not in site.marked]
+            others = [other for other in reversed(cluster.parts) if other not in cluster.marked]
             enough = [other for other in others if sizes[other] >= missing]
             if self.rules.victims == "latest":
-                site.marked.add(others[0])
+                cluster.marked.add(others[0])
             elif enough:
-                site.marked.add(min(enough, key=sizes.__getitem__))
+                cluster.marked.add(min(enough, key=sizes.__getitem__))
             else:
-                site.marked.add(max(others, key=sizes.__getitem__))
+                cluster.marked.add(max(others, key=sizes.__getitem__))
 
     def queue(self, i: int) -> list[int]:
         return self.ordered(i, self.rules.policy.order)
@@ -528,7 +531,7 @@ class Oracle:
     def ordered(self, i: int, order: str | object) -> list[int]:
         """Jobs of a local queue in an order; ties by submission."""
         assert isinstance(order, str)
-        return sorted(self.sites[i].queue, key=lambda j: (self.rank(j, order), j))
+        return sorted(self.clusters[i].queue, key=lambda j: (self.rank(j, order), j))
 
     def rank(self, j: int, order: str) -> float:
         """What an order sorts by, smallest first."""
@@ -547,7 +550,7 @@ class Oracle:
 
     def backfill(self, i: int) -> None:
         """Start jobs behind the first one, which does not fit; conservative plans are made anew."""
-        policy, before = self.rules.policy, len(self.sites[i].queue)
+        policy, before = self.rules.policy, len(self.clusters[i].queue)
         if policy.backfilling == "none":
             return
         reserved: list[Occupation] = []
@@ -567,7 +570,7 @@ class Oracle:
                 fits = self.is_place(i, self.occupation(j, self.now), reserved)
             if fits:
                 self.start(i, j)
-        self.backfilled = len(self.sites[i].queue) < before
+        self.backfilled = len(self.clusters[i].queue) < before
 
     def occupation(self, j: int, begin: int) -> Occupation:
         return Occupation(begin, begin + self.at_home(j, self.jobs[j].estimate), self.taken(j))
@@ -578,7 +581,7 @@ class Oracle:
         times = {place.begin} | {time for other in others for time in (other.begin, other.end)}
         return all(
             place.processors + sum(o.processors for o in others if o.begin <= time < o.end)
-            <= self.sites[i].processors
+            <= self.clusters[i].processors
             for time in times
             if place.begin <= time < place.end
         )
@@ -592,8 +595,8 @@ class Oracle:
 
     def wanted(self, i: int) -> list[int]:
         """Jobs whose tasks have to leave a cluster."""
-        site = self.sites[i]
-        return [j for j in site.parts if j in site.marked or not site.member]
+        cluster = self.clusters[i]
+        return [j for j in cluster.parts if j in cluster.marked or not cluster.member]
 
     def make_place(self, i: int) -> None:
         while True:
@@ -605,15 +608,15 @@ class Oracle:
     def evict(self, j: int) -> None:
         state = self.states[j]
         self.unreported = True
-        leaving = [i for i in state.sites if j in self.wanted(i)]
+        leaving = [i for i in state.clusters if j in self.wanted(i)]
         self.count["evictions"] += len(leaving)
         targets = self.find_neighbours(j, leaving) if self.rules.migration else None
         self.end_spell(j)
         for i in leaving:
-            self.sites[i].marked.discard(j)
+            self.clusters[i].marked.discard(j)
         if targets is None:
-            for i in state.sites:
-                self.sites[i].marked.discard(j)
+            for i in state.clusters:
+                self.clusters[i].marked.discard(j)
             self.drop(j)
             self.close_proxies(j)
             state.suspensions += 1
@@ -623,13 +626,13 @@ class Oracle:
                 state.left = Fraction(self.jobs[j].run_time)
             self.in_progress.append(j)
             return
-        moved = {i: state.sites[i] for i in leaving}
+        moved = {i: state.clusters[i] for i in leaving}
         cost = math.ceil(sum(moved.values()) * self.rules.migration_cost)
         for i, tasks in moved.items():
-            del state.sites[i], self.sites[i].parts[j]
+            del state.clusters[i], self.clusters[i].parts[j]
             if self.rules.release == "moved" and cost:
-                count = self.sites[i].whole(tasks)
-                self.sites[i].holds.append((self.now + cost, count))
+                count = self.clusters[i].whole(tasks)
+                self.clusters[i].holds.append((self.now + cost, count))
                 self.segments.append(Segment(j, i, count, self.now, self.now + cost, True, tasks))
             self.open_proxies.setdefault(j, []).append((i, tasks, self.now))
             self.put(j, targets[i], tasks)
@@ -639,24 +642,26 @@ class Oracle:
 
     def find_neighbours(self, j: int, leaving: list[int]) -> dict[int, int] | None:
         """A neighbour for each cluster that the job has to leave; None if one is not found."""
-        stays = [i for i in self.states[j].sites if i not in leaving]
+        stays = [i for i in self.states[j].clusters if i not in leaving]
         targets: dict[int, int] = {}
         for i in leaving:
-            tasks = self.states[j].sites[i]
+            tasks = self.states[j].clusters[i]
             there = set(stays) | set(targets.values())
-            neighbours = [t for t in range(len(self.sites)) if (i, t) in self.edges and self.sites[t].member]
+            neighbours = [
+                t for t in range(len(self.clusters)) if (i, t) in self.edges and self.clusters[t].member
+            ]
             self.count["inquiries"] += len(neighbours)
-            own = {t: self.states[j].sites[t] if t in stays else 0 for t in neighbours}
+            own = {t: self.states[j].clusters[t] if t in stays else 0 for t in neighbours}
             promised = {
-                t: own[t] + sum(self.states[j].sites[k] for k, target in targets.items() if target == t)
+                t: own[t] + sum(self.states[j].clusters[k] for k, target in targets.items() if target == t)
                 for t in neighbours
             }
-            before = {t: self.offer(t) + self.sites[t].whole(own[t]) for t in neighbours}
-            has = {t: before[t] - self.sites[t].whole(promised[t]) for t in neighbours}
+            before = {t: self.offer(t) + self.clusters[t].whole(own[t]) for t in neighbours}
+            has = {t: before[t] - self.clusters[t].whole(promised[t]) for t in neighbours}
             able = [
                 t
                 for t in neighbours
-                if before[t] >= self.sites[t].whole(promised[t] + tasks)
+                if before[t] >= self.clusters[t].whole(promised[t] + tasks)
                 and all(k == t or (k, t) in self.edges for k in there)
             ]
             if not able:
@@ -669,9 +674,9 @@ class Oracle:
 
     def report(self, first: bool) -> None:
         period = self.rules.status_period
-        for i, site in enumerate(self.sites):
-            if period == 0 or (first and self.now % period == 0) or (first and site.view is None):
-                site.view = self.offer(i)
+        for i, cluster in enumerate(self.clusters):
+            if period == 0 or (first and self.now % period == 0) or (first and cluster.view is None):
+                cluster.view = self.offer(i)
         if period and first and self.now % period == 0:
             self.unreported = False
 
@@ -684,8 +689,8 @@ class Oracle:
             confirmed = True
             for i, count in shares.items():
                 self.count["asked"] += 1
-                self.sites[i].view = self.offer(i)
-                if self.offer(i) < self.sites[i].whole(count):
+                self.clusters[i].view = self.offer(i)
+                if self.offer(i) < self.clusters[i].whole(count):
                     self.count["refused"] += 1
                     confirmed = False
             if confirmed:
@@ -694,9 +699,9 @@ class Oracle:
                 cost = self.cost(j)
                 for i, count in shares.items():
                     self.put(j, i, count)
-                    view = self.sites[i].view
+                    view = self.clusters[i].view
                     assert view is not None
-                    self.sites[i].view = view - self.sites[i].whole(count)
+                    self.clusters[i].view = view - self.clusters[i].whole(count)
                 self.begin_spell(j, cost)
 
     def candidate(self) -> tuple[list[int], int, dict[int, int]] | None:
@@ -721,9 +726,9 @@ class Oracle:
         return math.ceil(self.jobs[j].processors * self.rules.resume_cost) if resumes else 0
 
     def believed(self, i: int, until: int) -> int:
-        site = self.sites[i]
-        stays = not self.rules.heed_leases or site.lease >= until
-        return site.view if site.member and stays and site.view is not None else 0
+        cluster = self.clusters[i]
+        stays = not self.rules.heed_leases or cluster.lease >= until
+        return cluster.view if cluster.member and stays and cluster.view is not None else 0
 
     def choose(self, j: int) -> dict[int, int] | None:
         """Clusters for a job and their shares; None if there are none."""
@@ -731,10 +736,10 @@ class Oracle:
         ready = self.now + self.cost(j)
         has = {
             i: self.believed(i, ready + math.ceil(self.estimated(j) / self.rate_on([i])))
-            for i in range(len(self.sites))
+            for i in range(len(self.clusters))
         }
         sign = 1 if self.rules.placement == "tightest" else -1
-        able = [i for i in has if has[i] >= self.sites[i].whole(needed)]
+        able = [i for i in has if has[i] >= self.clusters[i].whole(needed)]
         if able:
             return {min(able, key=lambda i: (sign * has[i], i)): needed}
         choices = []
@@ -742,13 +747,13 @@ class Oracle:
             idle = [i for i in clique if self.believed(i, 0)]
             if not idle:
                 continue
-            slowest = min(self.sites[i].speed for i in idle)
+            slowest = min(self.clusters[i].speed for i in idle)
             together = ready + math.ceil(self.estimated(j) * self.rules.overhead / slowest)
             has = {i: self.believed(i, together) for i in clique}
             shares: dict[int, int] = {}
             for i in sorted(clique, key=lambda i: (-has[i], i)):
                 if sum(shares.values()) < needed and has[i] > 0:
-                    assert has[i] % self.sites[i].node == 0
+                    assert has[i] % self.clusters[i].node == 0
                     shares[i] = min(has[i], needed - sum(shares.values()))
             if sum(shares.values()) == needed and len(shares) <= self.rules.most_sites:
                 choices.append(shares)

@@ -15,7 +15,7 @@ from tests.oracles.grid import Clusters, GridCluster
 from tests.oracles.local import REJECTED, Cluster, Job
 
 METRICS = ("wait", "slowdown", "response", "queued-jobs", "work-left")
-"""What a job may want to be small; the last two look at what is on a resource, and predict nothing."""
+"""What a job may want to be small; the last two look at what is on a cluster, and predict nothing."""
 
 Own = Callable[..., float]
 """A cost of one's own, of the parameters of `gridsched.systems.jscheduler.costs` without labels."""
@@ -120,7 +120,7 @@ class _Simulation(Clusters):
             self.place[j] = m, self.enter(self.job_on(j, m), m)
 
     def job_on(self, j: int, m: int) -> Job:
-        """A job as it is on a resource; times in float64, like this, by definition."""
+        """A job as it is on a cluster; times in float64, like this, by definition."""
         job, speed = self.jobs[j], self.descriptions[m].speed
         return Job(
             job.submit_time,

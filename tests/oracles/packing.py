@@ -103,7 +103,7 @@ Table = list[list[list[int]]]
 
 
 def composition_table(sizes: Sequence[int], rows: int) -> Table:
-    """Algorithm 1, mended: a composition that holds the job itself is not joined with it."""
+    """Algorithm 1, repaired: a composition that holds the job itself is not joined with it."""
     table: Table = [[] for _ in range(rows + 1)]
     for job, size in enumerate(sizes):
         for row in range(1, rows + 1):
@@ -134,7 +134,7 @@ def alternatives(
     q: list[int],
     seen: list[list[int]],
 ) -> bool:
-    """Algorithm 2, mended: no composition twice, and what is in q is allocated."""
+    """Algorithm 2, repaired: no composition twice, and what is in q is allocated."""
     seen.append(composition)
     for job in composition:
         if job not in allocated and job not in q:
@@ -157,7 +157,7 @@ def count(composition: list[int], allocated: set[int], q: list[int]) -> int:
 
 
 def fill(table: Table, sizes: Sequence[int], space: int, allocated: set[int]) -> list[int]:
-    """Algorithm 3, mended: jobs for a space, none if no job fits."""
+    """Algorithm 3, repaired: jobs for a space, none if no job fits."""
     for row in range(min(space, len(table) - 1), 0, -1):
         if not table[row]:
             continue
@@ -208,7 +208,7 @@ def allocate(
     clusters: list[NaiveCluster],
     draw: Callable[[int], int],
 ) -> dict[int, NaiveSeed]:
-    """Algorithm 4, mended; seeds by job in the order of allocation. `draw(k)` chooses among k equals.
+    """Algorithm 4, repaired; seeds by job in the order of allocation. `draw(k)` chooses among k equals.
 
     Every cluster has a table of its own, of jobs as large as they are there.
     """

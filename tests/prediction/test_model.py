@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from gridsched.errors import GridschedError
 from gridsched.prediction import Model, PredictorOptions, from_dataset, to_dataset, tree
-from gridsched.prediction.features import Table
+from gridsched.prediction.features import JobTable
 from gridsched.prediction.prequential import job_table
 from gridsched.prediction.training import train, training_set
 from tests.support.prediction import busy_log, regular_users, workload_of
@@ -21,7 +21,7 @@ Criterion = Literal["gini", "entropy"]
 
 
 @pytest.fixture(scope="module")
-def table() -> Table:
+def table() -> JobTable:
     return job_table(*busy_log(3000), None)[0]
 
 
@@ -49,7 +49,7 @@ def test_trees_of_arrays_predict_what_the_library_predicts(criterion: Criterion,
         np.testing.assert_array_equal(tree.regression_tree(regressor).predict(rows), regressor.predict(rows))
 
 
-def test_stored_model_predicts_the_same(table: Table, tmp_path: Path) -> None:
+def test_stored_model_predicts_the_same(table: JobTable, tmp_path: Path) -> None:
     model = train(table, np.arange(2000), PredictorOptions(min_samples_leaf=3))
     to_dataset(model).to_netcdf(tmp_path / "model.nc")
     with xr.open_dataset(tmp_path / "model.nc") as dataset:

@@ -10,14 +10,14 @@ from tests.oracles.grid import GridCluster, GridJob
 from tests.oracles.local import Job
 
 
-def machines() -> st.SearchStrategy[int]:
-    """Processors of a machine; one processor is as likely as any."""
+def clusters() -> st.SearchStrategy[int]:
+    """Processors of a cluster; one processor is as likely as any."""
     return st.sampled_from([1, 2, 3, 4, 7, 8])
 
 
 @st.composite
 def sizes(draw: st.DrawFn, processors: int) -> int:
-    """Processors of a job: any size, but one processor, half and the full machine often."""
+    """Processors of a job: any size, but one processor, half and the full cluster often."""
     likely = st.sampled_from([1, max(1, processors // 2), processors])
     return draw(likely | st.integers(1, processors))
 
@@ -52,7 +52,7 @@ def workloads(
     accurate: bool = False,
     rejected: bool = False,
 ) -> tuple[list[Job], int]:
-    """Jobs by submit time and the processors of the machine.
+    """Jobs by submit time and the processors of the cluster.
 
     Parameters
     ----------
@@ -63,9 +63,9 @@ def workloads(
     accurate : bool
         Whether every estimate is the run time (at least 1 s).
     rejected : bool
-        Whether there may be jobs larger than the machine.
+        Whether there may be jobs larger than the cluster.
     """
-    processors = draw(machines())
+    processors = draw(clusters())
     # The unit of 60 s makes the first increments of Tsafrir et al. meet other events.
     unit = draw(st.sampled_from([1, 2, 5, 60]))
     gaps = draw(
@@ -105,7 +105,7 @@ def grid_parameters(draw: st.DrawFn) -> GridParameters:
 
 @st.composite
 def grid_clusters(draw: st.DrawFn) -> GridCluster:
-    """A small cluster of any size, node shape, speed and local policy; a plain EASY machine often.
+    """A small cluster of any size, node shape, speed and local policy; a plain EASY cluster often.
 
     Times multiplied and divided by a speed of 0.7 are not always what they were in float64.
     """

@@ -47,7 +47,7 @@ SCORES = "def widest(processors):\n    return processors\n"
 
 
 def log_lines(jobs: int = 60) -> list[str]:
-    """A small SWF log of a machine of eight processors."""
+    """A small SWF log of a cluster of eight processors."""
     rng = random.Random(1)
     lines = ["; MaxProcs: 8", "; UnixStartTime: 0", "; TimeZoneString: Europe/Stockholm"]
     submit = 0

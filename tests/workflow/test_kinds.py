@@ -117,7 +117,7 @@ def _dynamic_grid() -> Kind:
     whole = dynamic_grid.STUDY
     scenario = whole["scenarios"][0]
     sweep = {"name": "overhead", "factor": "overhead"}
-    leaving = {"a site that leaves"}
+    leaving = {"a cluster that leaves"}
     cases = {"default, replicate 0", "overhead 2, replicate 0", "overhead 1, replicate 0"}
     return Kind(
         {

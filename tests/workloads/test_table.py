@@ -396,7 +396,7 @@ def test_what_is_shown_of_a_workload() -> None:
     )
     assert repr(workload) == (
         "Workload 'three': 3 jobs submitted over 10.0 d from 2024-05-06, 1 to 4 processors, "
-        "machine of 8, load 0.025\n"
+        "cluster of 8, load 0.025\n"
         "  left out: 4 larger than the machine, 1,000 status 5\n"
         "  repaired: 1 out of order\n"
         "  also: home"

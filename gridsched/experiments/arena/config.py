@@ -11,7 +11,7 @@ from gridsched.experiments.inputs import expected_jobs, prepared_grid
 from gridsched.experiments.parts import BlocksConfig, GridConfig
 from gridsched.experiments.schedulers import AnyScheduler, Policies, Written, scheduler_made
 from gridsched.experiments.study import Replicates, SchedulerStudy, function_files
-from gridsched.experiments.tasks import Experiment, Figure, Table, Task
+from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
 from gridsched.experiments.validation import Number, unique
 
 _STAGES = "gridsched.experiments.arena.stages"
@@ -98,8 +98,8 @@ class ArenaStudy(SchedulerStudy):
             datasets=[study],
             figures=[Figure(name=name, catalogue=catalogue, dataset=study) for name in self.study_figures],
             tables=[
-                Table("means", f"{_STAGES}:means_table", "arena_means"),
-                Table("comparisons", f"{_STAGES}:pair_table", "arena_comparisons"),
+                StudyTable("means", f"{_STAGES}:means_table", "arena_means"),
+                StudyTable("comparisons", f"{_STAGES}:pair_table", "arena_comparisons"),
             ],
         )
 

@@ -30,7 +30,7 @@ IDEAL_MACHINE = "ideal machine"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grid:
+class ArenaGrid:
     """Clusters and what their users submit.
 
     Parameters
@@ -59,7 +59,7 @@ class Grid:
                 f"{len(self.workloads)} workloads for {len(self.clusters)} clusters; give one for each"
             )
 
-    def under(self, load: float = 1.0, estimate_error: float = 1.0) -> Grid:
+    def under(self, load: float = 1.0, estimate_error: float = 1.0) -> ArenaGrid:
         """The grid under another load, with other estimates.
 
         Parameters
@@ -100,22 +100,22 @@ def _under(workload: Workload, load: float, error: float) -> Workload:
     return replace(workload, submit_time=submit, requested_time=np.maximum(estimate, 1).astype(np.int64))
 
 
-def schedule(scheduler: Scheduler, grid: Grid) -> xr.Dataset:
+def schedule(scheduler: Scheduler, grid: ArenaGrid) -> xr.Dataset:
     """What a scheduler makes of a grid, job by job; the run is verified.
 
     Parameters
     ----------
     scheduler : Scheduler
         The scheduler.
-    grid : Grid
+    grid : ArenaGrid
         Clusters and jobs.
 
     Returns
     -------
     xarray.Dataset
-        On `job`, in the order of submission (`Grid.merged`): start_time (when it first runs) and end_time in
-        seconds, -1 for a job that never ran to its end; moved, whether it ran elsewhere than at home (-1
-        where no cluster can be named). Attributes: messages, jobs_not_run.
+        On `job`, in the order of submission (`ArenaGrid.merged`): start_time (when it first runs) and
+        end_time in seconds, -1 for a job that never ran to its end; moved, whether it ran elsewhere than at
+        home (-1 where no cluster can be named). Attributes: messages, jobs_not_run.
 
     Raises
     ------

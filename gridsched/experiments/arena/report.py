@@ -21,7 +21,7 @@ from gridsched.report.parts import as_text, counts, figures, heading, known, lab
 
 
 @dataclass(frozen=True)
-class SchedulerRow:
+class ArenaRow:
     """One scheduler on one scenario."""
 
     scheduler: str
@@ -42,7 +42,7 @@ class SchedulerRow:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SchedulerVerdict:
     """Where a scheduler is among the best, and what it needs."""
 
     scheduler: str
@@ -137,17 +137,17 @@ def _scenario_facts(part: xr.Dataset) -> str:
     )
 
 
-def _rows(part: xr.Dataset, reference: str) -> list[SchedulerRow]:
+def _rows(part: xr.Dataset, reference: str) -> list[ArenaRow]:
     means = part["response_time_mean"].values
     order = np.argsort(np.where(np.isnan(means), np.inf, means), kind="stable")
     return [_row(part.isel(scheduler=int(i)), reference) for i in order]
 
 
-def _row(run: xr.Dataset, reference: str) -> SchedulerRow:
+def _row(run: xr.Dataset, reference: str) -> ArenaRow:
     label = str(run["scheduler"].values)
     ratio, low, high = (float(run[f"response_time_ratio{suffix}"]) for suffix in ("", "_low", "_high"))
     is_reference = label == reference
-    return SchedulerRow(
+    return ArenaRow(
         scheduler=label,
         system=str(run["system"].values),
         unfit=str(run["unfit"].values),
@@ -166,14 +166,14 @@ def _row(run: xr.Dataset, reference: str) -> SchedulerRow:
     )
 
 
-def _verdict(part: xr.Dataset, knows: str) -> Verdict:
+def _verdict(part: xr.Dataset, knows: str) -> SchedulerVerdict:
     """What holds over all scenarios."""
     ratio = part["response_time_ratio"].values
     fits = ~np.isnan(ratio)
     best = part["scenario"].values[part["response_time_beaten_by"].values == 0]
     system = str(part["system"].values)
     asks = bool((part["messages_per_job"] > 0).any())
-    return Verdict(
+    return SchedulerVerdict(
         scheduler=str(part["scheduler"].values),
         system=system,
         best_on=", ".join(map(str, best)) or "nowhere",

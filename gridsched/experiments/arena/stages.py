@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.arena.config import ArenaStudy, system_of
-from gridsched.experiments.arena.grids import IDEAL_MACHINE, Grid, schedule
+from gridsched.experiments.arena.grids import IDEAL_MACHINE, ArenaGrid, schedule
 from gridsched.experiments.parts import label_of
 from gridsched.experiments.prepare import derived_seed, workload_facts
 from gridsched.experiments.schedulers import policy_made, scheduler_made
@@ -81,10 +81,10 @@ def run_scheduler(
     files.write(whole, target)
 
 
-def _grids(study: ArenaStudy, scenario: str, dataset: xr.Dataset, seed: int) -> list[Grid]:
+def _grids(study: ArenaStudy, scenario: str, dataset: xr.Dataset, seed: int) -> list[ArenaGrid]:
     """The grid of each replicate."""
     return [
-        Grid(
+        ArenaGrid(
             workloads=[workload for workload, _ in pairs],
             clusters=[cluster for _, cluster in pairs],
             align=study.scenario(scenario).align,
@@ -141,7 +141,7 @@ def aggregate_arena_study(
 
 
 def _scenario(
-    study: ArenaStudy, name: str, outcomes: Sequence[xr.Dataset], grids: Sequence[Grid]
+    study: ArenaStudy, name: str, outcomes: Sequence[xr.Dataset], grids: Sequence[ArenaGrid]
 ) -> xr.Dataset:
     """Measures of all schedulers on one scenario."""
     able = [outcome for outcome in outcomes if not outcome.attrs["unfit"]]
@@ -164,7 +164,7 @@ def _scenario(
     return whole.assign_coords(block=np.arange(len(counts)))
 
 
-def _jobs(grids: Sequence[Grid], length: int) -> dict[str, NDArray[Any]]:
+def _jobs(grids: Sequence[ArenaGrid], length: int) -> dict[str, NDArray[Any]]:
     """What is known of all jobs of a scenario, replicate by replicate."""
     columns: dict[str, list[NDArray[Any]]] = {"run_time": [], "block": []}
     for replicate, grid in enumerate(grids):
@@ -176,7 +176,7 @@ def _jobs(grids: Sequence[Grid], length: int) -> dict[str, NDArray[Any]]:
     return {name: np.concatenate(values) for name, values in columns.items()}
 
 
-def _offered(grids: Sequence[Grid]) -> float:
+def _offered(grids: Sequence[ArenaGrid]) -> float:
     """Offered load of all clusters together, the mean over replicates."""
     loads = []
     for grid in grids:
@@ -191,7 +191,7 @@ def _measured(
     outcome: xr.Dataset,
     jobs: Mapping[str, NDArray[Any]],
     common: NDArray[np.bool_],
-    grids: Sequence[Grid],
+    grids: Sequence[ArenaGrid],
 ) -> xr.Dataset:
     """Sums and means of one scheduler; NaN if it cannot schedule such a grid."""
     blocks = int(jobs["block"].max()) + 1
@@ -229,7 +229,7 @@ def _measured(
     return xr.Dataset(variables, {"load": list(study.loads), "estimate_error": list(study.estimate_errors)})
 
 
-def _submissions(grids: Sequence[Grid], load: float) -> NDArray[np.int64]:
+def _submissions(grids: Sequence[ArenaGrid], load: float) -> NDArray[np.int64]:
     """Submit times of all jobs under a load, replicate by replicate."""
     return np.concatenate([grid.under(load).merged()[0].submit_time for grid in grids])
 

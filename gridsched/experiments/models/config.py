@@ -9,7 +9,7 @@ from pydantic import model_validator
 from gridsched.experiments.config import Study
 from gridsched.experiments.inputs import expected_jobs, log_of
 from gridsched.experiments.parts import MachineName, WorkloadConfig
-from gridsched.experiments.tasks import Experiment, Figure, Table, Task
+from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
 
 
 class ModelStudy(Study):
@@ -54,5 +54,7 @@ class ModelStudy(Study):
         return Experiment(
             datasets=[study],
             figures=[Figure(name=name, catalogue=catalogue, dataset=study) for name in self.study_figures],
-            tables=[Table("table_four", "gridsched.workloads.model_comparison:table_four", "table_four")],
+            tables=[
+                StudyTable("table_four", "gridsched.workloads.model_comparison:table_four", "table_four")
+            ],
         )

@@ -96,7 +96,7 @@ VARIABLES: dict[str, _Described] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class JobOutcomes:
     """What became of the jobs of several clusters; all arrays of jobs are in the same order.
 
     Parameters
@@ -186,7 +186,7 @@ def delays(response_time: Integers, run_time: Integers, processors: Integers) ->
     return found
 
 
-def measure(done: Outcome) -> dict[str, float | Floats]:
+def measure(done: JobOutcomes) -> dict[str, float | Floats]:
     """Values of `VARIABLES` for one run."""
     ran = np.flatnonzero(done.start_time >= 0)
     response, run, size = done.end_time[ran] - done.submit_time[ran], done.run_time[ran], done.processors[ran]
@@ -237,7 +237,7 @@ def _share(part: float, whole: float) -> float:
     return part / whole if whole else np.nan
 
 
-def _of_clusters(done: Outcome, ran: Integers) -> dict[str, float | Floats]:
+def _of_clusters(done: JobOutcomes, ran: Integers) -> dict[str, float | Floats]:
     """Makespan, utilisation and trade."""
     span = np.nan
     if len(ran):
@@ -263,7 +263,7 @@ def _of_clusters(done: Outcome, ran: Integers) -> dict[str, float | Floats]:
     }
 
 
-def _of_calendars(done: Outcome) -> dict[str, float | Floats]:
+def _of_calendars(done: JobOutcomes) -> dict[str, float | Floats]:
     """Counts of the calendars, and what follows from them."""
     counts = {name: float(done.counts.get(name, np.nan)) for name in COUNTS}
     asked = counts["reservations_granted"] + counts["reservations_refused"]

@@ -159,7 +159,7 @@ def prepare(
     refusals: Sequence[bool] = (),
     room: int = FIRST_ROOM,
     segments: int = FIRST_ROOM,
-) -> tuple[bookings.Tree, managers.Options]:
+) -> tuple[bookings.ManagerTree, managers.CalendarOptions]:
     """What the engine simulates, before the first instant.
 
     Parameters are those of `schedule_calendars`, and for how many slots of the open level and for how many
@@ -167,7 +167,7 @@ def prepare(
     """
     built = _Built.of(root)
     requests = built.requests(jobs, options)
-    conventions = managers.Options(
+    conventions = managers.CalendarOptions(
         suspend=options.overrun == "suspend", queue=options.refused == "queue", seed=int(seed) & _SEED_BITS
     )
     tree = bookings.allocate(
@@ -211,7 +211,7 @@ class _Built:
                 rows += node["end"] - node["first"]
         return cls(nodes, clusters)
 
-    def calendars(self, options: Calendars, submit: int, room: int) -> calendar.Calendars:
+    def calendars(self, options: Calendars, submit: int, room: int) -> calendar.CalendarArrays:
         """Empty calendars of the clusters, and shadows."""
         step = options.slots.fundamental
         levels = [
@@ -301,7 +301,7 @@ def _check_jobs(jobs: NDArray[Any], clusters: int, nodes: int, options: Calendar
             )
 
 
-def _result(tree: bookings.Tree) -> CalendarSchedule:
+def _result(tree: bookings.ManagerTree) -> CalendarSchedule:
     """What a simulation left behind."""
     plans, segments = tree.plans, tree.segments[: int(tree.counts["segments"][0])]
     segments = segments[np.lexsort((segments["cluster"], segments["start"], segments["job"]))]
@@ -327,7 +327,7 @@ def _result(tree: bookings.Tree) -> CalendarSchedule:
 
 
 def _counts(
-    tree: bookings.Tree, granted: NDArray[np.bool_], asked: NDArray[np.bool_], segments: NDArray[Any]
+    tree: bookings.ManagerTree, granted: NDArray[np.bool_], asked: NDArray[np.bool_], segments: NDArray[Any]
 ) -> dict[str, int]:
     """The counts of a simulation, in the order of `COUNTS`."""
     tally, counts, route = tree.calendars.tally[0], tree.counts[0], tree.plans["route"]

@@ -72,7 +72,7 @@ _CLUSTER_TEXTS = {
 
 
 @dataclass(frozen=True)
-class SchedulerRow:
+class CalendarRow:
     """One scheduler on one case: delays with their ratios to the reference, and the system."""
 
     scheduler: str
@@ -179,7 +179,7 @@ def _conventions(study: CalendarStudy) -> list[str]:
 
 
 @dataclass(frozen=True)
-class LogRow:
+class CaseJobsRow:
     """What became of the jobs of a case that are not simulated as they are."""
 
     case: str
@@ -190,8 +190,8 @@ class LogRow:
     repaired: list[tuple[str, str]]
 
 
-def _log_row(part: xr.Dataset, case: str) -> LogRow:
-    return LogRow(
+def _log_row(part: xr.Dataset, case: str) -> CaseJobsRow:
+    return CaseJobsRow(
         case=case,
         clusters=_whole(float(part["processors"].notnull().sum())),
         jobs=_whole(float(part["submitted"].sel(job_class=LENGTHS[0]))),
@@ -204,7 +204,7 @@ def _log_row(part: xr.Dataset, case: str) -> LogRow:
 # --- results --------------------------------------------------------------------------------------
 
 
-def _scheduler_rows(study: CalendarStudy, part: xr.Dataset) -> list[SchedulerRow]:
+def _scheduler_rows(study: CalendarStudy, part: xr.Dataset) -> list[CalendarRow]:
     """Schedulers that have run in a case under one kind of estimates."""
     return [
         _scheduler_row(part.sel(scheduler=name), name, name == study.reference_label)
@@ -213,9 +213,9 @@ def _scheduler_rows(study: CalendarStudy, part: xr.Dataset) -> list[SchedulerRow
     ]
 
 
-def _scheduler_row(run: xr.Dataset, name: str, is_reference: bool) -> SchedulerRow:
+def _scheduler_row(run: xr.Dataset, name: str, is_reference: bool) -> CalendarRow:
     whole = run.sel(job_class=LENGTHS[0])
-    return SchedulerRow(
+    return CalendarRow(
         scheduler=name,
         is_reference=is_reference,
         delays=[_delay(whole.sel(aggregate=aggregate), is_reference) for aggregate in AGGREGATE_NAMES],

@@ -1,7 +1,7 @@
-"""What a dynamic grid does for its users: gains and losses of every site, work moved, messages, weekly sums.
+"""What a dynamic grid does for its users: gains and losses of each cluster, moved work, messages and weeks.
 
-Users are those of each site and those of the grid; jobs that a local scheduler sent to the grid still count
-for the users of their site. The label `GRID_USERS` stands for the users of the grid. Work is in
+Users are those of each cluster and those of the grid; jobs that a local scheduler sent to the grid still
+count for the users of their cluster. The label `GRID_USERS` stands for the users of the grid. Work is in
 processor-seconds.
 """
 
@@ -26,7 +26,7 @@ WEEK = 7 * 24 * 3600
 """Length of a week [s], counted from the first submission."""
 
 GRID_USERS = "grid"
-"""Label of the users of the grid among those of the sites."""
+"""Label of the users of the grid among those of the clusters."""
 
 _REJECTED, _FINISHED, _STOPPED, _STRANDED = range(4)
 _LEAVE = 2

@@ -139,7 +139,7 @@ def outcome(
         counters={
             "membership": _as_text(submission.platform.membership),
             "jobs_rejected": int((became == REJECTED).sum()),
-            "jobs_sent": int(done.sites["sent"].sum()),
+            "jobs_sent": int(done.clusters["sent"].sum()),
             "jobs_stopped": int((became == STOPPED).sum()),
             "jobs_stranded": int((became == STRANDED).sum()),
             "cliques": done.cliques,
@@ -275,17 +275,21 @@ def _end_time(segments: NDArray[Any], progress: NDArray[Any]) -> NDArray[np.int6
 
 def _messages(done: DynamicSchedule) -> dict[str, int]:
     """Messages of each kind between clusters and the grid scheduler, and all together."""
-    sites, progress = done.sites, done.progress
+    clusters, progress = done.clusters, done.progress
     counts = {
         "messages_reports": done.reports,
-        "messages_confirmations": int(sites["asked"].sum()),
+        "messages_confirmations": int(clusters["asked"].sum()),
         "messages_dispatches": done.dispatches,
-        "messages_inquiries": int(sites["inquiries"].sum()),
+        "messages_inquiries": int(clusters["inquiries"].sum()),
         "messages_returns": int(progress["suspensions"].sum()),
-        "messages_sent_jobs": int(sites["sent"].sum()),
+        "messages_sent_jobs": int(clusters["sent"].sum()),
         "messages_membership": len(done.events),
     }
-    return {**counts, "messages": sum(counts.values()), "confirmations_refused": int(sites["refused"].sum())}
+    return {
+        **counts,
+        "messages": sum(counts.values()),
+        "confirmations_refused": int(clusters["refused"].sum()),
+    }
 
 
 def _of_clusters(done: DynamicSchedule) -> dict[str, Variable]:
@@ -293,7 +297,7 @@ def _of_clusters(done: DynamicSchedule) -> dict[str, Variable]:
     events = done.events.copy()
     events["lease"][events["lease"] == FOREVER] = -1
     return {
-        **_described("cluster_", "cluster", _CLUSTER_VARIABLES, done.sites),
+        **_described("cluster_", "cluster", _CLUSTER_VARIABLES, done.clusters),
         "adjacent": (
             ("cluster", "neighbour"),
             done.adjacent.astype(np.int8),

@@ -15,11 +15,11 @@ from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.policies import scores
 from gridsched.policies.local import POLICIES, LocalPolicy, OverrunName
+from gridsched.systems.cluster_records import cluster_records
 from gridsched.systems.dynamic_grid.graphs import adjacency, maximal_cliques
 from gridsched.systems.dynamic_grid.kernels import loop as engine
 from gridsched.systems.dynamic_grid.kernels import state as dynamic_state
 from gridsched.systems.dynamic_grid.membership import Membership, member_events, present
-from gridsched.systems.sites import sites_of
 
 if TYPE_CHECKING:
     from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
@@ -40,7 +40,7 @@ class DynamicSchedule:
         Processors that grid jobs had, in order of their ends.
     proxies : PROXY[...]
         Proxies, in order of their beginnings.
-    sites : SITE[m]
+    clusters : CLUSTER[m]
         Counters of each cluster.
     events : EVENT[...]
         Joins, renewals and leaves, with the times when the last grid job was gone.
@@ -61,7 +61,7 @@ class DynamicSchedule:
     progress: NDArray[Any]
     segments: NDArray[Any]
     proxies: NDArray[Any]
-    sites: NDArray[Any]
+    clusters: NDArray[Any]
     events: NDArray[Any]
     adjacent: NDArray[np.bool_]
     largest_clique: int
@@ -127,8 +127,8 @@ def schedule_dynamic_grid(
     paces = paces_of([cluster.speed for cluster in clusters])
     requests = _requests(jobs, home, options)
     requests["reach"] = largest
-    sites, score = sites_of(clusters, policies or [POLICIES["fcfs"]] * len(clusters))
-    compiled = _engine_options(options, sites, overrun, paces)
+    records, score = cluster_records(clusters, policies or [POLICIES["fcfs"]] * len(clusters))
+    compiled = _engine_options(options, records, overrun, paces)
     _check_work(requests, compiled)
     events = member_events(names, membership)
     units = np.array([cluster.unit for cluster in clusters], np.int64)
@@ -136,7 +136,7 @@ def schedule_dynamic_grid(
         requests,
         _local_jobs(jobs, home, clusters, options),
         np.zeros(len(jobs), LABELS) if labels is None else labels,
-        _with_plans_anew(sites),
+        _with_plans_anew(records),
         processors,
         units,
         np.ones_like(units) if paces is None else paces,
@@ -150,12 +150,12 @@ def schedule_dynamic_grid(
     while not engine.simulate(grid, compiled, asked):
         grid = dynamic_state.with_room(grid)
     corrections = int(grid.clock["corrections"][0] + grid.state["corrections"].sum())
-    here = [clique[grid.sites["member"][clique] != 0] for clique in cliques.each()]
+    here = [clique[grid.clusters["member"][clique] != 0] for clique in cliques.each()]
     return DynamicSchedule(
         progress=grid.progress,
         segments=grid.segments[: int(grid.clock["segments"][0])],
         proxies=grid.proxies[: int(grid.clock["proxies"][0])],
-        sites=grid.sites,
+        clusters=grid.clusters,
         events=grid.events,
         adjacent=adjacent,
         largest_clique=largest,
@@ -214,17 +214,17 @@ def _local_jobs(
     return there
 
 
-def _with_plans_anew(sites: NDArray[Any]) -> NDArray[Any]:
+def _with_plans_anew(records: NDArray[Any]) -> NDArray[Any]:
     """Local policies as kernels want them: conservative backfilling is EASY with a reservation for all."""
-    sites = sites.copy()
-    sites["first_come"] = is_first_come(sites)
-    conservative = sites["backfilling"] == Backfilling.CONSERVATIVE
-    sites["reservations"][conservative] = LARGEST
-    sites["backfilling"][conservative] = Backfilling.EASY
-    return sites
+    records = records.copy()
+    records["first_come"] = is_first_come(records)
+    conservative = records["backfilling"] == Backfilling.CONSERVATIVE
+    records["reservations"][conservative] = LARGEST
+    records["backfilling"][conservative] = Backfilling.EASY
+    return records
 
 
-def _check_work(requests: NDArray[Any], options: dynamic_state.Options) -> None:
+def _check_work(requests: NDArray[Any], options: dynamic_state.DynamicGridOptions) -> None:
     """Refuse work that the engine cannot count."""
     longest = int(max(requests["run"].max(initial=0), requests["estimate"].max(initial=0)))
     # An estimate that is outrun may double
@@ -250,13 +250,13 @@ def _largest(cliques: Sequence[NDArray[np.int64]], processors: NDArray[np.int64]
 
 
 def _engine_options(
-    options: DynamicGrid, sites: NDArray[Any], overrun: OverrunName, paces: NDArray[np.int64] | None
-) -> dynamic_state.Options:
+    options: DynamicGrid, records: NDArray[Any], overrun: OverrunName, paces: NDArray[np.int64] | None
+) -> dynamic_state.DynamicGridOptions:
     """Options as the engine takes them."""
     scale = _thousandths(options.overhead)
     resume = options.migration_cost if options.resume_cost is None else options.resume_cost
     finite = options.delta_t is not None and options.delta_t > 0
-    return dynamic_state.Options(
+    return dynamic_state.DynamicGridOptions(
         scale=scale,
         work=scale if paces is None else scale * dynamic_state.UNIT,
         delta_t=FOREVER if options.delta_t is None else int(options.delta_t),
@@ -276,7 +276,7 @@ def _engine_options(
         keeps=options.checkpoint,
         heeds=options.heed_leases,
         most_sites=LARGEST if options.most_sites is None else int(options.most_sites),
-        looks=finite or bool((sites["backfilling"] >= Backfilling.EASY).any()),
+        looks=finite or bool((records["backfilling"] >= Backfilling.EASY).any()),
     )
 
 
@@ -285,12 +285,15 @@ def _thousandths(value: float) -> int:
 
 
 def _reports(
-    grid: dynamic_state.Grid, names: Sequence[str], membership: Membership | None, options: DynamicGrid
+    grid: dynamic_state.DynamicGridArrays,
+    names: Sequence[str],
+    membership: Membership | None,
+    options: DynamicGrid,
 ) -> int:
     """Reports that clusters sent until the last job ended, whether or not they told anything new."""
     period = options.status_period
     if period == 0:
-        return int(grid.sites["changes"].sum())
+        return int(grid.clusters["changes"].sum())
     last = int(grid.progress["finish"].max(initial=-1)) + 1
     times = [time for stays in present(names, membership, last) for time in stays]
     return sum(-(-end // period) - -(-begin // period) + int(begin % period != 0) for begin, end in times)

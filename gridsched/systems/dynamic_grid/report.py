@@ -35,8 +35,8 @@ from gridsched.systems.dynamic_grid.figures.numbers import (
 from gridsched.systems.dynamic_grid.measures import GRID_USERS
 from gridsched.systems.dynamic_grid.study.config import (
     ALL_USERS,
+    CLUSTER_USERS,
     DYNAMIC,
-    SITE_USERS,
     DynamicGridStudy,
 )
 
@@ -123,7 +123,7 @@ def _main_cases(dataset: xr.Dataset) -> list[str]:
 
 
 def _gains(dataset: xr.Dataset) -> Answer:
-    """What users gain against every site on its own."""
+    """What users gain against every cluster on its own."""
     cases = _main_cases(dataset)
     table = parameters(dataset)
     header, rows = [], []
@@ -145,8 +145,8 @@ def _gains(dataset: xr.Dataset) -> Answer:
             rows.append((group_name(group), cells))
     return Answer(
         "What do local users lose, and what do grid users gain?",
-        "Mean response times in the default case, against every site on its own and the grid's users on "
-        "their own machine",
+        "Mean response times in the default case, against every cluster on its own and the grid's users on "
+        "their own cluster",
         header,
         rows,
         [_waits(dataset, case) for case in cases],
@@ -173,7 +173,7 @@ def _waits(dataset: xr.Dataset, case: str) -> str:
 
 
 def _presence(dataset: xr.Dataset) -> Answer:
-    """What the grid's own users cost the users of the sites."""
+    """What the grid's own users cost the users of the clusters."""
     rows = []
     for sweep, factor in sweeps_of(dataset).items():
         if factor != "stream":
@@ -185,13 +185,13 @@ def _presence(dataset: xr.Dataset) -> Answer:
                 continue
             cells = [
                 _ratio_cell(dataset, by_text["yes"], by_text["no"], group)
-                for group in [*labels(dataset, "cluster"), SITE_USERS]
+                for group in [*labels(dataset, "cluster"), CLUSTER_USERS]
             ]
             rows.append((str(line) or "default", cells))
     return Answer(
-        "What do the grid's own users cost the users of the sites?",
+        "What do the grid's own users cost the users of the clusters?",
         "Mean response with the grid's users over that without them, 95 % intervals",
-        [*labels(dataset, "cluster"), group_name(SITE_USERS)],
+        [*labels(dataset, "cluster"), group_name(CLUSTER_USERS)],
         rows,
         [],
     )
@@ -225,7 +225,7 @@ def _locality(dataset: xr.Dataset) -> Answer:
         "What is each graph worth?",
         "Mean response times; below, relative to the default graph under the same local policy, with 95 % "
         "intervals",
-        [*names, "jobs on several sites", "migrations", "suspensions", "utilisation"],
+        [*names, "jobs on several clusters", "migrations", "suspensions", "utilisation"],
         rows,
         [],
     )
@@ -281,30 +281,30 @@ def _crossing(ratios: list[tuple[float, ...]], policy: str, graph: str, overhead
 
 
 def _joining(dataset: xr.Dataset) -> Answer:
-    """What each site gains or loses by joining."""
+    """What each cluster gains or loses by joining."""
     table = parameters(dataset)
     left_out = [case for case in labels(dataset, "case") if table[case]["without"] != NONE]
     policies = list(dict.fromkeys(table[case]["policy"] for case in left_out))
     rows = []
-    for site in labels(dataset, "cluster"):
+    for cluster in labels(dataset, "cluster"):
         cells: list[Cell] = []
         for policy in policies:
-            case = [c for c in left_out if table[c]["without"] == site and table[c]["policy"] == policy]
+            case = [c for c in left_out if table[c]["without"] == cluster and table[c]["policy"] == policy]
             for party in ("own", "others"):
                 part = dataset.sel(case=case[0], party=party) if case else None
                 cells.append(("", "") if part is None else _cell(part, "response_time_joining_gain", _signed))
-        default = dataset.sel(case=DEFAULT, cluster=site).mean("replicate")
-        capacity = float(dataset["machine_processors"].sel(users=site)) * float(default["makespan"])
+        default = dataset.sel(case=DEFAULT, cluster=cluster).mean("replicate")
+        capacity = float(dataset["machine_processors"].sel(users=cluster)) * float(default["makespan"])
         for name in ("work_given", "work_received"):
             cells.append((f"{float(default[name]) / capacity:.1%}", ""))
         if any(text for text, _ in cells[:-2]):
-            rows.append((site, cells))
+            rows.append((cluster, cells))
     header = [f"{who}, {policy}" for policy in policies for who in ("its own users", "all others")]
     return Answer(
-        "What does each site gain or lose by joining?",
-        "Mean gain of a job in response time: the grid without the site minus the grid with it, 95 % "
+        "What does each cluster gain or lose by joining?",
+        "Mean gain of a job in response time: the grid without the cluster minus the grid with it, 95 % "
         "intervals; work given and "
-        "received in the default case, as shares of the site's capacity",
+        "received in the default case, as shares of the cluster's capacity",
         [*header, "work given", "work received"],
         rows,
         [],
@@ -399,12 +399,12 @@ def _facts(study: DynamicGridStudy, dataset: xr.Dataset) -> list[tuple[str, str]
     """What the study consists of, in numbers."""
     submitted = dataset["jobs_submitted"]
     stream = float(submitted.sel(users=GRID_USERS))
-    sites = dataset["machine_processors"].sel(users=labels(dataset, "cluster"))
+    clusters = dataset["machine_processors"].sel(users=labels(dataset, "cluster"))
     runs = int(dataset["makespan"].notnull().sum())
     known = int(np.isfinite(dataset["jobs"].isel(users=0)).sum())
     return [
-        ("sites", f"{dataset.sizes['cluster']}"),
-        ("processors of the sites", f"{float(sites.sum()):,.0f}"),
+        ("clusters", f"{dataset.sizes['cluster']}"),
+        ("processors of the clusters", f"{float(clusters.sum()):,.0f}"),
         ("jobs", f"{float(submitted.sum()):,.0f}"),
         (
             f"of which submitted to the grid ({study.grid.stream.name if study.grid.stream else 'none'})",
@@ -427,37 +427,37 @@ def _conventions(study: DynamicGridStudy) -> list[str]:
     }[study.grid.align]
     return [
         f"All jobs are there in every run, except where the grid's users are left out; {together}.",
-        "On its own a site serves its own users only; the grid's users then have the machine that their "
+        "On its own a cluster serves its own users only; the grid's users then have the cluster that their "
         "log comes from. In "
-        "the grid that machine is not there.",
+        "the grid that cluster is not there.",
         "Response time is from submission to the end; grid jobs may start at once and be preempted, so "
         "that waits until the "
         "first start say little about them. A job that its local scheduler sent to the grid counts for the "
-        "users of its site.",
+        "users of its cluster.",
         "Means are over the same jobs on both sides. Their 95 % intervals come from leaving out one week "
         "of submissions "
         "at a time, paired; those of ratios are symmetric in the logarithm. Weeks are not independent "
         "where queues last longer, "
-        "as under first come, first served on a site alone: there the intervals are too narrow.",
+        "as under first come, first served on a cluster alone: there the intervals are too narrow.",
         "Cases with chance in them (random graphs, shares, churn, homes under the superscheduler) are "
         "means of "
         f"{study.replicates} draw{'s' if study.replicates > 1 else ''}, the same for all cases.",
         "The superscheduler moves jobs only between neighbours and only before they "
         "start; jobs of the grid's users are "
-        "submitted to sites drawn at random, in proportion to processors.",
-        "A site that is left out serves its own users alone, and is nobody's neighbour.",
+        "submitted to clusters drawn at random, in proportion to processors.",
+        "A cluster that is left out serves its own users alone, and is nobody's neighbour.",
         "Every schedule was verified: local jobs are never preempted or moved, grid jobs run on "
         "neighbouring clusters only, "
         "and only on clusters that are in the grid, all work is done, and jobs are stopped only after "
         "whole supersteps.",
-        f"The schedulers believe {study.estimates[0]} run times"
+        f"The runtime estimates are the {study.estimates[0]} run times"
         + (", or actual ones where a log has none." if study.estimates[0] == "requested" else "."),
     ]
 
 
 @dataclass(frozen=True)
 class UsersRow:
-    """Users of one site, or of the grid, and what became of their jobs."""
+    """Users of one cluster, or of the grid, and what became of their jobs."""
 
     users: str
     log: str

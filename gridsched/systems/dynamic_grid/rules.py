@@ -64,7 +64,7 @@ class _Segments:
         first = np.append(True, ~(same & (self.held[1:] == self.held[:-1])))[: len(self.job)]
         self.spell = np.cumsum(first) - 1
         """Segments of the same spell have the same number."""
-        self.sites = np.bincount(self.spell)[self.spell] if len(self.spell) else self.spell
+        self.clusters = np.bincount(self.spell)[self.spell] if len(self.spell) else self.spell
         self.pace = self._pace(dataset)
         """Work that a segment does in a second, relative to that at the speed of which run times are."""
         self.begin = self._begin()
@@ -115,7 +115,7 @@ def _cliques(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
     adjacent = dataset["adjacent"].to_numpy() != 0
     # what holds the processors that tasks leave has no others beside it
     offending = []
-    for apart in range(1, int(s.sites.max(initial=1))):
+    for apart in range(1, int(s.clusters.max(initial=1))):
         one, other = np.arange(len(s.job) - apart), np.arange(apart, len(s.job))
         pair = (s.spell[one] == s.spell[other]) & ~adjacent[s.cluster[one], s.cluster[other]]
         offending.append(s.job[one[pair & (s.held[one] == 0)]])
@@ -163,7 +163,7 @@ def _work_is_done(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
     scale = round(float(dataset.attrs["parameter_overhead"]) * _UNIT)
     first = np.append(True, s.spell[1:] != s.spell[:-1])[: len(s.spell)]
     counts = first & (s.held == 0) & (s.start >= dataset["kept_from"].to_numpy()[s.job])
-    rate = np.where(s.sites == 1, scale, _UNIT)
+    rate = np.where(s.clusters == 1, scale, _UNIT)
     done, served, last = np.zeros((3, dataset.sizes["job"]), np.int64)
     np.add.at(done, s.job[counts], ((s.end - s.start) * rate * s.pace)[counts])
     np.add.at(served, s.job[counts], ((s.end - s.start) * rate)[counts])

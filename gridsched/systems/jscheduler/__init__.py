@@ -1,1 +1,1 @@
-"""JScheduler (Guim et al. 2008): each job chooses among K resources by what it predicts there."""
+"""JScheduler (Guim et al. 2008): each job chooses among K clusters by what it predicts there."""

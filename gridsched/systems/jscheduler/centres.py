@@ -7,7 +7,7 @@ then be offered several times the work that they can do; so a factor has three r
 
 ============  ====================================================
 ``multiply``  run time x factor, as the paper says
-``divide``    run time / factor: a larger factor is a faster machine
+``divide``    run time / factor: a larger factor is a faster cluster
 ``none``      run time as in the log
 ============  ====================================================
 """
@@ -75,7 +75,7 @@ class Centre:
 
 
 @dataclass(frozen=True)
-class Platform:
+class CentrePlatform:
     """Centres of a grid.
 
     Parameters
@@ -135,7 +135,7 @@ class Platform:
         return clusters, policies, np.array(centre_index, np.int64)
 
     def pool(self, name: str, reading: Reading) -> tuple[Cluster, LocalPolicy]:
-        """All processors of a centre as one machine, and its policy.
+        """All processors of a centre as one cluster, and its policy.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class Platform:
 
 
 def _speed(factor: float, reading: Reading) -> float:
-    """Speed of a machine with a CPU factor, relative to that of its log."""
+    """Speed of a cluster with a CPU factor, relative to that of its log."""
     if reading not in get_args(Reading):
         raise ConfigurationError(f"reading is {reading!r}; use one of {', '.join(get_args(Reading))}")
     return {"multiply": 1 / factor, "divide": float(factor), "none": 1.0}[reading]
@@ -298,7 +298,7 @@ class _PlatformFile(_Entry):
         return self
 
 
-def load_platform(path: str | Path | None = None) -> Platform:
+def load_platform(path: str | Path | None = None) -> CentrePlatform:
     """Read a platform from a YAML file.
 
     Parameters
@@ -309,7 +309,7 @@ def load_platform(path: str | Path | None = None) -> Platform:
 
     Returns
     -------
-    Platform
+    CentrePlatform
         Every centre has a log or file to use, or says in `absent` why not.
 
     Raises
@@ -322,7 +322,7 @@ def load_platform(path: str | Path | None = None) -> Platform:
     centres = tuple(entry.build() for entry in file.centres)
     if path is None:
         _check_checksums(source, centres)
-    return Platform(centres, file.source or source.name)
+    return CentrePlatform(centres, file.source or source.name)
 
 
 def _check_checksums(source: Path, centres: Iterable[Centre]) -> None:

@@ -1,22 +1,22 @@
-"""Costs of machines: a grid scheduler as a function. A job goes to the asked machine with the smallest cost.
+"""Costs of clusters: a grid scheduler as a function. A job goes to the asked cluster with the smallest cost.
 
 A cost is a plain Python function of any of these parameters, by name; times in seconds:
 
 ==============  ========================================================================================
 now             time of submission
-wait            predicted wait on the machine
-estimate        estimated run time on the machine
+wait            predicted wait on the cluster
+estimate        estimated run time on the cluster
 processors      processors that the job asks for
-waiting         jobs that wait on the machine
+waiting         jobs that wait on the cluster
 work_left       processor-seconds that its running and waiting jobs are expected to take still
 idle            processors that are idle now
-size            processors of the machine
+size            processors of the cluster
 at_home         1 if the job was submitted there, else 0
 user, group,    numbers of the log, -1 if unknown
 queue
 ==============  ========================================================================================
 
-It is compiled, so it may use arithmetic, conditions and the functions of `math`. Of equal machines the one
+It is compiled, so it may use arithmetic, conditions and the functions of `math`. Of equal clusters the one
 with the earliest predicted completion is taken, then the one that was asked first.
 """
 

@@ -44,7 +44,7 @@ BASELINES = ("queued-jobs", "work-left")
 """Metrics without predicted waits, drawn as dashed lines."""
 
 SHOWN_K = 10
-"""Number of resources that is looked at most closely, with the largest one."""
+"""Number of clusters that is looked at most closely, with the largest one."""
 
 PREDICTED, REQUESTED, RETRAINED = "predicted", "requested", "retrained"
 PLAN, EXACT = "plan", "exact"
@@ -67,7 +67,7 @@ _EXACT_TEXT = "exact predicted starts"
 
 @style.styled
 def improvement_bounded_slowdown(study: xr.Dataset, *, estimates: str | None = None) -> style.Drawing:
-    """Improvement of the mean bounded slowdown against the number of resources asked, the paper's Figure 4.
+    """Improvement of the mean bounded slowdown against the number of clusters asked, the paper's Figure 4.
 
     The improvement is the mean of the original scenario over that of a run, over the same jobs. One panel a
     reading of the CPU factor, one line a metric. Lines are runs with starts predicted from a plan; hollow
@@ -78,7 +78,7 @@ def improvement_bounded_slowdown(study: xr.Dataset, *, estimates: str | None = N
     study : xarray.Dataset
         A study of self-scheduling.
     estimates : str, optional
-        What schedulers believe of run times; "predicted" if not given, or the first of the study where it
+        Runtime estimates of the schedulers; "predicted" if not given, or the first of the study where it
         has no such runs.
 
     Returns
@@ -96,7 +96,7 @@ def improvement_bounded_slowdown(study: xr.Dataset, *, estimates: str | None = N
 
 @style.styled
 def improvement_wait_time(study: xr.Dataset, *, estimates: str | None = None) -> style.Drawing:
-    """Improvement of the mean wait against the number of resources asked, the paper's Figure 5.
+    """Improvement of the mean wait against the number of clusters asked, the paper's Figure 5.
 
     Parameters, results and errors as of `improvement_bounded_slowdown`.
     """
@@ -113,7 +113,7 @@ def _improvement(study: xr.Dataset, measure: str, estimates: str | None) -> styl
     for axes, factor in zip(grid, factors, strict=True):
         axes.set_title(_factor_name(factor))
         _ratio_panel(axes, numbers[numbers["factor"] == factor], "metric", _LOOKS)
-        axes.set_xlabel("resources asked (K)")
+        axes.set_xlabel("clusters asked (K)")
     grid[0].set_ylabel(_improvement_text(measure))
     _legend(figure, numbers, "metric", _LOOKS, METRIC_NAMES)
     return figure, numbers
@@ -157,7 +157,7 @@ def _factor_name(factor: str) -> str:
     return FACTOR_NAMES.get(factor, style.plain(factor))
 
 
-# --- panels of ratios against the number of resources ---------------------------------------------
+# --- panels of ratios against the number of clusters ---------------------------------------------
 
 
 def _ratio_panel(
@@ -168,7 +168,7 @@ def _ratio_panel(
     *,
     log: bool = True,
 ) -> None:
-    """Ratios against the number of resources, one line a label of a column, with a line at 1."""
+    """Ratios against the number of clusters, one line a label of a column, with a line at 1."""
     if numbers.empty:
         style.no_data(axes, "no data")
         return
@@ -186,7 +186,7 @@ def _ratio_panel(
 def _k_axis(axes: Axes, numbers: Iterable[int]) -> None:
     asked = sorted({int(number) for number in numbers})
     style.set_axis(axes.xaxis, asked, "1", log=True)
-    # A number of resources is whole
+    # A number of clusters is whole
     axes.xaxis.set_major_locator(FixedLocator(asked if asked[-1] <= _ALL_LABELLED else _K_LABELS))
 
 
@@ -237,7 +237,7 @@ def _legend(
 
 @style.styled
 def prediction_worth(study: xr.Dataset) -> style.Drawing:
-    """Improvement against the number of resources by what schedulers believe of run times.
+    """Improvement against the number of clusters by the runtime estimates of the schedulers.
 
     One column of panels a metric that was run with several kinds of estimates, a row a measure, and again for
     each reading of the CPU factor. The original scenario keeps requested times.
@@ -276,7 +276,7 @@ def prediction_worth(study: xr.Dataset) -> style.Drawing:
 def plan_and_exact(study: xr.Dataset, *, estimates: str | None = None) -> style.Drawing:
     """What it changes to predict starts exactly and not from a plan: ratios of the means, exact over plan.
 
-    Only numbers of resources with runs of both are shown. One row of panels a reading of the CPU factor.
+    Only numbers of clusters with runs of both are shown. One row of panels a reading of the CPU factor.
 
     Parameters, results and errors as of `improvement_bounded_slowdown`; the mean is that of the ratio.
     """
@@ -288,7 +288,7 @@ def retraining_effect(study: xr.Dataset) -> style.Drawing:
     """What it changes to learn run times in the run itself and not from the original scenario.
 
     Ratios of the means, trees retrained in the run over trees that learned from the original scenario, at the
-    numbers of resources with runs of both. The last panel says which share of the latter's predictions rests
+    numbers of clusters with runs of both. The last panel says which share of the latter's predictions rests
     on a job that had not finished in the run, and which share of the jobs behind a prediction had not.
 
     Parameters
@@ -381,7 +381,7 @@ def _pair_panel(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _share_panel(axes: Axes, rows: pd.DataFrame) -> None:
-    """Shares against the number of resources, in per cent from 0; those of jobs, not predictions, dashed."""
+    """Shares against the number of clusters, in per cent from 0; those of jobs, not predictions, dashed."""
     if rows.empty:
         style.no_data(axes, "no data")
         return
@@ -402,7 +402,7 @@ def _grid(
     for unused in grid[:, len(columns) :].flat:
         unused.set_visible(False)
     for axes in grid[-1]:
-        axes.set_xlabel("resources asked (K)")
+        axes.set_xlabel("clusters asked (K)")
     labels = [(*row, column) for row in rows for column in columns]
     return figure, dict(zip(labels, grid[:, : len(columns)].flat, strict=True))
 
@@ -436,7 +436,7 @@ def centre_table(study: xr.Dataset, *, factor: str | None = None, k: int = SHOWN
     factor : str, optional
         Reading of the CPU factor; the first of the study if not given.
     k : int
-        Number of resources asked, besides the largest; the nearest that was run is taken.
+        Number of clusters asked, besides the largest; the nearest that was run is taken.
 
     Returns
     -------
@@ -487,7 +487,7 @@ def _statistic_rows(chosen: xr.Dataset, measure: str, statistic: str, k: int) ->
 
 
 def _shown_numbers(runs: xr.DataArray, k: int) -> list[int]:
-    """The number of resources nearest to the wanted one, and the largest, of those that were run."""
+    """The number of clusters nearest to the wanted one, and the largest, of those that were run."""
     known = [int(number) for number in runs["k"].values if runs.sel(k=number).notnull().any()]
     if not known:
         return []
@@ -495,7 +495,7 @@ def _shown_numbers(runs: xr.DataArray, k: int) -> list[int]:
 
 
 def _source_looks(numbers: pd.DataFrame) -> dict[str, style.SchemeStyle]:
-    """Looks of the paper, the original scenario and the numbers of resources, in this order."""
+    """Looks of the paper, the original scenario and the numbers of clusters, in this order."""
     sources = sorted(set(numbers["source"]) - {_PAPER, _ORIGINAL}, key=lambda text: int(text.split()[-1]))
     ours = [_ORIGINAL, *sources]
     looks = {_PAPER: style.SchemeStyle(style.INK, "*", ()), **style.scheme_styles(ours)}

@@ -29,7 +29,7 @@ def _improvement(rows: pd.DataFrame) -> str:
     sure = ", not sure" if findings.is_open(best, 1) else ""
     parts = [
         f"The {what} improves most when jobs want the smallest {name(best['metric'])} of {best['k']} "
-        f"resources: {shown(best)} times{sure}."
+        f"clusters: {shown(best)} times{sure}."
     ]
     if len(worse):
         parts.append(f"It is surely worse than in the original scenario in {len(worse)} of {len(rows)} runs.")
@@ -37,14 +37,14 @@ def _improvement(rows: pd.DataFrame) -> str:
 
 
 def prediction_worth(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
-    """Which kind of estimates serves jobs best at the largest number of resources."""
+    """Which kind of estimates serves jobs best at the largest number of clusters."""
     rows = known(numbers)
     rows = rows[rows["measure"] == "wait_time"] if len(rows) else rows
 
     def tell(part: pd.DataFrame) -> str:
         at = part[part["k"] == part["k"].max()]
         own = at[at["metric"] == at["metric"].iloc[0]]
-        what = f"improvement of the mean wait with {int(own['k'].iloc[0])} resources"
+        what = f"improvement of the mean wait with {int(own['k'].iloc[0])} clusters"
         return findings.extremes(own, "estimates", what, highest_first=True)
 
     return by_part(rows, "factor", tell)
@@ -62,7 +62,7 @@ def ratios(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
         parts.append(
             f"The ratio of the {_WORDS[str(measure)]} is surely above 1 in {above} and surely below 1 in "
             f"{below} of {findings.counted(len(own), 'run')}; farthest from 1 is {shown(row)}, under "
-            f"{name(row['metric'])} with {row['k']} resources."
+            f"{name(row['metric'])} with {row['k']} clusters."
         )
     return sentences(*parts)
 

@@ -1,15 +1,15 @@
-"""Self-scheduling: every job asks some resources that can hold it, and goes where its metric is best.
+"""Self-scheduling: every job asks some clusters that can hold it, and goes where its metric is best.
 
 At one instant happens, in this order:
 
-1. completions, then corrections of outrun estimates, on all resources;
+1. completions, then corrections of outrun estimates, on all clusters;
 2. submissions, each decided in turn, so that it is seen by those after it;
-3. one scheduling pass on every resource where something changed.
+3. one scheduling pass on every cluster where something changed.
 
 The semantics are those of Guim, Garcia, Rodero and Corbalan, "The XtreemOS JScheduler: using self-scheduling
 techniques in large computing architectures" (2008), sections 4 and 6; `scheduler` says
-what was decided where the paper is silent. Resources are the clusters of `grid`, whose jobs come from a
-machine of speed 1 outside of it.
+what was decided where the paper is silent. Clusters are those of `grid`, whose jobs come from a
+cluster of speed 1 outside of it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from gridsched.engine import clusters as grid
-from gridsched.engine.clusters import NOWHERE, Grid, Local
+from gridsched.engine.clusters import NOWHERE, GridArrays, LocalArrays
 from gridsched.engine.jit import jit, leaf, part, wide
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
 
 
-class Metric(IntEnum):
+class SelfSchedulingMetric(IntEnum):
     """What a job wants to be small."""
 
     WAIT = 0
@@ -44,11 +44,11 @@ class Stop(IntEnum):
     FAILED = 3
 
 
-_WAIT = int(Metric.WAIT)
-_SLOWDOWN = int(Metric.SLOWDOWN)
-_RESPONSE = int(Metric.RESPONSE)
-_QUEUED_JOBS = int(Metric.QUEUED_JOBS)
-_OWN = int(Metric.OWN)
+_WAIT = int(SelfSchedulingMetric.WAIT)
+_SLOWDOWN = int(SelfSchedulingMetric.SLOWDOWN)
+_RESPONSE = int(SelfSchedulingMetric.RESPONSE)
+_QUEUED_JOBS = int(SelfSchedulingMetric.QUEUED_JOBS)
+_OWN = int(SelfSchedulingMetric.OWN)
 _END = int(Stop.END)
 _NEEDS_ROOM = int(Stop.NEEDS_ROOM)
 _PAUSE = int(Stop.PAUSE)
@@ -59,7 +59,7 @@ NOT_A_NUMBER = -3
 """Choice of a job whose cost is no number."""
 
 
-class Options(NamedTuple):
+class JSchedulerOptions(NamedTuple):
     """What does not change during a simulation."""
 
     overrun: int
@@ -70,10 +70,10 @@ class Options(NamedTuple):
 class Directory(NamedTuple):
     """What the jobs know: n jobs."""
 
-    sample: Any  # int16[n, ...], resources that a job may ask, in the order of asking; then -1
-    metric: Any  # int8[n], value of `Metric`
-    starts: Any  # int64[...], predicted start on each resource of the job that is being decided
-    home: Any  # int16[n], resource where a job is submitted; -1 if nowhere in particular
+    sample: Any  # int16[n, ...], clusters that a job may ask, in the order of asking; then -1
+    metric: Any  # int8[n], value of `SelfSchedulingMetric`
+    starts: Any  # int64[...], predicted start on each cluster of the job that is being decided
+    home: Any  # int16[n], cluster where a job is submitted; -1 if nowhere in particular
     cost: Any  # what a job wants to be small by a user's own function, see `costs`
 
 
@@ -87,8 +87,8 @@ _RECESSION = 4
 
 
 @leaf
-def _asked(d: Directory, j: int, options: Options) -> int:
-    """How many resources a job asks."""
+def _asked(d: Directory, j: int, options: JSchedulerOptions) -> int:
+    """How many clusters a job asks."""
     count = 0
     while count < options.resources and d.sample[j, count] >= 0:
         count += 1
@@ -97,7 +97,7 @@ def _asked(d: Directory, j: int, options: Options) -> int:
 
 @leaf
 def _cost(metric: int, wait: int, estimate: int) -> float:
-    """What a job wants to be small, on a resource where it would wait and run so long."""
+    """What a job wants to be small, on a cluster where it would wait and run so long."""
     if metric == _WAIT:
         return float(wait)
     if metric == _SLOWDOWN:
@@ -120,11 +120,18 @@ def _longest_wait(metric: int, cost: float, estimate: int) -> int:
 
 @leaf
 def _predict(
-    g: Grid, d: Directory, local: Local, j: int, count: int, now: int, options: Options, score: Any
+    g: GridArrays,
+    d: Directory,
+    local: LocalArrays,
+    j: int,
+    count: int,
+    now: int,
+    options: JSchedulerOptions,
+    score: Any,
 ) -> None:
-    """Predict when a job starts on each resource that it asks; FOREVER where others are better for it.
+    """Predict when a job starts on each cluster that it asks; FOREVER where others are better for it.
 
-    Starts are looked for up to a horizon, at first now, which recedes while some resource could still be the
+    Starts are looked for up to a horizon, at first now, which recedes while some cluster could still be the
     best; so none is simulated much further than to the best start.
     """
     metric = d.metric[j]
@@ -153,8 +160,8 @@ def _predict(
 
 
 @leaf
-def _best_predicted(g: Grid, d: Directory, j: int, count: int, now: int) -> int:
-    """Resource with the best predicted metric; then the earliest completion, then the first asked."""
+def _best_predicted(g: GridArrays, d: Directory, j: int, count: int, now: int) -> int:
+    """Cluster with the best predicted metric; then the earliest completion, then the first asked."""
     chosen = NOWHERE
     least = float(FOREVER)
     earliest = FOREVER
@@ -171,8 +178,10 @@ def _best_predicted(g: Grid, d: Directory, j: int, count: int, now: int) -> int:
 
 
 @leaf
-def _least_loaded(g: Grid, d: Directory, local: Local, j: int, count: int, now: int, options: Options) -> int:
-    """Resource with the fewest waiting jobs, or the least work left a processor; then the first asked."""
+def _least_loaded(
+    g: GridArrays, d: Directory, local: LocalArrays, j: int, count: int, now: int, options: JSchedulerOptions
+) -> int:
+    """Cluster with the fewest waiting jobs, or the least work left a processor; then the first asked."""
     chosen = NOWHERE
     least = float(FOREVER)
     for k in range(count):
@@ -180,7 +189,7 @@ def _least_loaded(g: Grid, d: Directory, local: Local, j: int, count: int, now: 
         if d.metric[j] == _QUEUED_JOBS:
             load = float(g.state[m, 0]["waiting"])
         else:
-            load = grid.work_left(g, local, m, now, options.overrun) / g.sites[m]["processors"]
+            load = grid.work_left(g, local, m, now, options.overrun) / g.clusters[m]["processors"]
         if load < least:
             least = load
             chosen = m
@@ -189,9 +198,9 @@ def _least_loaded(g: Grid, d: Directory, local: Local, j: int, count: int, now: 
 
 @leaf
 def _own_cost(
-    g: Grid, d: Directory, local: Local, j: int, m: int, now: int, start: int, overrun: int
+    g: GridArrays, d: Directory, local: LocalArrays, j: int, m: int, now: int, start: int, overrun: int
 ) -> float:
-    """What a user's own function says of a resource where a job would start then."""
+    """What a user's own function says of a cluster where a job would start then."""
     return float(
         d.cost(
             now,
@@ -201,7 +210,7 @@ def _own_cost(
             int(g.state[m, 0]["waiting"]),
             grid.work_left(g, local, m, now, overrun),
             int(g.state[m, 0]["free"]),
-            int(g.sites[m]["processors"]),
+            int(g.clusters[m]["processors"]),
             1 if d.home[j] == m else 0,
             int(local.labels_of_requests[j]["user"]),
             int(local.labels_of_requests[j]["group"]),
@@ -212,9 +221,16 @@ def _own_cost(
 
 @part
 def _least_own(
-    g: Grid, d: Directory, local: Local, j: int, count: int, now: int, options: Options, score: Any
+    g: GridArrays,
+    d: Directory,
+    local: LocalArrays,
+    j: int,
+    count: int,
+    now: int,
+    options: JSchedulerOptions,
+    score: Any,
 ) -> int:
-    """Resource with the least cost by a user's function; then the earliest completion, then the first asked.
+    """Cluster with the least cost by a user's function; then the earliest completion, then the first asked.
 
     NOT_A_NUMBER if some cost is none.
     """
@@ -236,8 +252,10 @@ def _least_own(
 
 
 @part
-def _choice(g: Grid, d: Directory, local: Local, j: int, now: int, options: Options, score: Any) -> int:
-    """Resource that a job goes to."""
+def _choice(
+    g: GridArrays, d: Directory, local: LocalArrays, j: int, now: int, options: JSchedulerOptions, score: Any
+) -> int:
+    """Cluster that a job goes to."""
     count = _asked(d, j, options)
     if count == 0:
         return NOWHERE
@@ -253,7 +271,9 @@ def _choice(g: Grid, d: Directory, local: Local, j: int, now: int, options: Opti
 
 
 @part
-def _submit(g: Grid, d: Directory, local: Local, now: int, options: Options, score: Any) -> bool:
+def _submit(
+    g: GridArrays, d: Directory, local: LocalArrays, now: int, options: JSchedulerOptions, score: Any
+) -> bool:
     """Let the jobs that are submitted now enter local queues; False if a user's function gives no number."""
     clock = g.clock[0]
     while clock["arrival"] < len(g.requests) and g.requests[clock["arrival"]]["submit"] == now:
@@ -272,7 +292,7 @@ def _submit(g: Grid, d: Directory, local: Local, now: int, options: Options, sco
 
 
 @leaf
-def _next_instant(g: Grid) -> int:
+def _next_instant(g: GridArrays) -> int:
     """Time of the next event anywhere; FOREVER if nothing will happen."""
     now = grid.first_due(g)
     if g.clock[0]["arrival"] < len(g.requests):
@@ -281,7 +301,9 @@ def _next_instant(g: Grid) -> int:
 
 
 @jit
-def schedule(g: Grid, d: Directory, local: Local, until: int, options: Options, score: Any) -> int:
+def schedule(
+    g: GridArrays, d: Directory, local: LocalArrays, until: int, options: JSchedulerOptions, score: Any
+) -> int:
     """Simulate the grid; return why it stopped, a value of `Stop`.
 
     It pauses before the first instant at or after `until`. It can be called again, after `grid.with_room`

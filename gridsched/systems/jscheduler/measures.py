@@ -1,7 +1,7 @@
 """What self-scheduling made of its jobs: measures of one schedule, as a whole, by centre and by week.
 
 A schedule is measured by the jobs that every schedule it is compared with has run, see `cohort`. The metrics
-of a job are those of `gridsched.metrics.jobs`, with its run time on the resource that ran it. Functions take
+of a job are those of `gridsched.metrics.jobs`, with its run time on the cluster that ran it. Functions take
 plain arrays, since a study measures hundreds of schedules of a million jobs each.
 """
 
@@ -111,7 +111,7 @@ def measure(jobs: Cohort, start_time: Integers, run_time: Integers) -> dict[str,
     start_time : int64[n]
         Start of every job [s], also of those that are not measured.
     run_time : int64[n]
-        Seconds on the resource that ran the job.
+        Seconds on the cluster that ran the job.
 
     Returns
     -------

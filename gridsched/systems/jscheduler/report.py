@@ -34,7 +34,7 @@ from gridsched.systems.jscheduler.figures import (
 from gridsched.systems.jscheduler.study.config import PREDICTION_FIGURES, SelfSchedulingStudy
 
 SHOWN_K = (1, 2, 3, 4, 8, 10, 16, 55)
-"""Numbers of resources in the table of improvements, as far as they were run."""
+"""Numbers of clusters in the table of improvements, as far as they were run."""
 
 _IMPROVEMENTS = {"wait_time": "wait", "bounded_slowdown": "bounded slowdown"}
 _COMPARED: dict[str, Form] = {
@@ -58,7 +58,7 @@ class CentreRow:
 
 @dataclass(frozen=True)
 class ImprovementRow:
-    """Improvements with so many resources asked: value, interval, value without overloaded centres."""
+    """Improvements with so many clusters asked: value, interval, value without overloaded centres."""
 
     k: int
     cells: list[tuple[str, str, str]]
@@ -130,14 +130,14 @@ def _facts(study: SelfSchedulingStudy, dataset: xr.Dataset) -> list[tuple[str, s
     processors = sum(count * size for centre in study.grid.centres for count, size in centre.resources)
     runs = int(dataset["wait_time_mean"].notnull().sum())
     return [
-        ("resources", f"{study.resource_count:,} in {len(study.grid.centres)} centres"),
+        ("clusters", f"{study.resource_count:,} in {len(study.grid.centres)} centres"),
         ("processors", f"{processors:,}"),
         ("logs", f"{first.sizes['centre']}"),
         ("jobs measured", _whole(first["jobs"].sum())),
-        ("jobs that no single resource can hold", _whole(first["jobs_rejected"].sum())),
+        ("jobs that no single cluster can hold", _whole(first["jobs_rejected"].sum())),
         ("jobs that their own centre cannot hold", _whole(first["jobs_rejected_original"].sum())),
         (
-            "requested times cut at what the slowest resource allows",
+            "requested times cut at what the slowest cluster allows",
             _whole(dataset["requested_times_cut"].max("factor").sum()),
         ),
         ("runs", f"{runs:,}"),
@@ -154,11 +154,11 @@ def _conventions(study: SelfSchedulingStudy, dataset: xr.Dataset) -> list[str]:
     history = "each log" if study.predictor.scope == "source" else "all logs"
     readings = ", ".join(_factor_name(factor) for factor in labels(dataset, "factor"))
     return [
-        f"The jobs are {part}, fused into one stream in which the first job of every log is submitted at the "
-        "same time.",
-        "In the original scenario every log runs on its own centre, all resources of which are one pool "
-        "there; in the grid every resource is by itself.",
-        "A job asks K distinct resources, drawn at random among those that can hold it; the draw for K + 1 "
+        f"The jobs are {part}, merged into one stream in which the first job of every log is submitted at "
+        "the same time.",
+        "In the original scenario every log runs on its own centre, all clusters of which are one pool "
+        "there; in the grid every cluster is by itself.",
+        "A job asks K distinct clusters, drawn at random among those that can hold it; the draw for K + 1 "
         "contains that for K and is the same in all runs.",
         "Means are over the same jobs in all runs: those that run in the original scenario and in the grid.",
         "The improvement is the mean of the original scenario, with requested times, over that of the run. "
@@ -170,7 +170,7 @@ def _conventions(study: SelfSchedulingStudy, dataset: xr.Dataset) -> list[str]:
         "Starts are predicted from a conservative plan (plan), or by simulating the local policy on (exact).",
         "Jobs are never killed; the expected end of a job that outran its estimate "
         + ("doubles its estimate." if study.overrun == "doubling" else "grows by fixed increments."),
-        "Slowdown divides by the run time on the resource that ran the job, of at least 1 s; bounded "
+        "Slowdown divides by the run time on the cluster that ran the job, of at least 1 s; bounded "
         "slowdown by at least 10 s.",
         f"The readings of the CPU factor that were run: {readings}.",
         _overloads(dataset),
@@ -252,7 +252,7 @@ def _compared(paper: float, ours: float, form: Form) -> tuple[str, str, str]:
 
 
 def _improvements(dataset: xr.Dataset, factor: str) -> dict[str, Any]:
-    """Table of improvements under one reading: a row for each number of resources, two columns a metric."""
+    """Table of improvements under one reading: a row for each number of clusters, two columns a metric."""
     mode, estimates = preferred(dataset, "mode", PLAN), preferred(dataset, "estimates", PREDICTED)
     runs = dataset.sel(factor=factor, mode=mode, estimates=estimates)
     known = runs["wait_time_improvement"].notnull()

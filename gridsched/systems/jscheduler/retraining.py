@@ -36,7 +36,7 @@ class RetrainedSchedule:
     schedule : SelfSchedule
         What was decided.
     estimate : int64[n]
-        Predicted run time of each job [s], on a machine of speed 1.
+        Predicted run time of each job [s], on a cluster of speed 1.
     trainings : int
         How often a tree was trained.
     """
@@ -57,7 +57,7 @@ def retrained_schedule(
     samples: NDArray[np.int16] | None = None,
     overrun: OverrunName = "doubling",
 ) -> RetrainedSchedule:
-    """Let jobs choose among resources by predictions from the jobs that have finished in this very run.
+    """Let jobs choose among clusters by predictions from the jobs that have finished in this very run.
 
     A predictor looks at multiples of `refresh` after the first submission at what has finished, and predicts
     the jobs that are submitted until the next look from what is known then. At a look it is trained anew if a
@@ -67,7 +67,7 @@ def retrained_schedule(
     Parameters
     ----------
     workloads : sequence of Workload
-        Clean jobs of each log, in order of submission; run times as on a machine of speed 1. The logs are
+        Clean jobs of each log, in order of submission; run times as on a cluster of speed 1. The logs are
         merged, aligned at their start, see `gridsched.traces.merge_workloads`.
     resources, policies, jscheduler, samples, overrun
         As for `scheduler.Simulation`, for the merged jobs.
@@ -86,7 +86,7 @@ def retrained_schedule(
     WorkloadError
         If a workload is not clean.
     ConfigurationError
-        If `refresh` is negative, or resources, policies and samples do not go together.
+        If `refresh` is negative, or clusters, policies and samples do not go together.
     """
     if refresh < 0:
         raise ConfigurationError(f"refresh is {refresh}; use 0 or more seconds")

@@ -1,26 +1,26 @@
-"""JScheduler: every job asks K resources of a large grid, and goes where its metric is best.
+"""JScheduler: every job asks K clusters of a large grid, and goes where its metric is best.
 
 Guim, Garcia, Rodero and Corbalan, "The XtreemOS JScheduler: using self-scheduling techniques in large
-computing architectures" (2008), sections 3.1, 4 and 6.1. A directory (the ADS) names K resources that can
+computing architectures" (2008), sections 3.1, 4 and 6.1. A directory (the ADS) names K clusters that can
 hold the job, drawn uniformly. The job's own scheduler (the jScheduler, which keeps nothing from one job to
-the next) predicts its run time, asks each resource for its wait, and chooses. Metrics by name:
+the next) predicts its run time, asks each cluster for its wait, and chooses. Metrics by name:
 
 ===============  ==========================================================================================
 ``wait``         LWT-pred of the paper: predicted wait
-``slowdown``     LSLD-pred: (predicted wait + predicted run time) / predicted run time, both on the resource
-``response``     predicted wait + predicted run time; a slowdown against a machine of speed 1 prefers the same
+``slowdown``     LSLD-pred: (predicted wait + predicted run time) / predicted run time, both on the cluster
+``response``     predicted wait + predicted run time; a slowdown against a cluster of speed 1 prefers the same
 ``queued-jobs``  Less-Queued-Jobs, an older policy: number of waiting jobs
 ``work-left``    Less-WorkLeft, an older policy: processor-seconds that running and waiting jobs are expected
-                 to take still, for each processor of the resource
+                 to take still, for each processor of the cluster
 ===============  ==========================================================================================
 
 Where the paper is silent:
 
-- Ties go to the smaller predicted completion, then to the resource that was named first; the older policies
+- Ties go to the smaller predicted completion, then to the cluster that was named first; the older policies
   predict nothing, so theirs go to the first.
-- A job that only one resource can hold, or that asks for one, goes there unasked.
+- A job that only one cluster can hold, or that asks for one, goes there unasked.
 - The local schedulers and the predictions use the same estimates of run times.
-- The paper draws each of the K resources anew (section 5), which may name one twice; here they differ.
+- The paper draws each of the K clusters anew (section 5), which may name one twice; here they differ.
 
 Predicted waits come in two modes, see `gridsched.engine.clusters`. What happens in which order at
 one instant is said in `kernel`.
@@ -47,27 +47,34 @@ from gridsched.policies.local import LocalPolicy, OverrunName, named_policy
 from gridsched.results import Schedule, in_one_piece
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.base import Scheduler
+from gridsched.systems.cluster_records import (
+    FIRST_ROOM,
+    check_stretch,
+    cluster_records,
+    outcome,
+    overrun_code,
+)
 from gridsched.systems.jscheduler import kernel as self_scheduling
 from gridsched.systems.jscheduler.costs import COST, Cost, predicted_wait
-from gridsched.systems.sites import FIRST_ROOM, check_stretch, outcome, overrun_code, sites_of
 
 MetricName = Literal["wait", "slowdown", "response", "queued-jobs", "work-left"]
 PredictionsName = Literal["exact", "plan"]
 
-_METRICS: dict[str, self_scheduling.Metric] = {
-    name: self_scheduling.Metric[name.upper().replace("-", "_")] for name in get_args(MetricName)
+_METRICS: dict[str, self_scheduling.SelfSchedulingMetric] = {
+    name: self_scheduling.SelfSchedulingMetric[name.upper().replace("-", "_")]
+    for name in get_args(MetricName)
 }
 
 _DRAWN_AT_ONCE = 2**17
 """Random numbers of a block of samples."""
 
 _MOST_RESOURCES = 2**15 - 1
-"""Indices of resources are stored in 16 bits."""
+"""Indices of clusters are stored in 16 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JScheduler(Scheduler):
-    """What jobs want, and how many resources they ask.
+    """What jobs want, and how many clusters they ask.
 
     Parameters
     ----------
@@ -99,7 +106,7 @@ class JScheduler(Scheduler):
         "migration delay": "a job is submitted to a cluster once, and does not move",
         "deadlines": "jobs want a wait or a slowdown, not a deadline",
         "reservations": "jobs start as soon as they can",
-        "membership": "the directory of resources is fixed",
+        "membership": "the directory of clusters is fixed",
         "changes": "predicted waits take the processors of a cluster as given",
     }
 
@@ -155,7 +162,7 @@ class JScheduler(Scheduler):
 
 @dataclass(frozen=True, eq=False)
 class Submissions:
-    """Jobs in order of submission, as on a machine of speed 1.
+    """Jobs in order of submission, as on a cluster of speed 1.
 
     Parameters
     ----------
@@ -183,13 +190,13 @@ class SelfSchedule:
     Parameters
     ----------
     start_time : int64[n]
-        Seconds; -1 for a job that no resource can hold.
+        Seconds; -1 for a job that no cluster can hold.
     resource : int64[n]
-        Index of the resource that ran each job; -1 likewise.
+        Index of the cluster that ran each job; -1 likewise.
     run_time : int64[n]
-        Seconds on that resource; as submitted for a job that no resource can hold.
+        Seconds on that cluster; as submitted for a job that no cluster can hold.
     queries : int
-        How many resources were asked.
+        How many clusters were asked.
     corrections : int
         How often a running job outran its expected end.
     """
@@ -209,13 +216,13 @@ class Simulation:
     jobs : Submissions
         The jobs. Their estimates may be placeholders until they are submitted.
     resources : sequence of Cluster
-        The grid. On a resource a job takes run time / speed there, rounded up.
+        The grid. On a cluster a job takes run time / speed there, rounded up.
     policies : sequence of str or LocalPolicy
-        Local policy of each resource; all whose order is a score must share it.
+        Local policy of each cluster; all whose order is a score must share it.
     jscheduler : JScheduler
         What jobs want.
     samples : int16[n, ...], optional
-        Resources that each job may ask, see `draw_samples`, at least as many as it asks; drawn if not given.
+        Clusters that each job may ask, see `draw_samples`, at least as many as it asks; drawn if not given.
     seed : int
         Seed of the samples that are drawn.
     metrics : sequence of str, optional
@@ -225,12 +232,12 @@ class Simulation:
     labels : LABELS[n], optional
         User, group and queue of each job, for scores and costs that look at them.
     home : int[n], optional
-        Index of the resource where each job is submitted, for costs that look at it; -1 if nowhere.
+        Index of the cluster where each job is submitted, for costs that look at it; -1 if nowhere.
 
     Raises
     ------
     ConfigurationError
-        If resources, policies, jobs and samples do not go together.
+        If clusters, policies, jobs and samples do not go together.
     """
 
     def __init__(
@@ -247,19 +254,19 @@ class Simulation:
         labels: NDArray[Any] | None = None,
         home: NDArray[Any] | None = None,
     ) -> None:
-        sites, score = sites_of(resources, [named_policy(policy) for policy in policies])
+        records, score = cluster_records(resources, [named_policy(policy) for policy in policies])
         asked = min(jscheduler.k, len(resources))
         self._jobs = _as_records(jobs)
-        check_stretch(self._jobs, sites, 1.0)
+        check_stretch(self._jobs, records, 1.0)
         if samples is None:
             samples = draw_samples(jobs.processors, resources, asked, seed)
         else:
             _check_samples(samples, jobs.processors, resources, asked)
         self._resources = resources
         self._cost = jscheduler.metric if callable(jscheduler.metric) else predicted_wait
-        self._options = self_scheduling.Options(
+        self._options = self_scheduling.JSchedulerOptions(
             overrun=overrun_code(overrun),
-            predictions=int(grid.Predictions[jscheduler.predictions.upper()]),
+            predictions=int(grid.StartPredictions[jscheduler.predictions.upper()]),
             resources=asked,
         )
         self._score = scores.SCORE.compile(score)
@@ -268,7 +275,7 @@ class Simulation:
         if labels is None:
             labels = np.full(len(jobs), -1, LABELS)
         self._grid, self._local = grid.allocate(
-            self._jobs, labels, outside, sites, self._room, self._options.predictions
+            self._jobs, labels, outside, records, self._room, self._options.predictions
         )
         self._directory = self_scheduling.Directory(
             sample=np.ascontiguousarray(samples, np.int16),
@@ -305,18 +312,18 @@ class Simulation:
         Raises
         ------
         ConfigurationError
-            If one is below 1, too long for the slowest resource, or of a job that was submitted.
+            If one is below 1, too long for the slowest cluster, or of a job that was submitted.
         """
         if len(jobs) and int(jobs.min()) < int(self._grid.clock["arrival"][0]):
             raise ConfigurationError(f"estimate: job {int(jobs.min())} is submitted already; give it before")
         _check_estimates(seconds)
         given = self._jobs[jobs]
         given["estimate"] = seconds
-        check_stretch(given, self._grid.sites, 1.0)
+        check_stretch(given, self._grid.clusters, 1.0)
         self._jobs["estimate"][jobs] = seconds
 
     def is_rejected(self, jobs: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether no resource can hold jobs, by index."""
+        """Whether no cluster can hold jobs, by index."""
         rejected: NDArray[np.bool_] = self._directory.sample[jobs, 0] < 0
         return rejected
 
@@ -351,7 +358,7 @@ def self_schedule(
     labels: NDArray[Any] | None = None,
     home: NDArray[Any] | None = None,
 ) -> SelfSchedule:
-    """Run jobs through their own schedulers and the local schedulers of the resources.
+    """Run jobs through their own schedulers and the local schedulers of the clusters.
 
     Parameters and errors are those of `Simulation`.
     """
@@ -374,7 +381,7 @@ def self_schedule(
 def draw_samples(
     processors: NDArray[Any], resources: Sequence[Cluster], k: int, seed: int
 ) -> NDArray[np.int16]:
-    """Resources that the directory names to each job.
+    """Clusters that the directory names to each job.
 
     Parameters
     ----------
@@ -383,18 +390,18 @@ def draw_samples(
     resources : sequence of Cluster
         The grid.
     k : int
-        Resources to name.
+        Clusters to name.
     seed : int
         Seed of the draws.
 
     Returns
     -------
     int16[n, k]
-        First k indices of a random permutation of the resources that can hold the job, then -1 where these
+        First k indices of a random permutation of the clusters that can hold the job, then -1 where these
         are fewer. The first columns are the same for every k.
     """
     if len(resources) > _MOST_RESOURCES:
-        raise ConfigurationError(f"{len(resources)} resources; at most {_MOST_RESOURCES} can be simulated")
+        raise ConfigurationError(f"{len(resources)} clusters; at most {_MOST_RESOURCES} can be simulated")
     samples = np.empty((len(processors), min(k, len(resources))), np.int16)
     random = np.random.default_rng(seed)
     size = -(-_DRAWN_AT_ONCE // len(resources))
@@ -407,9 +414,9 @@ def draw_samples(
 def _draw(
     random: np.random.Generator, processors: NDArray[Any], resources: Sequence[Cluster], k: int
 ) -> NDArray[np.int64]:
-    """First k resources of a random permutation, for each job, of those that can hold it; then -1.
+    """First k clusters of a random permutation, for each job, of those that can hold it; then -1.
 
-    The permutation sorts numbers whose high bits are random and whose low ones are the index of the resource.
+    The permutation sorts numbers whose high bits are random and whose low ones are the index of the cluster.
     """
     bits = len(resources).bit_length()
     nowhere = np.iinfo(np.int64).max
@@ -450,19 +457,17 @@ def _check_estimates(seconds: NDArray[Any]) -> None:
 def _check_samples(
     samples: NDArray[np.int16], processors: NDArray[Any], resources: Sequence[Cluster], k: int
 ) -> None:
-    """Refuse samples of other jobs or grids, or of too few resources."""
+    """Refuse samples of other jobs or grids, or of too few clusters."""
     jobs = len(processors)
     if samples.ndim != 2 or len(samples) != jobs or samples.shape[1] < min(k, len(resources)):
-        raise ConfigurationError(
-            f"samples: shape {samples.shape} for {jobs} jobs that ask {k} resources each"
-        )
+        raise ConfigurationError(f"samples: shape {samples.shape} for {jobs} jobs that ask {k} clusters each")
     asked = samples[:, :k]
     if asked.size and not -1 <= int(asked.min()) <= int(asked.max()) < len(resources):
-        raise ConfigurationError(f"samples: give indices of the {len(resources)} resources, or -1")
+        raise ConfigurationError(f"samples: give indices of the {len(resources)} clusters, or -1")
     for m, resource in enumerate(resources):
         too_large = resource.allocation(processors) > resource.processors
         if too_large.any() and (asked[too_large] == m).any():
-            raise ConfigurationError(f"samples: resource {resource.name} is named to a job it cannot hold")
+            raise ConfigurationError(f"samples: cluster {resource.name} is named to a job it cannot hold")
 
 
 def _homes(home: NDArray[Any] | None, jobs: int, resources: int) -> NDArray[np.int16]:
@@ -472,7 +477,7 @@ def _homes(home: NDArray[Any] | None, jobs: int, resources: int) -> NDArray[np.i
     given = np.asarray(home)
     if given.shape != (jobs,) or (jobs and not -1 <= int(given.min()) <= int(given.max()) < resources):
         raise ConfigurationError(
-            f"home: give the index of one of the {resources} resources, or -1, for each of the {jobs} jobs"
+            f"home: give the index of one of the {resources} clusters, or -1, for each of the {jobs} jobs"
         )
     return given.astype(np.int16)
 
@@ -482,7 +487,11 @@ def _metric_codes(
 ) -> NDArray[np.int8]:
     """What each job wants, as the engine knows it."""
     if metrics is None:
-        code = self_scheduling.Metric.OWN if callable(jscheduler.metric) else _METRICS[jscheduler.metric]
+        code = (
+            self_scheduling.SelfSchedulingMetric.OWN
+            if callable(jscheduler.metric)
+            else _METRICS[jscheduler.metric]
+        )
         return np.full(jobs, int(code), np.int8)
     if len(metrics) != jobs:
         raise ConfigurationError(f"metrics: {len(metrics)} for {jobs} jobs; give one for each")
@@ -495,7 +504,7 @@ def _metric_codes(
 def _run_times(
     run_time: NDArray[np.int64], where: NDArray[np.int64], resources: Sequence[Cluster]
 ) -> NDArray[np.int64]:
-    """Run time of each job on the resource that has it, as the engine rounds it; index -1 is nowhere."""
+    """Run time of each job on the cluster that has it, as the engine rounds it; index -1 is nowhere."""
     speed = np.array([*(resource.speed for resource in resources), 1.0])
     return to_int64(np.ceil(run_time / speed[where]))
 

@@ -1,9 +1,9 @@
 """Clusters under MUSCLE or its rivals: what waits, what runs, and what TITAN plans.
 
-A `Site` is one cluster. A `PlannedSite` holds the jobs that have not started with a plan for them, made by
-TITAN. The plan is executed as it is: jobs start in its order, each when its resources are free in fact. Where
-jobs do not run as long as expected, starts shift, but order and resources stay until the next plan. Started
-jobs never move. Clusters under any other local policy are in `queues`.
+A `ManagedCluster` is one cluster. A `PlannedCluster` holds the jobs that have not started with a plan for
+them, made by TITAN. The plan is executed as it is: jobs start in its order, each when its resources are free
+in fact. Where jobs do not run as long as expected, starts shift, but order and resources stay until the next
+plan. Started jobs never move. Clusters under any other local policy are in `queues`.
 
 Baselines, section 5 of He et al. (see `muscle`), give a job to a cluster when it arrives:
 
@@ -48,7 +48,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Jobs:
+class MulticlusterJobs:
     """Jobs of a run in order of submission, as n clusters see them.
 
     Parameters
@@ -77,7 +77,7 @@ class Started(NamedTuple):
     masks: NDArray[np.uint64]
 
 
-class Metrics(NamedTuple):
+class BacklogMetrics(NamedTuple):
     """Makespan, idle time and over-deadline of the jobs of a cluster that have not started, seconds."""
 
     makespan: int
@@ -85,7 +85,7 @@ class Metrics(NamedTuple):
     over_deadline: int
 
 
-class Site(ABC):
+class ManagedCluster(ABC):
     """One cluster: its resources, and the jobs that wait there.
 
     Parameters
@@ -94,7 +94,7 @@ class Site(ABC):
         Which of the clusters it is.
     resources, widest : int
         Resources now, and at most at any time.
-    jobs : Jobs
+    jobs : MulticlusterJobs
         All jobs of the run.
     weights : Weights
         What the cluster wants.
@@ -109,7 +109,7 @@ class Site(ABC):
         index: int,
         resources: int,
         widest: int,
-        jobs: Jobs,
+        jobs: MulticlusterJobs,
         weights: Weights,
         overrun: int,
         unit: int = 1,
@@ -129,7 +129,7 @@ class Site(ABC):
         self.waiting: Integers = nothing
         """Jobs that have not started, in order."""
         self._running = Started(nothing, nothing, np.empty((0, self._words), np.uint64))
-        self.metrics = Metrics(0, 0, 0)
+        self.metrics = BacklogMetrics(0, 0, 0)
         self.generations = 0
 
     @property
@@ -223,8 +223,12 @@ class Site(ABC):
     def _packed(self, jobs: Integers) -> NDArray[np.void]:
         return packed(self._expected[jobs], self._all.deadline[jobs], self._sizes[jobs])
 
-    def _measured(self, coding: Coding, begin: Integers, jobs: Integers, free: Integers, now: int) -> Metrics:
-        return Metrics(*measured(begin, coding, self._packed(jobs), free, now, self.weights, self.unit))
+    def _measured(
+        self, coding: Coding, begin: Integers, jobs: Integers, free: Integers, now: int
+    ) -> BacklogMetrics:
+        return BacklogMetrics(
+            *measured(begin, coding, self._packed(jobs), free, now, self.weights, self.unit)
+        )
 
 
 def first_fall(start: Integers, end: Integers, threshold: int, now: int) -> int:
@@ -274,8 +278,8 @@ class Planning:
     seed: int
 
 
-class PlannedSite(Site):
-    """A cluster that runs its jobs as TITAN has planned; parameters as of `Site`, and how it is planned."""
+class PlannedCluster(ManagedCluster):
+    """A cluster that runs its jobs as TITAN has planned; parameters of `ManagedCluster`, and the planning."""
 
     def __init__(self, *cluster: Any, planning: Planning) -> None:
         super().__init__(*cluster)
@@ -344,7 +348,7 @@ class PlannedSite(Site):
         """Plan all jobs that have not started."""
         jobs = np.concatenate([self.waiting, new])
         if not len(jobs):
-            self.metrics, self.generations = Metrics(0, 0, 0), 0
+            self.metrics, self.generations = BacklogMetrics(0, 0, 0), 0
             return
         actual_free, free = self._releases(now)
         actual, expected = self._actual[jobs], self._expected[jobs]
@@ -362,7 +366,7 @@ class PlannedSite(Site):
         """Update the metrics of a cluster whose plan stays as it is; call `advance` before."""
         self.generations = 0
         if not len(self.waiting):
-            self.metrics = Metrics(0, 0, 0)
+            self.metrics = BacklogMetrics(0, 0, 0)
             return
         _, free = self._releases(now)
         coding = Coding(np.arange(len(self.waiting), dtype=np.int32), self._masks)
@@ -414,24 +418,26 @@ class PlannedSite(Site):
 # --- baselines ------------------------------------------------------------------------------------
 
 
-def least_load(jobs: Jobs, arrived: Integers, sites: Sequence[Site], counted: LoadName) -> Integers:
+def least_load(
+    jobs: MulticlusterJobs, arrived: Integers, clusters: Sequence[ManagedCluster], counted: LoadName
+) -> Integers:
     """Cluster of each job by equation (6), in order of arrival.
 
     Parameters
     ----------
-    jobs : Jobs
+    jobs : MulticlusterJobs
         All jobs of the run.
     arrived : int64[k]
         The jobs.
-    sites : sequence of Site
+    clusters : sequence of ManagedCluster
         The clusters.
     counted : {"unfinished", "unstarted"}
         Which jobs are load.
     """
-    load = np.array([site.load(counted) if site.processors else 0.0 for site in sites])
-    widths = np.array([site.processors for site in sites])
-    taken = np.stack([site.taken(arrived) for site in sites])
-    added = np.zeros(len(sites))
+    load = np.array([cluster.load(counted) if cluster.processors else 0.0 for cluster in clusters])
+    widths = np.array([cluster.processors for cluster in clusters])
+    taken = np.stack([cluster.taken(arrived) for cluster in clusters])
+    added = np.zeros(len(clusters))
     chosen = np.empty(len(arrived), np.int64)
     for k, job in enumerate(arrived.tolist()):
         present = np.where(widths >= taken[:, k], load + added, np.inf)
@@ -442,7 +448,7 @@ def least_load(jobs: Jobs, arrived: Integers, sites: Sequence[Site], counted: Lo
 
 
 def weighted_random(
-    arrived: Integers, sites: Sequence[Site], speeds: Sequence[float], drawn: NDArray[np.float64]
+    arrived: Integers, clusters: Sequence[ManagedCluster], speeds: Sequence[float], drawn: NDArray[np.float64]
 ) -> Integers:
     """Cluster of each job with a probability in proportion to processors x speed.
 
@@ -450,14 +456,14 @@ def weighted_random(
     ----------
     arrived : int64[k]
         The jobs.
-    sites : sequence of Site
+    clusters : sequence of ManagedCluster
         The clusters.
     speeds : sequence of float
         Speed of each.
     drawn : float64[k]
         A random number from 0 to less than 1 for each job.
     """
-    widths = np.array([site.processors for site in sites])
-    fits = widths[:, np.newaxis] >= np.stack([site.taken(arrived) for site in sites])
+    widths = np.array([cluster.processors for cluster in clusters])
+    fits = widths[:, np.newaxis] >= np.stack([cluster.taken(arrived) for cluster in clusters])
     edges = np.cumsum(np.where(fits, (widths * np.asarray(speeds))[:, np.newaxis], 0.0), axis=0)
     return np.asarray(np.argmax(edges > drawn * edges[-1], axis=0), np.int64)

@@ -7,7 +7,7 @@ least epsilon, equation (3), then gets a set of jobs for the resources that it h
 and 3), and so on until all jobs are allocated (algorithm 4). Each cluster's local scheduler, TITAN, starts
 from the schedule that results.
 
-The algorithms do not work as they are printed. What is mended:
+The algorithms do not work as they are printed. What is repaired:
 
 Algorithm 1
     A composition that holds job J_i is not joined with J_i: the printed test looks only for jobs that are in

@@ -21,11 +21,18 @@ from gridsched.engine.records import FOREVER, JOB
 from gridsched.platform import Cluster
 from gridsched.policies import scores
 from gridsched.policies.local import LocalPolicy
-from gridsched.systems.multicluster.backlogs import Integers, Jobs, Metrics, Site, Started, first_fall
+from gridsched.systems.cluster_records import FIRST_ROOM, cluster_records
+from gridsched.systems.multicluster.backlogs import (
+    BacklogMetrics,
+    Integers,
+    ManagedCluster,
+    MulticlusterJobs,
+    Started,
+    first_fall,
+)
 from gridsched.systems.multicluster.kernels import packing, queues
 from gridsched.systems.multicluster.muscle import Backlog
 from gridsched.systems.multicluster.titan import Coding, resources_of
-from gridsched.systems.sites import FIRST_ROOM, sites_of
 
 
 class LocalSchedulers:
@@ -33,7 +40,7 @@ class LocalSchedulers:
 
     Parameters
     ----------
-    jobs : Jobs
+    jobs : MulticlusterJobs
         All jobs of the run.
     labels : LABELS[p]
         User, group and queue of each.
@@ -54,7 +61,7 @@ class LocalSchedulers:
 
     def __init__(
         self,
-        jobs: Jobs,
+        jobs: MulticlusterJobs,
         labels: NDArray[Any],
         clusters: Sequence[Cluster],
         widest: Sequence[int],
@@ -64,18 +71,18 @@ class LocalSchedulers:
         self._all = jobs
         requests = np.zeros(len(jobs.submit), JOB)
         requests["submit"], requests["processors"] = jobs.submit, jobs.processors
-        sites, score = sites_of(clusters, policies)
-        sites["processors"] = widest
+        records, score = cluster_records(clusters, policies)
+        records["processors"] = widest
         self._score = scores.SCORE.compile(score)
         self._now = -1
         self._room = FIRST_ROOM
-        self._options = grid.Options(overrun, int(grid.Predictions.EXACT))
+        self._options = grid.GridOptions(overrun, int(grid.StartPredictions.EXACT))
         home = np.zeros(len(requests), np.int64)
         self._grid, self._local = grid.allocate(
-            requests, labels, home, sites, self._room, self._options.predictions
+            requests, labels, home, records, self._room, self._options.predictions
         )
         present = [cluster.processors for cluster in clusters]
-        self._grid.sites["processors"] = present
+        self._grid.clusters["processors"] = present
         self._grid.state["free"][:-1, 0] = present
         self._local.steps["free"][:-1, 0] = present
 
@@ -138,8 +145,8 @@ class LocalSchedulers:
         return begun
 
 
-class QueueSite(Site):
-    """A cluster under a local policy; parameters as of `Site`, and the local schedulers.
+class QueueCluster(ManagedCluster):
+    """A cluster under a local policy; parameters as of `ManagedCluster`, and the local schedulers.
 
     With `foresees` every plan is measured, and says when jobs are expected to end.
     """
@@ -223,7 +230,7 @@ class QueueSite(Site):
     def _foresee(self, now: int) -> Integers:
         """Measure what happens if all estimates are right; return when each waiting job starts then."""
         start, placed, free, _ = self._as_expected(now)
-        self.metrics = Metrics(0, 0, 0)
+        self.metrics = BacklogMetrics(0, 0, 0)
         if len(self.waiting):
             coding = Coding(np.arange(len(placed.jobs), dtype=np.int32), placed.masks)
             self.metrics = self._measured(coding, placed.start, placed.jobs, free, now)

@@ -36,7 +36,7 @@ SETTLED = 1.5
 
 
 @dataclass(frozen=True)
-class SchemeRow:
+class PointSchemeRow:
     """One scheme at a point."""
 
     scheme: str
@@ -90,16 +90,16 @@ def multicluster_view(study: MulticlusterStudy, folder: Path) -> dict[str, Any]:
 # --- results --------------------------------------------------------------------------------------
 
 
-def _scheme_rows(part: xr.Dataset, study: MulticlusterStudy) -> list[SchemeRow]:
+def _scheme_rows(part: xr.Dataset, study: MulticlusterStudy) -> list[PointSchemeRow]:
     return [
         _scheme_row(part.sel(scheme=scheme), scheme, study.reference_label)
         for scheme in study.labels_in(study.scenario(str(part["point"].values)))
     ]
 
 
-def _scheme_row(run: xr.Dataset, scheme: str, reference: str) -> SchemeRow:
+def _scheme_row(run: xr.Dataset, scheme: str, reference: str) -> PointSchemeRow:
     growth = _mean(run, "queue_growth")
-    return SchemeRow(
+    return PointSchemeRow(
         scheme=scheme,
         compared=[
             part for measure in COMPARED for part in (_performance(run, measure), _advantage(run, measure))

@@ -51,13 +51,14 @@ from gridsched.policies.local import POLICIES, named_policy
 from gridsched.results import Schedule, Variable, in_one_piece
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.base import Scheduler
+from gridsched.systems.cluster_records import overrun_code
 from gridsched.systems.multicluster.backlogs import (
-    Jobs,
     LoadName,
-    PlannedSite,
+    ManagedCluster,
+    MulticlusterJobs,
+    PlannedCluster,
     Planning,
     SeedingName,
-    Site,
     Started,
     least_load,
     weighted_random,
@@ -69,9 +70,8 @@ from gridsched.systems.multicluster.measures import (
     summarise_multicluster,
 )
 from gridsched.systems.multicluster.muscle import allocate, check_platform, weights_of
-from gridsched.systems.multicluster.queues import LocalSchedulers, QueueSite
+from gridsched.systems.multicluster.queues import LocalSchedulers, QueueCluster
 from gridsched.systems.multicluster.titan import Titan, Weights, stream
-from gridsched.systems.sites import overrun_code
 from gridsched.workloads.deadlines import ServiceClass, draw_deadlines
 
 DispatcherName = Literal["muscle", "dll", "wrand"]
@@ -231,7 +231,7 @@ class Multicluster(Scheduler):
         actual = np.stack([np.maximum(cluster.duration(submission.run_time), 1) for cluster in clusters])
         expected = np.stack([np.maximum(cluster.duration(submission.estimate), 1) for cluster in clusters])
         accepted = np.flatnonzero(workload.processors <= reach)
-        jobs = Jobs(
+        jobs = MulticlusterJobs(
             np.ascontiguousarray(workload.submit_time[accepted]),
             np.ascontiguousarray(due[accepted]),
             np.ascontiguousarray(workload.processors[accepted]),
@@ -327,7 +327,7 @@ class _Run:
         self,
         policy: Multicluster,
         submission: Submission,
-        jobs: Jobs,
+        jobs: MulticlusterJobs,
         accepted: Integers,
         announced: Integers,
         weights: Sequence[Weights],
@@ -341,11 +341,11 @@ class _Run:
         self.jobs, self.policy, self._seed = jobs, policy, submission.seed
         self.widest = most
         overrun = overrun_code(submission.conventions.overrun)
-        site: Callable[..., Site] = _kind_of_site(
+        managed: Callable[..., ManagedCluster] = _kind_of_cluster(
             policy, submission, jobs, accepted, list(most.values()), overrun
         )
-        self.sites = [
-            site(
+        self.clusters = [
+            managed(
                 i,
                 cluster.processors // cluster.unit,
                 most[cluster.name] // cluster.unit,
@@ -379,8 +379,8 @@ class _Run:
         while now is not None:
             self._hold_round(now)
             now = self._next_round(now)
-        for site in self.sites:
-            self._note(site, site.advance(np.iinfo(np.int64).max))
+        for cluster in self.clusters:
+            self._note(cluster, cluster.advance(np.iinfo(np.int64).max))
 
     def _next_round(self, now: int) -> int | None:
         """Time of the next round; None if all jobs are allocated and nothing changes that concerns them."""
@@ -391,17 +391,19 @@ class _Run:
             time = max(self._collection_ends(now), arrival) if collects else arrival
         if not self._changes or (time is not None and time < self._changes[0].time):
             return time
-        if time is None and all(site.falls_to(0, now) <= now for site in self.sites):
+        if time is None and all(cluster.falls_to(0, now) <= now for cluster in self.clusters):
             return None
         return max(self._changes[0].time, now)
 
     def _collection_ends(self, now: int) -> int:
         choose: Callable[[list[int]], int] = min if self.policy.ends == "any" else max
-        return choose([site.falls_to(self.policy.threshold, now) for site in self.sites if site.processors])
+        return choose(
+            [cluster.falls_to(self.policy.threshold, now) for cluster in self.clusters if cluster.processors]
+        )
 
     def _hold_round(self, now: int) -> None:
-        for site in self.sites:
-            self._note(site, site.advance(now))
+        for cluster in self.clusters:
+            self._note(cluster, cluster.advance(now))
         resized, handed_back = self._change_resources(now)
         end = int(np.searchsorted(self._announced, now, side="right"))
         arrived = np.concatenate([handed_back, self._order[self._seen : end]])
@@ -410,28 +412,28 @@ class _Run:
         number = len(self.rounds)
         all_again = self.policy.rounds == "collected"
 
-        def plan(site: Site) -> None:
-            new, masks = given[site.index]
-            if site.processors and (all_again or len(new) or site.index in resized):
-                site.plan(new, masks, now, number)
+        def plan(cluster: ManagedCluster) -> None:
+            new, masks = given[cluster.index]
+            if cluster.processors and (all_again or len(new) or cluster.index in resized):
+                cluster.plan(new, masks, now, number)
             elif self.measured:
-                site.measure(now)
+                cluster.measure(now)
 
-        list((self._pool.map if self._pool else map)(plan, self.sites))
+        list((self._pool.map if self._pool else map)(plan, self.clusters))
         self.round[arrived] = number
         self.handed_over[arrived] = now
         self.rounds.append(
             _Round(
                 now,
                 len(arrived),
-                [len(site.waiting) for site in self.sites],
-                [site.metrics for site in self.sites],
-                [site.generations for site in self.sites],
+                [len(cluster.waiting) for cluster in self.clusters],
+                [cluster.metrics for cluster in self.clusters],
+                [cluster.generations for cluster in self.clusters],
             )
         )
 
-    def _note(self, site: Site, started: Started) -> None:
-        self.cluster[started.jobs] = site.index
+    def _note(self, cluster: ManagedCluster, started: Started) -> None:
+        self.cluster[started.jobs] = cluster.index
         self.start[started.jobs] = started.start
         self.masks[started.jobs, : started.masks.shape[1]] = started.masks
 
@@ -441,48 +443,50 @@ class _Run:
         handed_back = [np.empty(0, np.int64)]
         while self._changes and self._changes[0].time <= now:
             change = self._changes.pop(0)
-            site = self.sites[self._names.index(change.cluster)]
-            handed_back.append(site.resize(change.processors // site.unit, now))
-            resized.add(site.index)
+            cluster = self.clusters[self._names.index(change.cluster)]
+            handed_back.append(cluster.resize(change.processors // cluster.unit, now))
+            resized.add(cluster.index)
         return resized, np.concatenate(handed_back)
 
     def _allocate(self, arrived: Integers, now: int) -> list[tuple[Integers, NDArray[np.uint64] | None]]:
         """Jobs that each cluster is given, and their resources if MUSCLE has chosen them."""
         if not len(arrived):
-            return [(arrived, np.empty((0, self.masks.shape[1]), np.uint64))] * len(self.sites)
+            return [(arrived, np.empty((0, self.masks.shape[1]), np.uint64))] * len(self.clusters)
         if self.policy.dispatcher != "muscle":
             chosen = self._dispatch(arrived)
-            return [(arrived[chosen == site.index], None) for site in self.sites]
+            return [(arrived[chosen == cluster.index], None) for cluster in self.clusters]
         jobs = self.jobs
         durations = jobs.expected[:, arrived]
         done = allocate(
             jobs.processors[arrived],
             durations,
             jobs.deadline[arrived] - durations - jobs.submit[arrived],
-            [site.backlog(now) for site in self.sites],
-            stream(self._seed, len(self.rounds), len(self.sites)),
+            [cluster.backlog(now) for cluster in self.clusters],
+            stream(self._seed, len(self.rounds), len(self.clusters)),
         )
-        return [(arrived[done.of(site.index)], done.masks[done.of(site.index)]) for site in self.sites]
+        return [
+            (arrived[done.of(cluster.index)], done.masks[done.of(cluster.index)]) for cluster in self.clusters
+        ]
 
     def _dispatch(self, arrived: Integers) -> Integers:
         if self.policy.dispatcher == "wrand":
-            return weighted_random(arrived, self.sites, self._speeds, self._drawn[arrived])
-        return least_load(self.jobs, arrived, self.sites, self.policy.load)
+            return weighted_random(arrived, self.clusters, self._speeds, self._drawn[arrived])
+        return least_load(self.jobs, arrived, self.clusters, self.policy.load)
 
 
-def _kind_of_site(
+def _kind_of_cluster(
     policy: Multicluster,
     submission: Submission,
-    jobs: Jobs,
+    jobs: MulticlusterJobs,
     accepted: Integers,
     widest: Sequence[int],
     overrun: int,
-) -> Callable[..., Site]:
+) -> Callable[..., ManagedCluster]:
     """What makes clusters with the local scheduler of a policy."""
     if policy.local in PLANNED:
         assert policy.seeding is not None
         planning = Planning(policy.local == "titan", policy.seeding, policy.titan, submission.seed)
-        return partial(PlannedSite, planning=planning)
+        return partial(PlannedCluster, planning=planning)
     clusters, locals_ = submission.clusters, submission.policies
     if policy.local != OWN:
         locals_ = [named_policy(policy.local)] * len(clusters)
@@ -490,7 +494,7 @@ def _kind_of_site(
         jobs, labels_of(submission.workload)[accepted], clusters, widest, locals_, overrun
     )
     foresees = policy.measure or policy.rounds == "collected"
-    return partial(QueueSite, schedulers=schedulers, foresees=foresees)
+    return partial(QueueCluster, schedulers=schedulers, foresees=foresees)
 
 
 # --- the result -----------------------------------------------------------------------------------
@@ -579,12 +583,15 @@ def _rounds(run: _Run) -> dict[str, Any]:
 
 
 def _metrics_of_rounds(run: _Run) -> dict[str, Any]:
-    shape = (len(run.rounds), len(run.sites))
+    shape = (len(run.rounds), len(run.clusters))
     jobs = np.array([each.jobs for each in run.rounds], np.int64).reshape(shape)
     found = np.array([each.metrics for each in run.rounds], np.int64).reshape(*shape, 3)
     values = {
         "comprehensive_performance": np.stack(
-            [site.weights.performance(*found[:, i].T.astype(np.float64)) for i, site in enumerate(run.sites)],
+            [
+                cluster.weights.performance(*found[:, i].T.astype(np.float64))
+                for i, cluster in enumerate(run.clusters)
+            ],
             axis=1,
         ),
         "round_jobs": jobs,

@@ -139,9 +139,9 @@ class Titan:
             )
 
     @property
-    def options(self) -> genetic.Options:
+    def options(self) -> genetic.GeneticOptions:
         """The parameters as the engine wants them."""
-        return genetic.Options(
+        return genetic.GeneticOptions(
             generations=int(self.generations),
             window=int(self.window),
             threshold=-1.0 if self.threshold is None else float(self.threshold),

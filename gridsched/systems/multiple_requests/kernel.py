@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gridsched.engine import clusters as grid
-from gridsched.engine.clusters import NOWHERE, Grid, Local
+from gridsched.engine.clusters import NOWHERE, GridArrays, LocalArrays
 from gridsched.engine.jit import jit, leaf, part
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
@@ -20,7 +20,7 @@ _BEHIND = 2.0**40
 """Added to the key of a request that home jobs precede; more than any key of the orders that allow it."""
 
 
-class Options(NamedTuple):
+class MultipleRequestsOptions(NamedTuple):
     """What does not change during a simulation."""
 
     overrun: int
@@ -29,7 +29,7 @@ class Options(NamedTuple):
     home_first: bool  # whether the jobs of a cluster's own users precede others there
 
 
-class Jobs(NamedTuple):
+class RequestArrays(NamedTuple):
     """What is known of n jobs on m clusters."""
 
     load: Any  # float64[m], of the clusters that the job that is submitted could use
@@ -38,20 +38,22 @@ class Jobs(NamedTuple):
 
 
 @leaf
-def _measure_loads(g: Grid, jobs: Jobs, local: Local, r: int, now: int, overrun: int) -> None:
+def _measure_loads(
+    g: GridArrays, jobs: RequestArrays, local: LocalArrays, r: int, now: int, overrun: int
+) -> None:
     """Seconds that the work on each cluster keeps its processors busy; FOREVER where a job cannot run."""
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         jobs.load[m] = float(FOREVER)
         if grid.fits(g, r, m):
-            jobs.load[m] = grid.work_left(g, local, m, now, overrun) / g.sites[m]["processors"]
+            jobs.load[m] = grid.work_left(g, local, m, now, overrun) / g.clusters[m]["processors"]
 
 
 @leaf
-def _least_loaded(g: Grid, jobs: Jobs, r: int) -> int:
+def _least_loaded(g: GridArrays, jobs: RequestArrays, r: int) -> int:
     """Cluster with the least load that is left; its home among those that have as little, then the first."""
     chosen = NOWHERE
     least = float(FOREVER)
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         load = jobs.load[m]
         if load < least or (load == least and load < FOREVER and m == g.home[r]):
             least = load
@@ -60,13 +62,20 @@ def _least_loaded(g: Grid, jobs: Jobs, r: int) -> int:
 
 
 @part
-def _submit(g: Grid, jobs: Jobs, local: Local, now: int, options: Options, score: Any) -> None:
+def _submit(
+    g: GridArrays,
+    jobs: RequestArrays,
+    local: LocalArrays,
+    now: int,
+    options: MultipleRequestsOptions,
+    score: Any,
+) -> None:
     """Queue the requests of the jobs that are submitted now at the clusters with the least load."""
     clock = g.clock[0]
     while clock["arrival"] < len(g.requests) and g.requests[clock["arrival"]]["submit"] == now:
         first = clock["arrival"]
         clock["arrival"] += options.requests
-        clock["queries"] += len(g.sites)
+        clock["queries"] += len(g.clusters)
         _measure_loads(g, jobs, local, first, now, options.overrun)
         for r in range(first, first + options.requests):
             m = _least_loaded(g, jobs, r)
@@ -81,7 +90,9 @@ def _submit(g: Grid, jobs: Jobs, local: Local, now: int, options: Options, score
 
 
 @part
-def _withdraw_others(g: Grid, jobs: Jobs, local: Local, m: int, now: int, options: Options) -> None:
+def _withdraw_others(
+    g: GridArrays, jobs: RequestArrays, local: LocalArrays, m: int, now: int, options: MultipleRequestsOptions
+) -> None:
     """Withdraw the other requests of the jobs that have just started on a cluster."""
     for k in range(g.state[m, 0]["ending"]):
         e = local.events[m, k]["job"]
@@ -96,23 +107,32 @@ def _withdraw_others(g: Grid, jobs: Jobs, local: Local, m: int, now: int, option
 
 
 @part
-def _pass_everywhere(g: Grid, jobs: Jobs, local: Local, now: int, options: Options, score: Any) -> None:
+def _pass_everywhere(
+    g: GridArrays,
+    jobs: RequestArrays,
+    local: LocalArrays,
+    now: int,
+    options: MultipleRequestsOptions,
+    score: Any,
+) -> None:
     """Scheduling passes of the clusters where something changed, until nothing changes."""
     again = True
     while again:
         again = False
-        for m in range(len(g.sites)):
-            if g.touched[m]:
+        for m in range(len(g.clusters)):
+            if g.dirty[m]:
                 grid.pass_on(g, local, m, now, options, score)
                 _withdraw_others(g, jobs, local, m, now, options)
-        for m in range(len(g.sites)):
-            again |= g.touched[m]
-            if g.due[m] == now and not g.touched[m]:
+        for m in range(len(g.clusters)):
+            again |= g.dirty[m]
+            if g.due[m] == now and not g.dirty[m]:
                 grid.pass_on(g, local, m, now, options, score)
 
 
 @jit
-def schedule(g: Grid, jobs: Jobs, local: Local, options: Options, score: Any) -> bool:
+def schedule(
+    g: GridArrays, jobs: RequestArrays, local: LocalArrays, options: MultipleRequestsOptions, score: Any
+) -> bool:
     """Simulate the grid; False if a queue needs more room (`grid.with_room`), to go on after that."""
     g, jobs, local = by_reference(g), by_reference(jobs), by_reference(local)
     options = by_reference(options)

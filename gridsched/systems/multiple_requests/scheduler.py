@@ -38,8 +38,8 @@ from gridsched.policies.local import Conventions
 from gridsched.results import NO_TIME, Schedule, in_one_piece
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.base import Scheduler
+from gridsched.systems.cluster_records import FIRST_ROOM, cluster_records, overrun_code
 from gridsched.systems.multiple_requests import kernel
-from gridsched.systems.sites import FIRST_ROOM, overrun_code, sites_of
 from gridsched.workloads.table import Workload
 
 PriorityName = Literal["equal", "home"]
@@ -113,10 +113,10 @@ class MultipleRequests(Scheduler):
         submission = submission.at_home()
         clusters, home, number = submission.clusters, submission.home, len(submission)
         k = min(int(self.k), len(clusters))
-        sites, score = sites_of(clusters, submission.policies)
-        options = kernel.Options(
+        records, score = cluster_records(clusters, submission.policies)
+        options = kernel.MultipleRequestsOptions(
             overrun=overrun_code(submission.conventions.overrun),
-            predictions=int(grid.Predictions.EXACT),
+            predictions=int(grid.StartPredictions.EXACT),
             requests=k,
             home_first=self.priority == "home",
         )
@@ -125,12 +125,12 @@ class MultipleRequests(Scheduler):
             np.repeat(submission.records(), k),
             np.repeat(labels_of(submission.workload), k),
             np.repeat(home, k),
-            sites,
+            records,
             room,
             options.predictions,
             keyed=options.home_first,
         )
-        jobs = kernel.Jobs(
+        jobs = kernel.RequestArrays(
             load=np.empty(len(clusters)),
             started=np.full(number, -1, np.int64),
             request=np.full(number * k, -1, np.int64),

@@ -33,7 +33,7 @@ import numpy as np
 
 from gridsched.engine import clusters as grid
 from gridsched.engine import heap
-from gridsched.engine.clusters import NOWHERE, UNDECIDED, Grid, Local
+from gridsched.engine.clusters import NOWHERE, UNDECIDED, GridArrays, LocalArrays
 from gridsched.engine.jit import jit, leaf, part
 from gridsched.engine.records import ENTRY, FOREVER
 from gridsched.engine.reference import by_reference
@@ -71,7 +71,7 @@ _NOBODY, _VOLUNTEER, _ACCEPTED = 0, 1, 2
 _ASKS_ALL = -3
 
 
-class Options(NamedTuple):
+class SuperschedulerOptions(NamedTuple):
     """What does not change during a simulation."""
 
     scheme: int
@@ -123,9 +123,9 @@ def allocate(jobs: int, clusters: int, partners: Any, silence: Any, sigma: int) 
 
 
 @leaf
-def _busy_share(g: Grid, m: int) -> float:
+def _busy_share(g: GridArrays, m: int) -> float:
     """Resource utilisation status: share of processors that running jobs hold now."""
-    return (g.sites[m]["processors"] - g.state[m, 0]["free"]) / g.sites[m]["processors"]
+    return (g.clusters[m]["processors"] - g.state[m, 0]["free"]) / g.clusters[m]["processors"]
 
 
 @leaf
@@ -145,24 +145,26 @@ def _last_multiple(now: int, sigma: int) -> int:
 
 
 @leaf
-def _measure(g: Grid, s: Superschedulers, now: int, sigma: int) -> None:
+def _measure(g: GridArrays, s: Superschedulers, now: int, sigma: int) -> None:
     """Add up what jobs have held of each cluster until now."""
     clock = s.clock[0]
     begin = _last_multiple(now, sigma)
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         if begin >= clock["measured"]:
             s.used[m] = 0
-        held = g.sites[m]["processors"] - g.state[m, 0]["free"]
+        held = g.clusters[m]["processors"] - g.state[m, 0]["free"]
         s.used[m] += held * (now - max(begin, clock["measured"]))
     clock["measured"] = now
 
 
 @leaf
-def _utilisation(g: Grid, s: Superschedulers, m: int, now: int, options: Options) -> float:
+def _utilisation(
+    g: GridArrays, s: Superschedulers, m: int, now: int, options: SuperschedulerOptions
+) -> float:
     """Resource utilisation status of a cluster, now or on average since the last multiple of sigma."""
     if not options.average:
         return _busy_share(g, m)
-    return s.used[m] / (g.sites[m]["processors"] * (now - _last_multiple(now, options.sigma)))
+    return s.used[m] / (g.clusters[m]["processors"] * (now - _last_multiple(now, options.sigma)))
 
 
 @leaf
@@ -187,17 +189,17 @@ _CONTENT, _OCCUPIED, _ANSWERED = 0, 1, 2
 
 
 @leaf
-def _has_volunteers(g: Grid, s: Superschedulers, h: int, willing: bool) -> bool:
+def _has_volunteers(g: GridArrays, s: Superschedulers, h: int, willing: bool) -> bool:
     """Whether any partner of a cluster has volunteered; where `willing`, and may take a job still."""
     found = False
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         stands = s.volunteer[m] == _VOLUNTEER or (s.volunteer[m] == _ACCEPTED and not willing)
         found |= s.partners[h, m] and stands
     return found
 
 
 @leaf
-def _asked(g: Grid, s: Superschedulers, j: int, options: Options) -> int:
+def _asked(g: GridArrays, s: Superschedulers, j: int, options: SuperschedulerOptions) -> int:
     """Whom a job asks that would wait long at its home."""
     if options.scheme == _LOCAL:
         return _HOME
@@ -211,7 +213,7 @@ def _asked(g: Grid, s: Superschedulers, j: int, options: Options) -> int:
 
 
 @leaf
-def _is_asked(g: Grid, s: Superschedulers, h: int, m: int, among: int) -> bool:
+def _is_asked(g: GridArrays, s: Superschedulers, h: int, m: int, among: int) -> bool:
     """Whether a cluster belongs to those that are asked."""
     if among == _ALL:
         return True
@@ -221,7 +223,7 @@ def _is_asked(g: Grid, s: Superschedulers, h: int, m: int, among: int) -> bool:
 
 
 @leaf
-def _candidate(g: Grid, s: Superschedulers, j: int, step: int, among: int) -> int:
+def _candidate(g: GridArrays, s: Superschedulers, j: int, step: int, among: int) -> int:
     """Cluster that a job asks at a step, first its home if that matters; -1 if none."""
     h = g.home[j]
     if step == 0:
@@ -231,26 +233,26 @@ def _candidate(g: Grid, s: Superschedulers, j: int, step: int, among: int) -> in
 
 
 @leaf
-def _needs_messages(g: Grid, s: Superschedulers, h: int, among: int) -> bool:
+def _needs_messages(g: GridArrays, s: Superschedulers, h: int, among: int) -> bool:
     """Whether a grid scheduler has to ask another one; where all are known it need not."""
     if among == _ALL:
         return False
     found = False
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         found |= m != h and _is_asked(g, s, h, m, among)
     return found
 
 
 @leaf
 def _ask(
-    g: Grid,
+    g: GridArrays,
     s: Superschedulers,
-    local: Local,
+    local: LocalArrays,
     j: int,
     among: int,
     occupied: bool,
     now: int,
-    options: Options,
+    options: SuperschedulerOptions,
     score: Any,
     costs: Any,
 ) -> int:
@@ -265,14 +267,14 @@ def _ask(
     """
     h = g.home[j]
     may_stay = among in (_HOME_AND_PARTNERS, _VOLUNTEERS)
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         costs[m] = FOREVER
     dearest = FOREVER
     seen = -1
     horizon = 0
     while seen < horizon:
         undecided = False
-        for step in range(len(g.sites) + 1):
+        for step in range(len(g.clusters) + 1):
             m = _candidate(g, s, j, step, among)
             if m < 0 or costs[m] < FOREVER or (may_stay and m != h and _is_silent(s, m, now)):
                 continue
@@ -299,15 +301,23 @@ def _ask(
 
 
 @leaf
-def _cheapest(g: Grid, s: Superschedulers, h: int, among: int, now: int, options: Options, costs: Any) -> int:
+def _cheapest(
+    g: GridArrays,
+    s: Superschedulers,
+    h: int,
+    among: int,
+    now: int,
+    options: SuperschedulerOptions,
+    costs: Any,
+) -> int:
     """Cluster with the smallest turnaround time, among nearly equal ones the least busy; -1 if none can."""
     best = FOREVER
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         if _is_asked(g, s, h, m, among):
             best = min(best, costs[m])
     chosen = UNDECIDED
     least = 2.0
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         if _is_asked(g, s, h, m, among) and costs[m] < FOREVER and costs[m] <= best + options.epsilon:
             busy = _utilisation(g, s, m, now, options)
             if busy < least:
@@ -317,7 +327,9 @@ def _cheapest(g: Grid, s: Superschedulers, h: int, among: int, now: int, options
 
 
 @leaf
-def _is_better(g: Grid, s: Superschedulers, m: int, h: int, now: int, options: Options, costs: Any) -> bool:
+def _is_better(
+    g: GridArrays, s: Superschedulers, m: int, h: int, now: int, options: SuperschedulerOptions, costs: Any
+) -> bool:
     """Whether a volunteer runs a job at less cost than its home."""
     there = costs[m]
     here = costs[h]
@@ -328,7 +340,15 @@ def _is_better(g: Grid, s: Superschedulers, m: int, h: int, now: int, options: O
 
 
 @leaf
-def _choice(g: Grid, s: Superschedulers, j: int, among: int, now: int, options: Options, costs: Any) -> int:
+def _choice(
+    g: GridArrays,
+    s: Superschedulers,
+    j: int,
+    among: int,
+    now: int,
+    options: SuperschedulerOptions,
+    costs: Any,
+) -> int:
     """Cluster that a job goes to by the answers; UNDECIDED if it waits, _ASKS_ALL if it asks again."""
     h = g.home[j]
     m = _cheapest(g, s, h, among, now, options, costs)
@@ -350,7 +370,14 @@ def _set_timer(s: Superschedulers, j: int, time: int) -> None:
 
 @part
 def _send(
-    g: Grid, s: Superschedulers, local: Local, j: int, now: int, delay: int, options: Options, score: Any
+    g: GridArrays,
+    s: Superschedulers,
+    local: LocalArrays,
+    j: int,
+    now: int,
+    delay: int,
+    options: SuperschedulerOptions,
+    score: Any,
 ) -> None:
     """Let a job enter the local queue of its cluster, after a delay unless that is its home."""
     m = g.cluster[j]
@@ -362,7 +389,14 @@ def _send(
 
 @part
 def _decide(
-    g: Grid, s: Superschedulers, local: Local, j: int, now: int, options: Options, score: Any, costs: Any
+    g: GridArrays,
+    s: Superschedulers,
+    local: LocalArrays,
+    j: int,
+    now: int,
+    options: SuperschedulerOptions,
+    score: Any,
+    costs: Any,
 ) -> bool:
     """Decide on a job of a grid queue; return whether it goes on to ask all its partners at once.
 
@@ -391,18 +425,18 @@ def _decide(
 
 
 @leaf
-def _within_reach(g: Grid, s: Superschedulers, j: int, scheme: int) -> bool:
+def _within_reach(g: GridArrays, s: Superschedulers, j: int, scheme: int) -> bool:
     """Whether any cluster that the scheme could choose can hold a job."""
     h = g.home[j]
     fits = False
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         reached = m == h or scheme == _CENTRAL or (scheme != _LOCAL and s.partners[h, m])
         fits |= reached and grid.fits(g, j, m)
     return fits
 
 
 @leaf
-def _receive(g: Grid, s: Superschedulers, now: int, scheme: int, todo: Any) -> int:
+def _receive(g: GridArrays, s: Superschedulers, now: int, scheme: int, todo: Any) -> int:
     """Put the jobs that are submitted now and fit somewhere into the grid queues; list them."""
     clock = g.clock[0]
     count = 0
@@ -421,13 +455,13 @@ def _receive(g: Grid, s: Superschedulers, now: int, scheme: int, todo: Any) -> i
 
 
 @leaf
-def _is_out(g: Grid, s: Superschedulers, j: int) -> bool:
+def _is_out(g: GridArrays, s: Superschedulers, j: int) -> bool:
     """Whether the grid scheduler of a job's home waits for answers about it."""
     return s.asking[g.home[j]] == j
 
 
 @leaf
-def _drop_sent(g: Grid, s: Superschedulers) -> None:
+def _drop_sent(g: GridArrays, s: Superschedulers) -> None:
     """Keep in the grid queues the jobs that were not sent to a cluster."""
     clock = s.clock[0]
     kept = 0
@@ -447,13 +481,13 @@ def _mark_all(s: Superschedulers) -> None:
 
 
 @leaf
-def _has_turn(g: Grid, s: Superschedulers, j: int, even_if_occupied: bool) -> bool:
+def _has_turn(g: GridArrays, s: Superschedulers, j: int, even_if_occupied: bool) -> bool:
     """Whether a job wants to be decided, and its grid scheduler is free or need only look at home."""
     return s.marked[j] and not _is_out(g, s, j) and (even_if_occupied or s.asking[g.home[j]] < 0)
 
 
 @leaf
-def _reconsider(g: Grid, s: Superschedulers, even_if_occupied: bool, todo: Any) -> int:
+def _reconsider(g: GridArrays, s: Superschedulers, even_if_occupied: bool, todo: Any) -> int:
     """List the jobs that have waited and are to be decided: those that go on asking, then home by home."""
     queued = s.clock[0]["queued"]
     count = 0
@@ -463,7 +497,7 @@ def _reconsider(g: Grid, s: Superschedulers, even_if_occupied: bool, todo: Any) 
             s.marked[j] = True
             todo[count] = j
             count += 1
-    for h in range(len(g.sites)):
+    for h in range(len(g.clusters)):
         for k in range(queued):
             j = s.waiting[k]
             listed = g.cluster[j] == _ASKS_ALL
@@ -474,7 +508,14 @@ def _reconsider(g: Grid, s: Superschedulers, even_if_occupied: bool, todo: Any) 
 
 
 @leaf
-def _land(g: Grid, s: Superschedulers, local: Local, now: int, options: Options, score: Any) -> bool:
+def _land(
+    g: GridArrays,
+    s: Superschedulers,
+    local: LocalArrays,
+    now: int,
+    options: SuperschedulerOptions,
+    score: Any,
+) -> bool:
     """Let answers come in and transits end; return whether any grid scheduler is free again."""
     clock = s.clock[0]
     freed = False
@@ -493,9 +534,9 @@ def _land(g: Grid, s: Superschedulers, local: Local, now: int, options: Options,
 
 
 @leaf
-def _renew_volunteers(g: Grid, s: Superschedulers, now: int, options: Options) -> None:
+def _renew_volunteers(g: GridArrays, s: Superschedulers, now: int, options: SuperschedulerOptions) -> None:
     """Forget the volunteers of the last check; every cluster that is not busy volunteers."""
-    for m in range(len(g.sites)):
+    for m in range(len(g.clusters)):
         volunteers = _utilisation(g, s, m, now, options) < options.delta and not _is_silent(s, m, now)
         s.volunteer[m] = _VOLUNTEER if volunteers else _NOBODY
 
@@ -511,7 +552,7 @@ def _forget_volunteers(s: Superschedulers) -> None:
 
 
 @leaf
-def _next_instant(g: Grid, s: Superschedulers, scheme: int) -> int:
+def _next_instant(g: GridArrays, s: Superschedulers, scheme: int) -> int:
     """Time of the next event anywhere; FOREVER if nothing will happen."""
     clock = g.clock[0]
     now = FOREVER
@@ -526,7 +567,7 @@ def _next_instant(g: Grid, s: Superschedulers, scheme: int) -> int:
 
 
 @leaf
-def _is_check(g: Grid, s: Superschedulers, now: int, options: Options) -> bool:
+def _is_check(g: GridArrays, s: Superschedulers, now: int, options: SuperschedulerOptions) -> bool:
     """Whether the jobs in grid queues are to be decided anew now; set the time of the next check."""
     clock = s.clock[0]
     if now < clock["check"]:
@@ -538,7 +579,13 @@ def _is_check(g: Grid, s: Superschedulers, now: int, options: Options) -> bool:
 
 @jit
 def schedule(
-    g: Grid, s: Superschedulers, local: Local, options: Options, score: Any, todo: Any, costs: Any
+    g: GridArrays,
+    s: Superschedulers,
+    local: LocalArrays,
+    options: SuperschedulerOptions,
+    score: Any,
+    todo: Any,
+    costs: Any,
 ) -> bool:
     """Simulate the grid; return False if it stopped because a queue needs more room, else True at the end.
 

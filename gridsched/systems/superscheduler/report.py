@@ -47,10 +47,10 @@ class SchemeRow:
 
 
 @dataclass(frozen=True)
-class MachineRow:
-    """One machine of a scenario, running its own jobs alone."""
+class ClusterRow:
+    """One cluster of a scenario, running its own jobs alone."""
 
-    machine: str
+    cluster: str
     processors: str
     jobs: str
     load: str
@@ -76,8 +76,8 @@ def grid_view(study: GridStudy, folder: Path) -> dict[str, Any]:
             for scenario in labels(dataset, "scenario")
             for policy in labels(dataset, "policy")
         ],
-        "machines": [
-            {"scenario": scenario, "rows": _machine_rows(dataset, study, scenario)}
+        "clusters": [
+            {"scenario": scenario, "rows": _cluster_rows(dataset, study, scenario)}
             for scenario in labels(dataset, "scenario")
         ],
         "figures": _figures(study, folder),
@@ -94,12 +94,12 @@ def _conventions(study: GridStudy) -> list[str]:
         if several
         else "There is one replicate, so there are no intervals.",
         "Synthetic workloads are drawn anew in each replicate; a log is the same in all of them.",
-        "The same machine has the same draws in every scenario and under every scheme.",
+        "The same cluster has the same draws in every scenario and under every scheme.",
         "Jobs are never killed; the expected end of a job that outran its estimate "
         + ("doubles its estimate." if study.overrun == "doubling" else "grows by fixed increments."),
         _estimates(study),
         _predictions(study),
-        "All jobs count, also the first ones, which find empty machines, and the last ones.",
+        "All jobs count, also the first ones, which find empty clusters, and the last ones.",
         f"The reference is {study.reference_label}.",
     ]
 
@@ -155,22 +155,22 @@ def _scheme_row(run: xr.Dataset, reference: xr.Dataset, scheme: str) -> SchemeRo
     )
 
 
-def _machine_rows(dataset: xr.Dataset, study: GridStudy, scenario: str) -> list[MachineRow]:
-    """The machines of a scenario with what their own jobs see under the reference and the first policy."""
+def _cluster_rows(dataset: xr.Dataset, study: GridStudy, scenario: str) -> list[ClusterRow]:
+    """The clusters of a scenario with what their own jobs see under the reference and the first policy."""
     part = dataset.sel(scenario=scenario, scheme=study.reference_label, policy=study.policy_labels[0])
     return [
-        _machine_row(part.sel(home=machine.name, cluster=machine.name), machine.name)
-        for machine in study.scenario(scenario).clusters
+        _cluster_row(part.sel(home=cluster.name, cluster=cluster.name), cluster.name)
+        for cluster in study.scenario(scenario).clusters
     ]
 
 
-def _machine_row(part: xr.Dataset, machine: str) -> MachineRow:
+def _cluster_row(part: xr.Dataset, cluster: str) -> ClusterRow:
     def mean(name: str, form: Form) -> str:
         return as_text(mean_interval(part[name].values).mean, form)
 
     checksum = str(part["workload_checksum"].values)
-    return MachineRow(
-        machine=machine,
+    return ClusterRow(
+        cluster=cluster,
         processors=f"{int(part['cluster_processors']):,}",
         jobs=mean("jobs_submitted", "{:,.0f}".format),
         load=mean("offered_load", "{:.2f}".format),

@@ -78,7 +78,13 @@ from gridsched.policies.local import LocalPolicy, OverrunName
 from gridsched.results import Schedule, in_one_piece
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.base import Scheduler
-from gridsched.systems.sites import FIRST_ROOM, check_stretch, outcome, overrun_code, sites_of
+from gridsched.systems.cluster_records import (
+    FIRST_ROOM,
+    check_stretch,
+    cluster_records,
+    outcome,
+    overrun_code,
+)
 from gridsched.systems.superscheduler import kernel as superscheduling
 from gridsched.traces.cleaning import LONGEST_TIME
 
@@ -347,12 +353,12 @@ def schedule_grid(
     ConfigurationError
         If the clusters, policies, partners and jobs do not go together.
     """
-    sites, score = sites_of(clusters, policies)
-    _check_jobs(jobs, home, sites)
+    records, score = cluster_records(clusters, policies)
+    _check_jobs(jobs, home, records)
     if labels is None:
         labels = np.full(len(jobs), -1, LABELS)
     room = FIRST_ROOM
-    options = superscheduling.Options(
+    options = superscheduling.SuperschedulerOptions(
         scheme=int(_SCHEMES[superscheduler.scheme]),
         phi=int(superscheduler.phi),
         sigma=int(superscheduler.sigma),
@@ -365,9 +371,9 @@ def schedule_grid(
         goes_on=superscheduler.no_gain == "ask",
         average=superscheduler.busy == "interval",
         at_check=superscheduler.standing == "at-check",
-        predictions=int(grid.Predictions[superscheduler.predictions.upper()]),
+        predictions=int(grid.StartPredictions[superscheduler.predictions.upper()]),
     )
-    state, local = grid.allocate(jobs, labels, home, sites, room, options.predictions)
+    state, local = grid.allocate(jobs, labels, home, records, room, options.predictions)
     deciders = superscheduling.allocate(
         len(jobs),
         len(clusters),
@@ -416,11 +422,11 @@ def _check_names(key: str, given: Iterable[str], names: Sequence[str]) -> None:
             raise ConfigurationError(f"{key}: unknown cluster {name!r}; there are {', '.join(names)}")
 
 
-def _check_jobs(jobs: NDArray[Any], home: NDArray[np.int64], sites: NDArray[Any]) -> None:
+def _check_jobs(jobs: NDArray[Any], home: NDArray[np.int64], records: NDArray[Any]) -> None:
     """Refuse homes that do not exist, and times that the slowest cluster would stretch beyond what fits."""
-    if len(home) != len(jobs) or (len(home) and not 0 <= home.min() <= home.max() < len(sites)):
-        raise ConfigurationError(f"home: give an index of one of the {len(sites)} clusters for each job")
-    check_stretch(jobs, sites, sites["speed"].max())
+    if len(home) != len(jobs) or (len(home) and not 0 <= home.min() <= home.max() < len(records)):
+        raise ConfigurationError(f"home: give an index of one of the {len(records)} clusters for each job")
+    check_stretch(jobs, records, records["speed"].max())
 
 
 SCHEDULER = Superscheduler

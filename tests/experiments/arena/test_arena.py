@@ -19,7 +19,7 @@ from gridsched import results
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.arena.config import ArenaStudy
 from gridsched.experiments.arena.figures import arena_cost, arena_ranking, ranked
-from gridsched.experiments.arena.grids import Grid, schedule
+from gridsched.experiments.arena.grids import ArenaGrid, schedule
 from gridsched.experiments.arena.report import arena_view
 from gridsched.experiments.arena.stages import MEASURES, pair_table
 from gridsched.experiments.config import load_study
@@ -67,10 +67,10 @@ def jobs(seed: int, number: int = 60, processors: int = 16) -> Workload:
     )
 
 
-def grid(speeds: tuple[float, ...] = (1.0, 1.0), **options: Any) -> Grid:
+def grid(speeds: tuple[float, ...] = (1.0, 1.0), **options: Any) -> ArenaGrid:
     """Machines of 16 processors with a crowd each."""
     clusters = [Cluster(processors=16, name=f"M{i}", speed=speed) for i, speed in enumerate(speeds)]
-    return Grid(workloads=[jobs(i) for i in range(len(speeds))], clusters=clusters, **options)
+    return ArenaGrid(workloads=[jobs(i) for i in range(len(speeds))], clusters=clusters, **options)
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)
@@ -116,7 +116,7 @@ def test_machines_of_different_speed_that_give_whole_nodes(name: str) -> None:
         Cluster(processors=16, processors_per_node=node, node_exclusive=True, speed=speed, name=f"{node}")
         for node, speed in ((4, 1.0), (2, 2.0))
     ]
-    unlike = Grid(workloads=[jobs(i) for i in range(2)], clusters=clusters)
+    unlike = ArenaGrid(workloads=[jobs(i) for i in range(2)], clusters=clusters)
     assert not SCHEDULERS[name].incompatibility(unlike.platform)
     assert schedule(SCHEDULERS[name], unlike).attrs["jobs_not_run"] == 0
 
@@ -139,17 +139,17 @@ def test_who_asks_more_machines_than_there_are_asks_all() -> None:
 
 def test_one_workload_for_each_machine() -> None:
     with pytest.raises(ConfigurationError, match="1 workloads for 2 clusters"):
-        Grid(workloads=[jobs(1)], clusters=[Cluster(processors=16), Cluster(processors=16)])
+        ArenaGrid(workloads=[jobs(1)], clusters=[Cluster(processors=16), Cluster(processors=16)])
 
 
 @given(load=st.floats(0.1, 10), error=st.floats(0, 3))
 def test_conditions(load: float, error: float) -> None:
     before = jobs(3)
-    after = Grid(workloads=[before], clusters=[Cluster(processors=16)]).under(load, error).workloads[0]
+    after = ArenaGrid(workloads=[before], clusters=[Cluster(processors=16)]).under(load, error).workloads[0]
     first = before.submit_time[0]
     assert abs(after.submit_time - first - (before.submit_time - first) / load).max() <= 0.5
-    believed = before.run_time + error * (before.requested_time - before.run_time)
-    assert (abs(after.requested_time - believed) < 1).all()
+    estimate = before.run_time + error * (before.requested_time - before.run_time)
+    assert (abs(after.requested_time - estimate) < 1).all()
     np.testing.assert_array_equal(after.run_time, before.run_time)
 
 
@@ -263,7 +263,7 @@ def test_means_are_those_of_the_plays(folder: Path) -> None:
     machines = results.grids_from_dataset(results.read(made(folder, "alike, replicates 0 to 2")))
     submit = np.concatenate(
         [
-            Grid(workloads=[w for w, _ in pairs], clusters=[c for _, c in pairs])
+            ArenaGrid(workloads=[w for w, _ in pairs], clusters=[c for _, c in pairs])
             .under(2.0)
             .merged()[0]
             .submit_time

@@ -19,7 +19,7 @@ from gridsched.policies.local import LocalPolicy
 from gridsched.simulation import simulate
 from gridsched.systems.calendars import planning
 from gridsched.systems.calendars.kernels import bookings, managers
-from gridsched.systems.calendars.kernels.bookings import REQUEST, Status, Tree
+from gridsched.systems.calendars.kernels.bookings import REQUEST, ManagerTree, Status
 from gridsched.systems.calendars.planning import CalendarSchedule, prepare, schedule_calendars
 from gridsched.systems.calendars.scheduler import Calendars
 from gridsched.systems.calendars.tree import Manager, SlotPlan
@@ -93,7 +93,7 @@ def check_against_oracle(
     assert {name: done.counts[name] for name in COMPARED} == {name: oracle.counts[name] for name in COMPARED}
 
 
-def slots_of(tree: Tree, row: int = 0) -> list[tuple[int, int, int]]:
+def slots_of(tree: ManagerTree, row: int = 0) -> list[tuple[int, int, int]]:
     """Begin, end and free nodes of the slots of a calendar that were ever needed."""
     found = []
     for level, slot in enumerate(tree.calendars.levels):
@@ -105,7 +105,7 @@ def slots_of(tree: Tree, row: int = 0) -> list[tuple[int, int, int]]:
     return found
 
 
-def nodes_on(tree: Tree, j: int, k: int) -> int:
+def nodes_on(tree: ManagerTree, j: int, k: int) -> int:
     """Nodes that a placed job takes on a cluster."""
     holder = tree.managers[tree.plans["place"][j]]
     if not holder["first"] <= k < holder["end"]:
@@ -115,7 +115,7 @@ def nodes_on(tree: Tree, j: int, k: int) -> int:
     return (int(asked) + unit - 1) // unit * unit
 
 
-def check_bookings(tree: Tree, now: int) -> None:
+def check_bookings(tree: ManagerTree, now: int) -> None:
     """What is free in each slot is what no job holds; jobs that ended may hold the slot that runs."""
     present = np.flatnonzero(np.isin(tree.plans["status"], (Status.WAITING, Status.RUNNING)))
     for k in range(len(tree.clusters)):

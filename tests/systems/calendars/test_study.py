@@ -26,7 +26,7 @@ from gridsched.systems.calendars.measures import (
     AGGREGATES,
     LENGTHS,
     VARIABLES,
-    Outcome,
+    JobOutcomes,
     contributions,
     delays,
     length_class,
@@ -275,7 +275,7 @@ def test_measures_are_those_of_a_naive_count(jobs: list[tuple[int, int, int]], r
     ran = np.array([random.random() < 0.8 for _ in jobs])
     start = np.where(ran, submit + wait, -1)
     done = measure(
-        Outcome(
+        JobOutcomes(
             submit_time=submit,
             run_time=run,
             processors=size,
@@ -359,13 +359,13 @@ def test_partitions_count_what_they_leave_out(folder: Path) -> None:
     assert partitions is not None
     log = read_swf("north.swf")
     unknown = log.average_cpu_time < 0
-    machines = partition(partitions, "north.swf")
-    left_out = dict(machines[0][0].left_out)
+    loaded = partition(partitions, "north.swf")
+    left_out = dict(loaded[0][0].left_out)
     assert left_out["no CPU time"] == unknown.sum()
-    kept = sum(len(workload) for workload, _ in machines)
+    kept = sum(len(workload) for workload, _ in loaded)
     assert kept + sum(left_out.values()) == len(log)
-    assert not any(workload.left_out for workload, _ in machines[1:])
-    assert max(int(workload.processors.max()) for workload, _ in machines) == 4
+    assert not any(workload.left_out for workload, _ in loaded[1:])
+    assert max(int(workload.processors.max()) for workload, _ in loaded) == 4
     everything = partitions.model_copy(update={"unknown": "wall"})
     more = partition(everything, "north.swf")
     assert more[0][0].repaired["no CPU time"] == unknown.sum()

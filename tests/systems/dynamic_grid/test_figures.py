@@ -209,7 +209,7 @@ def test_the_page_has_every_figure_with_its_caption(page: Page, configuration: D
 def test_the_page_answers_the_questions(page: Page, study: xr.Dataset) -> None:
     for question in (
         "What do local users lose, and what do grid users gain?",
-        "What do the grid's own users cost the users of the sites?",
+        "What do the grid's own users cost the users of the clusters?",
         "What is each graph worth?",
         "When does locality cost more than it brings?",
         "What does each site gain or lose by joining?",

@@ -285,7 +285,7 @@ def of_engine(done: DynamicSchedule, naive: Oracle) -> dict[str, Any]:
         "jobs": [(STATES[p["state"]], *(int(p[n]) for n in (*COUNTS, *INSTANTS))) for p in done.progress],
         "segments": sorted(tuple(int(s[n]) for n in parts) for s in done.segments),
         "proxies": sorted(tuple(int(p[n]) for n in proxies) for p in done.proxies),
-        "counts": {name: int(done.sites[name].sum()) for name in naive.count},
+        "counts": {name: int(done.clusters[name].sum()) for name in naive.count},
         "left": sorted((int(e["cluster"]), int(e["time"]), int(e["done"])) for e in left),
     }
 
@@ -323,7 +323,7 @@ def test_conformance_first_job_waits_within_delta_t() -> None:
     jobs = [job(0, 10, 4, 0), job(2, 5, 4, 0)]
     done = schedule(jobs, [4, 4], options=replace(SIMPLE, delta_t=8))
     assert times(done) == [(0, 10), (10, 15)]
-    assert done.sites["sent"].sum() == 0
+    assert done.clusters["sent"].sum() == 0
 
 
 def test_conformance_first_job_goes_to_the_grid_if_it_would_wait_longer() -> None:
@@ -500,7 +500,7 @@ def test_conformance_reports_are_old_and_processors_are_confirmed() -> None:
     """At 10 all is idle; the local job of 12 is not known at 15, when the grid job asks in vain."""
     jobs = [job(12, 20, 3, 0), job(15, 5, 4)]
     done = schedule(jobs, [4], set(), replace(SIMPLE, status_period=10))
-    assert int(done.sites["refused"][0]) == 1
+    assert int(done.clusters["refused"][0]) == 1
     assert times(done)[1] == (40, 45)  # the first report after 32
 
 
@@ -508,7 +508,7 @@ def test_conformance_others_may_be_chosen_after_a_refusal() -> None:
     jobs = [job(12, 20, 3, 0), job(15, 5, 4)]
     done = schedule(jobs, [4, 5], set(), replace(SIMPLE, status_period=10))
     assert segments(done, 1) == [(1, 4, 15, 20, 0)]
-    assert (int(done.sites["asked"].sum()), int(done.sites["refused"].sum())) == (2, 1)
+    assert (int(done.clusters["asked"].sum()), int(done.clusters["refused"].sum())) == (2, 1)
 
 
 def test_conformance_cluster_that_waits_offers_nothing() -> None:

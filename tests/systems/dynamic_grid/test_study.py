@@ -27,7 +27,7 @@ from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 from gridsched.systems.dynamic_grid.study.config import (
     ALL_USERS,
     CASE_KEYS,
-    SITE_USERS,
+    CLUSTER_USERS,
     DynamicGridStudy,
 )
 from gridsched.systems.dynamic_grid.study.stages import (
@@ -259,8 +259,8 @@ def jobs_by_name(run: xr.Dataset) -> dict[tuple[int, int], tuple[int, int]]:
 
 
 def test_alone_is_every_site_by_itself(finished: Path, platform: DynamicPlatform) -> None:
-    whole = results.read(made(finished, "every site on its own, easy"))
-    for home, jobs, cluster in platform.machines:
+    whole = results.read(made(finished, "every cluster on its own, easy"))
+    for home, jobs, cluster in platform.users:
         run = simulate(jobs, cluster, "easy")
         own = whole["home_cluster"].values == home
         wait = (whole["start_time"] - whole["submit_time"]).values[own]
@@ -268,7 +268,7 @@ def test_alone_is_every_site_by_itself(finished: Path, platform: DynamicPlatform
         np.testing.assert_array_equal(
             (whole["end_time"] - whole["start_time"]).values[own], run["run_time"].values
         )
-    assert [cluster.processors for _, _, cluster in platform.machines] == [16, 8, 6, 20]
+    assert [cluster.processors for _, _, cluster in platform.users] == [16, 8, 6, 20]
 
 
 def test_runs_are_those_of_the_library(platform: DynamicPlatform, dataset: xr.Dataset) -> None:
@@ -302,7 +302,7 @@ def test_runs_are_those_of_the_library(platform: DynamicPlatform, dataset: xr.Da
     for (case, replicate), changes in cases.items():
         given_ = {"links": chain, "options": plain, "membership": None, "seed": 0, **changes}
         run = simulate(
-            [*platform.sites, platform.stream],
+            [*platform.workloads, platform.stream],
             Platform(platform.clusters, links=given_["links"], membership=given_["membership"]),
             given_["options"],
             seed=given_["seed"],
@@ -333,11 +333,11 @@ def test_weekly_sums_are_those_of_the_jobs_one_by_one(
 ) -> None:
     case = study_of().cases["graph complete"]
     run = simulate_case(study_of(), platform, case, SEED, 0)
-    alone = results.read(made(finished, "every site on its own, fcfs"))
+    alone = results.read(made(finished, "every cluster on its own, fcfs"))
     rejected = np.flatnonzero(~np.isin(run["outcome"].values, (1, 2)))
     assert not len(rejected)
     groups = {**{name: [i] for i, name in enumerate(SITES)}, GRID_USERS: [-1]}
-    groups |= {SITE_USERS: [0, 1, 2], ALL_USERS: [-1, 0, 1, 2]}
+    groups |= {CLUSTER_USERS: [0, 1, 2], ALL_USERS: [-1, 0, 1, 2]}
     part = dataset.sel(case="graph complete")
     for name, of_run in (("response_time_by_week", run), ("alone_response_time_by_week", alone)):
         expected = {group: np.zeros(dataset.sizes["week"]) for group in groups}
@@ -362,7 +362,7 @@ def test_superscheduler_has_the_same_jobs(platform: DynamicPlatform) -> None:
     from gridsched.systems.superscheduler.scheduler import Superscheduler
 
     expected = simulate(
-        platform.sites,
+        platform.workloads,
         Platform(platform.clusters).with_policy("fcfs"),
         Superscheduler(scheme="s-i", partners=partners),
     )
@@ -421,9 +421,9 @@ def test_changes_are_against_the_default_value(dataset: xr.Dataset) -> None:
         *("default", "policy easy", "overhead 1", "overhead 2"),
         *("policy easy, overhead 1", "policy easy, overhead 2"),
     }
-    # without the grid's users only those of the sites can be compared
+    # without the grid's users only those of the clusters can be compared
     stream = dataset.sel(sweep="stream", case="stream no")["response_time_change"]
-    assert float(stream.sel(group=SITE_USERS)) > 0
+    assert float(stream.sel(group=CLUSTER_USERS)) > 0
     assert np.isnan(stream.sel(group=[GRID_USERS, ALL_USERS])).all()
 
 
@@ -478,7 +478,7 @@ def test_departure_shows_the_processors_in_use(dataset: xr.Dataset, platform: Dy
 
     stays = [Stay(begin=0, end=500_000), Stay(begin=520_000)]
     run = simulate(
-        [*platform.sites, platform.stream],
+        [*platform.workloads, platform.stream],
         Platform(platform.clusters, links=study.graph_of("chain", 0), membership={"south": stays}),
         study.default.options(),
         times="unit",
@@ -525,7 +525,7 @@ def test_a_grid_without_users_of_its_own(folder: Path) -> None:
     assert whole["users"].values.tolist() == [*SITES, GRID_USERS]
     assert float(whole["jobs_submitted"].sel(users=GRID_USERS)) == 0
     assert np.isnan(whole["group_response_time_mean"].sel(group=GRID_USERS)).all()
-    assert whole["group_response_time_mean"].sel(group=SITE_USERS).notnull().all()
+    assert whole["group_response_time_mean"].sel(group=CLUSTER_USERS).notnull().all()
 
 
 def test_parameters_are_those_of_the_cases(dataset: xr.Dataset) -> None:

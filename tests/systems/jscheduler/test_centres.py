@@ -22,7 +22,7 @@ from gridsched.policies.local import POLICIES
 from gridsched.systems.jscheduler.centres import (
     NO_LOG,
     Centre,
-    Platform,
+    CentrePlatform,
     Reading,
     load_platform,
     offered_load,
@@ -138,7 +138,7 @@ def test_factor_scales_run_times_as_it_is_read(factor: int, run_time: int, readi
         "divide": ceil(Fraction(run_time, factor)),
         "none": run_time,
     }[reading]
-    platform = Platform((centre,))
+    platform = CentrePlatform((centre,))
     clusters, policies, centre_index = platform.resources(reading)
     pool, policy = platform.pool("A", reading)
     assert [cluster.processors for cluster in clusters] == [2, 2, 2, 5]

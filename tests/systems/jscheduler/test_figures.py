@@ -574,7 +574,7 @@ def test_the_page_says_what_was_run_and_what_not(page: Page) -> None:
         "199 in 22 centres",
         "41,678",
         "jobs measured 1,310,567",
-        "jobs that no single resource can hold 17",
+        "jobs that no single cluster can hold 17",
         "jobs that their own centre cannot hold 1,704",
         "12 queue 2; 3,456 after the window",
         "7 out of order",

@@ -57,7 +57,7 @@ def retrained(
 
 
 def ends(done: RetrainedSchedule) -> NDArray[np.int64]:
-    """When each job ended in a run, by the clock of the fused logs; -1 for rejected ones."""
+    """When each job ended in a run, by the clock of the merged logs; -1 for rejected ones."""
     starts = done.schedule.start_time
     return np.where(starts >= 0, starts + done.schedule.run_time, -1)
 
@@ -201,7 +201,7 @@ def test_nothing_is_known_of_jobs_that_run(
         return
     job = data.draw(st.sampled_from(open_jobs.tolist()))
     start = int(done.schedule.start_time[job])
-    # On the slowest resource a second is three.
+    # On the slowest cluster a second is three.
     least = max(0, look - start + 1) if 0 <= start <= look else 0
     changed = [log.run_time.copy() for log in logs]
     place = np.flatnonzero(source == source[job]).tolist().index(job)

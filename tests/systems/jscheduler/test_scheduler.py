@@ -22,6 +22,7 @@ from gridsched.metrics.jobs import summarise
 from gridsched.platform import Cluster, Platform
 from gridsched.policies.local import LocalPolicy, OverrunName
 from gridsched.simulation import simulate
+from gridsched.systems.cluster_records import FIRST_ROOM
 from gridsched.systems.jscheduler import scheduler as module
 from gridsched.systems.jscheduler.costs import predicted_wait
 from gridsched.systems.jscheduler.scheduler import (
@@ -34,7 +35,6 @@ from gridsched.systems.jscheduler.scheduler import (
     draw_samples,
     self_schedule,
 )
-from gridsched.systems.sites import FIRST_ROOM
 from gridsched.traces import merge_workloads
 from gridsched.verification import verify
 from gridsched.workloads import Workload, load_machines, synthesise
@@ -143,7 +143,7 @@ def cases(
 
 
 def job_on(job: Job, machine: Cluster) -> Job:
-    """A job as it is on a resource."""
+    """A job as it is on a cluster."""
     run_time, estimate = machine.duration(np.array([job.run_time, job.estimate])).tolist()
     (processors,) = machine.allocation(np.array([job.processors])).tolist()
     return Job(job.submit_time, run_time, estimate, processors)
@@ -277,7 +277,7 @@ def test_a_cost_with_an_unknown_parameter_is_refused() -> None:
 
 @pytest.mark.parametrize("home", [[2], [-2], [0, 1]])
 def test_homes_that_are_no_resources_are_refused(home: list[int]) -> None:
-    with pytest.raises(ConfigurationError, match="home: give the index of one of the 2 resources"):
+    with pytest.raises(ConfigurationError, match="home: give the index of one of the 2 clusters"):
         self_schedule(
             submissions([Job(5, 10, 10, 1)]), PAIR, ["easy"] * 2, JScheduler(k=2), home=np.array(home)
         )
@@ -596,7 +596,7 @@ def test_durations_of_whole_factors_are_exact() -> None:
 
 
 def test_run_times_of_whole_factors_are_exact_in_the_engine() -> None:
-    """Jobs of all lengths run one after the other on a resource of each speed."""
+    """Jobs of all lengths run one after the other on a cluster of each speed."""
     factors = whole_factors()
     each = 5000
     length = np.random.default_rng(6).integers(0, 20_000_001, each * len(factors))
@@ -794,11 +794,11 @@ PAIR = machines(1, 1)
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"samples": SAMPLES[:1]}, r"samples: shape \(1, 2\) for 2 jobs that ask 2 resources each"),
+        ({"samples": SAMPLES[:1]}, r"samples: shape \(1, 2\) for 2 jobs that ask 2 clusters each"),
         ({"samples": SAMPLES[:, :1]}, r"samples: shape \(2, 1\)"),
         ({"samples": SAMPLES[0]}, r"samples: shape \(2,\)"),
-        ({"samples": SAMPLES + np.int16(2)}, "samples: give indices of the 2 resources, or -1"),
-        ({"samples": SAMPLES - np.int16(2)}, "samples: give indices of the 2 resources, or -1"),
+        ({"samples": SAMPLES + np.int16(2)}, "samples: give indices of the 2 clusters, or -1"),
+        ({"samples": SAMPLES - np.int16(2)}, "samples: give indices of the 2 clusters, or -1"),
         (
             {"samples": SAMPLES, "jobs": Submissions(ONES, ONES, ONES, 2 * ONES)},
             "is named to a job it cannot hold",
@@ -850,7 +850,7 @@ def test_impossible_estimates_at_a_pause_are_refused(
 
 
 def test_too_many_resources_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="40000 resources; at most 32767"):
+    with pytest.raises(ConfigurationError, match="40000 clusters; at most 32767"):
         draw_samples(ONES, [Cluster(processors=1)] * 40_000, 1, 0)
 
 

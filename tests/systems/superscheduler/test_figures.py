@@ -83,12 +83,12 @@ def made_up_grid(
     schemes: Sequence[str] = SCHEMES,
     policies: Sequence[str] = ("easy",),
     *,
-    machines: int = 6,
+    clusters: int = 6,
     replicates: int = 20,
     seed: int = 1,
 ) -> xr.Dataset:
     """Grid study around the numbers of the paper; scenarios of other names have the numbers of one of its."""
-    names = [f"M{i + 1}" for i in range(machines)]
+    names = [f"M{i + 1}" for i in range(clusters)]
     rng = np.random.default_rng(seed)
     shape = (len(scenarios), len(policies), len(schemes), replicates)
     blank = {
@@ -97,18 +97,18 @@ def made_up_grid(
         "wait_time_deviation": shape,
         "grid_efficiency": shape,
         "transferred": shape,
-        "jobs_home": (*shape, machines),
-        "wait_time_mean_home": (*shape, machines),
-        "utilisation": (*shape, machines),
-        "utilisation_own": (*shape, machines),
-        "flow_jobs": (*shape, machines, machines),
-        "flow_work": (*shape, machines, machines),
+        "jobs_home": (*shape, clusters),
+        "wait_time_mean_home": (*shape, clusters),
+        "utilisation": (*shape, clusters),
+        "utilisation_own": (*shape, clusters),
+        "flow_jobs": (*shape, clusters, clusters),
+        "flow_work": (*shape, clusters, clusters),
     }
     data = {name: np.full(size, np.nan) for name, size in blank.items()}
-    offered = np.full((len(scenarios), replicates, machines), np.nan)
+    offered = np.full((len(scenarios), replicates, clusters), np.nan)
     tables = list(TABLES.values())
     for s, scenario in enumerate(scenarios):
-        table = TABLES.get(scenario, tables[s % len(tables)])[:machines]
+        table = TABLES.get(scenario, tables[s % len(tables)])[:clusters]
         used = len(table)
         jobs, busy, waits, responses = (np.array(column) for column in zip(*table, strict=True))
         work = busy * np.array(PROCESSORS[:used]) * 14 * 86400
@@ -152,7 +152,7 @@ def made_up_grid(
         {
             **variables,
             "offered_load": (["scenario", "replicate", "cluster"], offered),
-            "cluster_processors": ("cluster", np.array(PROCESSORS[:machines], np.float64)),
+            "cluster_processors": ("cluster", np.array(PROCESSORS[:clusters], np.float64)),
         },
         {
             "scenario": list(scenarios),
@@ -171,7 +171,7 @@ def made_up_grid(
 
 @pytest.fixture(scope="module")
 def study() -> xr.Dataset:
-    """Six machines and 20 replicates in one scenario, three machines and 5 replicates in another."""
+    """Six clusters and 20 replicates in one scenario, three clusters and 5 replicates in another."""
     both = made_up_grid(["heavy", "one-month"], [*SCHEMES, "r-i, delta 0.5"], ["easy", "sjf"])
     few = (both["scenario"] == "one-month") & (both["replicate"] >= 5)
     return both.map(lambda values: values.where(~few) if "replicate" in values.dims else values)
@@ -252,8 +252,8 @@ def assert_legible(figure: Figure) -> None:
 
 @pytest.fixture(scope="module")
 def small_study() -> xr.Dataset:
-    """A few schemes, one of them a variant, on three machines."""
-    return made_up_grid(["one-month"], ["local", "s-i", "s-i, 60 s", "ideal-srpt"], machines=3, replicates=3)
+    """A few schemes, one of them a variant, on three clusters."""
+    return made_up_grid(["one-month"], ["local", "s-i", "s-i, 60 s", "ideal-srpt"], clusters=3, replicates=3)
 
 
 @pytest.fixture(scope="module")
@@ -458,7 +458,7 @@ def test_schemes_without_flows_are_refused(study: xr.Dataset) -> None:
     for name in ("grid_flows", "grid_utilisation"):
         figure, numbers = grids.SCENARIO_FIGURES[name](only, scenario="heavy")
         assert numbers.empty
-        assert "no scheme was run on machines in heavy" in figure.axes[0].texts[0].get_text()
+        assert "no scheme was run on clusters in heavy" in figure.axes[0].texts[0].get_text()
 
 
 # --- all figures ----------------------------------------------------------------------------------
@@ -485,7 +485,7 @@ def test_equal_replicates_have_intervals_of_no_width(small_study: xr.Dataset) ->
 
 
 CASES: dict[str, Callable[[], xr.Dataset]] = {
-    "one replicate": lambda: made_up_grid(["one-month"], machines=3, replicates=1),
+    "one replicate": lambda: made_up_grid(["one-month"], clusters=3, replicates=1),
     "variants": lambda: made_up_grid(["heavy", "light"], VARIANTS, replicates=4),
     "long labels": lambda: made_up_grid(
         ["one-month, M3 from the archive log", "six-month-synthetic with more text", "heavy", "light"],
@@ -509,7 +509,7 @@ def test_six_scenarios_and_eight_schemes_fit_on_a_page() -> None:
 
 
 def test_odd_labels_are_written_literally(tmp_path: Path) -> None:
-    odd = made_up_grid(["$a_b$ $<c>$", "W" * 50], ODD_LABELS, ["$e^2$", "W" * 50], machines=3, replicates=2)
+    odd = made_up_grid(["$a_b$ $<c>$", "W" * 50], ODD_LABELS, ["$e^2$", "W" * 50], clusters=3, replicates=2)
     names = ["$m_1$", "<b>", "_x"]
     for name, drawing in every_figure(odd.assign_coords(home=names, cluster=names)).items():
         assert_legible(drawing[0])
@@ -519,7 +519,7 @@ def test_odd_labels_are_written_literally(tmp_path: Path) -> None:
         shown = {"$x_1$", "<b> & co", "_hidden", "100 % $"}
         assert shown <= set(texts) if name != "grid_policies" else "$x_1$" in texts, name
         if name in grids.SCENARIO_FIGURES:
-            assert all(any(text.startswith(machine) for text in texts) for machine in names)
+            assert all(any(text.startswith(cluster) for text in texts) for cluster in names)
         table = pd.read_csv(csv, keep_default_na=False)
         assert set(table["scheme"]) - {""} <= set(ODD_LABELS)
 

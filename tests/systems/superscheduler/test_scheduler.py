@@ -20,9 +20,9 @@ from gridsched.metrics.jobs import summarise
 from gridsched.platform import Cluster, Platform
 from gridsched.policies.local import LocalPolicy, named_policy
 from gridsched.simulation import simulate
+from gridsched.systems.cluster_records import FIRST_ROOM
 from gridsched.systems.local.scheduler import Local
 from gridsched.systems.registry import names
-from gridsched.systems.sites import FIRST_ROOM
 from gridsched.systems.superscheduler import scheduler as grid
 from gridsched.traces import merge_workloads
 from gridsched.verification import verify

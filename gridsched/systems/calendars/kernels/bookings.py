@@ -20,7 +20,7 @@ import numpy as np
 from gridsched.engine.jit import leaf, part
 from gridsched.engine.records import ENTRY, FOREVER
 from gridsched.systems.calendars.kernels import calendar
-from gridsched.systems.calendars.kernels.calendar import Calendars
+from gridsched.systems.calendars.kernels.calendar import CalendarArrays
 
 
 class Status(IntEnum):
@@ -161,10 +161,10 @@ COUNTS = np.dtype(
 """Scalars of a simulation."""
 
 
-class Tree(NamedTuple):
+class ManagerTree(NamedTuple):
     """Managers, clusters, and jobs."""
 
-    calendars: Calendars
+    calendars: CalendarArrays
     jobs: Any  # REQUEST[n], by submit time
     plans: Any  # PLAN[n]
     managers: Any  # NODE[managers], in preorder
@@ -186,13 +186,13 @@ class Tree(NamedTuple):
 
 
 def allocate(
-    calendars: Calendars, jobs: Any, managers: Any, spanning: Any, refusals: Any, segments: int
-) -> Tree:
+    calendars: CalendarArrays, jobs: Any, managers: Any, spanning: Any, refusals: Any, segments: int
+) -> ManagerTree:
     """Everything before the first submission.
 
     Parameters
     ----------
-    calendars : Calendars
+    calendars : CalendarArrays
         One row a cluster, then the shadow calendars.
     jobs : REQUEST[n]
         By submit time.
@@ -224,7 +224,7 @@ def allocate(
     managers["head"] = NOWHERE
     managers["tail"] = NOWHERE
     managers["refresh"] = np.where(managers["shadow"] < 0, FOREVER, calendars.tally["origin"][0])
-    return Tree(
+    return ManagerTree(
         calendars=calendars,
         jobs=jobs,
         plans=plans,
@@ -251,7 +251,7 @@ def allocate(
 
 
 @leaf
-def is_leaf(t: Tree, m: int) -> bool:
+def is_leaf(t: ManagerTree, m: int) -> bool:
     """Whether a manager has a cluster of its own."""
     return t.managers[m]["size"] == 1
 
@@ -263,13 +263,13 @@ def _scaled(seconds: int, speed: float) -> int:
 
 
 @leaf
-def duration(t: Tree, j: int, holder: int) -> int:
+def duration(t: ManagerTree, j: int, holder: int) -> int:
     """Estimate of a job on the slowest cluster of a holder."""
     return _scaled(t.jobs[j]["estimate"], t.managers[holder]["speed"])
 
 
 @leaf
-def row_offset(t: Tree, m: int) -> int:
+def row_offset(t: ManagerTree, m: int) -> int:
     """What leads from a cluster to the row that a manager knows it by; 0 if that is the calendar itself."""
     shadow = t.managers[m]["shadow"]
     return shadow - t.managers[m]["first"] if shadow >= 0 else 0
@@ -291,13 +291,13 @@ def rank(seed: int, job: int, which: int) -> int:
 
 
 @leaf
-def tie(t: Tree, m: int, j: int, which: int, seed: int) -> int:
+def tie(t: ManagerTree, m: int, j: int, which: int, seed: int) -> int:
     """What decides between equals: the lower number, or a random one."""
     return rank(seed, j, which) if t.managers[m]["unbiased"] else 0
 
 
 @part
-def slot_end(t: Tree, time: int) -> int:
+def slot_end(t: ManagerTree, time: int) -> int:
     """End of the slot that holds `time`."""
     level, number = calendar.slot_at(t.calendars, time)
     return calendar.begins(t.calendars, level, number + 1)
@@ -307,14 +307,14 @@ def slot_end(t: Tree, time: int) -> int:
 
 
 @leaf
-def whole(t: Tree, k: int, nodes: int) -> int:
+def whole(t: ManagerTree, k: int, nodes: int) -> int:
     """What a cluster loses to so many nodes: jobs take a unit of them at a time."""
     unit = t.calendars.rows[k]["unit"]
     return -(-nodes // unit) * unit
 
 
 @leaf
-def tasks_on(t: Tree, j: int, k: int) -> int:
+def tasks_on(t: ManagerTree, j: int, k: int) -> int:
     """Nodes that a placed job asks for on a cluster of its holder."""
     if is_leaf(t, t.plans[j]["place"]):
         return t.jobs[j]["nodes"]
@@ -322,13 +322,13 @@ def tasks_on(t: Tree, j: int, k: int) -> int:
 
 
 @leaf
-def nodes_on(t: Tree, j: int, k: int) -> int:
+def nodes_on(t: ManagerTree, j: int, k: int) -> int:
     """Nodes that a placed job takes on a cluster of its holder."""
     return whole(t, k, tasks_on(t, j, k))
 
 
 @leaf
-def _link(t: Tree, j: int, k: int) -> int:
+def _link(t: ManagerTree, j: int, k: int) -> int:
     """The link of a placed job on a cluster."""
     if is_leaf(t, t.plans[j]["place"]):
         return j
@@ -336,14 +336,14 @@ def _link(t: Tree, j: int, k: int) -> int:
 
 
 @leaf
-def job_of_link(t: Tree, link: int) -> int:
+def job_of_link(t: ManagerTree, link: int) -> int:
     """The job that a link belongs to."""
     n = len(t.jobs)
     return link if link < n else t.spanning[(link - n) // len(t.clusters)]
 
 
 @part
-def add_to_cluster(t: Tree, j: int, k: int) -> None:
+def add_to_cluster(t: ManagerTree, j: int, k: int) -> None:
     """Put a job on the list of those that hold slots of a cluster."""
     link = _link(t, j, k)
     head = t.clusters[k]["head"]
@@ -355,7 +355,7 @@ def add_to_cluster(t: Tree, j: int, k: int) -> None:
 
 
 @part
-def take_from_cluster(t: Tree, j: int, k: int) -> None:
+def take_from_cluster(t: ManagerTree, j: int, k: int) -> None:
     """Take a job off that list."""
     link = _link(t, j, k)
     before = t.links[link]["before"]
@@ -369,7 +369,7 @@ def take_from_cluster(t: Tree, j: int, k: int) -> None:
 
 
 @part
-def tell_freed(t: Tree, k: int) -> None:
+def tell_freed(t: ManagerTree, k: int) -> None:
     """Tell all managers of a cluster that something was released there."""
     m = t.clusters[k]["manager"]
     while m >= 0:
@@ -379,7 +379,7 @@ def tell_freed(t: Tree, k: int) -> None:
 
 
 @part
-def tell_loose(t: Tree, k: int) -> None:
+def tell_loose(t: ManagerTree, k: int) -> None:
     """Tell all managers of a cluster that a split released something there."""
     m = t.clusters[k]["manager"]
     while m >= 0:
@@ -388,7 +388,7 @@ def tell_loose(t: Tree, k: int) -> None:
 
 
 @part
-def _book_shadow(t: Tree, j: int, sign: int) -> None:
+def _book_shadow(t: ManagerTree, j: int, sign: int) -> None:
     """Let the owner of a job know in its shadow calendars what it reserves (-1) or gives back (1)."""
     plan = t.plans[j]
     offset = row_offset(t, plan["owner"])
@@ -400,7 +400,7 @@ def _book_shadow(t: Tree, j: int, sign: int) -> None:
 
 
 @part
-def install(t: Tree, j: int) -> None:
+def install(t: ManagerTree, j: int) -> None:
     """Let a job hold the slots that its plan says, and remember what it holds."""
     plan = t.plans[j]
     holder = t.managers[plan["place"]]
@@ -414,7 +414,7 @@ def install(t: Tree, j: int) -> None:
 
 
 @part
-def withdraw(t: Tree, j: int) -> None:
+def withdraw(t: ManagerTree, j: int) -> None:
     """Take a waiting job out of its slots; where it was is noted in `old`."""
     plan = t.plans[j]
     _book_shadow(t, j, 1)
@@ -428,7 +428,7 @@ def withdraw(t: Tree, j: int) -> None:
 
 
 @part
-def tell_freed_by_old(t: Tree, place: int) -> None:
+def tell_freed_by_old(t: ManagerTree, place: int) -> None:
     """Tell managers where the job that was withdrawn last had been."""
     for k in range(t.managers[place]["first"], t.managers[place]["end"]):
         if t.old[k] > 0:
@@ -436,7 +436,7 @@ def tell_freed_by_old(t: Tree, place: int) -> None:
 
 
 @part
-def let_wait(t: Tree, j: int, owner: int) -> None:
+def let_wait(t: ManagerTree, j: int, owner: int) -> None:
     """Put a job among the waiting ones of its owner, in order of submission."""
     plan = t.plans[j]
     plan["status"] = _WAITING
@@ -459,7 +459,7 @@ def let_wait(t: Tree, j: int, owner: int) -> None:
 
 
 @part
-def end_wait(t: Tree, j: int) -> None:
+def end_wait(t: ManagerTree, j: int) -> None:
     """Take a job out of the waiting ones of its owner."""
     plan = t.plans[j]
     owner = t.managers[plan["owner"]]

@@ -60,7 +60,7 @@ TALLY = np.dtype(
 """Scalars of the calendars, and what they cost."""
 
 
-class Calendars(NamedTuple):
+class CalendarArrays(NamedTuple):
     """Calendars with the same slots."""
 
     levels: Any  # LEVEL[levels]
@@ -74,7 +74,7 @@ def allocate(
     origin: int,
     rows: Sequence[tuple[int, int, int]],
     room: int,
-) -> Calendars:
+) -> CalendarArrays:
     """Empty calendars that begin at `origin`.
 
     Parameters
@@ -103,26 +103,26 @@ def allocate(
     tally = np.zeros(1, TALLY)
     tally["origin"] = origin
     tally["most"] = sum(count for count, _, _ in levels[:-1])
-    return Calendars(table, limits, free, tally)
+    return CalendarArrays(table, limits, free, tally)
 
 
 # --- slots ----------------------------------------------------------------------------------------
 
 
 @leaf
-def top(c: Calendars) -> int:
+def top(c: CalendarArrays) -> int:
     """The open level."""
     return len(c.levels) - 1
 
 
 @leaf
-def begins(c: Calendars, level: int, number: int) -> int:
+def begins(c: CalendarArrays, level: int, number: int) -> int:
     """When a slot begins; the one before it ends then."""
     return c.levels[level]["origin"] + number * c.levels[level]["duration"]
 
 
 @leaf
-def slot_at(c: Calendars, time: int) -> tuple[int, int]:
+def slot_at(c: CalendarArrays, time: int) -> tuple[int, int]:
     """Level and number of the slot that holds `time`, which must not be before the first slot."""
     level = 0
     while level < top(c) and time >= begins(c, level, c.levels[level]["end"]):
@@ -131,7 +131,7 @@ def slot_at(c: Calendars, time: int) -> tuple[int, int]:
 
 
 @leaf
-def slot_after(c: Calendars, level: int, number: int) -> tuple[int, int]:
+def slot_after(c: CalendarArrays, level: int, number: int) -> tuple[int, int]:
     """The slot that follows a slot."""
     number += 1
     while level < top(c) and number == c.levels[level]["end"]:
@@ -141,7 +141,7 @@ def slot_after(c: Calendars, level: int, number: int) -> tuple[int, int]:
 
 
 @leaf
-def boundary(c: Calendars, time: int) -> int:
+def boundary(c: CalendarArrays, time: int) -> int:
     """First multiple of the fundamental slot at or after `time`."""
     duration = c.levels[0]["duration"]
     origin = c.tally[0]["origin"]
@@ -149,19 +149,19 @@ def boundary(c: Calendars, time: int) -> int:
 
 
 @leaf
-def is_empty_from(c: Calendars, level: int, number: int) -> bool:
+def is_empty_from(c: CalendarArrays, level: int, number: int) -> bool:
     """Whether no slot from this one on was ever needed."""
     return level == top(c) and number >= c.tally[0]["grown"]
 
 
 @leaf
-def place_of(c: Calendars, level: int, number: int) -> int:
+def place_of(c: CalendarArrays, level: int, number: int) -> int:
     """Where a slot stands in a row."""
     return c.levels[level]["base"] + (number & c.levels[level]["mask"])
 
 
 @leaf
-def slots(c: Calendars) -> int:
+def slots(c: CalendarArrays) -> int:
     """How many slots a calendar has."""
     count = max(0, c.tally[0]["grown"] - c.levels[top(c)]["first"])
     for level in range(top(c)):
@@ -170,7 +170,7 @@ def slots(c: Calendars) -> int:
 
 
 @leaf
-def available(c: Calendars, row: int, level: int, number: int) -> int:
+def available(c: CalendarArrays, row: int, level: int, number: int) -> int:
     """Nodes that one more job may take in a slot; none or less if there are none.
 
     In a slot that is not fundamental some nodes are kept back, unless nobody is in it.
@@ -185,14 +185,14 @@ def available(c: Calendars, row: int, level: int, number: int) -> int:
 
 
 @leaf
-def available_at(c: Calendars, row: int, time: int) -> int:
+def available_at(c: CalendarArrays, row: int, time: int) -> int:
     """Nodes that one more job may take in the slot that holds `time`."""
     level, number = slot_at(c, time)
     return available(c, row, level, number)
 
 
 @leaf
-def _count(c: Calendars, touched: int) -> None:
+def _count(c: CalendarArrays, touched: int) -> None:
     """Note what an operation cost."""
     c.tally[0]["operations"] += 1
     c.tally[0]["touched"] += touched
@@ -202,7 +202,9 @@ def _count(c: Calendars, touched: int) -> None:
 
 
 @part
-def earliest_fit(c: Calendars, row: int, begin: int, nodes: int, duration: int, limit: int, own: int) -> int:
+def earliest_fit(
+    c: CalendarArrays, row: int, begin: int, nodes: int, duration: int, limit: int, own: int
+) -> int:
     """First fit: when `nodes` are available for `duration` seconds in whole slots.
 
     The answer is `begin` or the begin of a slot after it, and `limit` if it is not before `limit`. From `own`
@@ -242,7 +244,7 @@ def earliest_fit(c: Calendars, row: int, begin: int, nodes: int, duration: int, 
 
 @part
 def spans(
-    c: Calendars, offset: int, first: int, end: int, start: int, nodes: int, duration: int, least: Any
+    c: CalendarArrays, offset: int, first: int, end: int, start: int, nodes: int, duration: int, least: Any
 ) -> bool:
     """Whether clusters have `nodes` together, each part on one cluster for the whole duration.
 
@@ -271,7 +273,7 @@ def spans(
 
 @part
 def earliest_span(
-    c: Calendars,
+    c: CalendarArrays,
     offset: int,
     first: int,
     end: int,
@@ -293,7 +295,7 @@ def earliest_span(
 
 
 @leaf
-def _grow(c: Calendars, number: int) -> bool:
+def _grow(c: CalendarArrays, number: int) -> bool:
     """Let the open level have slots up to and with a number; whether there was room."""
     last = c.levels[top(c)]
     if number - last["first"] > last["mask"]:
@@ -309,7 +311,7 @@ def _grow(c: Calendars, number: int) -> bool:
 
 
 @part
-def change(c: Calendars, row: int, begin: int, end: int, nodes: int) -> None:
+def change(c: CalendarArrays, row: int, begin: int, end: int, nodes: int) -> None:
     """Add `nodes` (negative to take them) to what is free in every slot that [begin, end) touches."""
     level, number = slot_at(c, begin)
     time = begin
@@ -326,7 +328,7 @@ def change(c: Calendars, row: int, begin: int, end: int, nodes: int) -> None:
 
 
 @leaf
-def consume(c: Calendars, now: int) -> None:
+def consume(c: CalendarArrays, now: int) -> None:
     """Drop the fundamental slots that are over; `now` must not be after the next split."""
     lowest = c.levels[0]
     lowest["first"] = (now - lowest["origin"]) // lowest["duration"]
@@ -335,7 +337,7 @@ def consume(c: Calendars, now: int) -> None:
 
 
 @leaf
-def next_split(c: Calendars) -> int:
+def next_split(c: CalendarArrays) -> int:
     """When the fundamental slots will be down to their low-water mark."""
     if top(c) == 0:
         return FOREVER
@@ -343,13 +345,13 @@ def next_split(c: Calendars) -> int:
 
 
 @leaf
-def is_low(c: Calendars, level: int) -> bool:
+def is_low(c: CalendarArrays, level: int) -> bool:
     """Whether a level is down to its low-water mark, so that a slot of the level above is to be split."""
     return level < top(c) and c.levels[level]["end"] - c.levels[level]["first"] <= c.levels[level]["low"]
 
 
 @part
-def split(c: Calendars, level: int) -> tuple[int, int]:
+def split(c: CalendarArrays, level: int) -> tuple[int, int]:
     """Make slots of `level` of the first slot of the level above; its begin and end.
 
     Each part has as many free nodes as the whole had; it is for the caller to give back what is not needed.
@@ -377,7 +379,7 @@ def split(c: Calendars, level: int) -> tuple[int, int]:
 
 
 @part
-def copy_row(c: Calendars, source: int, target: int) -> None:
+def copy_row(c: CalendarArrays, source: int, target: int) -> None:
     """Let one calendar have the free nodes of another."""
     for level in range(len(c.levels)):
         end = c.tally[0]["grown"] if level == top(c) else c.levels[level]["end"]

@@ -30,9 +30,9 @@ from gridsched.engine.reference import by_reference
 from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.bookings import (
     NOWHERE,
+    ManagerTree,
     Route,
     Status,
-    Tree,
     end_wait,
     install,
     is_leaf,
@@ -70,7 +70,7 @@ _BUMPED = int(Route.BUMPED)
 _RESERVED = int(Route.RESERVED)
 
 
-class Options(NamedTuple):
+class CalendarOptions(NamedTuple):
     """Conventions of a simulation."""
 
     suspend: bool  # an overrunner without a slot is suspended, not killed
@@ -82,7 +82,7 @@ class Options(NamedTuple):
 
 
 @part
-def _may_borrow(t: Tree, j: int) -> bool:
+def _may_borrow(t: ManagerTree, j: int) -> bool:
     """Whether the home of a job consumes no more than its limit, net of what it supplies."""
     home = t.managers[t.jobs[j]["home"]]
     cluster = t.clusters[home["first"]]
@@ -90,7 +90,7 @@ def _may_borrow(t: Tree, j: int) -> bool:
 
 
 @part
-def _is_promoted(t: Tree, j: int, m: int) -> bool:
+def _is_promoted(t: ManagerTree, j: int, m: int) -> bool:
     """Whether the rule of a manager sends a job up."""
     nodes = t.managers[m]["promote_nodes"]
     duration = t.managers[m]["promote_duration"]
@@ -100,7 +100,7 @@ def _is_promoted(t: Tree, j: int, m: int) -> bool:
 
 
 @part
-def _responsible(t: Tree, j: int) -> int:
+def _responsible(t: ManagerTree, j: int) -> int:
     """The manager that a job is sent up to from its home."""
     home = t.jobs[j]["home"]
     may_borrow = _may_borrow(t, j)
@@ -125,7 +125,7 @@ def _responsible(t: Tree, j: int) -> int:
 
 
 @part
-def _place_or_bump(t: Tree, j: int, begin: int, now: int, seed: int) -> None:
+def _place_or_bump(t: ManagerTree, j: int, begin: int, now: int, seed: int) -> None:
     """Place an ordinary job; if its first fit is too far, see whether managers above have an earlier one."""
     owner = _responsible(t, j)
     begin_search(t, owner, begin)
@@ -161,7 +161,7 @@ def _place_or_bump(t: Tree, j: int, begin: int, now: int, seed: int) -> None:
 
 
 @part
-def _next_to_ask(t: Tree, j: int, m: int, seed: int) -> int:
+def _next_to_ask(t: ManagerTree, j: int, m: int, seed: int) -> int:
     """Holder that has not been asked for a reservation, by the time that is expected of it; NOWHERE."""
     nodes = t.jobs[j]["nodes"]
     offset = row_offset(t, m)
@@ -183,7 +183,7 @@ def _next_to_ask(t: Tree, j: int, m: int, seed: int) -> int:
 
 
 @part
-def _reserve(t: Tree, j: int, seed: int) -> bool:
+def _reserve(t: ManagerTree, j: int, seed: int) -> bool:
     """Let a job have its reservation: at home, or at the lowest manager above that can give it.
 
     Every holder is asked before it is refused; `earliest` becomes the earliest time that any could offer.
@@ -218,7 +218,7 @@ def _reserve(t: Tree, j: int, seed: int) -> bool:
 
 
 @part
-def _submit(t: Tree, options: Options, now: int) -> None:
+def _submit(t: ManagerTree, options: CalendarOptions, now: int) -> None:
     """Let the next job be submitted."""
     j = t.counts[0]["arrival"]
     t.counts[0]["arrival"] += 1
@@ -244,7 +244,7 @@ def _submit(t: Tree, options: Options, now: int) -> None:
 
 
 @part
-def _start(t: Tree, j: int) -> None:
+def _start(t: ManagerTree, j: int) -> None:
     """Start a waiting job; an event follows when it ends, or when its slots do."""
     end_wait(t, j)
     plan = t.plans[j]
@@ -261,7 +261,7 @@ def _start(t: Tree, j: int) -> None:
 
 
 @part
-def _start_planned(t: Tree, now: int) -> None:
+def _start_planned(t: ManagerTree, now: int) -> None:
     """Start the jobs whose time has come; find the next planned start."""
     if t.counts[0]["planned"] > now:
         return
@@ -279,7 +279,7 @@ def _start_planned(t: Tree, now: int) -> None:
 
 
 @part
-def _stop(t: Tree, j: int, now: int) -> None:
+def _stop(t: ManagerTree, j: int, now: int) -> None:
     """Let a job run no longer: its slots from now on are free, what it did is added up."""
     plan = t.plans[j]
     start = plan["start"]
@@ -303,7 +303,7 @@ def _stop(t: Tree, j: int, now: int) -> None:
 
 
 @part
-def _record(t: Tree, j: int, k: int, nodes: int, now: int) -> None:
+def _record(t: ManagerTree, j: int, k: int, nodes: int, now: int) -> None:
     """Note an execution that ends now."""
     number = t.counts[0]["segments"]
     if number == len(t.segments):
@@ -320,7 +320,7 @@ def _record(t: Tree, j: int, k: int, nodes: int, now: int) -> None:
 
 
 @part
-def _complete(t: Tree, now: int) -> int:
+def _complete(t: ManagerTree, now: int) -> int:
     """Completions of this instant; how many jobs run on beyond their slots, which are put into `todo`."""
     overruns = 0
     while t.counts[0]["ending"] > 0 and t.events[0]["key"] == now:
@@ -340,14 +340,14 @@ def _complete(t: Tree, now: int) -> int:
 
 
 @leaf
-def _can_be_displaced(t: Tree, j: int, now: int) -> bool:
+def _can_be_displaced(t: ManagerTree, j: int, now: int) -> bool:
     """Whether a job waits for a slot that begins now, without a reservation."""
     plan = t.plans[j]
     return plan["status"] == _WAITING and plan["start"] == now and not plan["fixed"]
 
 
 @part
-def _lacks(t: Tree, j: int, now: int, with_displaced: bool) -> bool:
+def _lacks(t: ManagerTree, j: int, now: int, with_displaced: bool) -> bool:
     """Whether a cluster has too few nodes in the slot that begins now for a job to go on."""
     holder = t.managers[t.plans[j]["place"]]
     lacks = False
@@ -364,7 +364,7 @@ def _lacks(t: Tree, j: int, now: int, with_displaced: bool) -> bool:
 
 
 @part
-def _displace(t: Tree, j: int, now: int, first: int) -> int:
+def _displace(t: ManagerTree, j: int, now: int, first: int) -> int:
     """Take out all jobs that can be displaced where a job lacks nodes; returns where they end in `todo`.
 
     They are there from `first` on, in order, and stay among the waiting ones of their owners.
@@ -390,7 +390,7 @@ def _displace(t: Tree, j: int, now: int, first: int) -> int:
 
 
 @part
-def _run_on(t: Tree, j: int, now: int) -> None:
+def _run_on(t: ManagerTree, j: int, now: int) -> None:
     """Let a job hold the slot that begins now, too."""
     plan = t.plans[j]
     holder = t.managers[plan["place"]]
@@ -403,7 +403,7 @@ def _run_on(t: Tree, j: int, now: int) -> None:
 
 
 @part
-def _break_off(t: Tree, options: Options, j: int, now: int) -> None:
+def _break_off(t: ManagerTree, options: CalendarOptions, j: int, now: int) -> None:
     """Kill a job, or suspend it: what is left of it is a new request, with the same estimate."""
     plan = t.plans[j]
     _stop(t, j, now)
@@ -420,7 +420,7 @@ def _break_off(t: Tree, options: Options, j: int, now: int) -> None:
 
 
 @part
-def _overrun(t: Tree, options: Options, now: int, overruns: int) -> None:
+def _overrun(t: ManagerTree, options: CalendarOptions, now: int, overruns: int) -> None:
     """Let the first jobs of `todo` go on after their slots are over, in order, if others can make room."""
     for position in range(overruns):
         j = t.todo[position]
@@ -442,7 +442,7 @@ def _overrun(t: Tree, options: Options, now: int, overruns: int) -> None:
 
 
 @part
-def _trim(t: Tree, k: int, begin: int, end: int) -> None:
+def _trim(t: ManagerTree, k: int, begin: int, end: int) -> None:
     """Let the jobs in a slot that was split give back the parts that they do not need."""
     level, number = calendar.slot_at(t.calendars, begin)
     used = t.calendars.rows[k]["nodes"] - t.calendars.free[k, calendar.place_of(t.calendars, level, number)]
@@ -470,7 +470,7 @@ def _trim(t: Tree, k: int, begin: int, end: int) -> None:
 
 
 @part
-def _split(t: Tree) -> bool:
+def _split(t: ManagerTree) -> bool:
     """Split slots until every level is above its low-water mark; whether there were any."""
     happened = False
     for level in range(len(t.calendars.levels) - 1):
@@ -486,7 +486,7 @@ def _split(t: Tree) -> bool:
 
 
 @part
-def _move(t: Tree, j: int, m: int, begin: int, seed: int) -> None:
+def _move(t: ManagerTree, j: int, m: int, begin: int, seed: int) -> None:
     """Give a waiting job an earlier place if its owner finds one."""
     plan = t.plans[j]
     place = plan["place"]
@@ -528,7 +528,7 @@ def _move(t: Tree, j: int, m: int, begin: int, seed: int) -> None:
 
 
 @part
-def _move_forward(t: Tree, options: Options, now: int, has_split: bool) -> None:
+def _move_forward(t: ManagerTree, options: CalendarOptions, now: int, has_split: bool) -> None:
     """Let waiting jobs without reservation move forward where slots were split or something was released.
 
     Where nothing was released since the jobs of a manager moved last, none of them can move: this is
@@ -549,7 +549,7 @@ def _move_forward(t: Tree, options: Options, now: int, has_split: bool) -> None:
 
 
 @part
-def _refresh(t: Tree, now: int) -> None:
+def _refresh(t: ManagerTree, now: int) -> None:
     """Let managers get their shadow calendars anew when it is time."""
     for m in t.order:
         manager = t.managers[m]
@@ -565,13 +565,13 @@ def _refresh(t: Tree, now: int) -> None:
 
 
 @leaf
-def is_over(t: Tree) -> bool:
+def is_over(t: ManagerTree) -> bool:
     """Whether all jobs were submitted and none waits or runs."""
     return t.counts[0]["arrival"] == len(t.jobs) and t.counts[0]["present"] == 0
 
 
 @part
-def next_event(t: Tree) -> int:
+def next_event(t: ManagerTree) -> int:
     """Time of the next submission, end, planned start, split, or update of shadow calendars."""
     now = min(t.counts[0]["planned"], calendar.next_split(t.calendars))
     if t.counts[0]["ending"] > 0:
@@ -584,7 +584,7 @@ def next_event(t: Tree) -> int:
 
 
 @part
-def instant(t: Tree, options: Options, now: int) -> None:
+def instant(t: ManagerTree, options: CalendarOptions, now: int) -> None:
     """All that happens at one instant; see the module."""
     calendar.consume(t.calendars, now)
     overruns = _complete(t, now)
@@ -598,13 +598,13 @@ def instant(t: Tree, options: Options, now: int) -> None:
 
 
 @leaf
-def is_short(t: Tree) -> bool:
+def is_short(t: ManagerTree) -> bool:
     """Whether there was no room for slots or segments, so that what was simulated is wrong."""
     return t.calendars.tally[0]["short"] != 0 or t.counts[0]["short"] != 0
 
 
 @jit
-def schedule(t: Tree, options: Options, instants: int) -> int:
+def schedule(t: ManagerTree, options: CalendarOptions, instants: int) -> int:
     """Simulate so many instants, to the end of the last job or until there is no room; the last instant."""
     t, options = by_reference(t), by_reference(options)
     now = NOWHERE

@@ -10,7 +10,7 @@ from gridsched.engine.records import FOREVER
 from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.bookings import (
     NOWHERE,
-    Tree,
+    ManagerTree,
     duration,
     install,
     is_leaf,
@@ -22,7 +22,7 @@ from gridsched.systems.calendars.kernels.bookings import (
 
 
 @part
-def next_holder(t: Tree, m: int, x: int, nodes: int) -> int:
+def next_holder(t: ManagerTree, m: int, x: int, nodes: int) -> int:
     """First holder for so many nodes among the managers below `m` from `x` on; else the end of these."""
     behind = m + t.managers[m]["size"]
     while x < behind:
@@ -36,7 +36,7 @@ def next_holder(t: Tree, m: int, x: int, nodes: int) -> int:
 
 
 @part
-def begin_search(t: Tree, m: int, begin: int) -> None:
+def begin_search(t: ManagerTree, m: int, begin: int) -> None:
     """Forget what holders said about earlier requests; nothing is wanted before `begin`."""
     for x in range(m, m + t.managers[m]["size"]):
         t.floor[x] = begin
@@ -44,7 +44,7 @@ def begin_search(t: Tree, m: int, begin: int) -> None:
 
 
 @part
-def first_fit(t: Tree, j: int, offset: int, x: int, begin: int, limit: int, own: int) -> int:
+def first_fit(t: ManagerTree, j: int, offset: int, x: int, begin: int, limit: int, own: int) -> int:
     """First fit of a job at a holder in the calendars with an offset, see `calendar.earliest_fit`."""
     holder = t.managers[x]
     nodes = t.jobs[j]["nodes"]
@@ -59,7 +59,7 @@ def first_fit(t: Tree, j: int, offset: int, x: int, begin: int, limit: int, own:
 
 
 @part
-def _accepts(t: Tree, j: int, offset: int, x: int, start: int, own: int) -> bool:
+def _accepts(t: ManagerTree, j: int, offset: int, x: int, start: int, own: int) -> bool:
     """Inquire at each cluster of a holder whether a job can start then. What is fresh holds.
 
     A holder that declines says when it could, which is noted.
@@ -79,7 +79,7 @@ def _accepts(t: Tree, j: int, offset: int, x: int, start: int, own: int) -> bool
 
 
 @part
-def search(t: Tree, j: int, m: int, limit: int, place: int, own: int, seed: int) -> tuple[int, int]:
+def search(t: ManagerTree, j: int, m: int, limit: int, place: int, own: int, seed: int) -> tuple[int, int]:
     """Holder below a manager with the earliest first fit before `limit`, and when; NOWHERE if there is none.
 
     By what the manager knows; whom it chooses is asked, and if it declines, the choice is made anew. At
@@ -116,7 +116,7 @@ def search(t: Tree, j: int, m: int, limit: int, place: int, own: int, seed: int)
 
 
 @leaf
-def _is_refused(t: Tree) -> bool:
+def _is_refused(t: ManagerTree) -> bool:
     """Whether the next reserve request is one of those to be refused."""
     number = t.counts[0]["reserves"]
     t.counts[0]["reserves"] += 1
@@ -125,7 +125,7 @@ def _is_refused(t: Tree) -> bool:
 
 
 @part
-def _cut(t: Tree, j: int, m: int, x: int, start: int, seed: int) -> None:
+def _cut(t: ManagerTree, j: int, m: int, x: int, start: int, seed: int) -> None:
     """Cut a job into parts on the clusters of a holder: as much as there is, cluster after cluster."""
     holder = t.managers[x]
     remaining = t.jobs[j]["nodes"]
@@ -147,7 +147,7 @@ def _cut(t: Tree, j: int, m: int, x: int, start: int, seed: int) -> None:
 
 
 @part
-def _reserve_parts(t: Tree, j: int, x: int, start: int) -> bool:
+def _reserve_parts(t: ManagerTree, j: int, x: int, start: int) -> bool:
     """Reserve all parts of a spanning job one by one, or none: the first refusal aborts those before it."""
     holder = t.managers[x]
     end = start + duration(t, j, x)
@@ -173,7 +173,7 @@ def _reserve_parts(t: Tree, j: int, x: int, start: int) -> bool:
 
 
 @part
-def commit(t: Tree, j: int, m: int, x: int, start: int, seed: int) -> bool:
+def commit(t: ManagerTree, j: int, m: int, x: int, start: int, seed: int) -> bool:
     """Let a manager reserve the place that a search found; all of it, or nothing where a cluster refuses.
 
     After a refusal the search may go on behind that slot. The job must hold nothing.
@@ -202,7 +202,7 @@ def commit(t: Tree, j: int, m: int, x: int, start: int, seed: int) -> bool:
 
 
 @part
-def place_earliest(t: Tree, j: int, m: int, begin: int, seed: int) -> None:
+def place_earliest(t: ManagerTree, j: int, m: int, begin: int, seed: int) -> None:
     """Let a manager give a job its first fit from `begin` on."""
     begin_search(t, m, begin)
     placed = False

@@ -24,7 +24,7 @@ from gridsched.systems.calendars.study.stages import HORIZON, RUN
 from gridsched.workloads import Workload
 from gridsched.workloads.table import add_counts
 
-Machines = Sequence[tuple[Workload, Cluster]]
+LoadedClusters = Sequence[tuple[Workload, Cluster]]
 
 _HOUR = 3600.0
 
@@ -51,16 +51,16 @@ def aggregate_calendar_study(
     target : path
         The dataset.
     """
-    machines = {
+    loaded = {
         name: next(iter(results.grids_from_dataset(results.read(path)).values()))
         for name, path in cases.items()
     }
     whole = xr.merge(
         [
             _runs(study, [results.read(path) for path in runs]),
-            _submitted(study, machines),
+            _submitted(study, loaded),
             _schedulers(study),
-            _sources(machines),
+            _sources(loaded),
             _papers(study),
         ],
         join="outer",
@@ -88,7 +88,7 @@ def _runs(study: CalendarStudy, runs: Sequence[xr.Dataset]) -> xr.Dataset:
     return whole.assign_coords(block=np.arange(whole.sizes["block"]))
 
 
-def _submitted(study: CalendarStudy, machines: Mapping[str, Machines]) -> xr.Dataset:
+def _submitted(study: CalendarStudy, loaded: Mapping[str, LoadedClusters]) -> xr.Dataset:
     """What users submit in each case, cluster by cluster."""
     names = _cluster_names(study)
     described = {
@@ -97,11 +97,11 @@ def _submitted(study: CalendarStudy, machines: Mapping[str, Machines]) -> xr.Dat
         "submitted_work": ("work submitted to the cluster", "h"),
         "mean_processors": ("mean processors of the jobs submitted to the cluster", "1"),
     }
-    values = {name: np.full((len(machines), len(names)), np.nan) for name in described}
-    totals = np.full((2, len(machines)), np.nan)
-    lengths = np.zeros((len(machines), len(LENGTHS)), np.int64)
-    without = np.zeros(len(machines), np.int64)
-    for row, (case, pairs) in enumerate(machines.items()):
+    values = {name: np.full((len(loaded), len(names)), np.nan) for name in described}
+    totals = np.full((2, len(loaded)), np.nan)
+    lengths = np.zeros((len(loaded), len(LENGTHS)), np.int64)
+    without = np.zeros(len(loaded), np.int64)
+    for row, (case, pairs) in enumerate(loaded.items()):
         for name, (workload, cluster) in zip(study.scenario(case).cluster_names, pairs, strict=True):
             column = names.index(name)
             values["processors"][row, column] = cluster.processors
@@ -119,7 +119,7 @@ def _submitted(study: CalendarStudy, machines: Mapping[str, Machines]) -> xr.Dat
             name: (("case", "cluster"), values[name], {"long_name": long_name, "units": units})
             for name, (long_name, units) in described.items()
         },
-        {"case": list(machines), "cluster": names, "job_class": list(LENGTHS)},
+        {"case": list(loaded), "cluster": names, "job_class": list(LENGTHS)},
     )
     for name, total, long_name, units in (
         ("submitted_work_total", totals[0], "work submitted to all clusters", "h"),
@@ -183,12 +183,12 @@ def _levels(calendars: Calendars | None) -> int:
     return 2 if calendars.levels is None else max(1, len(calendars.levels))
 
 
-def _sources(machines: Mapping[str, Machines]) -> xr.Dataset:
+def _sources(loaded: Mapping[str, LoadedClusters]) -> xr.Dataset:
     """Where the jobs come from, and what became of those that are not simulated, case by case."""
-    whole = xr.Dataset(coords={"case": list(machines)})
+    whole = xr.Dataset(coords={"case": list(loaded)})
     for kind in ("left_out", "repaired"):
         totals = []
-        for pairs in machines.values():
+        for pairs in loaded.values():
             total: dict[str, int] = {}
             for workload, _ in pairs:
                 total = add_counts(total, getattr(workload, kind))
@@ -204,7 +204,7 @@ def _sources(machines: Mapping[str, Machines]) -> xr.Dataset:
     for name, attribute in (("acknowledgement", "acknowledgement"), ("workload_checksum", "checksum")):
         texts = [
             "; ".join(dict.fromkeys(text for w, _ in pairs if (text := getattr(w, attribute))))
-            for pairs in machines.values()
+            for pairs in loaded.values()
         ]
         whole[name] = ("case", np.array(texts, dtype=object))
     return whole

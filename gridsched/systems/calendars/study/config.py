@@ -13,8 +13,8 @@ from gridsched.experiments.inputs import drawing_seed, expected_jobs, logs_of, p
 from gridsched.experiments.parts import BlocksConfig, ClusterConfig, ScenarioConfig, WorkloadConfig
 from gridsched.experiments.schedulers import Written, scheduler_made
 from gridsched.experiments.study import SchedulerStudy, alone, function_files
-from gridsched.experiments.tasks import Experiment, Figure, Table, Task
-from gridsched.experiments.validation import Duration, Model, Number, Whole, suggestion, unique_files
+from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
+from gridsched.experiments.validation import ConfigModel, Duration, Number, Whole, suggestion, unique_files
 from gridsched.submission import AlignName, EstimateName
 from gridsched.systems.base import Scheduler
 from gridsched.systems.calendars.scheduler import Calendars
@@ -32,7 +32,7 @@ TableName = Literal["figure-3-october", "figure-3-november", "figure-7", "figure
 # --- cases ----------------------------------------------------------------------------------------
 
 
-class ReservationsConfig(Model):
+class ReservationsConfig(ConfigModel):
     """Which jobs ask for a reservation, drawn at random."""
 
     share: Annotated[Number, Field(ge=0, le=1)]
@@ -48,11 +48,11 @@ class ReservationsConfig(Model):
         return self
 
 
-class PartitionsConfig(Model):
-    """A machine divided into partitions: a job of its log goes to the smallest that can hold it."""
+class PartitionsConfig(ConfigModel):
+    """A cluster divided into partitions: a job of its log goes to the smallest that can hold it."""
 
     workload: WorkloadConfig
-    """The log of the machine."""
+    """The log of the cluster."""
     clusters: Annotated[tuple[ClusterConfig, ...], Field(min_length=1, max_length=1000)]
     """The partitions, with their processors."""
     alike: Literal["turns", "users"] = "turns"
@@ -76,7 +76,7 @@ class PartitionsConfig(Model):
         return self
 
 
-class PaperConfig(Model):
+class PaperConfig(ConfigModel):
     """What the paper printed for a case."""
 
     table: TableName
@@ -93,7 +93,7 @@ class CaseConfig(ScenarioConfig, BlocksConfig):
     clusters: Annotated[tuple[WorkloadConfig, ...], Field(max_length=1000)] = ()
     """The clusters, each with its own workload. Jobs larger than their cluster are left out."""
     partitions: PartitionsConfig | None = None
-    """Or partitions of one machine, among which its log is divided by job size."""
+    """Or partitions of one cluster, among which its log is divided by job size."""
     scale: Annotated[Whole, Field(ge=1, le=1_000_000)] = 1
     """How many times more processors clusters and jobs have than configured."""
     paper: PaperConfig | None = None
@@ -129,7 +129,7 @@ class CaseConfig(ScenarioConfig, BlocksConfig):
 
 
 @dataclass(frozen=True)
-class Run:
+class CalendarRun:
     """A scheduler in a case under some estimates."""
 
     case: str
@@ -194,10 +194,13 @@ class CalendarStudy(SchedulerStudy):
 
     # --- what is made ---------------------------------------------------------------------------------
 
-    def runs(self, case: CaseConfig) -> list[Run]:
+    def runs(self, case: CaseConfig) -> list[CalendarRun]:
         """Every run of a case: estimates x schedulers."""
         known: Sequence[Any] = self.estimates_in(case)
-        return [Run(case.name, label, estimates) for estimates, label in product(known, self.labels_in(case))]
+        return [
+            CalendarRun(case.name, label, estimates)
+            for estimates, label in product(known, self.labels_in(case))
+        ]
 
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study."""
@@ -234,8 +237,8 @@ class CalendarStudy(SchedulerStudy):
                 ),
             ],
             tables=[
-                Table("means", f"{_STUDY}.aggregation:delays_table", "calendar_means"),
-                Table("clusters", f"{_STUDY}.aggregation:clusters_table", "calendar_cluster_table"),
+                StudyTable("means", f"{_STUDY}.aggregation:delays_table", "calendar_means"),
+                StudyTable("clusters", f"{_STUDY}.aggregation:clusters_table", "calendar_cluster_table"),
             ],
         )
 
@@ -254,7 +257,7 @@ class CalendarStudy(SchedulerStudy):
             cost=0.5 + sum(map(expected_jobs, case.workloads)) / 50_000,
         )
 
-    def _run(self, run: Run, seed: int, case: Task) -> Task:
+    def _run(self, run: CalendarRun, seed: int, case: Task) -> Task:
         """Simulation of one run; what it does not depend on is as by default."""
         conditions: CaseConfig = self.scenario(run.case).model_copy(update={"paper": None})
         scheduler: Written = self.scheduler(run.scheduler)

@@ -25,7 +25,7 @@ from gridsched.simulation import simulate
 from gridsched.submission import EstimateName
 from gridsched.systems.base import Scheduler
 from gridsched.systems.calendars.kernels.bookings import NOWHERE
-from gridsched.systems.calendars.measures import AGGREGATES, LENGTHS, VARIABLES, Outcome, measure
+from gridsched.systems.calendars.measures import AGGREGATES, LENGTHS, VARIABLES, JobOutcomes, measure
 from gridsched.systems.calendars.planning import COUNTS
 from gridsched.systems.calendars.scheduler import Calendars
 from gridsched.systems.calendars.study.config import (
@@ -39,7 +39,7 @@ from gridsched.verification import verify
 from gridsched.workloads import Workload
 from gridsched.workloads.table import UNKNOWN, add_counts
 
-Machines = Sequence[tuple[Workload, Cluster]]
+LoadedClusters = Sequence[tuple[Workload, Cluster]]
 Integers = NDArray[np.int64]
 
 RUN = ("case", "scheduler", "estimates")
@@ -69,13 +69,13 @@ def prepare_case(case: CaseConfig, seed: int, logs: Mapping[str, str | Path], ta
         Dataset to write.
     """
     if case.partitions is not None:
-        machines = partition(case.partitions, logs[case.partitions.workload.name])
+        loaded = partition(case.partitions, logs[case.partitions.workload.name])
     else:
-        machines = [
+        loaded = [
             make_workload(workload, derived_seed(seed, workload.name), logs.get(workload.name))
             for workload in case.workloads
         ]
-    whole = results.grids_dataset({0: [_scaled(*pair, case.scale) for pair in machines]})
+    whole = results.grids_dataset({0: [_scaled(*pair, case.scale) for pair in loaded]})
     whole.attrs["case"] = case.name
     files.write(whole, target)
 
@@ -94,7 +94,7 @@ def _scaled(workload: Workload, cluster: Cluster, factor: int) -> tuple[Workload
     )
 
 
-def partition(partitions: PartitionsConfig, log: str | Path) -> Machines:
+def partition(partitions: PartitionsConfig, log: str | Path) -> LoadedClusters:
     """Divide the jobs of a log among partitions by their size.
 
     The workload of the first partition tells what was left out or changed of the whole log.
@@ -106,12 +106,12 @@ def partition(partitions: PartitionsConfig, log: str | Path) -> Machines:
     statuses = frozenset(partitions.workload.leave_out_status)
     made = clean(made, processors=int(sizes.max()), statuses=statuses)
     place = divide(made.processors, made.user, sizes, by_user=partitions.alike == "users")
-    machines = []
+    loaded = []
     for index, cluster in enumerate(partitions.clusters):
         counts: dict[str, Any] = {} if index == 0 else {"left_out": {}, "repaired": {}}
         part = made.select(place == index, name=cluster.name, **counts)
-        machines.append((part, Cluster(processors=int(sizes[index]), name=cluster.name)))
-    return machines
+        loaded.append((part, Cluster(processors=int(sizes[index]), name=cluster.name)))
+    return loaded
 
 
 def _with_cpu_time(workload: Workload, unknown: str) -> Workload:
@@ -183,9 +183,9 @@ def simulate_run(
         are those whose cost is compared.
     """
     (conditions,), (written,), (estimates,) = study.scenarios, study.schedulers, study.estimates
-    (machines,) = results.grids_from_dataset(files.shared(case)).values()
+    (loaded,) = results.grids_from_dataset(files.shared(case)).values()
     # A seed of 64 bits would have a type of its own, for which the kernel would be compiled once more
-    stream = _Stream.of(machines, conditions, derived_seed(seed, f"{study.name}\n{conditions.name}") >> 1)
+    stream = _Stream.of(loaded, conditions, derived_seed(seed, f"{study.name}\n{conditions.name}") >> 1)
     done = _outcome(stream, study, scheduler_made(written), estimates, largest_share)
     labels = {"case": conditions.name, "scheduler": label_of(written), "estimates": estimates}
     own = {
@@ -202,7 +202,7 @@ class _Stream:
 
     Parameters
     ----------
-    machines : sequence of (Workload, Cluster)
+    loaded : sequence of (Workload, Cluster)
         As prepared.
     jobs : Workload
         All jobs; the first is submitted at 0, except where clocks say otherwise.
@@ -218,7 +218,7 @@ class _Stream:
     seed : int
     """
 
-    machines: Machines
+    loaded: LoadedClusters
     jobs: Workload
     home: Integers
     block: Integers
@@ -228,17 +228,17 @@ class _Stream:
     seed: int
 
     @classmethod
-    def of(cls, machines: Machines, conditions: CaseConfig, seed: int) -> _Stream:
-        jobs, home = merge_workloads([workload for workload, _ in machines], align=conditions.time_alignment)
+    def of(cls, loaded: LoadedClusters, conditions: CaseConfig, seed: int) -> _Stream:
+        jobs, home = merge_workloads([workload for workload, _ in loaded], align=conditions.time_alignment)
         submit = jobs.submit_time - jobs.submit_time[0]
         jobs = jobs.select(slice(None), submit_time=submit)
         draw, lead = np.random.default_rng(seed).random((2, len(jobs)))
-        return cls(machines, jobs, home, submit // conditions.block, draw, lead, conditions, seed)
+        return cls(loaded, jobs, home, submit // conditions.block, draw, lead, conditions, seed)
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:
         """The clusters."""
-        return tuple(cluster for _, cluster in self.machines)
+        return tuple(cluster for _, cluster in self.loaded)
 
     def own(self, cluster: int) -> Workload:
         """Jobs submitted to a cluster, by the clock of all."""
@@ -253,9 +253,9 @@ class _Stream:
         start = -(-(self.jobs.submit_time + lead) // step) * step
         return np.where(self.draw < reservations.share, start, NOWHERE)
 
-    def outcome(self, largest_share: float, **known: Any) -> Outcome:
+    def outcome(self, largest_share: float, **known: Any) -> JobOutcomes:
         """Outcome of a run on these jobs."""
-        return Outcome(
+        return JobOutcomes(
             submit_time=self.jobs.submit_time,
             processors=self.jobs.processors,
             home=self.home,
@@ -269,7 +269,7 @@ class _Stream:
 
 def _outcome(
     stream: _Stream, study: CalendarStudy, scheduler: Scheduler, estimates: EstimateName, largest_share: float
-) -> Outcome:
+) -> JobOutcomes:
     """What becomes of the jobs under a scheduler; calendars without managers have each cluster by itself."""
     calendars = scheduler if isinstance(scheduler, Calendars) else None
     step = 1 if calendars is None else calendars.slots.fundamental

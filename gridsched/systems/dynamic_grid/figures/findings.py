@@ -10,25 +10,25 @@ import pandas as pd
 from gridsched.figures import findings
 from gridsched.figures.findings import Finding, against, known, listed, name, percent, sentences, shown
 from gridsched.figures.style import duration, number
-from gridsched.systems.dynamic_grid.figures.numbers import DEFAULT, SITES, group_name, line_names
+from gridsched.systems.dynamic_grid.figures.numbers import CLUSTER_USERS, DEFAULT, group_name, line_names
 from gridsched.systems.dynamic_grid.measures import GRID_USERS
 
 _RESPONSE = "response_time"
 
 
-def sites(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
-    """Who gains and who loses in response time against every site on its own."""
+def clusters(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Who gains and who loses in response time against every cluster on its own."""
     rows = known(numbers[(numbers["metric"] == _RESPONSE) & (numbers["case"] == DEFAULT)])
     if rows.empty:
         return findings.NOTHING
     rows = rows.assign(group=[group_name(str(group)) for group in rows["group"]])
-    all_sites = group_name(SITES)
+    everybody = group_name(CLUSTER_USERS)
     parts = [
-        f"Mean response of the users of all sites on their own machines is {shown(row)} times that in the "
+        f"Mean response of the users of all clusters, each on its own, is {shown(row)} times that in the "
         f"grid{', which is not sure to be a gain or a loss' if findings.is_open(row, 1) else ''}."
-        for row in findings.records(rows[rows["group"] == all_sites])
+        for row in findings.records(rows[rows["group"] == everybody])
     ]
-    single = rows[~rows["group"].isin([all_sites, group_name("all")])]
+    single = rows[~rows["group"].isin([everybody, group_name("all")])]
     told = findings.records(single.sort_values("mean", kind="stable", ascending=False))
     gain = [row["group"] for row in told if findings.is_above(row, 1)]
     lose = [row["group"] for row in told if findings.is_below(row, 1)]
@@ -40,12 +40,12 @@ def sites(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
 
 
 def joining(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
-    """Whom it helps most that a site joins, and whom it harms."""
+    """Whom it helps most that a cluster joins, and whom it harms."""
     rows = known(numbers[numbers["metric"] == _RESPONSE]) if len(numbers) else numbers
     if rows.empty:
-        return "No grid without one of its sites was run."
+        return "No grid without one of its clusters was run."
     label = ["site", "line"] if rows["line"].nunique() > 1 else ["site"]
-    what = "ratio of mean response without a site to that with it"
+    what = "ratio of mean response without a cluster to that with it"
     parts = []
     for party, who in (("own", "its own users"), ("others", "all others")):
         text = against(rows[rows["party"] == party], label, what, 1.0, highest_first=True)
@@ -54,7 +54,7 @@ def joining(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
 
 
 def lines(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
-    """What the users of the sites and of the grid see at the value that changes most."""
+    """What the users of the clusters and of the grid see at the value that changes most."""
     if numbers.empty:
         return "No such factor was swept."
     rows = known(numbers)
@@ -94,11 +94,11 @@ def _text(row: Mapping[str, Any]) -> str:
 
 
 def variants(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
-    """Which change helps and which harms the users of the sites most."""
+    """Which change helps and which harms the users of the clusters most."""
     if numbers.empty:
         return "No such factor was changed."
-    rows = known(numbers[numbers["group"] == SITES])
-    return against(rows, "case", "mean response of the users of the sites, relative to the default,", 1.0)
+    rows = known(numbers[numbers["group"] == CLUSTER_USERS])
+    return against(rows, "case", "mean response of the users of the clusters, relative to the default,", 1.0)
 
 
 def flows(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
@@ -107,15 +107,15 @@ def flows(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     first = rows[rows["case"] == rows["case"].iloc[0]] if len(rows) else rows
     moved = first[(first["users"] != first["cluster"]) & (first["users"] != GRID_USERS)]
     if moved.empty or not moved["work"].sum() > 0:
-        return "No site does work for users of another."
+        return "No cluster does work for users of another."
     away = moved.groupby("users", sort=False)["share"].sum().sort_values(kind="stable", ascending=False)
     largest = findings.highest(moved, "work")
     grid = first[(first["users"] == GRID_USERS) & (first["work"] > 0)]
     host = findings.highest(grid, "work") if len(grid) else None
     return sentences(
         f"Users of {name(away.index[0])} have the largest share of their work done elsewhere, "
-        f"{percent(float(away.iloc[0]))}; the widest arrow between sites is work of {name(largest['users'])} "
-        f"at {name(largest['cluster'])}.",
+        f"{percent(float(away.iloc[0]))}; the widest arrow between clusters is work of "
+        f"{name(largest['users'])} at {name(largest['cluster'])}.",
         f"Most of the work of the grid's own users runs at {name(host['cluster'])}, {percent(host['share'])}."
         if host
         else "",
@@ -123,14 +123,14 @@ def flows(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
 
 
 def departure(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
-    """Whether grid jobs were there when the site left, and how long the last one stayed."""
+    """Whether grid jobs were there when the cluster left, and how long the last one stayed."""
     rows = known(numbers, "processors")
-    site = name(attributes.get("departure_site", "the site"))
+    cluster = name(attributes.get("departure_site", "the cluster"))
     grid = rows[rows["use"] == "grid"].sort_values("time", kind="stable")
     before = grid[grid["time"] <= 0]
     absence = float(attributes.get("departure_absence", float("nan")))
     there = float(before["processors"].iloc[-1]) if len(before) else 0.0
-    gone = f"{site} leaves the grid for {duration(absence)}" if absence == absence else f"{site} leaves"
+    gone = f"{cluster} leaves the grid for {duration(absence)}" if absence == absence else f"{cluster} leaves"
     if not there:
         return f"{gone}. No grid job runs on it at that moment, so nothing has to move."
     left = grid[(grid["time"] > 0) & (grid["processors"] == 0)]
@@ -143,7 +143,7 @@ def departure(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
 
 FINDINGS: dict[str, Finding] = {
     "dynamic_map": flows,
-    "dynamic_sites": sites,
+    "dynamic_sites": clusters,
     "dynamic_joining": joining,
     "dynamic_overhead": lines,
     "dynamic_churn": lines,

@@ -1,4 +1,4 @@
-"""Maps of dynamic grids: who runs whose jobs, and what happens where a site leaves."""
+"""Maps of dynamic grids: who runs whose jobs, and what happens where a cluster leaves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WIDEST_ARROW, _THINNEST_ARROW = 7.0, 0.25
 
 _LARGEST_CIRCLE = 0.25
 _ROOM, _HEADROOM = 2.05, 0.5
-"""Half of the width of a map, and room above and below the sites, in radii of the ring of sites."""
+"""Half of the width of a map, and room above and below the clusters, in radii of the ring of clusters."""
 
 _USES = {
     "local": ("local jobs", "#0173b2"),
@@ -38,7 +38,7 @@ _ZOOM = (-30.0, 150.0)
 
 @style.styled
 def dynamic_map(study: xr.Dataset) -> style.Drawing:
-    """Map of the grid for each graph: sites, fast links, and the work of users that others executed.
+    """Map of the grid for each graph: clusters, fast links, and the work of users that others executed.
 
     Parameters
     ----------
@@ -80,25 +80,27 @@ def _flows(study: xr.Dataset, case: str) -> pd.DataFrame:
     return work.assign(case=case)[["case", "users", "cluster", "work", "share", "links"]]
 
 
-def _places(sites: list[str]) -> dict[str, tuple[float, float]]:
-    """Sites on a ring, the first at the top, clockwise; the grid's own users in the middle."""
-    angles = np.pi / 2 - 2 * np.pi * np.arange(len(sites)) / max(len(sites), 1)
-    places = {site: (float(np.cos(a)), float(np.sin(a))) for site, a in zip(sites, angles, strict=True)}
+def _places(clusters: list[str]) -> dict[str, tuple[float, float]]:
+    """Clusters on a ring, the first at the top, clockwise; the grid's own users in the middle."""
+    angles = np.pi / 2 - 2 * np.pi * np.arange(len(clusters)) / max(len(clusters), 1)
+    places = {
+        cluster: (float(np.cos(a)), float(np.sin(a))) for cluster, a in zip(clusters, angles, strict=True)
+    }
     return {**places, GRID_USERS: (0.0, 0.0)}
 
 
-def _colors(sites: list[str]) -> dict[str, str]:
-    """Colour of the users of each site and of the grid."""
-    looks = style.scheme_styles(sites)
-    return {**{site: looks[site].color for site in sites}, GRID_USERS: style.INK}
+def _colors(clusters: list[str]) -> dict[str, str]:
+    """Colour of the users of each cluster and of the grid."""
+    looks = style.scheme_styles(clusters)
+    return {**{cluster: looks[cluster].color for cluster in clusters}, GRID_USERS: style.INK}
 
 
 def _map(axes: Axes, study: xr.Dataset, flows: pd.DataFrame, most: float) -> None:
-    """Links, arrows of work and sites."""
-    sites = [str(site) for site in study["cluster"].values]
-    places, colors = _places(sites), _colors(sites)
-    processors = study["machine_processors"].sel(users=sites).values.astype(np.float64)
-    radius = dict(zip(sites, _LARGEST_CIRCLE * np.sqrt(processors / processors.max()), strict=True))
+    """Links, arrows of work and clusters."""
+    clusters = [str(cluster) for cluster in study["cluster"].values]
+    places, colors = _places(clusters), _colors(clusters)
+    processors = study["machine_processors"].sel(users=clusters).values.astype(np.float64)
+    radius = dict(zip(clusters, _LARGEST_CIRCLE * np.sqrt(processors / processors.max()), strict=True))
     radius[GRID_USERS] = 0.05
     heights = [y for _, y in places.values()]
     limits = min(heights) - _HEADROOM, max(heights) + _HEADROOM
@@ -108,14 +110,14 @@ def _map(axes: Axes, study: xr.Dataset, flows: pd.DataFrame, most: float) -> Non
         (x0, y0), (x1, y1) = places[one], places[other]
         axes.plot([x0, x1], [y0, y1], color=style.PALE, linewidth=5, zorder=1, solid_capstyle="round")
     moved = flows[(flows["users"] != flows["cluster"]) & (flows["work"] > 0)]
-    for users, cluster, work in zip(moved["users"], moved["cluster"], moved["work"], strict=True):
+    for users, target, work in zip(moved["users"], moved["cluster"], moved["work"], strict=True):
         width = _WIDEST_ARROW * work / most
         if width >= _THINNEST_ARROW:
-            _arrow(axes, places[users], places[cluster], radius[users], radius[cluster], width, colors[users])
-    for site in sites:
-        own = flows[(flows["users"] == site) & (flows["cluster"] == site)]
-        axes.add_patch(Circle(places[site], radius[site], color=colors[site], zorder=4, linewidth=0))
-        _site_text(axes, site, places[site], radius[site], float(own["share"].sum()))
+            _arrow(axes, places[users], places[target], radius[users], radius[target], width, colors[users])
+    for cluster in clusters:
+        own = flows[(flows["users"] == cluster) & (flows["cluster"] == cluster)]
+        axes.add_patch(Circle(places[cluster], radius[cluster], color=colors[cluster], zorder=4, linewidth=0))
+        _cluster_text(axes, cluster, places[cluster], radius[cluster], float(own["share"].sum()))
     if (flows["users"] == GRID_USERS).any() and flows.loc[flows["users"] == GRID_USERS, "work"].sum() > 0:
         axes.add_patch(Circle(places[GRID_USERS], radius[GRID_USERS], color=colors[GRID_USERS], zorder=4))
 
@@ -150,8 +152,10 @@ def _arrow(
     )
 
 
-def _site_text(axes: Axes, site: str, place: tuple[float, float], radius: float, at_home: float) -> None:
-    """Name of a site and the share of its users' work that was done at home, outside the ring."""
+def _cluster_text(
+    axes: Axes, cluster: str, place: tuple[float, float], radius: float, at_home: float
+) -> None:
+    """Name of a cluster and the share of its users' work that was done at home, outside the ring."""
     x, y = place
     length = float(np.hypot(x, y)) or 1.0
     far = radius + 0.06
@@ -160,7 +164,7 @@ def _site_text(axes: Axes, site: str, place: tuple[float, float], radius: float,
     text = axes.text(
         x + far * x / length,
         y + far * y / length,
-        f"{style.plain(site, 12)}\n{100 * at_home:.0f} % at home",
+        f"{style.plain(cluster, 12)}\n{100 * at_home:.0f} % at home",
         ha=side,
         va=edge,
         fontsize=7,
@@ -196,7 +200,7 @@ def _map_legend(figure: Any, study: xr.Dataset, most: float) -> None:
 
 @style.styled
 def dynamic_departure(study: xr.Dataset) -> style.Drawing:
-    """What the processors of a site are used for while it leaves the grid and comes back.
+    """What the processors of a cluster are used for while it leaves the grid and comes back.
 
     Parameters
     ----------
@@ -209,18 +213,18 @@ def dynamic_departure(study: xr.Dataset) -> style.Drawing:
         Columns site, use ("local", "grid", "held", "proxies"), time [s] from the departure, and processors,
         or the number of proxies, from then on.
     """
-    site = str(study.attrs["departure_site"])
-    used = study["departure_used"].sel(cluster=site)
+    cluster = str(study.attrs["departure_site"])
+    used = study["departure_used"].sel(cluster=cluster)
     time = study["change"].values.astype(np.float64)
     numbers = used.rename("processors").reset_coords(drop=True).to_dataframe().reset_index()
     proxies = pd.DataFrame(
         {"use": "proxies", "change": time, "processors": study["departure_proxies"].values}
     )
     numbers = pd.concat([numbers, proxies], ignore_index=True).rename(columns={"change": "time"})
-    numbers = numbers.assign(site=site)[["site", "use", "time", "processors"]]
+    numbers = numbers.assign(site=cluster)[["site", "use", "time", "processors"]]
     figure = style.new_figure(4.6)
     grid = figure.subplot_mosaic([["whole", "whole"], ["close", "proxies"]], height_ratios=[1.25, 1.0])
-    processors = float(study["departure_processors"].sel(cluster=site))
+    processors = float(study["departure_processors"].sel(cluster=cluster))
     absence = float(study.attrs["departure_absence"])
     stacks = {str(use): used.sel(use=use).values for use in used["use"].values}
     _stack(grid["whole"], time, stacks, processors)
@@ -229,7 +233,7 @@ def dynamic_departure(study: xr.Dataset) -> style.Drawing:
         axes.set_xlim(time.min(), time.max())
         axes.axvspan(0, absence, color=style.PALE, alpha=0.5, zorder=0.1, linewidth=0)
     grid["whole"].set_title(
-        style.plain(f"{site} is not in the grid for {style.duration(absence)} (shaded)", 60)
+        style.plain(f"{cluster} is not in the grid for {style.duration(absence)} (shaded)", 60)
     )
     there = bool(np.any((time <= 0) & (np.append(time[1:], np.inf) > 0) & (stacks["grid"] > 0)))
     if there:
@@ -238,19 +242,19 @@ def dynamic_departure(study: xr.Dataset) -> style.Drawing:
         grid["close"].set_xlim(*_ZOOM)
         grid["close"].axvline(0, color=style.INK, linewidth=0.8)
     else:
-        style.no_data(grid["close"], "no grid job runs on the site when it leaves:\nnothing has to move")
+        style.no_data(grid["close"], "no grid job runs on the cluster when it leaves:\nnothing has to move")
     grid["close"].set_title(_what_happened(study))
     alive = study["departure_proxies"].values
     grid["proxies"].step(time, alive, where="post", color=style.INK, linewidth=1.0)
     grid["proxies"].set_ylim(0, max(float(alive.max()) * 1.1, 1.0))
     grid["proxies"].yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    grid["proxies"].set_title("Proxies on the site")
+    grid["proxies"].set_title("Proxies on the cluster")
     for name in ("whole", "close") if there else ("whole",):
         grid[name].set_ylabel("processors")
-        grid[name].set_xlabel("time since the site left")
+        grid[name].set_xlabel("time since the cluster left")
     if there:
         grid["close"].set_xlabel(_until_gone(study))
-    grid["proxies"].set_xlabel("time since the site left")
+    grid["proxies"].set_xlabel("time since the cluster left")
     entries = [(Patch(color=color), text) for text, color in _USES.values()]
     style.entries_below(figure, entries)
     return figure, numbers
@@ -276,4 +280,4 @@ def _what_happened(study: xr.Dataset) -> str:
 def _until_gone(study: xr.Dataset) -> str:
     seconds = float(study["departure_duration"])
     gone = "" if np.isnan(seconds) else f", the last grid job after {style.duration(seconds)}"
-    return f"time since the site left{gone}"
+    return f"time since the cluster left{gone}"

@@ -12,21 +12,25 @@ from gridsched.figures import panels
 from gridsched.replication import times_interval
 from gridsched.systems.dynamic_grid.measures import GRID_USERS
 
-SITES, EVERYBODY = "sites", "all"
-"""Groups of users: those of all sites, and they and those of the grid."""
+CLUSTER_USERS, EVERYBODY = "sites", "all"
+"""Groups of users: those of all clusters, and they and those of the grid."""
 
 DEFAULT = "default"
 """Label of the default case."""
 
 CHURN = ("mean_stay", "mean_absence", "lease")
-"""Factors that have to do with sites that leave."""
+"""Factors that have to do with clusters that leave."""
 
 NONE = "none"
 """Text of a value that is not there."""
 
 VALUE = ["mean", "low", "high"]
 
-GROUP_NAMES = {SITES: "users of the sites", GRID_USERS: "users of the grid", EVERYBODY: "all users"}
+GROUP_NAMES = {
+    CLUSTER_USERS: "users of the clusters",
+    GRID_USERS: "users of the grid",
+    EVERYBODY: "all users",
+}
 
 
 def group_name(group: str) -> str:
@@ -63,9 +67,9 @@ def counterpart(study: xr.Dataset, case: str, keys: Sequence[str] = ("policy",))
 
 
 def groups(study: xr.Dataset) -> list[str]:
-    """Groups that stand for many: the users of all sites, and those of the grid if there are any."""
+    """Groups that stand for many: the users of all clusters, and those of the grid if there are any."""
     has_grid = float(study["jobs_by_week"].sel(group=GRID_USERS, case=DEFAULT).sum()) > 0
-    return [SITES, *([GRID_USERS] if has_grid else [])]
+    return [CLUSTER_USERS, *([GRID_USERS] if has_grid else [])]
 
 
 def relative(

@@ -1,7 +1,7 @@
-"""Figures of studies of dynamic grids: what users gain, what sites bring, what each factor does.
+"""Figures of studies of dynamic grids: what users gain, what clusters bring, what each factor does.
 
 A. Goldman and C. Queiroz, "A model for parallel job scheduling on dynamic computer grids", has no results;
-the figures answer what it leaves open. The map and the site that leaves are in `dynamic_maps`.
+the figures answer what it leaves open. The map and the cluster that leaves are in `dynamic_maps`.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ _FACTOR_NAMES = {
     "migration_cost": "time to move a task",
     "status_period": "time between reports",
     "grid_share": "share submitted to the grid",
-    "mean_stay": "mean time until a site leaves",
-    "mean_absence": "mean time until a site comes back",
+    "mean_stay": "mean time until a cluster leaves",
+    "mean_absence": "mean time until a cluster comes back",
     "lease": "length of a lease",
-    "most_sites": "sites over which a job may run",
+    "most_sites": "clusters over which a job may run",
 }
 _ROW_HEIGHT = 1.75
 _TICK_SIZE = 6.5
 _JOIN = ["site", "line", "party", "metric", *VALUE]
 
 
-# --- against every site on its own ----------------------------------------------------------------
+# --- against every cluster on its own -------------------------------------------------------------
 
 
 @style.styled
 def dynamic_sites(study: xr.Dataset) -> style.Drawing:
-    """What users gain against every site on its own: ratios of means, by group of users.
+    """What users gain against every cluster on its own: ratios of means, by group of users.
 
     Parameters
     ----------
@@ -59,7 +59,8 @@ def dynamic_sites(study: xr.Dataset) -> style.Drawing:
     Returns
     -------
     tuple of Figure and DataFrame
-        Columns case, group, metric, mean, low, high: the mean of every site on its own over that of the case.
+        Columns case, group, metric, mean, low, high: the mean of every cluster on its own over that of
+        the case.
     """
     cases = numbers_of.differing_in(study, "policy", "graph")
     table = numbers_of.parameters(study)
@@ -103,7 +104,7 @@ def _ratio_limits(axes: Axes, rows: pd.DataFrame, *, ticks: int = 6) -> None:
 
 @style.styled
 def dynamic_joining(study: xr.Dataset) -> style.Drawing:
-    """What it brings to a site and to the others that it joins: means without it over means with it.
+    """What it brings to a cluster and to the others that it joins: means without it over means with it.
 
     Parameters
     ----------
@@ -114,37 +115,37 @@ def dynamic_joining(study: xr.Dataset) -> style.Drawing:
     -------
     tuple of Figure and DataFrame
         Columns site, line, party ("own", "others"), metric, mean, low, high. Further metrics are work_given
-        and work_received, as shares of what the site's processors could do, in the default case.
+        and work_received, as shares of what the cluster's processors could do, in the default case.
     """
     parts = [
         _joining(study, sweep) for sweep, factor in numbers_of.sweeps_of(study).items() if factor == "without"
     ]
     numbers = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_JOIN)
     if numbers.empty:
-        return grid_panels.nothing("no grid without one of its sites was run"), numbers
+        return grid_panels.nothing("no grid without one of its clusters was run"), numbers
     shares = _shares(study)
-    sites = [str(site) for site in study["cluster"].values if site in set(numbers["site"])]
+    clusters = [str(cluster) for cluster in study["cluster"].values if cluster in set(numbers["site"])]
     lines = list(dict.fromkeys(numbers["line"]))
     looks = grid_panels.shade_looks(lines)
-    figure = style.new_figure(grid_panels.row_height(max(len(lines), 2)) * max(len(sites), 3) + 1.1)
+    figure = style.new_figure(grid_panels.row_height(max(len(lines), 2)) * max(len(clusters), 3) + 1.1)
     panels_of = figure.subplots(1, 3)
     titles = {"own": "Its own users", "others": "All other users"}
     for axes, (party, title) in zip(panels_of[:2], titles.items(), strict=True):
         rows = numbers[numbers["party"] == party]
         axes.set_title(title)
         axes.set_xlabel("mean response, without / with")
-        grid_panels.label_rows(axes, [style.plain(site, 14) for site in sites])
+        grid_panels.label_rows(axes, [style.plain(cluster, 14) for cluster in clusters])
         _ratio_limits(axes, rows, ticks=4)
-        grid_panels.dots(axes, rows, ("site", sites), ("line", looks))
+        grid_panels.dots(axes, rows, ("site", clusters), ("line", looks))
     names = numbers_of.line_names(lines)
     entries = [(grid_panels.handle(look), names[line] or "default") for line, look in looks.items()]
-    entries += [*grid_panels.interval_entry(numbers), *_share_bars(panels_of[2], shares, sites)]
+    entries += [*grid_panels.interval_entry(numbers), *_share_bars(panels_of[2], shares, clusters)]
     style.entries_below(figure, entries)
     return figure, pd.concat([numbers, shares], ignore_index=True)
 
 
 def _joining(study: xr.Dataset, sweep: str) -> pd.DataFrame:
-    """Factors of one sweep over the sites that are left out."""
+    """Factors of one sweep over the clusters that are left out."""
     table = numbers_of.points(study, sweep)
     table = table[table["text"] != NONE]
     rows = []
@@ -159,12 +160,12 @@ def _joining(study: xr.Dataset, sweep: str) -> pd.DataFrame:
 
 
 def _shares(study: xr.Dataset) -> pd.DataFrame:
-    """Work that each site gave and received in the default case, over what its processors could do."""
+    """Work that each cluster gave and received in the default case, over what its processors could do."""
     case = study.sel(case=DEFAULT).mean("replicate", skipna=True)
     capacity = study["machine_processors"].sel(users=study["cluster"].values).values * float(case["makespan"])
     rows = [
-        (str(site), "", party, name, float(case[name].sel(cluster=site)) / capacity[i], np.nan, np.nan)
-        for i, site in enumerate(study["cluster"].values)
+        (str(cluster), "", party, name, float(case[name].sel(cluster=cluster)) / capacity[i], np.nan, np.nan)
+        for i, cluster in enumerate(study["cluster"].values)
         for party, name in (("own", "work_received"), ("others", "work_given"))
     ]
     return pd.DataFrame(rows, columns=_JOIN)
@@ -173,17 +174,17 @@ def _shares(study: xr.Dataset) -> pd.DataFrame:
 _SHARE_COLORS = {"work_given": "#b9b9b9", "work_received": "#444444"}
 
 
-def _share_bars(axes: Axes, shares: pd.DataFrame, sites: Sequence[str]) -> list[tuple[Any, str]]:
+def _share_bars(axes: Axes, shares: pd.DataFrame, clusters: Sequence[str]) -> list[tuple[Any, str]]:
     """Bars of the work given and received; their entries of the legend."""
-    axes.set_title("Work of a site")
+    axes.set_title("Work of a cluster")
     axes.set_xlabel("share of its capacity")
-    grid_panels.label_rows(axes, [style.plain(site, 14) for site in sites])
+    grid_panels.label_rows(axes, [style.plain(cluster, 14) for cluster in clusters])
     style.set_axis(axes.xaxis, [0.0, *shares["mean"]], "1", ticks=4, floor=0.0)
     style.set_percent(axes.xaxis)
     for lane, (name, color) in zip((-0.18, 0.18), _SHARE_COLORS.items(), strict=True):
         rows = shares[shares["metric"] == name].set_index("site")
-        places = np.arange(len(sites)) + lane
-        axes.barh(places, rows["mean"].reindex(list(sites)).to_numpy(float), 0.3, color=color)
+        places = np.arange(len(clusters)) + lane
+        axes.barh(places, rows["mean"].reindex(list(clusters)).to_numpy(float), 0.3, color=color)
     return [(Patch(color=color), name.replace("_", " ")) for name, color in _SHARE_COLORS.items()]
 
 
@@ -192,7 +193,7 @@ def _share_bars(axes: Axes, shares: pd.DataFrame, sites: Sequence[str]) -> list[
 
 @style.styled
 def dynamic_overhead(study: xr.Dataset) -> style.Drawing:
-    """Mean response against the overhead of running on several sites.
+    """Mean response against the overhead of running on several clusters.
 
     Parameters
     ----------
@@ -210,7 +211,7 @@ def dynamic_overhead(study: xr.Dataset) -> style.Drawing:
 
 @style.styled
 def dynamic_churn(study: xr.Dataset) -> style.Drawing:
-    """Mean response against the time that sites stay, and against leases; results as `dynamic_overhead`."""
+    """Mean response against the time that clusters stay, and against leases; as `dynamic_overhead`."""
     return _lines(study, lambda factor: factor in CHURN)
 
 

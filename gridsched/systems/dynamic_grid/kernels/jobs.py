@@ -8,7 +8,7 @@ thus does some work before it is stopped.
 
 from __future__ import annotations
 
-from gridsched.engine import heap, line, machine, running
+from gridsched.engine import cluster_state, heap, line, running
 from gridsched.engine.jit import leaf, part
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import FOREVER, LARGEST
@@ -21,20 +21,20 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     LOCAL_RUN,
     NOBODY,
     UNIT,
-    Grid,
-    Options,
+    DynamicGridArrays,
+    DynamicGridOptions,
     corrected,
     expect,
     forget,
     line_of,
+    mark_dirty,
     offered,
     set_due,
-    touch,
     whole,
 )
 
 _SPARSE = 64
-"""A queue is closed up when it has so many places more than twice its jobs."""
+"""A queue is compacted when it has so many places more than twice its jobs."""
 
 
 @part
@@ -49,7 +49,7 @@ def tidy(queue: line.Line, waiting: int) -> None:
 
 
 @part
-def _push_end(g: Grid, j: int, time: int) -> None:
+def _push_end(g: DynamicGridArrays, j: int, time: int) -> None:
     """Let a grid job end at a time, unless its spell is cut short; forget such spells if there is no room."""
     clock = g.clock[0]
     if clock["ending"] == len(g.ends):
@@ -67,7 +67,7 @@ def _push_end(g: Grid, j: int, time: int) -> None:
 
 
 @part
-def next_end(g: Grid) -> int:
+def next_end(g: DynamicGridArrays) -> int:
     """Time of the next end of a grid job."""
     clock = g.clock[0]
     while clock["ending"] > 0 and g.progress[g.ends[0]["job"]]["end"] != g.ends[0]["key"]:
@@ -76,7 +76,7 @@ def next_end(g: Grid) -> int:
 
 
 @leaf
-def _finish(g: Grid, j: int, now: int) -> None:
+def _finish(g: DynamicGridArrays, j: int, now: int) -> None:
     """Let a job be done."""
     job = g.progress[j]
     job["state"] = FINISHED
@@ -89,7 +89,7 @@ def _finish(g: Grid, j: int, now: int) -> None:
 
 
 @part
-def note_start(g: Grid, j: int, now: int) -> None:
+def note_start(g: DynamicGridArrays, j: int, now: int) -> None:
     """Note that a local scheduler has started a job."""
     job = g.progress[j]
     job["state"] = LOCAL_RUN
@@ -97,14 +97,14 @@ def note_start(g: Grid, j: int, now: int) -> None:
 
 
 @part
-def _complete_local(g: Grid, i: int, now: int, o: Options) -> None:
+def _complete_local(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Take the local jobs of a cluster that end now off their processors."""
     c = by_reference(line_of(g, i))
-    while machine.ends(c, now):
+    while cluster_state.ends(c, now):
         j = c.events[0]["job"]
-        machine.complete(c, now, o.overrun, True)
+        cluster_state.complete(c, now, o.overrun, True)
         _finish(g, j, now)
-        touch(g, i)
+        mark_dirty(g, i)
     set_due(g, i)
 
 
@@ -112,24 +112,24 @@ def _complete_local(g: Grid, i: int, now: int, o: Options) -> None:
 
 
 @leaf
-def pace_of(g: Grid, j: int) -> int:
+def pace_of(g: DynamicGridArrays, j: int) -> int:
     """Pace of the slowest cluster where a job has tasks."""
     slowest = FOREVER
     p = g.progress[j]["part"]
     while p != NOBODY:
-        slowest = min(slowest, g.sites[g.parts[p]["cluster"]]["pace"])
+        slowest = min(slowest, g.clusters[g.parts[p]["cluster"]]["pace"])
         p = g.parts[p]["of_job"]
     return slowest
 
 
 @leaf
-def share(sites: int, o: Options) -> int:
+def share(clusters: int, o: DynamicGridOptions) -> int:
     """Units of work that a job on so many clusters does in a second at a pace of 1."""
-    return o.scale if sites == 1 else UNIT
+    return o.scale if clusters == 1 else UNIT
 
 
 @leaf
-def part_on(g: Grid, j: int, i: int) -> int:
+def part_on(g: DynamicGridArrays, j: int, i: int) -> int:
     """Part of a job on a cluster; NOBODY if it has none."""
     p = g.progress[j]["part"]
     while p != NOBODY and g.parts[p]["cluster"] != i:
@@ -138,14 +138,14 @@ def part_on(g: Grid, j: int, i: int) -> int:
 
 
 @part
-def add_part(g: Grid, j: int, i: int, tasks: int) -> None:
+def add_part(g: DynamicGridArrays, j: int, i: int, tasks: int) -> None:
     """Let a job have tasks on a cluster, in addition to those that it may have there."""
     p = part_on(g, j, i)
     before = 0 if p == NOBODY else int(g.parts[p]["processors"])
     processors = whole(g, i, tasks if p == NOBODY else tasks + g.parts[p]["tasks"])
     g.state[i, 0]["free"] -= processors - before
-    g.sites[i]["grid"] += processors - before
-    touch(g, i)
+    g.clusters[i]["grid"] += processors - before
+    mark_dirty(g, i)
     if p != NOBODY:
         g.parts[p]["processors"] = processors
         g.parts[p]["tasks"] += tasks
@@ -162,12 +162,12 @@ def add_part(g: Grid, j: int, i: int, tasks: int) -> None:
     new["marked"] = 0
     new["of_job"] = NOBODY
     new["next"] = NOBODY
-    new["previous"] = g.sites[i]["last_part"]
+    new["previous"] = g.clusters[i]["last_part"]
     if new["previous"] == NOBODY:
-        g.sites[i]["part"] = p
+        g.clusters[i]["part"] = p
     else:
         g.parts[new["previous"]]["next"] = p
-    g.sites[i]["last_part"] = p
+    g.clusters[i]["last_part"] = p
     last = g.progress[j]["part"]
     if last == NOBODY:
         g.progress[j]["part"] = p
@@ -175,24 +175,24 @@ def add_part(g: Grid, j: int, i: int, tasks: int) -> None:
         while g.parts[last]["of_job"] != NOBODY:
             last = g.parts[last]["of_job"]
         g.parts[last]["of_job"] = p
-    g.progress[j]["sites"] += 1
+    g.progress[j]["clusters"] += 1
 
 
 @part
-def drop_part(g: Grid, p: int) -> None:
+def drop_part(g: DynamicGridArrays, p: int) -> None:
     """Take a part off its cluster; its processors are free."""
     old = g.parts[p]
     i = old["cluster"]
-    site = g.sites[i]
+    cluster = g.clusters[i]
     g.state[i, 0]["free"] += old["processors"]
-    site["grid"] -= old["processors"]
-    touch(g, i)
+    cluster["grid"] -= old["processors"]
+    mark_dirty(g, i)
     if old["previous"] == NOBODY:
-        site["part"] = old["next"]
+        cluster["part"] = old["next"]
     else:
         g.parts[old["previous"]]["next"] = old["next"]
     if old["next"] == NOBODY:
-        site["last_part"] = old["previous"]
+        cluster["last_part"] = old["previous"]
     else:
         g.parts[old["next"]]["previous"] = old["previous"]
     job = g.progress[old["job"]]
@@ -203,7 +203,7 @@ def drop_part(g: Grid, p: int) -> None:
         while g.parts[before]["of_job"] != p:
             before = g.parts[before]["of_job"]
         g.parts[before]["of_job"] = old["of_job"]
-    job["sites"] -= 1
+    job["clusters"] -= 1
     clock = g.clock[0]
     old["next"] = clock["spare"]
     clock["spare"] = p
@@ -211,30 +211,30 @@ def drop_part(g: Grid, p: int) -> None:
 
 
 @leaf
-def _drop_all(g: Grid, j: int) -> None:
+def _drop_all(g: DynamicGridArrays, j: int) -> None:
     """Take all parts of a job off their clusters."""
     while g.progress[j]["part"] != NOBODY:
         drop_part(g, g.progress[j]["part"])
 
 
 @leaf
-def is_wanted(g: Grid, p: int) -> bool:
+def is_wanted(g: DynamicGridArrays, p: int) -> bool:
     """Whether a part has to leave its cluster."""
-    return g.parts[p]["marked"] != 0 or g.sites[g.parts[p]["cluster"]]["member"] == 0
+    return g.parts[p]["marked"] != 0 or g.clusters[g.parts[p]["cluster"]]["member"] == 0
 
 
 # --- spells ---------------------------------------------------------------------------------------
 
 
 @leaf
-def boundary(g: Grid, j: int, now: int, superstep: int) -> int:
+def boundary(g: DynamicGridArrays, j: int, now: int, superstep: int) -> int:
     """First end of a superstep of a running grid job that is not before now."""
     resume = g.progress[j]["resume"]
     return resume + max(1, -(-(now - resume) // superstep)) * superstep
 
 
 @leaf
-def _estimated(g: Grid, j: int, o: Options) -> int:
+def _estimated(g: DynamicGridArrays, j: int, o: DynamicGridOptions) -> int:
     """Units of work that a job is expected to have left; at least one."""
     done = int(g.requests[j]["run"]) * o.work - g.progress[j]["left"]
     estimate = expected_end(0, int(g.requests[j]["estimate"]), o.overrun, done // o.work + 1)
@@ -242,22 +242,22 @@ def _estimated(g: Grid, j: int, o: Options) -> int:
 
 
 @leaf
-def expected_length(g: Grid, j: int, sites: int, pace: int, o: Options) -> int:
+def expected_length(g: DynamicGridArrays, j: int, clusters: int, pace: int, o: DynamicGridOptions) -> int:
     """Seconds that a job is expected to run on so many clusters at a pace."""
-    return -(-_estimated(g, j, o) // (share(sites, o) * pace))
+    return -(-_estimated(g, j, o) // (share(clusters, o) * pace))
 
 
 @part
-def begin_spell(g: Grid, j: int, now: int, cost: int, o: Options) -> None:
+def begin_spell(g: DynamicGridArrays, j: int, now: int, cost: int, o: DynamicGridOptions) -> None:
     """Let a job run on the clusters where it has parts, after the seconds that moving its tasks costs."""
     job = g.progress[j]
     pace = pace_of(g, j)
-    speed = share(job["sites"], o) * pace
+    speed = share(job["clusters"], o) * pace
     job["state"] = GRID_RUN
     job["begin"] = now
     job["resume"] = now + cost
     job["end"] = job["resume"] + -(-job["left"] // speed)
-    job["length"] = expected_length(g, j, job["sites"], pace, o)
+    job["length"] = expected_length(g, j, job["clusters"], pace, o)
     job["expected"] = job["resume"] + job["length"]
     if job["start"] == NOBODY:
         job["start"] = now
@@ -269,7 +269,9 @@ def begin_spell(g: Grid, j: int, now: int, cost: int, o: Options) -> None:
 
 
 @leaf
-def _write(g: Grid, j: int, i: int, processors: int, tasks: int, start: int, end: int, held: bool) -> None:
+def _write(
+    g: DynamicGridArrays, j: int, i: int, processors: int, tasks: int, start: int, end: int, held: bool
+) -> None:
     """Write down that a job had processors for some time."""
     clock = g.clock[0]
     segment = g.segments[clock["segments"]]
@@ -284,11 +286,11 @@ def _write(g: Grid, j: int, i: int, processors: int, tasks: int, start: int, end
 
 
 @part
-def _end_spell(g: Grid, j: int, now: int, o: Options) -> None:
+def _end_spell(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
     """Write down what a job did in a spell that ends now."""
     job = g.progress[j]
     seconds = now - job["resume"]
-    done = seconds * share(job["sites"], o)
+    done = seconds * share(job["clusters"], o)
     p = job["part"]
     while p != NOBODY:
         i = g.parts[p]["cluster"]
@@ -298,9 +300,9 @@ def _end_spell(g: Grid, j: int, now: int, o: Options) -> None:
             _write(g, j, i, processors, tasks, job["begin"], job["resume"], True)
         _write(g, j, i, processors, tasks, job["resume"], now, False)
         forget(g, i, j, job["expected"], processors)
-        touch(g, i)
+        mark_dirty(g, i)
         p = g.parts[p]["of_job"]
-    if job["sites"] == 1:
+    if job["clusters"] == 1:
         job["single"] += seconds
     else:
         job["multi"] += seconds
@@ -310,7 +312,7 @@ def _end_spell(g: Grid, j: int, now: int, o: Options) -> None:
 
 
 @leaf
-def _close_proxies(g: Grid, j: int, now: int) -> None:
+def _close_proxies(g: DynamicGridArrays, j: int, now: int) -> None:
     """Let the proxies of a job end."""
     k = g.progress[j]["proxy"]
     while k != NOBODY:
@@ -320,7 +322,7 @@ def _close_proxies(g: Grid, j: int, now: int) -> None:
 
 
 @leaf
-def _leave_proxy(g: Grid, j: int, i: int, tasks: int, now: int) -> None:
+def _leave_proxy(g: DynamicGridArrays, j: int, i: int, tasks: int, now: int) -> None:
     """Let tasks that move on leave a proxy behind."""
     clock = g.clock[0]
     proxy = g.proxies[clock["proxies"]]
@@ -335,11 +337,11 @@ def _leave_proxy(g: Grid, j: int, i: int, tasks: int, now: int) -> None:
 
 
 @part
-def complete(g: Grid, now: int, o: Options) -> None:
+def complete(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """Let all jobs end whose time has come, and tasks on their way arrive."""
     clock = g.clock[0]
-    for i in range(len(g.sites)):
-        if g.sites[i]["due"] == now:
+    for i in range(len(g.clusters)):
+        if g.clusters[i]["due"] == now:
             _complete_local(g, i, now, o)
     while next_end(g) == now:
         j = g.ends[0]["job"]
@@ -354,22 +356,22 @@ def complete(g: Grid, now: int, o: Options) -> None:
         i = g.holds[k]["cluster"]
         processors = int(g.holds[k]["processors"])
         g.state[i, 0]["free"] += processors
-        g.sites[i]["leaving"] -= processors
+        g.clusters[i]["leaving"] -= processors
         forget(g, i, len(g.requests) + k, now, processors)
-        touch(g, i)
+        mark_dirty(g, i)
         g.holds[k]["next"] = clock["hold"]
         clock["hold"] = k
 
 
 @part
-def correct(g: Grid, i: int, now: int, o: Options) -> None:
+def correct(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Expect the jobs of a cluster that should have ended now to end later."""
     c = by_reference(line_of(g, i))
-    while machine.first_expected_end(c) == now:
+    while cluster_state.first_expected_end(c) == now:
         j = int(g.runs[i, g.blocks[i, 0]["slot"] * running.SIZE]["job"])
         job = g.progress[j]
         if job["state"] == LOCAL_RUN:
-            machine.correct(c, now, o.overrun)
+            cluster_state.correct(c, now, o.overrun)
             _note_correction(g, i, o)
         else:
             later = corrected(g, j, o.overrun, now)
@@ -386,17 +388,17 @@ def correct(g: Grid, i: int, now: int, o: Options) -> None:
 
 
 @leaf
-def _note_correction(g: Grid, i: int, o: Options) -> None:
+def _note_correction(g: DynamicGridArrays, i: int, o: DynamicGridOptions) -> None:
     """Let a cluster be looked at whose local scheduler looks at expected ends."""
     if o.looks:
-        touch(g, i)
+        mark_dirty(g, i)
 
 
 # --- eviction -------------------------------------------------------------------------------------
 
 
 @leaf
-def _is_adjacent_to_job(g: Grid, j: int, t: int, moving: int) -> bool:
+def _is_adjacent_to_job(g: DynamicGridArrays, j: int, t: int, moving: int) -> bool:
     """Whether a cluster may take tasks of a job: it is adjacent to all others where the job will be."""
     p = g.progress[j]["part"]
     while p != NOBODY:
@@ -408,7 +410,7 @@ def _is_adjacent_to_job(g: Grid, j: int, t: int, moving: int) -> bool:
 
 
 @leaf
-def _has_site(g: Grid, j: int, t: int) -> bool:
+def _has_cluster(g: DynamicGridArrays, j: int, t: int) -> bool:
     """Whether a job will have tasks on a cluster."""
     p = g.progress[j]["part"]
     while p != NOBODY:
@@ -419,14 +421,14 @@ def _has_site(g: Grid, j: int, t: int) -> bool:
 
 
 @leaf
-def _staying(g: Grid, j: int, t: int) -> int:
+def _staying(g: DynamicGridArrays, j: int, t: int) -> int:
     """Tasks that a job has on a cluster and that stay there."""
     p = part_on(g, j, t)
     return int(g.parts[p]["tasks"]) if p != NOBODY and g.parts[p]["target"] == t else 0
 
 
 @leaf
-def _find_neighbour(g: Grid, j: int, p: int, o: Options) -> int:
+def _find_neighbour(g: DynamicGridArrays, j: int, p: int, o: DynamicGridOptions) -> int:
     """Neighbour that takes the tasks of a part; NOBODY if none has the processors.
 
     One where the job runs already comes first, then the one with the fewest or most processors, then the
@@ -437,17 +439,17 @@ def _find_neighbour(g: Grid, j: int, p: int, o: Options) -> int:
     chosen = NOBODY
     best = 0
     with_job = False
-    for t in range(len(g.sites)):
-        if not g.adjacent[i, t] or g.sites[t]["member"] == 0:
+    for t in range(len(g.clusters)):
+        if not g.adjacent[i, t] or g.clusters[t]["member"] == 0:
             continue
-        g.sites[i]["inquiries"] += 1
+        g.clusters[i]["inquiries"] += 1
         stays = _staying(g, j, t)
         there = whole(g, t, stays + g.scratch[2, t])
         has = offered(g, t, o) - (there - whole(g, t, stays))
         more = whole(g, t, stays + g.scratch[2, t] + tasks) - there
         if has < more or not _is_adjacent_to_job(g, j, t, p):
             continue
-        own = _has_site(g, j, t)
+        own = _has_cluster(g, j, t)
         better = has > best if o.emptiest else has < best
         if chosen == NOBODY or (own and not with_job) or (own == with_job and better):
             chosen = t
@@ -457,7 +459,7 @@ def _find_neighbour(g: Grid, j: int, p: int, o: Options) -> int:
 
 
 @part
-def _find_neighbours(g: Grid, j: int, o: Options) -> bool:
+def _find_neighbours(g: DynamicGridArrays, j: int, o: DynamicGridOptions) -> bool:
     """Find a neighbour for each part of a job that has to leave; return whether all were found.
 
     Neighbours are promised tasks in `scratch[2]`.
@@ -480,7 +482,16 @@ def _find_neighbours(g: Grid, j: int, o: Options) -> bool:
 
 
 @leaf
-def _hold(g: Grid, j: int, i: int, processors: int, tasks: int, now: int, until: int, o: Options) -> None:
+def _hold(
+    g: DynamicGridArrays,
+    j: int,
+    i: int,
+    processors: int,
+    tasks: int,
+    now: int,
+    until: int,
+    o: DynamicGridOptions,
+) -> None:
     """Hold the processors that tasks leave until they have arrived."""
     clock = g.clock[0]
     k = clock["hold"]
@@ -489,7 +500,7 @@ def _hold(g: Grid, j: int, i: int, processors: int, tasks: int, now: int, until:
     g.holds[k]["processors"] = processors
     clock["moving"] = heap.push(g.moves, clock["moving"], until, k)
     g.state[i, 0]["free"] -= processors
-    g.sites[i]["leaving"] += processors
+    g.clusters[i]["leaving"] += processors
     _write(g, j, i, processors, tasks, now, until, True)
     expect(g, i, len(g.requests) + k, until, processors)
 
@@ -501,7 +512,7 @@ def cost_of(tasks: int, each: int) -> int:
 
 
 @part
-def _migrate(g: Grid, j: int, now: int, o: Options) -> None:
+def _migrate(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
     """Move the tasks that have to leave to the neighbours that were found."""
     job = g.progress[j]
     moved = 0
@@ -523,8 +534,8 @@ def _migrate(g: Grid, j: int, now: int, o: Options) -> None:
             if o.holds_source and cost > 0:
                 _hold(g, j, i, processors, tasks, now, now + cost, o)
             _leave_proxy(g, j, i, tasks, now)
-            g.sites[i]["tasks_out"] += tasks
-            g.sites[t]["tasks_in"] += tasks
+            g.clusters[i]["tasks_out"] += tasks
+            g.clusters[t]["tasks_in"] += tasks
             add_part(g, j, t, tasks)
             g.parts[part_on(g, j, t)]["target"] = t
         p = following
@@ -534,7 +545,7 @@ def _migrate(g: Grid, j: int, now: int, o: Options) -> None:
 
 
 @part
-def _suspend(g: Grid, j: int, now: int, o: Options) -> None:
+def _suspend(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
     """Give a job back to the grid scheduler."""
     job = g.progress[j]
     _drop_all(g, j)
@@ -553,16 +564,16 @@ def _suspend(g: Grid, j: int, now: int, o: Options) -> None:
 
 
 @part
-def evict(g: Grid, j: int, i: int, now: int, o: Options) -> None:
+def evict(g: DynamicGridArrays, j: int, i: int, now: int, o: DynamicGridOptions) -> None:
     """Stop a job at the end of a superstep, as a cluster, perhaps with others, wants its tasks to leave."""
     p = g.progress[j]["part"]
     while p != NOBODY:
-        g.sites[g.parts[p]["cluster"]]["evictions"] += is_wanted(g, p)
+        g.clusters[g.parts[p]["cluster"]]["evictions"] += is_wanted(g, p)
         p = g.parts[p]["of_job"]
     found = _find_neighbours(g, j, o)
     _end_spell(g, j, now, o)
     if found:
         _migrate(g, j, now, o)
     else:
-        g.sites[i]["suspensions"] += 1
+        g.clusters[i]["suspensions"] += 1
         _suspend(g, j, now, o)

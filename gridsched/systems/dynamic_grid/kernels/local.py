@@ -21,13 +21,13 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     LOCAL_QUEUE,
     NEW,
     NOBODY,
-    Grid,
-    Options,
+    DynamicGridArrays,
+    DynamicGridOptions,
     expect,
     line_of,
+    mark_dirty,
     queue_of,
     set_due,
-    touch,
 )
 
 _NONE = int(Backfilling.NONE)
@@ -38,27 +38,29 @@ _WAIT, _YIELD, _SEND = 0, 1, 2
 
 
 @leaf
-def _unmark(g: Grid, i: int) -> None:
+def _unmark(g: DynamicGridArrays, i: int) -> None:
     """Withdraw what grid jobs were told."""
-    p = g.sites[i]["part"]
+    p = g.clusters[i]["part"]
     while p != NOBODY:
         g.parts[p]["marked"] = 0
         p = g.parts[p]["next"]
-    g.sites[i]["yielding"] = 0
+    g.clusters[i]["yielding"] = 0
 
 
 @leaf
-def _policy(g: Grid, i: int, backfilling: int, o: Options) -> reserving.Options:
+def _policy(
+    g: DynamicGridArrays, i: int, backfilling: int, o: DynamicGridOptions
+) -> reserving.ReservingOptions:
     """Options of a pass of the local scheduler."""
     policy = g.policies[i]
     reservations = int(policy["reservations"]) if backfilling == _EASY else 1
     changing = policy["order"] == _SCORE
     as_queue = policy["queue_as_order"] != 0
-    return reserving.Options(backfilling, reservations, o.overrun, False, False, changing, as_queue)
+    return reserving.ReservingOptions(backfilling, reservations, o.overrun, False, False, changing, as_queue)
 
 
 @leaf
-def _note_started(g: Grid, i: int, now: int, tracked: bool) -> None:
+def _note_started(g: DynamicGridArrays, i: int, now: int, tracked: bool) -> None:
     """Note which jobs the local scheduler has just started; their expected ends may not be `tracked` yet."""
     for k in range(g.state[i, 0]["ending"]):
         j = g.local_ends[i, k]["job"]
@@ -67,11 +69,13 @@ def _note_started(g: Grid, i: int, now: int, tracked: bool) -> None:
             if not tracked:
                 expect(g, i, j, now + g.jobs[j]["estimate"], int(g.jobs[j]["processors"]))
     set_due(g, i)
-    g.clock[0]["dirty"] = 1
+    g.clock[0]["unreported"] = 1
 
 
 @part
-def _pass(g: Grid, i: int, now: int, backfilling: int, o: Options, score: Any) -> None:
+def _pass(
+    g: DynamicGridArrays, i: int, now: int, backfilling: int, o: DynamicGridOptions, score: Any
+) -> None:
     """Scheduling pass of the local scheduler with some kind of backfilling."""
     state = g.state[i, 0]
     waiting = state["waiting"]
@@ -83,19 +87,19 @@ def _pass(g: Grid, i: int, now: int, backfilling: int, o: Options, score: Any) -
         reserving.scheduling_pass(by_reference(queue_of(g, i)), now, _policy(g, i, backfilling, o), score)
     if state["waiting"] < waiting:
         _note_started(g, i, now, g.policies[i]["first_come"] != 0 or backfilling == _EASY)
-        if g.sites[i]["yielding"] != 0:
+        if g.clusters[i]["yielding"] != 0:
             _unmark(g, i)
 
 
 @part
-def start_first(g: Grid, i: int, now: int, o: Options, score: Any) -> None:
+def start_first(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, score: Any) -> None:
     """Start local jobs in queue order up to the first that does not fit."""
     if g.state[i, 0]["waiting"] > 0:
         _pass(g, i, now, _NONE, o, score)
 
 
 @part
-def _first(g: Grid, i: int, now: int, o: Options, score: Any) -> int:
+def _first(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, score: Any) -> int:
     """First job of a local queue, which is not empty."""
     if g.policies[i]["first_come"]:
         queue = line.row(g.queues, i)
@@ -106,7 +110,7 @@ def _first(g: Grid, i: int, now: int, o: Options, score: Any) -> int:
 
 
 @part
-def enter(g: Grid, i: int, j: int) -> None:
+def enter(g: DynamicGridArrays, i: int, j: int) -> None:
     """Let a job wait in a local queue."""
     if g.policies[i]["first_come"]:
         first_come.enter(by_reference(line_of(g, i)), j)
@@ -117,7 +121,7 @@ def enter(g: Grid, i: int, j: int) -> None:
 
 
 @part
-def _leave_queue(g: Grid, i: int, j: int) -> None:
+def _leave_queue(g: DynamicGridArrays, i: int, j: int) -> None:
     """Let a job wait no longer in a local queue."""
     if g.policies[i]["first_come"]:
         first_come.withdraw(by_reference(line_of(g, i)), j)
@@ -126,7 +130,7 @@ def _leave_queue(g: Grid, i: int, j: int) -> None:
 
 
 @leaf
-def _expected_start(g: Grid, i: int, needed: int) -> int:
+def _expected_start(g: DynamicGridArrays, i: int, needed: int) -> int:
     """When so many processors, more than are free, are expected to be free."""
     state = g.state[i, 0]
     time, _ = running.shadow(g.blocks[i], g.runs[i], state["blocks"], state["free"], needed)
@@ -134,14 +138,14 @@ def _expected_start(g: Grid, i: int, needed: int) -> int:
 
 
 @part
-def _decide(g: Grid, i: int, j: int, o: Options) -> int:
+def _decide(g: DynamicGridArrays, i: int, j: int, o: DynamicGridOptions) -> int:
     """What happens to the first job of a queue, which does not fit."""
-    site = g.sites[i]
+    cluster = g.clusters[i]
     needed = int(g.jobs[j]["processors"])
-    if site["member"] == 0:
+    if cluster["member"] == 0:
         return _WAIT
-    can_yield = g.state[i, 0]["free"] + site["leaving"] + site["grid"] >= needed
-    if can_yield and (site["yielding"] != 0 or o.prefers_migration):
+    can_yield = g.state[i, 0]["free"] + cluster["leaving"] + cluster["grid"] >= needed
+    if can_yield and (cluster["yielding"] != 0 or o.prefers_migration):
         return _YIELD
     in_time = o.delta_t == FOREVER
     if 0 < o.delta_t < FOREVER:
@@ -152,12 +156,12 @@ def _decide(g: Grid, i: int, j: int, o: Options) -> int:
 
 
 @leaf
-def _victim(g: Grid, i: int, missing: int, o: Options) -> int:
+def _victim(g: DynamicGridArrays, i: int, missing: int, o: DynamicGridOptions) -> int:
     """Part that is told next to make place.
 
     The one that came last; or the smallest that suffices, else the largest, of equal ones the last.
     """
-    p = g.sites[i]["last_part"]
+    p = g.clusters[i]["last_part"]
     chosen = NOBODY
     best = 0
     while p != NOBODY:
@@ -177,11 +181,11 @@ def _victim(g: Grid, i: int, missing: int, o: Options) -> int:
 
 
 @part
-def _mark(g: Grid, i: int, j: int, o: Options) -> None:
+def _mark(g: DynamicGridArrays, i: int, j: int, o: DynamicGridOptions) -> None:
     """Tell as many grid jobs to make place as a local job needs."""
-    site = g.sites[i]
-    missing = int(g.jobs[j]["processors"]) - g.state[i, 0]["free"] - site["leaving"]
-    p = site["part"]
+    cluster = g.clusters[i]
+    missing = int(g.jobs[j]["processors"]) - g.state[i, 0]["free"] - cluster["leaving"]
+    p = cluster["part"]
     while p != NOBODY:
         if g.parts[p]["marked"] != 0:
             missing -= g.parts[p]["processors"]
@@ -193,21 +197,21 @@ def _mark(g: Grid, i: int, j: int, o: Options) -> None:
 
 
 @part
-def _set_timer(g: Grid, i: int, now: int, o: Options) -> None:
+def _set_timer(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Find when the next superstep ends after which a part is to leave."""
-    site = g.sites[i]
+    cluster = g.clusters[i]
     time = FOREVER
-    p = site["part"]
+    p = cluster["part"]
     while p != NOBODY:
         if is_wanted(g, p):
             time = min(time, boundary(g, g.parts[p]["job"], now, o.superstep))
         p = g.parts[p]["next"]
-    site["timer"] = time
+    cluster["timer"] = time
     set_due(g, i)
 
 
 @part
-def enter_new(g: Grid, j: int, now: int) -> None:
+def enter_new(g: DynamicGridArrays, j: int, now: int) -> None:
     """Let a job wait in NJ."""
     queue = line.row(g.grid_queues, NEW)
     request = g.requests[j]
@@ -218,11 +222,11 @@ def enter_new(g: Grid, j: int, now: int) -> None:
 
 
 @part
-def look_after(g: Grid, i: int, now: int, o: Options, score: Any) -> None:
+def look_after(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, score: Any) -> None:
     """Pass of a local scheduler, without the evictions."""
-    site = g.sites[i]
+    cluster = g.clusters[i]
     start_first(g, i, now, o, score)
-    site["in_time"] = 0
+    cluster["in_time"] = 0
     going_on = g.state[i, 0]["waiting"] > 0
     while going_on:
         j = _first(g, i, now, o, score)
@@ -231,23 +235,23 @@ def look_after(g: Grid, i: int, now: int, o: Options, score: Any) -> None:
         decision = _decide(g, i, j, o)
         going_on = decision == _SEND
         if decision == _YIELD:
-            site["yielding"] = 1
+            cluster["yielding"] = 1
             if g.progress[j]["yielded"] == NOBODY:
                 g.progress[j]["yielded"] = now
             _mark(g, i, j, o)
         elif decision == _WAIT:
             _unmark(g, i)
-            site["in_time"] = 1
+            cluster["in_time"] = 1
             if g.policies[i]["backfilling"] != _NONE:
                 waiting = g.state[i, 0]["waiting"]
                 _pass(g, i, now, g.policies[i]["backfilling"], o, score)
                 if g.state[i, 0]["waiting"] < waiting:
                     # some kinds of backfilling delay the first job
-                    touch(g, i)
+                    mark_dirty(g, i)
         else:
             _unmark(g, i)
             _leave_queue(g, i, j)
-            site["sent"] += 1
+            cluster["sent"] += 1
             enter_new(g, j, now)
             start_first(g, i, now, o, score)
             going_on = g.state[i, 0]["waiting"] > 0
@@ -255,32 +259,32 @@ def look_after(g: Grid, i: int, now: int, o: Options, score: Any) -> None:
 
 
 @part
-def make_place(g: Grid, i: int, now: int, o: Options) -> None:
+def make_place(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Evict what has to leave a cluster and is at the end of a superstep."""
-    p = g.sites[i]["part"]
+    p = g.clusters[i]["part"]
     while p != NOBODY:
         j = g.parts[p]["job"]
         if is_wanted(g, p) and boundary(g, j, now, o.superstep) == now:
             evict(g, j, i, now, o)
-            p = g.sites[i]["part"]
+            p = g.clusters[i]["part"]
         else:
             p = g.parts[p]["next"]
-    g.sites[i]["timer"] = FOREVER
+    g.clusters[i]["timer"] = FOREVER
 
 
 @part
-def settle(g: Grid, now: int, o: Options, score: Any) -> None:
+def settle(g: DynamicGridArrays, now: int, o: DynamicGridOptions, score: Any) -> None:
     """Passes of all local schedulers where something changed, until nothing does."""
     clock = g.clock[0]
-    while clock["touched"] != 0:
-        clock["touched"] = 0
-        for i in range(len(g.sites)):
-            if g.sites[i]["touched"] != 0:
+    while clock["dirty"] != 0:
+        clock["dirty"] = 0
+        for i in range(len(g.clusters)):
+            if g.clusters[i]["dirty"] != 0:
                 start_first(g, i, now, o, score)
-        for i in range(len(g.sites)):
-            if g.sites[i]["touched"] != 0:
-                g.sites[i]["touched"] = 0
+        for i in range(len(g.clusters)):
+            if g.clusters[i]["dirty"] != 0:
+                g.clusters[i]["dirty"] = 0
                 look_after(g, i, now, o, score)
-        for i in range(len(g.sites)):
-            if g.sites[i]["timer"] == now:
+        for i in range(len(g.clusters)):
+            if g.clusters[i]["timer"] == now:
                 make_place(g, i, now, o)

@@ -35,16 +35,16 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     NEW,
     NOBODY,
     REJECTED,
-    Grid,
-    Options,
+    DynamicGridArrays,
+    DynamicGridOptions,
     has_room,
+    mark_dirty,
     room,
-    touch,
 )
 
 
 @part
-def _next_instant(g: Grid, o: Options) -> int:
+def _next_instant(g: DynamicGridArrays, o: DynamicGridOptions) -> int:
     """Time of the next event anywhere; FOREVER if nothing will happen."""
     clock = g.clock[0]
     now = min(next_end(g), reports_next(g, o))
@@ -54,13 +54,13 @@ def _next_instant(g: Grid, o: Options) -> int:
         now = min(now, g.events[clock["event"]]["time"])
     if clock["moving"] > 0:
         now = min(now, g.moves[0]["key"])
-    for i in range(len(g.sites)):
-        now = min(now, g.sites[i]["due"])
+    for i in range(len(g.clusters)):
+        now = min(now, g.clusters[i]["due"])
     return now
 
 
 @part
-def _queues_have_room(g: Grid, now: int) -> bool:
+def _queues_have_room(g: DynamicGridArrays, now: int) -> bool:
     """Whether the queues have room for all jobs that could enter them at this instant."""
     clock = g.clock[0]
     coming = 0
@@ -69,63 +69,63 @@ def _queues_have_room(g: Grid, now: int) -> bool:
         coming += 1
         j += 1
     longest = 0
-    for i in range(len(g.sites)):
+    for i in range(len(g.clusters)):
         longest = max(longest, g.state[i, 0]["waiting"])
     return longest + coming < room(g.queues) and clock["present"] + coming < room(g.grid_queues)
 
 
 @part
-def _change_members(g: Grid, now: int, o: Options) -> None:
+def _change_members(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """Let clusters join, renew their leases and leave."""
     clock = g.clock[0]
     changed = False
     while clock["event"] < len(g.events) and g.events[clock["event"]]["time"] == now:
         event = g.events[clock["event"]]
         i = event["cluster"]
-        site = g.sites[i]
+        cluster = g.clusters[i]
         if event["kind"] == LEAVE:
-            site["member"] = 0
-            site["departure"] = clock["event"]
+            cluster["member"] = 0
+            cluster["departure"] = clock["event"]
             clock["departing"] += 1
         else:
-            site["lease"] = event["lease"]
+            cluster["lease"] = event["lease"]
         if event["kind"] == JOIN:
-            clock["departing"] -= int(site["departure"] != NOBODY)
-            site["departure"] = NOBODY
-            site["member"] = 1
-            site["view"] = NOBODY
+            clock["departing"] -= int(cluster["departure"] != NOBODY)
+            cluster["departure"] = NOBODY
+            cluster["member"] = 1
+            cluster["view"] = NOBODY
         # who was refused may have a place now
         clock["retest"] = 1
         g.grid_queues.span[NEW, 0]["tested"] = 0
         clock["capacity"] = NOBODY
         clock["event"] += 1
-        touch(g, i)
+        mark_dirty(g, i)
         changed = True
     if changed:
         set_most(g, o)
 
 
 @leaf
-def _is_too_large(g: Grid, j: int) -> bool:
+def _is_too_large(g: DynamicGridArrays, j: int) -> bool:
     """Whether no cluster or clique that a job may use can ever hold it."""
     request = g.requests[j]
     home = request["home"]
-    alone = home != NOBODY and g.sites[home]["member"] == 0
-    return request["processors"] > (g.sites[home]["processors"] if alone else request["reach"])
+    alone = home != NOBODY and g.clusters[home]["member"] == 0
+    return request["processors"] > (g.clusters[home]["processors"] if alone else request["reach"])
 
 
 @part
-def _receive(g: Grid, now: int) -> None:
+def _receive(g: DynamicGridArrays, now: int) -> None:
     """Let the jobs that are submitted now wait in a local queue or in NJ."""
     clock = g.clock[0]
     while clock["arrival"] < len(g.requests) and g.requests[clock["arrival"]]["submit"] == now:
         j = clock["arrival"]
         clock["arrival"] += 1
         home = g.requests[j]["home"]
-        if home != NOBODY and g.requests[j]["processors"] <= g.sites[home]["processors"]:
+        if home != NOBODY and g.requests[j]["processors"] <= g.clusters[home]["processors"]:
             enter(g, home, j)
             clock["present"] += 1
-            touch(g, home)
+            mark_dirty(g, home)
         elif _is_too_large(g, j):
             g.progress[j]["state"] = REJECTED
         else:
@@ -134,31 +134,31 @@ def _receive(g: Grid, now: int) -> None:
 
 
 @part
-def _begin_instant(g: Grid, now: int, o: Options) -> None:
+def _begin_instant(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """What happens once in an instant, before the schedulers act."""
     complete(g, now, o)
-    for i in range(len(g.sites)):
-        if g.sites[i]["due"] == now:
+    for i in range(len(g.clusters)):
+        if g.clusters[i]["due"] == now:
             correct(g, i, now, o)
-            if g.sites[i]["timer"] == now:
-                touch(g, i)
+            if g.clusters[i]["timer"] == now:
+                mark_dirty(g, i)
     _change_members(g, now, o)
     _receive(g, now)
 
 
 @leaf
-def _note_departures(g: Grid, now: int) -> None:
+def _note_departures(g: DynamicGridArrays, now: int) -> None:
     """Write down which clusters that have left have no grid jobs any more."""
-    for i in range(len(g.sites)):
-        site = g.sites[i]
-        if site["departure"] != NOBODY and site["part"] == NOBODY and site["leaving"] == 0:
-            g.events[site["departure"]]["done"] = now
-            site["departure"] = NOBODY
+    for i in range(len(g.clusters)):
+        cluster = g.clusters[i]
+        if cluster["departure"] != NOBODY and cluster["part"] == NOBODY and cluster["leaving"] == 0:
+            g.events[cluster["departure"]]["done"] = now
+            cluster["departure"] = NOBODY
             g.clock[0]["departing"] -= 1
 
 
 @leaf
-def _report(g: Grid, now: int, o: Options) -> None:
+def _report(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """Let clusters report that are to report in this round."""
     clock = g.clock[0]
     if o.status_period == 0:
@@ -169,7 +169,7 @@ def _report(g: Grid, now: int, o: Options) -> None:
 
 
 @jit
-def simulate(g: Grid, o: Options, score: Any) -> bool:
+def simulate(g: DynamicGridArrays, o: DynamicGridOptions, score: Any) -> bool:
     """Simulate the grid; return False if it stopped because arrays need more room, else True at the end.
 
     It can be called again after `dynamic_state.with_room`, and goes on where it stopped. `score` is as in
@@ -199,5 +199,5 @@ def simulate(g: Grid, o: Options, score: Any) -> bool:
             complete(g, clock["now"], o)
             if clock["departing"] > 0:
                 _note_departures(g, clock["now"])
-            again = clock["touched"] != 0
+            again = clock["dirty"] != 0
         clock["within"] = 0

@@ -15,8 +15,8 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     IN_PROGRESS,
     NEW,
     NOBODY,
-    Grid,
-    Options,
+    DynamicGridArrays,
+    DynamicGridOptions,
     has_room,
     offered,
     whole,
@@ -24,40 +24,40 @@ from gridsched.systems.dynamic_grid.kernels.state import (
 
 
 @leaf
-def _learn(g: Grid, i: int, processors: int) -> None:
+def _learn(g: DynamicGridArrays, i: int, processors: int) -> None:
     """Believe that a cluster has so many processors for the grid."""
     clock = g.clock[0]
-    if processors > g.sites[i]["view"]:
+    if processors > g.clusters[i]["view"]:
         # who was refused may have a place now
         clock["retest"] = 1
         g.grid_queues.span[NEW, 0]["tested"] = 0
-    if processors != g.sites[i]["view"]:
+    if processors != g.clusters[i]["view"]:
         clock["capacity"] = NOBODY
-    g.sites[i]["view"] = processors
+    g.clusters[i]["view"] = processors
 
 
 @part
-def report(g: Grid, only_new: bool, o: Options) -> None:
+def report(g: DynamicGridArrays, only_new: bool, o: DynamicGridOptions) -> None:
     """Let all clusters of the grid report, or only those that have just joined."""
-    for i in range(len(g.sites)):
-        site = g.sites[i]
-        if site["member"] != 0 and (not only_new or site["view"] == NOBODY):
+    for i in range(len(g.clusters)):
+        cluster = g.clusters[i]
+        if cluster["member"] != 0 and (not only_new or cluster["view"] == NOBODY):
             processors = offered(g, i, o)
-            site["changes"] += processors != site["view"]
+            cluster["changes"] += processors != cluster["view"]
             _learn(g, i, processors)
     if not only_new:
-        g.clock[0]["dirty"] = 0
+        g.clock[0]["unreported"] = 0
 
 
 @leaf
-def _believed(g: Grid, i: int, until: int) -> int:
+def _believed(g: DynamicGridArrays, i: int, until: int) -> int:
     """Processors that a job which is expected to end at a time may have of a cluster."""
-    site = g.sites[i]
-    return int(site["view"]) if site["member"] != 0 and site["lease"] >= until else 0
+    cluster = g.clusters[i]
+    return int(cluster["view"]) if cluster["member"] != 0 and cluster["lease"] >= until else 0
 
 
 @part
-def _set_capacity(g: Grid) -> None:
+def _set_capacity(g: DynamicGridArrays) -> None:
     """Find how many processors are believed to be available in the best clique."""
     best = 0
     for c in range(len(g.clique_ends) - 1):
@@ -69,7 +69,7 @@ def _set_capacity(g: Grid) -> None:
 
 
 @part
-def set_most(g: Grid, o: Options) -> None:
+def set_most(g: DynamicGridArrays, o: DynamicGridOptions) -> None:
     """Find how many processors the largest clique of the clusters in the grid has."""
     clock = g.clock[0]
     clock["most"] = 0
@@ -81,16 +81,20 @@ def set_most(g: Grid, o: Options) -> None:
             best = 0
             for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
                 i = g.cliques[k]
-                if g.sites[i]["member"] != 0 and g.scratch[2, i] == 0 and g.sites[i]["processors"] > best:
+                if (
+                    g.clusters[i]["member"] != 0
+                    and g.scratch[2, i] == 0
+                    and g.clusters[i]["processors"] > best
+                ):
                     chosen = i
-                    best = g.sites[i]["processors"]
+                    best = g.clusters[i]["processors"]
             g.scratch[2, chosen] = 1
             total += best
         clock["most"] = max(clock["most"], total)
 
 
 @leaf
-def _first_in_turn(g: Grid, row: int) -> int:
+def _first_in_turn(g: DynamicGridArrays, row: int) -> int:
     """Place of the first job of a queue that the clusters in the grid could hold; its end if none."""
     queue = line.row(g.grid_queues, row)
     most = line.as_column(g.clock[0]["most"])
@@ -98,25 +102,25 @@ def _first_in_turn(g: Grid, row: int) -> int:
 
 
 @leaf
-def _cost(g: Grid, j: int, o: Options) -> int:
+def _cost(g: DynamicGridArrays, j: int, o: DynamicGridOptions) -> int:
     """Seconds until a job that is sent to clusters can run."""
     resumes = o.keeps and g.progress[j]["start"] != NOBODY
     return cost_of(int(g.requests[j]["processors"]), o.resume_cost) if resumes else 0
 
 
 @leaf
-def _until(g: Grid, j: int, sites: int, pace: int, ready: int, o: Options) -> int:
+def _until(g: DynamicGridArrays, j: int, clusters: int, pace: int, ready: int, o: DynamicGridOptions) -> int:
     """Until when clusters have to stay if a job runs there from a time on; 0 if leases are not looked at."""
-    return ready + expected_length(g, j, sites, pace, o) if o.heeds else 0
+    return ready + expected_length(g, j, clusters, pace, o) if o.heeds else 0
 
 
 @part
-def _choose_one(g: Grid, j: int, needed: int, ready: int, o: Options) -> bool:
+def _choose_one(g: DynamicGridArrays, j: int, needed: int, ready: int, o: DynamicGridOptions) -> bool:
     """Choose one cluster that has all processors: with the fewest or most, then the first."""
     chosen = NOBODY
     best = 0
-    for i in range(len(g.sites)):
-        has = _believed(g, i, _until(g, j, 1, g.sites[i]["pace"], ready, o))
+    for i in range(len(g.clusters)):
+        has = _believed(g, i, _until(g, j, 1, g.clusters[i]["pace"], ready, o))
         if has >= needed and (chosen == NOBODY or (has > best if o.emptiest else has < best)):
             chosen = i
             best = has
@@ -127,7 +131,7 @@ def _choose_one(g: Grid, j: int, needed: int, ready: int, o: Options) -> bool:
 
 
 @leaf
-def _sites_of_clique(g: Grid, c: int, needed: int, until: int, most: int) -> int:
+def _sites_of_clique(g: DynamicGridArrays, c: int, needed: int, until: int, most: int) -> int:
     """Choose the fewest clusters of a clique that have all processors; return their number.
 
     More than `most` if so many do not suffice. They stand in `scratch[3]`.
@@ -154,20 +158,20 @@ def _sites_of_clique(g: Grid, c: int, needed: int, until: int, most: int) -> int
 
 
 @leaf
-def _pace_of_clique(g: Grid, c: int) -> int:
+def _pace_of_clique(g: DynamicGridArrays, c: int) -> int:
     """Pace of the slowest cluster of a clique that is believed to have processors."""
     slowest = FOREVER
     for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
         i = g.cliques[k]
         if _believed(g, i, 0) > 0:
-            slowest = min(slowest, g.sites[i]["pace"])
+            slowest = min(slowest, g.clusters[i]["pace"])
     return 1 if slowest == FOREVER else slowest
 
 
 @part
-def _choose_clique(g: Grid, j: int, needed: int, ready: int, o: Options) -> bool:
+def _choose_clique(g: DynamicGridArrays, j: int, needed: int, ready: int, o: DynamicGridOptions) -> bool:
     """Choose as few clusters of a clique as have all processors together, those with the most first."""
-    fewest = min(o.most_sites, len(g.sites)) + 1
+    fewest = min(o.most_sites, len(g.clusters)) + 1
     for c in range(len(g.clique_ends) - 1):
         total = 0
         until = _until(g, j, 2, _pace_of_clique(g, c), ready, o) if o.heeds else 0
@@ -179,7 +183,7 @@ def _choose_clique(g: Grid, j: int, needed: int, ready: int, o: Options) -> bool
                 fewest = count
                 for k in range(count):
                     g.scratch[0, k] = g.scratch[3, k]
-    if fewest > min(o.most_sites, len(g.sites)):
+    if fewest > min(o.most_sites, len(g.clusters)):
         return False
     for k in range(fewest):
         g.scratch[1, k] = min(needed, _believed(g, g.scratch[0, k], 0))
@@ -189,7 +193,7 @@ def _choose_clique(g: Grid, j: int, needed: int, ready: int, o: Options) -> bool
 
 
 @part
-def _choose(g: Grid, j: int, now: int, o: Options) -> bool:
+def _choose(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> bool:
     """Choose clusters for a job by what is believed of them; return whether there are such."""
     needed = int(g.requests[j]["processors"])
     if needed > g.clock[0]["capacity"]:
@@ -199,20 +203,20 @@ def _choose(g: Grid, j: int, now: int, o: Options) -> bool:
 
 
 @leaf
-def _longest_lease(g: Grid, now: int, o: Options) -> int:
+def _longest_lease(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> int:
     """Longest estimate of a job that a cluster with idle processors is known to stay for."""
     longest = 0
-    for i in range(len(g.sites)):
+    for i in range(len(g.clusters)):
         if _believed(g, i, 0) > 0:
-            lasts = g.sites[i]["lease"] - now
+            lasts = g.clusters[i]["lease"] - now
             # No estimate in a queue is longer than LARGEST
-            lasts = lasts * g.sites[i]["pace"] // (o.work // o.scale) if lasts < LARGEST else lasts
+            lasts = lasts * g.clusters[i]["pace"] // (o.work // o.scale) if lasts < LARGEST else lasts
             longest = max(longest, lasts)
     return longest
 
 
 @part
-def _next_new(g: Grid, now: int, o: Options) -> int:
+def _next_new(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> int:
     """Place of the first candidate in NJ that was not refused yet; NOBODY if there is none."""
     queue = line.row(g.grid_queues, NEW)
     span = queue.span[0]
@@ -238,16 +242,16 @@ def _next_new(g: Grid, now: int, o: Options) -> int:
 
 
 @part
-def _confirm(g: Grid, o: Options) -> bool:
+def _confirm(g: DynamicGridArrays, o: DynamicGridOptions) -> bool:
     """Ask the chosen clusters; return whether all have the processors. They tell how many they have."""
     clock = g.clock[0]
     confirmed = True
     for k in range(clock["chosen"]):
         i = g.scratch[0, k]
         has = offered(g, i, o)
-        g.sites[i]["asked"] += 1
+        g.clusters[i]["asked"] += 1
         if has < g.scratch[1, k]:
-            g.sites[i]["refused"] += 1
+            g.clusters[i]["refused"] += 1
             confirmed = False
             clock["retest"] = 1
         _learn(g, i, has)
@@ -255,20 +259,20 @@ def _confirm(g: Grid, o: Options) -> bool:
 
 
 @part
-def _send(g: Grid, j: int, now: int, o: Options) -> None:
+def _send(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
     """Let a job run on the chosen clusters."""
     clock = g.clock[0]
     cost = _cost(g, j, o)
     for k in range(clock["chosen"]):
         i = g.scratch[0, k]
         add_part(g, j, i, g.scratch[1, k])
-        _learn(g, i, g.sites[i]["view"] - whole(g, i, g.scratch[1, k]))
+        _learn(g, i, g.clusters[i]["view"] - whole(g, i, g.scratch[1, k]))
     clock["dispatches"] += clock["chosen"]
     begin_spell(g, j, now, cost, o)
 
 
 @part
-def _take(g: Grid, row: int, place: int) -> int:
+def _take(g: DynamicGridArrays, row: int, place: int) -> int:
     """Let the job of a place wait no longer in a queue; return it."""
     clock = g.clock[0]
     queue = line.row(g.grid_queues, row)
@@ -285,7 +289,7 @@ def _take(g: Grid, row: int, place: int) -> int:
 
 
 @part
-def scheduling_pass(g: Grid, now: int, o: Options) -> None:
+def scheduling_pass(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """Send jobs of CJ and NJ to clusters until there is no candidate."""
     clock = g.clock[0]
     while clock["in_progress"] + clock["new"] > 0:
@@ -311,9 +315,9 @@ def scheduling_pass(g: Grid, now: int, o: Options) -> None:
 
 
 @leaf
-def reports_next(g: Grid, o: Options) -> int:
+def reports_next(g: DynamicGridArrays, o: DynamicGridOptions) -> int:
     """Time of the next report that may tell anything new."""
     clock = g.clock[0]
-    if o.status_period == 0 or clock["dirty"] == 0:
+    if o.status_period == 0 or clock["unreported"] == 0:
         return FOREVER
     return (clock["now"] // o.status_period + 1) * o.status_period

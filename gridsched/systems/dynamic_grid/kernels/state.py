@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import first_come, line, machine, reserving, running
+from gridsched.engine import cluster_state, first_come, line, reserving, running
 from gridsched.engine.jit import leaf, part
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import ENTRY, FOREVER, RUN, SCORED, STEP
@@ -56,7 +56,7 @@ PROGRESS = np.dtype(
         ("end", np.int64),  # when it will have run, NOBODY while it does not hold processors
         ("length", np.int64),  # expected seconds from `resume`
         ("expected", np.int64),  # expected end
-        ("sites", np.int64),
+        ("clusters", np.int64),
         ("part", np.int64),  # its first part
         ("proxy", np.int64),  # its latest proxy
         ("start", np.int64),  # first start
@@ -76,7 +76,7 @@ PROGRESS = np.dtype(
 )
 """What has become of a job."""
 
-SITE = np.dtype(
+CLUSTER = np.dtype(
     [
         ("processors", np.int64),
         ("unit", np.int64),  # processors that jobs take at a time
@@ -92,7 +92,7 @@ SITE = np.dtype(
         ("in_time", np.int64),  # whether the first local job waits within delta_t
         ("timer", np.int64),  # when a superstep ends after which a part is to leave
         ("due", np.int64),  # time of the next end of a local job, expected end or timer
-        ("touched", np.int64),  # whether something has changed since the last pass
+        ("dirty", np.int64),  # whether something has changed since the last pass
         (
             "view",
             np.int64,
@@ -181,8 +181,8 @@ CLOCK = np.dtype(
         ("proxies", np.int64),
         ("new", np.int64),  # jobs in NJ
         ("in_progress", np.int64),  # jobs in CJ
-        ("touched", np.int64),  # whether any cluster is
-        ("dirty", np.int64),  # whether any cluster has changed since the last report
+        ("dirty", np.int64),  # whether any cluster is dirty
+        ("unreported", np.int64),  # whether any cluster has changed since the last report
         ("capacity", np.int64),  # processors believed to be available in the best clique; NOBODY: not known
         ("most", np.int64),  # processors of the largest clique of the clusters in the grid
         ("retest", np.int64),  # whether the first job of CJ may have a place
@@ -196,7 +196,7 @@ CLOCK = np.dtype(
 """Scalars of the grid."""
 
 
-class Options(NamedTuple):
+class DynamicGridOptions(NamedTuple):
     """What does not change during a simulation; see `scheduler.DynamicGrid`."""
 
     scale: int  # units of work that a second on one cluster does at a pace of 1: overhead x UNIT
@@ -221,7 +221,7 @@ class Options(NamedTuple):
     looks: bool  # local schedulers look at expected ends
 
 
-class Grid(NamedTuple):
+class DynamicGridArrays(NamedTuple):
     """The state: m clusters, n jobs."""
 
     requests: Any  # REQUEST[n]
@@ -231,9 +231,9 @@ class Grid(NamedTuple):
     order_key: Any  # float64[n], likewise for the backfill order
     starts: Any  # int64[n], of local jobs
     progress: Any  # PROGRESS[n]
-    sites: Any  # SITE[m]
-    policies: Any  # clusters.SITE[m], local policies
-    state: Any  # machine.STATE[m, 1], of the local schedulers
+    clusters: Any  # CLUSTER[m]
+    policies: Any  # clusters.CLUSTER[m], local policies
+    state: Any  # cluster_state.STATE[m, 1], of the local schedulers
     adjacent: Any  # bool[m, m]
     cliques: Any  # int64[...], members of the maximal cliques, one after the other
     clique_ends: Any  # int64[cliques + 1]
@@ -273,22 +273,25 @@ def allocate(
     clique_ends: Any,
     events: Any,
     work: int,
-) -> Grid:
-    """Arrays of an idle grid to which no cluster belongs; `work` as in `Options`, other names of `Grid`."""
+) -> DynamicGridArrays:
+    """Arrays of an idle grid to which no cluster belongs.
+
+    `work` is as in `DynamicGridOptions`, the other names are those of `DynamicGridArrays`.
+    """
     number, total, largest = len(requests), int(processors.sum()), int(processors.max())
     progress = np.zeros(number, PROGRESS)
     for name in ("end", "part", "proxy", "start", "finish", "headed", "yielded", "sent", "kept_from"):
         progress[name] = NOBODY
     progress["left"] = requests["run"] * work
-    sites = np.zeros(len(processors), SITE)
+    clusters = np.zeros(len(processors), CLUSTER)
     for name in ("part", "last_part", "departure", "view"):
-        sites[name] = NOBODY
-    sites["processors"] = processors
-    local = np.zeros((len(sites), 1), machine.STATE)
+        clusters[name] = NOBODY
+    clusters["processors"] = processors
+    local = np.zeros((len(clusters), 1), cluster_state.STATE)
     local["free"][:, 0] = processors
     local["planned"] = FOREVER
-    sites["unit"], sites["pace"] = units, paces
-    sites["timer"] = sites["due"] = sites["lease"] = FOREVER
+    clusters["unit"], clusters["pace"] = units, paces
+    clusters["timer"] = clusters["due"] = clusters["lease"] = FOREVER
     most = min(total, len(processors) * max(number, 1)) + len(processors) + 1
     parts = np.zeros(most, PART)
     parts["next"] = np.arange(1, most + 1)
@@ -299,7 +302,7 @@ def allocate(
     running_most = min(2 * number + 1, largest)
     blocks, runs = running.allocate(running_most)
     queue_key, order_key = _keys(jobs, requests["home"], policies)
-    return Grid(
+    return DynamicGridArrays(
         requests=requests,
         jobs=jobs,
         labels=labels,
@@ -307,7 +310,7 @@ def allocate(
         order_key=order_key,
         starts=np.full(number, NOBODY, np.int64),
         progress=progress,
-        sites=sites,
+        clusters=clusters,
         policies=policies,
         state=local,
         adjacent=adjacent,
@@ -317,16 +320,16 @@ def allocate(
         clock=clock,
         parts=parts,
         ends=np.empty(2 * min(total, number) + 16, ENTRY),
-        local_ends=np.empty((len(sites), min(number, largest) + 1), ENTRY),
+        local_ends=np.empty((len(clusters), min(number, largest) + 1), ENTRY),
         moves=np.empty(total + 1, ENTRY),
         holds=holds,
-        blocks=np.tile(blocks, (len(sites), 1)),
-        runs=np.empty((len(sites), len(runs)), RUN),
-        scratch=np.zeros((4, len(sites)), np.int64),
+        blocks=np.tile(blocks, (len(clusters), 1)),
+        runs=np.empty((len(clusters), len(runs)), RUN),
+        scratch=np.zeros((4, len(clusters)), np.int64),
         segments=np.empty(FIRST_ROOM, SEGMENT),
         proxies=np.empty(FIRST_ROOM, PROXY),
-        queues=line.allocate(len(sites), FIRST_ROOM),
-        waiting=np.empty((len(sites), FIRST_ROOM), np.int64),
+        queues=line.allocate(len(clusters), FIRST_ROOM),
+        waiting=np.empty((len(clusters), FIRST_ROOM), np.int64),
         candidates=np.empty(FIRST_ROOM + 1, SCORED),
         steps=np.empty(_steps(running_most + FIRST_ROOM), STEP),
         grid_queues=line.allocate(2, FIRST_ROOM),
@@ -349,7 +352,7 @@ def _keys(jobs: Any, home: Any, policies: Any) -> tuple[Any, Any]:
     return queue_key, order_key
 
 
-def with_room(g: Grid) -> Grid:
+def with_room(g: DynamicGridArrays) -> DynamicGridArrays:
     """The same grid with room for what may be written next."""
     clock = g.clock[0]
     coming = int(clock["present"]) + int((g.requests["submit"] == _next_submission(g)).sum()) + 1
@@ -358,7 +361,7 @@ def with_room(g: Grid) -> Grid:
     if _longest(g, coming) > room(queues):
         more = 2 * _longest(g, coming)
         queues = line.with_room(queues, more)
-        waiting = np.empty((len(g.sites), more), np.int64)
+        waiting = np.empty((len(g.clusters), more), np.int64)
         waiting[:, : g.waiting.shape[1]] = g.waiting
         candidates = np.empty(more + 1, SCORED)
         steps = np.empty(len(g.steps) + _steps(more), STEP)
@@ -375,13 +378,13 @@ def with_room(g: Grid) -> Grid:
     )
 
 
-def _next_submission(g: Grid) -> int:
+def _next_submission(g: DynamicGridArrays) -> int:
     """Time of the next submission; NOBODY if there is none."""
     arrival = int(g.clock[0]["arrival"])
     return int(g.requests["submit"][arrival]) if arrival < len(g.requests) else NOBODY
 
 
-def _longest(g: Grid, coming: int) -> int:
+def _longest(g: DynamicGridArrays, coming: int) -> int:
     """Jobs that may be in a local queue after the next submissions."""
     return int(g.state["waiting"].max()) + coming - int(g.clock[0]["present"])
 
@@ -402,17 +405,17 @@ def room(lines: line.Line) -> int:
 
 
 @leaf
-def needed(g: Grid) -> int:
+def needed(g: DynamicGridArrays) -> int:
     """Segments that may be written before this is asked again.
 
     A part that leaves writes at most three (its wait for tasks, its run, its processors while it moves), what
     takes its place at the same instant at most as many; and a job that is sent has a part on each cluster.
     """
-    return 6 * (int(g.clock[0]["parts"]) + len(g.sites))
+    return 6 * (int(g.clock[0]["parts"]) + len(g.clusters))
 
 
 @leaf
-def has_room(g: Grid) -> bool:
+def has_room(g: DynamicGridArrays) -> bool:
     """Whether the arrays that grow have room for what may be written before this is asked again."""
     clock = g.clock[0]
     more = needed(g)
@@ -420,25 +423,25 @@ def has_room(g: Grid) -> bool:
 
 
 @leaf
-def touch(g: Grid, i: int) -> None:
-    """Let a cluster be looked at in this instant."""
-    g.sites[i]["touched"] = 1
-    g.clock[0]["touched"] = 1
+def mark_dirty(g: DynamicGridArrays, i: int) -> None:
+    """Mark a cluster dirty: it is looked at again in this instant, and reports."""
+    g.clusters[i]["dirty"] = 1
     g.clock[0]["dirty"] = 1
+    g.clock[0]["unreported"] = 1
 
 
 @leaf
-def line_of(g: Grid, i: int) -> first_come.Cluster:
+def line_of(g: DynamicGridArrays, i: int) -> first_come.FirstComeArrays:
     """A cluster as `first_come` knows it."""
-    return first_come.Cluster(
+    return first_come.FirstComeArrays(
         g.jobs, g.local_ends[i], g.blocks[i], g.runs[i], g.starts, g.state[i], line.row(g.queues, i)
     )
 
 
 @leaf
-def queue_of(g: Grid, i: int) -> reserving.Cluster:
+def queue_of(g: DynamicGridArrays, i: int) -> reserving.ReservingArrays:
     """A cluster as `reserving` knows it."""
-    return reserving.Cluster(
+    return reserving.ReservingArrays(
         g.jobs,
         g.labels,
         g.queue_key,
@@ -456,13 +459,15 @@ def queue_of(g: Grid, i: int) -> reserving.Cluster:
 
 
 @leaf
-def set_due(g: Grid, i: int) -> None:
+def set_due(g: DynamicGridArrays, i: int) -> None:
     """Find the time of the next event on a cluster besides ends of grid jobs."""
-    g.sites[i]["due"] = min(int(g.sites[i]["timer"]), machine.next_local_event(by_reference(line_of(g, i))))
+    g.clusters[i]["due"] = min(
+        int(g.clusters[i]["timer"]), cluster_state.next_local_event(by_reference(line_of(g, i)))
+    )
 
 
 @part
-def expect(g: Grid, i: int, key: int, end: int, processors: int) -> None:
+def expect(g: DynamicGridArrays, i: int, key: int, end: int, processors: int) -> None:
     """Expect processors of a cluster to be free at a time."""
     state = g.state[i, 0]
     state["blocks"] = running.insert(g.blocks[i], g.runs[i], state["blocks"], end, key, processors)
@@ -470,7 +475,7 @@ def expect(g: Grid, i: int, key: int, end: int, processors: int) -> None:
 
 
 @part
-def forget(g: Grid, i: int, key: int, end: int, processors: int) -> None:
+def forget(g: DynamicGridArrays, i: int, key: int, end: int, processors: int) -> None:
     """No longer expect processors of a cluster to be free at a time."""
     state = g.state[i, 0]
     state["blocks"] = running.remove(g.blocks[i], g.runs[i], state["blocks"], end, key, processors)
@@ -478,23 +483,23 @@ def forget(g: Grid, i: int, key: int, end: int, processors: int) -> None:
 
 
 @leaf
-def whole(g: Grid, i: int, tasks: int) -> int:
+def whole(g: DynamicGridArrays, i: int, tasks: int) -> int:
     """Processors of a cluster that so many tasks of a job take."""
-    unit = g.sites[i]["unit"]
+    unit = g.clusters[i]["unit"]
     return -(-tasks // unit) * unit
 
 
 @leaf
-def offered(g: Grid, i: int, o: Options) -> int:
+def offered(g: DynamicGridArrays, i: int, o: DynamicGridOptions) -> int:
     """Processors that a cluster has for the grid: none while its own jobs need them."""
-    site = g.sites[i]
-    claimed = g.state[i, 0]["waiting"] > 0 and not (o.offers_all and site["in_time"] != 0)
-    if site["member"] == 0 or claimed:
+    cluster = g.clusters[i]
+    claimed = g.state[i, 0]["waiting"] > 0 and not (o.offers_all and cluster["in_time"] != 0)
+    if cluster["member"] == 0 or claimed:
         return 0
     return int(g.state[i, 0]["free"])
 
 
 @leaf
-def corrected(g: Grid, j: int, overrun: int, now: int) -> int:
+def corrected(g: DynamicGridArrays, j: int, overrun: int, now: int) -> int:
     """Expected end after now of a grid job that runs on."""
     return expected_end(g.progress[j]["resume"], int(g.progress[j]["length"]), overrun, now + 1)

@@ -1,4 +1,4 @@
-"""The last stage of a study of dynamic grids: all cases against every site on its own, in one dataset.
+"""The last stage of a study of dynamic grids: all cases against every cluster on its own, in one dataset.
 
 Intervals are over weeks of submission and paired: a week in which both sides have the same jobs is what a
 replicate is elsewhere. Sums of cases with chance are means over their replicates.
@@ -25,7 +25,7 @@ from gridsched.systems.dynamic_grid.measures import GRID_USERS, TIMES
 from gridsched.systems.dynamic_grid.study.config import (
     ALL_USERS,
     CASE_KEYS,
-    SITE_USERS,
+    CLUSTER_USERS,
     DynamicGridStudy,
     shown_value,
 )
@@ -47,7 +47,7 @@ def aggregate_dynamic_study(
     departure: str | Path | None,
     target: str | Path,
 ) -> None:
-    """Put all runs into the dataset of the study, beside every site on its own.
+    """Put all runs into the dataset of the study, beside every cluster on its own.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def aggregate_dynamic_study(
         combine_attrs="drop_conflicts",
     )
     # joining sorts labels; the study has an order of its own
-    whole = whole.sel(case=list(study.cases), cluster=study.site_names)
+    whole = whole.sel(case=list(study.cases), cluster=study.cluster_names)
     whole = whole.merge(_gains(whole)).merge(_sweeps(study, whole), combine_attrs="override")
     whole = whole.merge(_joining(study, whole))
     whole.attrs = study.attributes(
@@ -149,7 +149,7 @@ def _largest(values: Floats) -> Floats:
 
 
 def _alone(alone: Mapping[str, str | Path], groups: Sequence[str]) -> xr.Dataset:
-    """Means of every site on its own, by local policy."""
+    """Means of every cluster on its own, by local policy."""
     values: dict[str, list[list[float]]] = {name: [] for name in TIMES}
     for path in alone.values():
         run = results.read(path)
@@ -157,7 +157,7 @@ def _alone(alone: Mapping[str, str | Path], groups: Sequence[str]) -> xr.Dataset
         chosen = {
             **{name: home == i for i, name in enumerate(groups[:-3])},
             GRID_USERS: home < 0,
-            SITE_USERS: home >= 0,
+            CLUSTER_USERS: home >= 0,
             ALL_USERS: home >= -1,
         }
         for name in TIMES:
@@ -179,7 +179,7 @@ def _alone(alone: Mapping[str, str | Path], groups: Sequence[str]) -> xr.Dataset
 
 
 def _gains(whole: xr.Dataset) -> xr.Dataset:
-    """What each group of users gains against every site on its own."""
+    """What each group of users gains against every cluster on its own."""
     jobs = whole["jobs_by_week"].values
     known = np.where(jobs > 0, 1.0, np.nan)
     variables: dict[str, Any] = {}
@@ -201,10 +201,10 @@ def _gains(whole: xr.Dataset) -> xr.Dataset:
         text = f"mean {long_name} of every site on its own relative to that of the case"
         variables |= interval_variables(f"{name}_factor", dims, factor, text, "1")
     response = variables["group_response_time_mean"][1]
-    sites = whole["group"].values.tolist().index(SITE_USERS)
+    clusters = whole["group"].values.tolist().index(CLUSTER_USERS)
     variables["yield_wait_of_response"] = (
         "case",
-        whole["yield_wait_all"].values / response[:, sites],
+        whole["yield_wait_all"].values / response[:, clusters],
         attrs_of("mean wait for grid jobs to make place over the mean response of the sites' users", "1"),
     )
     return xr.Dataset(variables, {"case": whole["case"], "group": whole["group"]})
@@ -270,13 +270,14 @@ def _changes(whole: xr.Dataset, base: NDArray[np.int64]) -> dict[str, Any]:
 
 
 PARTIES = ("own", "others")
-"""Users of a site that joins, and all others."""
+"""Users of a cluster that joins, and all others."""
 
 
 def _joining(study: DynamicGridStudy, whole: xr.Dataset) -> xr.Dataset:
-    """What a site's joining brings to its users and to all others.
+    """What a cluster's joining brings to its users and to all others.
 
-    Every case without a site is set against that with it: mean without over mean with, and their difference.
+    Every case without a cluster is set against that with it: mean without over mean with, and their
+    difference.
     """
     labels = list(study.cases)
     rows: list[tuple[str, str, str]] = []
@@ -291,7 +292,7 @@ def _joining(study: DynamicGridStudy, whole: xr.Dataset) -> xr.Dataset:
     for name, (long_name, units) in TIMES.items():
         factors = [np.full((len(labels), len(PARTIES)), np.nan) for _ in BOUNDS]
         differences = [values.copy() for values in factors]
-        for label, base, site in rows:
+        for label, base, cluster in rows:
             without, joined, jobs = (
                 whole[variable].sel(case=case).values
                 for variable, case in (
@@ -300,7 +301,7 @@ def _joining(study: DynamicGridStudy, whole: xr.Dataset) -> xr.Dataset:
                     ("jobs_by_week", base),
                 )
             )
-            own, everybody = groups.index(site), groups.index(ALL_USERS)
+            own, everybody = groups.index(cluster), groups.index(ALL_USERS)
             place = labels.index(label)
             for party in range(len(PARTIES)):
                 of_party = [
@@ -333,20 +334,20 @@ def _parameters(study: DynamicGridStudy) -> xr.Dataset:
 
 
 def _sources(study: DynamicGridStudy, platform: DynamicPlatform) -> xr.Dataset:
-    """The sites, where their jobs come from, and what became of those that are not simulated."""
-    logs: dict[str, Workload] = dict(zip(study.site_names, platform.sites, strict=True))
-    machines = [cluster.processors for cluster in platform.clusters]
-    if platform.stream is not None and platform.machine is not None:
+    """The clusters, where their jobs come from, and what became of those that are not simulated."""
+    logs: dict[str, Workload] = dict(zip(study.cluster_names, platform.workloads, strict=True))
+    processors = [cluster.processors for cluster in platform.clusters]
+    if platform.stream is not None and platform.stream_cluster is not None:
         logs[GRID_USERS] = platform.stream
-        machines.append(platform.machine.processors)
+        processors.append(platform.stream_cluster.processors)
     whole = sources(logs, "users").rename(acknowledgement="workload_acknowledgement")
     span = float(platform.jobs.submit_time.max() - platform.jobs.submit_time.min())
     work = [float((log.processors * log.run_time).sum()) for log in logs.values()]
     columns: dict[str, tuple[list[Any], str]] = {
-        "machine_processors": (machines, "processors of the machine of these users"),
+        "machine_processors": (processors, "processors of the machine of these users"),
         "jobs_submitted": ([len(log) for log in logs.values()], "jobs submitted"),
         "offered_load": (
-            [total / (size * max(span, 1.0)) for total, size in zip(work, machines, strict=True)],
+            [total / (size * max(span, 1.0)) for total, size in zip(work, processors, strict=True)],
             "work of these users, over what their machine can do from the first to the last submission of "
             "all",
         ),
@@ -367,7 +368,7 @@ def _sources(study: DynamicGridStudy, platform: DynamicPlatform) -> xr.Dataset:
 
 
 def means_table(whole: xr.Dataset) -> pd.DataFrame:
-    """One row for each case, group of users and metric, with the gain against every site on its own."""
+    """One row for each case, group of users and metric, with the gain against every cluster on its own."""
     frames = []
     for name, (_, units) in TIMES.items():
         columns = {"mean": whole[f"group_{name}_mean"]}

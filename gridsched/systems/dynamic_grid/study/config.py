@@ -18,11 +18,11 @@ from gridsched.experiments.inputs import expected_jobs, prepared_workload
 from gridsched.experiments.parts import ScenarioConfig, WorkloadConfig
 from gridsched.experiments.schedulers import AnyScheduler, combinations, labelled, scheduler_made
 from gridsched.experiments.study import Replicates, SchedulerStudy
-from gridsched.experiments.tasks import Experiment, Figure, Table, Task
+from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
 from gridsched.experiments.validation import (
+    ConfigModel,
     Count,
     Instant,
-    Model,
     Number,
     Slug,
     Whole,
@@ -44,14 +44,14 @@ _STUDY = "gridsched.systems.dynamic_grid.study"
 
 _FIGURES = "gridsched.systems.dynamic_grid.figures.overview:DYNAMIC_FIGURES"
 
-SITE_USERS, ALL_USERS = "sites", "all"
-"""Labels of the users of all sites, and of them and those of the grid."""
+CLUSTER_USERS, ALL_USERS = "sites", "all"
+"""Labels of the users of all clusters, and of them and those of the grid."""
 
-GROUPS = (GRID_USERS, SITE_USERS, ALL_USERS)
-"""Labels that no site can have."""
+GROUPS = (GRID_USERS, CLUSTER_USERS, ALL_USERS)
+"""Labels that no cluster can have."""
 
 NAMED_GRAPHS = ("isolated", "ring", "complete")
-"""Graphs that need nothing but the sites."""
+"""Graphs that need nothing but the clusters."""
 
 DYNAMIC: Literal["dynamic-grid"] = "dynamic-grid"
 
@@ -59,13 +59,13 @@ Value = StrictBool | Whole | Number | str | None
 """Value of a factor."""
 
 
-class ConditionsConfig(Model):
-    """Which sites are neighbours, and when they are in the grid."""
+class ConditionsConfig(ConfigModel):
+    """Which clusters are neighbours, and when they are in the grid."""
 
     graph: str = "ring"
-    """Which sites are neighbours: isolated, ring, complete, or a name of `graphs`."""
+    """Which clusters are neighbours: isolated, ring, complete, or a name of `graphs`."""
     without: str | None = None
-    """Site that never joins the grid and serves its own users alone."""
+    """Cluster that never joins the grid and serves its own users alone."""
     mean_stay: Count | None = None
     """Mean time for which a cluster stays in the grid, seconds; all stay for good by default."""
     mean_absence: Count = 14_400
@@ -97,7 +97,7 @@ class _Case(ConditionsConfig):
 
     @property
     def local(self) -> PolicyName:
-        """Local policy of all sites."""
+        """Local policy of all clusters."""
         policy: PolicyName | None = getattr(self, "policy", None)
         return policy or "easy"
 
@@ -128,17 +128,17 @@ CASE_KEYS = (*_FIRST, *(key for key in _PARAMETERS if key not in (*_FIRST, *_LAS
 """Keys of a case in the order of labels and tables."""
 
 
-class DynamicGraphConfig(Model):
-    """Which sites are neighbours."""
+class DynamicGraphConfig(ConfigModel):
+    """Which clusters are neighbours."""
 
     alternatives = ("mean_degree", "edges")
 
     name: Slug
     """Name of the graph."""
     mean_degree: Number | None = Field(None, ge=0)
-    """Mean number of neighbours of a site, whose edges are drawn at random."""
+    """Mean number of neighbours of a cluster, whose edges are drawn at random."""
     edges: tuple[tuple[str, str], ...] | None = None
-    """Pairs of sites."""
+    """Pairs of clusters."""
 
     @model_validator(mode="after")
     def _free_name(self) -> Self:
@@ -147,7 +147,7 @@ class DynamicGraphConfig(Model):
         return self
 
 
-class DynamicSweepConfig(Model):
+class DynamicSweepConfig(ConfigModel):
     """Values of one factor of the default case, perhaps for several values of other factors."""
 
     name: Slug
@@ -170,11 +170,11 @@ class DynamicSweepConfig(Model):
         return self
 
 
-class DepartureConfig(Model):
-    """A site that leaves the grid of the default case once, to be looked at closely."""
+class DepartureConfig(ConfigModel):
+    """A cluster that leaves the grid of the default case once, to be looked at closely."""
 
     site: str
-    """The site."""
+    """The cluster."""
     time: Instant
     """When it leaves, seconds after the first submission."""
     absence: Count = 43_200
@@ -184,7 +184,7 @@ class DepartureConfig(Model):
 
 
 class DynamicScenario(ScenarioConfig, ConditionsConfig):
-    """Sites, the jobs that are submitted to the grid, and which sites are neighbours."""
+    """Clusters, the jobs that are submitted to the grid, and which clusters are neighbours."""
 
     stream: WorkloadConfig | None = None
     """Jobs that are submitted to the grid scheduler; its cluster is what they are compared with."""
@@ -198,7 +198,7 @@ class DynamicScenario(ScenarioConfig, ConditionsConfig):
 
 
 @dataclass(frozen=True)
-class Run:
+class DynamicGridRun:
     """A case in a replicate."""
 
     case: str
@@ -211,7 +211,7 @@ class Run:
 
 
 class DynamicGridStudy(SchedulerStudy):
-    """A study of a dynamic grid: one factor of a default case after the other, against sites on their own."""
+    """A study of a dynamic grid: one factor of a default case after another; against clusters alone."""
 
     view = "gridsched.systems.dynamic_grid.report:dynamic_view"
     main_figure = "dynamic_sites"
@@ -223,19 +223,19 @@ class DynamicGridStudy(SchedulerStudy):
     schedulers: Annotated[tuple[AnyScheduler, ...], Field(min_length=1, max_length=1)]
     """The scheduler of the default case, `dynamic-grid` with its parameters."""
     estimates: Annotated[tuple[EstimateName, ...], Field(min_length=1, max_length=1)] = ("requested",)
-    """What the schedulers believe of run times."""
+    """Runtime estimates of the schedulers."""
     sweeps: tuple[DynamicSweepConfig, ...] = ()
     """What is changed in the default case."""
     replicates: Replicates = 1
     """How often cases with chance in them are run: random graphs, shares, churn."""
     departure: DepartureConfig | None = None
-    """A site that leaves once, to be looked at closely."""
+    """A cluster that leaves once, to be looked at closely."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if scheduler_made(self.schedulers[0]).system != "dynamic_grid":
             raise ValueError(f"schedulers: give {DYNAMIC} with its parameters; others are values of a sweep")
-        self._check_sites()
+        self._check_clusters()
         unique("graphs", [graph.name for graph in self.grid.graphs])
         for graph in self.grid.graphs:
             try:
@@ -247,26 +247,26 @@ class DynamicGridStudy(SchedulerStudy):
         for sweep in self.sweeps:
             for _, case in self.points_of(sweep):
                 self._check_case(f"sweeps[{sweep.name}]", case)
-        if self.departure is not None and self.departure.site not in self.site_names:
+        if self.departure is not None and self.departure.site not in self.cluster_names:
             raise ValueError(
                 f"departure.site: found {shown(self.departure.site)}; "
-                f"{suggestion(self.departure.site, self.site_names)}"
+                f"{suggestion(self.departure.site, self.cluster_names)}"
             )
         return self
 
-    def _check_sites(self) -> None:
+    def _check_clusters(self) -> None:
         everybody = self.grid.workloads
-        unique_files("clusters, stream", [site.name for site in everybody])
-        speeds = {site.speed or 1.0 for site in everybody}
+        unique_files("clusters, stream", [cluster.name for cluster in everybody])
+        speeds = {cluster.speed or 1.0 for cluster in everybody}
         if len(speeds) > 1:
             raise ValueError("clusters: their speeds differ; in this study all processors are equal")
-        for site in everybody:
-            if site.name in GROUPS:
-                raise ValueError(f"clusters: the name {site.name!r} stands for users; choose another")
-            exclusive = site.node_exclusive
-            if exclusive or (exclusive is None and site.synthetic is not None):
+        for cluster in everybody:
+            if cluster.name in GROUPS:
+                raise ValueError(f"clusters: the name {cluster.name!r} stands for users; choose another")
+            exclusive = cluster.node_exclusive
+            if exclusive or (exclusive is None and cluster.synthetic is not None):
                 raise ValueError(
-                    f"clusters: a node of {site.name} runs one job only, but in this study jobs share "
+                    f"clusters: a node of {cluster.name} runs one job only, but in this study jobs share "
                     "nodes; write node_exclusive: false"
                 )
 
@@ -274,9 +274,10 @@ class DynamicGridStudy(SchedulerStudy):
         graphs = [*NAMED_GRAPHS, *(graph.name for graph in self.grid.graphs)]
         if case.graph not in graphs:
             raise ValueError(f"{where}: graph: found {shown(case.graph)}; {suggestion(case.graph, graphs)}")
-        if case.without is not None and case.without not in self.site_names:
+        if case.without is not None and case.without not in self.cluster_names:
             raise ValueError(
-                f"{where}: without: found {shown(case.without)}; {suggestion(case.without, self.site_names)}"
+                f"{where}: without: found {shown(case.without)}; "
+                f"{suggestion(case.without, self.cluster_names)}"
             )
 
     @property
@@ -293,19 +294,19 @@ class DynamicGridStudy(SchedulerStudy):
         return DynamicCase(**given, **conditions, overrun=self.overrun)
 
     @property
-    def site_names(self) -> list[str]:
-        """Names of the sites."""
-        return [site.name for site in self.grid.clusters]
+    def cluster_names(self) -> list[str]:
+        """Names of the clusters."""
+        return [cluster.name for cluster in self.grid.clusters]
 
     def graph_of(self, name: str, seed: int) -> Any:
         """Graph of a name; the seed is for the edges of a random one."""
         if name in NAMED_GRAPHS:
             kind: Any = name
-            return grid_graph(self.site_names, kind)
+            return grid_graph(self.cluster_names, kind)
         graph = next(graph for graph in self.grid.graphs if graph.name == name)
         if graph.edges is not None:
-            return graph_of_edges(self.site_names, graph.edges)
-        return grid_graph(self.site_names, "random", mean_degree=graph.mean_degree, seed=seed)
+            return graph_of_edges(self.cluster_names, graph.edges)
+        return grid_graph(self.cluster_names, "random", mean_degree=graph.mean_degree, seed=seed)
 
     def has_chance(self, case: _Case) -> bool:
         """Whether a case depends on random numbers."""
@@ -357,10 +358,10 @@ class DynamicGridStudy(SchedulerStudy):
     # --- what is made ---------------------------------------------------------------------------------
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[DynamicGridRun]:
         """Every run, case by case; cases without chance have one replicate."""
         return [
-            Run(label, replicate)
+            DynamicGridRun(label, replicate)
             for label, case in self.cases.items()
             for replicate in range(self.replicates if self.has_chance(case) else 1)
         ]
@@ -383,7 +384,7 @@ class DynamicGridStudy(SchedulerStudy):
         return Experiment(
             datasets=[study],
             figures=[Figure(name=name, catalogue=_FIGURES, dataset=study) for name in self.study_figures],
-            tables=[Table("means", f"{_STUDY}.aggregation:means_table", "dynamic_means")],
+            tables=[StudyTable("means", f"{_STUDY}.aggregation:means_table", "dynamic_means")],
         )
 
     def _basis(self) -> dict[str, Any]:
@@ -405,11 +406,11 @@ class DynamicGridStudy(SchedulerStudy):
         return 0.2 + sum(map(expected_jobs, self.all_workloads)) / 50_000
 
     def _alone(self, policy: PolicyName, workloads: Mapping[str, Task]) -> Task:
-        """Every site on its own."""
+        """Every cluster on its own."""
         return Task(
             stage="simulate",
             study=self.name,
-            name=f"every site on its own, {policy}",
+            name=f"every cluster on its own, {policy}",
             function=f"{_STUDY}.stages:simulate_alone",
             arguments={
                 "study": {**self._basis(), "overrun": self.overrun},
@@ -421,7 +422,7 @@ class DynamicGridStudy(SchedulerStudy):
 
     def _run(
         self,
-        run: Run,
+        run: DynamicGridRun,
         case: _Case,
         seed: int,
         workloads: Mapping[str, Task],
@@ -449,11 +450,11 @@ class DynamicGridStudy(SchedulerStudy):
         )
 
     def _departure(self, seed: int, workloads: Mapping[str, Task]) -> Task:
-        """The site that leaves, looked at closely."""
+        """The cluster that leaves, looked at closely."""
         return Task(
             stage="simulate",
             study=self.name,
-            name="a site that leaves",
+            name="a cluster that leaves",
             function=f"{_STUDY}.stages:simulate_departure",
             arguments={
                 "study": self.without_words(sweeps=(), replicates=1, reference=None).values(),

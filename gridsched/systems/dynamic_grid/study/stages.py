@@ -1,9 +1,9 @@
 """The stages of a study of dynamic grids up to its runs: each task calls one of these functions.
 
-Every run has the same jobs in the same order, those of all sites and those of the grid's own users, so that
-runs are compared job by job. What they are compared with first is every site on its own, and the grid's own
-users on the machine that their log comes from. Runs are simulated, verified and measured at once: what is
-kept are measures. Every schedule follows, bit for bit, from the workloads.
+Every run has the same jobs in the same order, those of all clusters and those of the grid's own users, so
+that runs are compared job by job. What they are compared with first is every cluster on its own, and the
+grid's own users on the cluster that their log comes from. Runs are simulated, verified and measured at once:
+what is kept are measures. Every schedule follows, bit for bit, from the workloads.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from gridsched.systems.dynamic_grid.membership import Stay, draw_membership
 from gridsched.systems.dynamic_grid.outcome import FINISHED, REJECTED
 from gridsched.systems.dynamic_grid.study.config import (
     ALL_USERS,
+    CLUSTER_USERS,
     DYNAMIC,
-    SITE_USERS,
     DepartureConfig,
     DynamicCase,
     DynamicGridStudy,
@@ -55,24 +55,24 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class DynamicPlatform:
-    """Sites with their jobs, and those of the grid's own users.
+    """Clusters with their jobs, and those of the grid's own users.
 
     Parameters
     ----------
-    sites, clusters : sequence
-        Jobs and cluster of each site.
-    stream, machine : Workload and Cluster, optional
-        Jobs of the grid's own users, and the machine that they come from.
+    workloads, clusters : sequence
+        Jobs of the users of each cluster, and the clusters.
+    stream, stream_cluster : Workload and Cluster, optional
+        Jobs of the grid's own users, and the cluster that they come from.
     jobs : Workload
         All jobs in order of submission.
     home : int64[n]
-        Index of the site of each job, -1 for those of the grid's own users.
+        Index of the cluster of each job, -1 for those of the grid's own users.
     """
 
-    sites: Sequence[Workload]
+    workloads: Sequence[Workload]
     clusters: Sequence[Cluster]
     stream: Workload | None
-    machine: Cluster | None
+    stream_cluster: Cluster | None
     jobs: Workload
     home: Integers
 
@@ -81,30 +81,30 @@ class DynamicPlatform:
         """Platform of a study from its prepared workloads."""
         made = {name: results.workload_from_dataset(files.shared(path)) for name, path in workloads.items()}
         jobs, origin = merge_workloads([workload for workload, _ in made.values()], align=study.grid.align)
-        sites = [made[name] for name in study.site_names]
+        own_users = [made[name] for name in study.cluster_names]
         own = study.grid.stream
-        stream, machine = made[own.name] if own is not None else (None, None)
+        stream, stream_cluster = made[own.name] if own is not None else (None, None)
         return cls(
-            sites=[workload for workload, _ in sites],
-            # nodes are shared, whatever they were on the machine of the log
+            workloads=[workload for workload, _ in own_users],
+            # nodes are shared, whatever they were on the cluster of the log
             clusters=[
                 Cluster(name=name, processors=cluster.processors)
-                for name, (_, cluster) in zip(study.site_names, sites, strict=True)
+                for name, (_, cluster) in zip(study.cluster_names, own_users, strict=True)
             ],
             stream=stream,
-            machine=machine,
+            stream_cluster=stream_cluster,
             jobs=jobs,
-            home=np.where(origin == len(sites), -1, origin).astype(np.int64),
+            home=np.where(origin == len(own_users), -1, origin).astype(np.int64),
         )
 
     @property
-    def machines(self) -> list[tuple[int, Workload, Cluster]]:
-        """Home, jobs and cluster of all users: every site, and the machine of the grid's own."""
+    def users(self) -> list[tuple[int, Workload, Cluster]]:
+        """Home, jobs and cluster of all users: those of every cluster, and the grid's own."""
         own: list[tuple[int, Workload, Cluster]] = [
-            (i, *pair) for i, pair in enumerate(zip(self.sites, self.clusters, strict=True))
+            (i, *pair) for i, pair in enumerate(zip(self.workloads, self.clusters, strict=True))
         ]
-        if self.stream is not None and self.machine is not None:
-            own.append((-1, self.stream, self.machine))
+        if self.stream is not None and self.stream_cluster is not None:
+            own.append((-1, self.stream, self.stream_cluster))
         return own
 
     @property
@@ -116,7 +116,7 @@ class DynamicPlatform:
 def simulate_alone(
     study: DynamicGridStudy, policy: str, workloads: Mapping[str, str | Path], target: str | Path
 ) -> None:
-    """Run the jobs of every site there, and those of the grid's own users on their machine.
+    """Run the jobs of every cluster there, and those of the grid's own users on their cluster.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def simulate_alone(
     """
     platform = DynamicPlatform.of(study, workloads)
     start, end = (np.full(len(platform.jobs), results.NO_TIME, np.int64) for _ in range(2))
-    for home, jobs, cluster in platform.machines:
+    for home, jobs, cluster in platform.users:
         run = simulate(jobs, cluster, policy, estimates=study.estimates[0], overrun=study.overrun)
         verify(run)
         place = np.flatnonzero(platform.home == home)
@@ -230,7 +230,7 @@ def simulate_run(
         "users": [*names, GRID_USERS],
         "cluster": names,
         "neighbour": names,
-        "group": [*names, GRID_USERS, SITE_USERS, ALL_USERS],
+        "group": [*names, GRID_USERS, CLUSTER_USERS, ALL_USERS],
     }
     measures = _measures(platform, parameters, run, files.shared(alone))
     labels = {"case": case, "replicate": replicate}
@@ -252,7 +252,7 @@ def simulate_case(
     if case.mean_stay is not None:
         membership = dict(
             draw_membership(
-                study.site_names,
+                study.cluster_names,
                 int(platform.jobs.submit_time.max()),
                 mean_stay=case.mean_stay,
                 mean_absence=case.mean_absence,
@@ -275,7 +275,7 @@ def _dynamic(
 ) -> xr.Dataset:
     """A verified run of a dynamic grid."""
     run = simulate(
-        [*platform.sites, platform.stream if case.stream else None],
+        [*platform.workloads, platform.stream if case.stream else None],
         Platform(platform.clusters, links=graph, membership=membership).with_policy(case.local),
         case.options(),
         seed=seed,
@@ -296,13 +296,13 @@ def _superscheduled(
 ) -> xr.Dataset:
     """A verified run of the same jobs under a superscheduler, as one of a dynamic grid.
 
-    Every job needs a home there. Those of the grid's own users are submitted at sites drawn at random among
-    those that can hold them, in proportion to their processors.
+    Every job needs a home there. Those of the grid's own users are submitted at clusters drawn at random
+    among those that can hold them, in proportion to their processors.
     """
-    sites = len(platform.clusters)
+    clusters = len(platform.clusters)
     chosen = np.flatnonzero(platform.home >= 0) if not case.stream else np.arange(len(platform.home))
     home = _homes(platform, seed)
-    places = [chosen[home[chosen] == i] for i in range(sites)]
+    places = [chosen[home[chosen] == i] for i in range(clusters)]
     names = [cluster.name for cluster in platform.clusters]
     partners = {name: sorted(graph.neighbors(name), key=names.index) for name in names}
     scheduler: Any = scheduler_of(case.scheduler)
@@ -315,7 +315,7 @@ def _superscheduled(
         overrun=case.overrun,
     )
     verify(run)
-    # the run has its jobs in order of submission and site; ours have the grid's own users last
+    # the run has its jobs in order of submission and cluster; ours have the grid's own users last
     gathered = np.concatenate(places)
     order = gathered[np.argsort(platform.jobs.submit_time[gathered], kind="stable")]
     back = np.argsort(order, kind="stable")
@@ -329,7 +329,7 @@ def _superscheduled(
 
 
 def _homes(platform: DynamicPlatform, seed: int) -> Integers:
-    """Site of each job; for those of the grid's own users one drawn at random."""
+    """Cluster of each job; for those of the grid's own users one drawn at random."""
     processors = np.array([cluster.processors for cluster in platform.clusters], np.int64)
     fits = processors[None, :] >= platform.jobs.processors[:, None]
     weight = np.where(fits, processors, 0).astype(np.float64)
@@ -415,20 +415,20 @@ def _yield_limit(case: Any, run: xr.Dataset) -> float:
 
 
 def _weekly(platform: DynamicPlatform, run: xr.Dataset, alone: xr.Dataset) -> dict[str, Floats]:
-    """Sums by group of users and week over the jobs that ended in the run and on their own machine."""
+    """Sums by group of users and week over the jobs that ended in the run and on their own cluster."""
     if run.sizes["job"] < alone.sizes["job"]:
         alone = alone.isel(job=alone["home_cluster"].values >= 0)
     ours, theirs = metrics.job_metrics(run), metrics.job_metrics(alone)
     both = np.isfinite(theirs["response_time"]) & np.isin(run["outcome"].values, (1, 2))
-    sites, weeks = len(platform.clusters), platform.weeks
-    home = np.where(run["home_cluster"].values < 0, sites, run["home_cluster"].values)
+    clusters, weeks = len(platform.clusters), platform.weeks
+    home = np.where(run["home_cluster"].values < 0, clusters, run["home_cluster"].values)
     week = (run["submit_time"].values - platform.jobs.submit_time.min()) // WEEK
     index = (home * weeks + week)[both]
 
     def sums(values: Floats) -> Floats:
-        of_users = np.bincount(index, values[both], (sites + 1) * weeks).reshape(sites + 1, weeks)
-        of_sites = of_users[:sites].sum(axis=0)
-        return np.vstack([of_users, of_sites, of_sites + of_users[sites]])
+        of_users = np.bincount(index, values[both], (clusters + 1) * weeks).reshape(clusters + 1, weeks)
+        of_clusters = of_users[:clusters].sum(axis=0)
+        return np.vstack([of_users, of_clusters, of_clusters + of_users[clusters]])
 
     values = {"jobs_by_week": sums(np.ones(len(home)))}
     for name in TIMES:
@@ -446,7 +446,7 @@ KINDS: tuple[Literal["local", "grid", "held"], ...] = ("local", "grid", "held")
 def simulate_departure(
     study: DynamicGridStudy, seed: int, workloads: Mapping[str, str | Path], target: str | Path
 ) -> None:
-    """Run the default case with a site that leaves once and comes back, and keep what happens there.
+    """Run the default case with a cluster that leaves once and comes back, and keep what happens there.
 
     Parameters
     ----------
@@ -458,7 +458,7 @@ def simulate_departure(
         Results of `prepare_workload`.
     target : path
         Dataset to write: the processors in use on each cluster from one change to the next, tasks that moved
-        from the site and where they went, and proxies.
+        from the cluster and where they went, and proxies.
     """
     assert study.departure is not None
     leave = study.departure
@@ -467,7 +467,7 @@ def simulate_departure(
     drawn = derived_seed(seed, f"{study.name}\ngraph {study.default.graph}\n0")
     graph = study.graph_of(study.default.graph, drawn)
     run = _dynamic(study, platform, study.default, graph, {leave.site: stays}, drawn)
-    whole = _departure(run, leave, study.site_names)
+    whole = _departure(run, leave, study.cluster_names)
     whole.attrs = {
         "title": f"{leave.site} leaves the grid of {study.name}",
         "departure_site": leave.site,
@@ -480,9 +480,9 @@ def simulate_departure(
 
 
 def _departure(run: xr.Dataset, leave: DepartureConfig, names: Sequence[str]) -> xr.Dataset:
-    """What happens around the departure of a site."""
+    """What happens around the departure of a cluster."""
     begin, end = leave.time - leave.margin, leave.time + leave.absence + leave.margin
-    site = names.index(leave.site)
+    left = names.index(leave.site)
     start, stop = run["segment_start"].values, run["segment_end"].values
     near = (start < end) & (stop > begin) & (stop > start)
     cluster = run["segment_cluster"].values[near]
@@ -494,11 +494,11 @@ def _departure(run: xr.Dataset, leave: DepartureConfig, names: Sequence[str]) ->
     last = np.searchsorted(change, np.minimum(stop[near], end))
     np.add.at(used, (cluster, kind, first), processors)
     np.add.at(used, (cluster, kind, last), -processors)
-    moved, suspended = _evicted(run, site, leave.time)
-    from_site = run["proxy_cluster"].values == site
-    proxies = np.sort(run["proxy_begin"].values[from_site]), np.sort(run["proxy_end"].values[from_site])
+    moved, suspended = _evicted(run, left, leave.time)
+    of_left = run["proxy_cluster"].values == left
+    proxies = np.sort(run["proxy_begin"].values[of_left]), np.sort(run["proxy_end"].values[of_left])
     alive = np.searchsorted(proxies[0], change, "right") - np.searchsorted(proxies[1], change, "right")
-    gone = run["event_done"].values[(run["event_kind"].values == 2) & (run["event_cluster"].values == site)]
+    gone = run["event_done"].values[(run["event_kind"].values == 2) & (run["event_cluster"].values == left)]
     described: dict[str, tuple[tuple[str, ...], Any, str, str]] = {
         "departure_used": (
             ("cluster", "use", "change"),
@@ -537,14 +537,16 @@ def _kinds(run: xr.Dataset) -> Integers:
     return np.where(run["segment_held"].values != 0, 2, grid.astype(np.int64))
 
 
-def _evicted(run: xr.Dataset, site: int, time: int) -> tuple[Floats, int]:
-    """Tasks that went to each neighbour, and jobs that were suspended, when a site left."""
+def _evicted(run: xr.Dataset, departed: int, time: int) -> tuple[Floats, int]:
+    """Tasks that went to each neighbour, and jobs that were suspended, when a cluster left."""
     start, stop = run["segment_start"].values, run["segment_end"].values
     cluster, job = run["segment_cluster"].values, run["segment_job"].values
-    done = run["event_done"].values[(run["event_kind"].values == 2) & (run["event_cluster"].values == site)]
+    done = run["event_done"].values[
+        (run["event_kind"].values == 2) & (run["event_cluster"].values == departed)
+    ]
     until = int(done[0]) if len(done) and done[0] >= 0 else time
     grid = run["sent_time"].values[job] >= 0
-    left = grid & (cluster == site) & (start <= time) & (stop > time) & (stop <= until)
+    left = grid & (cluster == departed) & (start <= time) & (stop > time) & (stop <= until)
     moved = np.zeros(run.sizes["cluster"], np.float64)
     suspended = 0
     for j in np.unique(job[left]):
@@ -560,5 +562,5 @@ def _evicted(run: xr.Dataset, site: int, time: int) -> tuple[Floats, int]:
         for i in range(len(moved)):
             gain = run["segment_processors"].values[after & (cluster == i)].sum()
             gain -= run["segment_processors"].values[before & (cluster == i)].sum()
-            moved[i] += max(0, int(gain)) if i != site else 0
+            moved[i] += max(0, int(gain)) if i != departed else 0
     return moved, suspended

@@ -19,7 +19,7 @@ from gridsched.replication import times_interval
 from gridsched.systems.jscheduler.centres import Centre
 from gridsched.systems.jscheduler.measures import METRICS, VARIABLES, makespan, measure
 from gridsched.systems.jscheduler.scheduler import MetricName
-from gridsched.systems.jscheduler.study.config import BeliefName, SelfSchedulingStudy, parameters
+from gridsched.systems.jscheduler.study.config import RuntimeEstimate, SelfSchedulingStudy, parameters
 from gridsched.systems.jscheduler.study.stages import ORIGINAL, PARAMETERS, RUN_VARIABLES, measured_jobs
 
 MODES: tuple[str, ...] = ("plan", "exact")
@@ -61,13 +61,13 @@ def aggregate_self_scheduling_study(
     target : path
         The dataset.
     """
-    fused = {factor: results.read(path) for factor, path in streams.items()}
+    merged = {factor: results.read(path) for factor, path in streams.items()}
     logs = {name: results.workload_from_dataset(results.read(path))[0] for name, path in workloads.items()}
     whole = xr.merge(
         [
             _runs(study, [results.read(path) for path in runs]),
-            _originals(study, fused),
-            _jobs(fused),
+            _originals(study, merged),
+            _jobs(merged),
             _machines(study),
             _papers(study),
             sources(logs, "centre"),
@@ -88,7 +88,7 @@ def aggregate_self_scheduling_study(
 def _labels(study: SelfSchedulingStudy) -> dict[str, list[Any]]:
     """What runs differ in; those of the original scenario come first among the estimates."""
     used = [parameters(scheduler) for scheduler in study.schedulers]
-    known = {"mode": MODES, "estimates": get_args(BeliefName), "metric": get_args(MetricName)}
+    known = {"mode": MODES, "estimates": get_args(RuntimeEstimate), "metric": get_args(MetricName)}
     found: dict[str, set[Any]] = {name: {each[name] for each in used} for name in ("mode", "metric", "k")}
     found["estimates"] = {run.estimates for run in study.runs}.union(ORIGINAL)
     labels: dict[str, list[Any]] = {"factor": list(study.factors)}
@@ -105,9 +105,9 @@ def _runs(study: SelfSchedulingStudy, runs: Sequence[xr.Dataset]) -> xr.Dataset:
     return whole.assign_coords(week=np.arange(whole.sizes["week"]))
 
 
-def _originals(study: SelfSchedulingStudy, fused: Mapping[str, xr.Dataset]) -> xr.Dataset:
+def _originals(study: SelfSchedulingStudy, merged: Mapping[str, xr.Dataset]) -> xr.Dataset:
     """Measures of the original scenario by reading of the CPU factor and estimates."""
-    rows = [[_original(stream, name) for name in ORIGINAL] for stream in fused.values()]
+    rows = [[_original(stream, name) for name in ORIGINAL] for stream in merged.values()]
     described = {
         **VARIABLES,
         **{name: RUN_VARIABLES[name] for name in ("makespan", "corrections")},
@@ -120,7 +120,7 @@ def _originals(study: SelfSchedulingStudy, fused: Mapping[str, xr.Dataset]) -> x
         )
         for name, (dims, long_name, units) in described.items()
     }
-    whole = xr.Dataset(variables, {"factor": list(fused), "estimates": list(ORIGINAL)})
+    whole = xr.Dataset(variables, {"factor": list(merged), "estimates": list(ORIGINAL)})
     return whole.reindex(estimates=_labels(study)["estimates"])
 
 
@@ -209,7 +209,7 @@ def first_better(gain: NDArray[np.float64], k: NDArray[np.int64]) -> NDArray[np.
 # --- jobs and centres -----------------------------------------------------------------------------
 
 
-def _jobs(fused: Mapping[str, xr.Dataset]) -> xr.Dataset:
+def _jobs(merged: Mapping[str, xr.Dataset]) -> xr.Dataset:
     """How many jobs are measured, how many fit nowhere, and what load they offer to the centres."""
     described: dict[str, tuple[str, str]] = {
         "jobs": ("centre", "jobs of the log that run in all schedules, which are measured"),
@@ -219,12 +219,12 @@ def _jobs(fused: Mapping[str, xr.Dataset]) -> xr.Dataset:
         "offered_load": ("centre", "work of the jobs that the centre can hold, relative to its capacity"),
         "jobs_by_week": ("week", "jobs submitted in the week that are measured"),
     }
-    rows = [_jobs_of(stream) for stream in fused.values()]
+    rows = [_jobs_of(stream) for stream in merged.values()]
     variables = {
         name: (("factor", dimension), np.stack([row[name] for row in rows]), attrs_of(long_name, "1"))
         for name, (dimension, long_name) in described.items()
     }
-    first = next(iter(fused.values()))
+    first = next(iter(merged.values()))
     variables["offered_load_by_reading"] = (
         ("reading", "centre"),
         first["offered_load"].values,
@@ -232,7 +232,7 @@ def _jobs(fused: Mapping[str, xr.Dataset]) -> xr.Dataset:
     )
     return xr.Dataset(
         variables,
-        {"factor": list(fused), "centre": rows[0]["centre"], "reading": first["reading"].values},
+        {"factor": list(merged), "centre": rows[0]["centre"], "reading": first["reading"].values},
     )
 
 

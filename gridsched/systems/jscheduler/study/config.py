@@ -16,10 +16,10 @@ from gridsched.experiments.inputs import prepared_workload
 from gridsched.experiments.parts import ScenarioChoice, Window, WorkloadConfig, label_of
 from gridsched.experiments.schedulers import Written, scheduler_made, scheduler_models
 from gridsched.experiments.study import SchedulerStudy, function_files
-from gridsched.experiments.tasks import Experiment, Figure, Table, Task
+from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
 from gridsched.experiments.validation import PathText, suggestion, unique
 from gridsched.prediction.options import PredictorOptions
-from gridsched.systems.jscheduler.centres import Centre, Platform, Reading, load_platform
+from gridsched.systems.jscheduler.centres import Centre, CentrePlatform, Reading, load_platform
 
 PREDICTION_FIGURES: tuple[str, ...] = ("prediction_quality", "prediction_intervals")
 """Figures of how good predictions are."""
@@ -28,23 +28,23 @@ _STUDY = "gridsched.systems.jscheduler.study"
 
 _FIGURES = "gridsched.systems.jscheduler.figures:SELF_SCHEDULING_FIGURES"
 
-BeliefName = Literal["predicted", "requested", "actual", "retrained"]
-"""What schedulers believe of run times."""
+RuntimeEstimate = Literal["predicted", "requested", "actual", "retrained"]
+"""Runtime estimates of the schedulers."""
 
-Beliefs = Annotated[tuple[BeliefName, ...], Field(min_length=1)]
+RuntimeEstimates = Annotated[tuple[RuntimeEstimate, ...], Field(min_length=1)]
 
 
 class ReadingConfig(ScenarioChoice):
     """The platform under one reading of its CPU factors, and what runs there."""
 
     factor: Reading = "multiply"
-    """What a resource's CPU factor does to run times: multiply or divide them, or nothing."""
-    estimates: Beliefs | None = None  # type: ignore[assignment]
-    """What schedulers believe of run times here; by default as the study says."""
+    """What a cluster's CPU factor does to run times: multiply or divide them, or nothing."""
+    estimates: RuntimeEstimates | None = None  # type: ignore[assignment]
+    """Runtime estimates of the schedulers here; by default as the study says."""
 
 
 @dataclass(frozen=True)
-class Run:
+class JSchedulerRun:
     """A scheduler on the platform under some estimates.
 
     Parameters
@@ -52,13 +52,13 @@ class Run:
     factor : str
         Reading of the CPU factor.
     estimates : str
-        What schedulers believe of run times.
+        Runtime estimates of the schedulers.
     scheduler : str
         Its label.
     """
 
     factor: Reading
-    estimates: BeliefName
+    estimates: RuntimeEstimate
     scheduler: str
 
     @property
@@ -77,7 +77,7 @@ PredictorConfig: Any = part_model(PredictorOptions)
 
 
 class SelfSchedulingStudy(SchedulerStudy):
-    """A study of self-scheduling: jobs choose among resources; against every log on its own centre."""
+    """A study of self-scheduling: jobs choose among clusters; against every log on its own centre."""
 
     view = "gridsched.systems.jscheduler.report:self_scheduling_view"
     main_figure = "improvement_bounded_slowdown"
@@ -87,20 +87,20 @@ class SelfSchedulingStudy(SchedulerStudy):
     platform: PathText | None = None
     """Path of a platform file of one's own; by default the platform of `resources/jscheduler.yaml`."""
     logs: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """Names of the centres whose logs are fused; by default all that have one."""
+    """Names of the centres whose logs are merged; by default all that have one."""
     window: Window | None = Window(first_months=8)
     """Part of each log that is used; null for whole logs."""
     scenarios: Annotated[tuple[ReadingConfig, ...], Field(min_length=1)]
     """The scenarios: readings of the CPU factor, which may choose among schedulers and estimates."""
-    estimates: Beliefs = ("predicted",)  # type: ignore[assignment]
-    """What schedulers believe of run times: what a classification tree predicts, requested times, actual run
+    estimates: RuntimeEstimates = ("predicted",)  # type: ignore[assignment]
+    """Runtime estimates of the schedulers: what a classification tree predicts, requested times, actual run
     times, or `retrained`, predictions of trees that learn from what finishes in the run itself. Otherwise
     they learn from each log on its own centre."""
     predictor: PredictorConfig = PredictorConfig()
     """How run times are predicted."""
     evaluate: StrictBool = False
     """Whether predictions are compared with those of other methods, log by log, which takes long."""
-    _platform: Platform = PrivateAttr()
+    _platform: CentrePlatform = PrivateAttr()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -137,13 +137,13 @@ class SelfSchedulingStudy(SchedulerStudy):
                 )
 
     @property
-    def grid(self) -> Platform:
+    def grid(self) -> CentrePlatform:
         """The platform."""
         return self._platform
 
     @property
     def resource_count(self) -> int:
-        """Number of resources of the platform."""
+        """Number of clusters of the platform."""
         return sum(number for centre in self._platform.centres for number, _ in centre.resources)
 
     @property
@@ -238,22 +238,22 @@ class SelfSchedulingStudy(SchedulerStudy):
             datasets=datasets,
             figures=figures,
             tables=[
-                Table("means", f"{_STUDY}.aggregation:means_table", "self_scheduling_means"),
-                Table("table_two", f"{_STUDY}.aggregation:table_two_of", "table_two"),
+                StudyTable("means", f"{_STUDY}.aggregation:means_table", "self_scheduling_means"),
+                StudyTable("table_two", f"{_STUDY}.aggregation:table_two_of", "table_two"),
             ],
         )
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[JSchedulerRun]:
         """Every run of all scenarios, each once whatever its scheduler is called, by reading."""
-        runs: dict[tuple[Any, ...], Run] = {}
+        runs: dict[tuple[Any, ...], JSchedulerRun] = {}
         for scenario in self.scenarios:
-            for estimates, label in product(self._beliefs(scenario), self.labels_in(scenario)):
+            for estimates, label in product(self._runtime_estimates(scenario), self.labels_in(scenario)):
                 what = scenario.factor, estimates, *parameters(self.scheduler(label)).values()
-                runs.setdefault(what, Run(scenario.factor, estimates, label))
+                runs.setdefault(what, JSchedulerRun(scenario.factor, estimates, label))
         return sorted(runs.values(), key=lambda run: self.factors.index(run.factor))
 
-    def _beliefs(self, scenario: ReadingConfig) -> Sequence[BeliefName]:
+    def _runtime_estimates(self, scenario: ReadingConfig) -> Sequence[RuntimeEstimate]:
         return scenario.estimates or self.estimates
 
     def _original(self, factor: Reading, centre: str, workload: Task) -> Task:
@@ -293,8 +293,8 @@ class SelfSchedulingStudy(SchedulerStudy):
             memory=1500,
         )
 
-    def _run(self, run: Run, seed: int, stream: Task, workloads: Mapping[str, Task]) -> Task:
-        """Simulation of one run: it takes longer the more resources a job asks, and in exact mode."""
+    def _run(self, run: JSchedulerRun, seed: int, stream: Task, workloads: Mapping[str, Task]) -> Task:
+        """Simulation of one run: it takes longer the more clusters a job asks, and in exact mode."""
         scheduler = self.scheduler(run.scheduler)
         made: Any = scheduler_made(scheduler)
         retrained = run.estimates == "retrained"

@@ -46,7 +46,7 @@ from gridsched.systems.jscheduler.scheduler import (
     draw_samples,
     self_schedule,
 )
-from gridsched.systems.jscheduler.study.config import BeliefName, SelfSchedulingStudy, parameters
+from gridsched.systems.jscheduler.study.config import RuntimeEstimate, SelfSchedulingStudy, parameters
 from gridsched.traces import merge_workloads
 from gridsched.verification import verify
 from gridsched.workloads import Workload
@@ -54,7 +54,7 @@ from gridsched.workloads.table import add_counts
 
 Integers = NDArray[np.int64]
 
-ORIGINAL: tuple[BeliefName, ...] = ("predicted", "requested", "actual")
+ORIGINAL: tuple[RuntimeEstimate, ...] = ("predicted", "requested", "actual")
 """Estimates of the original scenario; what it is compared with are requested times."""
 
 CUT = "requested time cut at what can be simulated"
@@ -152,7 +152,7 @@ def _ends(start_time: Integers, run_time: Integers) -> Integers:
 
 
 @dataclass(frozen=True, eq=False)
-class _Fused:
+class _Merged:
     """Several logs as one stream.
 
     Parameters
@@ -173,7 +173,7 @@ class _Fused:
     places: list[Integers]
 
     @classmethod
-    def of(cls, logs: Mapping[str, Workload]) -> _Fused:
+    def of(cls, logs: Mapping[str, Workload]) -> _Merged:
         jobs, origin = merge_workloads(list(logs.values()), align="start")
         return cls(logs, jobs, origin, [np.flatnonzero(origin == log) for log in range(len(logs))])
 
@@ -198,7 +198,7 @@ def fuse_stream(
     originals: Mapping[str, str | Path],
     target: str | Path,
 ) -> None:
-    """Fuse all logs into one stream of submissions, with what the original scenario made of each job.
+    """Merge all logs into one stream of submissions, with what the original scenario made of each job.
 
     Parameters
     ----------
@@ -211,72 +211,74 @@ def fuse_stream(
     target : path
         Dataset to write.
     """
-    fused = _Fused.of({name: _workload(study, factor, path) for name, path in workloads.items()})
-    pools = [study.grid.pool(name, factor) for name in fused.logs]
-    parts = [results.read(originals[name]) for name in fused.logs]
+    merged = _Merged.of({name: _workload(study, factor, path) for name, path in workloads.items()})
+    pools = [study.grid.pool(name, factor) for name in merged.logs]
+    parts = [results.read(originals[name]) for name in merged.logs]
     own = {str(name): [part[name].values for part in parts] for name in parts[0].data_vars}
-    lengths = [pool.duration(log.run_time) for (pool, _), log in zip(pools, fused.logs.values(), strict=True)]
-    run_time = fused.gathered(lengths)
-    ends = _ends(fused.starts(own["start_requested"]), run_time)
+    lengths = [
+        pool.duration(log.run_time) for (pool, _), log in zip(pools, merged.logs.values(), strict=True)
+    ]
+    run_time = merged.gathered(lengths)
+    ends = _ends(merged.starts(own["start_requested"]), run_time)
     corrections = {f"corrections_{name}": 0 for name in ORIGINAL}
     if study.predictor.scope == "global":
-        predicted = predict_prequential(fused.jobs, ends, study.predictor.made(), fused.origin).run_time
-        own["predicted"] = [predicted[place] for place in fused.places]
+        predicted = predict_prequential(merged.jobs, ends, study.predictor.made(), merged.origin).run_time
+        own["predicted"] = [predicted[place] for place in merged.places]
         runs = [
             _alone(study, log, *pool, estimates)
-            for log, pool, estimates in zip(fused.logs.values(), pools, own["predicted"], strict=True)
+            for log, pool, estimates in zip(merged.logs.values(), pools, own["predicted"], strict=True)
         ]
         own["start_predicted"] = [run["start_time"].values for run in runs]
         corrections["corrections_predicted"] = sum(run.attrs["corrections"] for run in runs)
     for name in corrections:
         corrections[name] += sum(int(part.attrs.get(name, 0)) for part in parts)
     columns = {
-        name: fused.starts(values) if name.startswith("start_") else fused.gathered(values)
+        name: merged.starts(values) if name.startswith("start_") else merged.gathered(values)
         for name, values in own.items()
     }
     whole = xr.Dataset({name: ("job", column) for name, column in columns.items()})
     whole["original_run_time"] = ("job", run_time)
-    whole = whole.assign(_submissions(fused)).assign(_centres(study, fused))
-    held = _held(fused.jobs.processors, study.grid.resources(factor)[0])
+    whole = whole.assign(_submissions(merged)).assign(_centres(study, merged))
+    held = _held(merged.jobs.processors, study.grid.resources(factor)[0])
     whole["held"] = ("job", held.astype(np.int8))
     whole["measured"] = ("job", (held & (ends >= 0)).astype(np.int8))
-    whole = whole.assign(_lessons(fused, ends, study.predictor.made()))
+    whole = whole.assign(_lessons(merged, ends, study.predictor.made()))
     whole.attrs = {
         "title": f"fused stream of {study.name}",
         "factor": factor,
-        "workload_checksum": fused.jobs.checksum,
+        "workload_checksum": merged.jobs.checksum,
         **corrections,
         **results.provenance(),
     }
     files.write(whole, target)
 
 
-def _submissions(fused: _Fused) -> dict[str, Any]:
-    """What users submit; the estimates are those of a machine of speed 1."""
-    jobs = fused.jobs
+def _submissions(merged: _Merged) -> dict[str, Any]:
+    """What users submit; the estimates are those of a cluster of speed 1."""
+    jobs = merged.jobs
     run_time = np.asarray(jobs.run_time, np.int64)
     requested = np.where(jobs.requested_time > 0, jobs.requested_time, run_time)
     return {
         "submit_time": ("job", jobs.submit_time),
         "run_time": ("job", run_time),
         "processors": ("job", jobs.processors),
-        "centre_index": ("job", fused.origin.astype(np.int16)),
+        "centre_index": ("job", merged.origin.astype(np.int16)),
         "requested": ("job", np.maximum(requested, 1).astype(np.int64)),
         "actual": ("job", np.maximum(run_time, 1)),
     }
 
 
-def _centres(study: SelfSchedulingStudy, fused: _Fused) -> dict[str, Any]:
+def _centres(study: SelfSchedulingStudy, merged: _Merged) -> dict[str, Any]:
     """What the centres are offered."""
     readings = get_args(Reading)
     loads = [
-        [offered_load(log, study.grid.pool(name, reading)[0]) for name, log in fused.logs.items()]
+        [offered_load(log, study.grid.pool(name, reading)[0]) for name, log in merged.logs.items()]
         for reading in readings
     ]
-    cut = [log.repaired.get(CUT, 0) for log in fused.logs.values()]
-    without = [int((log.requested_time <= 0).sum()) for log in fused.logs.values()]
+    cut = [log.repaired.get(CUT, 0) for log in merged.logs.values()]
+    without = [int((log.requested_time <= 0).sum()) for log in merged.logs.values()]
     return {
-        "centre": ("centre", list(fused.logs)),
+        "centre": ("centre", list(merged.logs)),
         "reading": ("reading", list(readings)),
         "offered_load": (("reading", "centre"), np.array(loads, np.float64)),
         "jobs_without_requested_time": ("centre", np.array(without, np.int64)),
@@ -292,11 +294,11 @@ def _held(processors: Integers, resources: Sequence[Cluster]) -> NDArray[np.bool
     return held
 
 
-def _lessons(fused: _Fused, ends: Integers, options: PredictorOptions) -> dict[str, Any]:
-    """From which jobs each prediction is learned, see `Lessons`; features play no part in this."""
+def _lessons(merged: _Merged, ends: Integers, options: PredictorOptions) -> dict[str, Any]:
+    """From which jobs each prediction is learned, see `Lessons`; features have no part in this."""
     parts: dict[str, list[Integers]] = {name: [np.empty(0, np.int64)] for name in LESSONS}
     jobs = learned = 0
-    for stream in streams(fused.jobs, ends, options, fused.origin):
+    for stream in streams(merged.jobs, ends, options, merged.origin):
         first, stop, end = (
             np.array([getattr(period, name) for period in stream.periods], np.int64)
             for name in ("first", "stop", "finished")
@@ -366,9 +368,9 @@ def simulate_run(
     (scenario,), (scheduler,), (estimates,) = study.scenarios, study.schedulers, study.estimates
     jscheduler: Any = scheduler_made(scheduler)
     resources, policies, _ = study.grid.resources(scenario.factor)
-    fused = files.shared(stream)
+    merged = files.shared(stream)
     drawn = derived_seed(seed, study.name)
-    asked = draw_samples(fused["processors"].values, resources, jscheduler.k, drawn)
+    asked = draw_samples(merged["processors"].values, resources, jscheduler.k, drawn)
     if estimates == "retrained":
         logs = [_workload(study, scenario.factor, path) for path in workloads]
         options = study.predictor.made()
@@ -377,70 +379,72 @@ def simulate_run(
         ).schedule
     else:
         done = self_schedule(
-            _submitted(fused, estimates),
+            _submitted(merged, estimates),
             resources,
             policies,
             jscheduler,
             samples=asked,
             overrun=study.overrun,
         )
-    verify(_schedule(fused, resources, done))
+    verify(_schedule(merged, resources, done))
     labels = {"factor": scenario.factor, **parameters(scheduler), "estimates": estimates}
-    measures = _measures(fused, measured_jobs(fused), estimates, done)
-    own = {"centre": fused["centre"].values.tolist()}
+    measures = _measures(merged, measured_jobs(merged), estimates, done)
+    own = {"centre": merged["centre"].values.tolist()}
     files.write(measured_run(measures, RUN_VARIABLES, labels, own), target)
 
 
-def measured_jobs(fused: xr.Dataset) -> Cohort:
+def measured_jobs(merged: xr.Dataset) -> Cohort:
     """Jobs of a stream that run both in the original scenario and on the single resources."""
     return cohort(
-        fused["submit_time"].values,
-        fused["centre_index"].values,
-        fused["measured"].values.astype(np.bool_),
-        fused.sizes["centre"],
+        merged["submit_time"].values,
+        merged["centre_index"].values,
+        merged["measured"].values.astype(np.bool_),
+        merged.sizes["centre"],
     )
 
 
-def _submitted(fused: xr.Dataset, estimates: BeliefName) -> Submissions:
-    """Jobs of a stream with what schedulers believe of them."""
+def _submitted(merged: xr.Dataset, estimates: RuntimeEstimate) -> Submissions:
+    """Jobs of a stream with their runtime estimates."""
     return Submissions(
-        submit_time=fused["submit_time"].values,
-        run_time=fused["run_time"].values,
-        estimate=fused[estimates].values,
-        processors=fused["processors"].values,
+        submit_time=merged["submit_time"].values,
+        run_time=merged["run_time"].values,
+        estimate=merged[estimates].values,
+        processors=merged["processors"].values,
     )
 
 
-def _schedule(fused: xr.Dataset, resources: Sequence[Cluster], done: SelfSchedule) -> xr.Dataset:
+def _schedule(merged: xr.Dataset, resources: Sequence[Cluster], done: SelfSchedule) -> xr.Dataset:
     """As much of a run dataset as the verifier looks at."""
     ran = np.flatnonzero(done.start_time >= 0)
     ends = _ends(done.start_time, done.run_time)
     return xr.Dataset(
         {
             "job_number": ("job", np.arange(1, len(ends) + 1)),
-            "submit_time": fused["submit_time"],
+            "submit_time": merged["submit_time"],
             "run_time": ("job", done.run_time),
-            "processors": fused["processors"],
+            "processors": merged["processors"],
             "start_time": ("job", done.start_time),
             "end_time": ("job", ends),
             "segment_job": ("segment", ran),
             "segment_cluster": ("segment", done.resource[ran]),
-            "segment_processors": ("segment", fused["processors"].values[ran]),
+            "segment_processors": ("segment", merged["processors"].values[ran]),
             "segment_start": ("segment", done.start_time[ran]),
             "segment_end": ("segment", ends[ran]),
             "cluster_processors": ("cluster", np.array([resource.processors for resource in resources])),
         },
         {"cluster": [resource.name for resource in resources]},
-        {"workload": fused.attrs["title"]},
+        {"workload": merged.attrs["title"]},
     )
 
 
-def _measures(fused: xr.Dataset, jobs: Cohort, estimates: BeliefName, done: SelfSchedule) -> dict[str, Any]:
+def _measures(
+    merged: xr.Dataset, jobs: Cohort, estimates: RuntimeEstimate, done: SelfSchedule
+) -> dict[str, Any]:
     """Values of `RUN_VARIABLES`."""
-    submit = fused["submit_time"].values
+    submit = merged["submit_time"].values
     rests, share = np.nan, np.nan
     if estimates == "predicted":
-        lessons = Lessons(**{name: fused[f"lessons_{name}"].values.astype(np.int64) for name in LESSONS})
+        lessons = Lessons(**{name: merged[f"lessons_{name}"].values.astype(np.int64) for name in LESSONS})
         rests, share = unfinished(lessons, submit, _ends(done.start_time, done.run_time))
     return {
         **measure(jobs, done.start_time, done.run_time),

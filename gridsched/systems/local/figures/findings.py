@@ -212,7 +212,7 @@ def workload(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
 
 
 def gantt(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
-    """When all is done, how full the machine is until then, and who starts last."""
+    """When all is done, how full the cluster is until then, and who starts last."""
     if numbers.empty:
         return "No job ran."
     first, last = int(numbers["start_time"].min()), int(numbers["end_time"].max())

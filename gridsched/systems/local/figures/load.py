@@ -1,4 +1,4 @@
-"""Load of the machine over time under the schemes of a study."""
+"""Load of the cluster over time under the schemes of a study."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from gridsched.figures import panels, style
-from gridsched.figures.panels import SHOWN, Metric
+from gridsched.figures.panels import SHOWN, ShownMetric
 from gridsched.metrics.jobs import RECORDED
 
 _ROW = 0.19
@@ -62,7 +62,7 @@ def policies_means(study: xr.Dataset, *, job_class: str = "all") -> style.Drawin
 
 
 def _means_panel(
-    axes: Axes, study: xr.Dataset, rows: pd.DataFrame, schemes: list[str], metric: Metric, log: bool
+    axes: Axes, study: xr.Dataset, rows: pd.DataFrame, schemes: list[str], metric: ShownMetric, log: bool
 ) -> None:
     places = panels.scheme_rows(axes, schemes)
     if rows.empty:
@@ -212,7 +212,7 @@ def policies_differences(study: xr.Dataset, *, job_class: str = "all") -> style.
 
 
 def _differences_panel(
-    axes: Axes, study: xr.Dataset, rows: pd.DataFrame, schemes: list[str], metric: Metric
+    axes: Axes, study: xr.Dataset, rows: pd.DataFrame, schemes: list[str], metric: ShownMetric
 ) -> None:
     places = panels.scheme_rows(axes, schemes)
     if rows.empty:
@@ -278,7 +278,7 @@ def _tail_panel(
     rows: pd.DataFrame,
     schemes: list[str],
     styles: dict[str, style.SchemeStyle],
-    metric: Metric,
+    metric: ShownMetric,
     log: bool,
 ) -> None:
     places = panels.scheme_rows(axes, schemes)

@@ -10,10 +10,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StrictBool, model_validator
 
 from gridsched.experiments.inputs import expected_jobs, prepared_workload
-from gridsched.experiments.parts import Metrics, WorkloadConfig, label_of
+from gridsched.experiments.parts import MetricsConfig, WorkloadConfig, label_of
 from gridsched.experiments.schedulers import Written, scheduler_made
 from gridsched.experiments.study import SchedulerStudy, function_files
-from gridsched.experiments.tasks import Experiment, Figure, Table, Task
+from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
 from gridsched.policies.local import PassName
 from gridsched.submission import EstimateName
 
@@ -38,7 +38,7 @@ class LocalScenario(WorkloadConfig):
 
 
 @dataclass(frozen=True)
-class Run:
+class LocalRun:
     """A scheduler on a workload under some estimates.
 
     Parameters
@@ -79,7 +79,7 @@ class LocalStudy(SchedulerStudy):
     """Whether jobs end at their requested time."""
     passes: PassName = "instant"
     """Whether a scheduling pass follows all events of an instant, or each event."""
-    metrics: Metrics = Metrics()
+    metrics: MetricsConfig = MetricsConfig()
     """How runs are measured."""
 
     @model_validator(mode="after")
@@ -100,11 +100,11 @@ class LocalStudy(SchedulerStudy):
     # --- what is made ---------------------------------------------------------------------------------
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[LocalRun]:
         """Every run: workloads x estimates x schedulers, in this order."""
         names = [scenario.name for scenario in self.scenarios]
         return [
-            Run(scenario, scheduler, estimates, number)
+            LocalRun(scenario, scheduler, estimates, number)
             for number, (scenario, estimates, scheduler) in enumerate(
                 product(names, self.estimates, self.labels), start=1
             )
@@ -148,10 +148,10 @@ class LocalStudy(SchedulerStudy):
                     for run in self.gantt_runs
                 ),
             ],
-            tables=[Table("means", f"{_STAGES}:means_table", "means")],
+            tables=[StudyTable("means", f"{_STAGES}:means_table", "means")],
         )
 
-    def _run(self, run: Run, workload: Task) -> Task:
+    def _run(self, run: LocalRun, workload: Task) -> Task:
         """Simulation of one run; what it does not depend on is as by default."""
         scenario, scheduler = self.scenario(run.scenario), self.scheduler(run.scheduler)
         return Task(
@@ -160,7 +160,9 @@ class LocalStudy(SchedulerStudy):
             name=run.title,
             function=f"{_STAGES}:simulate_run",
             arguments={
-                "study": self.of_run(scenario, scheduler, estimates=(run.estimates,), metrics=Metrics()),
+                "study": self.of_run(
+                    scenario, scheduler, estimates=(run.estimates,), metrics=MetricsConfig()
+                ),
                 "workload": workload,
             },
             also={"files": function_files(scheduler)},
@@ -169,7 +171,7 @@ class LocalStudy(SchedulerStudy):
             memory=2000,
         )
 
-    def _summary(self, workload: str, runs: dict[Run, Task]) -> Task:
+    def _summary(self, workload: str, runs: dict[LocalRun, Task]) -> Task:
         """Metrics of the runs of a workload."""
         own = [task for run, task in runs.items() if run.scenario == workload]
         measured = self.without_words(scenarios=(self.scenario(workload),), reference=None)
@@ -210,7 +212,7 @@ class LocalStudy(SchedulerStudy):
         return [workload.name for workload in self.scenarios if _known_size(workload) > SMALL]
 
     @property
-    def gantt_runs(self) -> list[Run]:
+    def gantt_runs(self) -> list[LocalRun]:
         """Runs whose schedules are small enough to be drawn job by job."""
         large = self.large_workloads
         return [run for run in self.runs if run.scenario not in large]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
 from gridsched.figures import gantt_blocks, style
-from gridsched.figures.gantt_blocks import Block
+from gridsched.figures.gantt_blocks import GanttBlock
 from gridsched.systems.multicluster.figures.findings import FINDINGS as FINDINGS
 from gridsched.systems.multicluster.study.example import handed_over
 
@@ -77,7 +77,7 @@ def schedule_gantt(schedules: xr.Dataset) -> style.Drawing:
     return figure, gantt_blocks.table(blocks, named, job_numbers)
 
 
-def _blocks(schedules: xr.Dataset) -> Iterator[Block]:
+def _blocks(schedules: xr.Dataset) -> Iterator[GanttBlock]:
     cluster = schedules["cluster_index"].to_numpy()
     start, end = schedules["start_time"].to_numpy(), schedules["end_time"].to_numpy()
     late = end > schedules["deadline"].to_numpy()
@@ -85,11 +85,11 @@ def _blocks(schedules: xr.Dataset) -> Iterator[Block]:
         used = schedules["resources"].to_numpy()[job] > 0
         for first, count in gantt_blocks.runs(used):
             place = (int(start[job]), int(end[job]), bool(late[job]))
-            yield Block(int(cluster[job]), job, first, count, *place)
+            yield GanttBlock(int(cluster[job]), job, first, count, *place)
 
 
 def _panel(
-    axes: Axes, blocks: list[Block], job_numbers: NDArray[np.int64], processors: int, title: str
+    axes: Axes, blocks: list[GanttBlock], job_numbers: NDArray[np.int64], processors: int, title: str
 ) -> None:
     gantt_blocks.frame(axes, processors, title)
     for late, edge, width in ((False, style.INK, 0.6), (True, _LATE, 1.2)):

@@ -1,6 +1,6 @@
 """Which parallel jobs fill a space of resources together, and which cluster gets them.
 
-Algorithms 1 to 4 of He et al. (see `packing`); what is mended in them is listed in
+Algorithms 1 to 4 of He et al. (see `packing`); what is repaired in them is listed in
 `muscle`. Jobs are numbered in the order in which they were collected.
 
 A resource is a processor, or a node where a cluster gives whole nodes to jobs. So the resources that a job
@@ -22,7 +22,7 @@ from gridsched.systems.multicluster.kernels.packing import bit
 NOWHERE = -1
 
 
-class Table(NamedTuple):
+class CompositionTable(NamedTuple):
     """Composition table: row r lists compositions of jobs of r resources together.
 
     Tables of several units are held in arrays with one dimension more in front.
@@ -83,9 +83,9 @@ class Seeds(NamedTuple):
 # --- Algorithm 1: the table -----------------------------------------------------------------------
 
 
-def allocate_table(jobs: int, rows: int) -> Table:
+def allocate_table(jobs: int, rows: int) -> CompositionTable:
     """Room for the table of so many jobs."""
-    return Table(
+    return CompositionTable(
         rows=np.empty((rows + 1, jobs), np.int32),
         lengths=np.zeros(rows + 1, np.int32),
         members=np.empty(rows * jobs, np.int32),
@@ -96,7 +96,7 @@ def allocate_table(jobs: int, rows: int) -> Table:
 
 
 @leaf
-def _join(table: Table, made: int, row: int, job: int, other: int, present: Any) -> int:
+def _join(table: CompositionTable, made: int, row: int, job: int, other: int, present: Any) -> int:
     """Append a job and the jobs of another composition, if any, to a row; return how many there are then."""
     end = table.first[made]
     table.members[end] = job
@@ -117,7 +117,7 @@ def _join(table: Table, made: int, row: int, job: int, other: int, present: Any)
 
 
 @leaf
-def _shares_a_job(table: Table, composition: int, row: int, present: Any) -> bool:
+def _shares_a_job(table: CompositionTable, composition: int, row: int, present: Any) -> bool:
     """Whether a job of a composition is in a row already."""
     for k in range(table.first[composition], table.first[composition + 1]):
         if present[row, table.members[k]]:
@@ -138,7 +138,7 @@ def _number_sizes(processors: Any, numbers: Any) -> int:
 
 
 @jit
-def build(table: Table, processors: Any) -> int:
+def build(table: CompositionTable, processors: Any) -> int:
     """Fill in the table of jobs of so many resources; return the number of compositions.
 
     A row never loses a job, so a composition that shares a job with another row is never of use to that row
@@ -170,7 +170,7 @@ def build(table: Table, processors: Any) -> int:
 
 
 @leaf
-def _take(table: Table, search: Search, job: int) -> None:
+def _take(table: CompositionTable, search: Search, job: int) -> None:
     """Count a job as allocated, and put it behind the others found."""
     state = search.state[0]
     search.taken[job] = True
@@ -181,7 +181,7 @@ def _take(table: Table, search: Search, job: int) -> None:
 
 
 @leaf
-def _give_back(table: Table, search: Search) -> None:
+def _give_back(table: CompositionTable, search: Search) -> None:
     """Undo what was found."""
     state = search.state[0]
     for n in range(state["found"]):
@@ -193,7 +193,7 @@ def _give_back(table: Table, search: Search) -> None:
 
 
 @leaf
-def _least_allocated(table: Table, search: Search, row: int, attempt: int, without: int) -> int:
+def _least_allocated(table: CompositionTable, search: Search, row: int, attempt: int, without: int) -> int:
     """First composition of a row with the fewest allocated jobs, of those not looked at in this attempt.
 
     The composition that is a certain job alone is left out.
@@ -209,7 +209,7 @@ def _least_allocated(table: Table, search: Search, row: int, attempt: int, witho
 
 
 @leaf
-def _take_all(table: Table, search: Search, composition: int) -> None:
+def _take_all(table: CompositionTable, search: Search, composition: int) -> None:
     for k in range(table.first[composition], table.first[composition + 1]):
         _take(table, search, table.members[k])
 
@@ -240,7 +240,9 @@ def reach(free: Any, most: int, used: Any, reached: Any) -> None:
 
 
 @leaf
-def _find_alternatives(table: Table, search: Search, processors: Any, composition: int, attempt: int) -> bool:
+def _find_alternatives(
+    table: CompositionTable, search: Search, processors: Any, composition: int, attempt: int
+) -> bool:
     """Algorithm 2: the free jobs of a composition, and alternatives for the others; whether there are any."""
     state = search.state[0]
     state["stack"] = 0
@@ -271,7 +273,7 @@ def _find_alternatives(table: Table, search: Search, processors: Any, compositio
 
 
 @part
-def fill(table: Table, search: Search, processors: Any, space: int, attempt: int) -> int:
+def fill(table: CompositionTable, search: Search, processors: Any, space: int, attempt: int) -> int:
     """Algorithm 3: jobs for a space of so many resources, the most that can be filled.
 
     What is found in place of a composition are free jobs that need as much together. Where no free jobs do,
@@ -280,7 +282,7 @@ def fill(table: Table, search: Search, processors: Any, space: int, attempt: int
 
     Parameters
     ----------
-    table : Table
+    table : CompositionTable
         The table.
     search : Search
         What is allocated; `found` are the jobs for this space, then.
@@ -423,7 +425,7 @@ def _allocate_job(
 
 
 @leaf
-def _tell_all(tables: Table, searches: Search, processors: Any, job: int, g: int) -> None:
+def _tell_all(tables: CompositionTable, searches: Search, processors: Any, job: int, g: int) -> None:
     """Let a job that was found in one table be allocated in all."""
     for h in range(len(processors)):
         searches.free[h, processors[h, job]] -= 1
@@ -434,7 +436,7 @@ def _tell_all(tables: Table, searches: Search, processors: Any, job: int, g: int
 
 @jit
 def allocate(
-    tables: Table,
+    tables: CompositionTable,
     searches: Search,
     clusters: Clusters,
     processors: Any,
@@ -481,7 +483,7 @@ def allocate(
             _wait_for_more(clusters, i, time)
             continue
         # Helpers cannot return arrays, so that the table for this unit is taken out here
-        table = Table(
+        table = CompositionTable(
             tables.rows[g],
             tables.lengths[g],
             tables.members[g],
@@ -515,11 +517,13 @@ def allocate(
     return done
 
 
-def build_tables(processors: Any, rows: int) -> tuple[Table, Search]:
+def build_tables(processors: Any, rows: int) -> tuple[CompositionTable, Search]:
     """Tables of jobs of so many resources of each unit (int64[g, p]), and room for the search in them."""
     units, jobs = processors.shape
-    tables = Table(*(np.stack([each] * units) for each in allocate_table(jobs, rows)))
-    compositions = max(build(Table(*(each[g] for each in tables)), processors[g]) for g in range(units))
+    tables = CompositionTable(*(np.stack([each] * units) for each in allocate_table(jobs, rows)))
+    compositions = max(
+        build(CompositionTable(*(each[g] for each in tables)), processors[g]) for g in range(units)
+    )
     return tables, _allocate_search(compositions, processors, rows + 1)
 
 

@@ -3,9 +3,9 @@
 An individual is a schedule. Each generation keeps the best individual as it is. The others are children: two
 parents are drawn in proportion to their fitness, which is 1 for the best and 0 for the worst of the
 generation. A child takes a section of the order from the first parent and the other jobs in the order of the
-second (linear order crossover), and each resource of each job from either parent, mended to as many resources
-as the job needs. Then jobs may change places, and jobs may change resources; each change may be followed by
-another, so that every schedule can come from every other one.
+second (linear order crossover), and each resource of each job from either parent, corrected to as many
+resources as the job needs. Then jobs may change places, and jobs may change resources; each change may be
+followed by another, so that every schedule can come from every other one.
 
 Random numbers come from a stream of the schedule's own, so that nothing depends on which thread works on
 which schedule.
@@ -22,7 +22,7 @@ from gridsched.systems.multicluster.kernels import packing
 from gridsched.systems.multicluster.kernels.packing import NOTHING, ONE, WORD, Goal
 
 
-class Options(NamedTuple):
+class GeneticOptions(NamedTuple):
     """Parameters of the algorithm."""
 
     generations: int
@@ -122,7 +122,7 @@ def _mix(child: Any, i: int, parents: Any, a: int, b: int, job: int, random: Any
 def _cross_job(
     child: Any, i: int, parents: Any, a: int, b: int, job: int, processors: int, pool: Any, random: Any
 ) -> None:
-    """Take each resource of a job from either parent, and mend their number with those of one parent only."""
+    """Take each resource of a job from either parent, and correct their number with those of one only."""
     size = _mix(child, i, parents, a, b, job, random)
     if size < 0 or size == processors:
         return
@@ -306,7 +306,7 @@ def evolve(
     base: Any,
     now: int,
     goal: Goal,
-    options: Options,
+    options: GeneticOptions,
     random: Any,
 ) -> int:
     """Improve schedules until they improve no more.
@@ -326,7 +326,7 @@ def evolve(
         Present time, seconds.
     goal : Goal
         What to minimise.
-    options : Options
+    options : GeneticOptions
         Parameters of the algorithm.
     random : uint64[2]
         Stream of random numbers.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from gridsched.engine import clusters as grid
-from gridsched.engine.clusters import Grid, Local
+from gridsched.engine.clusters import GridArrays, LocalArrays
 from gridsched.engine.jit import jit
 from gridsched.engine.reference import by_reference
 
 
 @jit
-def advance(g: Grid, local: Local, until: int, options: grid.Options, score: Any) -> None:
+def advance(g: GridArrays, local: LocalArrays, until: int, options: grid.GridOptions, score: Any) -> None:
     """Let happen on all clusters what happens up to a time, if no job comes."""
     g, local, options = by_reference(g), by_reference(local), by_reference(options)
     now = grid.first_due(g)
@@ -22,7 +22,9 @@ def advance(g: Grid, local: Local, until: int, options: grid.Options, score: Any
 
 
 @jit
-def receive(g: Grid, local: Local, jobs: Any, m: int, now: int, options: grid.Options, score: Any) -> None:
+def receive(
+    g: GridArrays, local: LocalArrays, jobs: Any, m: int, now: int, options: grid.GridOptions, score: Any
+) -> None:
     """Let jobs enter the local queue of a cluster, which has a scheduling pass then."""
     g, local, options = by_reference(g), by_reference(local), by_reference(options)
     for k in range(len(jobs)):
@@ -31,7 +33,7 @@ def receive(g: Grid, local: Local, jobs: Any, m: int, now: int, options: grid.Op
 
 
 @jit
-def withdraw(g: Grid, local: Local, jobs: Any, m: int, now: int) -> None:
+def withdraw(g: GridArrays, local: LocalArrays, jobs: Any, m: int, now: int) -> None:
     """Let jobs wait no longer on a cluster."""
     g, local = by_reference(g), by_reference(local)
     for k in range(len(jobs)):
@@ -39,12 +41,14 @@ def withdraw(g: Grid, local: Local, jobs: Any, m: int, now: int) -> None:
 
 
 @jit
-def resize(g: Grid, local: Local, m: int, processors: int, held: Any, now: int) -> None:
+def resize(g: GridArrays, local: LocalArrays, m: int, processors: int, held: Any, now: int) -> None:
     """Let a cluster have so many processors; see `clusters.resize`."""
     grid.resize(by_reference(g), by_reference(local), m, processors, held, now)
 
 
 @jit
-def foresee(g: Grid, local: Local, m: int, now: int, in_fact: bool, overrun: int, score: Any) -> None:
+def foresee(
+    g: GridArrays, local: LocalArrays, m: int, now: int, in_fact: bool, overrun: int, score: Any
+) -> None:
     """When the jobs that wait on a cluster start if no other enters; see `clusters.foresee`."""
     grid.foresee(by_reference(g), by_reference(local), m, now, in_fact, overrun, score)

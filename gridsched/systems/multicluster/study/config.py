@@ -16,11 +16,11 @@ from gridsched.experiments.inputs import expected_jobs, log_of, plain
 from gridsched.experiments.parts import ClusterConfig, ScenarioChoice, WorkloadConfig, label_of
 from gridsched.experiments.schedulers import Written, scheduler_made, scheduler_models
 from gridsched.experiments.study import Replicates, SchedulerStudy, alone
-from gridsched.experiments.tasks import Experiment, Figure, Table, Task
+from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
 from gridsched.experiments.validation import (
+    ConfigModel,
     Factor,
     Instant,
-    Model,
     Number,
     Slug,
     Whole,
@@ -50,7 +50,7 @@ ServiceClassConfig: Any = part_model(ServiceClass)
 """Jobs that are promised the same."""
 
 
-class _Jobs(Model):
+class _Jobs(ConfigModel):
     """Jobs that are submitted: drawn, or those of a log."""
 
     count: Annotated[Whole, Field(ge=1, le=10_000_000)] = 20_000
@@ -102,7 +102,7 @@ class PointConfig(ScenarioChoice):
     """Clusters, what is submitted to all of them, and deadlines."""
 
     clusters: Annotated[tuple[ClusterConfig, ...], Field(min_length=1, max_length=1000)]
-    """The clusters, with their processors; speeds are relative to the machine of the jobs."""
+    """The clusters, with their processors; speeds are relative to the cluster of the jobs."""
     stream: WorkloadConfig | None = None
     """A log that is submitted; its cluster holds the largest jobs that are not left out, by default the
     largest cluster."""
@@ -300,7 +300,7 @@ class MulticlusterStudy(SchedulerStudy):
         return Experiment(
             datasets=[study, example] if self.worked_example else [study],
             figures=figures,
-            tables=[Table("means", f"{_STUDY}.aggregation:means_table", "multicluster_means")],
+            tables=[StudyTable("means", f"{_STUDY}.aggregation:means_table", "multicluster_means")],
         )
 
     def _jobs(self, point: PointConfig, replicate: int, seed: int) -> Task:

@@ -27,7 +27,7 @@ _WHO = "scheme"
 
 
 def _moving(numbers: pd.DataFrame) -> list[str]:
-    """Schemes that have machines: of ideal ones nobody knows where jobs ran."""
+    """Schemes that have clusters: of ideal ones nobody knows where jobs ran."""
     return list(dict.fromkeys(known(numbers[numbers["metric"] == "transferred"])[_WHO]))
 
 
@@ -109,7 +109,7 @@ def _of_base(rows: pd.DataFrame) -> pd.Series[float]:
 
 
 def waits(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
-    """Under which scheme no machine surely loses, and who loses most."""
+    """Under which scheme no cluster surely loses, and who loses most."""
     rows = known(numbers[numbers["relative_to"] != ""])
     rows = rows[~rows[_WHO].map(findings.is_ideal).astype(bool)]
     if rows.empty:
@@ -124,7 +124,7 @@ def waits(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
             findings.NO_INTERVALS,
         )
     if losing.empty:
-        return f"At no machine do users surely wait longer than under {reference}, under any scheme."
+        return f"At no cluster do users surely wait longer than under {reference}, under any scheme."
     worst = findings.records(losing)[0]
     count = losing.groupby(_WHO, sort=False)["home"].nunique()
     safe = [who for who in dict.fromkeys(rows[_WHO]) if who not in count.index]
@@ -137,7 +137,7 @@ def waits(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
 
 
 def utilisation(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
-    """How far apart machines are under the reference and under the scheme that evens them most."""
+    """How far apart clusters are under the reference and under the scheme that evens them most."""
     rows = known(numbers[numbers["metric"] == "utilisation"])
     if rows.empty:
         return findings.NOTHING
@@ -148,10 +148,10 @@ def utilisation(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     over = over[over["mean"] > 1]
     full = f"{listed(over['cluster'])} is offered more than it can do." if len(over) else ""
     return sentences(
-        f"Machines are most alike under {name(even)}, {_range(grouped, even)}, and least under "
+        f"Clusters are most alike under {name(even)}, {_range(grouped, even)}, and least under "
         f"{name(uneven)}, {_range(grouped, uneven)}."
         if len(spread) > 1
-        else f"Under {name(even)} machines are used {_range(grouped, even)}.",
+        else f"Under {name(even)} clusters are used {_range(grouped, even)}.",
         full.replace(" is offered", " are offered") if len(over) > 1 else full,
     )
 

@@ -2,7 +2,7 @@
 
 They show the metrics of H. Shan, L. Oliker and R. Biswas, "Job superscheduler architecture and performance in
 computational grid environments" (SC 2003), section 3.2. Variants of schemes are compared in
-`figures.variants`, the machines of one scenario in `figures.machines` and
+`figures.variants`, the clusters of one scenario in `figures.clusters` and
 `figures.transfers`.
 """
 
@@ -17,8 +17,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gridsched.figures import grid_panels, panels, style
+from gridsched.systems.superscheduler.figures.clusters import grid_utilisation, grid_waits
 from gridsched.systems.superscheduler.figures.findings import FINDINGS as FINDINGS
-from gridsched.systems.superscheduler.figures.machines import grid_utilisation, grid_waits
 from gridsched.systems.superscheduler.figures.transfers import grid_flows
 from gridsched.systems.superscheduler.figures.variants import grid_sensitivity
 

@@ -23,13 +23,13 @@ _HEAD, _GAP, _FOOT, _PAGE = 0.18, 0.25, 0.65, 9.5
 """Inches: head of a flow panel and the gap above it, legend and title of the figure, height of a page."""
 
 _BAR, _NARROWEST, _LONGEST_NAME = 0.07, 1.35, 0.95
-"""Inches: width of the bars of machines, of bands with bars and shares at least, of names at most."""
+"""Inches: width of the bars of clusters, of bands with bars and shares at least, of names at most."""
 
 _STAYED = "#b9b9b9"
 
 
 class _Slots(NamedTuple):
-    """Where machines stand in a flow panel: middle of each [inches from the top], inches per unit of work."""
+    """Where clusters stand in a flow panel: middle of each [inches from the top], inches per unit of work."""
 
     middle: dict[str, float]
     scale: float
@@ -39,11 +39,11 @@ class _Slots(NamedTuple):
 def grid_flows(
     study: xr.Dataset, *, scenario: str, policy: str | None = None, schemes: Sequence[str] | None = None
 ) -> style.Drawing:
-    """Who ran whose jobs: work from the machines where it was submitted to those that ran it.
+    """Who ran whose jobs: work from the clusters where it was submitted to those that ran it.
 
     A panel a scheme, homes on the left, clusters on the right, bands as wide as their work in
     processor-seconds of the cluster that ran it; all panels have the same scale. Grey bands stayed at home;
-    the share of its work that did is written beside each home. Ideal schemes have no machines and do not
+    the share of its work that did is written beside each home. Ideal schemes have no clusters and do not
     occur.
 
     Parameters
@@ -77,13 +77,13 @@ def grid_flows(
         wanted = _with_flows([panels.choose(study, "scheme", scheme) for scheme in schemes], wanted, scenario)
         numbers = numbers[numbers["scheme"].isin(wanted)]
     if not wanted:
-        return grid_panels.nothing(f"no scheme was run on machines in {style.plain(scenario)}"), numbers
+        return grid_panels.nothing(f"no scheme was run on clusters in {style.plain(scenario)}"), numbers
     work = numbers[numbers["metric"] == "flow_work"]
-    machines = [m for m in panels.labels(study, "home") if m in {*work["home"], *work["cluster"]}]
-    names = {machine: grid_panels.fitting(machine, _LONGEST_NAME) for machine in machines}
+    clusters = [m for m in panels.labels(study, "home") if m in {*work["home"], *work["cluster"]}]
+    names = {cluster: grid_panels.fitting(cluster, _LONGEST_NAME) for cluster in clusters}
     down, across, height = _flow_layout(names.values(), len(wanted))
-    slots = _slots(work, machines, height)
-    colors = {name: look.color for name, look in grid_panels.shade_looks(machines).items()}
+    slots = _slots(work, clusters, height)
+    colors = {name: look.color for name, look in grid_panels.shade_looks(clusters).items()}
     figure, grid = _flow_panels(grid_panels.scenario_title(study, chosen), wanted, (down, across), height)
     for scheme, axes in grid.items():
         _flow_panel(axes, numbers[numbers["scheme"] == scheme], slots, colors, names)
@@ -110,22 +110,22 @@ def _with_flows(schemes: Sequence[str], known: Sequence[str], scenario: str) -> 
     for scheme in schemes:
         if scheme not in known:
             raise ConfigurationError(
-                f"scheme {scheme!r} has no flows between machines in {scenario}; those with flows are "
+                f"scheme {scheme!r} has no flows between clusters in {scenario}; those with flows are "
                 f"{', '.join(known) or 'none'}"
             )
     return list(schemes)
 
 
-def _slots(work: pd.DataFrame, machines: Sequence[str], height: float) -> _Slots:
-    """Rows as high as the most work that a machine sends or runs under any scheme, and a label."""
+def _slots(work: pd.DataFrame, clusters: Sequence[str], height: float) -> _Slots:
+    """Rows as high as the most work that a cluster sends or runs under any scheme, and a label."""
     sides = [
         work.groupby(["scheme", side])["mean"].sum().groupby(level=1).max() for side in ("home", "cluster")
     ]
-    most = pd.concat(sides, axis=1).max(axis=1).reindex(list(machines)).fillna(0.0)
-    scale = (height - _BAND * len(machines)) / max(most.sum(), 1e-9)
+    most = pd.concat(sides, axis=1).max(axis=1).reindex(list(clusters)).fillna(0.0)
+    scale = (height - _BAND * len(clusters)) / max(most.sum(), 1e-9)
     heights = _BAND + scale * most
     middle = (heights.cumsum() - heights / 2).tolist()
-    return _Slots(dict(zip(machines, middle, strict=True)), scale)
+    return _Slots(dict(zip(clusters, middle, strict=True)), scale)
 
 
 def _flow_layout(names: Collection[str], schemes: int) -> tuple[int, int, float]:
@@ -180,17 +180,17 @@ def _flow_panel(
         color = _STAYED if home == cluster else colors[home]
         _band(axes, (left, starts[home, cluster]), (right, ends[home, cluster]), width, color)
     shares = stayed.set_index("home")["mean"].dropna()
-    for machine, middle in slots.middle.items():
+    for cluster, middle in slots.middle.items():
         for x, side in ((left - _BAR, "home"), (right, "cluster")):
-            total = work[work.index.get_level_values(side) == machine].sum() * slots.scale
+            total = work[work.index.get_level_values(side) == cluster].sum() * slots.scale
             corner = (x, middle - total / 2)
-            axes.add_patch(Rectangle(corner, _BAR, total, color=colors[machine], linewidth=0.4))
-        share = _percent(shares[machine]) if machine in shares else ""
-        _machine_texts(axes, names[machine], share, (left - _BAR, right + _BAR), middle)
+            axes.add_patch(Rectangle(corner, _BAR, total, color=colors[cluster], linewidth=0.4))
+        share = _percent(shares[cluster]) if cluster in shares else ""
+        _cluster_texts(axes, names[cluster], share, (left - _BAR, right + _BAR), middle)
 
 
-def _machine_texts(axes: Axes, name: str, share: str, sides: tuple[float, float], y: float) -> None:
-    """Name of a machine on both sides, and the share that stayed beside its bar on the left."""
+def _cluster_texts(axes: Axes, name: str, share: str, sides: tuple[float, float], y: float) -> None:
+    """Name of a cluster on both sides, and the share that stayed beside its bar on the left."""
     left, right = sides
     for x, text, side in (
         (left - 0.04, share, "right"),
@@ -211,8 +211,8 @@ def _percent(share: float) -> str:
 def _stacked(work: pd.Series, slots: _Slots, side: str) -> dict[tuple[str, str], float]:
     """Top of each band where it leaves its home, or reaches its cluster: one below the other, centred."""
     tops: dict[tuple[str, str], float] = {}
-    for machine, middle in slots.middle.items():
-        widths = work[work.index.get_level_values(side) == machine] * slots.scale
+    for cluster, middle in slots.middle.items():
+        widths = work[work.index.get_level_values(side) == cluster] * slots.scale
         edges = middle - widths.sum() / 2 + np.append(0.0, widths.cumsum())
         tops.update(zip(widths.index, edges.tolist(), strict=False))
     return tops

@@ -12,7 +12,7 @@ from gridsched.experiments.inputs import expected_jobs, prepared_grid
 from gridsched.experiments.parts import GridConfig, label_of
 from gridsched.experiments.schedulers import Policies, Written, scheduler_made
 from gridsched.experiments.study import Replicates, SchedulerStudy, function_files
-from gridsched.experiments.tasks import Experiment, Figure, Table, Task
+from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
 from gridsched.experiments.validation import suggestion, unique
 
 _STAGES = "gridsched.systems.superscheduler.study.stages"
@@ -102,7 +102,7 @@ class GridStudy(SchedulerStudy):
                     for scenario in self.scenarios
                 ),
             ],
-            tables=[Table("means", f"{_STAGES}:means_table", "grid_means")],
+            tables=[StudyTable("means", f"{_STAGES}:means_table", "grid_means")],
         )
 
     def _runs(

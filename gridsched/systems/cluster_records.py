@@ -19,7 +19,7 @@ FIRST_ROOM = 1024
 """Jobs that a local queue has room for at first; queues grow when they need to."""
 
 
-def sites_of(
+def cluster_records(
     clusters: Sequence[Cluster], policies: Sequence[LocalPolicy]
 ) -> tuple[NDArray[Any], scores.Score]:
     """Clusters and their policies as the engine wants them, and the score of those that change with time.
@@ -36,22 +36,22 @@ def sites_of(
     names = [cluster.name for cluster in clusters]
     if len(set(names)) < len(names):
         raise ConfigurationError(f"clusters are called {', '.join(names)}; give each a name of its own")
-    sites = np.zeros(len(clusters), grid.SITE)
+    records = np.zeros(len(clusters), grid.CLUSTER)
     changing: set[scores.Score] = set()
-    for site, cluster, policy in zip(sites, clusters, policies, strict=True):
-        site["processors"] = cluster.processors
-        site["processors_per_node"] = cluster.processors_per_node
-        site["node_exclusive"] = cluster.node_exclusive
-        site["speed"] = cluster.speed
-        site["order"] = _order(policy.order, changing)
-        site["backfilling"] = Backfilling[policy.backfilling.upper()]
-        site["reservations"] = policy.reservations
-        site["queue_as_order"] = policy.backfill_order == AS_QUEUE
+    for record, cluster, policy in zip(records, clusters, policies, strict=True):
+        record["processors"] = cluster.processors
+        record["processors_per_node"] = cluster.processors_per_node
+        record["node_exclusive"] = cluster.node_exclusive
+        record["speed"] = cluster.speed
+        record["order"] = _order(policy.order, changing)
+        record["backfilling"] = Backfilling[policy.backfilling.upper()]
+        record["reservations"] = policy.reservations
+        record["queue_as_order"] = policy.backfill_order == AS_QUEUE
         if policy.backfill_order != AS_QUEUE:
-            site["backfill_order"] = _backfill_order(policy)
+            record["backfill_order"] = _backfill_order(policy)
     if len(changing) > 1:
         raise ConfigurationError("the clusters of a grid may have only one order that is a score")
-    return sites, changing.pop() if changing else scores.largest_expansion_factor
+    return records, changing.pop() if changing else scores.largest_expansion_factor
 
 
 def _order(order: str | scores.Score, changing: set[scores.Score]) -> int:
@@ -78,9 +78,9 @@ def overrun_code(overrun: OverrunName) -> int:
     return int(Overrun[overrun.upper()])
 
 
-def check_stretch(jobs: NDArray[Any], sites: NDArray[Any], home_speed: float) -> None:
+def check_stretch(jobs: NDArray[Any], records: NDArray[Any], home_speed: float) -> None:
     """Refuse estimates that the slowest cluster would stretch beyond what fits."""
-    stretch = home_speed / sites["speed"].min()
+    stretch = home_speed / records["speed"].min()
     if len(jobs) and jobs["estimate"].max() * stretch > LARGEST:
         raise ConfigurationError(
             f"clusters: the slowest is {stretch:g} times slower than the fastest; an estimate of "
@@ -88,11 +88,13 @@ def check_stretch(jobs: NDArray[Any], sites: NDArray[Any], home_speed: float) ->
         )
 
 
-def outcome(state: grid.Grid, local: grid.Local) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+def outcome(
+    state: grid.GridArrays, local: grid.LocalArrays
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """Start time and cluster of each job, -1 where it has none, and how often estimates were outrun."""
     placed = state.cluster >= 0
     start_time = np.full(len(state.cluster), -1, np.int64)
     start_time[placed] = local.starts[0, state.entry[placed]]
     # Where a policy does not look at expected ends, they are corrected for the predictions alone.
-    looks = state.sites["backfilling"] >= Backfilling.EASY
+    looks = state.clusters["backfilling"] >= Backfilling.EASY
     return start_time, np.where(placed, state.cluster, -1), int(state.state["corrections"][:-1][looks].sum())

@@ -1,7 +1,7 @@
 """What every local scheduler does alike: submissions, starts, ends and outrun estimates of one cluster.
 
 The helpers take any named tuple of arrays that has the fields `jobs`, `events`, `blocks`, `runs`, `starts`
-and `state`; `static_order.Cluster` and `reserving.Cluster` do.
+and `state`; `static_order.StaticOrderArrays` and `reserving.ReservingArrays` do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Figures of one scenario of a grid study, machine by machine: waits and utilisation."""
+"""Figures of one scenario of a grid study, cluster by cluster: waits and utilisation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gridsched.figures import grid_panels, panels, style
 
 _UTILISATIONS = {
     "utilisation": "utilisation over the run of the whole grid",
-    "utilisation_own": "utilisation over the machine's own time",
+    "utilisation_own": "utilisation over the cluster's own time",
 }
 _LARGEST_LOAD = 1.25
 """Largest offered load that an axis of utilisations shows."""
@@ -26,10 +26,10 @@ _LARGEST_LOAD = 1.25
 
 @style.styled
 def grid_waits(study: xr.Dataset, *, scenario: str, policy: str | None = None) -> style.Drawing:
-    """Mean wait of the jobs submitted at each machine under every scheme: who gains by joining the grid.
+    """Mean wait of the jobs submitted at each cluster under every scheme: who gains by joining the grid.
 
     The left panel has the waits, the right one their ratios to the reference scheme, paired by replicate. A
-    row is a machine, a marker in it a scheme.
+    row is a cluster, a marker in it a scheme.
 
     Parameters
     ----------
@@ -59,17 +59,17 @@ def grid_waits(study: xr.Dataset, *, scenario: str, policy: str | None = None) -
     numbers = pd.concat([waits, ratios], ignore_index=True)
     if numbers.empty:
         return grid_panels.nothing(f"no scheme was run in {style.plain(scenario)}"), numbers
-    machines = grid_panels.known(study, "home", waits)
+    clusters = grid_panels.known(study, "home", waits)
     looks = _looks(study, waits)
     jobs = grid_panels.means(chosen, "jobs_home").groupby("home")["mean"].max()
-    texts = [_with_count(machine, jobs.get(machine, np.nan), "jobs") for machine in machines]
-    figure, (left, right) = _two_panels(grid_panels.scenario_title(study, chosen), len(machines), len(looks))
+    texts = [_with_count(cluster, jobs.get(cluster, np.nan), "jobs") for cluster in clusters]
+    figure, (left, right) = _two_panels(grid_panels.scenario_title(study, chosen), len(clusters), len(looks))
     for axes in (left, right):
         grid_panels.label_rows(axes, texts)
     grid_panels.time_axis(left, waits, 6, log=True)
     grid_panels.ratio_axis(right, ratios, 6)
-    grid_panels.dots(left, waits, ("home", machines), ("scheme", looks))
-    grid_panels.dots(right, ratios, ("home", machines), ("scheme", looks))
+    grid_panels.dots(left, waits, ("home", clusters), ("scheme", looks))
+    grid_panels.dots(right, ratios, ("home", clusters), ("scheme", looks))
     left.set_xlabel("mean wait of the jobs submitted there")
     right.set_xlabel(f"mean wait relative to {grid_panels.fitting(reference, 0.6)} (right of 1: loses)")
     grid_panels.legend(figure, looks, numbers)
@@ -81,12 +81,12 @@ def grid_waits(study: xr.Dataset, *, scenario: str, policy: str | None = None) -
 
 @style.styled
 def grid_utilisation(study: xr.Dataset, *, scenario: str, policy: str | None = None) -> style.Drawing:
-    """Utilisation of each machine under each scheme, with the load that its own users offer.
+    """Utilisation of each cluster under each scheme, with the load that its own users offer.
 
     The left panel divides by the time from the first submission to the last end on the whole grid, the
-    right one by the time from the first submission to the last end of the jobs that ran on the machine. A
-    row is a machine, a marker in it a scheme, an upright line the offered load; one above 125 % is written
-    at the edge of the panel. Ideal schemes have no machines and do not occur.
+    right one by the time from the first submission to the last end of the jobs that ran on the cluster. A
+    row is a cluster, a marker in it a scheme, an upright line the offered load; one above 125 % is written
+    at the edge of the panel. Ideal schemes have no clusters and do not occur.
 
     Parameters
     ----------
@@ -111,32 +111,32 @@ def grid_utilisation(study: xr.Dataset, *, scenario: str, policy: str | None = N
     chosen = grid_panels.of_scenario(study, scenario, policy)
     used = pd.concat([grid_panels.means(chosen, metric) for metric in _UTILISATIONS], ignore_index=True)
     if used.empty:
-        return grid_panels.nothing(f"no scheme was run on machines in {style.plain(scenario)}"), used
-    machines = grid_panels.known(study, "cluster", used)
+        return grid_panels.nothing(f"no scheme was run on clusters in {style.plain(scenario)}"), used
+    clusters = grid_panels.known(study, "cluster", used)
     offered = grid_panels.means(chosen, "offered_load").assign(policy="", scheme="")
-    numbers = pd.concat([used, offered[offered["cluster"].isin(machines)]], ignore_index=True)
+    numbers = pd.concat([used, offered[offered["cluster"].isin(clusters)]], ignore_index=True)
     looks = _looks(study, used)
     sizes = study["cluster_processors"].to_series()
-    texts = [_with_count(machine, sizes[machine], "processors") for machine in machines]
-    figure, grid = _two_panels(grid_panels.scenario_title(study, chosen), len(machines), len(looks))
+    texts = [_with_count(cluster, sizes[cluster], "processors") for cluster in clusters]
+    figure, grid = _two_panels(grid_panels.scenario_title(study, chosen), len(clusters), len(looks))
     for axes, (metric, label) in zip(grid, _UTILISATIONS.items(), strict=True):
         rows = numbers[numbers["metric"] == metric]
         loads = numbers[numbers["metric"] == "offered_load"]
         near = loads.assign(mean=loads["mean"].clip(upper=_LARGEST_LOAD), low=np.nan, high=np.nan)
         grid_panels.label_rows(axes, texts)
         grid_panels.share_axis(axes, pd.concat([used, near]), 7)
-        _offered_loads(axes, loads, machines)
-        grid_panels.dots(axes, rows, ("cluster", machines), ("scheme", looks))
+        _offered_loads(axes, loads, clusters)
+        grid_panels.dots(axes, rows, ("cluster", clusters), ("scheme", looks))
         axes.set_xlabel(label)
     tick = Line2D([], [], linestyle="", marker="|", markersize=9, color=style.INK, markeredgewidth=1.1)
     grid_panels.legend(figure, looks, used, [(tick, "load offered by its users")])
     return figure, numbers
 
 
-def _offered_loads(axes: Axes, rows: pd.DataFrame, machines: Sequence[str]) -> None:
+def _offered_loads(axes: Axes, rows: pd.DataFrame, clusters: Sequence[str]) -> None:
     """An upright line at each load; one beyond the axis is written at its edge."""
     for row in panels.each_row(rows):
-        place = machines.index(row.cluster)
+        place = clusters.index(row.cluster)
         if row.mean <= _LARGEST_LOAD:
             axes.vlines(row.mean, place - 0.44, place + 0.44, color=style.INK, linewidth=1.1, zorder=0.7)
             continue
@@ -155,9 +155,9 @@ def _looks(study: xr.Dataset, rows: pd.DataFrame) -> dict[str, style.SchemeStyle
     return {scheme: looks[scheme] for scheme in grid_panels.known(study, "scheme", rows)}
 
 
-def _with_count(machine: str, count: float, what: str) -> str:
-    """Label of a machine with a number that tells how large it is, if that is known."""
-    name = style.plain(machine, 16)
+def _with_count(cluster: str, count: float, what: str) -> str:
+    """Label of a cluster with a number that tells how large it is, if that is known."""
+    name = style.plain(cluster, 16)
     return f"{name}\n{count:,.0f} {what}" if np.isfinite(count) else name
 
 
