@@ -104,7 +104,8 @@ def test_tables_of_defaults_are_those_of_the_code(page: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_links_and_files_exist(page: str) -> None:
     text = text_of(page)
-    for link in re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", text):
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    for link in re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", prose):
         assert (REPOSITORY / "docs" / link).exists(), link
     for name in re.findall(r"`((?:config|gridsched|resources|tests|workflow)/[\w./-]+)`", text):
         assert (REPOSITORY / name).exists(), name
