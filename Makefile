@@ -1,6 +1,7 @@
 # Two commands do everything on a fresh machine with Python 3.11+ and make:
 #   make demo    and    make test
 # Each first creates the pinned environment in .venv (requirements.lock: versions and hashes).
+# `make docs` adds to it what docs/requirements.lock has besides.
 
 PYTHON ?= python3
 CORES  ?= $(shell getconf _NPROCESSORS_ONLN)
@@ -10,8 +11,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SNAKEMAKE := $(BIN)/snakemake --cores $(CORES)
+RESOLVE := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
+SITE   := docs/_build/html
 
-.PHONY: help demo reproduce golden test test-slow test-faults test-slurm test-browser lint schemas bench clean lock dist
+.PHONY: help demo reproduce golden test test-slow test-faults test-slurm test-browser lint schemas docs bench clean lock dist
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -64,6 +68,17 @@ test-browser: $(STAMP)  ## look at the report page with Chromium, which is insta
 schemas: $(STAMP)  ## write the JSON schemas and the key tables of config/README.md anew
 	$(BIN)/python -m gridsched.experiments.document --write
 
+$(VENV)/.docs: docs/requirements.lock $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.lock
+	@touch $@
+
+docs: $(VENV)/.docs  ## build the site, with its notebooks run: docs/_build/html/index.html
+	rm -rf docs/_build
+	$(BIN)/sphinx-build --builder html --conf-dir docs --doctree-dir docs/_build/doctrees --fail-on-warning \
+		--keep-going --quiet . $(SITE)
+	$(BIN)/pytest tests/site -n 0 -o python_files='site_*.py'
+	@echo "The site: $(SITE)/index.html"
+
 bench: $(STAMP)  ## speed of parser and engine, beside a C++ implementation where a compiler is present
 	$(BIN)/pytest tests/benchmarks -n 0 --benchmark-enable -o python_files='bench_*.py'
 
@@ -71,8 +86,8 @@ dist: $(STAMP)  ## build wheel and sdist
 	$(BIN)/python -m build --no-isolation
 
 lock: pyproject.toml  ## resolve the dependencies anew (needs uv)
-	uv pip compile pyproject.toml --quiet --all-extras --universal --python-version 3.11 --generate-hashes \
-		--no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file requirements.lock
+	$(RESOLVE) --extra workflow --extra cluster --extra dev --output-file requirements.lock
+	$(RESOLVE) --extra docs --constraint requirements.lock --output-file docs/requirements.lock
 
 clean:  ## remove results and caches, keep the environment
-	rm -rf results .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks dist build
+	rm -rf results docs/_build .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks dist build

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import gridsched
 from gridsched.cli.program import _parser
 from gridsched.experiments.config import load_study
 
@@ -103,7 +104,8 @@ def test_tables_of_defaults_are_those_of_the_code(page: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_links_and_files_exist(page: str) -> None:
     text = text_of(page)
-    for link in re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", text):
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    for link in re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", prose):
         assert (REPOSITORY / "docs" / link).exists(), link
     for name in re.findall(r"`((?:config|gridsched|resources|tests|workflow)/[\w./-]+)`", text):
         assert (REPOSITORY / name).exists(), name
@@ -119,6 +121,24 @@ def test_every_page_is_in_the_index_and_every_study_on_a_page() -> None:
     together = "".join(map(text_of, PAGES))
     for study in (REPOSITORY / "config" / "studies").glob("*.yaml"):
         assert f"`{study.stem}`" in together, study.stem
+
+
+def test_every_page_is_on_the_site() -> None:
+    """Where a reader looks for it; the site of `make docs` has no page besides."""
+    contents = yaml.safe_load((REPOSITORY / "docs" / "_toc.yml").read_text(encoding="utf-8"))
+    listed = [entry["file"] for part in contents["subtrees"] for entry in part["entries"]]
+    assert len(listed) == len(set(listed))
+    assert {f"docs/{Path(page).stem}" for page in PAGES} <= set(listed)
+    assert all((REPOSITORY / f"{name}.md").is_file() for name in listed)
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    reference = text_of("reference.md")
+    names = [f"gridsched.{name}" for name in gridsched.__all__ if name != "plot"]
+    names += [f"gridsched.plot.{name}" for name in gridsched.plot.__all__]
+    described = re.findall(r"^\.\. auto\w+:: ([\w.]+)", reference, re.MULTILINE)
+    assert set(names) <= set(described)
+    assert len(described) == len(set(described))
 
 
 def test_citation_and_catalogue() -> None:
