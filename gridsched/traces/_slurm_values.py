@@ -31,8 +31,8 @@ _GPUS = re.compile(rb"(?:^|,)\s*gres/gpu(:[^=,]*)?=(\d{1,9})(?=\D|$)")
 _NUMBER = re.compile(r"(\d{1,12})(?:\.0{1,3})?", re.ASCII)
 
 
-class Times(NamedTuple):
-    """Times as they stand in an export.
+class SlurmTimes(NamedTuple):
+    """SlurmTimes as they stand in an export.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ class Times(NamedTuple):
     bad: NDArray[np.bool_]
 
 
-def parse_times(texts: NDArray[np.bytes_]) -> Times:
-    """Times like 2024-01-31T23:59:59 on the clock of the site, Unix times in seconds, or unknown ones."""
+def parse_times(texts: NDArray[np.bytes_]) -> SlurmTimes:
+    """SlurmTimes like 2024-01-31T23:59:59 on the clock of the site, Unix times in seconds, or unknown ones."""
     count = len(texts)
     seconds = np.full(count, UNKNOWN_TIME)
     rows = _rows(texts)
@@ -62,7 +62,7 @@ def parse_times(texts: NDArray[np.bytes_]) -> Times:
     values = np.array([_other_time(text) for text in others.tolist()], np.int64).reshape(-1)
     seconds[~standard] = values[codes] if len(values) else 0
     bad = (seconds < UNKNOWN_TIME) | (seconds >= _LATEST)
-    return Times(seconds, standard & ~bad, bad)
+    return SlurmTimes(seconds, standard & ~bad, bad)
 
 
 _BAD = -2
@@ -114,7 +114,7 @@ class OnClock(NamedTuple):
     skipped: NDArray[np.bool_]
 
 
-def to_unix(times: Times, zone: ZoneInfo | None) -> OnClock:
+def to_unix(times: SlurmTimes, zone: ZoneInfo | None) -> OnClock:
     """Unix times; `second` is later where clocks are set back, `skipped` where they are set forward.
 
     Without a zone the clock is taken to show UTC.

@@ -10,7 +10,7 @@ out, and all is counted. Conventions:
 - *Processors* are the CPUs that were allocated, or the nodes; what a job held counts, not what it asked for.
 - *Run time* is `Elapsed`, in which the time of suspension does not count: a suspended job releases its CPUs.
 - *Running jobs* are taken to end when the export was made.
-- *Times* are what the clock of the site showed (`time_zone`), or Unix times (SLURM_TIME_FORMAT=%s), which are
+- *SlurmTimes* are what the clock of the site showed (`time_zone`), or Unix times (SLURM_TIME_FORMAT=%s), which are
   never ambiguous. A time that the clock showed twice is the first, unless a job would then start before it
   was submitted, end before it started, or run for another time than is recorded.
 """
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from gridsched.errors import ConfigurationError, TraceError
 from gridsched.traces._delimited import read_lines, without_mark
 from gridsched.traces._sacct_table import COMMAND, NAMED, TIMES, WAITING_TASKS, AccountingTable
-from gridsched.traces._slurm_values import UNKNOWN_TIME, Times, to_unix
+from gridsched.traces._slurm_values import UNKNOWN_TIME, SlurmTimes, to_unix
 from gridsched.workloads.table import UNKNOWN, Workload, add_counts
 
 __all__ = ["COMMAND", "AccountingLog", "is_sacct", "read_accounting", "read_sacct"]
@@ -227,7 +227,7 @@ class _Records:
         for key in TIMES:
             local = self._columns.get(f"{key} local", np.zeros(self._lines, np.bool_))
             seconds = self._get(key, UNKNOWN_TIME)
-            clock[key] = to_unix(Times(seconds, local, np.zeros_like(local)), zone)
+            clock[key] = to_unix(SlurmTimes(seconds, local, np.zeros_like(local)), zone)
         submit, eligible, start, end = (clock[key] for key in TIMES)
         self._submit = submit.first
         self._eligible = np.where(eligible.first < self._submit, eligible.second, eligible.first)

@@ -222,6 +222,7 @@ def texts_of(svg: Path) -> list[str]:
 
 def shown_texts(figure: Figure) -> list[tuple[str, Bbox]]:
     """Texts of a figure that a reader sees, with the room they take."""
+    figure.draw_without_rendering()
     texts: list[Text] = [
         text for legend in figure.legends for text in (*legend.get_texts(), legend.get_title())
     ]
