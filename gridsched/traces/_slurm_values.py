@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"(\d{1,12})(?:\.0{1,3})?", re.ASCII)
 
 
 class SlurmTimes(NamedTuple):
-    """SlurmTimes as they stand in an export.
+    """Times as they stand in an export.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class SlurmTimes(NamedTuple):
 
 
 def parse_times(texts: NDArray[np.bytes_]) -> SlurmTimes:
-    """SlurmTimes like 2024-01-31T23:59:59 on the clock of the site, Unix times in seconds, or unknown ones."""
+    """Times like 2024-01-31T23:59:59 on the clock of the site, Unix times in seconds, or unknown ones."""
     count = len(texts)
     seconds = np.full(count, UNKNOWN_TIME)
     rows = _rows(texts)

@@ -144,7 +144,7 @@ def fetch(
     progress : bool
         Whether to show a progress bar for downloads.
     retries : int
-        SlurmTimes that a server is asked while it does not answer or answers that it cannot serve now.
+        Times that a server is asked while it does not answer or answers that it cannot serve now.
     backoff : float
         Seconds to wait before the second time; doubled before each further time.
 

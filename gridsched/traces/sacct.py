@@ -10,7 +10,7 @@ out, and all is counted. Conventions:
 - *Processors* are the CPUs that were allocated, or the nodes; what a job held counts, not what it asked for.
 - *Run time* is `Elapsed`, in which the time of suspension does not count: a suspended job releases its CPUs.
 - *Running jobs* are taken to end when the export was made.
-- *SlurmTimes* are what the clock of the site showed (`time_zone`), or Unix times (SLURM_TIME_FORMAT=%s), which are
+- *Times* are what the clock of the site showed (`time_zone`), or Unix times (SLURM_TIME_FORMAT=%s), which are
   never ambiguous. A time that the clock showed twice is the first, unless a job would then start before it
   was submitted, end before it started, or run for another time than is recorded.
 """
