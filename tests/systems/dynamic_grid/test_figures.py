@@ -212,7 +212,7 @@ def test_the_page_answers_the_questions(page: Page, study: xr.Dataset) -> None:
         "What do the grid's own users cost the users of the clusters?",
         "What is each graph worth?",
         "When does locality cost more than it brings?",
-        "What does each site gain or lose by joining?",
+        "What does each cluster gain or lose by joining?",
         "How does the grid degrade under churn?",
         "What are migration and checkpoints worth, and how does a superscheduler do?",
     ):
