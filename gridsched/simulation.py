@@ -125,9 +125,9 @@ def simulate(
     )
 
 
-def _parameters(scheduler: Scheduler) -> dict[str, int | float | str]:
-    """Parameters of a scheduler as attributes of a dataset can hold them."""
-    names = [field.name for field in fields(scheduler)]  # type: ignore[arg-type]
+def _parameters(scheduler: Any) -> dict[str, int | float | str]:
+    """Parameters of a scheduler, a dataclass, as attributes of a dataset can hold them."""
+    names = [field.name for field in fields(scheduler)]
     return {f"parameter_{name}": _plain(getattr(scheduler, name)) for name in names}
 
 

@@ -75,7 +75,10 @@ def together() -> type[argparse.Action]:
 
 
 def completed(action: argparse.Action, proposals: Callable[[str], Iterable[str]]) -> None:
-    """Let shells propose values of an option or argument that begin with what was typed."""
+    """Let shells propose values of an option or argument that begin with what was typed.
+
+    The attribute is how argcomplete is told; argparse itself does not know it.
+    """
     action.completer = lambda prefix, **_: proposals(prefix)  # type: ignore[attr-defined]
 
 

@@ -41,7 +41,23 @@ from gridsched.errors import GridschedError
 from gridsched.experiments.validation import ConfigModel, Number, Whole, suggestion
 
 
-class PartConfig(ConfigModel):
+class MadeConfig(ConfigModel):
+    """What stands for an object, which is made as soon as it is read, so that mistakes are found then."""
+
+    def made(self) -> Any:
+        """What this describes."""
+        raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        try:
+            self.made()
+        except GridschedError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+
+class PartConfig(MadeConfig):
     """Parameters that belong together; the models of single parts are derived from this."""
 
     made_of: ClassVar[type]
@@ -57,14 +73,6 @@ class PartConfig(ConfigModel):
         if len(cls.model_fields) == 1 and not isinstance(value, dict | BaseModel):
             return dict.fromkeys(cls.model_fields, value)
         return value
-
-    @model_validator(mode="after")
-    def _sensible(self) -> Self:
-        try:
-            self.made()
-        except GridschedError as error:
-            raise ValueError(str(error)) from None
-        return self
 
     @classmethod
     def __get_pydantic_json_schema__(

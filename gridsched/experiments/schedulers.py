@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from functools import cache, reduce
 from itertools import product
 from operator import or_
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 import pydantic
 from pydantic import (
@@ -22,13 +22,20 @@ from pydantic import (
     Tag,
     create_model,
     model_serializer,
-    model_validator,
 )
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import CoreSchema
 
 from gridsched.errors import GridschedError
-from gridsched.experiments.derived import keys, object_of, summary, takes_one, with_lists, written_of
+from gridsched.experiments.derived import (
+    MadeConfig,
+    keys,
+    object_of,
+    summary,
+    takes_one,
+    with_lists,
+    written_of,
+)
 from gridsched.experiments.validation import BY_NAME, ConfigModel, Label, suggestion
 from gridsched.policies.local import POLICIES, LocalPolicy
 from gridsched.systems.base import Scheduler
@@ -40,7 +47,7 @@ _OWN_KEYS = ("name", "scheduler")
 """Keys that are no parameters."""
 
 
-class SchedulerConfig(ConfigModel):
+class SchedulerConfig(MadeConfig):
     """A scheduler of the registry with parameters; the models of its systems are derived from this."""
 
     made_of: ClassVar[type[Scheduler]]
@@ -85,14 +92,6 @@ class SchedulerConfig(ConfigModel):
         """Schema in which a list may stand for a value, since it makes a scheduler of each."""
         schema = handler.resolve_ref_schema(super().__get_pydantic_json_schema__(core_schema, handler))
         return with_lists(cls, schema, _OWN_KEYS)
-
-    @model_validator(mode="after")
-    def _sensible(self) -> Self:
-        try:
-            self.made()
-        except GridschedError as error:
-            raise ValueError(str(error)) from None
-        return self
 
 
 @cache

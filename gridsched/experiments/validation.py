@@ -10,7 +10,9 @@ import inspect
 import textwrap
 import unicodedata
 from collections.abc import Iterable
+from functools import cache, reduce
 from itertools import pairwise
+from operator import or_
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import (
@@ -117,23 +119,27 @@ class ConfigModel(BaseModel):
 
 
 def _meanings(model: type[ConfigModel]) -> dict[str, str]:
-    """Meaning of each key: the text below its declaration, in the source of its class.
+    """Meaning of each key of a model."""
+    meanings = reduce(or_, map(_declared, reversed(model.__mro__)))
+    return {key: meaning for key, meaning in meanings.items() if key in model.model_fields}
+
+
+@cache
+def _declared(model: type) -> dict[str, str]:
+    """Meaning of each key that a class declares: the text below it, in the source.
 
     Pydantic would read all sources whenever the models are imported, which takes longer than all else.
     """
-    found: dict[str, str] = {}
-    for each in reversed(model.__mro__):
-        try:
-            (declared,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
-        except (OSError, TypeError):  # made without a source, or built in
-            continue
-        assert isinstance(declared, ast.ClassDef)
-        for key, text in pairwise(declared.body):
-            if isinstance(key, ast.AnnAssign) and isinstance(text, ast.Expr):
-                name = ast.unparse(key.target)
-                if name in model.model_fields:
-                    found[name] = inspect.cleandoc(ast.literal_eval(text.value))
-    return found
+    try:
+        (declared,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    except (OSError, TypeError):  # made without a source, or built in
+        return {}
+    assert isinstance(declared, ast.ClassDef)
+    return {
+        ast.unparse(key.target): inspect.cleandoc(ast.literal_eval(text.value))
+        for key, text in pairwise(declared.body)
+        if isinstance(key, ast.AnnAssign) and isinstance(text, ast.Expr)
+    }
 
 
 ModelType = TypeVar("ModelType", bound=ConfigModel)

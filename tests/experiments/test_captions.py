@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import jinja2
-from docutils.core import publish_parts  # type: ignore[import-untyped]
+from docutils.core import publish_parts
 
 from gridsched.experiments.captions import Captions, finding_file
 from gridsched.io import resource

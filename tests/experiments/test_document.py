@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ CONFIGURATIONS = sorted((REPOSITORY / "config").glob("*.yaml"))
 STUDIES = sorted((REPOSITORY / "config" / "studies").glob("*.yaml"))
 
 
+@cache
 def validator(*models: type[ConfigModel]) -> jsonschema.Draft202012Validator:
     schema = document.schema(*models)
     jsonschema.Draft202012Validator.check_schema(schema)

@@ -39,6 +39,7 @@ class ReadingConfig(ScenarioChoice):
 
     factor: Reading = "multiply"
     """What a cluster's CPU factor does to run times: multiply or divide them, or nothing."""
+    # Models are frozen, so a narrower type than the base's is safe; mypy takes fields for writable.
     estimates: RuntimeEstimates | None = None  # type: ignore[assignment]
     """Runtime estimates of the schedulers here; by default as the study says."""
 
