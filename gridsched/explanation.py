@@ -34,6 +34,9 @@ Integers = NDArray[np.int64]
 INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
 """Seconds that successive corrections add, the last again and again; see `gridsched.engine.overrun`."""
 
+RESERVING = ("easy", "conservative")
+"""Kinds of backfilling under which jobs have reservations."""
+
 _MOST_PAIRS = 4_000_000
 
 
@@ -117,6 +120,25 @@ class Explanation:
         )
 
 
+@dataclass(frozen=True)
+class PlannedStart:
+    """The first reservation of a job, by its index: made at one time, for another [s]."""
+
+    job: int
+    reserved_at: int
+    reserved_for: int
+
+
+def reservations(run: xr.Dataset, policy: str | LocalPolicy | None = None) -> list[PlannedStart]:
+    """First reservation of each job of a run that had one; parameters and errors as those of `explain`.
+
+    Under EASY a job gets one when it is first in the queue and has to wait, under conservative backfilling at
+    its submission.
+    """
+    schedule_of = _Schedule(run, _policy_of(run, policy))
+    return list(filter(None, map(schedule_of.planned_start, range(len(schedule_of.index)))))
+
+
 def explain(run: xr.Dataset, job: int, policy: str | LocalPolicy | None = None) -> Explanation:
     """Explain when a job of a run started.
 
@@ -137,6 +159,16 @@ def explain(run: xr.Dataset, job: int, policy: str | LocalPolicy | None = None) 
     """
     if not 0 <= job < run.sizes["job"]:
         raise ConfigurationError(f"job {job}: the run has {run.sizes['job']} jobs, from index 0")
+    schedule_of = _Schedule(run, _policy_of(run, policy))
+    if run["start_time"].values[job] < 0:
+        raise ConfigurationError(
+            f"job {run['job_number'].values[job]} was rejected: it is larger than the cluster"
+        )
+    return schedule_of.explain(int(np.searchsorted(schedule_of.index, job)))
+
+
+def _policy_of(run: xr.Dataset, policy: str | LocalPolicy | None) -> LocalPolicy:
+    """The policy that made a run, which is the one that is given if any is."""
     made_by = str(run.attrs["policies" if run.attrs["scheme"] == "local" else "scheme"])
     policy = named_policy(made_by if policy is None else policy)
     if policy.name != made_by:
@@ -145,12 +177,7 @@ def explain(run: xr.Dataset, job: int, policy: str | LocalPolicy | None = None) 
         raise ConfigurationError(
             f"policy {policy.name!r}: its order is a function; use one of {', '.join(ORDERS)}"
         )
-    schedule_of = _Schedule(run, policy)
-    if run["start_time"].values[job] < 0:
-        raise ConfigurationError(
-            f"job {run['job_number'].values[job]} was rejected: it is larger than the cluster"
-        )
-    return schedule_of.explain(int(np.searchsorted(schedule_of.index, job)))
+    return policy
 
 
 def expected_end(start: int, estimate: int, now: int, overrun: str) -> int:
@@ -215,6 +242,17 @@ class _Schedule:
             passed_over=self.index[waiting[self._are_ahead(waiting, job, start)]],
             overtaken_by=self.index[started[~self._are_ahead(started, job, self.start[started])]],
         )
+
+    def planned_start(self, job: int) -> PlannedStart | None:
+        """First reservation of a job by its place among these jobs, if it had one."""
+        if self.policy.backfilling not in RESERVING or self.start[job] == self.submit[job]:
+            return None
+        _, position = self._phases(job)
+        expected = self._expected_start(job) if self.policy.backfilling == "conservative" else 0
+        reserved_at, reserved_for = self._reservation(job, position, expected)
+        if reserved_at is None or reserved_for is None:
+            return None
+        return PlannedStart(int(self.index[job]), reserved_at, reserved_for)
 
     # --- order of the queue -----------------------------------------------------------------------
 
@@ -304,7 +342,7 @@ class _Schedule:
         self, job: int, position: list[tuple[int, int]], expected: int
     ) -> tuple[int | None, int | None]:
         """When the job got a reservation, and for when."""
-        if not position or self.policy.backfilling not in ("easy", "conservative"):
+        if not position or self.policy.backfilling not in RESERVING:
             return None, None
         if self.policy.backfilling == "conservative":
             return int(self.submit[job]), expected

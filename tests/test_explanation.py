@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import gridsched as gs
 from gridsched.errors import ConfigurationError
-from gridsched.explanation import Explanation, expected_end, explain
+from gridsched.explanation import Explanation, expected_end, explain, reservations
 from gridsched.policies.local import LocalPolicy, named_policy
 from gridsched.simulation import simulate
 from tests.oracles import local as naive
@@ -115,6 +115,16 @@ def test_expectations_and_reservations(jobs: list[Job], policy: str, data: st.Da
         moment = next(t for t in (found.reserved_at, found.first_at, found.submit_time) if t is not None)
         running = seen.seen[moment][2]
         assert sorted(holder.job for holder in found.holders) == sorted(running)
+
+
+@given(JOBS, st.sampled_from(NAMES))
+@settings(max_examples=60)
+def test_first_reservations_of_all_jobs(jobs: list[Job], policy: str) -> None:
+    run = simulated(jobs, MACHINE, policy)
+    each = [told(jobs, MACHINE, policy, job) for job in range(len(jobs))]
+    assert [(one.job, one.reserved_at, one.reserved_for) for one in reservations(run)] == [
+        (one.job, one.reserved_at, one.reserved_for) for one in each if one.reserved_at is not None
+    ]
 
 
 def until_then_as_expected(cluster: naive._Cluster, now: int, job: int) -> int:

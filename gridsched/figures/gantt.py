@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
+from gridsched.explanation import PlannedStart, reservations
 from gridsched.figures import gantt_blocks, hover, style
 from gridsched.figures.gantt_blocks import GanttBlock
 
@@ -29,7 +30,8 @@ def gantt(run: xr.Dataset, *, until: float | None = None) -> style.Drawing:
     Parameters
     ----------
     run : xarray.Dataset
-        A run dataset of at most 60 jobs.
+        A run dataset of at most 60 jobs. Reservations are drawn where one cluster schedules by a policy that
+        has a name.
     until : float, optional
         Time [s] at which the axis ends, so that charts can be compared; the last end if not given.
 
@@ -53,6 +55,7 @@ def gantt(run: xr.Dataset, *, until: float | None = None) -> style.Drawing:
     heights = [float(np.clip(0.16 * size, 1.0, 3.2)) for size in sizes]
     limits = _time_limits(run)
     limits[1] = max(limits[1], until or 0.0)
+    planned = _reservations(run)
     levels = _submitted_levels(run, limits)
     strip = 0.1 + 0.12 * (1 + max(levels, default=0))
     figure = style.new_figure(strip + sum(heights) + 0.3 * len(sizes) + 0.4)
@@ -69,6 +72,7 @@ def gantt(run: xr.Dataset, *, until: float | None = None) -> style.Drawing:
         gantt_blocks.frame(axes, sizes[cluster], title)
         gantt_blocks.draw(axes, [block for block in blocks if block.cluster == cluster], job_numbers)
     _submitted_panel(grid[0], run, levels)
+    _reservations_panel(grid[0], run, planned, levels, limits[1])
     grid[-1].set_xlabel("time")
     # Rectangles are labelled last: what fits depends on the final layout.
     figure.draw_without_rendering()
@@ -176,6 +180,44 @@ def _submitted_panel(axes: Axes, run: xr.Dataset, levels: list[int]) -> None:
     axes.set_ylim(-max(levels, default=0) - 0.6, 0.6)
     axes.set_yticks([])
     note = "waits\n(white: rejected)" if rejected.any() else "waits"
-    axes.set_ylabel(note, rotation=0, ha="right", va="center", fontsize=7)
+    axes.set_ylabel(note, rotation=0, ha="right", va="center", fontsize=7, labelpad=8)
     axes.spines[["left", "bottom"]].set_visible(False)
     axes.tick_params(axis="x", length=0, labelbottom=False)
+
+
+def _reservations(run: xr.Dataset) -> list[PlannedStart]:
+    """First reservations, where they can be told from the schedule."""
+    if run.attrs.get("system") != "local" or run.sizes["cluster"] > 1:
+        return []
+    try:
+        return reservations(run)
+    except ConfigurationError:  # the policy has no name, or orders by a function
+        return []
+
+
+def _reservations_panel(
+    axes: Axes, run: xr.Dataset, planned: Sequence[PlannedStart], levels: list[int], last: float
+) -> None:
+    """Bars across the lines of waits at the start reserved first; arrows where that is not shown."""
+    starts, job_numbers = run["start_time"].to_numpy(), run["job_number"].to_numpy()
+    for each in planned:
+        (marker,) = axes.plot(
+            [min(each.reserved_for, last)],
+            [-levels[each.job]],
+            marker="|" if each.reserved_for <= last else ">",
+            markersize=6,
+            markeredgewidth=1.2,
+            color=style.INK,
+            clip_on=False,
+            zorder=2,
+        )
+        early = each.reserved_for - int(starts[each.job])
+        outcome = (
+            "starts then"
+            if early == 0
+            else f"starts {style.duration(abs(early))} {'earlier' if early > 0 else 'later'}"
+        )
+        text = f"at {each.reserved_at:,} s reserved for {each.reserved_for:,} s; {outcome}"
+        hover.say(marker, [f"job {job_numbers[each.job]}: {text}"])
+    if planned:
+        axes.set_ylabel(f"{axes.get_ylabel()}\n| reserved")

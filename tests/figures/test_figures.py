@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
+import gridsched as gs
 from gridsched.errors import ConfigurationError
 from gridsched.figures import style
 from gridsched.figures.characterisation import workload_characterisation
@@ -392,6 +393,21 @@ def test_gantt_charts_of_grids_and_rejected_jobs(tmp_path: Path) -> None:
     assert numbers["cluster"].tolist() == ["_north", "$s_1$"]
     svg, *_ = save(figure, numbers, tmp_path / "gantt")
     assert {"_north", "$s_1$", "1", "2", "3"} <= set(texts_of(svg))
+
+
+def test_gantt_charts_show_reservations(tmp_path: Path) -> None:
+    """Job 2 waits for job 1, which is expected to end at 20 and ends at 10."""
+    workload = gs.Workload(
+        name="example",
+        submit_time=np.array([0, 1]),
+        run_time=np.array([10, 10]),
+        requested_time=np.array([20, 10]),
+        requested_processors=np.array([3, 3]),
+    )
+    for policy, said in (("easy", True), ("fcfs", False)):
+        svg, *_ = save(*gantt(gs.simulate(workload, gs.Cluster(processors=4), policy)), tmp_path / policy)
+        text = "job 2: at 1 s reserved for 20 s; starts 10 s earlier"
+        assert (text in svg.read_text(encoding="utf-8")) is said
 
 
 def test_gantt_charts_refuse_what_they_cannot_show() -> None:
