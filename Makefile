@@ -65,7 +65,7 @@ test-slurm: $(STAMP)  ## install and start Slurm, run the workflow through it, r
 test-browser: $(STAMP)  ## look at the report page with Chromium, which is installed if need be (root on Debian)
 	$(BIN)/pytest tests/browser -n 0 -o python_files='browser_*.py'
 
-schemas: $(STAMP)  ## write the JSON schemas and the key tables of config/README.md anew
+schemas: $(STAMP)  ## write the JSON schemas and the pages of keys in config/keys anew
 	$(BIN)/python -m gridsched.experiments.document --write
 
 $(VENV)/.docs: docs/requirements.lock $(STAMP)

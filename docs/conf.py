@@ -33,6 +33,7 @@ include_patterns = [
     "README.md",
     "CHANGELOG.md",
     "config/README.md",
+    "config/keys/*.md",
     "docs/*.md",
     "resources/*/README.md",
     "tests/*/README.md",

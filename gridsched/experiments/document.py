@@ -1,4 +1,4 @@
-"""Write the JSON schemas and the tables of keys from the models, or check that they are up to date.
+"""Write the JSON schemas and the pages of keys from the models, or check that they are up to date.
 
 ``python -m gridsched.experiments.document`` checks, with ``--write`` it writes. The models of
 `config` and `parts` are the only place where keys, defaults and meanings are stated.
@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -18,7 +20,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from gridsched.engine.records import LARGEST
-from gridsched.errors import ConfigurationError, GridschedError
+from gridsched.errors import GridschedError
 from gridsched.experiments.config import Config
 from gridsched.experiments.registry import KINDS, study_kind
 from gridsched.experiments.validation import ConfigModel
@@ -34,16 +36,20 @@ SCHEMAS: dict[str, tuple[type[ConfigModel], ...]] = {
 }
 """Schema files and the models that they describe; a file follows one of them."""
 
-TITLES: dict[type[ConfigModel], str] = {
-    Config: "Configuration",
-    **{study_kind(kind): f"Study of kind {kind}" for kind in KINDS},
+PAGES: dict[str, type[ConfigModel]] = {
+    "configuration": Config,
+    **{kind: study_kind(kind) for kind in KINDS},
 }
-"""Headings of the models that are files."""
+"""Pages of keys, by file, and the model that each describes."""
 
-GUIDE = "config/README.md"
+KEYS = "config/keys"
+"""Folder of the pages of keys."""
+
+_SHARED = "shared"
+"""Page of what several pages refer to."""
+
 CAPABILITIES = "docs/capabilities.md"
-BEGIN = "<!-- keys: begin. Written by `make schemas` from gridsched/experiments; do not edit. -->"
-END = "<!-- keys: end -->"
+_WRITTEN = "<!-- Written by `make schemas` from gridsched/experiments; do not edit. -->"
 
 _NAMES = {
     "string": "text",
@@ -69,28 +75,62 @@ def schema(*models: type[ConfigModel]) -> Schema:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **TypeAdapter(union).json_schema()}
 
 
-def key_tables() -> str:
-    """Tables of all keys as Markdown: a section a model, nested ones after the first that holds them."""
-    seen: set[str] = set()
-    sections = [
-        section
-        for model, title in TITLES.items()
-        for section in _sections(title, model.model_json_schema(), seen)
+def key_pages() -> dict[str, str]:
+    """Pages of all keys as Markdown, by file: one a kind of study, one of what these share, an index."""
+    whole = schema(*PAGES.values())
+    definitions: dict[str, Schema] = whole["$defs"]
+    top = dict(zip(PAGES, _named(whole["anyOf"]), strict=True))
+    inside = {page: _reached(name, definitions) for page, name in top.items()}
+    users = Counter(name for names in inside.values() for name in names)
+    shared = [name for name in users if users[name] > 1]
+    places = {name: page for page, names in inside.items() for name in names} | dict.fromkeys(shared, _SHARED)
+    writer = _Writer(definitions, places)
+    pages = {
+        f"{page}.md": writer.page(page, [name, *(each for each in inside[page] if users[each] == 1)])
+        for page, name in top.items()
+    }
+    pages[f"{_SHARED}.md"] = "\n\n".join(
+        [
+            f"# Keys that several kinds of files share\n\n{_WRITTEN}",
+            *(writer.section(name, _SHARED) for name in shared),
+        ]
+    )
+    return {"README.md": _index(top, shared, definitions), **pages}
+
+
+def _index(top: dict[str, str], shared: Sequence[str], definitions: dict[str, Schema]) -> str:
+    """Page that leads to the others."""
+    files = [
+        f"| [{page}]({page}.md) | {_cell(definitions[name]['description'])} |" for page, name in top.items()
     ]
-    return "\n\n".join(sections)
+    parts = ", ".join(
+        f"[{_title(name, definitions)}]({_SHARED}.md#{_title(name, definitions).lower()})" for name in shared
+    )
+    return "\n".join(
+        [
+            "# All keys",
+            "",
+            _WRITTEN,
+            "",
+            "| file | what it describes |",
+            "|---|---|",
+            *files,
+            "",
+            f"What several of them share: {parts}.",
+        ]
+    )
 
 
-def _sections(title: str, document: Schema, seen: set[str]) -> Iterator[str]:
-    """Section of a model and then those of the models in it that have not been seen."""
-    definitions: dict[str, Schema] = document.get("$defs", {})
-    yield _section(f"### {title}", document, definitions)
-    waiting = _named(document["properties"])
+def _reached(name: str, definitions: dict[str, Schema]) -> list[str]:
+    """Names of the definitions that one refers to, directly or not, each after the first that does."""
+    found: dict[str, None] = {}
+    waiting = _named(definitions[name]["properties"])
     while waiting:
-        name = waiting.pop(0)
-        if name not in seen:
-            seen.add(name)
-            yield _section(f"#### {_title(name, definitions)}", definitions[name], definitions)
-            waiting = _named(definitions[name]["properties"]) + waiting
+        first = waiting.pop(0)
+        if first not in found:
+            found[first] = None
+            waiting = _named(definitions[first]["properties"]) + waiting
+    return list(found)
 
 
 def _named(value: Any) -> list[str]:
@@ -105,32 +145,88 @@ def _title(name: str, definitions: dict[str, Schema]) -> str:
     return str(definitions[name]["title"]).removesuffix("Config").removesuffix("Keys")
 
 
-def _section(heading: str, section: Schema, definitions: dict[str, Schema]) -> str:
-    """Heading, meaning and table of one model."""
-    required = section.get("required", [])
-    rows = [
-        f"| `{key}` | {_kind(value, definitions)} | {_default(key, value, required)} | "
-        f"{_meaning(value, definitions)} |"
-        for key, value in section["properties"].items()
-    ]
-    alternatives = [entry["required"][0] for entry in section.get("oneOf", [])]
-    return "\n".join(
-        [
-            heading,
-            "",
-            _cell(section["description"]),
-            *([f"Exactly one of {_quoted(alternatives)} is given."] if alternatives else []),
-            "",
-            "| key | type | default | meaning |",
-            "|---|---|---|---|",
-            *rows,
+@dataclass(frozen=True)
+class _Writer:
+    """Writes sections of definitions, of which each has its place on a page."""
+
+    definitions: dict[str, Schema]
+    places: dict[str, str]
+
+    def page(self, page: str, names: Sequence[str]) -> str:
+        """Page of a file: its own keys, then those of what only it has."""
+        heading = "# Configuration" if PAGES[page] is Config else f"# Study of kind {page}"
+        first, *others = names
+        return "\n\n".join(
+            [
+                f"{heading}\n\n{_WRITTEN}",
+                self.body(first, page),
+                *(self.section(name, page) for name in others),
+            ]
+        )
+
+    def section(self, name: str, page: str) -> str:
+        """Heading, meaning and table of one definition."""
+        return f"## {_title(name, self.definitions)}\n\n{self.body(name, page)}"
+
+    def body(self, name: str, page: str) -> str:
+        """Meaning and table of one definition."""
+        section = self.definitions[name]
+        required = section.get("required", [])
+        rows = [
+            f"| `{key}` | {self._kind(value, page)} | {_default(key, value, required)} | "
+            f"{self._meaning(value)} |"
+            for key, value in section["properties"].items()
         ]
-    )
+        alternatives = [entry["required"][0] for entry in section.get("oneOf", [])]
+        return "\n".join(
+            [
+                _cell(section["description"]),
+                *([f"Exactly one of {_quoted(alternatives)} is given."] if alternatives else []),
+                "",
+                "| key | type | default | meaning |",
+                "|---|---|---|---|",
+                *rows,
+            ]
+        )
 
+    def _meaning(self, value: Schema) -> str:
+        """Meaning of a key; where it says the same as its section, the schema has it there only."""
+        return _cell(value.get("description") or self.definitions[_named(value)[0]]["description"])
 
-def _meaning(value: Schema, definitions: dict[str, Schema]) -> str:
-    """Meaning of a key; where it says the same as its section, the schema has it there only."""
-    return _cell(value.get("description") or definitions[_named(value)[0]]["description"])
+    def _kind(self, value: Schema, page: str) -> str:
+        """What a key holds, in words."""
+        if "$ref" in value:
+            name = value["$ref"].rpartition("/")[2]
+            title = _title(name, self.definitions)
+            place = "" if self.places[name] == page else f"{self.places[name]}.md"
+            return f"[{title}]({place}#{title.lower()})"
+        for key in ("anyOf", "oneOf"):
+            if key in value:
+                options = [self._kind(option, page) for option in value[key] if option.get("type") != "null"]
+                return " or ".join(options)
+        if "enum" in value:
+            return f"one of {_quoted(value['enum'])}"
+        if "const" in value:
+            return f"`{value['const']}`"
+        if value["type"] == "array":
+            return self._list_kind(value, page)
+        if value["type"] == "object" and "properties" in value:
+            return f"{{ {', '.join(value['properties'])} }}"
+        if value["type"] == "object":
+            inside = value["additionalProperties"]
+            return "values by key" if inside is True else f"{self._kind(inside, page)} by name"
+        bounds = [
+            f"{words} {value[key]:,.12g}"
+            for key, words in _BOUNDS.items()
+            if key in value and value[key] < LARGEST
+        ]
+        return ", ".join([_NAMES[value["type"]], *bounds])
+
+    def _list_kind(self, value: Schema, page: str) -> str:
+        if "prefixItems" in value:
+            return f"[{'; '.join(self._kind(item, page) for item in value['prefixItems'])}]"
+        fewest = f", at least {value['minItems']}" if value.get("minItems") else ""
+        return f"list of {self._kind(value['items'], page)}{fewest}"
 
 
 def _default(key: str, value: Schema, required: Sequence[str]) -> str:
@@ -139,41 +235,6 @@ def _default(key: str, value: Schema, required: Sequence[str]) -> str:
         return "required"
     default = value.get("default")
     return "" if default is None or isinstance(default, dict) else f"`{json.dumps(default)}`"
-
-
-def _kind(value: Schema, definitions: dict[str, Schema]) -> str:
-    """What a key holds, in words."""
-    if "$ref" in value:
-        title = _title(value["$ref"].rpartition("/")[2], definitions)
-        return f"[{title}](#{title.lower()})"
-    for key in ("anyOf", "oneOf"):
-        if key in value:
-            options = [_kind(option, definitions) for option in value[key] if option.get("type") != "null"]
-            return " or ".join(options)
-    if "enum" in value:
-        return f"one of {_quoted(value['enum'])}"
-    if "const" in value:
-        return f"`{value['const']}`"
-    if value["type"] == "array":
-        return _list_kind(value, definitions)
-    if value["type"] == "object" and "properties" in value:
-        return f"{{ {', '.join(value['properties'])} }}"
-    if value["type"] == "object":
-        inside = value["additionalProperties"]
-        return "values by key" if inside is True else f"{_kind(inside, definitions)} by name"
-    bounds = [
-        f"{words} {value[key]:,.12g}"
-        for key, words in _BOUNDS.items()
-        if key in value and value[key] < LARGEST
-    ]
-    return ", ".join([_NAMES[value["type"]], *bounds])
-
-
-def _list_kind(value: Schema, definitions: dict[str, Schema]) -> str:
-    if "prefixItems" in value:
-        return f"[{'; '.join(_kind(item, definitions) for item in value['prefixItems'])}]"
-    fewest = f", at least {value['minItems']}" if value.get("minItems") else ""
-    return f"list of {_kind(value['items'], definitions)}{fewest}"
 
 
 def _quoted(names: Sequence[object]) -> str:
@@ -186,26 +247,13 @@ def _cell(text: str) -> str:
 
 
 def documents(root: Path = ROOT) -> dict[Path, str]:
-    """Generated files and what they should contain.
-
-    Raises
-    ------
-    ConfigurationError
-        If the guide of the configuration lacks the markers between which the tables stand.
-    """
-    contents = {
-        root / path: json.dumps(schema(*models), indent=2, ensure_ascii=False) + "\n"
-        for path, models in SCHEMAS.items()
+    """Generated files and what they should contain."""
+    schemas = {
+        path: json.dumps(schema(*models), indent=2, ensure_ascii=False) for path, models in SCHEMAS.items()
     }
-    guide = root / GUIDE
-    text = guide.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ConfigurationError(f"{guide}: the tables stand between {BEGIN!r} and {END!r}; put them back")
-    contents[guide] = f"{before}{BEGIN}\n\n{key_tables()}\n\n{END}{after}"
-    contents[root / CAPABILITIES] = capabilities_page()
-    return contents
+    pages = {f"{KEYS}/{file}": text for file, text in key_pages().items()}
+    written = {**schemas, **pages, CAPABILITIES: capabilities_page().rstrip("\n")}
+    return {root / path: f"{text}\n" for path, text in written.items()}
 
 
 def outdated(root: Path = ROOT) -> list[Path]:
@@ -228,7 +276,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Check or write; 0 if all is up to date."""
     parser = argparse.ArgumentParser(
         prog="python -m gridsched.experiments.document",
-        description="Check that the JSON schemas and the tables of keys are what the models say.",
+        description="Check that the JSON schemas and the pages of keys are what the models say.",
     )
     parser.add_argument("--write", action="store_true", help="write the files instead of checking them")
     try:
