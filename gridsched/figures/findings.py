@@ -23,12 +23,10 @@ Form = Callable[[float], str]
 """How a number is written."""
 
 NOTHING = "Nothing to compare: no run of this kind has a value."
-NO_INTERVALS = "There are no intervals here, so small differences may be chance."
+NO_INTERVALS = "This figure has no intervals: small differences may be chance."
 
 _MOST_NAMES = 4
 _LONGEST_NAME = 44
-_SAME = 0.005
-"""Values that differ by a smaller share are the same to the eye."""
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -52,6 +50,8 @@ def percent(share: float) -> str:
     """A share in per cent with at most one digit after the point."""
     size = abs(100 * share)
     text = f"{100 * share:.0f}" if size >= 10 or size == 0 else f"{100 * share:.2g}"
+    if 99 < size < 100:  # nearly all is not all
+        text = f"{np.sign(share) * min(size, 99.9):.1f}"
     return f"{text} %".replace("-", "\N{MINUS SIGN}")
 
 
@@ -159,10 +159,10 @@ def extremes(
     best, worst = rows[0], rows[-1]
     if len(rows) == 1:
         return f"{_label(best, label)} alone has a {what}: {shown(best, form)}."
-    if _same(best["mean"], worst["mean"]):
+    if _same(best["mean"], worst["mean"], form):
         return f"All {len(rows)} have the same {what}: {form(best['mean'])}."
     first, last = ("highest", "lowest") if highest_first else ("lowest", "highest")
-    ties = [row for row in rows if _same(row["mean"], best["mean"])]
+    ties = [row for row in rows if _same(row["mean"], best["mean"], form)]
     text = (
         f"The {first} {what} is {shown(best, form)}, under {listed(_label(row, label) for row in ties)}; "
         f"the {last} {shown(worst, form)}, under {_label(worst, label)}."
@@ -180,9 +180,10 @@ def _overlap(others: Sequence[Mapping[str, Any]], best: Mapping[str, Any], label
         if not (row.get("low", np.nan) > best["high"] or row.get("high", np.nan) < best["low"])
     ]
     if not near:
-        return "Its interval lies apart from all others."
+        return f"The interval of {_label(best, label)} lies apart from all others."
     those = "that" if len(near) == 1 else "those"
-    return f"Not sure: its interval overlaps with {those} of {listed(_label(row, label) for row in near)}."
+    which = listed(_label(row, label) for row in near)
+    return f"The interval of {_label(best, label)} overlaps with {those} of {which}."
 
 
 def against(
@@ -255,8 +256,9 @@ def _label(row: Mapping[str, Any], label: str | Sequence[str]) -> str:
     return name(", ".join(str(row[column]) for column in columns if str(row[column])))
 
 
-def _same(one: float, other: float) -> bool:
-    return bool(abs(one - other) <= _SAME * max(abs(one), abs(other)))
+def _same(one: float, other: float, form: Form) -> bool:
+    """Whether two values read the same."""
+    return form(one) == form(other)
 
 
 def is_ideal(label: str) -> bool:

@@ -61,7 +61,7 @@ def test_the_best_is_named_and_is_sure_only_where_its_interval_lies_apart() -> N
     assert apart.startswith("The lowest wait is 1 (0.5 to 2), under a; the highest 5 (4 to 6), under b.")
     assert "apart from all others" in apart
     near = findings.extremes(rows(("b", 5, 4, 6), ("a", 3, 1, 4.5)), "scheme", "wait")
-    assert "Not sure: its interval overlaps with that of b." in near
+    assert "The interval of a overlaps with that of b." in near
     assert "apart" not in near
 
 
@@ -123,14 +123,49 @@ def waits(*values: tuple[str, float, float, float], **more: Any) -> pd.DataFrame
 def test_differences_from_the_reference_name_who_is_surely_better() -> None:
     table = waits(("sjf", -60, -90, -30), ("fcfs", 600, 300, 900), ("ff", -5, -20, 10))
     text = told("local.figures.catalogue", "policies_differences", table)
-    assert "surely shorter under sjf, by 1 min (30 s to 1.5 min)" in text
-    assert "surely longer under fcfs, by 10 min" in text
+    assert "shorter under sjf, by 1 min (30 s to 1.5 min)" in text
+    assert "longer under fcfs, by 10 min" in text
     assert "Not sure: ff." in text
+    assert "surely" not in text
+
+
+@given(st.floats(0, 1).filter(lambda share: 0 < share < 1))
+def test_nearly_all_is_not_all(share: float) -> None:
+    assert findings.percent(share) != findings.percent(1.0)
+
+
+def queue(*lengths: float) -> pd.DataFrame:
+    return pd.DataFrame({"queue_length": lengths}).assign(
+        workload="log", scheme="fcfs", estimate="requested", utilisation=0.5
+    )
+
+
+def test_queues_that_grow_are_told_from_queues_that_empty() -> None:
+    growing = told("local.figures.catalogue", "load", queue(*range(16), 8, 0))
+    assert "Under fcfs queues grow from quarter to quarter" in growing
+    emptied = told("local.figures.catalogue", "load", queue(0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6))
+    assert "grow" not in emptied
+
+
+def test_runs_with_reservations_are_not_compared_by_delay() -> None:
+    values = [("plain", "mean", 2.0, False), ("other", "mean", 3.0, False), ("reserved", "mean", 90.0, True)]
+    table = pd.DataFrame(values, columns=["scheduler", "aggregate", "mean", "asks"])
+    text = told("calendars.figures", "calendar_delays", table.assign(case="c", estimates="actual"))
+    assert "the highest 3, under other" in text
+
+
+def test_who_may_lose_is_named_where_no_loss_is_sure() -> None:
+    unsure = rows(
+        ("r-i", 3.1, 0.7, 13.0), metric="wait", relative_to="local", home="A", scenario="x", policy="y"
+    )
+    sure = unsure.assign(scheme="s-i", home="B", low=2.0)
+    text = told("superscheduler.figures.overview", "grid_waits", pd.concat([unsure, sure]))
+    assert "the largest is 3.1 (0.7 to 13) times at A" in text
 
 
 def test_differences_without_certainty() -> None:
     unsure = told("local.figures.catalogue", "policies_differences", waits(("ff", -5, -20, 10)))
-    assert "No policy has a mean wait surely different from that of easy" in unsure
+    assert "By its interval no policy differs from easy in mean wait." in unsure
     same = told("local.figures.catalogue", "policies_differences", waits(("ff", 0, 0, 0)))
     assert same == "No other policy changes the mean wait of easy."
     nothing = told("local.figures.catalogue", "policies_differences", waits(("ff", NAN, NAN, NAN)))
@@ -155,7 +190,7 @@ def test_queues_that_grow_are_told_from_those_that_settle() -> None:
 
     table = pd.concat([series("fcfs", np.linspace(0, 400, 40)), series("easy", np.full(40, 10.0))])
     text = told("local.figures.catalogue", "load", table)
-    assert "Under fcfs queues are longer in each quarter" in text
+    assert "Under fcfs queues grow from quarter to quarter" in text
     assert "lowest mean number of waiting jobs is 10, under easy" in text
     assert "quarter" not in told("local.figures.catalogue", "load", series("easy", np.full(40, 10.0)))
 
@@ -191,7 +226,7 @@ def test_ideal_machines_are_not_the_best_scheduler_and_ties_are_said() -> None:
     text = told("arena.figures", "arena_ranking", table, {"reference": "local"})
     assert text.startswith("s-i has the shortest mean response of 3 schedulers: 0.4 (0.3 to 0.5) times")
     assert "Not surely worse: central." in text
-    assert "The worst is local with 1." in text
+    assert "The longest is that of local: 1." in text
     assert "calendars: cannot schedule this grid." in text
 
 
@@ -202,6 +237,17 @@ def test_a_best_scheduler_that_is_sure_and_one_without_intervals() -> None:
     text = told("arena.figures", "arena_ranking", unknown)
     assert findings.NO_INTERVALS in text
     assert "surely" not in text
+
+
+def test_a_sweep_says_which_value_is_enough() -> None:
+    table = arena(
+        ("self-scheduling, k 1", "jscheduler", 0.9, 0.8, 1.0, 2),
+        ("self-scheduling, k 2", "jscheduler", 0.62, 0.5, 0.7, 0),
+        ("self-scheduling, k 4", "jscheduler", 0.6, 0.5, 0.7, 0),
+        ("local", "local", 1.0, 1.0, 1.0, 2),
+    )
+    text = told("arena.figures", "arena_ranking", table, {"reference": "local"})
+    assert "self-scheduling has 0.9 with k 1, 0.62 with k 2 and 0.6 with k 4: k 2 is enough" in text
 
 
 def test_overview_of_schemes_leaves_out_those_without_machines() -> None:
@@ -246,10 +292,10 @@ def test_reservations_that_others_do_not_pay_for() -> None:
 
     granted = of("acceptance", "", (0.1, 0.9, NAN, NAN))
     below = pd.concat([granted, of("delay_others_ratio", "mean", (0.1, 0.5, 0.4, 0.7))])
-    assert "they surely do not pay" in told("calendars.figures", "calendar_reservations", below)
+    assert "their mean delay falls" in told("calendars.figures", "calendar_reservations", below)
     unsure = pd.concat([granted, of("delay_others_ratio", "mean", (0.1, 1.5, 0.9, 2.7))])
     text = told("calendars.figures", "calendar_reservations", unsure)
-    assert "that they pay is not sure" in text
+    assert "whether it grows is not sure" in text
     assert "90 % of the reservations are granted." in text
 
 
@@ -261,7 +307,7 @@ def test_aggregates_that_disagree_are_told() -> None:
         ("a", "work_weighted", 4.0),
         ("b", "work_weighted", 3.0),
     ]
-    table = pd.DataFrame(values, columns=columns).assign(case="c", estimates="actual")
+    table = pd.DataFrame(values, columns=columns).assign(case="c", estimates="actual", asks=False)
     text = told("calendars.figures", "calendar_delays", table)
     assert "under a; the highest 2, under b." in text
     assert "Aggregates disagree on the best: a by the mean over jobs; b by the mean weighted by work." in text
@@ -273,7 +319,7 @@ def test_sites_that_gain_and_lose() -> None:
     table = pd.DataFrame(values, columns=columns).assign(case="default", metric="response_time")
     text = told("dynamic_grid.figures.overview", "dynamic_sites", table)
     assert "is 2 (1.5 to 3) times that in the grid." in text
-    assert "Surely shorter in the grid: north. Surely longer: west. Not sure: s." in text
+    assert "Shorter in the grid, by their intervals: north. Longer: west. Not sure: s." in text
 
 
 def test_a_departure_at_which_nothing_moves() -> None:
@@ -333,9 +379,9 @@ EMPTY: dict[str, tuple[str, ...]] = {
     "grid_waits": ("scenario", "policy", "scheme", "home", "metric", "relative_to", "mean", "low", "high"),
     "grid_utilisation": ("scenario", "policy", "scheme", "cluster", "metric", "mean", "low", "high"),
     "grid_flows": ("scenario", "policy", "scheme", "home", "cluster", "metric", "mean", "low", "high"),
-    "calendar_delays": ("case", "scheduler", "estimates", "aggregate", "mean"),
+    "calendar_delays": ("case", "scheduler", "estimates", "aggregate", "mean", "asks"),
     "calendar_classes": ("scheduler", "aggregate", "job_class", "mean"),
-    "calendar_clusters": ("scheduler", "aggregate", "job_class", "cluster", "mean"),
+    "calendar_clusters": ("scheduler", "aggregate", "job_class", "cluster", "mean", "drawn"),
     "calendar_trade": ("scheduler", "cluster", "measure", "mean"),
     "calendar_cost": ("case", "scheduler", "measure", "mean"),
     "calendar_reservations": ("case", "scheduler", "value", "measure", "aggregate", "mean", "low", "high"),

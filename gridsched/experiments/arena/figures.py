@@ -78,7 +78,7 @@ def arena_ranking(study: xr.Dataset, *, measure: str = "response_time") -> style
         else:
             axes.set_axis_off()
     handles = [Line2D([], [], color=color, marker="o", linestyle="") for color in looks.values()]
-    style.legend_below(figure, handles, list(looks))
+    style.legend_below(figure, handles, [system.replace("_", " ") for system in looks])
     return figure, numbers
 
 

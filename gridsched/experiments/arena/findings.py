@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,16 +35,43 @@ def _ranking(rows: pd.DataFrame, reference: str) -> str:
         f"{name(best[_WHO])} has the shortest mean response of "
         f"{findings.counted(len(ordered), 'scheduler')}: {shown(best)} times that of {reference}."
     ]
-    equals = [row[_WHO] for row in ordered[1:] if row["beaten_by"] == 0]
+    others = ordered[1:-1] if len(ordered) > 2 else ordered[1:]
+    equals = [row[_WHO] for row in others if row["beaten_by"] == 0]
     if not findings.has_intervals(rows):
         parts.append(findings.NO_INTERVALS)
     elif equals:
         parts.append(f"Not surely worse: {listed(equals, 6)}.")
-    elif len(ordered) > 1:
+    elif len(ordered) > 1 and worst["beaten_by"]:
         parts.append("All others are surely worse.")
     if len(ordered) > 2:
-        parts.append(f"The worst is {name(worst[_WHO])} with {shown(worst)}.")
-    return sentences(*parts, findings.missing(rows, _WHO, "cannot schedule this grid"))
+        unsure = findings.has_intervals(rows) and not worst["beaten_by"]
+        parts.append(
+            f"The longest is that of {name(worst[_WHO])}: {shown(worst)}"
+            f"{', which is not surely worse either' if unsure else ''}."
+        )
+    return sentences(*parts, *_families(ordered), findings.missing(rows, _WHO, "cannot schedule this grid"))
+
+
+_VALUE = re.compile(r"(?P<stem>.+), (?P<key>\w+) (?P<value>\d+(\.\d+)?)")
+"""Label of a scheduler that was swept over values of a parameter."""
+
+
+def _families(ordered: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """From which value of a parameter on a scheduler that was swept is about as good as with the best one."""
+    families: dict[tuple[str, str], dict[float, float]] = {}
+    for row in ordered:
+        if label := _VALUE.fullmatch(str(row[_WHO])):
+            family = families.setdefault((label["stem"], label["key"]), {})
+            family[float(label["value"])] = row["mean"]
+    for (stem, key), means in families.items():
+        if len(means) > 1:
+            least = min(means.values())
+            enough = min(value for value, mean in means.items() if mean <= (1 + _SMALL) * least)
+            told = [f"{number(mean)} with {key} {value:g}" for value, mean in sorted(means.items())]
+            yield (
+                f"{name(stem)} has {listed(told, 6)}: {key} {enough:g} is enough to be within "
+                f"{percent(_SMALL)} of the best."
+            )
 
 
 def cost(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
@@ -92,17 +120,19 @@ def _loads(rows: pd.DataFrame) -> str:
     best = table.idxmin()
     names = list(dict.fromkeys(best))
     if len(names) == 1:
-        text = f"{name(names[0])} has the shortest mean response at every load."
+        text = f"{name(names[0])} has the shortest mean response at every rate of arrivals."
     else:
         at = [
-            f"{name(who)} at load {listed(f'{load:g}' for load in best.index[best == who])}" for who in names
+            f"{name(who)} at {listed(f'{load:g}' for load in best.index[best == who])} times the arrivals"
+            for who in names
         ]
         text = f"The shortest mean response is that of {'; '.join(at)}."
     low, high = table.columns[0], table.columns[-1]
     growth = (table[high] / table[low]).sort_values()
     spread = (
-        f"From load {low:g} to {high:g} it grows {number(float(growth.iloc[0]))} times under "
-        f"{name(growth.index[0])} and {number(float(growth.iloc[-1]))} times under {name(growth.index[-1])}."
+        f"From {low:g} to {high:g} times the arrivals, mean response grows to "
+        f"{number(float(growth.iloc[0]))} times under {name(growth.index[0])} and to "
+        f"{number(float(growth.iloc[-1]))} times under {name(growth.index[-1])}."
     )
     return sentences(text, spread, _sure_changes(rows))
 
@@ -119,8 +149,8 @@ def _sure_changes(rows: pd.DataFrame) -> str:
         or ends[1].loc[who, "high"] < ends[0].loc[who, "low"]
     ]
     if apart:
-        return f"Relative to the reference {listed(apart)} surely change with the load."
-    return "Relative to the reference nobody surely changes with the load."
+        return f"Relative to the reference {listed(apart)} surely change with the arrivals."
+    return "Relative to the reference nobody surely changes with the arrivals."
 
 
 def estimates(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:

@@ -52,9 +52,11 @@ def calendar_delays(study: xr.Dataset) -> style.Drawing:
     Returns
     -------
     tuple of Figure and DataFrame
-        Columns case, scheduler, estimates, aggregate, mean.
+        Columns case, scheduler, estimates, aggregate, mean, and asks: whether jobs ask for start times.
     """
     numbers = _rows(study["delay"].sel(job_class=ALL, drop=True))
+    asking = set(panels.labels(study.sel(scheduler=study["reserved_share"].values > 0), "scheduler"))
+    numbers = numbers.assign(asks=numbers["scheduler"].isin(asking))
     if numbers.empty:
         return grid_panels.nothing("no job has run"), numbers
     cases = grid_panels.known(study, "case", numbers)
@@ -173,15 +175,17 @@ def _name_columns(axes: Axes, names: Sequence[str], limit: int = 18) -> None:
 def calendar_clusters(study: xr.Dataset, *, case: str | None = None) -> style.Drawing:
     """Delay of the jobs of each cluster under every scheduler, the paper's Figures 6 and 8.
 
-    Parameters, results and errors as of `calendar_classes`, with a column cluster, "all" for all of them.
+    Parameters, results and errors as of `calendar_classes`, with columns cluster, "all" for all of them, and
+    drawn: of many schedulers only some are.
     """
     chosen = _chosen(study, case)
     numbers = pd.concat(
         [_rows(chosen["delay"]).assign(cluster=ALL), _rows(chosen["delay_by_cluster"])], ignore_index=True
     )[["scheduler", "aggregate", "job_class", "cluster", "mean"]]
     if numbers.empty:
-        return grid_panels.nothing("no job has run"), numbers
+        return grid_panels.nothing("no job has run"), numbers.assign(drawn=False)
     schedulers = _most_telling(study, chosen, numbers)
+    numbers = numbers.assign(drawn=numbers["scheduler"].isin(schedulers))
     clusters = list(dict.fromkeys(numbers["cluster"]))
     looks = _scheduler_looks(study, schedulers)
     figure, grid = _panels_of_aggregates(5.8)

@@ -44,6 +44,9 @@ def delays(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
 
     def tell(part: pd.DataFrame) -> str:
         means = part[part["aggregate"] == _MEAN]
+        if not means["asks"].all():  # a reserved job waits for the time that it asks for
+            means = means[~means["asks"].astype(bool)]
+            part = part[~part["asks"].astype(bool)]
         text = extremes(means, _WHO, "normalised queuing delay, as the mean over jobs,")
         best = {
             str(aggregate): str(findings.lowest(own)[_WHO])
@@ -90,7 +93,8 @@ def classes(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
 
 def clusters(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     """Cluster with the longest delays, and where the scheduler matters most."""
-    rows = known(numbers[(numbers["aggregate"] == _MEAN) & (numbers["cluster"] != _ALL)])
+    shown = numbers["drawn"].astype(bool) & (numbers["aggregate"] == _MEAN)
+    rows = known(numbers[shown & (numbers["cluster"] != _ALL)])
     if "job_class" in rows:
         rows = rows[rows["job_class"] == _ALL]
     if rows.empty:
@@ -101,8 +105,8 @@ def clusters(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     widest = str(spread.idxmax())
     own = rows[rows["cluster"] == widest]
     return sentences(
-        f"Jobs of {name(worst['cluster'])} wait longest, {number(worst['mean'])} under {name(worst[_WHO])}, "
-        "as the mean over jobs.",
+        f"The largest mean normalised delay is {number(worst['mean'])}, of jobs of {name(worst['cluster'])} "
+        f"under {name(worst[_WHO])}.",
         f"The scheduler matters most at {name(widest)}: from {number(float(own['mean'].min()))} to "
         f"{number(float(own['mean'].max()))}."
         if own[_WHO].nunique() > 1
@@ -162,11 +166,11 @@ def _payers(rows: pd.DataFrame) -> str:
     if len(rows) == 1:
         row = findings.records(rows)[0]
         sure = (
-            "they surely pay"
+            "their mean delay grows"
             if findings.is_above(row, 1)
-            else "they surely do not pay"
+            else "their mean delay falls"
             if findings.is_below(row, 1)
-            else "that they pay is not sure"
+            else "whether it grows is not sure"
         )
         return (
             f"Where {share} of the jobs ask, the mean delay of the others is {findings.shown(row)} times "

@@ -11,7 +11,7 @@ import xarray as xr
 
 from gridsched import results
 from gridsched.figures.style import duration, number
-from gridsched.replication import mean_interval
+from gridsched.replication import Interval, mean_interval
 from gridsched.report.parts import (
     acknowledgements,
     as_text,
@@ -46,7 +46,7 @@ class PointSchemeRow:
     queue: str
     queue_interval: str
     growth: str
-    grows: bool
+    grows: str
     reference: bool
 
 
@@ -98,7 +98,7 @@ def _scheme_rows(part: xr.Dataset, study: MulticlusterStudy) -> list[PointScheme
 
 
 def _scheme_row(run: xr.Dataset, scheme: str, reference: str) -> PointSchemeRow:
-    growth = _mean(run, "queue_growth")
+    growth = mean_interval(run["queue_growth"].values)
     return PointSchemeRow(
         scheme=scheme,
         compared=[
@@ -108,10 +108,17 @@ def _scheme_row(run: xr.Dataset, scheme: str, reference: str) -> PointSchemeRow:
         over_deadline=as_text(_mean(run, "over_deadline_mean"), duration),
         queue=as_text(_mean(run, "queue_mean"), number),
         queue_interval=interval_text(mean_interval(run["queue_mean"].values), number),
-        growth=as_text(growth, number),
-        grows=growth > SETTLED,
+        growth=as_text(float(growth.mean), number),
+        grows=_grows(growth),
         reference=scheme == reference,
     )
+
+
+def _grows(growth: Interval) -> str:
+    """Whether a queue grows as long as jobs arrive, in words; nothing if it does not."""
+    if not growth.mean > SETTLED:
+        return ""
+    return "grows" if growth.low > SETTLED else "may grow"
 
 
 def _mean(run: xr.Dataset, name: str) -> float:

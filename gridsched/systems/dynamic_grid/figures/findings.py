@@ -24,8 +24,9 @@ def clusters(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     rows = rows.assign(group=[group_name(str(group)) for group in rows["group"]])
     everybody = group_name(CLUSTER_USERS)
     parts = [
-        f"Mean response of the users of all clusters, each on its own, is {shown(row)} times that in the "
-        f"grid{', which is not sure to be a gain or a loss' if findings.is_open(row, 1) else ''}."
+        f"Mean response of the users of all clusters, each on its own{_alone(attributes)}, is {shown(row)} "
+        f"times that in the grid"
+        f"{', which is not sure to be a gain or a loss' if findings.is_open(row, 1) else ''}."
         for row in findings.records(rows[rows["group"] == everybody])
     ]
     single = rows[~rows["group"].isin([everybody, group_name("all")])]
@@ -33,10 +34,16 @@ def clusters(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     gain = [row["group"] for row in told if findings.is_above(row, 1)]
     lose = [row["group"] for row in told if findings.is_below(row, 1)]
     unsure = [row["group"] for row in told if findings.is_open(row, 1)]
-    parts += [f"Surely shorter in the grid: {listed(gain, 6)}."] if gain else []
-    parts += [f"Surely longer: {listed(lose, 6)}."] if lose else []
+    parts += [f"Shorter in the grid, by their intervals: {listed(gain, 6)}."] if gain else []
+    parts += [f"Longer: {listed(lose, 6)}."] if lose else []
     parts += [f"Not sure: {listed(unsure, 6)}."] if unsure else []
     return sentences(*parts)
+
+
+def _alone(attributes: Mapping[str, Any]) -> str:
+    """Which local policy clusters have, which says much about what there is to gain."""
+    policy = attributes.get("policy")
+    return f" under {name(policy)}" if policy else ""
 
 
 def joining(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
@@ -116,7 +123,8 @@ def flows(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
         f"Users of {name(away.index[0])} have the largest share of their work done elsewhere, "
         f"{percent(float(away.iloc[0]))}; the widest arrow between clusters is work of "
         f"{name(largest['users'])} at {name(largest['cluster'])}.",
-        f"Most of the work of the grid's own users runs at {name(host['cluster'])}, {percent(host['share'])}."
+        f"Of the work of the grid's own users, {name(host['cluster'])} has the largest share, "
+        f"{percent(host['share'])}."
         if host
         else "",
     )

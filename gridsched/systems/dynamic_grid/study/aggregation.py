@@ -87,6 +87,7 @@ def aggregate_dynamic_study(
         seed=seed,
         stream=study.grid.stream.name if study.grid.stream is not None else "",
         replicates=study.replicates,
+        policy=next(iter(study.cases.values())).local,
         **_departure_attributes(study),
     )
     files.write(whole, target)

@@ -84,10 +84,16 @@ def _against(rows: pd.DataFrame, reference: str) -> str:
         if ones:
             others = f", and also under {listed(row[_WHO] for row in ones[1:])}" if len(ones) > 1 else ""
             start = "It is" if parts else f"Against {reference} the mean wait is"
-            parts.append(f"{start} surely {side} under {name(ones[0][_WHO])}, by {_size(ones[0])}{others}.")
+            parts.append(f"{start} {side} under {name(ones[0][_WHO])}, by {_size(ones[0])}{others}.")
     if not parts:
-        parts.append(f"No policy has a mean wait surely different from that of {reference}.")
-    return sentences(*parts, f"Not sure: {listed(unsure, 2)}." if unsure else "")
+        parts.append(f"By its interval no policy differs from {reference} in mean wait.")
+    return sentences(*parts, f"Not sure: {listed(unsure, 2)}." if unsure else "", _ONE_LOG)
+
+
+_ONE_LOG = (
+    "This holds for these jobs: the intervals come from parts of one workload, "
+    "and are too narrow where queues last longer than a part."
+)
 
 
 def _step(rows: pd.DataFrame, reference: str) -> str:
@@ -174,16 +180,25 @@ def load(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     who = "all policies" if len(growing) == every and every > 1 else listed(growing)
     return sentences(
         text,
-        f"Under {who} queues are longer in each quarter of the time than in the one before: means depend on "
-        "the length of the log.",
+        f"Under {who} queues grow from quarter to quarter until they are longest, and never empty again: "
+        "means depend on the length of the log.",
     )
 
 
 def _grows(queue: pd.Series[float]) -> bool:
-    """Whether a queue is longer in each quarter of the time than in the one before."""
+    """Whether a queue is longer in each quarter of the time, and never as short, as in the one before.
+
+    The time in which the queue only drains, behind its longest, does not count.
+    """
     values = queue.to_numpy(np.float64)
-    quarters = [float(part.mean()) for part in np.array_split(values, 4)] if len(values) >= 8 else []
-    return bool(quarters) and all(later > before for before, later in pairwise(quarters))
+    values = values[: int(values.argmax()) + 1] if len(values) else values
+    if len(values) < 8:
+        return False
+    quarters = np.array_split(values, 4)
+    return all(
+        float(later.mean()) > float(before.mean()) and float(later.min()) > float(before.min())
+        for before, later in pairwise(quarters)
+    )
 
 
 def workload(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
@@ -197,7 +212,7 @@ def workload(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
         same = jobs[jobs["label"] == most["label"]]["value"]
         share = f" ({percent(float(same.iloc[0]))} of the jobs)" if len(same) else ""
         parts.append(
-            f"Jobs of {name(most['label'])} processors{share} make up most of the work, "
+            f"Jobs of {name(most['label'])} processors{share} have the largest share of the work, "
             f"{percent(float(most['value']))}."
         )
     if len(hours) and hours["value"].max() > hours["value"].mean() * 1.25:

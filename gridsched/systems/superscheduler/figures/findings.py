@@ -132,7 +132,20 @@ def waits(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
         f"Users of {listed(dict.fromkeys(losing['home']), 6)} surely lose under some scheme, most at "
         f"{name(worst['home'])} under {name(worst[_WHO])}: {shown(worst)} times the mean wait under "
         f"{reference}.",
-        f"Nobody surely loses under {listed(safe)}." if safe else "",
+        _most_unsure(rows[rows[_WHO].isin(safe)]) if safe else "",
+    )
+
+
+def _most_unsure(rows: pd.DataFrame) -> str:
+    """The largest loss under schemes under which none is sure."""
+    worst = findings.highest(rows)
+    schemes = list(dict.fromkeys(rows[_WHO]))
+    if worst["mean"] <= 1:
+        return f"Under {listed(schemes)} nobody loses on average."
+    where = name(worst["home"]) + (f" under {name(worst[_WHO])}" if len(schemes) > 1 else "")
+    return (
+        f"Under {listed(schemes)} no loss is sure, which does not mean that there is none: the largest is "
+        f"{shown(worst)} times at {where}."
     )
 
 
@@ -146,13 +159,13 @@ def utilisation(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     even, uneven = str(spread.index[0]), str(spread.index[-1])
     over = known(numbers[numbers["metric"] == "offered_load"])
     over = over[over["mean"] > 1]
-    full = f"{listed(over['cluster'])} is offered more than it can do." if len(over) else ""
+    more = "are offered more than they" if len(over) > 1 else "is offered more than it"
     return sentences(
-        f"Clusters are most alike under {name(even)}, {_range(grouped, even)}, and least under "
-        f"{name(uneven)}, {_range(grouped, uneven)}."
+        f"Over the whole run clusters are used most alike under {name(even)}, {_range(grouped, even)}, "
+        f"and least under {name(uneven)}, {_range(grouped, uneven)}."
         if len(spread) > 1
         else f"Under {name(even)} clusters are used {_range(grouped, even)}.",
-        full.replace(" is offered", " are offered") if len(over) > 1 else full,
+        f"{listed(over['cluster'])} {more} can do." if len(over) else "",
     )
 
 
