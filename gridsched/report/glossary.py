@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from gridsched.metrics import jobs
 from gridsched.policies import scores
-from gridsched.policies.local import POLICIES, described
+from gridsched.policies.local import POLICIES, described, named_policy
 from gridsched.systems import registry
 from gridsched.systems.base import Scheduler
 
@@ -34,6 +34,8 @@ def glossary() -> Mapping[str, str]:
 def meaning_of(label: str) -> tuple[str, str] | None:
     """Word that a label stands for, and its sentence; "easy(4)" and "s-i, epsilon 60 s" by the first part."""
     words = glossary()
+    if re.fullmatch(r"easy\(\d{1,9}\)", label):
+        return "easy", described(named_policy(label))
     first = re.split(r"[(,]", label, maxsplit=1)[0].strip()
     return next(((word, words[word]) for word in (label, first) if word in words), None)
 

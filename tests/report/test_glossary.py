@@ -20,7 +20,14 @@ def test_every_scheduler_and_measure_has_a_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "word"), [("easy(4)", "easy"), ("s-i, epsilon 60 s", "s-i"), ("sjbf", "sjbf"), ("my own", None)]
+    ("label", "word"),
+    [
+        ("easy(4)", "easy"),
+        ("self-scheduling, k 2", "self-scheduling"),
+        ("s-i, epsilon 60 s", "s-i"),
+        ("sjbf", "sjbf"),
+        ("my own", None),
+    ],
 )
 def test_labels_find_their_word(label: str, word: str | None) -> None:
     found = meaning_of(label)

@@ -97,6 +97,10 @@ class JScheduler(Scheduler):
     k: int = 10
     predictions: PredictionsName = "exact"
 
+    terms: ClassVar[Mapping[str, str]] = {
+        "self-scheduling": "Every job asks K clusters itself and goes where its metric, such as its "
+        "predicted wait, is best; the JScheduler.",
+    }
     system: ClassVar[str] = "jscheduler"
     knows: ClassVar[str] = "predicted starts on the clusters asked, by each job for itself"
     functions: ClassVar[Mapping[str, Kind]] = {"metric": COST}

@@ -3,8 +3,14 @@
 Subramani, Kettimuthu, Srinivasan and Sadayappan, "Distributed job scheduling on computational grids using
 multiple simultaneous requests" (HPDC 2002). A job is queued at the K clusters with the least load; when it
 starts on one of them, its other requests are cancelled. In the dual variant (``priority="home"``) every
-cluster serves the jobs of its own users before those of others. Only the abstract of the paper was at hand;
-what it leaves open is decided here:
+cluster serves the jobs of its own users before those of others. By name:
+
+==========================  ===============================================================================
+``multiple-requests``       each job waits on K clusters and runs where it starts first
+``multiple-requests-dual``  the same, and each cluster serves the jobs of its own users before those of others
+==========================  ===============================================================================
+
+Only the abstract of the paper was at hand; what it leaves open is decided here:
 
 load
     Processor-seconds that the jobs on a cluster, running and waiting, are estimated to take, over its
