@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from abc import abstractmethod
 from collections.abc import Callable as CallableType
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -44,9 +45,9 @@ from gridsched.experiments.validation import ConfigModel, Number, Whole, suggest
 class MadeConfig(ConfigModel):
     """What stands for an object, which is made as soon as it is read, so that mistakes are found then."""
 
+    @abstractmethod
     def made(self) -> Any:
         """What this describes."""
-        raise NotImplementedError
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:

@@ -247,7 +247,10 @@ def test_a_sweep_says_which_value_is_enough() -> None:
         ("local", "local", 1.0, 1.0, 1.0, 2),
     )
     text = told("arena.figures", "arena_ranking", table, {"reference": "local"})
-    assert "self-scheduling has 0.9 with k 1, 0.62 with k 2 and 0.6 with k 4: k 2 is enough" in text
+    assert (
+        "self-scheduling has 0.9 with k 1, 0.62 with k 2 and 0.6 with k 4: by these means k 2 is enough"
+        in text
+    )
 
 
 def test_overview_of_schemes_leaves_out_those_without_machines() -> None:

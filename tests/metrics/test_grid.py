@@ -25,6 +25,7 @@ from gridsched.metrics.grid import (
 )
 from gridsched.platform import Cluster
 from gridsched.simulation import simulate
+from gridsched.submission import AlignName
 from gridsched.systems.ideal.scheduler import Ideal
 from gridsched.systems.superscheduler.scheduler import SchemeName, Superscheduler
 from gridsched.workloads import Workload
@@ -400,8 +401,9 @@ def test_offered_loads_worked_out_by_hand() -> None:
     ]
     clusters = CLUSTERS[:2]
     # Work 4 + 12 + 24 and 180 + 4. From the first to the last submission 40, 45 and 105 s.
-    for align, seconds in (("start", 40), ("none", 45), ("clock", 105)):
-        loads = offered_loads(workloads, clusters, align=align)  # type: ignore[arg-type]
+    times: dict[AlignName, int] = {"start": 40, "none": 45, "clock": 105}
+    for align, seconds in times.items():
+        loads = offered_loads(workloads, clusters, align=align)
         assert loads["offered_load"].values == pytest.approx([40 / (8 * seconds), 184 / (12 * seconds)])
         assert loads["jobs_submitted"].values.tolist() == [3, 2]
         assert loads["cluster"].values.tolist() == ["a", "b"]

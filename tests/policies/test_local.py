@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from gridsched.policies.local import (
     BackfillingName,
     Conventions,
     LocalPolicy,
+    OrderName,
     OverrunName,
     PassName,
     named_policy,
@@ -78,10 +79,10 @@ def test_named_policies_equal_the_oracle(
 @settings(max_examples=1500, deadline=None)
 def test_every_point_of_the_policy_space_equals_the_oracle(
     workload: tuple[list[naive.Job], int],
-    order: str,
+    order: OrderName,
     backfilling: BackfillingName,
     reservations: int,
-    backfill_order: str,
+    backfill_order: Literal["queue"] | OrderName,
     overrun: OverrunName,
     passes: PassName,
 ) -> None:
@@ -92,10 +93,10 @@ def test_every_point_of_the_policy_space_equals_the_oracle(
         backfill_order = "queue"
     policy = LocalPolicy(
         name="any",
-        order=order,  # type: ignore[arg-type]
+        order=order,
         backfilling=backfilling,
         reservations=reservations,
-        backfill_order=backfill_order,  # type: ignore[arg-type]
+        backfill_order=backfill_order,
     )
     expected = naive.simulate(
         jobs,

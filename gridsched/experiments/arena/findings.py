@@ -69,7 +69,7 @@ def _families(ordered: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             enough = min(value for value, mean in means.items() if mean <= (1 + _SMALL) * least)
             told = [f"{number(mean)} with {key} {value:g}" for value, mean in sorted(means.items())]
             yield (
-                f"{name(stem)} has {listed(told, 6)}: {key} {enough:g} is enough to be within "
+                f"{name(stem)} has {listed(told, 6)}: by these means {key} {enough:g} is enough to be within "
                 f"{percent(_SMALL)} of the best."
             )
 

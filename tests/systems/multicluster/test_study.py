@@ -325,7 +325,7 @@ def test_a_level_can_be_that_of_another_scheme(tmp_path: Path) -> None:
     seeds = [derived_seed(5, f"multicluster\n{replicate}") for replicate in range(2)]
     (own,) = calibrate_rates(
         [3],
-        point.jobs.model(),
+        point.jobs.made(),
         point.platform,
         jobs=60,
         seeds=seeds,

@@ -93,6 +93,7 @@ class SelfSchedulingStudy(SchedulerStudy):
     """Part of each log that is used; null for whole logs."""
     scenarios: Annotated[tuple[ReadingConfig, ...], Field(min_length=1)]
     """The scenarios: readings of the CPU factor, which may choose among schedulers and estimates."""
+    # as above: models are frozen
     estimates: RuntimeEstimates = ("predicted",)  # type: ignore[assignment]
     """Runtime estimates of the schedulers: what a classification tree predicts, requested times, actual run
     times, or `retrained`, predictions of trees that learn from what finishes in the run itself. Otherwise

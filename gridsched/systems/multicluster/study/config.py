@@ -11,14 +11,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StrictBool, ValidationError, create_model, model_validator
 
 from gridsched.errors import GridschedError
-from gridsched.experiments.derived import keys, object_of, part_model
+from gridsched.experiments.derived import MadeConfig, keys, object_of, part_model
 from gridsched.experiments.inputs import expected_jobs, log_of, plain
 from gridsched.experiments.parts import ClusterConfig, ScenarioChoice, WorkloadConfig, label_of
 from gridsched.experiments.schedulers import Written, scheduler_made, scheduler_models
 from gridsched.experiments.study import Replicates, SchedulerStudy, alone
 from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
 from gridsched.experiments.validation import (
-    ConfigModel,
     Factor,
     Instant,
     Number,
@@ -50,7 +49,7 @@ ServiceClassConfig: Any = part_model(ServiceClass)
 """Jobs that are promised the same."""
 
 
-class _Jobs(ConfigModel):
+class _Jobs(MadeConfig):
     """Jobs that are submitted: drawn, or those of a log."""
 
     count: Annotated[Whole, Field(ge=1, le=10_000_000)] = 20_000
@@ -69,18 +68,10 @@ class _Jobs(ConfigModel):
     at_clusters: Annotated[Number, Field(ge=0, le=1)] = 0.0
     """Share of the jobs that enter at a cluster, each drawn, and not at the grid scheduler."""
 
-    def model(self) -> MulticlusterModel:
+    def made(self) -> MulticlusterModel:
         """Distributions of jobs that are drawn."""
         given = {key: object_of(getattr(self, key)) for key in _DRAWN}
         return MulticlusterModel(**given)
-
-    @model_validator(mode="after")
-    def _sensible(self) -> Self:
-        try:
-            self.model()
-        except GridschedError as error:
-            raise ValueError(str(error)) from None
-        return self
 
 
 _DRAWN = tuple(field.name for field in fields(MulticlusterModel))

@@ -71,7 +71,7 @@ def calibrate_level(calibration: Mapping[str, Any], seed: int, target: str | Pat
     scheduler: Any = scheduler_made(jobs.level_of, **calibration["parameters"])
     seeds = [_seed_of_jobs(seed, replicate) for replicate in range(CALIBRATED)]
     (found,) = calibrate_rates(
-        [jobs.level], jobs.model(), clusters, jobs=jobs.count, seeds=seeds, scheduler=scheduler
+        [jobs.level], jobs.made(), clusters, jobs=jobs.count, seeds=seeds, scheduler=scheduler
     )
     whole = xr.Dataset(
         {
@@ -157,7 +157,7 @@ def prepare_point(
 def _rate(point: PointConfig, rate: str | Path | None) -> tuple[float | None, float]:
     """Arrivals in a unit of time, none for a log; and the queue for which they were set, NaN if for none."""
     if point.jobs.load is not None:
-        return point.jobs.load * point.capacity / point.jobs.model().mean_work, np.nan
+        return point.jobs.load * point.capacity / point.jobs.made().mean_work, np.nan
     if rate is None:
         return None, np.nan
     found = results.read(rate)
@@ -184,7 +184,7 @@ def _jobs(
     if read is None:
         assert rate is not None
         workload = synthesise_multicluster(
-            config.model(), jobs=config.count, rate=rate, seed=seed, name=point.name
+            config.made(), jobs=config.count, rate=rate, seed=seed, name=point.name
         )
     else:
         workload = read
