@@ -155,7 +155,8 @@ def explain(run: xr.Dataset, job: int, policy: str | LocalPolicy | None = None) 
     Raises
     ------
     ConfigurationError
-        If there is no such job, it was rejected, or the policy is another or orders by a function.
+        If there is no such job, it was rejected, the policy is another or orders by a function, or the run is
+        one on nodes, or has jobs that leave the queue or wait for others.
     """
     if not 0 <= job < run.sizes["job"]:
         raise ConfigurationError(f"job {job}: the run has {run.sizes['job']} jobs, from index 0")
@@ -169,6 +170,11 @@ def explain(run: xr.Dataset, job: int, policy: str | LocalPolicy | None = None) 
 
 def _policy_of(run: xr.Dataset, policy: str | LocalPolicy | None) -> LocalPolicy:
     """The policy that made a run, which is the one that is given if any is."""
+    if "fate" in run:
+        raise ConfigurationError(
+            "runs on nodes, or with jobs that leave the queue or wait for others, cannot be explained yet; "
+            "explain a run without them"
+        )
     made_by = str(run.attrs["policies" if run.attrs["scheme"] == "local" else "scheme"])
     policy = named_policy(made_by if policy is None else policy)
     if policy.name != made_by:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
+from gridsched.nodes import Limit, NodeEvent, NodeType, Partition, PlacementName, RequeueName
 from gridsched.policies.local import LocalPolicy, named_policy
 
 
@@ -21,7 +22,7 @@ class Cluster:
     Parameters
     ----------
     processors : int
-        Processors that jobs can use.
+        Processors that jobs can use; of `nodes`, where these are given, it is the sum.
     processors_per_node : int
         Processors of one node.
     node_exclusive : bool
@@ -33,6 +34,26 @@ class Cluster:
         Name in results.
     policy : str or LocalPolicy
         Its local policy, see `gridsched.policies.local`.
+    nodes : sequence of NodeType, optional
+        Its nodes, where cores, memory and GPUs matter, see `gridsched.nodes`.
+    placement : str
+        Which nodes jobs get: a key of `gridsched.nodes.PLACEMENTS`.
+    partitions : sequence of Partition, optional
+        Nodes that jobs may use, by the number in their column `partition_of`. Jobs of another number use the
+        first partition.
+    partition_of : {"partition", "queue"}
+        Column of the workload that names the partition of a job.
+    limits : sequence of Limit, optional
+        What groups of jobs may have at once.
+    events : sequence of NodeEvent, optional
+        Failures and maintenance. A cluster without `nodes` has nodes of `processors_per_node`, called
+        `node0`, `node1` ...
+    requeue : {"place", "end", "lost"}
+        What becomes of a job whose node fails: it waits again at its place in the queue, or at the end, or
+        it is lost.
+    checkpoint_interval, checkpoint_cost : int
+        Seconds of work between checkpoints (0 for none), and seconds that one takes. A job that is killed
+        goes on from its last one.
 
     Raises
     ------
@@ -40,15 +61,27 @@ class Cluster:
         If a value is out of range, or the policy unknown.
     """
 
-    processors: int
+    processors: int = 0
     processors_per_node: int = 1
     node_exclusive: bool = False
     speed: float = 1.0
     name: str = "cluster"
     policy: str | LocalPolicy = "easy"
+    nodes: Sequence[NodeType] = ()
+    placement: PlacementName = "first_fit"
+    partitions: Sequence[Partition] = ()
+    partition_of: Literal["partition", "queue"] = "partition"
+    limits: Sequence[Limit] = ()
+    events: Sequence[NodeEvent] = ()
+    requeue: RequeueName = "place"
+    checkpoint_interval: int = 0
+    checkpoint_cost: int = 0
 
     def __post_init__(self) -> None:
         named_policy(self.policy)
+        for key in ("nodes", "partitions", "limits", "events"):
+            object.__setattr__(self, key, tuple(getattr(self, key)))
+        self._add_up_nodes()
         if self.processors < 1:
             raise ConfigurationError(f"cluster {self.name}: processors is {self.processors}; give at least 1")
         if self.processors_per_node < 1 or self.processors % self.processors_per_node:
@@ -58,6 +91,74 @@ class Cluster:
             )
         if not (np.isfinite(self.speed) and self.speed > 0):
             raise ConfigurationError(f"cluster {self.name}: speed is {self.speed}; give a positive number")
+        self._check_words()
+        if self.has_nodes:
+            self._check_nodes()
+
+    def _add_up_nodes(self) -> None:
+        """Let the processors be those of the nodes, where these are given."""
+        total = sum(kind.count * kind.cores for kind in self.nodes)
+        if self.nodes and self.processors not in (0, total):
+            raise ConfigurationError(
+                f"cluster {self.name}: processors is {self.processors}, its nodes have {total}; "
+                "give one of the two"
+            )
+        if self.nodes:
+            object.__setattr__(self, "processors", total)
+
+    def _check_nodes(self) -> None:
+        """Refuse names that are none, or used twice."""
+        names = self.node_names
+        if len(set(names)) < len(names):
+            raise ConfigurationError(f"cluster {self.name}: two nodes have one name; name the node types")
+        known = {*names, *(kind.name for kind in self.nodes)}
+        for what, wanted in (
+            *((f"partition {each.label}", each.nodes) for each in self.partitions),
+            *((f"the event at {each.time} s", [each.node]) for each in self.events if each.node != "*"),
+        ):
+            unknown = [name for name in wanted if name not in known]
+            if unknown:
+                raise ConfigurationError(
+                    f"cluster {self.name}: {what} names {unknown[0]!r}, which is no node and no node type"
+                )
+        numbers = [partition.number for partition in self.partitions]
+        if len(set(numbers)) < len(numbers):
+            raise ConfigurationError(f"cluster {self.name}: two partitions have one number")
+
+    def _check_words(self) -> None:
+        """Refuse words and lengths of time that are none."""
+        for key, words in (
+            ("placement", get_args(PlacementName)),
+            ("requeue", get_args(RequeueName)),
+            ("partition_of", ("partition", "queue")),
+        ):
+            if getattr(self, key) not in words:
+                raise ConfigurationError(
+                    f"cluster {self.name}: {key} is {getattr(self, key)!r}; use one of {', '.join(words)}"
+                )
+        for key in ("checkpoint_interval", "checkpoint_cost"):
+            if getattr(self, key) < 0:
+                raise ConfigurationError(
+                    f"cluster {self.name}: {key} is {getattr(self, key)}; give seconds from 0 on"
+                )
+
+    @property
+    def has_nodes(self) -> bool:
+        """Whether it matters which nodes jobs run on."""
+        return bool(self.nodes or self.partitions or self.events)
+
+    @property
+    def node_types(self) -> tuple[NodeType, ...]:
+        """Its nodes; of a cluster that gives only their size, nodes of this size."""
+        if self.nodes:
+            return tuple(self.nodes)
+        size = self.processors_per_node
+        return (NodeType(count=self.processors // size, cores=size),)
+
+    @property
+    def node_names(self) -> list[str]:
+        """Names of its nodes."""
+        return [name for kind in self.node_types for name in kind.nodes]
 
     @property
     def unit(self) -> int:

@@ -22,10 +22,14 @@ from numpy.typing import NDArray
 from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.io import atomic_write, checksum
 from gridsched.platform import Cluster
-from gridsched.workloads.table import SWF_FIELDS, UNKNOWN, Workload
+from gridsched.workloads.dependencies import DEPENDENCY
+from gridsched.workloads.table import EXTRA_FIELDS, SWF_FIELDS, UNKNOWN, Workload
 
 NO_TIME = -1
 """Start and end of a job that was rejected."""
+
+REJECTED = 1
+"""Value of the variable `fate` of a job that was rejected, where a run has it."""
 
 _LONG_NAMES: dict[str, tuple[str, str]] = {
     "job_number": ("job number", "1"),
@@ -177,7 +181,8 @@ def run_dataset(
     if schedule.segments is not None:
         for name in SEGMENT.names or ():
             columns[f"segment_{name}"] = ("segment", schedule.segments[name].copy())
-    rejected = int((~ran).sum())
+    fate = schedule.variables.get("fate")
+    rejected = int((~ran).sum() if fate is None else (fate[1] == REJECTED).sum())
     dataset = xr.Dataset(
         columns,
         coords={
@@ -302,7 +307,7 @@ def _check_sidecar(path: Path) -> None:
 
 # --- several runs of one workload in one file -----------------------------------------------------
 
-_PER_RUN = ("start_time", "end_time", "estimate")
+_PER_RUN = ("start_time", "end_time", "estimate", "fate", "killed", "extra_work", "eligible_time")
 """Job variables that differ between runs; the others are the same for all runs of a workload."""
 
 _RUN_ATTRIBUTES = (
@@ -313,6 +318,11 @@ _RUN_ATTRIBUTES = (
     "jobs_rejected",
     "jobs_killed",
     "corrections",
+    "jobs_gave_up",
+    "jobs_never_eligible",
+    "jobs_lost",
+    "jobs_starved",
+    "executions_killed",
 )
 """Attributes that differ between runs, kept as variables of the dimension `run`."""
 
@@ -332,14 +342,18 @@ def stack_runs(runs: Sequence[xr.Dataset], identifiers: Sequence[str]) -> xr.Dat
         _check_comparable(first, run)
     stacked = first.drop_vars([name for name in first.data_vars if _is_segment(name) or name in _PER_RUN])
     for name in first.data_vars:
-        if _is_segment(name):
+        if str(name).startswith("segment_"):
             values = np.concatenate([run[name].values for run in runs])
             stacked[name] = ("segment", values, first[name].attrs)
+    if "piece_segment" in first:
+        stacked = _stack_pieces(stacked, runs)
     lengths = [run.sizes["segment"] for run in runs]
     stacked["segment_run"] = ("segment", np.repeat(np.arange(len(runs)), lengths))
     stacked["segment_run"].attrs.update(long_name="index of the run", units="1")
-    estimates = np.stack([run["estimate"].values for run in runs])
-    stacked["estimate"] = (("run", "job"), estimates, first["estimate"].attrs)
+    for name in _PER_RUN[2:]:
+        if name in first:
+            values = np.stack([run[name].values for run in runs])
+            stacked[name] = (("run", "job"), values, first[name].attrs)
     for name in _RUN_ATTRIBUTES:
         if name in first.attrs:
             stacked[f"run_{name}"] = ("run", np.array([run.attrs[name] for run in runs]))
@@ -348,10 +362,29 @@ def stack_runs(runs: Sequence[xr.Dataset], identifiers: Sequence[str]) -> xr.Dat
     return stacked.assign_coords(run=("run", list(identifiers), {"long_name": "identifier of the run"}))
 
 
+def _stack_pieces(stacked: xr.Dataset, runs: Sequence[xr.Dataset]) -> xr.Dataset:
+    """Put the pieces of segments one run after the other."""
+    first, offset, parts = runs[0], 0, []
+    for run in runs:
+        parts.append(run["piece_segment"].values + offset)
+        offset += run.sizes["segment"]
+    for name in first.data_vars:
+        if str(name).startswith("piece_"):
+            values = np.concatenate([run[name].values for run in runs])
+            stacked[name] = ("piece", values, first[name].attrs)
+    stacked["piece_segment"] = ("piece", np.concatenate(parts), first["piece_segment"].attrs)
+    return stacked
+
+
 def unstack_run(stacked: xr.Dataset, index: int) -> xr.Dataset:
     """One run of a dataset made by `stack_runs`."""
     segments = np.flatnonzero(stacked["segment_run"].values == index)
     run = stacked.isel(run=index, segment=segments).drop_vars(["segment_run", "run"])
+    if "piece_segment" in stacked:
+        low, high = segments[:1].sum(), segments[:1].sum() + len(segments)
+        of_run = stacked["piece_segment"].values
+        run = run.isel(piece=np.flatnonzero((of_run >= low) & (of_run < high)))
+        run["piece_segment"] = run["piece_segment"] - low
     job = run["segment_job"].values
     for name, combine in (("start", np.minimum), ("end", np.maximum)):
         times = np.full(run.sizes["job"], NO_TIME)
@@ -384,7 +417,7 @@ def _check_comparable(first: xr.Dataset, run: xr.Dataset) -> None:
 
 
 def _is_segment(name: object) -> bool:
-    return str(name).startswith("segment_")
+    return str(name).startswith(("segment_", "piece_"))
 
 
 # --- workloads ------------------------------------------------------------------------------------
@@ -409,7 +442,12 @@ def workload_dataset(workload: Workload, cluster: Cluster) -> xr.Dataset:
         value = getattr(workload, name)
         if value is not None:
             attributes[name] = value
-    return xr.Dataset({name: ("job", column) for name, column in workload.columns.items()}, attrs=attributes)
+    columns: dict[str, Any] = {**workload.columns, **workload.extra}
+    dataset = xr.Dataset({name: ("job", column) for name, column in columns.items()}, attrs=attributes)
+    if workload.dependencies is not None:
+        for name in workload.dependencies.dtype.names or ():
+            dataset[f"dependency_{name}"] = ("dependency", workload.dependencies[name].copy())
+    return dataset
 
 
 def workload_from_dataset(dataset: xr.Dataset) -> tuple[Workload, Cluster]:
@@ -421,6 +459,12 @@ def workload_from_dataset(dataset: xr.Dataset) -> tuple[Workload, Cluster]:
         if name in attributes
     }
     columns: dict[str, Any] = {name: dataset[name].values for name in SWF_FIELDS}
+    columns |= {name: dataset[name].values for name in EXTRA_FIELDS if name in dataset}
+    if "dependency_job" in dataset:
+        table = np.empty(dataset.sizes["dependency"], DEPENDENCY)
+        for name in DEPENDENCY.names or ():
+            table[name] = dataset[f"dependency_{name}"].values
+        columns["dependencies"] = table
     workload = Workload(
         **columns,
         **optional,

@@ -18,7 +18,7 @@ PACKAGE = REPOSITORY / "gridsched"
 
 # each layer may import those before it; `rooms` are kinds of studies with their figures and report texts
 LAYERS = (
-    ("errors", "io", "lazy", "units"),
+    ("errors", "io", "lazy", "units", "nodes"),
     ("engine",),
     ("workloads",),
     ("traces",),
@@ -75,7 +75,7 @@ def part_of(module: str) -> str:
     """The part of the package that a module belongs to, as layers know it."""
     parts = module.split(".")
     upper = room_of(module) and len(parts) > 2 and (parts[2] in UPPER or f"{parts[2]}.py" in UPPER)
-    kind_of_study = parts[:2] in (["experiments", "arena"], ["experiments", "models"])
+    kind_of_study = parts[0] == "experiments" and parts[1:2] in (["arena"], ["models"], ["placements"])
     return "rooms" if upper or kind_of_study else parts[0]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import Log, find_trace, moment, read_log
 from gridsched.cli.options import (
+    NOTHING_HAPPENS,
     add_cluster,
     add_command,
     add_conventions,
@@ -58,6 +59,7 @@ def add(commands: Any) -> None:
     add_cluster(parser.add_argument_group("cluster"))
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"), measured=False)
+    parser.set_defaults(**NOTHING_HAPPENS)
     parser.set_defaults(command=_explain)
 
 

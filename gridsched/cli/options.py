@@ -155,6 +155,46 @@ def add_conventions(group: argparse._ArgumentGroup) -> None:
     )
 
 
+NOTHING_HAPPENS: dict[str, Any] = {
+    "cancelled": "recorded",
+    "preceding": False,
+    "events": None,
+    "requeue": "place",
+}
+"""Values of the options of `add_happenings` for commands that do not have them."""
+
+
+def add_happenings(group: argparse._ArgumentGroup) -> None:
+    """Jobs that leave the queue or wait for others, and nodes that fail."""
+    group.add_argument(
+        "--cancelled",
+        choices=("recorded", "wait"),
+        default="recorded",
+        help="jobs that were cancelled before they ran: as they are recorded, or waiting until their "
+        "users gave up (default: recorded)",
+    )
+    group.add_argument(
+        "--preceding",
+        action="store_true",
+        help="jobs wait for the preceding jobs that the log names (SWF fields 17 and 18)",
+    )
+    group.add_argument(
+        "--events",
+        type=path,
+        metavar="FILE.csv",
+        help="failures and maintenance of the nodes node0, node1 ...: a header and lines of "
+        "time,node,kind,start,end, where kind is down, up, drain, resume or maintenance, and times are dates "
+        "or seconds since the start of the log",
+    )
+    group.add_argument(
+        "--requeue",
+        choices=("place", "end", "lost"),
+        default="place",
+        help="what becomes of a job whose node fails: it waits again at its place in the queue or at the "
+        "end, or it is lost (default: place)",
+    )
+
+
 def add_window(group: argparse._ArgumentGroup, *, measured: bool = True) -> None:
     """The jobs of the log that are simulated, and measured."""
     windows = group.add_mutually_exclusive_group()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import Log
 from gridsched.cli.printing import counts, jobs
@@ -12,6 +13,7 @@ from gridsched.errors import ConfigurationError, WorkloadError
 if TYPE_CHECKING:
     import xarray as xr
 
+    from gridsched.nodes import NodeEvent
     from gridsched.platform import Cluster
     from gridsched.policies.local import LocalPolicy
     from gridsched.workloads import Workload
@@ -38,6 +40,7 @@ def prepared(log: Log, options: argparse.Namespace) -> tuple[Workload, Cluster]:
     """Clean jobs of the window and partitions, and the cluster that replays them."""
     from gridsched.platform import Cluster
     from gridsched.traces import clean, select_window
+    from gridsched.workloads.dependencies import with_preceding_jobs
 
     workload = _of_partitions(log, options.partition)
     processors = options.processors or workload.processors_available or _most_in_use(workload, options)
@@ -47,9 +50,21 @@ def prepared(log: Log, options: argparse.Namespace) -> tuple[Workload, Cluster]:
         node_exclusive=options.node_exclusive,
         speed=options.speed,
         name=workload.name,
+        events=_events(workload, options),
+        requeue=options.requeue,
     )
     window = select_window(workload, month=options.month, jobs=options.jobs)
-    return clean(window, processors=processors), cluster
+    made = clean(window, processors=processors, cancelled=options.cancelled)
+    return with_preceding_jobs(made) if options.preceding else made, cluster
+
+
+def _events(workload: Workload, options: argparse.Namespace) -> list[NodeEvent]:
+    """Events of nodes, on the clock of the log."""
+    from gridsched.nodes import read_events
+
+    if not options.events:
+        return []
+    return read_events(options.events, unix_start_time=workload.unix_start_time, time_zone=workload.time_zone)
 
 
 def _of_partitions(log: Log, names: str | None) -> Workload:
@@ -102,12 +117,37 @@ def preparation(workload: Workload, cluster: Cluster, options: argparse.Namespac
         facts.append(("no requested time", f"{jobs(int(unknown.sum()))}, whose run time is taken"))
     if overrun.any() and options.kill:
         facts.append(("killed", f"{jobs(int(overrun.sum()))}, at their requested time"))
+    if workload.dependencies is not None:
+        waiting = len(set(workload.dependencies["job"].tolist()))
+        facts.append(("dependencies", f"{jobs(waiting)} waiting for others"))
+    if cluster.events:
+        facts.append(("events of nodes", f"{len(cluster.events):,}"))
     if getattr(options, "score", None):
         facts.append(
             (f"policy {SCORE}", f"queue order by {options.score}, largest first, with EASY backfilling")
         )
     if workload.acknowledgement:
         facts.append(("acknowledgement", workload.acknowledgement))
+    return facts
+
+
+FATES = {
+    "jobs_gave_up": "users gave up waiting",
+    "jobs_never_eligible": "waited for a job that did not end well",
+    "executions_killed": "killed by failing nodes",
+    "jobs_lost": "lost with their nodes",
+    "jobs_starved": "waited for nodes that never came back",
+}
+"""What may become of jobs, by attribute of a run."""
+
+
+def fates(runs: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """What became of jobs that did not run once to their end, by policy; nothing where all did."""
+    facts = []
+    for attribute, what in FATES.items():
+        told = [f"{name} {found[attribute]:,}" for name, found in runs.items() if found.get(attribute)]
+        if told:
+            facts.append((what, ", ".join(told)))
     return facts
 
 

@@ -12,6 +12,7 @@ from gridsched.cli.options import (
     add_cluster,
     add_command,
     add_conventions,
+    add_happenings,
     add_human,
     add_policy,
     add_trace,
@@ -19,7 +20,7 @@ from gridsched.cli.options import (
     path,
 )
 from gridsched.cli.printing import Times, facts_table, print_blocks, progress, quantity, table, with_interval
-from gridsched.cli.runs import SCORE, named_policies, preparation, prepared, run_policy
+from gridsched.cli.runs import SCORE, fates, named_policies, preparation, prepared, run_policy
 from gridsched.cli.targets import check_targets, writing
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def add(commands: Any) -> None:
     add_cluster(parser.add_argument_group("cluster"))
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"))
+    add_happenings(parser.add_argument_group("what happens"))
     output = parser.add_argument_group("output")
     add_human(output)
     output.add_argument("--output", type=path, metavar="FILE.nc", help="write all runs as netCDF")
@@ -70,9 +72,11 @@ def _simulate(options: argparse.Namespace) -> None:
     times = Times(options.human)
     runs: list[xr.Dataset] = []
     rows: list[tuple[str, ...]] = []
+    attributes = {}
     for policy in policies:
         with progress(f"simulating {policy.name}"):
             run = run_policy(workload, cluster, policy, options)
+        attributes[policy.name] = run.attrs
         if not runs:
             rows += _recorded_rows(run, workload, cluster, options.warm_up, times)
         rows.append(_row(policy.name, run, options.warm_up, times))
@@ -84,8 +88,15 @@ def _simulate(options: argparse.Namespace) -> None:
         "±95%: half width of the 95% confidence interval, from batch means; both bounds where they "
         "are not equally far from the mean.\n"
         "The schedule of every policy was verified.",
+        *_fates(attributes),
     )
     _write_output(options, runs, [policy.name for policy in policies], workload)
+
+
+def _fates(attributes: dict[str, dict[str, Any]]) -> list[Any]:
+    """Table of what became of jobs that did not run once to their end."""
+    facts = fates(attributes)
+    return [facts_table(facts)] if facts else []
 
 
 def _columns(times: Times) -> tuple[str, ...]:

@@ -87,6 +87,8 @@ class Work:
     def __init__(self, config: Config, studies: Mapping[str, Study]) -> None:
         self.results = config.results
         self.studies = dict(studies)
+        for each in studies.values():
+            each.check_files()
         self.experiments: dict[str, Experiment] = {
             name: study.experiment(config.seed) for name, study in studies.items()
         }

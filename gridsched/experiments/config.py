@@ -88,6 +88,9 @@ class Study(ConfigModel):
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study; random numbers are spawned from this seed."""
 
+    def check_files(self) -> None:
+        """Refuse to begin without files that are no workloads, with a `ConfigurationError`."""
+
     def find_workload(self, name: str) -> WorkloadConfig:
         """The workload of a name."""
         return next(workload for workload in self.all_workloads if workload.name == name)

@@ -189,13 +189,20 @@ class WorkloadConfig(ClusterConfig):
     """SWF status codes of jobs to leave out (0 failed, 5 cancelled)."""
     leave_out_queue: tuple[Annotated[Whole, Field(ge=-1, le=LARGEST)], ...] = ()
     """Queue numbers of jobs to leave out."""
+    cancelled: Literal["recorded", "wait"] = "recorded"
+    """Jobs of a log that were cancelled before they ran: as they are recorded (left out, or of no length), or
+    waiting until their users gave up."""
+    preceding: StrictBool = False
+    """Whether jobs wait for the preceding jobs that their log names (SWF fields 17 and 18)."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if not self.is_log:
-            for key in ("window", "leave_out_status", "leave_out_queue"):
+            for key in ("window", "leave_out_status", "leave_out_queue", "preceding"):
                 if getattr(self, key):
                     raise ValueError(f"{key}: only a log (archive or file) has one")
+            if self.cancelled != "recorded":
+                raise ValueError("cancelled: only a log (archive or file) says when users gave up")
         if self.jobs and self.processors is None:
             raise ValueError("processors: missing; give those of the cluster for jobs that are written out")
         self._check_nodes()
@@ -276,6 +283,10 @@ class ScenarioConfig(ScenarioChoice):
     @model_validator(mode="after")
     def _clusters_go_together(self) -> Self:
         unique_files("clusters", [cluster.name for cluster in self.clusters])
+        for cluster in self.clusters:
+            for key in ("cancelled", "preceding"):
+                if getattr(cluster, key) != type(cluster).model_fields[key].default:
+                    raise ValueError(f"clusters: {cluster.name}: {key}: only for a cluster by itself so far")
         return self
 
     @property

@@ -28,6 +28,7 @@ from gridsched.workloads import (
     load_machines,
     synthesise,
 )
+from gridsched.workloads.dependencies import with_preceding_jobs
 from gridsched.workloads.estimates import EstimateModel
 from gridsched.workloads.table import add_counts
 
@@ -66,8 +67,13 @@ def _from_log(workload: WorkloadConfig, log: Path) -> tuple[Workload, Cluster]:
     else:
         default = Cluster(processors=workload.processors, name=workload.name)
     cluster = workload.cluster(default)
-    made = clean(made, processors=cluster.processors, statuses=frozenset(workload.leave_out_status))
-    return made, cluster
+    made = clean(
+        made,
+        processors=cluster.processors,
+        statuses=frozenset(workload.leave_out_status),
+        cancelled=workload.cancelled,
+    )
+    return with_preceding_jobs(made) if workload.preceding else made, cluster
 
 
 def selected_jobs(workload: WorkloadConfig, log: str | Path) -> Workload:

@@ -19,6 +19,7 @@ KINDS: dict[str, str] = {
     "dynamic-grid": "gridsched.systems.dynamic_grid.study.config:DynamicGridStudy",
     "multicluster": "gridsched.systems.multicluster.study.config:MulticlusterStudy",
     "workload-models": "gridsched.experiments.models.config:ModelStudy",
+    "placements": "gridsched.experiments.placements.config:PlacementStudy",
 }
 """Place of the model of each kind of study; it is loaded when a study asks for it."""
 

@@ -94,6 +94,7 @@ def run_study(study: Study, folder: str | Path, seed: int, *, figures: bool = Tr
     """
     from gridsched.experiments.showing import show
 
+    study.check_files()
     experiment, here = study.experiment(seed), str(folder)
     carry_out([task.call(here) for task in experiment.tasks])
     # That of the study, which may use the others, is the first

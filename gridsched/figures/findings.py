@@ -117,6 +117,11 @@ def is_above(row: Mapping[str, Any], value: float) -> bool:
     return bool(row.get("low", np.nan) > value)
 
 
+def overlap(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two intervals are not apart; one that is unknown is apart from none."""
+    return not is_above(one, other.get("high", np.nan)) and not is_below(one, other.get("low", np.nan))
+
+
 def is_open(row: Mapping[str, Any], value: float) -> bool:
     """Whether neither is sure."""
     return not is_below(row, value) and not is_above(row, value)
@@ -174,11 +179,7 @@ def _overlap(others: Sequence[Mapping[str, Any]], best: Mapping[str, Any], label
     """Who cannot be told from the best by intervals; nothing where none is known."""
     if not np.isfinite(best.get("low", np.nan)) or not np.isfinite(best.get("high", np.nan)):
         return ""
-    near = [
-        row
-        for row in others
-        if not (row.get("low", np.nan) > best["high"] or row.get("high", np.nan) < best["low"])
-    ]
+    near = [row for row in others if overlap(row, best)]
     if not near:
         return f"The interval of {_label(best, label)} lies apart from all others."
     those = "that" if len(near) == 1 else "those"
@@ -194,6 +195,7 @@ def against(
     form: Form = number,
     *,
     highest_first: bool = False,
+    word: str = "under",
 ) -> str:
     """Lowest and highest of numbers that compare with something, and for whom the side is sure.
 
@@ -211,11 +213,14 @@ def against(
         How numbers are written.
     highest_first : bool
         Whether more is better.
+    word : str
+        What stands before a label: a mean is under a scheme, an advantage over one.
 
     Returns
     -------
     str
-        As of `extremes`; then how many are surely below and above the neutral value.
+        As of `extremes`; then whether the intervals of these two overlap, and how many are surely below and
+        above the neutral value.
     """
     rows = records(known(numbers).sort_values("mean", kind="stable", ascending=not highest_first))
     if not rows:
@@ -223,14 +228,16 @@ def against(
     best, worst = rows[0], rows[-1]
     first, last = ("highest", "lowest") if highest_first else ("lowest", "highest")
     if len(rows) == 1:
-        text = f"The {what} is {_sided(best, neutral, form)} under {_label(best, label)}."
+        text = f"The {what} is {_sided(best, neutral, form)} {word} {_label(best, label)}."
     else:
         text = (
-            f"The {first} {what} is {_sided(best, neutral, form)}, under {_label(best, label)}; "
-            f"the {last} {_sided(worst, neutral, form)}, under {_label(worst, label)}."
+            f"The {first} {what} is {_sided(best, neutral, form)}, {word} {_label(best, label)}; "
+            f"the {last} {_sided(worst, neutral, form)}, {word} {_label(worst, label)}."
         )
     if not has_intervals(numbers):
         return sentences(text, NO_INTERVALS)
+    if len(rows) > 1 and overlap(best, worst):
+        text = sentences(text, "These two intervals overlap, so their order is not sure.")
     if len(rows) < 3:
         return text
     below = sum(is_below(row, neutral) for row in rows)

@@ -138,9 +138,10 @@ def _submitted_levels(run: xr.Dataset, limits: list[float]) -> list[int]:
     levels = [0] * len(submits)
     taken = [-np.inf] * _MOST_LEVELS
     for job in np.argsort(submits, kind="stable").tolist():
-        level = next((k for k, end in enumerate(taken) if end <= submits[job]), int(np.argmin(taken)))
-        text_ends = float(submits[job]) + (4.2 * len(str(job_numbers[job])) + 9) * seconds_a_point
-        taken[level] = max(text_ends, float(starts[job]) + 4 * seconds_a_point)
+        # The number stands before the marker, where its own wait is not
+        text_begins = float(submits[job]) - (4.2 * len(str(job_numbers[job])) + 4) * seconds_a_point
+        level = next((k for k, end in enumerate(taken) if end <= text_begins), int(np.argmin(taken)))
+        taken[level] = max(float(submits[job]), float(starts[job])) + 4 * seconds_a_point
         levels[job] = level
     return levels
 
@@ -172,15 +173,16 @@ def _submitted_panel(axes: Axes, run: xr.Dataset, levels: list[int]) -> None:
         axes.annotate(
             str(job_numbers[job]),
             (submits[job], -level),
-            (3, 0),
+            (-4, 0),
             textcoords="offset points",
             fontsize=6,
+            ha="right",
             va="center_baseline",
         )
     axes.set_ylim(-max(levels, default=0) - 0.6, 0.6)
     axes.set_yticks([])
     note = "waits\n(white: rejected)" if rejected.any() else "waits"
-    axes.set_ylabel(note, rotation=0, ha="right", va="center", fontsize=7, labelpad=8)
+    axes.set_ylabel(note, rotation=0, ha="right", va="center", fontsize=7, labelpad=16)
     axes.spines[["left", "bottom"]].set_visible(False)
     axes.tick_params(axis="x", length=0, labelbottom=False)
 
@@ -220,4 +222,5 @@ def _reservations_panel(
         text = f"at {each.reserved_at:,} s reserved for {each.reserved_for:,} s; {outcome}"
         hover.say(marker, [f"job {job_numbers[each.job]}: {text}"])
     if planned:
-        axes.set_ylabel(f"{axes.get_ylabel()}\n| reserved")
+        # Not by `set_ylabel`, which would centre it
+        axes.yaxis.label.set_text(f"{axes.get_ylabel()}\n| reserved")

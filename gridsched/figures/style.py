@@ -192,9 +192,12 @@ class SchemeStyle:
     dashes: Dashes
 
 
-# The palette's yellow and light pink are too pale for lines on white and come last.
-_COLORS: tuple[str, ...] = tuple(
-    sns.color_palette("colorblind").as_hex()[i] for i in (0, 1, 2, 3, 4, 9, 5, 7, 8, 6)
+# The palette's yellow is too pale for lines on white: olive stands for it. Its light pink comes last.
+_OLIVE = "#857c00"
+_COLORS: tuple[str, ...] = (
+    *(sns.color_palette("colorblind").as_hex()[i] for i in (0, 1, 2, 3, 4, 9, 5, 7)),
+    _OLIVE,
+    sns.color_palette("colorblind").as_hex()[6],
 )
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
 _DASHES: tuple[Dashes, ...] = (

@@ -50,6 +50,9 @@ RECORDED = "recorded"
 NOT_STARTED = -1
 """Start and end time of a job that was rejected."""
 
+GAVE_UP = 2
+"""Value of the variable `fate` of a job whose user gave up waiting, where a run has it."""
+
 
 class MeanInterval(NamedTuple):
     """A mean with its confidence interval; NaN where there are too few values."""
@@ -336,12 +339,18 @@ def busy_processors(run: xr.Dataset) -> Steps:
 
 
 def queue_length(run: xr.Dataset) -> Steps:
-    """Jobs that have been submitted and have not started for the first time, as a step function."""
-    started = _started(run)
-    submit = run["submit_time"].to_numpy()[started]
-    start = run["start_time"].to_numpy()[started]
-    ones = np.ones(len(start), np.int64)
-    return steps(np.concatenate([submit, start]), np.concatenate([ones, -ones]))
+    """Jobs that have been submitted and have not started for the first time, as a step function.
+
+    A job whose user gives up waits until then.
+    """
+    waited = _started(run)
+    submit, until = run["submit_time"].to_numpy(), run["start_time"].to_numpy()
+    if "gives_up_time" in run:
+        gave_up = run["fate"].to_numpy() == GAVE_UP
+        until = np.where(gave_up, np.maximum(run["gives_up_time"].to_numpy(), submit), until)
+        waited = waited | gave_up
+    ones = np.ones(int(waited.sum()), np.int64)
+    return steps(np.concatenate([submit[waited], until[waited]]), np.concatenate([ones, -ones]))
 
 
 def queue_length_mean(run: xr.Dataset) -> float:
@@ -559,6 +568,7 @@ def _system_level(run: xr.Dataset, bins: int) -> dict[str, xr.Variable]:
         series = {"bin_time": edges[:-1], "queue_length_series": time_average(queue, edges)}
         busy = time_average(busy_processors(run), edges) if run.sizes.get("segment") else empty
         series["utilisation_series"] = busy / _total_processors(run)
+    scalars |= _fates(run)
     return {
         name: xr.Variable(dims, values, {"long_name": _SYSTEM[name][0], "units": _SYSTEM[name][1]})
         for dims, group in (((), scalars), ("bin", series))
@@ -566,7 +576,23 @@ def _system_level(run: xr.Dataset, bins: int) -> dict[str, xr.Variable]:
     }
 
 
+def _fates(run: xr.Dataset) -> dict[str, float]:
+    """What became of jobs that did not run once to their end, where a run says so."""
+    if "fate" not in run or not run.sizes["job"]:
+        return {}
+    fate, work = run["fate"].to_numpy(), run["processors"].to_numpy() * run["run_time"].to_numpy()
+    ran = _started(run)
+    return {
+        "gave_up_share": float((fate == GAVE_UP).mean()),
+        "killed": float(run["killed"].sum()),
+        "extra_work_share": float(run["extra_work"].to_numpy()[ran].sum() / max(work[ran].sum(), 1)),
+    }
+
+
 _SYSTEM = {
+    "gave_up_share": ("share of the jobs whose users gave up waiting", "1"),
+    "killed": ("executions that failing nodes killed", "1"),
+    "extra_work_share": ("work that was lost or spent on checkpoints, relative to that of the jobs", "1"),
     "utilisation": ("share of the processors allocated to jobs", "1"),
     "makespan": ("time from the first submission to the last end", "s"),
     "queue_length_mean": ("waiting jobs, time average", "1"),

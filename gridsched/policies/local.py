@@ -127,13 +127,13 @@ class LocalPolicy:
             raise self._error("reservations", self.reservations, "use 1 or more")
         if self.reservations > 1 and self.backfilling != "easy":
             raise self._error("reservations", self.reservations, "only backfilling 'easy' takes a number")
-        _order_score(self.order, f"policy {self.name!r}: order")
+        order_score(self.order, f"policy {self.name!r}: order")
         if self.backfill_order == AS_QUEUE:
             return
         if self.backfilling not in ("first_fit", "easy"):
             raise self._error("backfill_order", self.backfill_order, f"{self.backfilling} has none")
         if scores.changes_with_time(
-            _order_score(self.backfill_order, f"policy {self.name!r}: backfill_order")
+            order_score(self.backfill_order, f"policy {self.name!r}: backfill_order")
         ):
             raise self._error("backfill_order", self.backfill_order, "it must not change with time")
 
@@ -157,7 +157,7 @@ class LocalPolicy:
 _PARTS = ("order", "backfilling", "reservations", "backfill_order")
 
 
-def _order_score(order: str | Score, where: str) -> Score:
+def order_score(order: str | Score, where: str) -> Score:
     """Score of an order given by name or as a function."""
     if not isinstance(order, str):
         scores.changes_with_time(order)  # checks its parameters
@@ -267,7 +267,7 @@ def schedule(
     conventions = conventions or Conventions()
     if labels is None:
         labels = np.broadcast_to(_UNKNOWN, len(jobs))
-    order = _order_score(policy.order, "order")
+    order = order_score(policy.order, "order")
     kept = policy.backfilling == "conservative" or policy.reservations > 1
     if scores.changes_with_time(order) or kept:
         return _schedule_generally(jobs, processors, policy, conventions, labels)
@@ -281,7 +281,7 @@ def _schedule_static_order(
     jobs: NDArray[Any], processors: int, policy: LocalPolicy, conventions: Conventions, labels: NDArray[Any]
 ) -> tuple[NDArray[np.int64], int]:
     """Run the fast kernel, for orders that are known at submission."""
-    order = _order_score(policy.order, "order")
+    order = order_score(policy.order, "order")
     as_queue = policy.backfill_order == AS_QUEUE
     if order is _first_come and policy.backfilling == "none":
         queue_rank = np.empty((2, 0), np.int32)  # nobody asks for a position
@@ -290,7 +290,7 @@ def _schedule_static_order(
     if as_queue:
         order_rank = queue_rank
     else:
-        order_rank = _ranks(_order_score(policy.backfill_order, "backfill_order"), jobs, labels)
+        order_rank = _ranks(order_score(policy.backfill_order, "backfill_order"), jobs, labels)
     options = static_order.StaticOrderOptions(
         backfilling=int(Backfilling[policy.backfilling.upper()]),
         overrun=int(Overrun[conventions.overrun.upper()]),
@@ -308,7 +308,7 @@ def _schedule_generally(
     jobs: NDArray[Any], processors: int, policy: LocalPolicy, conventions: Conventions, labels: NDArray[Any]
 ) -> tuple[NDArray[np.int64], int]:
     """Run one of the kernels for any order, several reservations, and conservative backfilling."""
-    order = _order_score(policy.order, "order")
+    order = order_score(policy.order, "order")
     changing = scores.changes_with_time(order)
     as_queue = policy.backfill_order == AS_QUEUE
     unused = np.zeros(len(jobs))
@@ -316,8 +316,8 @@ def _schedule_generally(
         jobs,
         np.ascontiguousarray(labels),
         processors,
-        unused if changing else _keys(order, jobs, labels),
-        unused if as_queue else _keys(_order_score(policy.backfill_order, "backfill_order"), jobs, labels),
+        unused if changing else sort_keys(order, jobs, labels),
+        unused if as_queue else sort_keys(order_score(policy.backfill_order, "backfill_order"), jobs, labels),
     )
     options = reserving.ReservingOptions(
         backfilling=int(Backfilling[policy.backfilling.upper()]),
@@ -339,7 +339,7 @@ def _schedule_generally(
     return cluster.starts, int(cluster.state["corrections"][0])
 
 
-def _keys(score: Score, jobs: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
+def sort_keys(score: Score, jobs: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
     """Sort key of each job, smallest first, of a score that does not change with time."""
     values = {
         "submit_time": jobs["submit"],
@@ -361,7 +361,7 @@ def _ranks(order: Score, jobs: NDArray[Any], labels: NDArray[Any]) -> NDArray[np
     ranks = np.empty((2, len(jobs)), np.int32)
     ranks[:] = np.arange(len(jobs), dtype=np.int32)
     if order is not _first_come:
-        ranks[1] = np.argsort(_keys(order, jobs, labels), kind="stable")
+        ranks[1] = np.argsort(sort_keys(order, jobs, labels), kind="stable")
         ranks[0, ranks[1]] = np.arange(len(jobs), dtype=np.int32)
     return ranks
 

@@ -49,6 +49,16 @@ class PaperView:
         """Whether some claim has a result of ours."""
         return any(name in JUDGED for name, _ in self.verdicts)
 
+    @property
+    def evaluated(self) -> int:
+        """Number of claims with a result of ours."""
+        return sum(map(self.count, JUDGED))
+
+    @property
+    def total(self) -> int:
+        """Number of all claims."""
+        return self.count()
+
     def count(self, verdict: str | None = None) -> int:
         """Number of claims with a verdict, or of all."""
         return sum(number for name, number in self.verdicts if verdict in (None, name))

@@ -19,6 +19,9 @@ from gridsched.systems.base import Scheduler
 _ORDINARY = ("local", "central", "calendars", "slowdown", "response", "wait")
 """Names that are words of the language too: in running text they are left alone."""
 
+_RESERVATIONS = r"easy\(\d{1,9}\)"
+"""EASY with several reservations, which has a sentence of its own."""
+
 
 @cache
 def glossary() -> Mapping[str, str]:
@@ -34,7 +37,7 @@ def glossary() -> Mapping[str, str]:
 def meaning_of(label: str) -> tuple[str, str] | None:
     """Word that a label stands for, and its sentence; "easy(4)" and "s-i, epsilon 60 s" by the first part."""
     words = glossary()
-    if re.fullmatch(r"easy\(\d{1,9}\)", label):
+    if re.fullmatch(_RESERVATIONS, label):
         return "easy", described(named_policy(label))
     first = re.split(r"[(,]", label, maxsplit=1)[0].strip()
     return next(((word, words[word]) for word in (label, first) if word in words), None)
@@ -61,7 +64,8 @@ def terms(text: object) -> Markup:
 @cache
 def _pattern() -> re.Pattern[str]:
     longest_first = sorted(glossary(), key=len, reverse=True)
-    return re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, longest_first))})(?![\w-])")
+    words = "|".join([_RESERVATIONS, *map(re.escape, longest_first)])
+    return re.compile(rf"(?<![\w-])({words})(?![\w-])")
 
 
 def term_anchor(word: str) -> str:
@@ -87,4 +91,4 @@ def _meaning(name: str, made: Scheduler) -> str:
     row = re.search(rf"^``{re.escape(name)}``\s\s+(.+)$", table, re.MULTILINE)
     text = row[1].replace("`", "").removesuffix(", see backlogs") if row else table.partition("\n\n")[0]
     sentence = text[:1].upper() + text[1:].rstrip(".")
-    return f"{sentence}. It has to know: {made.knows}." if made.knows else f"{sentence}."
+    return f"{sentence}. It has to know: {made.information}." if made.information else f"{sentence}."

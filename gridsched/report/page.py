@@ -39,9 +39,11 @@ def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | 
     views = [_view(study, Path(target).parent / study.name) for study in studies]
     style, script = (resource("reports", f"page.{end}").read_text(encoding="utf-8") for end in ("css", "js"))
     papers = [] if claims is None else claims_view(claims)
+    leading = _leading(studies, views)
     page = template("page.html.j2").render(
         studies=views,
-        leading=_leading(studies, views),
+        leading=leading,
+        further=[view for view in views if view not in leading],
         glossary=glossary(),
         # Studies of one's own need not begin with what papers say of others
         papers=papers if any(paper.judged for paper in papers) else [],
@@ -56,7 +58,7 @@ def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | 
         temporary.write_text(page, encoding="utf-8")
 
 
-MOST_FINDINGS = 5
+MOST_FINDINGS = 6
 """Findings on the first screen."""
 
 

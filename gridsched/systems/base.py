@@ -33,9 +33,21 @@ CAPABILITIES: dict[str, str] = {
     "reservations": "jobs that ask for a start time",
     "membership": "clusters that join and leave",
     "changes": "processors that are added and removed",
+    "nodes": "nodes with cores, memory and GPUs, partitions of them, limits of groups",
+    "failures": "nodes that fail, or are maintained",
+    "cancellations": "jobs whose users give up waiting",
+    "dependencies": "jobs that wait for other jobs",
     "own functions": "functions of one's own that decide",
 }
 """What a scheduler may be able to do, by name; docs/capabilities.md has the table of who can what."""
+
+NOT_YET: dict[str, str] = {
+    "nodes": "not built yet: its clusters are numbers of processors",
+    "failures": "not built yet: its clusters are numbers of processors that do not fail",
+    "cancellations": "not built yet: its jobs wait until they start",
+    "dependencies": "not built yet: its jobs may start when they are submitted",
+}
+"""What schedulers of grids cannot do for want of work, not by their nature."""
 
 
 class Scheduler(ABC):
@@ -64,7 +76,7 @@ class Scheduler(ABC):
     """Parameters that are dataclasses, whose fields study files give as if they were parameters."""
 
     knows: ClassVar[str] = ""
-    """What it has to know to decide, for tables."""
+    """What it has to know to decide, for tables; see `information`."""
 
     terms: ClassVar[Mapping[str, str]] = {}
     """Words of its results that need a sentence in a report, by term."""
@@ -73,6 +85,11 @@ class Scheduler(ABC):
     @abstractmethod
     def label(self) -> str:
         """Name in results."""
+
+    @property
+    def information(self) -> str:
+        """What it has to know to decide with these parameters."""
+        return self.knows
 
     @abstractmethod
     def schedule(self, submission: Submission) -> Schedule:
@@ -100,6 +117,10 @@ class Scheduler(ABC):
             "passes": conventions.passes != Conventions.passes,
             "membership": platform.membership is not None,
             "changes": bool(platform.changes),
+            "nodes": any(each.nodes or each.partitions or each.limits for each in platform.clusters),
+            "failures": any(each.events for each in platform.clusters),
+            "cancellations": "gives_up_time" in extra,
+            "dependencies": workload is not None and workload.dependencies is not None,
             "deadlines": "deadline" in extra,
             "reservations": "reserved_start" in extra and bool((extra["reserved_start"] >= 0).any()),
         }

@@ -2,8 +2,9 @@
 
 `read_swf` and `write_swf` know the Standard Workload Format; `fetch` gets a verified log of the Parallel
 Workloads Archive, which `registry` and `find_log` describe; `read_sacct` and `read_accounting` know what
-Slurm's accounting prints; `clean` leaves out and repairs jobs, with
-counts; `select_window` takes a month (`by_month`, `months`), the first months (`by_first_months`), an
+Slurm's accounting prints, `read_slurm_table` the tables that sites make of it; `read_gpu_nodes`,
+`read_gpu_pods` and `read_gpu_jobs` know traces of clusters with GPUs; `clean` leaves out and repairs jobs,
+with counts; `select_window` takes a month (`by_month`, `months`), the first months (`by_first_months`), an
 interval (`by_interval`) or a number of jobs (`by_count`) of a log.
 """
 
@@ -14,8 +15,18 @@ from gridsched.lazy import attach
 if TYPE_CHECKING:
     from gridsched.traces.archive import ArchiveLog, archive_folder, fetch, find_log, registry
     from gridsched.traces.cleaning import clean
+    from gridsched.traces.gpu_clusters import (
+        GpuLog,
+        gpu_partitions,
+        read_gpu_job_log,
+        read_gpu_jobs,
+        read_gpu_nodes,
+        read_gpu_pod_log,
+        read_gpu_pods,
+    )
     from gridsched.traces.merging import merge_workloads
     from gridsched.traces.sacct import AccountingLog, read_accounting, read_sacct
+    from gridsched.traces.slurm_table import read_slurm_table
     from gridsched.traces.swf import read_swf, write_swf
     from gridsched.traces.windows import (
         by_count,
@@ -29,6 +40,7 @@ if TYPE_CHECKING:
 _HOMES: dict[str, str] = {
     "AccountingLog": "gridsched.traces.sacct",
     "ArchiveLog": "gridsched.traces.archive",
+    "GpuLog": "gridsched.traces.gpu_clusters",
     "archive_folder": "gridsched.traces.archive",
     "by_count": "gridsched.traces.windows",
     "by_first_months": "gridsched.traces.windows",
@@ -37,10 +49,17 @@ _HOMES: dict[str, str] = {
     "clean": "gridsched.traces.cleaning",
     "fetch": "gridsched.traces.archive",
     "find_log": "gridsched.traces.archive",
+    "gpu_partitions": "gridsched.traces.gpu_clusters",
     "merge_workloads": "gridsched.traces.merging",
     "months": "gridsched.traces.windows",
     "read_accounting": "gridsched.traces.sacct",
+    "read_gpu_job_log": "gridsched.traces.gpu_clusters",
+    "read_gpu_jobs": "gridsched.traces.gpu_clusters",
+    "read_gpu_nodes": "gridsched.traces.gpu_clusters",
+    "read_gpu_pod_log": "gridsched.traces.gpu_clusters",
+    "read_gpu_pods": "gridsched.traces.gpu_clusters",
     "read_sacct": "gridsched.traces.sacct",
+    "read_slurm_table": "gridsched.traces.slurm_table",
     "read_swf": "gridsched.traces.swf",
     "registry": "gridsched.traces.archive",
     "select_window": "gridsched.traces.windows",
@@ -50,6 +69,7 @@ _HOMES: dict[str, str] = {
 __all__ = [
     "AccountingLog",
     "ArchiveLog",
+    "GpuLog",
     "archive_folder",
     "by_count",
     "by_first_months",
@@ -58,10 +78,17 @@ __all__ = [
     "clean",
     "fetch",
     "find_log",
+    "gpu_partitions",
     "merge_workloads",
     "months",
     "read_accounting",
+    "read_gpu_job_log",
+    "read_gpu_jobs",
+    "read_gpu_nodes",
+    "read_gpu_pod_log",
+    "read_gpu_pods",
     "read_sacct",
+    "read_slurm_table",
     "read_swf",
     "registry",
     "select_window",

@@ -17,6 +17,8 @@ from gridsched.traces._slurm_values import (
     leading_numbers,
     parse_duration,
     parse_gpus,
+    parse_memory,
+    parse_nodes,
     parse_number,
     parse_state,
     parse_times,
@@ -51,6 +53,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
     "partition": ("partition",),
     "queue": ("qos",),
     "resources": ("alloctres", "reqtres"),
+    "requested_resources": ("reqtres",),
     "reservation": ("reservation",),
 }
 """What is read, and the columns of sacct that give it, the first that is there."""
@@ -114,6 +117,7 @@ class AccountingTable:
         if "resources" in self._places:
             self._append("resources", block.contains(self._places["resources"], b"gres/"))
             self._append("gpus", self._gpus(block))
+            self._add_resources(block)
         if "reservation" in self._places:
             self._append("reservation", block.filled(self._places["reservation"]))
 
@@ -230,6 +234,27 @@ class AccountingTable:
             counts[row] = parse_gpus(block.field(row, place))
         return counts
 
+    def _add_resources(self, block: LineBlock) -> None:
+        """Memory, nodes and GPUs that each line says it held, or asked for where it says nothing of that."""
+        held, asked = self._places["resources"], self._places.get("requested_resources")
+        filled = block.filled(held)
+        fallback = held if asked is None else asked
+        places = np.where(filled, held, fallback).tolist()
+        texts = np.array([block.field(row, place) for row, place in enumerate(places)], object)
+        codes, distinct = _distinct(texts)
+        memory = [parse_memory(text) for text in distinct]
+        wrong = np.array([value is None for value in memory], np.bool_)[codes]
+        problem = "mem= is no amount like 4000M; export with --noconvert, or fix this line"
+        for key, here in (("resources", filled), ("requested_resources", ~filled)):
+            if key in self._places:
+                self._check(block, key, wrong & here, problem)
+        for key, values in (
+            ("asked memory", [value or 0 for value in memory]),
+            ("asked nodes", [parse_nodes(text) for text in distinct]),
+            ("asked gpus", [parse_gpus(text) for text in distinct]),
+        ):
+            self._append(key, np.array(values, np.int64)[codes])
+
     def _check(self, block: LineBlock, key: str, wrong: NDArray[np.bool_], problem: str) -> None:
         if not wrong.any():
             return
@@ -273,7 +298,7 @@ class AccountingTable:
         }
 
 
-def _distinct(texts: NDArray[np.bytes_]) -> tuple[NDArray[np.int64], list[bytes]]:
+def _distinct(texts: NDArray[Any]) -> tuple[NDArray[np.int64], list[bytes]]:
     """Code of each text, and the texts by code."""
     codes, distinct = pd.factorize(texts.astype(object))
     return codes.astype(np.int64), distinct.tolist()

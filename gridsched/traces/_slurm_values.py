@@ -8,6 +8,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
@@ -27,6 +28,12 @@ _QUARTER = 900
 _NOT_KNOWN = frozenset({b"", b"Unknown", b"None", b"N/A", b"0"})
 _NO_LIMIT = frozenset({"", "unlimited", "partition_limit", "unknown", "none", "n/a", "invalid", "not_set"})
 _DURATION = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,7}):)?(\d{1,7}):(\d{1,2})(?:\.\d{1,9})?", re.ASCII)
+_MEMORY = re.compile(rb"(?:^|,)\s*mem=([^,]*)")
+_AMOUNT = re.compile(rb"(\d{1,15})(?:\.(\d{1,3})\d*)?([KMGTP]?)", re.IGNORECASE)
+_KIBIBYTES = {b"K": 1, b"": 1024, b"M": 1024, b"G": 1024**2, b"T": 1024**3, b"P": 1024**4}
+_LARGEST_MEMORY = 2**50
+"""KiB; more memory is a mistake."""
+_NODES = re.compile(rb"(?:^|,)\s*node=(\d{1,9})(?=\D|$)")
 _GPUS = re.compile(rb"(?:^|,)\s*gres/gpu(:[^=,]*)?=(\d{1,9})(?=\D|$)")
 _NUMBER = re.compile(r"(\d{1,12})(?:\.0{1,3})?", re.ASCII)
 
@@ -164,6 +171,48 @@ def parse_gpus(text: bytes) -> int:
     found = _GPUS.findall(text)
     totals = [int(count) for kind, count in found if not kind]
     return totals[0] if totals else sum(int(count) for _, count in found)
+
+
+def parse_nodes(text: bytes) -> int:
+    """Nodes of resources like cpu=4,node=2; -1 where they are not among them."""
+    found = _NODES.search(text)
+    return int(found[1]) if found else UNKNOWN_TIME
+
+
+def parse_memory(text: bytes) -> int | None:
+    """Memory [KiB] of resources like cpu=4,mem=4000M; -1 without any, None for what is no amount.
+
+    Slurm writes K, M, G, T or P, each 1024 of the one before, and means M where it writes none. Fractions
+    of a KiB are cut off.
+    """
+    found = _MEMORY.search(text)
+    if not found:
+        return UNKNOWN_TIME
+    match = _AMOUNT.fullmatch(found[1].strip())
+    if not match:
+        return None
+    thousandths = 1000 * int(match[1]) + int((match[2] or b"").ljust(3, b"0"))
+    memory = thousandths * _KIBIBYTES[match[3].upper()] // 1000
+    return memory if memory < _LARGEST_MEMORY else None
+
+
+def per_processor(memory: Integers, processors: Integers) -> Integers:
+    """Memory of a job [KiB] shared out among its processors, -1 where it asks for none.
+
+    Whole KiB, rounded down: a job that just fits into the memory of a node fits there as well by this
+    number, and asks for less than a KiB a processor too little.
+    """
+    known = (memory > 0) & (processors > 0)
+    return np.where(known, memory // np.maximum(processors, 1), -1)
+
+
+def unique_numbers(numbers: Integers) -> tuple[Integers, int]:
+    """Job numbers with new ones for those that occurred before, and how many these are."""
+    repeated = np.asarray(pd.Series(numbers).duplicated())
+    count = int(np.count_nonzero(repeated))
+    unique = numbers.copy()
+    unique[repeated] = numbers.max() + 1 + np.arange(count)
+    return unique, count
 
 
 def parse_state(text: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +39,16 @@ _UNKNOWN_IF_NEGATIVE = (
 )
 
 
+CANCELLED = 5
+"""Status of cancelled jobs (SWF)."""
+
+
 def clean(
-    workload: Workload, *, processors: int | None = None, statuses: Collection[int] = frozenset()
+    workload: Workload,
+    *,
+    processors: int | None = None,
+    statuses: Collection[int] = frozenset(),
+    cancelled: Literal["recorded", "wait"] = "recorded",
 ) -> Workload:
     """Workload that can be simulated: in order of submit time, every job with a size and a run time.
 
@@ -60,6 +69,12 @@ def clean(
         larger than the cluster.
     statuses : collection of int, optional
         Status codes of jobs to leave out, such as 5 for cancelled jobs.
+    cancelled : {"recorded", "wait"}
+        What becomes of jobs that were cancelled before they ran (status 5 without a run time, and a known
+        wait). As they are recorded, they are left out (negative run time) or take no time (0). Else they wait
+        until their users gave up by the log, submit and wait time together (`gives_up_time`). Should they
+        start before, they run for the part of their requested time that the jobs which ran took of theirs,
+        all together; those without a requested time are left out.
 
     Returns
     -------
@@ -74,6 +89,8 @@ def clean(
         If no job remains.
     """
     _check_sizes(workload)
+    if cancelled == "wait":
+        workload = _with_cancelled_jobs(workload)
     available = workload.processors_available if processors is None else processors
     keep = np.ones(len(workload), np.bool_)
     left_out: dict[str, int] = {}
@@ -87,6 +104,33 @@ def clean(
         counts = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
         raise WorkloadError(f"{workload.name}: no job remains after cleaning ({counts}); use another log")
     return _repaired(workload.select(keep, left_out=add_counts(workload.left_out, left_out)))
+
+
+def _with_cancelled_jobs(workload: Workload) -> Workload:
+    """Let jobs that were cancelled before they ran wait until then."""
+    gave_up = (workload.status == CANCELLED) & (workload.run_time <= 0) & (workload.wait_time >= 0)
+    unknown = gave_up & (workload.requested_time <= 0)
+    ran = (workload.run_time > 0) & (workload.requested_time > 0)
+    taken = float(workload.run_time[ran].sum()) / max(float(workload.requested_time[ran].sum()), 1.0)
+    run_time = np.where(gave_up, np.ceil(min(taken, 1.0) * workload.requested_time), workload.run_time)
+    already = workload.gives_up_time
+    known = np.full(len(workload), UNKNOWN) if already is None else already
+    until = np.floor(workload.submit_time + workload.wait_time).astype(np.int64)
+    waiting = replace(
+        workload,
+        run_time=run_time,
+        wait_time=np.where(gave_up, UNKNOWN, workload.wait_time),
+        gives_up_time=np.where(gave_up, until, known),
+        repaired=add_counts(
+            workload.repaired, {"cancelled before it ran, waits until then": int((gave_up & ~unknown).sum())}
+        ),
+    )
+    return waiting.select(
+        ~unknown,
+        left_out=add_counts(
+            workload.left_out, {"cancelled before it ran, requested time unknown": int(unknown.sum())}
+        ),
+    )
 
 
 def _check_sizes(workload: Workload) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import WorkloadError
-from gridsched.workloads.table import UNKNOWN, Workload, add_counts
+from gridsched.workloads.columns import TIMES
+from gridsched.workloads.table import EXTRA_FIELDS, UNKNOWN, Workload, add_counts
 
 
 def merge_workloads(
@@ -46,6 +47,7 @@ def merge_workloads(
         for name in workloads[0].columns
     }
     columns |= _extra_columns(workloads, shifts)
+    columns["dependencies"] = _dependencies(workloads)
     columns["submit_time"] = np.concatenate(
         [workload.submit_time + shift for workload, shift in zip(workloads, shifts, strict=True)]
     )
@@ -68,9 +70,9 @@ def merge_workloads(
 
 
 def _extra_columns(workloads: Sequence[Workload], shifts: Sequence[int]) -> dict[str, NDArray[np.int64]]:
-    """Deadlines and requested starts of all jobs, by the common clock; homes follow from the workloads."""
+    """Further columns of all jobs, times by the common clock; homes follow from the workloads."""
     columns = {}
-    for name in ("deadline", "reserved_start"):
+    for name in EXTRA_FIELDS[1:]:
         given = [workload.extra.get(name) for workload in workloads]
         if all(column is None for column in given):
             continue
@@ -80,10 +82,24 @@ def _extra_columns(workloads: Sequence[Workload], shifts: Sequence[int]) -> dict
                 raise WorkloadError(
                     f"{workload.name}: its jobs have no deadlines, others have; give them to all"
                 )
-            times = np.full(len(workload), UNKNOWN) if column is None else column
-            parts.append(np.where(times == UNKNOWN, UNKNOWN, times + shift))
+            values = np.full(len(workload), UNKNOWN) if column is None else column
+            moved = values + shift if name in TIMES else values
+            parts.append(np.where(values == UNKNOWN, UNKNOWN, moved))
         columns[name] = np.concatenate(parts)
     return columns
+
+
+def _dependencies(workloads: Sequence[Workload]) -> NDArray[Any] | None:
+    """Dependencies of all jobs, by their places one workload after the other."""
+    parts, first = [], 0
+    for workload in workloads:
+        if workload.dependencies is not None:
+            part = workload.dependencies.copy()
+            part["job"] += first
+            part["on"] += first
+            parts.append(part)
+        first += len(workload)
+    return np.concatenate(parts) if parts else None
 
 
 def _shifts(workloads: Sequence[Workload], align: str) -> list[int]:

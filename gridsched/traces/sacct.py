@@ -8,6 +8,8 @@ out, and all is counted. Conventions:
 - *Heterogeneous jobs*: each component (`123+1`) is a job; that they start together is lost.
 - *Requeued jobs*: each run is a job of its own, submitted when it was put back (`--duplicates` shows all).
 - *Processors* are the CPUs that were allocated, or the nodes; what a job held counts, not what it asked for.
+- *Memory, GPUs and nodes* are those of AllocTRES, or of ReqTRES where a line has no AllocTRES; memory is
+  shared out evenly among the processors, in whole KiB, rounded down.
 - *Run time* is `Elapsed`, in which the time of suspension does not count: a suspended job releases its CPUs.
 - *Running jobs* are taken to end when the export was made.
 - *Times* are what the clock of the site showed (`time_zone`), or Unix times (SLURM_TIME_FORMAT=%s), which are
@@ -20,7 +22,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -33,7 +35,13 @@ from numpy.typing import NDArray
 from gridsched.errors import ConfigurationError, TraceError
 from gridsched.traces._delimited import read_lines, without_mark
 from gridsched.traces._sacct_table import COMMAND, NAMED, TIMES, WAITING_TASKS, AccountingTable
-from gridsched.traces._slurm_values import UNKNOWN_TIME, SlurmTimes, to_unix
+from gridsched.traces._slurm_values import (
+    UNKNOWN_TIME,
+    SlurmTimes,
+    per_processor,
+    to_unix,
+    unique_numbers,
+)
 from gridsched.workloads.table import UNKNOWN, Workload, add_counts
 
 __all__ = ["COMMAND", "AccountingLog", "is_sacct", "read_accounting", "read_sacct"]
@@ -160,30 +168,50 @@ def read_accounting(
         if value not in allowed:
             raise ConfigurationError(f"{key} is {value!r}; use one of {', '.join(allowed)}")
     file = Path(path)
-    zone = _zone(time_zone)
+    zone = zone_of(time_zone)
     table = AccountingTable(file)
     digest = hashlib.sha256()
     for line, text in read_lines(file, max_bytes, digest):
         table.add(line, text)
     columns = table.columns(needed=unit)
-    records = _Records(columns, table.names(), zone, unit)
-    keep, absent = records.selection()
-    left_out = add_counts(table.left_out, {reason: len(lines) for reason, lines in absent.items()})
-    if not keep.any():
-        counts = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
-        raise TraceError(f"{file}: no job that ran ({counts}); export another time")
-    return records.log(
-        keep,
+    return log_of(
+        Records(columns, table.names(), zone, unit),
+        file,
         begin,
+        left_out=table.left_out,
+        waiting_tasks=table.waiting_tasks,
         name=_SUFFIXES.sub("", file.name) if name is None else name,
         time_zone=time_zone or "UTC",
         checksum=digest.hexdigest(),
-        left_out=left_out,
-        absent={**absent, WAITING_TASKS: np.array(table.waiting_tasks, np.bytes_)},
     )
 
 
-def _zone(name: str | None) -> ZoneInfo | None:
+def log_of(
+    records: Records,
+    file: Path,
+    begin: Beginning = "submit",
+    *,
+    left_out: Mapping[str, int] | None = None,
+    waiting_tasks: Sequence[bytes] = (),
+    **facts: Any,
+) -> AccountingLog:
+    """Log of the records that are jobs which ran; the others are counted beside what was left out before.
+
+    Raises
+    ------
+    TraceError
+        If no job ran.
+    """
+    keep, absent = records.selection()
+    total = add_counts(left_out or {}, {reason: len(lines) for reason, lines in absent.items()})
+    if not keep.any():
+        counts = ", ".join(f"{count:,} {reason}" for reason, count in total.items())
+        raise TraceError(f"{file}: no job that ran ({counts}); export another time")
+    absent = {**absent, WAITING_TASKS: np.array(waiting_tasks, np.bytes_)}
+    return records.log(keep, begin, absent, left_out=total, **facts)
+
+
+def zone_of(name: str | None) -> ZoneInfo | None:
     if name is None:
         return None
     try:
@@ -192,7 +220,7 @@ def _zone(name: str | None) -> ZoneInfo | None:
         raise ConfigurationError(f"time zone {name!r} is unknown; name one like Europe/Rome") from error
 
 
-class _Records:
+class Records:
     """Lines of an export that may be jobs: which ran, when, how long and on how many processors."""
 
     def __init__(
@@ -278,9 +306,13 @@ class _Records:
         yield "no size", self._processors() <= 0
 
     def _repeated(self) -> NDArray[np.bool_]:
-        """Lines that a later one replaces: job ID and submit time together name one run of a job."""
+        """Lines that a later one replaces: job ID and submit time together name one run of a job.
+
+        Tasks of an array that all have the ID of the array are told apart by their number in the file.
+        """
         identifiers = self._columns["identifier"].astype(object)
-        keys = pd.DataFrame({"identifier": identifiers, "submit": self._submit})
+        task = self._get("unnamed task", 0)
+        keys = pd.DataFrame({"identifier": identifiers, "submit": self._submit, "task": task})
         return np.asarray(keys.duplicated(keep="last"))
 
     def _processors(self) -> NDArray[np.int64]:
@@ -301,7 +333,7 @@ class _Records:
             submit = np.where(usable, self._eligible, submit)
         jobs = np.flatnonzero(keep)
         jobs = jobs[np.lexsort((self._columns["number"][jobs], submit[jobs]))]
-        numbers, renumbered = _unique(self._columns["number"][jobs])
+        numbers, renumbered = unique_numbers(self._columns["number"][jobs])
         early = (self._start < submit)[jobs]
         still = (self._end < 0)[jobs]
         origin = int(submit[jobs[0]])
@@ -319,6 +351,7 @@ class _Records:
             requested_time=np.where(limit > 0, limit, UNKNOWN)[jobs],
             status=status[self._columns["state"]][jobs],
             **named,
+            **self._asked(jobs),
             unix_start_time=origin,
             repaired=add_counts(
                 {},
@@ -344,6 +377,16 @@ class _Records:
             absent={reason: lines for reason, lines in absent.items() if len(lines)},
             without_zone=self._without_zone,
         )
+
+    def _asked(self, jobs: NDArray[np.int64]) -> dict[str, Any]:
+        """Columns of memory, nodes and GPUs, those that say something of any job."""
+        columns = {
+            "requested_memory": per_processor(self._get("asked memory", UNKNOWN), self._processors()),
+            "requested_nodes": self._get("asked nodes", UNKNOWN),
+            "requested_gpus": self._get("asked gpus", UNKNOWN),
+        }
+        known = {name: np.where(column > 0, column, UNKNOWN)[jobs] for name, column in columns.items()}
+        return {name: column for name, column in known.items() if (column > 0).any()}
 
     def _idle_states(self, keep: NDArray[np.bool_]) -> dict[str, int]:
         """Lines that are no jobs of the workload and stand for a job of their own, by state."""
@@ -372,12 +415,3 @@ class _Records:
             "time that the clock showed twice": self._ambiguous,
             "time that the clock never showed": self._skipped,
         }
-
-
-def _unique(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """Job numbers with new ones for those that occurred before, and how many these are."""
-    repeated = np.asarray(pd.Series(numbers).duplicated())
-    count = int(np.count_nonzero(repeated))
-    unique = numbers.copy()
-    unique[repeated] = numbers.max() + 1 + np.arange(count)
-    return unique, count

@@ -20,6 +20,7 @@ TIMES: tuple[str, ...] = (
     "think_time",
     "deadline",
     "reserved_start",
+    "gives_up_time",
 )
 """Columns in seconds."""
 

@@ -20,7 +20,7 @@ ALIASES: dict[str, str] = {"processors": "requested_processors"}
 """Other names that columns may have."""
 
 _KNOWN = (*SWF_FIELDS, *EXTRA_FIELDS)
-_POINTS = ("submit_time", *EXTRA_FIELDS[1:])
+_POINTS = ("submit_time", "deadline", "reserved_start", "gives_up_time")
 """Columns that may be points in time."""
 
 _WHOLE = (

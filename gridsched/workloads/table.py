@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gridsched.errors import WorkloadError
 from gridsched.workloads.columns import numbers
+from gridsched.workloads.dependencies import check_dependencies, select_dependencies
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +40,15 @@ SWF_FIELDS: tuple[str, ...] = (
 )
 """Names of the 18 fields of the Standard Workload Format, version 2.2, in file order."""
 
-EXTRA_FIELDS: tuple[str, ...] = ("home", "deadline", "reserved_start")
+EXTRA_FIELDS: tuple[str, ...] = (
+    "home",
+    "deadline",
+    "reserved_start",
+    "gives_up_time",
+    "requested_nodes",
+    "requested_gpus",
+    "gpu_share",
+)
 """Columns beside those of the Standard Workload Format, which a workload need not have."""
 
 UNKNOWN = -1
@@ -81,6 +90,16 @@ class Workload:
         When each job should have ended, on the clock of the submit times.
     reserved_start : int64[n], optional
         When each job asks to start, on the clock of the submit times; -1 for as soon as possible.
+    gives_up_time : int64[n], optional
+        When the user of each job cancels it if it still waits, by the clock of submit times; -1 for never.
+    requested_nodes : int64[n], optional
+        Nodes over which each job spreads its processors and GPUs evenly; -1 for any number.
+    requested_gpus : int64[n], optional
+        Whole GPUs of each job; -1 for none.
+    gpu_share : int64[n], optional
+        Thousandths of one GPU that each job asks for beside no whole one; -1 for none.
+    dependencies : DEPENDENCY[...], optional
+        Which jobs wait for which, see `gridsched.workloads.dependencies`.
 
     Raises
     ------
@@ -118,6 +137,11 @@ class Workload:
     home: NDArray[Any] | None = None
     deadline: NDArray[Any] | None = None
     reserved_start: NDArray[Any] | None = None
+    gives_up_time: NDArray[Any] | None = None
+    requested_nodes: NDArray[Any] | None = None
+    requested_gpus: NDArray[Any] | None = None
+    gpu_share: NDArray[Any] | None = None
+    dependencies: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         jobs = len(self.submit_time)
@@ -139,6 +163,8 @@ class Workload:
                     f"give whole numbers for each of the {jobs} jobs"
                 )
             object.__setattr__(self, name, column)
+        if self.dependencies is not None:
+            check_dependencies(self.name, self.dependencies, jobs)
 
     def _numbers(self, name: str, given: Any) -> NDArray[Any]:
         try:
@@ -249,6 +275,8 @@ class Workload:
     def select(self, jobs: NDArray[Any] | slice, **changes: Any) -> Workload:
         """Workload of the jobs that a mask, index array or slice picks; `changes` replace other fields."""
         chosen = {name: column[jobs] for name, column in {**self.columns, **self.extra}.items()}
+        if self.dependencies is not None:
+            chosen["dependencies"] = select_dependencies(self.dependencies, np.arange(len(self))[jobs])
         return replace(self, **{**chosen, **changes})
 
     def equals(self, other: Workload) -> bool:

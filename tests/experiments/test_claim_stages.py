@@ -17,7 +17,9 @@ from tests.conftest import REPOSITORY
 @pytest.fixture(scope="module")
 def studies() -> dict[str, Study]:
     listed = yaml.safe_load((REPOSITORY / "config" / "reproduction.yaml").read_text(encoding="utf-8"))
-    loaded = [load_study(REPOSITORY / path) for path in listed["studies"]]
+    # Its trace has to be fetched by hand, so that it is in no other configuration
+    paths = [*listed["studies"], "config/studies/placements.yaml"]
+    loaded = [load_study(REPOSITORY / path) for path in paths]
     return {study.name: study for study in loaded}
 
 

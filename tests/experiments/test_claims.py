@@ -812,6 +812,16 @@ def multicluster_study(points: list[str], clusters: int = 4) -> xr.Dataset:
     return ones(dims, coords)
 
 
+def placement_study() -> xr.Dataset:
+    """A dataset of the study of placements with the variables that claims can use, filled with ones."""
+    coords: dict[str, list[Any]] = {
+        "placement": ["random", "dot_product", "clustered", "packed", "best_fit", "fragments"],
+        "node_order": ["random", "name"],
+        "replicate": [0, 1],
+    }
+    return ones({"allocated_full": ("placement", "node_order", "replicate")}, coords)
+
+
 def ones(dims: dict[str, tuple[str, ...]], coords: dict[str, list[Any]]) -> xr.Dataset:
     sizes = {name: len(labels) for name, labels in coords.items()}
     variables = {name: (names, np.ones([sizes[dim] for dim in names])) for name, names in dims.items()}
@@ -859,6 +869,7 @@ def studies() -> dict[str, xr.Dataset]:
         "muscle-weights": multicluster_study([f"level-{level}" for level in (40, 100, 160)]),
         "muscle-size": multicluster_study([f"{number}-clusters" for number in (4, 6, 8, 10)], 10),
         "muscle-variants": multicluster_study(["level-40", "level-100", "sizes-normal", "sizes-log"]),
+        "placements": placement_study(),
     }
 
 

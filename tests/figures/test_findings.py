@@ -20,6 +20,7 @@ NAN = float("nan")
 CATALOGUES = (
     "gridsched.experiments.arena.figures:ARENA_FIGURES",
     "gridsched.experiments.models.figures:MODEL_FIGURES",
+    "gridsched.experiments.placements.figures:PLACEMENT_FIGURES",
     "gridsched.figures.prediction:PREDICTION_FIGURES",
     "gridsched.systems.calendars.figures:CALENDAR_FIGURES",
     "gridsched.systems.calendars.figures:CASE_FIGURES",
@@ -151,7 +152,19 @@ def test_runs_with_reservations_are_not_compared_by_delay() -> None:
     values = [("plain", "mean", 2.0, False), ("other", "mean", 3.0, False), ("reserved", "mean", 90.0, True)]
     table = pd.DataFrame(values, columns=["scheduler", "aggregate", "mean", "asks"])
     text = told("calendars.figures", "calendar_delays", table.assign(case="c", estimates="actual"))
+    assert "queuing delay without reservations" in text
     assert "the highest 3, under other" in text
+    assert "With reservations it is 90 under reserved" in text
+
+
+def test_schedulers_that_are_not_surely_worse_than_the_best_calendars_are_named() -> None:
+    values = [("a", "mean", 1.0, 1.0), ("b", "mean", 1.1, 0.9), ("c", "mean", 4.0, 2.0)]
+    values += [("a", "work_weighted", 1.0, 1.0), ("b", "work_weighted", 1.2, 1.1)]
+    table = pd.DataFrame(values, columns=["scheduler", "aggregate", "mean", "to_best_low"])
+    text = told("calendars.figures", "calendar_delays", table.assign(case="c", estimates="x", asks=False))
+    assert "That of b is not surely higher than the lowest." in text
+    assert "All 2 aggregates have the same lowest, but not surely by the mean over jobs." in text
+    assert findings.NO_INTERVALS not in text
 
 
 def test_who_may_lose_is_named_where_no_loss_is_sure() -> None:
@@ -170,6 +183,15 @@ def test_differences_without_certainty() -> None:
     assert same == "No other policy changes the mean wait of easy."
     nothing = told("local.figures.catalogue", "policies_differences", waits(("ff", NAN, NAN, NAN)))
     assert nothing == findings.NOTHING
+
+
+def test_quantiles_say_of_how_few_jobs_they_are() -> None:
+    table = pd.DataFrame([("ff", 9.0), ("easy", 7.0)], columns=["scheme", "value"])
+    table = table.assign(workload="log", metric="wait_time", quantile=0.99, beyond=48.0)
+    text = told("local.figures.catalogue", "policies_distribution", table)
+    assert "Only 48 jobs wait longer" in text
+    fewer = table.assign(quantile=0.9)
+    assert "Too few jobs" in told("local.figures.catalogue", "policies_distribution", fewer)
 
 
 def test_estimates_that_change_most_are_named() -> None:
@@ -253,6 +275,50 @@ def test_a_sweep_says_which_value_is_enough() -> None:
     )
 
 
+def test_a_sweep_whose_largest_value_is_best_says_how_much_the_next_one_loses() -> None:
+    table = arena(
+        ("self-scheduling, k 2", "jscheduler", 0.66, 0.5, 0.7, 0),
+        ("self-scheduling, k 3", "jscheduler", 0.6, 0.5, 0.7, 0),
+        ("local", "local", 1.0, 1.0, 1.0, 2),
+    )
+    text = told("arena.figures", "arena_ranking", table.assign(clusters=3), {"reference": "local"})
+    assert "k 3, which asks every cluster, has the shortest mean; with k 2 it is 10 % longer" in text
+    assert "longer, but that is not sure." in text
+    more = told("arena.figures", "arena_ranking", table.assign(clusters=9), {"reference": "local"})
+    assert "k 3, the largest that was run" in more
+    assert "enough" not in more
+
+
+def test_the_cheapest_of_the_unbeaten_is_named_with_its_interval() -> None:
+    table = arena(
+        ("best", "x", 0.49, 0.4, 0.6, 0),
+        ("dear", "x", 0.56, 0.4, 0.8, 0),
+        ("cheap", "x", 0.59, 0.4, 0.9, 0),
+        ("beaten", "x", 0.8, 0.7, 0.9, 1),
+        ("local", "local", 1.0, 1.0, 1.0, 3),
+    ).assign(messages_per_job=[32.0, 12.0, 1.8, 1.0, 0.0], moved=0.2)
+    text = told("arena.figures", "arena_cost", table)
+    assert "cheap sends fewest of those than which no scheduler is surely better: 1.8 a job" in text
+    assert "0.59 (0.4 to 0.9)" in text
+    lone = told("arena.figures", "arena_cost", table[table["scheduler"] != "cheap"].iloc[[0, 2, 3]])
+    assert "All that send fewer are surely worse than some scheduler" in lone
+
+
+def test_the_best_under_each_load_is_not_sure_where_intervals_overlap() -> None:
+    columns = ["scheduler", "load", "response_time_mean", "mean", "low", "high"]
+    values = [
+        ("a", 0.8, 10.0, 0.5, 0.4, 1.1),
+        ("b", 0.8, 12.0, 0.6, 0.5, 1.2),
+        ("a", 1.2, 12.0, 0.4, 0.3, 0.5),
+        ("b", 1.2, 18.0, 0.9, 0.8, 0.95),
+    ]
+    table = pd.DataFrame(values, columns=columns).assign(scenario="x", system="x")
+    text = told("arena.figures", "arena_loads", table)
+    assert "That is not sure at 0.8, where intervals overlap." in text
+    assert "At 0.8 it is not even surely shorter than under the reference." in text
+    assert "grows least under a, to 1.2 times, and most under b, to 1.5 times" in text
+
+
 def test_overview_of_schemes_leaves_out_those_without_machines() -> None:
     def of(metric: str, relative_to: str, *values: tuple[str, float, float, float]) -> pd.DataFrame:
         return rows(*values, metric=metric, relative_to=relative_to, scenario="heavy", policy="fcfs")
@@ -277,12 +343,40 @@ def test_overview_of_schemes_leaves_out_those_without_machines() -> None:
     assert "ideal" not in text
 
 
+def test_overview_says_who_loses_behind_a_mean_that_improves() -> None:
+    def of(metric: str, home: str, *values: tuple[str, float, float, float]) -> pd.DataFrame:
+        return rows(*values, metric=metric, home=home, relative_to="local", scenario="x", policy="fcfs")
+
+    table = pd.concat(
+        [
+            of("response_time_mean", "", ("local", 1, 1, 1), ("s-i", 0.3, 0.2, 0.5), ("r-i", 0.4, 0.3, 0.6)),
+            of("transferred", "", ("local", 0, 0, 0), ("s-i", 0.3, 0.2, 0.4), ("r-i", 0.1, 0.1, 0.2)),
+            of("waiting_share", "A", ("local", 0.94, 0.9, 0.97)),
+            of("waiting_share", "B", ("local", 0.06, 0.03, 0.1)),
+            of("wait_time_mean_home", "A", ("local", 1, 1, 1), ("s-i", 0.3, 0.2, 0.4)),
+            of("wait_time_mean_home", "B", ("local", 1, 1, 1), ("s-i", 3.0, 2.0, 4.0), ("r-i", 9.0, 0.5, 50)),
+            of("wait_time_mean_others", "", ("local", 1, 1, 1), ("s-i", 1.3, 0.8, 1.8)),
+        ]
+    )
+    text = told("superscheduler.figures.overview", "grid_overview", table)
+    assert "so their order is not sure" in text
+    assert "users of A do 94 % of the waiting" in text
+    assert "wait up to 1.3 (0.8 to 1.8) times as long as under local, not sure, under s-i" in text
+    assert "Users of B surely wait longer under some scheme, most at B under s-i: 3 (2 to 4) times." in text
+
+
 def test_nobody_loses_unless_an_interval_says_so() -> None:
     unsure = rows(
         ("s-i", 1.4, 0.8, 2.0), metric="wait", relative_to="local", home="A", scenario="x", policy="y"
     )
     text = told("superscheduler.figures.overview", "grid_waits", unsure)
     assert "At no cluster do users surely wait longer" in text
+    assert "does not mean that there is none: the largest is 1.4 (0.8 to 2) times at A" in text
+    assert "Ideal" not in text
+    ideal = pd.concat([unsure, unsure.assign(scheme="ideal-fcfs", mean=9.0, low=8.0)])
+    text = told("superscheduler.figures.overview", "grid_waits", ideal)
+    assert "At no cluster" in text
+    assert "Ideal machines are left out." in text
     sure = pd.concat([unsure, unsure.assign(home="B", mean=3.0, low=2.0, high=4.0)])
     assert "Users of B surely lose" in told("superscheduler.figures.overview", "grid_waits", sure)
 
@@ -295,7 +389,8 @@ def test_reservations_that_others_do_not_pay_for() -> None:
 
     granted = of("acceptance", "", (0.1, 0.9, NAN, NAN))
     below = pd.concat([granted, of("delay_others_ratio", "mean", (0.1, 0.5, 0.4, 0.7))])
-    assert "their mean delay falls" in told("calendars.figures", "calendar_reservations", below)
+    falls = told("calendars.figures", "calendar_reservations", below)
+    assert "their mean delay falls, as jobs that reserve ask to start later" in falls
     unsure = pd.concat([granted, of("delay_others_ratio", "mean", (0.1, 1.5, 0.9, 2.7))])
     text = told("calendars.figures", "calendar_reservations", unsure)
     assert "whether it grows is not sure" in text
@@ -323,6 +418,17 @@ def test_sites_that_gain_and_lose() -> None:
     text = told("dynamic_grid.figures.overview", "dynamic_sites", table)
     assert "is 2 (1.5 to 3) times that in the grid." in text
     assert "Shorter in the grid, by their intervals: north. Longer: west. Not sure: s." in text
+
+
+def test_a_ratio_that_is_sure_beside_a_difference_that_is_not_and_queues_that_last() -> None:
+    columns = ["group", "mean", "low", "high", "gain_low", "gain_high"]
+    values = [("sites", 18.0, 7.0, 50.0, 1e5, 3e5), ("west", 28.0, 11.0, 71.0, -1e4, 4e5)]
+    table = pd.DataFrame(values, columns=columns).assign(case="default", metric="response_time")
+    text = told("dynamic_grid.figures.overview", "dynamic_sites", table.assign(alone=200_000.0))
+    assert "Not sure: west; by ratios alone west would be." in text
+    assert "all these intervals are too narrow" in text
+    short = told("dynamic_grid.figures.overview", "dynamic_sites", table.assign(alone=600.0))
+    assert "too narrow" not in short
 
 
 def test_a_departure_at_which_nothing_moves() -> None:
@@ -354,6 +460,30 @@ def test_ends_of_an_axis_with_and_without_overlapping_intervals() -> None:
     assert "At ratio-9 MCP is lowest under dll, 25 s (15 s to 35 s); not sure, as intervals overlap." in text
 
 
+def test_muscle_says_to_whom_it_surely_loses_and_that_queues_may_grow() -> None:
+    columns = ["scheme", "measure", "mean", "low", "high"]
+    values = [
+        ("dll", "mcp", -1.0, -2.0, -0.5),
+        ("wrand", "mcp", 0.9, 0.8, 0.95),
+        ("dll", "growth", 2.0, 0.5, 8.0),
+    ]
+    table = pd.DataFrame(values, columns=columns).assign(point="ratio-5", x=5, group="")
+    text = told("multicluster.figures.points", "multicluster_advantage", table, {"reference": "muscle"})
+    assert "over wrand, ratio-5" in text
+    assert "In MCP muscle is surely worse than dll at ratio-5, by 100 %." in text
+    assert "Queues of dll may grow as long as jobs arrive" in text
+    settled = table[table["measure"] == "mcp"]
+    assert "Queues" not in told("multicluster.figures.points", "multicluster_advantage", settled)
+
+
+def test_an_example_that_the_genetic_algorithm_leaves_as_it_was() -> None:
+    columns = ["cluster", "job_number", "end_time", "late", "changed"]
+    same = pd.DataFrame([("C1", 1, 6, False, False)], columns=columns)
+    assert "TITAN changes nothing" in told("multicluster.figures.gantt", "example_improved", same)
+    other = told("multicluster.figures.gantt", "example_improved", same.assign(changed=True))
+    assert "changes nothing" not in other
+
+
 def test_self_scheduling_says_where_it_is_worse() -> None:
     columns = ["metric", "k", "mean", "low", "high"]
     values = [("wait", 2, 3.0, 2.0, 4.0), ("slowdown", 1, 0.5, 0.4, 0.9)]
@@ -365,12 +495,12 @@ def test_self_scheduling_says_where_it_is_worse() -> None:
 
 EMPTY: dict[str, tuple[str, ...]] = {
     "arena_ranking": ("scenario", "scheduler", "system", "ratio", "low", "high", "beaten_by"),
-    "arena_cost": ("scenario", "scheduler", "messages_per_job", "moved", "ratio"),
+    "arena_cost": ("scenario", "scheduler", "messages_per_job", "moved", "ratio", "low", "high", "beaten_by"),
     "arena_loads": ("scenario", "scheduler", "system", "load", "response_time_mean", "mean", "low", "high"),
     "arena_estimates": ("scenario", "scheduler", "system", "estimate_error", "mean", "low", "high"),
     "policies_means": ("workload", "scheme", "estimate", "metric", "mean", "low", "high"),
     "policies_differences": ("workload", "scheme", "estimate", "metric", "mean", "low", "high"),
-    "policies_distribution": ("workload", "scheme", "estimate", "metric", "quantile", "value"),
+    "policies_distribution": ("workload", "scheme", "estimate", "metric", "quantile", "value", "beyond"),
     "policies_classes": ("workload", "scheme", "estimate", "metric", "job_class", "mean", "jobs"),
     "recorded_waits": ("workload", "scheme", "estimate", "metric", "statistic", "value"),
     "load": ("workload", "scheme", "estimate", "bin_time", "utilisation", "queue_length"),
@@ -417,6 +547,8 @@ EMPTY: dict[str, tuple[str, ...]] = {
     "model_shares": ("quantity", "size_class", "source", "value"),
     "model_quantiles": ("kind", "size_class", "source", "quantile", "value", "ks"),
     "size_spread": ("quantity", "machine", "spread", "nodes", "value"),
+    "placement_shares": ("placement", "node_order", "mean", "low", "high", "published", "change"),
+    "placement_curves": ("placement", "node_order", "arrived", "mean", "low", "high", "waiting_low"),
 }
 """Columns of the numbers of each kind of figure."""
 

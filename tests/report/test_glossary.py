@@ -8,6 +8,7 @@ from gridsched.metrics.jobs import METRICS
 from gridsched.policies.local import LocalPolicy, described
 from gridsched.report.glossary import glossary, meaning_of, term, term_anchor, terms
 from gridsched.systems import registry
+from gridsched.systems.jscheduler.scheduler import JScheduler
 
 
 def test_every_scheduler_and_measure_has_a_sentence() -> None:
@@ -47,3 +48,18 @@ def test_policies_of_parts_are_described() -> None:
     assert several.startswith(
         "The shortest estimate first; later jobs may start if they do not delay the first 3"
     )
+
+
+def test_rivals_of_muscle_and_jobs_without_a_choice_know_less() -> None:
+    names = registry.names()
+    assert "deadlines" in names["muscle"]().information
+    assert names["wrand"]().information.startswith("the capacities of all clusters")
+    assert "deadlines" not in names["dll"]().information
+    assert "predicted starts" in JScheduler(k=2).information
+    assert "at random" in JScheduler(k=1).information
+    assert "deadlines" not in glossary()["wrand"].partition("It has to know")[2]
+
+
+def test_reservations_of_easy_have_their_sentence_in_running_text_too() -> None:
+    assert "the first 4" in terms("shorter under easy(4) than under easy")
+    assert "the first 4" not in terms("shorter under easy")

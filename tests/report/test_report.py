@@ -228,6 +228,7 @@ def test_claims_are_shown_with_their_verdicts(tmp_path: Path) -> None:
         "two,d,section 3,A chain,a < b,-3,-4,-2,,partly,,x,w,x/study.nc,x/figures/f-a.svg",
     )
     for text in (
+        "The studies of this page evaluate 3 of 4 claims.",
         "1 reproduced, 1 not, 1 not run.",
         "<b>Jobs</b>",
         "132,069",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gridsched.errors import ConfigurationError
+from gridsched.nodes import Limit, NodeEvent, NodeType
 from gridsched.platform import Cluster, Platform, ResourceChange
 from gridsched.policies.local import POLICIES, LocalPolicy
 from gridsched.simulation import simulate
@@ -17,6 +18,7 @@ from gridsched.systems.base import CAPABILITIES, Scheduler
 from gridsched.systems.capabilities import capabilities_page
 from gridsched.systems.registry import SYSTEMS, system_of
 from gridsched.verification import verify
+from gridsched.workloads.dependencies import dependency_table
 from gridsched.workloads.table import Workload
 from tests.conftest import REPOSITORY
 
@@ -103,6 +105,27 @@ class Cell:
     def _changes(self) -> None:
         self.platform = replace(self.platform, changes=[ResourceChange(400, "south", 8)])
 
+    def _nodes(self) -> None:
+        kinds = [NodeType(count=2, cores=4, gpus=2, name="gpu"), NodeType(count=2, cores=4, name="cpu")]
+        limit = Limit(by="queue", processors=16)
+        self.platform = Platform(
+            [Cluster(nodes=kinds, limits=[limit], name=name) for name in ("north", "south")]
+        )
+        self.jobs = with_column(requested_gpus=lambda jobs: np.where(jobs.requested_processors < 4, 1, -1))
+
+    def _failures(self) -> None:
+        down = NodeEvent(time=300, node="node1", kind="down")
+        up = NodeEvent(time=400, node="node1", kind="up")
+        self.platform = platform(events=[down, up])
+
+    def _cancellations(self) -> None:
+        self.jobs = with_column(gives_up_time=lambda jobs: jobs.submit_time + 100)
+
+    def _dependencies(self) -> None:
+        self.jobs = with_column(
+            dependencies=lambda jobs: dependency_table([(5, 2, "afterany"), (9, 2, "afterok")])
+        )
+
     def _own_functions(self) -> None:
         self.platform = platform(policy=LocalPolicy(name="patient", order=patient, backfilling="easy"))
 
@@ -112,7 +135,20 @@ class Cell:
 
 CELLS = [(name, capability) for name in SYSTEMS for capability in CAPABILITIES]
 
-REFUSED = ("speed", "whole nodes", "overrun", "passes", "deadlines", "reservations", "membership", "changes")
+REFUSED = (
+    "speed",
+    "whole nodes",
+    "overrun",
+    "passes",
+    "deadlines",
+    "reservations",
+    "membership",
+    "changes",
+    "nodes",
+    "failures",
+    "cancellations",
+    "dependencies",
+)
 """Capabilities that platform, jobs or conventions ask for, so that there is something to refuse."""
 
 

@@ -150,3 +150,26 @@ def test_nonsense_is_refused(changes: dict[str, Any], problem: str) -> None:
 def test_largest_sensible_values_stay() -> None:
     kept = clean(workload(run_time=[2**40] * 4, requested_processors=[2**31 - 1] * 4))
     assert len(kept) == 4
+
+
+def test_cancelled_jobs_wait_until_their_users_gave_up() -> None:
+    log = Workload(
+        name="cancelled",
+        submit_time=np.array([0, 10, 20, 30, 40]),
+        wait_time=np.array([0, 100, 200, 300, 5]),
+        run_time=np.array([50, 0, -1, 0, 60]),
+        requested_time=np.array([100, 200, 300, -1, 120]),
+        requested_processors=np.ones(5, np.int64),
+        status=np.array([1, 5, 5, 5, 5]),
+    )
+    recorded = clean(log)
+    assert recorded.run_time.tolist() == [50, 0, 0, 60]
+    assert recorded.gives_up_time is None
+    waiting = clean(log, cancelled="wait")
+    # 110 of 220 s were used by those that ran
+    assert waiting.run_time.tolist() == [50, 100, 150, 60]
+    assert waiting.gives_up_time is not None
+    assert waiting.gives_up_time.tolist() == [-1, 110, 220, -1]
+    assert waiting.wait_time.tolist() == [0, -1, -1, 5]
+    assert waiting.left_out == {"cancelled before it ran, requested time unknown": 1}
+    assert waiting.repaired == {"cancelled before it ran, waits until then": 2}

@@ -695,3 +695,88 @@ def test_states_of_all_lines_that_stand_for_a_job(tmp_path: Path) -> None:
     )
     assert [log.states[code] for code in log.state] == ["FAILED", "CANCELLED"]
     assert log.idle_states == {"CANCELLED": 1, "PENDING": 1}
+
+
+# --- memory, GPUs and nodes -----------------------------------------------------------------------
+
+TRES = f"{COLUMNS}|ReqTRES"
+
+
+def resources(tmp_path: Path, held: str, asked: str = "", **fields: object) -> AccountingLog:
+    """Log of a job on 4 CPUs with these resources."""
+    row = f"{line(1, AllocTRES=held, **fields)}|{asked}"
+    return read_accounting(export(tmp_path, row, header=TRES))
+
+
+@pytest.mark.parametrize(
+    ("amount", "kibibytes"),
+    [
+        ("4000M", 1_024_000),
+        ("4000", 1_024_000),
+        ("8G", 2 * 1024**2),
+        ("62.5g", 16_384_000),
+        ("1T", 256 * 1024**2),
+        ("5K", 1),
+        ("3K", -1),
+        ("0", -1),
+    ],
+)
+def test_memory_is_shared_out_among_processors_and_never_grows(
+    amount: str, kibibytes: int, tmp_path: Path
+) -> None:
+    log = resources(tmp_path, f"billing=4,cpu=4,mem={amount},node=1")
+    assert log.workload.requested_memory.tolist() == [kibibytes]
+
+
+def test_gpus_and_nodes_are_columns_of_the_workload(tmp_path: Path) -> None:
+    lines = [line(1, AllocTRES="cpu=4,gres/gpu:a100=2,node=2"), line(2, AllocTRES="cpu=4,mem=4M")]
+    workload = read(tmp_path, *lines).workload
+    assert workload.requested_gpus is not None
+    assert workload.requested_nodes is not None
+    assert workload.requested_gpus.tolist() == [2, -1]
+    assert workload.requested_nodes.tolist() == [2, -1]
+    assert workload.requested_memory.tolist() == [-1, 1024]
+
+
+@pytest.mark.parametrize(
+    ("held", "asked", "gpus"),
+    [
+        ("cpu=4,gres/gpu=2", "cpu=4,gres/gpu=1", [2]),
+        ("", "cpu=4,gres/gpu=1", [1]),
+        ("cpu=4", "cpu=4,gres/gpu=1", None),
+    ],
+)
+def test_what_a_job_held_goes_before_what_it_asked_for(
+    held: str, asked: str, gpus: list[int] | None, tmp_path: Path
+) -> None:
+    column = resources(tmp_path, held, asked).workload.requested_gpus
+    assert (None if column is None else column.tolist()) == gpus
+
+
+def test_what_is_asked_for_counts_where_there_is_no_other_column(tmp_path: Path) -> None:
+    header = "JobID|Submit|Start|End|State|ReqCPUS|ReqTRES"
+    row = f"1|{DEFAULTS['Submit']}|{DEFAULTS['Start']}|{DEFAULTS['End']}|COMPLETED|2|cpu=2,mem=2M,node=1"
+    workload = read_sacct(export(tmp_path, row, header=header))
+    assert workload.requested_memory.tolist() == [1024]
+    assert list(workload.extra) == ["requested_nodes"]
+
+
+def test_memory_of_nodes_where_these_are_the_processors(tmp_path: Path) -> None:
+    path = export(tmp_path, line(1, NNodes=2, AllocTRES="cpu=4,mem=4M,node=2"))
+    assert read_sacct(path, unit="nodes").requested_memory.tolist() == [2048]
+
+
+def test_an_export_without_resources_has_no_further_columns(tmp_path: Path) -> None:
+    header, _, _ = COLUMNS.rpartition("|")
+    row, _, _ = line(1).rpartition("|")
+    workload = read_sacct(export(tmp_path, row, header=header))
+    assert not workload.extra
+    assert workload.requested_memory.tolist() == [-1]
+
+
+@pytest.mark.parametrize(("held", "asked", "column"), [("mem=4X", "", "AllocTRES"), ("", "mem=x", "ReqTRES")])
+def test_memory_that_is_no_amount_names_line_and_column(
+    held: str, asked: str, column: str, tmp_path: Path
+) -> None:
+    with pytest.raises(TraceError, match=rf"export\.txt:2: {column} is 'mem=.*no amount like 4000M; export"):
+        resources(tmp_path, held, asked)

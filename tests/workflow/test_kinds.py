@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from gridsched import results
+from tests.experiments.placements import test_study as placements
 from tests.support.studies import changed
 from tests.support.workspace import Workspace, temporary_files
 from tests.systems.calendars import test_study as calendars
@@ -84,6 +85,28 @@ def _models() -> Kind:
         {"model_shares", "model_quantiles", "size_spread"},
         {"table_four.csv"},
         {"words": ({"title": "Another"}, set())},
+    )
+
+
+def _placements() -> Kind:
+    further = [*placements.STUDY["placements"], "spread"]
+    orders = placements.STUDY["node_orders"]
+    return Kind(
+        placements.STUDY,
+        {"placement_shares", "placement_curves"},
+        {"means.csv"},
+        {
+            "words": ({"title": "Another"}, set()),
+            "placement": (
+                {"placements": further},
+                {f"spread, {order} order, replicate {number}" for order in orders for number in range(3)},
+            ),
+            "replicate": (
+                {"replicates": 4, "placements": ["packed"], "node_orders": ["name"]},
+                {"packed, name order, replicate 3"},
+            ),
+        },
+        placements.write_tables,
     )
 
 
@@ -230,6 +253,7 @@ def _multicluster() -> Kind:
 KINDS = {
     "own-grid": _grid(),
     "own-models": _models(),
+    "own-placements": _placements(),
     "own-calendars": _calendars(),
     "own-dynamic-grid": _dynamic_grid(),
     "own-self-scheduling": _self_scheduling(),

@@ -13,11 +13,11 @@ try:
         config, where=", ".join(map(str, workflow.configfiles)) or "configuration"
     )
     check_folder(CONFIG.results)
+    WORK = Work(CONFIG, STUDIES)
 except GridschedError as error:
     raise WorkflowError(str(error)) from None
 
 RESULTS = CONFIG.results
-WORK = Work(CONFIG, STUDIES)
 
 # Not in the process of a single job, which may not see yet what others have written
 if workflow.is_main_process:

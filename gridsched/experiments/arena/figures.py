@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -60,7 +61,7 @@ def arena_ranking(study: xr.Dataset, *, measure: str = "response_time") -> style
     Returns
     -------
     tuple of Figure and DataFrame
-        Columns scenario, scheduler, system, ratio, low, high, beats, beaten_by.
+        Columns scenario, scheduler, system, ratio, low, high, beats, beaten_by, clusters.
     """
     usual, order = _usual(study), ranked(study, measure)
     numbers = _ranking_numbers(usual, measure, order)
@@ -74,11 +75,13 @@ def arena_ranking(study: xr.Dataset, *, measure: str = "response_time") -> style
             own = numbers[numbers["scenario"] == scenarios[position]]
             _ranking_panel(axes, own, order, looks)
             axes.set_title(style.plain(scenarios[position]))
-            axes.set_xlabel(f"relative to {style.plain(study.attrs['reference'], 20)}")
+            against = style.plain(study.attrs["reference"], 20)
+            axes.set_xlabel(f"mean {measure.replace('_', ' ')} relative to {against}")
         else:
             axes.set_axis_off()
-    handles = [Line2D([], [], color=color, marker="o", linestyle="") for color in looks.values()]
-    style.legend_below(figure, handles, [system.replace("_", " ") for system in looks])
+    dot = partial(Line2D, [], [], color=style.FAINT, marker="o", linestyle="")
+    entries = [(dot(), "no scheduler is surely better"), (dot(markerfacecolor="white"), "some surely is")]
+    style.entries_below(figure, [*entries, *grid_panels.interval_entry(numbers)])
     return figure, numbers
 
 
@@ -92,14 +95,18 @@ def _ranking_numbers(usual: xr.Dataset, measure: str, order: Sequence[str]) -> p
                     "scenario": str(scenario),
                     "scheduler": label,
                     "system": str(part["system"].values),
-                    "ratio": float(part[f"{measure}_ratio"]),
-                    "low": float(part[f"{measure}_ratio_low"]),
-                    "high": float(part[f"{measure}_ratio_high"]),
-                    "beats": float(part[f"{measure}_beats"]),
-                    "beaten_by": float(part[f"{measure}_beaten_by"]),
+                    **_ratio_of(part, measure),
+                    "clusters": float(part["clusters"]),
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _ratio_of(part: xr.Dataset, measure: str) -> dict[str, float]:
+    """Ratio of a scheduler to the reference, and how many are surely worse and better than it."""
+    names = {f"{measure}_ratio{end}": side for end, side in {**_ENDS, "": "ratio"}.items()}
+    names |= {f"{measure}_{side}": side for side in ("beats", "beaten_by")}
+    return {side: float(part[variable]) for variable, side in names.items()}
 
 
 def _system_looks(study: xr.Dataset) -> dict[str, str]:
@@ -160,7 +167,7 @@ def arena_cost(study: xr.Dataset, *, measure: str = "response_time") -> style.Dr
     Returns
     -------
     tuple of Figure and DataFrame
-        Columns scenario, scheduler, messages_per_job, moved, ratio.
+        Columns scenario, scheduler, messages_per_job, moved, ratio, low, high, beats, beaten_by.
     """
     usual = _usual(study)
     looks = style.scheme_styles([str(label) for label in study["scheduler"].values])
@@ -172,7 +179,7 @@ def arena_cost(study: xr.Dataset, *, measure: str = "response_time") -> style.Dr
             "scheduler": label,
             "messages_per_job": float(usual["messages_per_job"].sel(scenario=scenario, scheduler=label)),
             "moved": float(usual["moved"].sel(scenario=scenario, scheduler=label)),
-            "ratio": float(usual[f"{measure}_ratio"].sel(scenario=scenario, scheduler=label)),
+            **_ratio_of(usual.sel(scenario=scenario, scheduler=label), measure),
         }
         for scenario in usual["scenario"].values
         for label in labels
@@ -218,7 +225,7 @@ def arena_loads(study: xr.Dataset) -> style.Drawing:
     part = study[["response_time_mean", *names]].sel(estimate_error=_USUAL).rename(names)
     numbers = _condition_rows(study, part, "load")
     text = f"relative to {style.plain(study.attrs['reference'], 20)} under the same load"
-    return _conditions(study, numbers, "load", text, "load {}")
+    return _conditions(study, numbers, "load", text, "{:g} times the arrivals".format)
 
 
 @style.styled
@@ -243,9 +250,14 @@ def arena_estimates(study: xr.Dataset) -> style.Drawing:
     numbers = _condition_rows(study, part.assign(mean=ratio, low=unknown, high=unknown), "estimate_error")
     drawn = numbers[numbers["estimate_error"] != best]
     figure, _ = _conditions(
-        study, drawn, "estimate_error", f"mean response relative to that with errors {best:g}", "errors {}"
+        study, drawn, "estimate_error", f"mean response relative to that with {_errors(best)}", _errors
     )
     return figure, numbers
+
+
+def _errors(error: float) -> str:
+    """Estimates by the share of users' errors that they have."""
+    return {0.0: "perfect estimates", 1.0: "requested times"}.get(error, f"{error:g} of users' errors")
 
 
 _ENDS = {"": "mean", "_low": "low", "_high": "high"}
@@ -261,13 +273,13 @@ def _condition_rows(study: xr.Dataset, part: xr.Dataset, along: str) -> pd.DataF
 
 
 def _conditions(
-    study: xr.Dataset, numbers: pd.DataFrame, along: str, label: str, entry: str
+    study: xr.Dataset, numbers: pd.DataFrame, along: str, label: str, entry: Callable[[float], str]
 ) -> style.Drawing:
     """A row a scheduler, a lane in it a condition, a panel a scenario."""
     order = [each for each in ranked(study) if each in set(numbers["scheduler"])]
     scenarios = [str(name) for name in study["scenario"].values]
     values = sorted(set(numbers[along]))
-    texts = {value: f"{value:g}" for value in values}
+    texts = {value: entry(value) for value in values}
     looks = grid_panels.shade_looks([*texts.values()])
     rows = -(-len(scenarios) // _COLUMNS)
     height = grid_panels.row_height(len(values)) * max(len(order), 3) + 0.7
@@ -289,7 +301,7 @@ def _conditions(
         axes.set_title(style.plain(scenario))
     for axes in grid[-1]:
         axes.set_xlabel(label)
-    entries = [(grid_panels.handle(look), entry.format(text)) for text, look in looks.items()]
+    entries = [(grid_panels.handle(look), text) for text, look in looks.items()]
     style.entries_below(figure, [*entries, *grid_panels.interval_entry(numbers)])
     return figure, numbers
 

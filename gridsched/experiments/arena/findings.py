@@ -58,24 +58,37 @@ _VALUE = re.compile(r"(?P<stem>.+), (?P<key>\w+) (?P<value>\d+(\.\d+)?)")
 
 def _families(ordered: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """From which value of a parameter on a scheduler that was swept is about as good as with the best one."""
-    families: dict[tuple[str, str], dict[float, float]] = {}
+    families: dict[tuple[str, str], dict[float, Mapping[str, Any]]] = {}
     for row in ordered:
         if label := _VALUE.fullmatch(str(row[_WHO])):
             family = families.setdefault((label["stem"], label["key"]), {})
-            family[float(label["value"])] = row["mean"]
-    for (stem, key), means in families.items():
-        if len(means) > 1:
-            least = min(means.values())
-            enough = min(value for value, mean in means.items() if mean <= (1 + _SMALL) * least)
-            told = [f"{number(mean)} with {key} {value:g}" for value, mean in sorted(means.items())]
-            yield (
-                f"{name(stem)} has {listed(told, 6)}: by these means {key} {enough:g} is enough to be within "
-                f"{percent(_SMALL)} of the best."
-            )
+            family[float(label["value"])] = row
+    for (stem, key), found in families.items():
+        if len(found) > 1:
+            rows = dict(sorted(found.items()))
+            told = [f"{number(row['mean'])} with {key} {value:g}" for value, row in rows.items()]
+            yield f"{name(stem)} has {listed(told, 6)}: {_enough(key, rows)}"
+
+
+def _enough(key: str, rows: Mapping[float, Mapping[str, Any]]) -> str:
+    """The smallest value that is about as good as the best, or how much worse the next to the largest is."""
+    least = min(row["mean"] for row in rows.values())
+    enough = next(value for value, row in rows.items() if row["mean"] <= (1 + _SMALL) * least)
+    *_, before, largest = rows
+    if enough < largest:
+        return f"by these means {key} {enough:g} is enough to be within {percent(_SMALL)} of the best."
+    clusters = rows[largest].get("clusters", np.nan)
+    what = "which asks every cluster" if key == "k" and largest >= clusters else "the largest that was run"
+    more = rows[before]["mean"] / rows[largest]["mean"] - 1
+    unsure = ", but that is not sure" if findings.overlap(rows[before], rows[largest]) else ""
+    return (
+        f"{key} {largest:g}, {what}, has the shortest mean; with {key} {before:g} it is {percent(more)} "
+        f"longer{unsure}."
+    )
 
 
 def cost(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
-    """Messages of the best scheduler, and the best one of those that ask least."""
+    """Messages of the best scheduler, and who sends fewest of those than which nobody is surely better."""
     rows = known(numbers.assign(mean=numbers["ratio"]))
 
     def tell(part: pd.DataFrame) -> str:
@@ -88,18 +101,24 @@ def cost(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
             f"reference), sends {number(best['messages_per_job'])} messages a job and moves "
             f"{_moved(best['moved'])} of the jobs."
         )
-        cheaper = asking[asking["messages_per_job"] < 0.9 * best["messages_per_job"]]
-        cheaper = cheaper[cheaper["mean"] < 1]
-        if cheaper.empty:
-            return sentences(text, "None that sends fewer is better than the reference.")
-        next_best = findings.records(cheaper.sort_values("mean", kind="stable"))[0]
-        return sentences(
-            text,
-            f"Of those that send fewer, {name(next_best[_WHO])} does best: {number(next_best['mean'])} with "
-            f"{number(next_best['messages_per_job'])}.",
-        )
+        if not findings.has_intervals(asking):
+            return sentences(text, findings.NO_INTERVALS)
+        return sentences(text, _fewest(asking, best))
 
     return by_part(rows, "scenario", tell)
+
+
+def _fewest(rows: pd.DataFrame, best: Mapping[str, Any]) -> str:
+    """Who gains without a surely better rival, and sends fewest messages for it."""
+    unbeaten = rows[(rows["beaten_by"] == 0) & (rows["mean"] < 1)]
+    fewest = findings.lowest(unbeaten, "messages_per_job") if len(unbeaten) else best
+    if fewest["messages_per_job"] >= best["messages_per_job"]:
+        return "All that send fewer are surely worse than some scheduler, or not better than the reference."
+    unsure = ", not surely better than the reference" if findings.is_open(fewest, 1) else ""
+    return (
+        f"{name(fewest[_WHO])} sends fewest of those than which no scheduler is surely better: "
+        f"{number(fewest['messages_per_job'])} a job, with {shown(fewest)}{unsure}."
+    )
 
 
 def _moved(share: float) -> str:
@@ -120,21 +139,38 @@ def _loads(rows: pd.DataFrame) -> str:
     best = table.idxmin()
     names = list(dict.fromkeys(best))
     if len(names) == 1:
-        text = f"{name(names[0])} has the shortest mean response at every rate of arrivals."
+        text = f"{name(names[0])} has the shortest mean response at every rate of arrivals by these means."
     else:
         at = [
             f"{name(who)} at {listed(f'{load:g}' for load in best.index[best == who])} times the arrivals"
             for who in names
         ]
-        text = f"The shortest mean response is that of {'; '.join(at)}."
+        text = f"By these means the shortest mean response is that of {'; '.join(at)}."
     low, high = table.columns[0], table.columns[-1]
     growth = (table[high] / table[low]).sort_values()
     spread = (
-        f"From {low:g} to {high:g} times the arrivals, mean response grows to "
-        f"{number(float(growth.iloc[0]))} times under {name(growth.index[0])} and to "
-        f"{number(float(growth.iloc[-1]))} times under {name(growth.index[-1])}."
+        f"From {low:g} to {high:g} times the arrivals, mean response grows least under "
+        f"{name(growth.index[0])}, to {number(float(growth.iloc[0]))} times, and most under "
+        f"{name(growth.index[-1])}, to {number(float(growth.iloc[-1]))} times."
     )
-    return sentences(text, spread, _sure_changes(rows))
+    return sentences(text, _unsure_best(rows, best), spread, _sure_changes(rows))
+
+
+def _unsure_best(rows: pd.DataFrame, best: pd.Series[Any]) -> str:
+    """At which loads the best may be another one, and at which not even the reference is surely worse."""
+    if not findings.has_intervals(rows):
+        return ""
+    near, neutral = [], []
+    for load, who in best.items():
+        own, others = (
+            findings.records(part) for _, part in rows[rows["load"] == load].groupby(rows[_WHO] != who)
+        )
+        near += [f"{load:g}"] if any(findings.overlap(own[0], other) for other in others) else []
+        neutral += [f"{load:g}"] if findings.is_open(own[0], 1) else []
+    return sentences(
+        f"That is not sure at {listed(near)}, where intervals overlap." if near else "",
+        f"At {listed(neutral)} it is not even surely shorter than under the reference." if neutral else "",
+    )
 
 
 def _sure_changes(rows: pd.DataFrame) -> str:

@@ -65,7 +65,7 @@ class Condition:
     best: str
     ratio: str
     equals: str
-    worst: str
+    longest: str
 
 
 def arena_view(study: ArenaStudy, folder: Path) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def arena_view(study: ArenaStudy, folder: Path) -> dict[str, Any]:
     usual = dataset.sel(load=1.0, estimate_error=1.0)
     order = ranked(dataset)
     knows = {
-        label: scheduler_made(written).knows
+        label: scheduler_made(written).information
         for label, written in zip(study.labels, study.schedulers, strict=True)
     }
     return {
@@ -172,7 +172,6 @@ def _verdict(part: xr.Dataset, knows: str) -> SchedulerVerdict:
     fits = ~np.isnan(ratio)
     best = part["scenario"].values[part["response_time_beaten_by"].values == 0]
     system = str(part["system"].values)
-    asks = bool((part["messages_per_job"] > 0).any())
     return SchedulerVerdict(
         scheduler=str(part["scheduler"].values),
         system=system,
@@ -181,7 +180,7 @@ def _verdict(part: xr.Dataset, knows: str) -> SchedulerVerdict:
         scenarios=f"{int(fits.sum())} of {len(fits)}",
         moved=_range(part["moved"].values, "{:.0%}".format),
         messages=_range(part["messages_per_job"].values, number),
-        information=knows if asks or system == IDEAL_MACHINE else "its own cluster",
+        information=knows,
     )
 
 
@@ -200,7 +199,9 @@ def _conditions(dataset: xr.Dataset) -> list[Condition]:
         if not part.sizes["scheduler"]:
             continue
         names = labels(part, "scheduler")
-        equal = part["response_time_beaten_by"].values[1:] == 0
+        # Holm's correction can leave even the longest mean unsure
+        unsure = part["response_time_beaten_by"].values == 0
+        between = list(zip(names, unsure, strict=True))[1:-1]
         found.append(
             Condition(
                 scenario=scenario,
@@ -208,8 +209,8 @@ def _conditions(dataset: xr.Dataset) -> list[Condition]:
                 estimates=_estimates(float(error)),
                 best=names[0],
                 ratio=number(float(part["response_time_ratio"][0])),
-                equals="; ".join(name for name, sure in zip(names[1:], equal, strict=True) if sure),
-                worst=names[-1],
+                equals="; ".join(name for name, is_equal in between if is_equal),
+                longest=names[-1] + (", not surely worse" if unsure[-1] and len(names) > 1 else ""),
             )
         )
     return found

@@ -52,11 +52,14 @@ def calendar_delays(study: xr.Dataset) -> style.Drawing:
     Returns
     -------
     tuple of Figure and DataFrame
-        Columns case, scheduler, estimates, aggregate, mean, and asks: whether jobs ask for start times.
+        Columns case, scheduler, estimates, aggregate, mean, asks: whether jobs ask for start times, and
+        to_best, to_best_low and to_best_high: the delay relative to the smallest of the schedulers whose jobs
+        do not ask, with its interval, for the first kind of estimates.
     """
     numbers = _rows(study["delay"].sel(job_class=ALL, drop=True))
     asking = set(panels.labels(study.sel(scheduler=study["reserved_share"].values > 0), "scheduler"))
     numbers = numbers.assign(asks=numbers["scheduler"].isin(asking))
+    numbers = numbers.merge(_to_best(study, numbers), how="left")
     if numbers.empty:
         return grid_panels.nothing("no job has run"), numbers
     cases = grid_panels.known(study, "case", numbers)
@@ -68,7 +71,7 @@ def calendar_delays(study: xr.Dataset) -> style.Drawing:
     for (case, names), line in zip(rows.items(), grid, strict=True):
         for axes, (aggregate, title) in zip(line, AGGREGATE_NAMES.items(), strict=True):
             shown = numbers[(numbers["case"] == case) & (numbers["aggregate"] == aggregate)]
-            grid_panels.label_rows(axes, [style.plain(name, 26) for name in names])
+            grid_panels.label_rows(axes, [style.plain(name) for name in names])
             style.set_axis(axes.xaxis, shown["mean"], "1", log=True, ticks=4)
             grid_panels.dots(axes, _unbounded(shown), ("scheduler", names), ("estimates", looks))
             if case == cases[-1]:
@@ -76,6 +79,19 @@ def calendar_delays(study: xr.Dataset) -> style.Drawing:
         line[0].set_title(style.plain(case))
     grid_panels.marker_legend(figure, {f"{name} run times": look for name, look in looks.items()})
     return figure, numbers
+
+
+def _to_best(study: xr.Dataset, numbers: pd.DataFrame) -> pd.DataFrame:
+    """Delays relative to the smallest of their case and aggregate, where jobs do not ask for start times."""
+    names = {side: f"to_best{end}" for side, end in zip(_BOUNDS, ("", "_low", "_high"), strict=True)}
+    keys = ["case", "scheduler", "aggregate"]
+    plain = numbers[~numbers["asks"] & (numbers["estimates"] == str(study["estimates"].values[0]))]
+    best = plain.loc[plain.groupby(["case", "aggregate"])["mean"].idxmin()]
+    parts = [pd.DataFrame(columns=[*keys, *names.values(), "estimates"])]
+    for label, places in best.groupby("scheduler"):
+        rows = _ratio_rows(study, "delay_by_block", list(plain["scheduler"]), str(label))
+        parts.append(rows.merge(places[["case", "aggregate", "estimates"]]).rename(columns=names))
+    return pd.concat(parts[1:] or parts, ignore_index=True)[[*keys, *names.values(), "estimates"]]
 
 
 def _chosen(study: xr.Dataset, case: str | None) -> xr.Dataset:
@@ -285,7 +301,7 @@ def calendar_trade(study: xr.Dataset, *, case: str | None = None) -> style.Drawi
         else:
             style.set_axis(axes.xaxis, [*rows["mean"], 0.0], "1", ticks=5)
             axes.axvline(0, color=style.INK, linewidth=0.8, zorder=0.6)
-        axes.set_xlabel(f"{title}{' [h]' if measure == 'balance' else ''}")
+        axes.set_xlabel(f"{title}{' [processor-hours]' if measure == 'balance' else ''}")
         grid_panels.dots(axes, rows, ("cluster", clusters), ("scheduler", looks))
     grid_panels.marker_legend(figure, looks, columns=4)
     return figure, numbers
@@ -400,6 +416,13 @@ def calendar_reservations(study: xr.Dataset) -> style.Drawing:
         for case, own in rows.groupby("case", sort=False):
             axes.plot(own["value"], own["mean"], label=case, **style.line_options(looks[str(case)]))
         axes.set_title(title)
+        if measure != "acceptance" and len(rows) == 1:  # a single marker is no curve
+            later, share = (float(rows[column].iloc[0]) for column in ("mean", "value"))
+            axes.clear()
+            axes.set_title(title)
+            style.no_data(
+                axes, f"some are refused at {100 * share:.0f} % only:\n{style.duration(later)} later"
+            )
         if len(cases) > 1:
             axes.legend([style.plain(case) for case in rows["case"].unique()], fontsize=7)
     for axes, case in zip(others, cases, strict=False):
@@ -409,7 +432,7 @@ def calendar_reservations(study: xr.Dataset) -> style.Drawing:
     for unused in others[len(cases) :]:
         unused.set_visible(False)
     asked = sorted(set(numbers["value"]))
-    for axes in grid:
+    for axes in [axes for axes in grid if axes.has_data()]:
         style.set_axis(axes.xaxis, asked, "1")
         axes.xaxis.set_major_locator(FixedLocator(_apart(asked, 5)))
         style.set_percent(axes.xaxis)
@@ -558,7 +581,7 @@ def calendar_cost(study: xr.Dataset) -> style.Drawing:
     figure = style.new_figure(grid_panels.row_height(len(cases)) * max(len(schedulers), 3) + 1.2)
     for axes, (measure, title) in zip(figure.subplots(1, 3), _COSTS.items(), strict=True):
         rows = numbers[numbers["measure"] == measure]
-        grid_panels.label_rows(axes, [style.plain(name, 22) for name in schedulers])
+        grid_panels.label_rows(axes, [style.plain(name) for name in schedulers])
         style.set_axis(axes.xaxis, rows["mean"], "1", log=True, ticks=4)
         axes.set_xlabel(title)
         grid_panels.dots(axes, _unbounded(rows), ("scheduler", schedulers), ("case", looks))

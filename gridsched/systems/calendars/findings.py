@@ -40,32 +40,53 @@ def _first_estimates(numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def delays(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
-    """The best and worst scheduler, and whether the four aggregates agree on the best."""
+    """The best and worst scheduler, whether the four aggregates agree on the best, and what asking costs."""
 
     def tell(part: pd.DataFrame) -> str:
+        asking = part["asks"].astype(bool)
         means = part[part["aggregate"] == _MEAN]
-        if not means["asks"].all():  # a reserved job waits for the time that it asks for
-            means = means[~means["asks"].astype(bool)]
-            part = part[~part["asks"].astype(bool)]
-        text = extremes(means, _WHO, "normalised queuing delay, as the mean over jobs,")
-        best = {
-            str(aggregate): str(findings.lowest(own)[_WHO])
-            for aggregate, own in part.groupby("aggregate", sort=False)
-        }
-        return sentences(text, _agreement(best))
+        if asking.all() or not asking.any():
+            return sentences(_lowest(means, ""), _agreement(part))
+        # A reserved job waits for the time that it asks for, so these delays do not compare
+        reserved = findings.records(means[means["asks"].astype(bool)])
+        told = [f"{number(row['mean'])} under {name(row[_WHO])}" for row in reserved]
+        return sentences(
+            _lowest(means[~means["asks"].astype(bool)], " without reservations"),
+            _agreement(part[~asking]),
+            f"With reservations it is {listed(told)}, as jobs wait for the later start that they ask for.",
+        )
 
-    return sentences(
-        by_part(_first_estimates(numbers), "case", tell), findings.NO_INTERVALS if len(numbers) else ""
-    )
+    doubt = findings.NO_INTERVALS if len(numbers) and known(numbers, "to_best_low").empty else ""
+    return sentences(by_part(_first_estimates(numbers), "case", tell), doubt)
 
 
-def _agreement(best: Mapping[str, str]) -> str:
-    """Whether all aggregates have the same best."""
+def _lowest(means: pd.DataFrame, of: str) -> str:
+    """Lowest and highest delay, and whose is not surely higher than the lowest."""
+    text = extremes(means, _WHO, f"normalised queuing delay{of}, as the mean over jobs,")
+    near = _near(means)
+    return sentences(text, f"That of {listed(near)} is not surely higher than the lowest." if near else "")
+
+
+def _near(rows: pd.DataFrame) -> list[str]:
+    """Schedulers that are not surely worse than the best of an aggregate, where intervals are known."""
+    if "to_best_low" not in rows:
+        return []
+    best = findings.lowest(rows)[_WHO]
+    return [str(who) for who in rows.loc[(rows["to_best_low"] <= 1) & (rows[_WHO] != best), _WHO]]
+
+
+def _agreement(rows: pd.DataFrame) -> str:
+    """Whether all aggregates have the same best, and whether that is sure by all of them."""
+    by_aggregate = {str(aggregate): own for aggregate, own in rows.groupby("aggregate", sort=False)}
+    best = {aggregate: str(findings.lowest(own)[_WHO]) for aggregate, own in by_aggregate.items()}
     names = dict.fromkeys(best.values())
     if len(best) < 2:
         return ""
     if len(names) == 1:
-        return f"All {len(best)} aggregates agree on the best."
+        unsure = [_WORDS.get(aggregate, aggregate) for aggregate, own in by_aggregate.items() if _near(own)]
+        by = "any of them" if len(unsure) == len(best) else listed(unsure)
+        sure = f", but not surely by {by}" if unsure else ""
+        return f"All {len(best)} aggregates have the same lowest{sure}."
     told = [
         f"{name(who)} by {listed(_WORDS.get(a, a) for a, w in best.items() if w == who)}" for who in names
     ]
@@ -123,9 +144,9 @@ def trade(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     gain, loss = findings.highest(rows), findings.lowest(rows)
     printed = (numbers["scheduler"] == _PAPER).any()
     return sentences(
-        f"{name(gain['cluster'])} gains most work from others, {number(gain['mean'])} hours under "
-        f"{name(gain[_WHO])}; {name(loss['cluster'])} gives most, {number(-loss['mean'])} hours under "
-        f"{name(loss[_WHO])}.",
+        f"{name(gain['cluster'])} gains most work from others, {number(gain['mean'])} processor-hours under "
+        f"{name(gain[_WHO])}; {name(loss['cluster'])} gives most, {number(-loss['mean'])} processor-hours "
+        f"under {name(loss[_WHO])}.",
         "Hollow stars are what the paper printed." if printed else "",
     )
 
@@ -168,7 +189,7 @@ def _payers(rows: pd.DataFrame) -> str:
         sure = (
             "their mean delay grows"
             if findings.is_above(row, 1)
-            else "their mean delay falls"
+            else "their mean delay falls, as jobs that reserve ask to start later and leave room till then"
             if findings.is_below(row, 1)
             else "whether it grows is not sure"
         )

@@ -64,10 +64,10 @@ _CLUSTER_TEXTS = {
     "submitted_jobs": "jobs",
     "mean_processors": "mean nodes",
     "utilisation": "utilisation",
-    "supplied": "supply [h]",
-    "consumed": "consume [h]",
-    "balance": "balance [h]",
-    "local_work": "local [h]",
+    "supplied": "supply [processor-hours]",
+    "consumed": "consume [processor-hours]",
+    "balance": "balance [processor-hours]",
+    "local_work": "local [processor-hours]",
 }
 
 

@@ -69,7 +69,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.results import NO_TIME, SEGMENT, Schedule, Variable, of_tasks
 from gridsched.submission import Submission
-from gridsched.systems.base import Scheduler
+from gridsched.systems.base import NOT_YET, Scheduler
 from gridsched.systems.calendars.kernels.bookings import NOWHERE, REQUEST, Status
 from gridsched.systems.calendars.planning import CalendarSchedule, schedule_calendars
 from gridsched.systems.calendars.tree import (
@@ -141,6 +141,7 @@ class Calendars(Scheduler):
     knows: ClassVar[str] = "slots of the clusters below, by each manager"
     not_in_studies: ClassVar[frozenset[str]] = frozenset({"managers"})
     cannot: ClassVar[Mapping[str, str]] = {
+        **NOT_YET,
         "local policies": "the slots of the calendars are the policy",
         "overrun": "a job that is not done when its slots are over is killed or suspended, see `overrun`",
         "passes": "jobs start when a slot begins",

@@ -103,7 +103,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.policies.local import named_policy
 from gridsched.results import Schedule
 from gridsched.submission import Submission, labels_of
-from gridsched.systems.base import Scheduler
+from gridsched.systems.base import NOT_YET, Scheduler
 from gridsched.systems.dynamic_grid.graphs import (
     MOST_CLIQUES,
     GraphName,
@@ -227,6 +227,7 @@ class DynamicGrid(Scheduler):
     system: ClassVar[str] = "dynamic_grid"
     knows: ClassVar[str] = "idle processors of all clusters by reports, and of neighbours by inquiry"
     cannot: ClassVar[Mapping[str, str]] = {
+        **NOT_YET,
         "passes": "the grid scheduler acts once for all events of an instant",
         "message delay": "reports are periodic; what is asked is answered at once",
         "deadlines": "local jobs wait no longer than delta_t, which is no deadline",

@@ -65,6 +65,10 @@ class Ideal(Scheduler):
     knows: ClassVar[str] = "everything, at once"
     names_clusters: ClassVar[bool] = False
     cannot: ClassVar[Mapping[str, str]] = {
+        "nodes": "the pool is one machine of processors",
+        "failures": "it is a bound for platforms that stay the same",
+        "cancellations": "it is a bound for jobs that all run",
+        "dependencies": "it is a bound for jobs that depend on nothing",
         "local policies": "the pool is one machine without a local scheduler",
         "estimates": "the pool knows run times",
         "overrun": "the pool knows run times, so that none is outrun",

@@ -46,7 +46,7 @@ from gridsched.policies.callbacks import Kind
 from gridsched.policies.local import LocalPolicy, OverrunName, named_policy
 from gridsched.results import Schedule, in_one_piece
 from gridsched.submission import Submission, labels_of
-from gridsched.systems.base import Scheduler
+from gridsched.systems.base import NOT_YET, Scheduler
 from gridsched.systems.cluster_records import (
     FIRST_ROOM,
     check_stretch,
@@ -105,6 +105,7 @@ class JScheduler(Scheduler):
     knows: ClassVar[str] = "predicted starts on the clusters asked, by each job for itself"
     functions: ClassVar[Mapping[str, Kind]] = {"metric": COST}
     cannot: ClassVar[Mapping[str, str]] = {
+        **NOT_YET,
         "passes": "predicted starts assume one pass for all events of an instant",
         "message delay": "a job's questions take no time in the paper",
         "migration delay": "a job is submitted to a cluster once, and does not move",
@@ -131,6 +132,13 @@ class JScheduler(Scheduler):
     def label(self) -> str:
         """Name in results."""
         return "jscheduler"
+
+    @property
+    def information(self) -> str:
+        """What jobs have to know; one that may ask a single cluster has no choice."""
+        return (
+            self.knows if self.k > 1 else "nothing: one cluster is drawn at random, of those that can hold it"
+        )
 
     def schedule(self, submission: Submission) -> Schedule:
         """Let every job choose among clusters."""

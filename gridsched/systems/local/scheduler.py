@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from gridsched.engine.nodes.records import Fate
 from gridsched.engine.records import JOB
+from gridsched.platform import Platform
 from gridsched.policies.callbacks import Kind
-from gridsched.policies.local import POLICIES, LocalPolicy, named_policy, schedule
+from gridsched.policies.local import POLICIES, Conventions, LocalPolicy, named_policy, schedule
 from gridsched.policies.scores import SCORE
-from gridsched.results import NO_TIME, Schedule, in_one_piece
+from gridsched.results import NO_TIME, Schedule, Variable, in_one_piece, of_tasks
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.base import Scheduler
+from gridsched.systems.local.nodes import needs_nodes, node_variables, run_on_nodes
+from gridsched.workloads.dependencies import DEPENDENCY, KINDS
+from gridsched.workloads.table import Workload, add_counts
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,20 @@ class Local(Scheduler):
         """Name in results."""
         return "local" if self.policy is None else named_policy(self.policy).name
 
+    def incompatibility(
+        self,
+        platform: Platform,
+        conventions: Conventions | None = None,
+        workload: Workload | None = None,
+    ) -> str:
+        """Why it cannot schedule such jobs on such a platform under such conventions; empty if it can."""
+        reason = super().incompatibility(platform, conventions, workload)
+        if reason or conventions is None or workload is None or conventions.passes == "instant":
+            return reason
+        if any(needs_nodes(cluster, workload) for cluster in platform.clusters):
+            return "scheduling passes: where nodes matter or jobs leave the queue there is one an instant"
+        return ""
+
     def schedule(self, submission: Submission) -> Schedule:
         """Run the jobs of each cluster through its local policy."""
         clusters, workload = submission.clusters, submission.workload
@@ -64,6 +84,8 @@ class Local(Scheduler):
         submission = submission.at_home()
         home, run_time, estimate = submission.home, submission.run_time, submission.estimate
         labels = labels_of(workload)
+        if any(needs_nodes(cluster, workload) for cluster in clusters):
+            return self._schedule_nodes(submission, policies)
         start_time = np.full(len(submission), NO_TIME, np.int64)
         allocated = np.asarray(workload.processors, np.int64).copy()
         corrections = 0
@@ -94,6 +116,74 @@ class Local(Scheduler):
             },
         )
 
+    def _schedule_nodes(self, submission: Submission, policies: list[LocalPolicy]) -> Schedule:
+        """Run the jobs of each cluster node by node."""
+        workload, clusters, jobs = submission.workload, submission.clusters, len(submission)
+        runs = []
+        for index, (cluster, policy) in enumerate(zip(clusters, policies, strict=True)):
+            own = np.flatnonzero(submission.home == index)
+            if len(own):
+                run = run_on_nodes(cluster, policy, submission, own, index, submission.seed)
+                runs.append((index, cluster, own, run))
+        columns = {name: np.full(jobs, NO_TIME, np.int64) for name in ("start_time", "end_time", "fate")}
+        columns |= {name: np.zeros(jobs, np.int64) for name in ("killed", "extra", "eligible")}
+        segments: list[NDArray[Any]] = []
+        first: list[int] = []
+        reasons: dict[str, int] = {}
+        for _, _, own, run in runs:
+            for name, values in columns.items():
+                values[own] = getattr(run, name)
+            first.append(sum(len(each) for each in segments))
+            segments.append(run.segments.copy())
+            segments[-1]["job"] = own[run.segments["job"]]
+            reasons = add_counts(reasons, run.reasons)
+        whole = np.concatenate(segments)
+        size = np.asarray(workload.processors, np.int64)
+        variables: dict[str, Variable] = {
+            **of_tasks(size[whole["job"]]),
+            **node_variables(runs, jobs, first),
+            "fate": ("job", columns["fate"], f"what became of the job: {_FATES}", "1"),
+            "killed": ("job", columns["killed"], "how often the job was killed by a failing node", "1"),
+            "extra_work": ("job", columns["extra"] * size, "work that was lost, and checkpoints", "s"),
+            "eligible_time": ("job", columns["eligible"], "first time at which it could have started", "s"),
+        }
+        if workload.gives_up_time is not None:
+            variables["gives_up_time"] = (
+                "job",
+                np.asarray(workload.gives_up_time, np.int64),
+                "when its user gives up if it still waits, -1 for never",
+                "s",
+            )
+        if workload.dependencies is not None:
+            for name in DEPENDENCY.names or ():
+                text = f"{name} of a dependency; kinds are {KINDS}"
+                variables[f"dependency_{name}"] = (
+                    "dependency",
+                    workload.dependencies[name].copy(),
+                    text,
+                    "1",
+                )
+        fates = {f"jobs_{fate.name.lower()}": int((columns["fate"] == fate).sum()) for fate in Fate}
+        fates.pop("jobs_completed")
+        fates.pop("jobs_rejected")
+        return Schedule(
+            start_time=columns["start_time"],
+            end_time=columns["end_time"],
+            run_time=submission.run_time,
+            estimate=submission.estimate,
+            segments=whole,
+            variables=variables,
+            counters={
+                "corrections": sum(run.corrections for *_, run in runs),
+                "policies": ", ".join(policy.name for policy in policies),
+                **fates,
+                "executions_killed": int(columns["killed"].sum()),
+                **{f"rejected: {reason}": count for reason, count in reasons.items()},
+            },
+        )
+
+
+_FATES = ", ".join(f"{fate.value} {fate.name.lower().replace('_', ' ')}" for fate in Fate)
 
 SCHEDULER = Local
 

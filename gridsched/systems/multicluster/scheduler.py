@@ -50,7 +50,7 @@ from gridsched.platform import Cluster, ResourceChange
 from gridsched.policies.local import POLICIES, named_policy
 from gridsched.results import Schedule, Variable, in_one_piece
 from gridsched.submission import Submission, labels_of
-from gridsched.systems.base import Scheduler
+from gridsched.systems.base import NOT_YET, Scheduler
 from gridsched.systems.cluster_records import overrun_code
 from gridsched.systems.multicluster.backlogs import (
     LoadName,
@@ -165,10 +165,13 @@ class Multicluster(Scheduler):
         "MCP": "Mean comprehensive performance: a weighted sum of time over deadlines, makespan and idle "
         "time of what clusters plan, mean over clusters and rounds; lower is better.",
         "PB": "Performance balance factor: the deviation of that sum between clusters; lower is better.",
+        "workload level": "How many jobs are collected for the next round on average under MUSCLE, which "
+        "sets the rate of arrivals.",
         "TITAN": "A genetic algorithm that plans the jobs of one cluster.",
     }
     not_in_studies: ClassVar[frozenset[str]] = frozenset({"threads"})
     cannot: ClassVar[Mapping[str, str]] = {
+        **NOT_YET,
         "passes": "jobs are handed over in rounds",
         "migration delay": "jobs that have started do not move",
         "reservations": "jobs have deadlines, no start times",
@@ -210,6 +213,15 @@ class Multicluster(Scheduler):
     def label(self) -> str:
         """Name in results, such as ``muscle+titan``."""
         return f"{self.dispatcher}+{self.local}"
+
+    @property
+    def information(self) -> str:
+        """What the dispatcher has to know; rivals of MUSCLE do not look at deadlines and plans."""
+        if self.dispatcher == "muscle":
+            return self.knows
+        told = {"dll": "the work left on all clusters", "wrand": "the capacities of all clusters"}
+        rounds = ", and when they run out of planned work" if self.rounds == "collected" else ""
+        return told[self.dispatcher] + rounds
 
     def schedule(self, submission: Submission) -> Schedule:
         """Run the jobs through the dispatcher and the local schedulers.

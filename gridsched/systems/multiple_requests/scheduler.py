@@ -43,7 +43,7 @@ from gridsched.policies import scores
 from gridsched.policies.local import Conventions
 from gridsched.results import NO_TIME, Schedule, in_one_piece
 from gridsched.submission import Submission, labels_of
-from gridsched.systems.base import Scheduler
+from gridsched.systems.base import NOT_YET, Scheduler
 from gridsched.systems.cluster_records import FIRST_ROOM, cluster_records, overrun_code
 from gridsched.systems.multiple_requests import kernel
 from gridsched.workloads.table import Workload
@@ -77,6 +77,7 @@ class MultipleRequests(Scheduler):
     system: ClassVar[str] = "multiple_requests"
     knows: ClassVar[str] = "the work left on all clusters"
     cannot: ClassVar[Mapping[str, str]] = {
+        **NOT_YET,
         "passes": "requests are cancelled once for all events of an instant",
         "message delay": "a job that two clusters could start at once needs an answer at that instant",
         "migration delay": "a job waits where it may run, and does not move",

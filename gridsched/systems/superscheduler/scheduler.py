@@ -77,7 +77,7 @@ from gridsched.policies import scores
 from gridsched.policies.local import LocalPolicy, OverrunName
 from gridsched.results import Schedule, in_one_piece
 from gridsched.submission import Submission, labels_of
-from gridsched.systems.base import Scheduler
+from gridsched.systems.base import NOT_YET, Scheduler
 from gridsched.systems.cluster_records import (
     FIRST_ROOM,
     check_stretch,
@@ -175,6 +175,7 @@ class Superscheduler(Scheduler):
     not_in_studies: ClassVar[frozenset[str]] = frozenset({"scheme"})
     knows: ClassVar[str] = "predicted starts at home and at the clusters asked"
     cannot: ClassVar[Mapping[str, str]] = {
+        **NOT_YET,
         "passes": "predicted starts assume one pass for all events of an instant",
         "deadlines": "turnaround is what the schemes compare",
         "reservations": "the paper has none: jobs start as soon as they can",

@@ -268,6 +268,9 @@ def small_drawings(small_study: xr.Dataset) -> dict[str, Drawing]:
 
 def test_the_overview_shows_ratios_to_local_and_shares(study: xr.Dataset) -> None:
     _, numbers = grids.grid_overview(study, policy="sjf")
+    beside = {"wait_time_mean_home", "waiting_share", "wait_time_mean_others"}
+    assert beside <= set(numbers["metric"])
+    numbers = numbers[~numbers["metric"].isin(beside)].drop(columns="home")
     assert_shows(study, numbers)
     assert set(numbers["policy"]) == {"sjf"}
     relative = numbers[numbers["relative_to"] == "local"]
@@ -277,6 +280,22 @@ def test_the_overview_shows_ratios_to_local_and_shares(study: xr.Dataset) -> Non
     moved = numbers[numbers["metric"] == "transferred"]
     assert not {"ideal-fcfs", "ideal-srpt"} & set(moved["scheme"])
     assert set(numbers.loc[numbers["scenario"] == "one-month", "replicates"]) == {5}
+
+
+def test_the_overview_has_the_waiting_of_each_home_and_of_all_but_the_largest(study: xr.Dataset) -> None:
+    _, numbers = grids.grid_overview(study)
+    part = study.sel(scenario="one-month", policy="easy")
+    waiting = part["wait_time_mean_home"] * part["jobs_home"]
+    shares = waiting.sel(scheme="local").sum("replicate") / waiting.sel(scheme="local").sum()
+    own = numbers[numbers["scenario"] == "one-month"]
+    told = own[own["metric"] == "waiting_share"].set_index("home")["mean"]
+    for home, share in told.items():
+        assert share == pytest.approx(float(shares.sel(home=home)))
+    rest = part["home"].values != told.idxmax()
+    means = waiting.isel(home=rest).sum("home") / part["jobs_home"].isel(home=rest).sum("home")
+    others = own[own["metric"] == "wait_time_mean_others"].set_index("scheme")["mean"]
+    expected = means.sel(scheme="s-i").sum() / means.sel(scheme="local").sum()
+    assert others["s-i"] == pytest.approx(float(expected))
 
 
 def test_ratios_use_the_replicates_that_both_sides_have(study: xr.Dataset) -> None:

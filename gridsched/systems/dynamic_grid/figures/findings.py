@@ -31,13 +31,31 @@ def clusters(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     ]
     single = rows[~rows["group"].isin([everybody, group_name("all")])]
     told = findings.records(single.sort_values("mean", kind="stable", ascending=False))
-    gain = [row["group"] for row in told if findings.is_above(row, 1)]
-    lose = [row["group"] for row in told if findings.is_below(row, 1)]
-    unsure = [row["group"] for row in told if findings.is_open(row, 1)]
+    # A ratio can be sure while the difference of the same means is not: the table has both
+    gain = [row["group"] for row in told if findings.is_above(row, 1) and not row.get("gain_low", 1) <= 0]
+    lose = [row["group"] for row in told if findings.is_below(row, 1) and not row.get("gain_high", -1) >= 0]
+    unsure = [row["group"] for row in told if row["group"] not in (*gain, *lose)]
+    by_ratio = [row["group"] for row in told if row["group"] in unsure and not findings.is_open(row, 1)]
     parts += [f"Shorter in the grid, by their intervals: {listed(gain, 6)}."] if gain else []
     parts += [f"Longer: {listed(lose, 6)}."] if lose else []
-    parts += [f"Not sure: {listed(unsure, 6)}."] if unsure else []
-    return sentences(*parts)
+    doubt = f"; by ratios alone {listed(by_ratio, 6)} would be" if by_ratio else ""
+    parts += [f"Not sure: {listed(unsure, 6)}{doubt}."] if unsure else []
+    return sentences(*parts, _saturated(rows[rows["group"] == everybody]))
+
+
+_LONG_QUEUE = 86400.0
+"""Seconds of mean response from which on queues connect the weeks of which intervals are made."""
+
+
+def _saturated(rows: pd.DataFrame) -> str:
+    """Whether intervals over weeks deserve trust."""
+    longest = float(rows["alone"].max()) if "alone" in rows else 0.0
+    if not longest > _LONG_QUEUE:
+        return ""
+    return (
+        f"Alone, mean response is {duration(longest)}: queues last for days, so weeks are not independent "
+        "and all these intervals are too narrow."
+    )
 
 
 def _alone(attributes: Mapping[str, Any]) -> str:

@@ -32,6 +32,12 @@ _USES = {
     "grid": ("grid jobs", "#de8f05"),
     "held": ("tasks on their way", style.INK),
 }
+_VISIBLE = 0.002
+"""Share of the axis that a use of processors takes at least to be seen, and to stand in the legend."""
+
+_LINK = (0, (3, 2))
+"""Dashes, which stay visible over the arrows that bend around them."""
+
 _ZOOM = (-30.0, 150.0)
 """Seconds around a departure that are shown closely."""
 
@@ -108,7 +114,7 @@ def _map(axes: Axes, study: xr.Dataset, flows: pd.DataFrame, most: float) -> Non
     links = flows[(flows["links"] > 0) & (flows["users"] < flows["cluster"])]
     for one, other in zip(links["users"], links["cluster"], strict=True):
         (x0, y0), (x1, y1) = places[one], places[other]
-        axes.plot([x0, x1], [y0, y1], color=style.PALE, linewidth=5, zorder=1, solid_capstyle="round")
+        axes.plot([x0, x1], [y0, y1], color=style.FAINT, linewidth=1.2, linestyle=_LINK, zorder=3.5)
     moved = flows[(flows["users"] != flows["cluster"]) & (flows["work"] > 0)]
     for users, target, work in zip(moved["users"], moved["cluster"], moved["work"], strict=True):
         width = _WIDEST_ARROW * work / most
@@ -179,7 +185,7 @@ def _map_legend(figure: Any, study: xr.Dataset, most: float) -> None:
     largest = float(study["machine_processors"].sel(users=study["cluster"].values).max())
     widest = Line2D([], [], color=style.FAINT, linewidth=_WIDEST_ARROW, solid_capstyle="butt")
     entries = [
-        (Line2D([], [], color=style.PALE, linewidth=5), "fast link"),
+        (Line2D([], [], color=style.FAINT, linewidth=1.2, linestyle=_LINK), "fast link"),
         (widest, f"{style.number(most / _HOUR)} processor-hours"),
         (
             Line2D([], [], color=style.FAINT, linewidth=_WIDEST_ARROW / 4, solid_capstyle="butt"),
@@ -222,28 +228,30 @@ def dynamic_departure(study: xr.Dataset) -> style.Drawing:
     )
     numbers = pd.concat([numbers, proxies], ignore_index=True).rename(columns={"change": "time"})
     numbers = numbers.assign(site=cluster)[["site", "use", "time", "processors"]]
-    figure = style.new_figure(4.6)
-    grid = figure.subplot_mosaic([["whole", "whole"], ["close", "proxies"]], height_ratios=[1.25, 1.0])
     processors = float(study["departure_processors"].sel(cluster=cluster))
     absence = float(study.attrs["departure_absence"])
     stacks = {str(use): used.sel(use=use).values for use in used["use"].values}
+    there = bool(np.any((time <= 0) & (np.append(time[1:], np.inf) > 0) & (stacks["grid"] > 0)))
+    figure = style.new_figure(4.6)
+    # Where nothing has to move, there is nothing to look at closely
+    below = ["close", "proxies"] if there else ["proxies", "proxies"]
+    grid = figure.subplot_mosaic([["whole", "whole"], [*below]], height_ratios=[1.25, 1.0])
     _stack(grid["whole"], time, stacks, processors)
     for axes in (grid["whole"], grid["proxies"]):
-        style.set_axis(axes.xaxis, [time.min(), time.max()], "s", ticks=9 if axes is grid["whole"] else 5)
+        style.set_axis(
+            axes.xaxis, [time.min(), time.max()], "s", ticks=5 if there and axes is grid["proxies"] else 9
+        )
         axes.set_xlim(time.min(), time.max())
         axes.axvspan(0, absence, color=style.PALE, alpha=0.5, zorder=0.1, linewidth=0)
     grid["whole"].set_title(
         style.plain(f"{cluster} is not in the grid for {style.duration(absence)} (shaded)", 60)
     )
-    there = bool(np.any((time <= 0) & (np.append(time[1:], np.inf) > 0) & (stacks["grid"] > 0)))
     if there:
         _stack(grid["close"], time, stacks, processors)
         style.set_axis(grid["close"].xaxis, _ZOOM, "s", ticks=6)
         grid["close"].set_xlim(*_ZOOM)
         grid["close"].axvline(0, color=style.INK, linewidth=0.8)
-    else:
-        style.no_data(grid["close"], "no grid job runs on the cluster when it leaves:\nnothing has to move")
-    grid["close"].set_title(_what_happened(study))
+        grid["close"].set_title(_what_happened(study))
     alive = study["departure_proxies"].values
     grid["proxies"].step(time, alive, where="post", color=style.INK, linewidth=1.0)
     grid["proxies"].set_ylim(0, max(float(alive.max()) * 1.1, 1.0))
@@ -255,7 +263,9 @@ def dynamic_departure(study: xr.Dataset) -> style.Drawing:
     if there:
         grid["close"].set_xlabel(_until_gone(study))
     grid["proxies"].set_xlabel("time since the cluster left")
-    entries = [(Patch(color=color), text) for text, color in _USES.values()]
+    lasting = np.diff(time) / (time[-1] - time[0])
+    drawn = [use for use in _USES if there or lasting[stacks[use][:-1] > 0].sum() > _VISIBLE]
+    entries = [(Patch(color=_USES[use][1]), _USES[use][0]) for use in drawn]
     style.entries_below(figure, entries)
     return figure, numbers
 

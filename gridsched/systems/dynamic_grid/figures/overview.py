@@ -60,7 +60,8 @@ def dynamic_sites(study: xr.Dataset) -> style.Drawing:
     -------
     tuple of Figure and DataFrame
         Columns case, group, metric, mean, low, high: the mean of every cluster on its own over that of
-        the case.
+        the case; gain_low and gain_high: the interval of their difference; alone: the mean of every cluster
+        on its own.
     """
     cases = numbers_of.differing_in(study, "policy", "graph")
     table = numbers_of.parameters(study)
@@ -69,10 +70,15 @@ def dynamic_sites(study: xr.Dataset) -> style.Drawing:
     parts = []
     for metric in _METRICS:
         names = dict(zip((f"{metric}_factor{end}" for end in ("", "_low", "_high")), VALUE, strict=True))
+        names |= {f"{metric}_gain{end}": f"gain{end}" for end in ("_low", "_high")}
         part = study[list(names)].rename(names).sel(case=cases).reset_coords(drop=True)
+        alone = study[f"alone_{metric}_mean"].sel(
+            policy=xr.DataArray([table[case]["policy"] for case in cases], dims="case")
+        )
+        part = part.assign(alone=alone.reset_coords(drop=True).assign_coords(case=cases))
         parts.append(part.to_dataframe().reset_index().assign(metric=metric))
     numbers = pd.concat(parts, ignore_index=True).dropna(subset=["mean"])
-    numbers = numbers[["case", "group", "metric", *VALUE]]
+    numbers = numbers[["case", "group", "metric", *VALUE, "gain_low", "gain_high", "alone"]]
     rows = [str(group) for group in study["group"].values if group in set(numbers["group"])]
     looks = style.scheme_styles(cases)
     looks = {case: looks[case] for case in cases}
@@ -80,7 +86,7 @@ def dynamic_sites(study: xr.Dataset) -> style.Drawing:
     for axes, (metric, label) in zip(figure.subplots(1, 2), _METRICS.items(), strict=True):
         own = numbers[numbers["metric"] == metric]
         axes.set_title(f"Mean {label}, alone / grid")
-        grid_panels.label_rows(axes, [style.plain(group_name(group), 20) for group in rows])
+        grid_panels.label_rows(axes, [style.plain(group_name(group), 24) for group in rows])
         _ratio_limits(axes, own)
         grid_panels.dots(axes, own, ("group", rows), ("case", looks))
     names_of = {case: _sharing_name(table[case]) for case in cases}

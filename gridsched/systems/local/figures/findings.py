@@ -119,9 +119,16 @@ def distribution(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     """What the unluckiest jobs wait."""
     rows = numbers[(numbers["metric"] == "wait_time") & np.isclose(numbers["quantile"], _RARE)]
     rows = known(rows[rows[_WHO] != RECORDED], "value").assign(mean=lambda part: part["value"])
-    return by_part(
-        rows, "workload", lambda part: extremes(part, _WHO, "wait that one job in 100 exceeds", duration)
-    )
+
+    def tell(part: pd.DataFrame) -> str:
+        few = ""
+        if "beyond" in part and len(part):
+            few = f"Only {int(part['beyond'].min())} jobs wait longer, and there are no intervals."
+        return sentences(extremes(part, _WHO, "wait that one job in 100 exceeds", duration), few)
+
+    if rows.empty and len(numbers):
+        return "Too few jobs to tell what one in 100 waits."
+    return by_part(rows, "workload", tell)
 
 
 def classes(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:

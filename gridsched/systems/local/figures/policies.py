@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 import xarray as xr
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from gridsched.figures import panels, style
 from gridsched.figures.panels import SHOWN, ShownMetric
@@ -148,13 +150,13 @@ def _estimate_legend(
     figure: Figure,
     study: xr.Dataset,
     numbers: pd.DataFrame,
-    more: Sequence[tuple[Line2D, str]] = (),
+    more: Sequence[tuple[Artist, str]] = (),
     title: str | None = None,
 ) -> None:
     """What markers and the recorded line mean, where there is more than one thing to tell."""
     estimates = panels.labels(study, "estimate")
     present = _estimates(study, numbers)
-    entries = [
+    entries: list[tuple[Artist, str]] = [
         (
             panels.dot(_ESTIMATE_MARKERS[estimates.index(estimate) % len(_ESTIMATE_MARKERS)]),
             f"estimates: {estimate}",
@@ -202,9 +204,10 @@ def policies_differences(study: xr.Dataset, *, job_class: str = "all") -> style.
         for workload, axes in grid.items():
             _differences_panel(axes[column], study, rows[rows["workload"] == workload], schemes, metric)
     _label_columns(grid, [f"mean {metric.label}" for metric in SHOWN])
+    # Swatches and no markers, whose shapes stand for kinds of estimates
     more = [
-        (panels.dot("o"), "interval excludes zero"),
-        (panels.dot("o", "white"), "contains zero, or unknown"),
+        (Patch(color=style.FAINT), "filled: interval excludes zero"),
+        (Patch(facecolor="white", edgecolor=style.FAINT), "hollow: contains zero, or unknown"),
     ]
     title = f"difference from {style.plain(reference)} (left of zero: better)"
     _estimate_legend(figure, study, numbers, more, title)
@@ -247,14 +250,21 @@ def policies_distribution(
     Returns
     -------
     tuple of Figure and DataFrame
-        Columns workload, scheme, estimate, metric, quantile, value (seconds for times).
+        Columns workload, scheme, estimate, metric, quantile, value (seconds for times), beyond: jobs that
+        exceed it. Quantiles above the median that fewer than 10 jobs exceed are left out.
     """
     chosen = study.sel(job_class=panels.choose(study, "job_class", job_class))
     chosen = chosen.sel(quantile=list(_TAIL), method="nearest").assign_coords(quantile=list(_TAIL))
     numbers = panels.for_estimate(
         panels.tidy(chosen, {"quantile": "value"}), panels.choose(study, "estimate", estimate)
     )
+    jobs = chosen["jobs"].rename("jobs").reset_coords(drop=True).to_dataframe().reset_index()
+    numbers = numbers.merge(jobs.groupby(["workload", "scheme"])["jobs"].max().reset_index(), how="left")
+    numbers["beyond"] = ((1 - numbers["quantile"]) * numbers.pop("jobs")).round()
     schemes = panels.schemes_in(study, numbers)
+    # The median stays, so that every policy has a value
+    enough = (numbers["quantile"] <= min(_TAIL)) | ~(numbers["beyond"] < _FEWEST_BEYOND)
+    numbers = numbers[enough].reset_index(drop=True)
     styles = style.scheme_styles(panels.labels(study, "scheme"))
     height = 0.55 + _ROW * max(len(schemes), 2)
     figure, grid = panels.workload_panels(panels.labels(study, "workload"), len(SHOWN), height)
@@ -264,13 +274,17 @@ def policies_distribution(
         for workload, axes in grid.items():
             _tail_panel(axes[column], rows[rows["workload"] == workload], schemes, styles, metric, log)
     _label_columns(grid, [metric.label for metric in SHOWN])
-    entries = [(panels.dot(marker, style.FAINT), text) for marker, text in _TAIL.values()]
+    drawn = set(numbers["quantile"])
+    entries = [(panels.dot(marker, style.FAINT), text) for at, (marker, text) in _TAIL.items() if at in drawn]
     style.entries_below(figure, entries, title="jobs that wait longer, or are slowed down more")
     return figure, numbers
 
 
 _TAIL = {0.5: ("|", "half"), 0.9: ("o", "1 in 10"), 0.99: ("s", "1 in 100"), 0.999: ("D", "1 in 1000")}
 """Quantiles that are shown, with the marker of each and the share of the jobs beyond it."""
+
+_FEWEST_BEYOND = 10
+"""A quantile that fewer jobs exceed says more about these jobs than about the policy."""
 
 
 def _tail_panel(
@@ -299,6 +313,8 @@ def _tail_panel(
         axes.hlines(place, own["value"].min(), own["value"].max(), color=color, linewidth=1)
         for quantile, (marker, _) in _TAIL.items():
             at = own.loc[own["quantile"] == quantile, "value"]
+            if at.empty:  # a line of no points that is not clipped lies at the corner of the figure
+                continue
             axes.plot(at, [place] * len(at), linestyle="", marker=marker, color=color, clip_on=False)
 
 

@@ -14,6 +14,8 @@ from gridsched.experiments.parts import MetricsConfig, WorkloadConfig, label_of
 from gridsched.experiments.schedulers import Written, scheduler_made
 from gridsched.experiments.study import SchedulerStudy, function_files
 from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
+from gridsched.experiments.validation import ConfigModel, Count, Number, Whole
+from gridsched.nodes import RequeueName
 from gridsched.policies.local import PassName
 from gridsched.submission import EstimateName
 
@@ -28,8 +30,38 @@ _STAGES = "gridsched.systems.local.study.stages"
 _FIGURES = "gridsched.systems.local.figures.catalogue:FIGURES"
 
 
+class FailuresConfig(ConfigModel):
+    """Failures of nodes that are drawn, and what becomes of their jobs."""
+
+    mean_time_between: Number = Field(gt=0, le=1e12)
+    """Mean time from the end of a repair of a node to its next failure, seconds."""
+    mean_repair: Number = Field(3600, gt=0, le=1e12)
+    """Mean time of a repair, seconds, exponentially distributed."""
+    shape: Number = Field(1.0, gt=0, le=100)
+    """Shape of the Weibull distribution of times between failures; 1 is exponential."""
+    rack: Count = 1
+    """Nodes that fail together."""
+    requeue: RequeueName = "place"
+    """What becomes of a job whose node fails: it waits again at its place in the queue, or at the end, or it
+    is lost."""
+    checkpoint_interval: Annotated[Whole, Field(ge=0, le=10**9)] = 0
+    """Seconds of work between checkpoints; 0 for none."""
+    checkpoint_cost: Annotated[Whole, Field(ge=0, le=10**9)] = 0
+    """Seconds that a checkpoint takes."""
+    seed: Annotated[Whole, Field(ge=0, le=2**31)] = 0
+    """Seed of what is drawn: scenarios of one seed and the same nodes have the same failures."""
+
+
 class LocalScenario(WorkloadConfig):
     """A cluster by itself and the workload that its users submit."""
+
+    failures: FailuresConfig | None = None
+    """Failures of its nodes; none by default."""
+
+    @property
+    def without_failures(self) -> Self:
+        """What of it jobs depend on."""
+        return self.model_copy(update={"failures": None})
 
     @property
     def workloads(self) -> Sequence[WorkloadConfig]:
@@ -112,7 +144,9 @@ class LocalStudy(SchedulerStudy):
 
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study."""
-        workloads = {each.name: prepared_workload(self.name, each, seed) for each in self.scenarios}
+        workloads = {
+            each.name: prepared_workload(self.name, each.without_failures, seed) for each in self.scenarios
+        }
         runs = {run: self._run(run, workloads[run.scenario]) for run in self.runs}
         summaries = {name: self._summary(name, runs) for name in workloads}
         study = self.study_task(

@@ -8,6 +8,7 @@ sidecar beside the dataset.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -19,9 +20,12 @@ from gridsched.experiments import files
 from gridsched.experiments.prepare import sources
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.metrics import jobs as metrics
+from gridsched.nodes import draw_failures
+from gridsched.platform import Cluster
 from gridsched.simulation import simulate
-from gridsched.systems.local.study.config import RECORDED, LocalStudy
+from gridsched.systems.local.study.config import RECORDED, FailuresConfig, LocalStudy
 from gridsched.verification import verify
+from gridsched.workloads import Workload
 from gridsched.workloads.characterisation import characterise
 
 # --- workloads ------------------------------------------------------------------------------------
@@ -39,6 +43,9 @@ def characterise_workload(workload: str | Path, target: str | Path) -> None:
 def simulate_run(study: LocalStudy, workload: str | Path, target: str | Path) -> None:
     """Simulate the only run of a study, verify its schedule and write it."""
     jobs, cluster = results.workload_from_dataset(files.shared(workload))
+    failures = study.scenarios[0].failures
+    if failures is not None:
+        cluster = with_failures(cluster, failures, jobs)
     run = simulate(
         jobs,
         cluster,
@@ -51,6 +58,27 @@ def simulate_run(study: LocalStudy, workload: str | Path, target: str | Path) ->
     verify(run)
     run.attrs.update(study=study.name, verified=1)
     files.write(run, target)
+
+
+def with_failures(cluster: Cluster, failures: FailuresConfig, jobs: Workload) -> Cluster:
+    """The cluster with failures during twice the time in which jobs are submitted."""
+    span = int(jobs.submit_time[-1] - jobs.submit_time[0])
+    events = draw_failures(
+        cluster.node_names,
+        until=int(jobs.submit_time[0]) + 2 * span,
+        mean_time_between=failures.mean_time_between,
+        mean_repair=failures.mean_repair,
+        shape=failures.shape,
+        rack=failures.rack,
+        seed=failures.seed,
+    )
+    return replace(
+        cluster,
+        events=events,
+        requeue=failures.requeue,
+        checkpoint_interval=failures.checkpoint_interval,
+        checkpoint_cost=failures.checkpoint_cost,
+    )
 
 
 # --- aggregation ----------------------------------------------------------------------------------

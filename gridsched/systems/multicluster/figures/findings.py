@@ -30,7 +30,18 @@ def curves(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     """The scheme with the lowest MCP at the ends of the axis, and whether PB agrees."""
     rows = known(numbers)
     told = [_at_ends(rows[rows["measure"] == measure], measure.upper()) for measure in (_MCP, _PB)]
-    return sentences(*told) or findings.NOTHING
+    return sentences(*told, _unsettled(rows)) or findings.NOTHING
+
+
+def _unsettled(rows: pd.DataFrame) -> str:
+    """Whose queues may grow, so that MCP and PB do not settle either."""
+    growth = rows[(rows["measure"] == "growth") & (rows["mean"] > _GROWS)]
+    if growth.empty:
+        return ""
+    return (
+        f"Queues of {listed(dict.fromkeys(growth[_WHO]))} may grow as long as jobs arrive: then these values "
+        "depend on the number of jobs."
+    )
 
 
 def _at_ends(rows: pd.DataFrame, what: str) -> str:
@@ -76,9 +87,21 @@ def advantage(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
                     0.0,
                     percent,
                     highest_first=True,
+                    word="over",
                 )
             )
-    return sentences(*parts) or findings.NOTHING
+            parts.append(_losses(own, reference, measure))
+    return sentences(*parts, _unsettled(known(numbers))) or findings.NOTHING
+
+
+def _losses(rows: pd.DataFrame, reference: str, measure: str) -> str:
+    """To whom the reference surely loses, and where."""
+    told = [
+        f"{name(row[_WHO])} at {name(row['point'])}, by {percent(-row['mean'])}"
+        for row in findings.records(rows)
+        if findings.is_below(row, 0) and row[_WHO] != reference
+    ]
+    return f"In {measure.upper()} {name(reference)} is surely worse than {'; '.join(told)}." if told else ""
 
 
 def queues(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
@@ -136,7 +159,11 @@ def example(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
         if late
         else "No job ends after its deadline."
     )
-    return f"The last jobs end on {listed(told)}. {words}"
+    same = "changed" in numbers and not numbers["changed"].any()
+    return sentences(
+        "TITAN changes nothing here: these are the schedules that it is given." if same else "",
+        f"The last jobs end on {listed(told)}. {words}",
+    )
 
 
 FINDINGS: dict[str, Finding] = {

@@ -81,7 +81,9 @@ def _places(study: xr.Dataset) -> dict[str, tuple[str, float]]:
     axis = str(study.attrs.get("axis", "none"))
     levels = study["level"].to_numpy()
     values = study[AXES[axis][0]].to_numpy() if axis in AXES else np.arange(len(levels), dtype=np.float64)
-    groups = [f"level {level:g}" if axis == "deadlines" and np.isfinite(level) else "" for level in levels]
+    groups = [
+        f"workload level {level:g}" if axis == "deadlines" and np.isfinite(level) else "" for level in levels
+    ]
     points = panels.labels(study, "point")
     return {point: (group, float(x)) for point, group, x in zip(points, groups, values, strict=True)}
 
@@ -126,10 +128,18 @@ def multicluster_curves(study: xr.Dataset) -> style.Drawing:
     -------
     tuple of Figure and DataFrame
         Columns point, scheme, measure, group (workload level, where that is not the axis), x, mean, low,
-        high.
+        high. Told beside the figure is also how much longer the queue is in the second half of the
+        submissions (growth).
     """
     parts = [_means(study, f"{measure}_mean", measure) for measure in MEASURES]
-    return _curves(study, _plain(study, pd.concat(parts)), MEASURES, _duration_axis)
+    figure, numbers = _curves(study, _plain(study, pd.concat(parts)), MEASURES, _duration_axis)
+    return figure, _with_growth(study, numbers)
+
+
+def _with_growth(study: xr.Dataset, numbers: pd.DataFrame) -> pd.DataFrame:
+    """Rows that say whether queues settle, without which means depend on the number of jobs."""
+    growth = _plain(study, _means(study, "queue_growth", "growth"))
+    return numbers if numbers.empty else pd.concat([numbers, growth], ignore_index=True)
 
 
 @style.styled
@@ -142,7 +152,8 @@ def multicluster_advantage(study: xr.Dataset) -> style.Drawing:
     names = {
         measure: f"{label}: advantage of {style.plain(reference, 22)}" for measure, label in MEASURES.items()
     }
-    return _curves(study, _plain(study, _advantages(study)), names, _advantage_axis)
+    figure, numbers = _curves(study, _plain(study, _advantages(study)), names, _advantage_axis)
+    return figure, _with_growth(study, numbers)
 
 
 @style.styled

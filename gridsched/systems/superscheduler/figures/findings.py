@@ -32,7 +32,7 @@ def _moving(numbers: pd.DataFrame) -> list[str]:
 
 
 def overview(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
-    """Who shortens mean response most against the reference, and how many jobs it moves for that."""
+    """Who shortens mean response most against the reference, how many jobs it moves, and who loses by it."""
     moving = _moving(numbers)
     rows = known(numbers[(numbers["metric"] == "response_time_mean") & numbers[_WHO].isin(moving)])
     if rows.empty:
@@ -46,9 +46,40 @@ def overview(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
         share = float(moved.get((best["scenario"], best[_WHO]), np.nan))
         text = against(part, _WHO, f"mean response relative to {name(reference)}", 1.0)
         known_share = f"{name(best[_WHO])} moves {percent(share)} of the jobs." if np.isfinite(share) else ""
-        return sentences(text, known_share)
+        homes = numbers[(numbers["scenario"] == best["scenario"]) & numbers[_WHO].isin(moving)]
+        return sentences(text, _home_users(homes, reference), known_share)
 
     return by_part(others, "scenario", tell)
+
+
+def _home_users(rows: pd.DataFrame, reference: str) -> str:
+    """Whose waiting the mean of all stands for, and who waits longer than without the grid."""
+    shares = known(rows[rows["metric"] == "waiting_share"])
+    compared = rows[rows[_WHO] != reference]
+    waits = known(compared[compared["metric"] == "wait_time_mean_home"])
+    others = known(compared[compared["metric"] == "wait_time_mean_others"])
+    parts = []
+    if len(shares) and findings.highest(shares)["mean"] > _MOST and len(others):
+        most = findings.highest(shares)
+        worst = findings.highest(others)
+        unsure = "" if not findings.is_open(worst, 1) else ", not sure"
+        parts.append(
+            f"Under {name(reference)} users of {name(most['home'])} do {percent(most['mean'])} of the "
+            f"waiting; those of all other clusters together wait up to {shown(worst)} times as long as under "
+            f"{name(reference)}{unsure}, under {name(worst[_WHO])}."
+        )
+    losing = waits[waits["low"] > 1]
+    if len(losing):
+        worst = findings.highest(losing)
+        parts.append(
+            f"Users of {listed(dict.fromkeys(losing['home']), 6)} surely wait longer under some scheme, most "
+            f"at {name(worst['home'])} under {name(worst[_WHO])}: {shown(worst)} times."
+        )
+    return sentences(*parts)
+
+
+_MOST = 0.5
+"""A cluster with a larger share of all waiting decides the mean of all."""
 
 
 def policies(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
@@ -111,7 +142,9 @@ def _of_base(rows: pd.DataFrame) -> pd.Series[float]:
 def waits(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     """Under which scheme no cluster surely loses, and who loses most."""
     rows = known(numbers[numbers["relative_to"] != ""])
-    rows = rows[~rows[_WHO].map(findings.is_ideal).astype(bool)]
+    is_ideal = rows[_WHO].map(findings.is_ideal).astype(bool)
+    without = "Ideal machines are left out." if is_ideal.any() else ""
+    rows = rows[~is_ideal]
     if rows.empty:
         return findings.NOTHING
     losing = rows[rows["low"] > 1].sort_values("mean", kind="stable", ascending=False)
@@ -124,7 +157,9 @@ def waits(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
             findings.NO_INTERVALS,
         )
     if losing.empty:
-        return f"At no cluster do users surely wait longer than under {reference}, under any scheme."
+        return sentences(
+            f"At no cluster do users surely wait longer than under {reference}.", _most_unsure(rows), without
+        )
     worst = findings.records(losing)[0]
     count = losing.groupby(_WHO, sort=False)["home"].nunique()
     safe = [who for who in dict.fromkeys(rows[_WHO]) if who not in count.index]
@@ -133,6 +168,7 @@ def waits(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
         f"{name(worst['home'])} under {name(worst[_WHO])}: {shown(worst)} times the mean wait under "
         f"{reference}.",
         _most_unsure(rows[rows[_WHO].isin(safe)]) if safe else "",
+        without,
     )
 
 

@@ -60,8 +60,11 @@ def grid_overview(study: xr.Dataset, *, policy: str | None = None) -> style.Draw
     Returns
     -------
     tuple of Figure and DataFrame
-        Columns scenario, policy, scheme, metric, relative_to (the reference scheme, or empty), mean, low,
-        high, replicates; fractions for efficiency and jobs transferred.
+        Columns scenario, policy, scheme, metric, relative_to (the reference scheme, or empty), home, mean,
+        low, high, replicates; fractions for efficiency and jobs transferred. Not drawn, but told beside the
+        figure, are the wait of the users of each cluster (wait_time_mean_home), the share of all waiting
+        that is theirs (waiting_share), and the wait of all users but those of the cluster with the most
+        waiting under the reference scheme (wait_time_mean_others).
 
     Raises
     ------
@@ -72,7 +75,8 @@ def grid_overview(study: xr.Dataset, *, policy: str | None = None) -> style.Draw
     reference = grid_panels.reference_of(study)
     relative = [grid_panels.ratios(chosen, metric, reference) for metric in _RELATIVE]
     shares = [grid_panels.means(chosen, metric) for metric in _SHARES]
-    numbers = pd.concat([*relative, *shares], ignore_index=True)
+    numbers = pd.concat([*relative, *shares, *_home_rows(chosen, reference)], ignore_index=True)
+    numbers["home"] = numbers["home"].fillna("")
     if numbers.empty:
         return grid_panels.nothing("no scheme was run with this local policy"), numbers
     schemes = grid_panels.known(study, "scheme", numbers)
@@ -87,6 +91,25 @@ def grid_overview(study: xr.Dataset, *, policy: str | None = None) -> style.Draw
         axes.set_xlabel(label + against)
     _legend_panel(grid[-1], looks, numbers)
     return figure, numbers
+
+
+def _home_rows(chosen: xr.Dataset, reference: str) -> list[pd.DataFrame]:
+    """Who gains and loses behind the mean of all: one cluster with most of the waiting can hide the rest."""
+    jobs = chosen["jobs_home"]
+    waiting = (chosen["wait_time_mean_home"] * jobs).where(jobs > 0)
+    own = waiting.sel(scheme=reference, drop=True)
+    share = grid_panels.ratio_rows(own, own.sum("home", min_count=1), "waiting_share")
+    most = own.mean("replicate").fillna(-1.0).idxmax("home")
+    is_other = (chosen["home"] != most) & waiting.notnull()
+    others = waiting.where(is_other).sum("home", min_count=1) / jobs.where(is_other).sum("home", min_count=1)
+    rest = grid_panels.ratio_rows(
+        others, others.sel(scheme=reference, drop=True), "wait_time_mean_others", reference
+    )
+    return [
+        grid_panels.ratios(chosen, "wait_time_mean_home", reference),
+        share.dropna(subset=["mean"]).assign(scheme=reference),
+        rest,
+    ]
 
 
 def _scheme_panel(

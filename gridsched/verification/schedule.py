@@ -17,12 +17,16 @@ from numpy.typing import NDArray
 
 from gridsched.errors import ScheduleError
 from gridsched.systems.registry import system_of
+from gridsched.verification.nodes import node_violations
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 _NONE = -1
 """What start, end, reserved start and tasks are where there are none."""
+
+_EXCUSED = (1, 2, 3, 4, 5)
+"""Fates of jobs that need not have run; see `fate` of the run."""
 
 _VARIABLES = (
     "job_number",
@@ -88,7 +92,8 @@ def violations(dataset: xr.Dataset) -> list[str]:
     - segments of a job on one cluster do not overlap;
     - segments in which processors are only held (`segment_held`: tasks are on their way) take processors, but
       are no execution;
-    - a job with a `reserved_start` starts then.
+    - a job with a `reserved_start` starts then;
+    - where a run says which nodes jobs had, the rules of `nodes.node_violations`.
 
     Parameters
     ----------
@@ -121,7 +126,8 @@ def violations(dataset: xr.Dataset) -> list[str]:
     schedule = _Schedule.of(dataset)
     broken = [line for rule in _SEGMENT_RULES for line in rule(schedule)]
     sound = schedule.only(schedule.is_sound())
-    return broken + [line for rule in _RULES for line in rule(sound)]
+    broken += [line for rule in _RULES for line in rule(sound)]
+    return broken if broken or "node_name" not in dataset else node_violations(dataset)
 
 
 @dataclass(frozen=True)
@@ -144,6 +150,7 @@ class _Schedule:
     end: Integers
     held: Integers
     tasks: Integers
+    excused: Flags
     cluster_processors: Integers
     cluster_name: NDArray[Any]
 
@@ -182,6 +189,7 @@ class _Schedule:
             end=column("segment_end"),
             held=optional("segment_held", "segment_job", 0),
             tasks=optional("segment_tasks", "segment_job", _NONE),
+            excused=np.isin(optional("fate", "job_number", 0), _EXCUSED),
             cluster_processors=cluster_processors,
             cluster_name=dataset["cluster"].to_numpy() if known else np.arange(len(cluster_processors)),
         )
@@ -367,9 +375,12 @@ def _rejected_jobs_do_not_run(s: _Schedule) -> Iterator[str]:
 
 
 def _only_large_jobs_are_rejected(s: _Schedule) -> Iterator[str]:
-    """A job that fits a cluster is not rejected: this finds jobs that were lost."""
+    """A job that fits a cluster is not rejected: this finds jobs that were lost.
+
+    Where a run says what became of its jobs, `nodes` looks at those that did not run.
+    """
     yield from _report(
-        np.flatnonzero(s.rejected() & (s.processors <= s.reach_processors)),
+        np.flatnonzero(s.rejected() & ~s.excused & (s.processors <= s.reach_processors)),
         lambda j: (
             f"job {s.job_number[j]} was never started: it asks for {s.processors[j]} processors, "
             f"and a cluster has {s.reach_processors[j]}"

@@ -1,0 +1,238 @@
+"""What happens to nodes and to jobs: failures, maintenance, dependencies, users who give up, ends."""
+
+from __future__ import annotations
+
+from gridsched.engine import heap
+from gridsched.engine.jit import leaf, part
+from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
+from gridsched.engine.nodes.plans import expect_begin, expect_end, forget_begin, forget_end
+from gridsched.engine.nodes.queue import enter, leave, lose_progress, note_freed, stop
+from gridsched.engine.nodes.records import Dependency, Fate, Happening, Requeue
+from gridsched.engine.records import FOREVER
+
+_AFTER = int(Dependency.AFTER)
+_AFTER_OK = int(Dependency.AFTER_OK)
+_AFTER_NOT_OK = int(Dependency.AFTER_NOT_OK)
+_COMPLETED = int(Fate.COMPLETED)
+_REJECTED = int(Fate.REJECTED)
+_GAVE_UP = int(Fate.GAVE_UP)
+_NEVER_ELIGIBLE = int(Fate.NEVER_ELIGIBLE)
+_LOST = int(Fate.LOST)
+_DOWN = int(Happening.DOWN)
+_UP = int(Happening.UP)
+_DRAIN = int(Happening.DRAIN)
+_RESUME = int(Happening.RESUME)
+_ANNOUNCE = int(Happening.ANNOUNCE)
+_CLOSE = int(Happening.CLOSE)
+_END = int(Requeue.END)
+_LOSE = int(Requeue.LOST)
+
+
+# --- dependencies ---------------------------------------------------------------------------------
+
+
+@leaf
+def _set_timer(a: NodeArrays, time: int, item: int) -> None:
+    """Come back to a job at a time: to let it enter (job), or to see whether its user gives up (n + job)."""
+    a.state[0]["timers"] = heap.push(a.timers, a.state[0]["timers"], time, item)
+
+
+@leaf
+def _meet(a: NodeArrays, j: int, time: int) -> None:
+    """Let a dependency of a job be met, such that it may start from a time on."""
+    job = a.jobs[j]
+    job["unmet"] -= 1
+    job["eligible"] = max(job["eligible"], time)
+    if job["unmet"] == 0 and job["fate"] == _COMPLETED:
+        _set_timer(a, job["eligible"], j)
+
+
+@leaf
+def _is_never_met(kind: int, is_ok: bool) -> bool:
+    """Whether an end of this kind means that a dependency is never met."""
+    return (kind == _AFTER_OK and not is_ok) or (kind == _AFTER_NOT_OK and is_ok)
+
+
+@leaf
+def tell_of_start(a: NodeArrays, j: int, now: int) -> None:
+    """Tell those who wait for the start of a job."""
+    for k in range(a.first_dependent[j], a.first_dependent[j + 1]):
+        if a.dependents[k]["kind"] == _AFTER:
+            _meet(a, a.dependents[k]["job"], now + a.dependents[k]["delay"])
+
+
+@part
+def tell_of_end(a: NodeArrays, first: int, now: int, ran: bool) -> None:
+    """Tell those who depend on a job that is done with, and those who depend on who never runs for that."""
+    size = 1
+    a.stack[0] = first
+    while size > 0:
+        size -= 1
+        j = a.stack[size]
+        fate = a.jobs[j]["fate"]
+        is_ok = fate == _COMPLETED and not a.jobs[j]["failed"]
+        for k in range(a.first_dependent[j], a.first_dependent[j + 1]):
+            dependent = a.dependents[k]
+            other = a.jobs[dependent["job"]]
+            if other["fate"] != _COMPLETED or (dependent["kind"] == _AFTER and ran):
+                continue
+            if fate == _NEVER_ELIGIBLE or _is_never_met(dependent["kind"], is_ok):
+                other["fate"] = _NEVER_ELIGIBLE
+                a.stack[size] = dependent["job"]
+                size += 1
+            else:
+                _meet(a, dependent["job"], now + dependent["delay"])
+
+
+@part
+def submit_next(a: NodeArrays, now: int) -> None:
+    """Submit the next job: it enters the queue unless it has to wait for others."""
+    state = a.state[0]
+    j = state["arrival"]
+    state["arrival"] += 1
+    job = a.jobs[j]
+    if job["fate"] == _NEVER_ELIGIBLE:
+        return
+    if job["fate"] == _REJECTED:
+        tell_of_end(a, j, now, False)
+        return
+    if job["gives_up"] < FOREVER:
+        _set_timer(a, max(now, job["gives_up"]), len(a.jobs) + j)
+    job["unmet"] -= 1
+    job["eligible"] = max(job["eligible"], now)
+    if job["unmet"] == 0:
+        _let_enter(a, j, now)
+
+
+@leaf
+def _let_enter(a: NodeArrays, j: int, now: int) -> None:
+    """Let a job wait from the time on when it is eligible."""
+    if a.jobs[j]["eligible"] > now:
+        _set_timer(a, a.jobs[j]["eligible"], j)
+    else:
+        enter(a, j)
+
+
+@part
+def look_at_timer(a: NodeArrays, now: int) -> None:
+    """Let the job of the first timer enter the queue, or its user give up."""
+    state = a.state[0]
+    item = a.timers[0]["job"]
+    state["timers"] = heap.pop(a.timers, state["timers"])
+    if item < len(a.jobs):
+        if a.jobs[item]["fate"] == _COMPLETED:
+            _let_enter(a, item, now)
+        return
+    j = item - len(a.jobs)
+    job = a.jobs[j]
+    if job["start"] >= 0 or job["fate"] != _COMPLETED or job["done"] or a.killed[j] > 0:
+        return
+    if job["entry"] >= 0:
+        leave(a, j)
+    job["fate"] = _GAVE_UP
+    job["end"] = now
+    tell_of_end(a, j, now, False)
+
+
+# --- ends -----------------------------------------------------------------------------------------
+
+
+@part
+def finish(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
+    """Let a job end by itself."""
+    job = a.jobs[j]
+    a.extra[j] += job["run"] - job["work"]
+    stop(a, j, now, options)
+    job["done"] = True
+    tell_of_end(a, j, now, True)
+
+
+@leaf
+def _kill(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
+    """Take a running job off its nodes; it waits again, or is lost."""
+    job = a.jobs[j]
+    elapsed = now - job["start"]
+    stop(a, j, now, options)
+    a.killed[j] += 1
+    lose_progress(a, j, elapsed, options)
+    if options.requeue == _LOSE:
+        job["fate"] = _LOST
+        job["end"] = now
+        tell_of_end(a, j, now, True)
+        return
+    if options.requeue == _END:
+        job["entry"] = -1
+    enter(a, j)
+
+
+@part
+def _kill_all_on(a: NodeArrays, n: int, now: int, options: NodeOptions) -> None:
+    """Kill all jobs that run on a node, in order of submission."""
+    victim = 0
+    while victim >= 0:
+        victim = -1
+        c = a.nodes[n]["change"]
+        while c >= 0:
+            j = a.pieces[c >> 1]["job"]
+            if c & 1 and j >= 0 and a.jobs[j]["start"] >= 0 and (victim < 0 or j < victim):
+                victim = j
+            c = a.changes[c]["next"]
+        if victim >= 0:
+            _kill(a, victim, now, options)
+
+
+# --- nodes ----------------------------------------------------------------------------------------
+
+
+@leaf
+def _announce(a: NodeArrays, w: int) -> None:
+    """Plan a maintenance window."""
+    state, window = a.state[0], a.windows[w]
+    p = state["free_piece"]
+    state["free_piece"] = a.pieces[p]["next"]
+    state["free_pieces"] -= 1
+    a.pieces[p]["job"] = -1
+    a.pieces[p]["node"] = window["node"]
+    window["piece"] = p
+    expect_begin(a, p, window["start"])
+    expect_end(a, p, window["end"])
+
+
+@leaf
+def _open(a: NodeArrays, w: int) -> None:
+    """Let a maintenance window be over."""
+    state, p = a.state[0], a.windows[w]["piece"]
+    forget_end(a, p)
+    a.pieces[p]["next"] = state["free_piece"]
+    state["free_piece"] = p
+    state["free_pieces"] += 1
+
+
+@part
+def happen_to_node(a: NodeArrays, now: int, options: NodeOptions) -> None:
+    """Let the next event of a node happen."""
+    state = a.state[0]
+    event = a.events[state["event"]]
+    state["event"] += 1
+    n, kind = event["node"], event["kind"]
+    node = a.nodes[n]
+    if kind == _DOWN:
+        node["down"] = True
+        _kill_all_on(a, n, now, options)
+    elif kind == _UP:
+        node["down"] = False
+    elif kind == _DRAIN:
+        node["drained"] = True
+    elif kind == _RESUME:
+        node["drained"] = False
+    elif kind == _ANNOUNCE:
+        _announce(a, event["window"])
+    elif kind == _CLOSE:
+        forget_begin(a, a.windows[event["window"]]["piece"])
+        node["windows"] += 1
+        _kill_all_on(a, n, now, options)
+    else:
+        node["windows"] -= 1
+        _open(a, event["window"])
+    state["broken"] = True
+    note_freed(a)

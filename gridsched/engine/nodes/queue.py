@@ -1,0 +1,281 @@
+"""Who waits, who may start by the limits, and how jobs start and end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gridsched.engine import heap
+from gridsched.engine.jit import leaf, part
+from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
+from gridsched.engine.nodes.placement import free_pieces_of
+from gridsched.engine.nodes.plans import expect_end, forget_begin, forget_end, forget_plan
+from gridsched.engine.nodes.resources import give_back, take
+from gridsched.engine.overrun import expected_end
+from gridsched.engine.records import FOREVER, Backfilling
+
+_EASY = int(Backfilling.EASY)
+
+
+@leaf
+def enter(a: NodeArrays, j: int) -> None:
+    """Put a job at its place in the queue, which is kept in order of entry."""
+    state = a.state[0]
+    if a.jobs[j]["entry"] < 0:
+        a.jobs[j]["entry"] = state["entered"]
+        state["entered"] += 1
+    k = state["waiting"]
+    while k > 0 and a.jobs[a.waiting[k - 1]]["entry"] > a.jobs[j]["entry"]:
+        a.waiting[k] = a.waiting[k - 1]
+        k -= 1
+    a.waiting[k] = j
+    state["waiting"] += 1
+    if k < state["placed"]:
+        # it comes back to its place between others, who have to be planned anew
+        state["placed"] += 1
+        state["broken"] = True
+    state["changed"] = True
+
+
+@leaf
+def leave(a: NodeArrays, j: int) -> None:
+    """Let a waiting job wait no longer, and give up what it has planned."""
+    state = a.state[0]
+    k = 0
+    while a.waiting[k] != j:
+        k += 1
+    if k < state["placed"]:
+        state["placed"] -= 1
+    for following in range(k + 1, state["waiting"]):
+        a.waiting[following - 1] = a.waiting[following]
+    state["waiting"] -= 1
+    if a.jobs[j]["plan"] < FOREVER:
+        forget_plan(a, j)
+        free_pieces_of(a, j)
+        state["early"] = True
+    note_freed(a)
+
+
+@leaf
+def note_freed(a: NodeArrays) -> None:
+    """Let all who did not fit be tried again."""
+    a.state[0]["freed"] += 1
+    a.state[0]["changed"] = True
+
+
+@leaf
+def drop_started(a: NodeArrays) -> None:
+    """Keep only the jobs that still wait."""
+    state = a.state[0]
+    kept, placed = 0, 0
+    for k in range(state["waiting"]):
+        j = a.waiting[k]
+        if a.jobs[j]["start"] < 0:
+            a.waiting[kept] = j
+            kept += 1
+            placed += int(k < state["placed"])
+    state["waiting"] = kept
+    state["placed"] = placed
+
+
+# --- limits ---------------------------------------------------------------------------------------
+
+
+@leaf
+def cores_of(a: NodeArrays, j: int) -> int:
+    """Cores that a job asks for; of whole nodes those that it fills."""
+    return a.jobs[j]["units"] * a.jobs[j]["cores"]
+
+
+@leaf
+def within_limits(a: NodeArrays, j: int) -> bool:
+    """Whether a job may run beside those that run, by the limits of its groups."""
+    for k in range(a.limited.shape[1]):
+        group = a.limited[j, k]
+        if group >= 0:
+            limit = a.limits[group]
+            cores = cores_of(a, j)
+            if limit["used_jobs"] + 1 > limit["jobs"] or limit["used_cores"] + cores > limit["cores"]:
+                return False
+            if limit["used_seconds"] + cores * a.jobs[j]["estimate"] > limit["seconds"]:
+                return False
+    return True
+
+
+@leaf
+def _count(a: NodeArrays, j: int, sign: int) -> None:
+    """Count a job in or out of its groups."""
+    for k in range(a.limited.shape[1]):
+        group = a.limited[j, k]
+        if group >= 0:
+            limit = a.limits[group]
+            limit["used_jobs"] += sign
+            limit["used_cores"] += sign * cores_of(a, j)
+            limit["used_seconds"] += sign * cores_of(a, j) * a.jobs[j]["estimate"]
+            # who had no plan because of a limit may be planned
+            a.state[0]["early"] |= sign < 0
+
+
+# --- executions -----------------------------------------------------------------------------------
+
+
+@leaf
+def _with_checkpoints(work: int, options: NodeOptions) -> int:
+    """Seconds that so much work takes, checkpoints included; there is none at its end."""
+    if options.interval <= 0 or work <= 0:
+        return work
+    return work + options.cost * ((work - 1) // options.interval)
+
+
+@leaf
+def set_lengths(a: NodeArrays, j: int, options: NodeOptions) -> None:
+    """Say how long the next execution of a job takes."""
+    job = a.jobs[j]
+    job["run"] = _with_checkpoints(job["work"], options)
+    job["estimate"] = _with_checkpoints(job["guess"], options)
+
+
+@leaf
+def lose_progress(a: NodeArrays, j: int, elapsed: int, options: NodeOptions) -> None:
+    """Take away the work of a killed execution but for what its last checkpoint has; count what is lost."""
+    job = a.jobs[j]
+    saved = 0
+    if options.interval > 0:
+        saved = options.interval * (elapsed // (options.interval + options.cost))
+    job["work"] -= saved
+    job["guess"] = max(1, job["guess"] - saved)
+    a.extra[j] += elapsed - saved
+    set_lengths(a, j, options)
+
+
+@leaf
+def _execute(a: NodeArrays, p: int, now: int) -> None:
+    """Note that a piece is executed from now on."""
+    state, piece = a.state[0], a.pieces[p]
+    execution = a.executions[state["executions"]]
+    execution["job"] = piece["job"]
+    execution["node"] = piece["node"]
+    execution["units"] = piece["units"]
+    execution["cores"] = piece["cores"]
+    execution["memory"] = piece["memory"]
+    execution["devices"] = piece["devices"]
+    execution["share"] = piece["share"]
+    execution["start"] = now
+    piece["execution"] = state["executions"]
+    state["executions"] += 1
+
+
+@part
+def start(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
+    """Let a job run from now on, on the pieces that it has, planned or not."""
+    state, job = a.state[0], a.jobs[j]
+    planned = job["plan"] < FOREVER
+    job["start"] = now
+    job["end"] = now + job["run"]
+    job["expected"] = now + job["estimate"]
+    job["plan"] = FOREVER
+    p = job["piece"]
+    while p >= 0:
+        if planned:
+            forget_begin(a, p)
+            forget_end(a, p)
+        take(a, p)
+        if options.track:
+            expect_end(a, p, job["expected"])
+        _execute(a, p, now)
+        p = a.pieces[p]["next"]
+    _count(a, j, 1)
+    state["ending"] = heap.push(a.ending, state["ending"], job["end"], j)
+    if options.track:
+        state["expecting"] = heap.push(a.expecting, state["expecting"], job["expected"], j)
+
+
+@part
+def stop(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
+    """Let a running job have nothing any more."""
+    job = a.jobs[j]
+    p = job["piece"]
+    while p >= 0:
+        give_back(a, p)
+        if options.track:
+            forget_end(a, p)
+        a.executions[a.pieces[p]["execution"]]["end"] = now
+        p = a.pieces[p]["next"]
+    free_pieces_of(a, j)
+    _count(a, j, -1)
+    a.state[0]["early"] |= job["expected"] > now
+    job["start"] = -1
+    note_freed(a)
+
+
+@leaf
+def correct(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
+    """Expect a job that should have ended now to end later."""
+    state, job = a.state[0], a.jobs[j]
+    job["expected"] = expected_end(job["start"], job["estimate"], options.overrun, now + 1)
+    p = job["piece"]
+    while p >= 0:
+        forget_end(a, p)
+        expect_end(a, p, job["expected"])
+        p = a.pieces[p]["next"]
+    state["expecting"] = heap.push(a.expecting, state["expecting"], job["expected"], j)
+    state["corrections"] += 1
+    state["broken"] = True
+    state["changed"] |= options.backfilling >= _EASY
+
+
+@leaf
+def next_end(a: NodeArrays) -> int:
+    """Time of the next end of a running job."""
+    state = a.state[0]
+    while state["ending"] > 0:
+        j = a.ending[0]["job"]
+        if a.jobs[j]["start"] >= 0 and a.jobs[j]["end"] == a.ending[0]["key"]:
+            return a.ending[0]["key"]
+        state["ending"] = heap.pop(a.ending, state["ending"])
+    return FOREVER
+
+
+@leaf
+def next_expected_end(a: NodeArrays) -> int:
+    """Time of the next expected end of a running job."""
+    state = a.state[0]
+    while state["expecting"] > 0:
+        j = a.expecting[0]["job"]
+        if a.jobs[j]["start"] >= 0 and a.jobs[j]["expected"] == a.expecting[0]["key"]:
+            return a.expecting[0]["key"]
+        state["expecting"] = heap.pop(a.expecting, state["expecting"])
+    return FOREVER
+
+
+# --- order ----------------------------------------------------------------------------------------
+
+
+@leaf
+def _queue_key(a: NodeArrays, j: int, now: int, options: NodeOptions, score: Any) -> float:
+    """Place of a waiting job in the queue: smallest first."""
+    if not options.changing:
+        return a.queue_key[j]
+    job = a.jobs[j]
+    value = score(
+        now,
+        job["submit"],
+        job["estimate"],
+        cores_of(a, j),
+        a.labels[j]["user"],
+        a.labels[j]["group"],
+        a.labels[j]["queue"],
+    )
+    if np.isnan(value):
+        a.state[0]["unordered"] = j + 1
+    return -value
+
+
+@leaf
+def list_candidates(a: NodeArrays, first: int, count: int, now: int, options: NodeOptions, score: Any) -> int:
+    """Heap of places in the queue, of some waiting jobs, in queue order, ties by entry; return its size."""
+    size = 0
+    for k in range(first, count):
+        size = heap.push(a.candidates, size, _queue_key(a, a.waiting[k], now, options, score), k)
+    return size

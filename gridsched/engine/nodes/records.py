@@ -1,0 +1,216 @@
+"""Record types of clusters of nodes. All whole numbers are int64, so that helpers are compiled once."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+WHOLE = 1000
+"""Thousandths of a GPU."""
+
+MOST_GPUS = 62
+"""GPUs that a node can have: the devices of a piece are bits of a number."""
+
+NODE = np.dtype(
+    [
+        ("cores", np.int64),
+        ("memory", np.int64),
+        ("gpus", np.int64),
+        ("device", np.int64),  # its first GPU in `devices`
+        ("weight", np.float64),
+        ("free_cores", np.int64),
+        ("free_memory", np.int64),
+        ("free_gpus", np.int64),  # GPUs of which nothing is taken
+        ("free_share", np.int64),  # thousandths of all its GPUs that are free
+        ("largest_share", np.int64),  # most thousandths that are free of one GPU
+        ("pieces", np.int64),  # jobs that run there
+        ("change", np.int64),  # its first change, see `CHANGE`
+        ("plans", np.int64),  # changes that take something
+        ("down", np.int64),  # whether it failed
+        ("drained", np.int64),  # whether it takes no more jobs
+        ("windows", np.int64),  # maintenance windows that it is in
+    ]
+)
+"""A node: what it has, what is free, and its state."""
+
+JOB = np.dtype(
+    [
+        ("submit", np.int64),
+        ("work", np.int64),  # seconds of work that are left
+        ("guess", np.int64),  # how many are thought to be left
+        ("run", np.int64),  # seconds that its next execution takes, checkpoints included
+        ("estimate", np.int64),  # how many it is expected to take
+        ("units", np.int64),  # equal parts, each on one node
+        ("cores", np.int64),  # of a unit
+        ("memory", np.int64),  # of a unit
+        ("gpus", np.int64),  # whole GPUs of a unit
+        ("share", np.int64),  # thousandths of one GPU of a unit
+        ("most", np.int64),  # units on one node at most
+        ("whole", np.int64),  # whether its nodes run nothing else
+        ("where", np.int64),  # row of `allowed`
+        ("affinity", np.int64),  # kind of GPU job, below 62; -1 without GPU
+        ("gives_up", np.int64),  # when its user gives up if it still waits
+        ("unmet", np.int64),  # dependencies that are not met yet
+        ("eligible", np.int64),  # when it could start first by its submission and its dependencies
+        ("failed", np.int64),  # whether it fails at its end
+        ("fate", np.int64),  # value of `Fate`; COMPLETED until something else is known
+        ("done", np.int64),  # whether it ended by itself
+        ("entry", np.int64),  # number in the order of entry into the queue
+        ("piece", np.int64),  # its first piece; -1 without
+        ("start", np.int64),  # of its present execution; -1 while it does not run
+        ("end", np.int64),  # of its present execution
+        ("expected", np.int64),  # end of its present execution
+        ("plan", np.int64),  # planned start; FOREVER without
+        ("shape", np.int64),  # jobs of one shape ask for the same
+    ]
+)
+"""A job: what it asks for and what became of it."""
+
+PIECE = np.dtype(
+    [
+        ("job", np.int64),  # -1 for a maintenance window
+        ("node", np.int64),
+        ("units", np.int64),
+        ("cores", np.int64),
+        ("memory", np.int64),
+        ("devices", np.int64),  # bits: GPUs of which it takes something
+        ("share", np.int64),  # thousandths of each of them
+        ("next", np.int64),  # next piece of the job; or next free piece
+        ("execution", np.int64),  # its entry in `EXECUTION`
+    ]
+)
+"""What a job has, or will have, on one node."""
+
+CHANGE = np.dtype([("time", np.int64), ("next", np.int64)])
+"""A change of what is free on a node, in a list by time: piece p begins at change 2p and ends at 2p + 1."""
+
+EXECUTION = np.dtype(
+    [
+        ("job", np.int64),
+        ("node", np.int64),
+        ("units", np.int64),
+        ("cores", np.int64),
+        ("memory", np.int64),
+        ("devices", np.int64),
+        ("share", np.int64),
+        ("start", np.int64),
+        ("end", np.int64),
+    ]
+)
+"""A piece that was executed."""
+
+EVENT = np.dtype([("time", np.int64), ("node", np.int64), ("kind", np.int64), ("window", np.int64)])
+"""Something that happens to a node; `window` is the number of a maintenance window."""
+
+WINDOW = np.dtype([("node", np.int64), ("start", np.int64), ("end", np.int64), ("piece", np.int64)])
+"""A maintenance window of a node; `piece` takes the whole node while the window is known."""
+
+DEPENDENT = np.dtype([("job", np.int64), ("kind", np.int64), ("delay", np.int64)])
+"""A job that depends on another one, and how long after that it may start."""
+
+LIMIT = np.dtype(
+    [
+        ("jobs", np.int64),  # that may run at once
+        ("cores", np.int64),  # that they may have
+        ("seconds", np.int64),  # cores times estimated seconds that they may have
+        ("used_jobs", np.int64),
+        ("used_cores", np.int64),
+        ("used_seconds", np.int64),
+    ]
+)
+"""What a group of jobs may use at once, and uses."""
+
+TYPICAL = np.dtype(
+    [
+        ("cores", np.int64),
+        ("gpus", np.int64),
+        ("share", np.int64),  # thousandths of each of its GPUs
+        ("where", np.int64),
+        ("frequency", np.float64),
+    ]
+)
+"""A kind of job that is to be expected, see `placement.fragments`."""
+
+STATE = np.dtype(
+    [
+        ("now", np.int64),
+        ("arrival", np.int64),  # next job to be submitted
+        ("event", np.int64),  # next event of a node
+        ("entered", np.int64),  # entries into the queue so far
+        ("waiting", np.int64),
+        ("ending", np.int64),  # entries of the heap of ends
+        ("expecting", np.int64),  # entries of the heap of expected ends
+        ("timers", np.int64),  # entries of the heap of timers
+        ("free_piece", np.int64),  # first free piece
+        ("free_pieces", np.int64),
+        ("executions", np.int64),
+        ("short", np.int64),  # pieces or executions for which there was no room
+        ("changed", np.int64),  # whether a pass is needed
+        ("early", np.int64),  # whether something became free before it was expected
+        ("broken", np.int64),  # whether plans no longer hold
+        ("planned", np.int64),  # earliest planned start
+        ("placed", np.int64),  # waiting jobs that have been planned
+        ("freed", np.int64),  # how often something became free
+        ("looked", np.int64),  # nodes that `fitting` is about
+        ("unordered", np.int64),  # a job whose score was not a number, plus 1
+        ("corrections", np.int64),
+        ("kills", np.int64),
+    ]
+)
+"""Scalars of a cluster."""
+
+
+class Placement(IntEnum):
+    """Which nodes a job gets; `gridsched.platform.PLACEMENTS` explains them."""
+
+    FIRST_FIT = 0
+    BEST_FIT = 1
+    WORST_FIT = 2
+    PACKED = 3
+    SPREAD = 4
+    WEIGHT = 5
+    RANDOM = 6
+    DOT_PRODUCT = 7
+    CLUSTERED = 8
+    FRAGMENTS = 9
+
+
+class Happening(IntEnum):
+    """What happens to a node."""
+
+    DOWN = 0
+    UP = 1
+    DRAIN = 2
+    RESUME = 3
+    ANNOUNCE = 4
+    CLOSE = 5
+    OPEN = 6
+
+
+class Requeue(IntEnum):
+    """What happens to a job whose node fails."""
+
+    PLACE = 0
+    END = 1
+    LOST = 2
+
+
+class Dependency(IntEnum):
+    """What a job waits for."""
+
+    AFTER = 0
+    AFTER_ANY = 1
+    AFTER_OK = 2
+    AFTER_NOT_OK = 3
+
+
+class Fate(IntEnum):
+    """What became of a job."""
+
+    COMPLETED = 0
+    REJECTED = 1
+    GAVE_UP = 2
+    NEVER_ELIGIBLE = 3
+    LOST = 4
+    STARVED = 5

@@ -1,0 +1,186 @@
+"""What is free on the nodes, now and over a time, and how many units of a job fit into it."""
+
+from __future__ import annotations
+
+from gridsched.engine.jit import leaf, part
+from gridsched.engine.nodes.arrays import CLOSED, CORES, DEVICES, MEMORY, UNTIL, NodeArrays
+from gridsched.engine.nodes.records import WHOLE
+from gridsched.engine.records import FOREVER
+
+
+@leaf
+def is_closed(a: NodeArrays, n: int) -> bool:
+    """Whether a node takes no jobs now."""
+    node = a.nodes[n]
+    return node["down"] + node["drained"] + node["windows"] > 0
+
+
+@leaf
+def _count_gpus(a: NodeArrays, n: int) -> None:
+    """Bring up to date what a node knows of its GPUs."""
+    node = a.nodes[n]
+    idle, free, largest = 0, 0, 0
+    for d in range(node["device"], node["device"] + node["gpus"]):
+        idle += int(a.devices[d] == WHOLE)
+        free += a.devices[d]
+        largest = max(largest, a.devices[d])
+    node["free_gpus"] = idle
+    node["free_share"] = free
+    node["largest_share"] = largest
+
+
+@leaf
+def _hand_over(a: NodeArrays, p: int, sign: int) -> None:
+    """Take (-1) or give back (1) what a piece has."""
+    piece = a.pieces[p]
+    node = a.nodes[piece["node"]]
+    node["free_cores"] += sign * piece["cores"]
+    node["free_memory"] += sign * piece["memory"]
+    node["pieces"] -= sign
+    a.fragments[piece["node"]] = -1.0
+    if piece["devices"] != 0:
+        for d in range(node["gpus"]):
+            if (piece["devices"] >> d) & 1:
+                a.devices[node["device"] + d] += sign * piece["share"]
+        _count_gpus(a, piece["node"])
+
+
+@leaf
+def take(a: NodeArrays, p: int) -> None:
+    """Let a piece have what it asks for from now on."""
+    _hand_over(a, p, -1)
+
+
+@leaf
+def give_back(a: NodeArrays, p: int) -> None:
+    """Free what a piece has."""
+    _hand_over(a, p, 1)
+
+
+@leaf
+def _apply(a: NodeArrays, c: int, gpus: int) -> None:
+    """Let a change happen to the level."""
+    piece = a.pieces[c >> 1]
+    sign = 2 * (c & 1) - 1
+    if piece["job"] < 0:
+        a.level[CLOSED] -= sign
+        return
+    a.level[CORES] += sign * piece["cores"]
+    a.level[MEMORY] += sign * piece["memory"]
+    if piece["devices"] != 0:
+        for d in range(gpus):
+            if (piece["devices"] >> d) & 1:
+                a.level[DEVICES + d] += sign * piece["share"]
+
+
+@leaf
+def _set_level(a: NodeArrays, n: int) -> None:
+    """Let the level be what is free now."""
+    node = a.nodes[n]
+    a.level[CORES] = node["free_cores"]
+    a.level[MEMORY] = node["free_memory"]
+    a.level[CLOSED] = node["down"] + node["drained"] + node["windows"]
+    for d in range(node["gpus"]):
+        a.level[DEVICES + d] = a.devices[node["device"] + d]
+
+
+@leaf
+def _lower(a: NodeArrays, gpus: int, anew: bool) -> None:
+    """Let the least be no more than the level; `anew` the level itself."""
+    if anew:
+        for k in range(DEVICES + gpus):
+            a.least[k] = a.level[k]
+        return
+    a.least[CORES] = min(a.least[CORES], a.level[CORES])
+    a.least[MEMORY] = min(a.least[MEMORY], a.level[MEMORY])
+    a.least[CLOSED] = max(a.least[CLOSED], a.level[CLOSED])
+    for d in range(gpus):
+        a.least[DEVICES + d] = min(a.least[DEVICES + d], a.level[DEVICES + d])
+
+
+@part
+def find_least(a: NodeArrays, n: int, start: int, end: int) -> None:
+    """Write into `least` what is free on a node throughout [start, end), and until which start that holds."""
+    gpus = a.nodes[n]["gpus"]
+    _set_level(a, n)
+    begun = False
+    until = FOREVER
+    c = a.nodes[n]["change"]
+    while c >= 0:
+        time = a.changes[c]["time"]
+        if time > start and not begun:
+            begun = True
+            until = time
+            _lower(a, gpus, True)
+        if time >= end:
+            if c & 1 == 0:
+                until = min(until, time - (end - start) + 1)
+                break
+        else:
+            _apply(a, c, gpus)
+            if begun and c & 1 == 0:
+                _lower(a, gpus, False)
+        c = a.changes[c]["next"]
+    if not begun:
+        _lower(a, gpus, True)
+    a.least[UNTIL] = until
+
+
+@leaf
+def _units_in(a: NodeArrays, j: int, cores: int, memory: int, gpus: int, largest_share: int) -> int:
+    """Units of a job that fit into so much on one node."""
+    job = a.jobs[j]
+    if cores < job["cores"] or memory < job["memory"] or gpus < job["gpus"] or largest_share < job["share"]:
+        return 0
+    units = job["most"]
+    if units > 1:
+        if job["cores"] > 0:
+            units = min(units, cores // job["cores"])
+        if job["memory"] > 0:
+            units = min(units, memory // job["memory"])
+        if job["gpus"] > 0:
+            units = min(units, gpus // job["gpus"])
+    return units
+
+
+@leaf
+def _units_in_least(a: NodeArrays, j: int, n: int) -> int:
+    """Units of a job that fit into `least`."""
+    node = a.nodes[n]
+    if a.least[CLOSED] > 0:
+        return 0
+    if a.jobs[j]["whole"] and (a.least[CORES] < node["cores"] or a.least[MEMORY] < node["memory"]):
+        return 0
+    idle, largest = 0, 0
+    for d in range(node["gpus"]):
+        idle += int(a.least[DEVICES + d] == WHOLE)
+        largest = max(largest, a.least[DEVICES + d])
+    return _units_in(a, j, a.least[CORES], a.least[MEMORY], idle, largest)
+
+
+@leaf
+def units_free(a: NodeArrays, j: int, n: int) -> int:
+    """Units of a job for which enough is free on a node now, whatever is planned."""
+    job, node = a.jobs[j], a.nodes[n]
+    if not a.allowed[job["where"], n]:
+        return 0
+    if is_closed(a, n) or (job["whole"] and node["pieces"] > 0):
+        return 0
+    return _units_in(a, j, node["free_cores"], node["free_memory"], node["free_gpus"], node["largest_share"])
+
+
+@leaf
+def units_beside_plans(a: NodeArrays, j: int, n: int, now: int) -> int:
+    """Units of a job that fit on a node with plans if it starts now."""
+    find_least(a, n, now, now + a.jobs[j]["estimate"])
+    return _units_in_least(a, j, n)
+
+
+@leaf
+def units_at(a: NodeArrays, j: int, n: int, start: int) -> int:
+    """Units of a job that fit on a node if it starts then; `least` says until which start."""
+    if not a.allowed[a.jobs[j]["where"], n]:
+        a.least[UNTIL] = FOREVER
+        return 0
+    find_least(a, n, start, start + a.jobs[j]["estimate"])
+    return _units_in_least(a, j, n)

@@ -1,0 +1,107 @@
+"""The order in which things happen on a cluster of nodes.
+
+At one instant: ends, outrun estimates, events of nodes, jobs that become eligible or are submitted, users who
+give up, then one scheduling pass. A user who gives up at an instant takes a job away that could start then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gridsched.engine import heap
+from gridsched.engine.jit import jit, leaf, part
+from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
+from gridsched.engine.nodes.happenings import (
+    finish,
+    happen_to_node,
+    look_at_timer,
+    submit_next,
+)
+from gridsched.engine.nodes.passes import scheduling_pass
+from gridsched.engine.nodes.queue import correct, next_end, next_expected_end
+from gridsched.engine.records import FOREVER, Backfilling
+from gridsched.engine.reference import by_reference
+
+_EASY = int(Backfilling.EASY)
+
+
+@leaf
+def _next_submission(a: NodeArrays) -> int:
+    """When the next job is submitted."""
+    arrival = a.state[0]["arrival"]
+    return a.jobs[arrival]["submit"] if arrival < len(a.jobs) else FOREVER
+
+
+@leaf
+def _next_timer(a: NodeArrays) -> int:
+    """When the next timer is due."""
+    return a.timers[0]["key"] if a.state[0]["timers"] > 0 else FOREVER
+
+
+@leaf
+def _next_node_event(a: NodeArrays) -> int:
+    """When something happens to a node next."""
+    k = a.state[0]["event"]
+    return a.events[k]["time"] if k < len(a.events) else FOREVER
+
+
+@leaf
+def _next_instant(a: NodeArrays) -> int:
+    """When something happens next."""
+    now = min(next_end(a), next_expected_end(a), _next_submission(a))
+    return min(now, _next_timer(a), _next_node_event(a), a.state[0]["planned"])
+
+
+@part
+def _let_happen(a: NodeArrays, now: int, options: NodeOptions) -> None:
+    """All that happens at an instant before its scheduling pass."""
+    state = a.state[0]
+    while next_end(a) == now:
+        j = a.ending[0]["job"]
+        state["ending"] = heap.pop(a.ending, state["ending"])
+        finish(a, j, now, options)
+    while next_expected_end(a) == now:
+        j = a.expecting[0]["job"]
+        state["expecting"] = heap.pop(a.expecting, state["expecting"])
+        correct(a, j, now, options)
+    while _next_node_event(a) == now:
+        happen_to_node(a, now, options)
+    # those who give up have the larger numbers, so they come after those who enter
+    while _next_timer(a) == now and a.timers[0]["job"] < len(a.jobs):
+        look_at_timer(a, now)
+    while _next_submission(a) == now:
+        submit_next(a, now)
+    while _next_timer(a) == now:
+        look_at_timer(a, now)
+    state["changed"] |= state["planned"] <= now
+
+
+@leaf
+def _is_done(a: NodeArrays) -> bool:
+    """Whether nothing can happen to jobs any more."""
+    state = a.state[0]
+    if state["arrival"] < len(a.jobs) or state["timers"] > 0 or state["waiting"] > 0:
+        return False
+    return next_end(a) == FOREVER
+
+
+@jit
+def schedule(bundle: NodeArrays, options: NodeOptions, score: Any) -> bool:
+    """Simulate the cluster until no job is left, or until there is no room; return whether it is done.
+
+    `score` is a compiled function of (now, submit_time, estimate, processors, user, group, queue); the
+    waiting job of the largest score is first in the queue.
+    """
+    a = by_reference(bundle)
+    state = a.state[0]
+    while True:
+        if state["changed"]:
+            scheduling_pass(a, state["now"], options, score)
+            if state["short"] > 0:
+                return False
+            state["changed"] = False
+        now = _next_instant(a)
+        if now == FOREVER or _is_done(a):
+            return True
+        state["now"] = now
+        _let_happen(a, now, options)

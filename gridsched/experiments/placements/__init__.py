@@ -1,0 +1,1 @@
+"""Studies of placements: how many GPUs of a cluster they leave in pieces that nobody can use."""

@@ -1,0 +1,336 @@
+"""What a cluster consists of and what happens to it: nodes, partitions, limits, failures, maintenance."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, get_args
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from gridsched.errors import ConfigurationError
+
+PlacementName = Literal[
+    "first_fit",
+    "best_fit",
+    "worst_fit",
+    "packed",
+    "spread",
+    "weight",
+    "random",
+    "dot_product",
+    "clustered",
+    "fragments",
+]
+RequeueName = Literal["place", "end", "lost"]
+EventName = Literal["down", "up", "drain", "resume", "maintenance"]
+GroupName = Literal["user", "group", "executable", "queue", "partition"]
+
+PLACEMENTS: dict[str, str] = {
+    "first_fit": "nodes in the order in which they are given",
+    "best_fit": "nodes on which the smallest part of cores and GPUs stays free",
+    "worst_fit": "nodes on which the largest part of cores and GPUs stays free",
+    "packed": "GPUs in use first, then idle GPUs of nodes in use, then idle nodes",
+    "spread": "one part of a job a node, in the order of `worst_fit`, until all have one",
+    "weight": "nodes of the smallest weight",
+    "random": "nodes drawn at random, by the seed of the run",
+    "dot_product": "nodes with the smallest product of what is free and what is asked for",
+    "clustered": "nodes whose GPU jobs ask for as many GPUs as this one",
+    "fragments": "nodes on which the fewest free GPUs become useless to typical jobs "
+    "(fragmentation gradient descent)",
+}
+"""Which nodes a job gets, by name; ties go to the first node."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeType:
+    """Nodes that are alike.
+
+    Parameters
+    ----------
+    count : int
+        How many there are.
+    cores : int
+        Processors of each.
+    memory : int, optional
+        Memory of each [MiB]; by default more than any job asks for.
+    gpus : int
+        GPUs of each.
+    name : str
+        The nodes are called `name0`, `name1` ... in results and events.
+    weight : float
+        Nodes of small weight are taken first under the placement "weight".
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is out of range.
+    """
+
+    count: int = 1
+    cores: int
+    memory: int | None = None
+    gpus: int = 0
+    name: str = "node"
+    weight: float = 0.0
+
+    def __post_init__(self) -> None:
+        for key, low, high in (("count", 1, 2**24), ("cores", 1, 2**31 - 1), ("gpus", 0, 62)):
+            value = getattr(self, key)
+            if not low <= value <= high:
+                raise ConfigurationError(
+                    f"node type {self.name}: {key} is {value}; give a number from {low} to {high}"
+                )
+        if self.memory is not None and not 0 <= self.memory < 2**40:
+            raise ConfigurationError(
+                f"node type {self.name}: memory is {self.memory}; give MiB from 0 to 2**40, or None"
+            )
+
+    @property
+    def nodes(self) -> list[str]:
+        """Names of the nodes."""
+        return [f"{self.name}{index}" for index in range(self.count)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partition:
+    """Nodes that certain jobs may use, and what these may ask for; partitions may overlap.
+
+    Parameters
+    ----------
+    number : int
+        Number by which jobs name it, see `Cluster.partition_of`.
+    nodes : sequence of str
+        Names of node types or of single nodes; by default all nodes.
+    time_limit : int, optional
+        Longest requested time [s] of its jobs.
+    most_processors, most_nodes : int, optional
+        Most processors, and requested nodes, of a job.
+    priority : int
+        Jobs of partitions of higher priority come first in the queue.
+    name : str
+        Name in messages.
+    """
+
+    number: int
+    nodes: Sequence[str] = ()
+    time_limit: int | None = None
+    most_processors: int | None = None
+    most_nodes: int | None = None
+    priority: int = 0
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nodes", tuple(self.nodes))
+        for key in ("time_limit", "most_processors", "most_nodes"):
+            value = getattr(self, key)
+            if value is not None and value < 1:
+                raise ConfigurationError(f"partition {self.label}: {key} is {value}; give 1 or more")
+
+    @property
+    def label(self) -> str:
+        """Name in messages."""
+        return self.name or str(self.number)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """What the running jobs of a group may have together.
+
+    Parameters
+    ----------
+    by : {"user", "group", "executable", "queue", "partition"}
+        Column of the workload that makes the groups.
+    of : int, optional
+        The group that is limited; by default each one.
+    jobs : int, optional
+        Most running jobs.
+    processors : int, optional
+        Most processors.
+    processor_minutes : int, optional
+        Most processors times estimated minutes of the running jobs.
+    """
+
+    by: GroupName = "user"
+    of: int | None = None
+    jobs: int | None = None
+    processors: int | None = None
+    processor_minutes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.by not in get_args(GroupName):
+            raise ConfigurationError(f"limit: by is {self.by!r}; use one of {', '.join(get_args(GroupName))}")
+        given = [self.jobs, self.processors, self.processor_minutes]
+        if all(value is None for value in given) or any(value is not None and value < 1 for value in given):
+            raise ConfigurationError("limit: give jobs, processors or processor_minutes, each 1 or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeEvent:
+    """Something that happens to a node.
+
+    Parameters
+    ----------
+    time : int
+        When [s]; of a maintenance window when it is announced.
+    node : str
+        Name of the node, or of a node type for all its nodes, or "*" for all nodes.
+    kind : {"down", "up", "drain", "resume", "maintenance"}
+        A node that is down kills its jobs; a drained one takes no more. During maintenance a node is as if it
+        were down, and schedulers plan around it from its announcement on.
+    start, end : int
+        Of a maintenance window [s].
+    """
+
+    time: int
+    node: str = "*"
+    kind: EventName
+    start: int = -1
+    end: int = -1
+
+    def __post_init__(self) -> None:
+        where = f"event of {self.node} at {self.time} s"
+        if self.kind not in get_args(EventName):
+            raise ConfigurationError(
+                f"{where}: kind is {self.kind!r}; use one of {', '.join(get_args(EventName))}"
+            )
+        if self.time < 0:
+            raise ConfigurationError(f"{where}: give a time from 0 on")
+        if self.kind == "maintenance" and not self.time <= self.start < self.end:
+            raise ConfigurationError(
+                f"{where}: maintenance from {self.start} to {self.end} s; give a window that ends after it "
+                "starts and does not start before it is announced"
+            )
+
+
+def read_events(
+    path: str | Path, *, unix_start_time: int | None = None, time_zone: str | None = None
+) -> list[NodeEvent]:
+    """Events of nodes from a CSV file with the columns time, node, kind, and start and end of maintenance.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    unix_start_time : int, optional
+        Unix time of time 0, so that times may also be dates such as 1998-06-03T12:00.
+    time_zone : str, optional
+        IANA name of the time zone of dates that name none; UTC if not given.
+
+    Raises
+    ------
+    ConfigurationError
+        If a line cannot be read: the message names file, line and column.
+    """
+    zone = ZoneInfo(time_zone or "UTC")
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            missing = {"time", "node", "kind"} - set(reader.fieldnames or ())
+            if missing:
+                raise ConfigurationError(f"{path}:1: no column {', '.join(sorted(missing))}; add it")
+            return [
+                _event_of(row, f"{path}:{line}", unix_start_time, zone) for line, row in enumerate(reader, 2)
+            ]
+    except (OSError, UnicodeError, csv.Error) as error:
+        raise ConfigurationError(f"{path}: cannot be read ({error})") from None
+
+
+def _event_of(row: dict[str, str | None], where: str, origin: int | None, zone: ZoneInfo) -> NodeEvent:
+    times: dict[str, int] = {}
+    for key in ("time", "start", "end"):
+        text = (row.get(key) or "").strip()
+        if text or key == "time":
+            times[key] = _seconds(text, f"{where}: {key}", origin, zone)
+    kind: Any = (row["kind"] or "").strip()
+    try:
+        return NodeEvent(node=(row["node"] or "").strip(), kind=kind, **times)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{where}: {error}") from None
+
+
+def _seconds(text: str, where: str, origin: int | None, zone: ZoneInfo) -> int:
+    """Seconds on the clock of the submit times."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigurationError(
+            f"{where} is {text!r}; give whole seconds since the start of the log, or a date such as "
+            "1998-06-03T12:00"
+        ) from None
+    if origin is None:
+        raise ConfigurationError(f"{where} is a date, and the log does not say when it starts; give seconds")
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()) - origin
+
+
+def draw_failures(
+    nodes: Sequence[str],
+    *,
+    until: int,
+    mean_time_between: float,
+    mean_repair: float,
+    shape: float = 1.0,
+    rack: int = 1,
+    seed: int = 0,
+) -> list[NodeEvent]:
+    """Failures and repairs of nodes that are drawn.
+
+    Parameters
+    ----------
+    nodes : sequence of str
+        Names of the nodes.
+    until : int
+        Time [s] after which nothing fails.
+    mean_time_between : float
+        Mean time [s] from the end of a repair to the next failure of a node (of a rack, see `rack`).
+    mean_repair : float
+        Mean time [s] of a repair, exponentially distributed.
+    shape : float
+        Shape of the Weibull distribution of the times between failures: 1 is exponential, below 1 failures
+        come in bursts.
+    rack : int
+        Nodes that fail together: so many neighbours in the list.
+    seed : int
+        Of what is drawn.
+
+    Returns
+    -------
+    list of NodeEvent
+        By time.
+
+    Raises
+    ------
+    ConfigurationError
+        If a number is not positive.
+    """
+    for key, value in (
+        ("mean_time_between", mean_time_between),
+        ("mean_repair", mean_repair),
+        ("shape", shape),
+        ("rack", rack),
+    ):
+        if not (np.isfinite(value) and value > 0):
+            raise ConfigurationError(f"failures: {key} is {value}; give a positive number")
+    scale = mean_time_between / math.gamma(1 + 1 / shape)
+    events = []
+    for first, stream in zip(
+        range(0, len(nodes), rack), np.random.SeedSequence(seed).spawn(-(-len(nodes) // rack)), strict=True
+    ):
+        rng = np.random.default_rng(stream)
+        now = 0.0
+        while (now := now + scale * rng.weibull(shape)) < until:
+            back = now + rng.exponential(mean_repair)
+            for name in nodes[first : first + rack]:
+                events.append(NodeEvent(time=int(now), node=name, kind="down"))
+                events.append(NodeEvent(time=int(np.ceil(back)), node=name, kind="up"))
+            now = back
+    return sorted(events, key=lambda event: event.time)

@@ -1,0 +1,214 @@
+"""Rules of runs that say which nodes jobs had, who gave up, and who waited for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+_WHOLE = 1000
+_COMPLETED, _REJECTED, _GAVE_UP, _NEVER_ELIGIBLE, _LOST, _STARVED = range(6)
+_LIMITS = ("over a limit of its partition", "over a limit of its group")
+"""Reasons to reject jobs that would fit on the nodes."""
+
+_AFTER, _AFTER_ANY, _AFTER_OK, _AFTER_NOT_OK = range(4)
+
+
+def node_violations(run: xr.Dataset) -> list[str]:
+    """What is wrong on the nodes of a run: one line a broken rule, none where all is well.
+
+    The rules, beside those of `schedule.violations`:
+
+    - the pieces of a segment have its processors together, and all parts of its job, each with what a part
+      asks for; on nodes that the job may use, at most as many on one node as it allows;
+    - no node ever has less than nothing free of its processors, its memory or one of its GPUs;
+    - a job that wants nodes to itself has all of them, and nobody else is there;
+    - nothing runs on a node that is down or in maintenance;
+    - a job is rejected only if its parts do not fit on the empty nodes, or by a limit;
+    - who gave up did not run, and did so when it was said; nobody starts after giving up;
+    - nobody starts before what it waits for; who waits for what cannot be never runs.
+
+    Parameters
+    ----------
+    run : xarray.Dataset
+        A run with the variables piece_*, node_*, asked_*, outage_*, fate.
+    """
+    v = {str(name): run[name].to_numpy() for name in run.variables}
+    limited = sum(int(run.attrs.get(f"rejected: {reason}", 0)) for reason in _LIMITS)
+    rules: tuple[Callable[[dict[str, NDArray[Any]]], Iterator[str]], ...] = (
+        _pieces_make_segments,
+        _units,
+        _capacity,
+        _alone,
+        _outages,
+        _rejections,
+        _giving_up,
+        _dependencies,
+    )
+    return [line for rule in rules for line in rule(v)] + _wrongly_rejected(v, limited)
+
+
+def _report(v: dict[str, NDArray[Any]], jobs: Integers, what: str) -> Iterator[str]:
+    """One line for the first of some jobs, counting the others."""
+    if len(jobs):
+        others = f" (and {len(jobs) - 1} more)" if len(jobs) > 1 else ""
+        yield f"job {v['job_number'][jobs[0]]} {what}{others}"
+
+
+def _job(v: dict[str, NDArray[Any]]) -> Integers:
+    """Job of each piece."""
+    return np.asarray(v["segment_job"][v["piece_segment"]], np.int64)
+
+
+def _pieces_make_segments(v: dict[str, NDArray[Any]]) -> Iterator[str]:
+    """Pieces add up to segments."""
+    total = np.bincount(v["piece_segment"], weights=v["piece_cores"], minlength=len(v["segment_job"]))
+    wrong = np.flatnonzero(total != v["segment_processors"])
+    yield from _report(v, v["segment_job"][wrong], "has pieces that do not add up to its segment")
+    other = v["node_cluster"][v["piece_node"]] != v["segment_cluster"][v["piece_segment"]]
+    yield from _report(v, _job(v)[other], "has a piece on a node of another cluster")
+
+
+def _units(v: dict[str, NDArray[Any]]) -> Iterator[str]:
+    """Each part of a job is somewhere, with what it asks for, where it may be."""
+    job, segment, node = _job(v), v["piece_segment"], v["piece_node"]
+    units = np.bincount(segment, weights=v["piece_units"], minlength=len(v["segment_job"]))
+    wrong = np.flatnonzero(units != v["asked_units"][v["segment_job"]])
+    yield from _report(v, v["segment_job"][wrong], "has more or fewer parts than it asks for")
+    whole = v["asked_whole"][job] == 1
+    gpus = _bits(v["piece_devices"])
+    shares = v["asked_share"][job] > 0
+    wanted = np.where(shares, 1, v["piece_units"] * v["asked_gpus"][job])
+    each = np.where(shares, v["asked_share"][job], _WHOLE)
+    short = v["piece_cores"] < v["piece_units"] * v["asked_cores"][job]
+    short |= v["piece_memory"] < v["piece_units"] * v["asked_memory"][job]
+    short |= np.where(whole, gpus < wanted, gpus != wanted)
+    short |= (wanted > 0) & ~whole & (v["piece_share"] != each)
+    yield from _report(v, job[short], "has less on a node than its parts ask for")
+    yield from _report(v, job[v["piece_units"] > v["asked_most"][job]], "has too many parts on one node")
+    outside = v["node_reach"][v["asked_where"][job], node] == 0
+    yield from _report(v, job[outside], "runs on a node that it may not use")
+    beyond = v["piece_devices"] >> v["node_gpus"][node]
+    yield from _report(v, job[beyond != 0], "has a GPU that its node has not")
+
+
+def _bits(numbers: Integers) -> Integers:
+    """Bits that are set in each number."""
+    return np.array([int(number).bit_count() for number in numbers], np.int64)
+
+
+def _most_used(node: Integers, start: Integers, end: Integers, taken: Integers, nodes: int) -> Integers:
+    """Most that is taken of each node at any instant; ends come before starts."""
+    time = np.concatenate([end, start])
+    change = np.concatenate([-taken, taken])
+    both = np.concatenate([node, node])
+    order = np.lexsort((np.repeat([0, 1], len(node)), time, both))
+    # of each node the changes add up to nothing, so that one sum serves all
+    used = np.cumsum(change[order])
+    most = np.zeros(nodes, np.int64)
+    np.maximum.at(most, both[order], used)
+    return most
+
+
+def _capacity(v: dict[str, NDArray[Any]]) -> Iterator[str]:
+    """No node has more taken than it has."""
+    start, end = v["segment_start"][v["piece_segment"]], v["segment_end"][v["piece_segment"]]
+    long = end > start
+    node, names = v["piece_node"][long], v["node_name"]
+    start, end = start[long], end[long]
+    for name in ("cores", "memory"):
+        most = _most_used(node, start, end, v[f"piece_{name}"][long], len(names))
+        for n in np.flatnonzero(most > v[f"node_{name}"])[:1]:
+            yield f"node {names[n]} has {most[n]} of {v[f'node_{name}'][n]} {name} taken at some time"
+    devices, share = v["piece_devices"][long], v["piece_share"][long]
+    for device in range(int(v["node_gpus"].max(initial=0))):
+        here = (devices >> device) & 1 == 1
+        most = _most_used(node[here], start[here], end[here], share[here], len(names))
+        for n in np.flatnonzero(most > _WHOLE)[:1]:
+            yield f"GPU {device} of node {names[n]} has {most[n]} thousandths taken at some time"
+
+
+def _alone(v: dict[str, NDArray[Any]]) -> Iterator[str]:
+    """Jobs that want nodes to themselves have all their processors; `_capacity` sees who else is there."""
+    job = _job(v)
+    shared = (v["asked_whole"][job] == 1) & (v["piece_cores"] != v["node_cores"][v["piece_node"]])
+    yield from _report(v, job[shared], "wants whole nodes, but has a part of one")
+
+
+def _outages(v: dict[str, NDArray[Any]]) -> Iterator[str]:
+    """Nothing runs on a node that is out."""
+    job, node = _job(v), v["piece_node"]
+    start, end = v["segment_start"][v["piece_segment"]], v["segment_end"][v["piece_segment"]]
+    wrong = np.zeros(len(job), np.bool_)
+    for n, begin, back in zip(v["outage_node"], v["outage_start"], v["outage_end"], strict=True):
+        wrong |= (node == n) & (start < back) & (end > begin)
+    yield from _report(v, job[wrong], "runs on a node that is out")
+
+
+def _rejections(v: dict[str, NDArray[Any]]) -> Iterator[str]:
+    """Who could run is not rejected; who has another fate than to complete has it for a reason."""
+    fate, started = v["fate"], v["start_time"] >= 0
+    yield from _report(v, np.flatnonzero((fate == _COMPLETED) & ~started), "neither ran nor has another fate")
+    kept = (fate == _GAVE_UP) | (fate == _NEVER_ELIGIBLE) | (fate == _REJECTED)
+    yield from _report(v, np.flatnonzero(kept & started), "ran, but is said not to have run")
+
+
+def _fits(v: dict[str, NDArray[Any]], job: int) -> bool:
+    """Whether the parts of a job fit on the empty nodes that it may use, one node after the other."""
+    left = int(v["asked_units"][job])
+    for n in np.flatnonzero(v["node_reach"][v["asked_where"][job]]):
+        parts = min(left, int(v["asked_most"][job]))
+        for name in ("cores", "memory", "gpus"):
+            asked = int(v[f"asked_{name}"][job])
+            parts = min(parts, int(v[f"node_{name}"][n]) // asked) if asked else parts
+        if v["asked_share"][job] > 0 and v["node_gpus"][n] == 0:
+            parts = 0
+        left -= parts
+        if left == 0:
+            return True
+    return False
+
+
+def _wrongly_rejected(v: dict[str, NDArray[Any]], limited: int) -> list[str]:
+    """Jobs that would fit are rejected by a limit only."""
+    rejected = np.flatnonzero(v["fate"] == _REJECTED)
+    fitting = [job for job in rejected if _fits(v, int(job))]
+    if len(fitting) <= limited:
+        return []
+    return list(_report(v, np.array(fitting), f"was rejected, but would fit; limits reject {limited}"))
+
+
+def _giving_up(v: dict[str, NDArray[Any]]) -> Iterator[str]:
+    """Users give up when they said, and only while they wait."""
+    if "gives_up_time" not in v:
+        yield from _report(v, np.flatnonzero(v["fate"] == _GAVE_UP), "gave up, but was never to")
+        return
+    gives_up = v["gives_up_time"]
+    late = (gives_up >= 0) & (v["start_time"] >= np.maximum(gives_up, v["submit_time"]))
+    yield from _report(v, np.flatnonzero(late), "starts after its user gave up")
+    yield from _report(
+        v, np.flatnonzero((v["fate"] == _GAVE_UP) & (gives_up < 0)), "gave up, but was never to"
+    )
+
+
+def _dependencies(v: dict[str, NDArray[Any]]) -> Iterator[str]:
+    """Nobody starts before what it waits for."""
+    if "dependency_job" not in v:
+        yield from _report(v, np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE), "waits for nobody")
+        return
+    job, on, kind = v["dependency_job"], v["dependency_on"], v["dependency_kind"]
+    ran = v["start_time"][on] >= 0
+    since = np.where(kind == _AFTER, v["start_time"][on], v["end_time"][on]) + v["dependency_delay"]
+    started = v["start_time"][job] >= 0
+    early = started & ran & (v["start_time"][job] < since)
+    yield from _report(v, job[early], "starts before a job that it waits for")
+    unmet = started & (v["fate"][on] == _NEVER_ELIGIBLE)
+    unmet |= started & (kind == _AFTER_OK) & (v["fate"][on] != _COMPLETED)
+    yield from _report(v, job[unmet], "starts although a job that it waits for did not end well")
+    waits = np.isin(np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE), job)
+    yield from _report(v, np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE)[~waits], "waits for nobody")

@@ -1,0 +1,143 @@
+"""Jobs that wait for other jobs: which for which, and from which end on.
+
+A dependency names two jobs by their places in the workload. It is met when the first one starts ("after"),
+ends in any way ("afterany"), ends well ("afterok") or does not ("afternotok"), and a delay later. A job that
+was cancelled or rejected did not end well. A job with a dependency that can no longer be met never runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.engine.nodes.records import Dependency
+from gridsched.errors import WorkloadError
+
+if TYPE_CHECKING:
+    from gridsched.workloads.table import Workload
+
+DEPENDENCY = np.dtype([("job", np.int64), ("on", np.int64), ("kind", np.int64), ("delay", np.int64)])
+"""A job, the job that it waits for, a value of `KINDS`, and seconds that have to pass after that."""
+
+KINDS: dict[str, int] = {
+    "after": int(Dependency.AFTER),
+    "afterany": int(Dependency.AFTER_ANY),
+    "afterok": int(Dependency.AFTER_OK),
+    "afternotok": int(Dependency.AFTER_NOT_OK),
+}
+"""Kinds of dependencies, by Slurm's names."""
+
+FAILED_STATUS = (0, 5)
+"""Status of jobs that ended, but not well: failed, and cancelled (SWF)."""
+
+
+def dependency_table(entries: Iterable[tuple[int, int, str] | tuple[int, int, str, int]]) -> NDArray[Any]:
+    """Dependencies of (job, on, kind) or (job, on, kind, delay in seconds).
+
+    Raises
+    ------
+    WorkloadError
+        If a kind is unknown.
+    """
+    rows = []
+    for job, on, kind, *delay in entries:
+        if kind not in KINDS:
+            raise WorkloadError(f"dependency of job {job}: kind {kind!r}; use one of {', '.join(KINDS)}")
+        rows.append((job, on, KINDS[str(kind)], delay[0] if delay else 0))
+    return np.array(rows, DEPENDENCY)
+
+
+def check_dependencies(name: str, table: NDArray[Any], jobs: int) -> None:
+    """Refuse dependencies of jobs that are none, on themselves in a circle, or with negative delays."""
+    if table.dtype != DEPENDENCY:
+        raise WorkloadError(f"{name}: dependencies have type {table.dtype}; make them with dependency_table")
+    for key in ("job", "on"):
+        wrong = (table[key] < 0) | (table[key] >= jobs)
+        if wrong.any():
+            raise WorkloadError(
+                f"{name}: a dependency names the job at index {table[key][np.argmax(wrong)]}, "
+                f"but there are {jobs} jobs"
+            )
+    if (table["delay"] < 0).any() or not np.isin(table["kind"], list(KINDS.values())).all():
+        raise WorkloadError(f"{name}: a dependency has a negative delay or an unknown kind")
+    circle = _circle(table, jobs)
+    if circle >= 0:
+        raise WorkloadError(f"{name}: the job at index {circle} depends on itself through others")
+
+
+def _circle(table: NDArray[Any], jobs: int) -> int:
+    """A job in a circle of dependencies; -1 if there is none."""
+    if (table["on"] < table["job"]).all():
+        return -1
+    unmet = np.bincount(table["job"], minlength=jobs)
+    by_other = table[np.argsort(table["on"], kind="stable")]
+    first = np.searchsorted(by_other["on"], np.arange(jobs + 1))
+    ready = list(np.flatnonzero(unmet == 0))
+    while ready:
+        on = ready.pop()
+        for job in by_other["job"][first[on] : first[on + 1]]:
+            unmet[job] -= 1
+            if unmet[job] == 0:
+                ready.append(job)
+    left = np.flatnonzero(unmet > 0)
+    return int(left[0]) if len(left) else -1
+
+
+def select_dependencies(table: NDArray[Any], chosen: NDArray[Any]) -> NDArray[Any]:
+    """Dependencies among the chosen jobs, in their new places; those on other jobs count as met."""
+    largest = max(int(each.max(initial=-1)) for each in (table["job"], table["on"], chosen))
+    place = np.full(largest + 1, -1)
+    place[chosen] = np.arange(len(chosen))
+    moved = table.copy()
+    moved["job"], moved["on"] = place[table["job"]], place[table["on"]]
+    return moved[(moved["job"] >= 0) & (moved["on"] >= 0)]
+
+
+def with_preceding_jobs(workload: Workload) -> Workload:
+    """The workload with the dependencies of its fields 17 and 18: preceding job, think time after its end.
+
+    Preceding jobs that are not in the workload, or come after the job, count as met; the second are counted
+    in `repaired`.
+    """
+    from dataclasses import replace
+
+    from gridsched.workloads.table import add_counts
+
+    place = {int(number): index for index, number in enumerate(workload.job_number)}
+    rows, wrong = [], 0
+    for job, number in enumerate(workload.preceding_job.tolist()):
+        on = place.get(int(number), -1) if number > 0 else -1
+        if on >= job:
+            wrong += 1
+        elif on >= 0:
+            rows.append((job, on, KINDS["afterany"], max(0, int(workload.think_time[job]))))
+    table = np.array(rows, DEPENDENCY)
+    if workload.dependencies is not None:
+        table = np.concatenate([workload.dependencies, table])
+    counts = add_counts(workload.repaired, {"preceding job submitted later": wrong})
+    return replace(workload, dependencies=table, repaired=counts)
+
+
+def singleton_dependencies(workload: Workload, jobs: NDArray[np.bool_]) -> NDArray[Any]:
+    """Dependencies of jobs that run one at a time with all earlier ones of the same user and executable.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs.
+    jobs : bool[n]
+        Those that wait for all before them (Slurm's "singleton").
+    """
+    last: dict[tuple[int, int], list[int]] = {}
+    rows = []
+    for job, key in enumerate(zip(workload.user.tolist(), workload.executable.tolist(), strict=True)):
+        earlier = last.setdefault(key, [])
+        if jobs[job]:
+            rows += [(job, on, KINDS["afterany"], 0) for on in earlier]
+            # who waits for this one waits for those too
+            earlier.clear()
+        earlier.append(job)
+    return np.array(rows, DEPENDENCY)

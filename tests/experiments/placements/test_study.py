@@ -1,0 +1,369 @@
+"""Studies of placements: what is measured, by hand and by a naive scheduler; configuration, figures, page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from gridsched.errors import ConfigurationError
+from gridsched.experiments.batches import Work
+from gridsched.experiments.config import load_config
+from gridsched.experiments.placements import figures, stages
+from gridsched.experiments.placements.config import PlacementStudy
+from gridsched.experiments.placements.findings import FINDINGS
+from gridsched.experiments.placements.report import placements_view
+from gridsched.experiments.placements.trace import FOLDER, read_cluster
+from gridsched.figures import style
+from gridsched.io import read_yaml
+from gridsched.nodes import PLACEMENTS
+from gridsched.replication import difference_interval, mean_interval
+from gridsched.results import read
+from tests.conftest import REPOSITORY
+from tests.support.studies import message_about, run_study
+
+STUDY: dict[str, Any] = {
+    "name": "tiny",
+    "kind": "placements",
+    "title": "Tiny",
+    "nodes": "nodes.csv",
+    "pods": "pods.csv",
+    "placements": ["random", "packed", "fragments"],
+    "node_orders": ["random", "name"],
+    "replicates": 3,
+    "seed": 7,
+}
+SEED = 1
+
+
+def write_tables(folder: Path) -> None:
+    """Twelve nodes of three kinds, two of them without GPUs, and sixty pods of which some share a GPU."""
+    rng = np.random.default_rng(5)
+    kinds = [(32_000, 131_072, 0), (64_000, 262_144, 2), (96_000, 393_216, 8)]
+    rows = [(f"n{i:02}", *kinds[min(i // 2, 2) if i < 6 else 1 + i % 2]) for i in range(12)]
+    nodes = pd.DataFrame(rows, columns=["sn", "cpu_milli", "memory_mib", "gpu"])
+    nodes.assign(model="A").to_csv(folder / "nodes.csv", index=False)
+    asked = [(0, 0), (1, 250), (1, 600), (1, 1000), (2, 1000), (4, 1000)]
+    gpus = [asked[kind] for kind in rng.integers(0, len(asked), 60)]
+    pods = pd.DataFrame(gpus, columns=["num_gpu", "gpu_milli"])
+    pods.insert(0, "name", [f"p{i}" for i in range(60)])
+    pods["cpu_milli"] = rng.choice([0, 2_000, 8_000, 16_000], 60)
+    pods["memory_mib"] = rng.choice([1_024, 16_384, 65_536], 60)
+    pods.to_csv(folder / "pods.csv", index=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with the tables of the study."""
+    write_tables(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(FOLDER, raising=False)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The study and all that belongs to it, in a folder."""
+    place = tmp_path_factory.mktemp("placements")
+    write_tables(place)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        run_study(study_of(), place / "results", SEED, shown=True)
+    return place / "results"
+
+
+@pytest.fixture(scope="module")
+def dataset(made: Path) -> xr.Dataset:
+    return read(made / "tiny" / "study.nc")
+
+
+def study_of(**changes: Any) -> PlacementStudy:
+    return PlacementStudy.model_validate({**STUDY, **changes})
+
+
+# --- what is measured -----------------------------------------------------------------------------
+
+
+def filled(nodes: pd.DataFrame, pods: pd.DataFrame) -> list[bool]:
+    """Which pods a naive first fit places, that knows the GPUs of each node; GPUs in use come first."""
+    cores, memory = nodes["cpu_milli"].tolist(), nodes["memory_mib"].tolist()
+    devices = [[1000] * gpus for gpus in nodes["gpu"]]
+    placed = []
+    for pod in pods.itertuples():
+        wanted_cores = pod.cpu_milli or 100
+        for n, free in enumerate(devices):
+            if cores[n] < wanted_cores or memory[n] < pod.memory_mib // wanted_cores * wanted_cores:
+                continue
+            fitting = sorted((each, d) for d, each in enumerate(free) if each >= pod.gpu_milli)
+            if pod.num_gpu and len(fitting) < pod.num_gpu:
+                continue
+            for _, d in fitting[: pod.num_gpu]:
+                free[d] -= pod.gpu_milli
+            cores[n] -= wanted_cores
+            memory[n] -= pod.memory_mib
+            placed.append(True)
+            break
+        else:
+            placed.append(False)
+    return placed
+
+
+@pytest.mark.parametrize("order", ["random", "name", "reverse"])
+def test_first_fit_by_hand(folder: Path, order: Any) -> None:
+    nodes, pods = read_cluster("nodes.csv", "pods.csv")
+    # Memory a multiple of what our processors divide, so that nothing is rounded
+    pods.assign(memory_mib=0).to_csv("pods.csv")
+    stages.run_placement("first_fit", order, 3, 1.5, "nodes.csv", "pods.csv", "run.nc")
+    run = read("run.nc")
+    total = int(nodes["gpu"].sum()) * 1000
+    drawn = stages.draw_pods(pods.assign(memory_mib=0), 1.5 * total, 3)
+    placed = filled(stages.ordered(nodes, order, 3), drawn)
+    gpus = (drawn["num_gpu"] * drawn["gpu_milli"]).tolist()
+    for share in (0.2, 1.0, 1.5):
+        asked, given, count, come = 0, 0, 0, 0
+        for each, is_placed in zip(gpus, placed, strict=True):
+            if asked + each >= share * total:
+                break
+            asked += each
+            come += 1
+            given += each * is_placed
+            count += is_placed
+        at = run.sel(arrived=share)
+        assert float(at["allocated"]) == given / total
+        assert float(at["waiting"]) == pytest.approx((asked - given) / total)
+        assert (int(at["pods_arrived"]), int(at["pods_placed"])) == (come, count)
+    assert run["allocated_full"] == run["allocated"].sel(arrived=1.0)
+    assert run["allocated"].sel(arrived=1.5) < 1
+
+
+def test_pods_all_come_once_before_some_come_again() -> None:
+    pods = pd.DataFrame({"num_gpu": [1, 0, 2], "gpu_milli": [500, 0, 1000]})
+    drawn = stages.draw_pods(pods, 9000, 4)
+    gpus = (drawn["num_gpu"] * drawn["gpu_milli"]).tolist()
+    assert sorted(drawn.index[:3]) == [0, 1, 2]
+    assert sum(gpus) >= 9000 > sum(gpus[:-1])
+    assert len(stages.draw_pods(pods, 100, 4)) == 3
+    assert stages.draw_pods(pods, 9000, 4).index.tolist() == drawn.index.tolist()
+    assert stages.draw_pods(pods, 9000, 5).index.tolist() != drawn.index.tolist()
+
+
+def test_orders_of_nodes() -> None:
+    nodes = pd.DataFrame({"sn": [f"n{i}" for i in (3, 1, 0, 2)]})
+    assert stages.ordered(nodes, "name", 1)["sn"].tolist() == ["n0", "n1", "n2", "n3"]
+    assert stages.ordered(nodes, "reverse", 1)["sn"].tolist() == ["n3", "n2", "n1", "n0"]
+    drawn = {tuple(stages.ordered(nodes, "random", seed)["sn"]) for seed in range(9)}
+    assert len(drawn) > 1
+    assert {tuple(sorted(order)) for order in drawn} == {("n0", "n1", "n2", "n3")}
+
+
+def test_the_dataset_has_every_run(dataset: xr.Dataset) -> None:
+    assert dict(dataset.sizes) == {"placement": 3, "node_order": 2, "replicate": 3, "arrived": 130}
+    assert dataset["placement"].values.tolist() == STUDY["placements"]
+    assert dataset["node_order"].values.tolist() == ["random", "name"]
+    allocated = dataset["allocated"]
+    assert ((allocated <= dataset["arrived"] + 1e-9) & (allocated <= 1)).all()
+    assert (allocated.diff("arrived") >= 0).all()
+    assert (dataset["pods_placed"] <= dataset["pods_arrived"]).all()
+    assert int(dataset["cluster_nodes"]) == 10
+    # The same pods under all placements, others in each replicate
+    arrived = dataset["pods_arrived"].values
+    assert (arrived == arrived[:1, :1]).all()
+    assert len({tuple(each) for each in arrived[0, 0]}) == 3
+    for name, variable in dataset.data_vars.items():
+        assert variable.attrs["long_name"], name
+        assert variable.attrs["units"] == "1"
+
+
+def test_runs_are_the_same_again(made: Path, folder: Path, dataset: xr.Dataset) -> None:
+    stages.run_placement("fragments", "random", 8, 1.3, "nodes.csv", "pods.csv", "run.nc")
+    own = dataset.sel(placement="fragments", node_order="random", replicate=1)
+    assert own["allocated"].values.tolist() == read("run.nc")["allocated"].values.tolist()
+
+
+# --- figures, findings, page ----------------------------------------------------------------------
+
+
+def test_shares_show_the_numbers_of_the_dataset(dataset: xr.Dataset) -> None:
+    _, numbers = figures.placement_shares(dataset)
+    assert len(numbers) == 6
+    for row in numbers.to_dict("records"):
+        values = dataset[figures.FINAL].sel(placement=row["placement"])
+        own, first = (values.sel(node_order=order).values for order in (row["node_order"], "random"))
+        assert [row["mean"], row["low"], row["high"]] == [float(each) for each in mean_interval(own)]
+        change = difference_interval(own, first)
+        assert [row["change"], row["change_low"]] == [float(change.mean), float(change.low)]
+    assert numbers["published"].isna().all()
+    _, named = figures.placement_shares(dataset.assign_attrs(study="placements"))
+    assert named["published"].tolist() == [0.863, 0.863, 0.9178, 0.9178, 0.9523, 0.9523]
+
+
+def test_curves_begin_where_the_first_falls_behind(dataset: xr.Dataset) -> None:
+    figure, numbers = figures.placement_curves(dataset)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["random", "packed", "fragments"]
+    waiting = dataset["waiting"].mean("replicate").max(["placement", "node_order"])
+    first = float(dataset["arrived"][waiting.values > 0.01].min())
+    assert numbers["arrived"].min() == pytest.approx(max(first - 0.1, 0.01))
+    assert numbers["arrived"].max() == 1.3
+    for row in numbers.iloc[::37].to_dict("records"):
+        own = dataset["allocated"].sel({name: row[name] for name in ("placement", "node_order", "arrived")})
+        assert row["mean"] == pytest.approx(float(own.mean()))
+
+
+def test_everything_fits_has_curves_too(dataset: xr.Dataset) -> None:
+    _, numbers = figures.placement_curves(dataset.assign(waiting=0 * dataset["waiting"]))
+    assert numbers["arrived"].min() == 0.01
+    assert "wait for" not in FINDINGS["placement_curves"](numbers, {})
+
+
+@pytest.mark.parametrize("kind", figures.PLACEMENT_FIGURES)
+def test_drawing_again_gives_the_same_bytes(kind: str, dataset: xr.Dataset, tmp_path: Path) -> None:
+    draw = figures.PLACEMENT_FIGURES[kind]
+    first, second = (
+        [path.read_bytes() for path in style.save(*draw(dataset), tmp_path / name)] for name in "ab"
+    )
+    assert first == second
+
+
+def table(*values: tuple[str, str, float, float, float]) -> pd.DataFrame:
+    """Placements and orders of nodes with mean, published mean and change; intervals of a point."""
+    columns = ["placement", "node_order", "mean", "published", "change"]
+    rows = pd.DataFrame(values, columns=columns)
+    for side, width in (("low", -0.01), ("high", 0.01)):
+        rows[side] = rows["mean"] + width
+        rows[f"change_{side}"] = rows["change"] + width
+    return rows
+
+
+def test_findings_on_shares_say_what_is_sure() -> None:
+    numbers = table(
+        ("best_fit", "random", 0.92, 0.93, 0.0),
+        ("packed", "random", 0.85, 0.88, 0.0),
+        ("best_fit", "name", 0.925, 0.93, 0.005),
+        ("packed", "name", 0.80, 0.88, -0.05),
+    )
+    text = FINDINGS["placement_shares"](numbers, {})
+    assert (
+        "Nodes in random order: the highest share allocated is 92.0 % (91.0 % to 93.0 %), under best fit"
+        in text
+    )
+    assert (
+        "The largest difference from a published mean is 3.00 points, of packed; 1 of 2 intervals hold"
+        in text
+    )
+    assert (
+        "With nodes by name instead of in random order: surely less is allocated under packed (5.00" in text
+    )
+    assert "not sure: best fit." in text
+    alone = FINDINGS["placement_shares"](numbers.iloc[:2].assign(published=np.nan), {})
+    assert alone.startswith("The highest")
+    assert "published" not in alone
+
+
+def test_findings_on_curves_say_who_falls_behind() -> None:
+    rows = [
+        (name, "random", arrived, *3 * [min(arrived, most)], arrived - min(arrived, most))
+        for name, most in (("random", 0.8), ("packed", 0.9))
+        for arrived in (0.7, 0.8, 0.9, 1.0, 1.1)
+    ]
+    columns = ["placement", "node_order", "arrived", "mean", "low", "high", "waiting_low"]
+    text = FINDINGS["placement_curves"](pd.DataFrame(rows, columns=columns), {})
+    assert text.startswith(
+        "Under random pods surely wait for 1 % of the GPUs once 90 % have arrived, "
+        "under packed once 100 % have."
+    )
+    assert "When 110 % have arrived: the highest share allocated is 90.0 %, under packed" in text
+
+
+def test_page_and_table(made: Path, dataset: xr.Dataset) -> None:
+    view = placements_view(study_of(), made / "tiny")
+    assert [row["name"] for row in view["rows"]] == ["random", "packed", "fragments"]
+    assert view["rows"][0]["meaning"] == PLACEMENTS["random"]
+    assert "10 nodes with" in view["facts"]
+    assert all(figure.finding for figure in view["figures"])
+    means = pd.read_csv(made / "tiny" / "tables" / "means.csv")
+    expected = dataset[figures.FINAL].mean("replicate").transpose("node_order", "placement")
+    assert means["mean"].tolist() == pytest.approx(expected.values.ravel().tolist())
+    assert len(pd.read_csv(made / "tiny" / "runs.csv")) == 18
+
+
+# --- configuration --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"placements": ["packt"]}, "placements[item 1]: found 'packt'"),
+        ({"placements": ["packed", "packed"]}, "placements: 'packed' is there twice"),
+        ({"node_orders": ["random", "random"]}, "node_orders: 'random' is there twice"),
+        ({"arrived": 0.5}, "arrived: found 0.5"),
+        ({"replicates": 0}, "replicates: found 0"),
+        ({"seed": -1}, "seed: found -1"),
+    ],
+)
+def test_mistakes_have_a_line(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    assert words in message_about(tmp_path, {**STUDY, **changes})
+
+
+def test_tables_that_are_not_there_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(FOLDER, raising=False)
+    shipped = str(REPOSITORY / "config" / "studies" / "placements.yaml")
+    config, studies = load_config({"studies": [shipped]})
+    with pytest.raises(ConfigurationError) as caught:
+        Work(config, studies)
+    message = str(caught.value)
+    assert re.match("nodes: found 'openb_node_list_all_node.csv.gz'; there is no such file", message)
+    assert "alibaba/clusterdata, cluster-trace-gpu-v2023" in message
+    assert FOLDER in message
+    assert "\n" not in message
+
+
+def test_tables_of_the_folder_that_the_environment_names(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    before = {task.name: task.key for task in study_of().experiment(SEED).tasks}
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    with pytest.raises(ConfigurationError, match=r"nodes: found 'nodes\.csv'"):
+        study_of().check_files()
+    monkeypatch.setenv(FOLDER, str(folder))
+    study_of().check_files()
+    assert {task.name: task.key for task in study_of().experiment(SEED).tasks} == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("nodes.csv", "sn,cpu_milli\nn,1\n", "nodes.csv: not a table of sn, cpu_milli, memory_mib, gpu"),
+        ("nodes.csv", "sn,cpu_milli,memory_mib,gpu\nn,1,1,0\n", "nodes.csv: no node has GPUs"),
+        ("nodes.csv", "sn,cpu_milli,memory_mib,gpu\nn,1,1,x\n", "nodes.csv: not a table"),
+        ("pods.csv", "cpu_milli,memory_mib,num_gpu,gpu_milli\n1,1,0,0\n", "pods.csv: no pod asks for GPUs"),
+        ("pods.csv", "", "pods.csv: not a table"),
+    ],
+)
+def test_tables_that_cannot_be_read(folder: Path, name: str, content: str, words: str) -> None:
+    (folder / name).write_text(content, encoding="utf-8")
+    with pytest.raises(ConfigurationError) as caught:
+        read_cluster("nodes.csv", "pods.csv")
+    assert str(caught.value).startswith(words)
+    assert "\n" not in str(caught.value)
+
+
+def test_only_what_is_new_is_run(folder: Path) -> None:
+    def keys(**changes: Any) -> set[str]:
+        return {task.key for task in study_of(**changes).experiment(SEED).tasks}
+
+    assert keys(title="Other") == keys()
+    assert keys(replicates=2, node_orders=["name"]) < keys()
+    assert not keys(arrived=1.2) & keys()
+    assert {task.key for task in study_of().experiment(99).tasks} == keys()
+
+
+def test_the_shipped_study_has_the_placements_of_the_ledger() -> None:
+    shipped = read_yaml(REPOSITORY / "config" / "studies" / "placements.yaml")
+    assert list(figures.published_shares("placements")) == shipped["placements"]
+    assert set(shipped["placements"]) <= set(PLACEMENTS)
