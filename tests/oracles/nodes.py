@@ -552,7 +552,8 @@ class Cluster:
         return bool(self.allowed[self.jobs[j].where] & self.allowed[self.jobs[k].where])
 
     def queue_pass(self) -> None:
-        later, held = [], []
+        later: list[int] = []
+        held: list[int] = []
         for j in self.queue(self.waiting):
             if sum(self.shares_nodes(j, k) for k in held) >= self.policy.reservations:
                 later.append(j)

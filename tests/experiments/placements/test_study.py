@@ -94,6 +94,7 @@ def filled(nodes: pd.DataFrame, pods: pd.DataFrame) -> list[bool]:
     cores, memory = nodes["cpu_milli"].tolist(), nodes["memory_mib"].tolist()
     devices = [[1000] * gpus for gpus in nodes["gpu"]]
     placed = []
+    pod: Any
     for pod in pods.itertuples():
         wanted_cores = pod.cpu_milli or 100
         for n, free in enumerate(devices):
