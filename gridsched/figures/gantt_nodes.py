@@ -151,7 +151,7 @@ class _Rows:
 
     def lanes(self, node: int) -> float:
         """Lower end of the first GPU of a node."""
-        return self.base[node] + _ROW + _APART
+        return float(self.base[node]) + _ROW + _APART
 
     def place(self, run: xr.Dataset, block: NodeBlock) -> tuple[float, float]:
         """Lower end and height of a block."""

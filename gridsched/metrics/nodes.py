@@ -44,7 +44,8 @@ class ResourceUse(NamedTuple):
     def share(self, edges: Floats) -> Floats:
         """The part relative to the whole, of time averages between edges; NaN where there is nothing."""
         part, whole = (time_average(each, edges) for each in self)
-        return np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 1e-9)
+        share: Floats = np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 1e-9)
+        return share
 
 
 def resource_use(run: xr.Dataset) -> dict[str, ResourceUse]:
@@ -163,7 +164,7 @@ def summarise_nodes(run: xr.Dataset, bins: int = 200) -> xr.Dataset:
         for name, use in resource_use(run).items()
     }
     shown["fragmentation"] = (fragments, f"share of the free {RESOURCES[resource]} of no use to typical jobs")
-    variables = {}
+    variables: dict[str, Any] = {}
     for name, (use, text) in shown.items():
         mean, series = np.nan, np.full(bins, np.nan)
         if last > first:
@@ -207,7 +208,7 @@ class _Pieces:
     def amount(self, name: str) -> Integers:
         """What each piece has of a resource."""
         if name == "gpus":
-            return self.share * np.bitwise_count(self.devices)
+            return np.asarray(self.share * np.bitwise_count(self.devices), np.int64)
         has = np.asarray(self._run[f"piece_{name}"].to_numpy(), np.int64)
         return np.where(self.capacity(name)[self.node] > 0, has, 0)
 
@@ -261,12 +262,12 @@ class _States:
     @property
     def cores(self) -> Integers:
         """Free processors."""
-        return self.values[:, 1]
+        return np.asarray(self.values[:, 1])
 
     @property
     def devices(self) -> Integers:
         """Free thousandths of each GPU."""
-        return self.values[:, 3:]
+        return np.asarray(self.values[:, 3:])
 
     def fit(self, kind: Any, allowed: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether a part of a kind of job fits there."""
@@ -278,7 +279,7 @@ class _States:
             fits &= (self.devices == WHOLE_GPU).sum(axis=1) >= kind["gpus"]
         if kind["share"] > 0:
             fits &= self.devices.max(axis=1, initial=0) >= kind["share"]
-        return fits
+        return np.asarray(fits)
 
     def total(self, values: NDArray[Any]) -> Steps:
         """Sum over the nodes of what is so much from each change on."""

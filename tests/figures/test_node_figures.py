@@ -40,9 +40,9 @@ def test_rectangles_are_the_pieces_and_never_overlap(seed: int) -> None:
         of = table[(table["resource"] == "cores") == (name == "cores")]
         shown = of.groupby(["node", "job_number", "start_time"])["amount"].sum()
         names, starts = run["node_name"].values[node], run["segment_start"].values[segment]
-        rows = zip(names, run["job_number"].values[job], starts, amount, strict=True)
-        wanted = pd.DataFrame(rows, columns=["node", "job_number", "start_time", "amount"])
-        wanted = wanted[wanted["amount"] > 0].groupby(["node", "job_number", "start_time"])["amount"].sum()
+        had = zip(names, run["job_number"].values[job], starts, amount, strict=True)
+        pieces = pd.DataFrame(had, columns=["node", "job_number", "start_time", "amount"])
+        wanted = pieces[pieces["amount"] > 0].groupby(["node", "job_number", "start_time"])["amount"].sum()
         pd.testing.assert_series_equal(shown, wanted, check_index_type=False, check_dtype=False)
     sizes = dict(zip(run["node_name"].values.tolist(), run["node_cores"].values.tolist(), strict=True))
     for (where, resource), rows in table[table["start_time"] < table["end_time"]].groupby(

@@ -214,7 +214,9 @@ def test_arrays_are_groups_of_the_plain_simulator(backfilling: Any, block: int) 
             [oracle.Node(nodes[0].cores)] * nodes[0].count,
             [
                 oracle.Job(
-                    *(int(column[j]) for column in (jobs.submit_time, jobs.run_time, jobs.requested_time)),
+                    int(jobs.submit_time[j]),
+                    int(jobs.run_time[j]),
+                    int(jobs.requested_time[j]),
                     units=int(jobs.requested_processors[j]),
                     groups=[int(jobs.user[j])] + ([4 + int(array[j])] if array[j] >= 0 else []),
                 )
