@@ -428,7 +428,8 @@ class Cluster:
             ok = self.fate[j] == "completed" and not self.jobs[j].failed
             for other, job in enumerate(self.jobs):
                 for on, kind, delay in job.after:
-                    if on != j or self.fate[other] != "completed" or (kind == "after" and ran):
+                    has_started = ran and j == first
+                    if on != j or self.fate[other] != "completed" or (kind == "after" and has_started):
                         continue
                     never = (kind == "afterok" and not ok) or (kind == "afternotok" and ok)
                     if never or self.fate[j] == "never eligible":

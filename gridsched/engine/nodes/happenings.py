@@ -74,7 +74,8 @@ def tell_of_end(a: NodeArrays, first: int, now: int, ran: bool) -> None:
         for k in range(a.first_dependent[j], a.first_dependent[j + 1]):
             dependent = a.dependents[k]
             other = a.jobs[dependent["job"]]
-            if other["fate"] != _COMPLETED or (dependent["kind"] == _AFTER and ran):
+            # who waits for the start of the first was told then; the others on the stack never start
+            if other["fate"] != _COMPLETED or (dependent["kind"] == _AFTER and ran and j == first):
                 continue
             if fate == _NEVER_ELIGIBLE or _is_never_met(dependent["kind"], is_ok):
                 other["fate"] = _NEVER_ELIGIBLE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -464,7 +465,10 @@ _LIMIT = {
 
 
 def node_variables(
-    runs: list[tuple[int, Cluster, Integers, NodeRun]], jobs: int, first_segment: list[int]
+    runs: list[tuple[int, Cluster, Integers, NodeRun]],
+    clusters: Sequence[Cluster],
+    jobs: int,
+    first_segment: list[int],
 ) -> dict[str, Variable]:
     """What runs on nodes say of jobs, pieces, nodes and outages; jobs of other clusters ask for nothing."""
     variables: dict[str, Variable] = {}
@@ -508,7 +512,7 @@ def node_variables(
     out = np.concatenate(outages)
     for k, (name, (text, unit)) in enumerate(_OUTAGE.items()):
         variables[f"outage_{name}"] = ("outage", out[:, k].copy(), text, unit)
-    return variables | _limit_variables(runs, jobs) | _priority(runs, jobs)
+    return variables | _limit_variables(runs, jobs) | _priority(runs, jobs) | _after_failures(clusters)
 
 
 def _limit_variables(runs: list[tuple[int, Cluster, Integers, NodeRun]], jobs: int) -> dict[str, Variable]:
@@ -527,6 +531,24 @@ def _limit_variables(runs: list[tuple[int, Cluster, Integers, NodeRun]], jobs: i
     for name, (text, unit) in _LIMIT.items():
         values = np.where(limits[name] == FOREVER, -1, limits[name])
         variables[f"limit_{name}"] = ("limit", values, text, unit)
+    return variables
+
+
+def _after_failures(clusters: Sequence[Cluster]) -> dict[str, Variable]:
+    """What becomes of jobs whose nodes fail, on clusters of which some do."""
+    if not any(cluster.events for cluster in clusters):
+        return {}
+    requeue = np.array([cluster.requeue for cluster in clusters])
+    times = {
+        "interval": [cluster.checkpoint_interval for cluster in clusters],
+        "cost": [cluster.checkpoint_cost for cluster in clusters],
+    }
+    variables: dict[str, Variable] = {
+        "cluster_requeue": ("cluster", requeue, "where a job waits whose node failed", "1")
+    }
+    for name, values in times.items():
+        text = f"{name} of checkpoints"
+        variables[f"cluster_checkpoint_{name}"] = ("cluster", np.array(values, np.int64), text, "s")
     return variables
 
 

@@ -141,7 +141,7 @@ class Local(Scheduler):
         size = np.asarray(workload.processors, np.int64)
         variables: dict[str, Variable] = {
             **of_tasks(size[whole["job"]]),
-            **node_variables(runs, jobs, first),
+            **node_variables(runs, clusters, jobs, first),
             "fate": ("job", columns["fate"], f"what became of the job: {_FATES}", "1"),
             "killed": ("job", columns["killed"], "how often the job was killed by a failing node", "1"),
             "extra_work": ("job", columns["extra"] * size, "work that was lost, and checkpoints", "s"),

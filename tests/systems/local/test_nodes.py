@@ -376,6 +376,19 @@ def test_dependencies_are_met_in_time_or_never() -> None:
     assert run.attrs["jobs_never_eligible"] == 2
 
 
+def test_who_waits_for_the_start_of_a_job_that_is_never_eligible_is_not_either() -> None:
+    jobs = log(
+        name="after",
+        submit_time=[0, 1, 2],
+        run_time=[10] * 3,
+        requested_processors=[1] * 3,
+        status=[0, 1, 1],
+        dependencies=dependency_table([(1, 0, "afterok"), (2, 1, "after")]),
+    )
+    run = verified(jobs, gs.Cluster(processors=4))
+    assert run["fate"].values.tolist() == [COMPLETED, NEVER_ELIGIBLE, NEVER_ELIGIBLE]
+
+
 def test_preceding_jobs_of_logs_are_dependencies() -> None:
     jobs = log(
         name="log",
@@ -522,12 +535,6 @@ def test_runs_on_nodes_are_stacked_and_come_back() -> None:
         for name in run.data_vars:
             np.testing.assert_array_equal(back[name], run[name], err_msg=str(name))
         assert back.attrs["jobs_gave_up"] == run.attrs["jobs_gave_up"] > 0
-
-
-def test_runs_on_nodes_cannot_be_explained_yet() -> None:
-    run = verified(workload(), gs.Cluster(nodes=[NodeType(cores=16)]))
-    with pytest.raises(ConfigurationError, match="explained"):
-        gs.explain(run, 0)
 
 
 def test_gantt_charts_show_runs_on_nodes() -> None:
