@@ -302,9 +302,9 @@ def twin(run: xr.Dataset, cluster: gs.Cluster, jobs: gs.Workload, policy: oracle
         )
     events = []
     for event in cluster.events:
-        kind = "window" if event.kind == "maintenance" else event.kind
+        happens = "window" if event.kind == "maintenance" else event.kind
         node = v["node_name"].tolist().index(event.node)
-        events.append(oracle.Event(event.time, node, kind, event.start, event.end))
+        events.append(oracle.Event(event.time, node, happens, event.start, event.end))
     nodes = zip(v["node_cores"], v["node_memory"], v["node_gpus"], strict=True)
     limits = [
         oracle.Limit(*(oracle.NEVER if each[k] < 0 else int(each[k]) for each in columns))
@@ -319,7 +319,7 @@ def twin(run: xr.Dataset, cluster: gs.Cluster, jobs: gs.Workload, policy: oracle
         events=events,
         limits=limits,
     )
-    for j in np.flatnonzero(v["fate"] == REJECTED):
+    for j in np.flatnonzero(v["fate"] == REJECTED).tolist():
         watched.fate[j] = "rejected"
     watched.seen = {}
     watched.simulate()
