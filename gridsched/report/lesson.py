@@ -89,11 +89,8 @@ def case_view(case: Case) -> dict[str, Any]:
     reservations = any(job.reservation != NONE for job in case.jobs)
     header = ["job", "submitted", "run time", "requested time", "processors"]
     header += [*(["submitted to"] if homes else []), *(["reserves"] if reservations else [])]
-    further = {
-        name: title
-        for name, title in _FURTHER.items()
-        if any(getattr(job, name) != NONE for job in case.jobs)
-    }
+    given = {name for name in _FURTHER if any(getattr(job, name) != NONE for job in case.jobs)}
+    further = {name: title for name, title in _FURTHER.items() if name in given}
     header += [*further.values()]
     rows = []
     for job in case.jobs:

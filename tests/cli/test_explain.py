@@ -65,7 +65,7 @@ def test_jobs_on_nodes_that_fail(queue: Path, tmp_path: Path, printed: Callable[
     assert said(text, "policy").startswith("fcfs")
     assert said(text, "processors").split() == ["45", "s", "69.2%"]
     assert said(text, "nodes that are down or drained").split() == ["20", "s", "30.8%"]
-    assert said(text, "started").endswith("01:10")
+    assert said(text, "started").endswith("01:01:10 CET")
     assert said(text, "on ") == "node0, node1, node2, node3"
     assert said(text, "waited") == "1 min 5 s in all"
     at_once = printed("explain", queue, 1, "--policy", "fcfs", "--events", events)
