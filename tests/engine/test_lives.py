@@ -49,15 +49,16 @@ class _Naive:
             return FOREVER if fate == Fate.NEVER_ELIGIBLE or kind == Dependency.AFTER_OK else time
         return None
 
-    def _eligible(self, job: int) -> int | None:
+    def _eligible(self, job: int) -> int:
+        """When a job may start, FOREVER if never; a second less while that is not known."""
         times = [self.submit[job]]
         for other, on, kind, delay in self.needs:
             if other == job:
                 met = self._met_at(on, kind)
-                if met is None or met == FOREVER:
-                    times.append(FOREVER if met else FOREVER - 1)
+                if met is None:
+                    times.append(FOREVER - 1)
                 else:
-                    times.append(met + delay)
+                    times.append(met if met == FOREVER else met + delay)
         return max(times)
 
     def second(self, now: int) -> None:
