@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gridsched.experiments.captions import caption, finding
+from gridsched.experiments.captions import caption, finding, headline
 from gridsched.experiments.config import Study
 from gridsched.replication import Interval
 
@@ -30,6 +30,8 @@ class FigureView:
     title: str
     finding: str
     """What it shows of its data."""
+    headline: str
+    """The same without details."""
     caption: str
     """How to read it."""
     image: str
@@ -68,6 +70,7 @@ def figure(folder: Path, stem: str, kind: str, what: str = "") -> FigureView:
         kind=kind,
         title=f"{words['title']}: {what}" if what else words["title"],
         finding=finding(folder / "figures", stem),
+        headline=headline(folder / "figures", stem),
         caption=words["text"],
         image=data_address(folder / "figures" / f"{stem}.svg", "image/svg+xml"),
         table=data_address(table, "text/csv") if table.stat().st_size <= LARGEST_EMBEDDED_TABLE else None,
