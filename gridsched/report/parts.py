@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import xarray as xr
@@ -89,9 +89,13 @@ def figures(folder: Path, names: Iterable[str]) -> list[FigureView]:
     return [figure(folder, name, name) for name in names]
 
 
+_UNQUOTED = " /:;,=+-.()'!?*@$[]{}|^~`"
+"""What may stand in an address as it is: with it a drawing is a tenth shorter than in base 64."""
+
+
 def data_address(path: Path, kind: str) -> str:
-    """Content of a file as an address that holds it."""
-    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
+    """Content of a text file as an address that holds it."""
+    return f"data:{kind};charset=utf-8,{quote(path.read_text(encoding='utf-8'), safe=_UNQUOTED)}"
 
 
 def labels(dataset: xr.Dataset, dimension: str) -> list[str]:
