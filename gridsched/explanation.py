@@ -142,7 +142,7 @@ def reservations(run: xr.Dataset, policy: str | LocalPolicy | None = None) -> li
     ConfigurationError
         As `explain`, and of a run on nodes.
     """
-    if "fate" in run:
+    if "piece_segment" in run:
         raise ConfigurationError("a run on nodes does not say for when its jobs had reservations")
     schedule_of = _Schedule(run, _policy_of(run, policy))
     return list(filter(None, map(schedule_of.planned_start, range(len(schedule_of.index)))))
@@ -173,7 +173,7 @@ def explain(
     ConfigurationError
         If there is no such job, it was rejected, or the policy is another or orders by a function.
     """
-    if "fate" in run:
+    if "piece_segment" in run:
         _check_job(run, job)
         return explain_on_nodes(run, job, _policy_of(run, policy))
     return explain_counted(run, job, policy)

@@ -76,7 +76,7 @@ def _extra_columns(workloads: Sequence[Workload], shifts: Sequence[int]) -> dict
         given = [workload.extra.get(name) for workload in workloads]
         if all(column is None for column in given):
             continue
-        parts = []
+        parts: list[NDArray[np.int64]] = []
         for workload, column, shift in zip(workloads, given, shifts, strict=True):
             if column is None and name == "deadline":
                 raise WorkloadError(

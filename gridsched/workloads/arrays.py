@@ -39,9 +39,9 @@ def limited_arrays(workload: Workload) -> tuple[Integers, Integers]:
             "give 1 or more, or -1 for any number"
         )
     if array is None or (array[limit > 0] < 0).any():
-        job = np.argmax(limit > 0) if array is None else np.argmax((limit > 0) & (array < 0))
+        without = limit > 0 if array is None else (limit > 0) & (array < 0)
         raise WorkloadError(
-            f"{workload.name}: the job at index {job} has an array_limit but no array; "
+            f"{workload.name}: the job at index {np.argmax(without)} has an array_limit but no array; "
             "give the number of its array in the column array"
         )
     numbers, first, place = np.unique(array, return_index=True, return_inverse=True)

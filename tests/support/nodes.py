@@ -38,7 +38,7 @@ def some_cluster(rng: np.random.Generator, *, gpus: bool = True, events: bool = 
     """Five nodes of two kinds, in overlapping partitions, some of which are out for some time."""
     nodes = [
         NodeType(count=2, cores=8, gpus=2 if gpus else 0, memory=16, name="gpu"),
-        NodeType(count=3, cores=6, memory=rng.choice([None, 12]), name="cpu"),
+        NodeType(count=3, cores=6, memory=12 if rng.random() < 0.5 else None, name="cpu"),
     ]
     happened = []
     kind: Any
