@@ -123,21 +123,30 @@ def _platform(case: Case) -> str:
     ]
     links = [f"{one} and {other} are neighbours" for one, other in case.links]
     options = [
-        f"{key.replace('_', ' ')} {_shown(value)}" for key, value in case.options.items() if key not in _LISTS
+        f"{key.replace('_', ' ')} {_shown(value)}" for key, value in case.options.items() if key not in _TOLD
     ]
     happens = [
-        _LISTS[key].format(*each, *[""] * 3) if isinstance(each, list) else _LISTS[key].format(each)
-        for key in _LISTS
+        _TOLD[key](*(each if isinstance(each, list) else [each]))
+        for key in _TOLD
         for each in case.options.get(key, ())
     ]
-    return "; ".join([*clusters, *links, *options, *(text.rstrip() for text in happens)])
+    return "; ".join([*clusters, *links, *options, *happens])
 
 
-_LISTS = {
-    "events": "{1} {2} at {0} {3} {4}",
-    "dependencies": "job {0} {2} job {1} {3}",
-    "failed": "job {} fails",
-    "only": "jobs may use {}",
+def _event(time: int, node: str, kind: str, *window: int) -> str:
+    if window:
+        return f"{kind} of {node} from {window[0]} to {window[1]}, announced at {time}"
+    return f"{node} {kind} at {time}"
+
+
+def _dependency(job: int, on: int, kind: str, delay: int = 0) -> str:
+    return f"{job} waits for {on} ({kind}{f', {delay} s later' if delay else ''})"
+
+
+_TOLD: dict[str, Callable[..., str]] = {
+    "events": _event,
+    "dependencies": _dependency,
+    "failed": "job {} fails".format,
 }
 """Options of cases on nodes that are lists, and how each of their entries reads."""
 
