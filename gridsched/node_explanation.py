@@ -141,6 +141,7 @@ class _NodeSchedule:
         self.order = ORDERS[str(policy.order)]
         v = self.v
         self.segments = np.lexsort((v["segment_start"], v["segment_job"]))
+        self.first_segment = np.searchsorted(v["segment_job"][self.segments], np.arange(len(v["fate"]) + 1))
         self.piece_start = v["segment_start"][v["piece_segment"]]
         self.piece_end = v["segment_end"][v["piece_segment"]]
         self.size = v["asked_units"] * v["asked_cores"]
@@ -186,9 +187,7 @@ class _NodeSchedule:
 
     def _executions(self, job: int) -> Integers:
         """Segments of a job, by time."""
-        own = self.v["segment_job"][self.segments]
-        low, high = np.searchsorted(own, [job, job + 1])
-        return self.segments[low:high]
+        return self.segments[self.first_segment[job] : self.first_segment[job + 1]]
 
     def _eligible(self, job: int) -> int:
         """When a job entered the queue; -1 if it never did."""

@@ -34,6 +34,9 @@ WHOLE_GPU = 1000
 TYPICAL_SHARE = 0.95
 """Share of the jobs whose kinds are typical, as in the experiments of Weng et al. 2023."""
 
+MOST_KINDS = 200
+"""Most kinds that are typical: where jobs hardly ever ask for the same there is no end of them."""
+
 
 class ResourceUse(NamedTuple):
     """A part of a resource and what it is a part of, over time: cores, KiB, or thousandths of GPUs."""
@@ -115,7 +118,7 @@ def fragmentation(run: xr.Dataset) -> tuple[str, ResourceUse]:
 
 
 def typical_parts(run: xr.Dataset) -> NDArray[Any]:
-    """Kinds of parts of jobs, the most frequent first, until they are those of 95 % of the jobs.
+    """Kinds of parts of jobs, the most frequent first, until they are those of 95 % of the jobs; at most 200.
 
     Returns
     -------
@@ -129,7 +132,7 @@ def typical_parts(run: xr.Dataset) -> NDArray[Any]:
     kinds, counts = np.unique(asked, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     enough = int(np.searchsorted(np.cumsum(counts[order]), TYPICAL_SHARE * len(asked))) + 1
-    chosen = order[:enough]
+    chosen = order[: min(enough, MOST_KINDS)]
     typical = np.empty(len(chosen), [*asked.dtype.descr, ("frequency", np.float64)])
     for name in names:
         typical[name] = kinds[name][chosen]
@@ -258,6 +261,8 @@ class _States:
         self.full = values[np.searchsorted(self.node, self.node)]
         values[values[:, 0] > 0, 1:] = 0
         self.values = values
+        self.idle = (self.devices == WHOLE_GPU).sum(axis=1)
+        self.largest = self.devices.max(axis=1, initial=0)
 
     @property
     def cores(self) -> Integers:
@@ -276,9 +281,9 @@ class _States:
         if kind["whole"]:
             fits &= (self.values == self.full).all(axis=1)
         if kind["gpus"] > 0:
-            fits &= (self.devices == WHOLE_GPU).sum(axis=1) >= kind["gpus"]
+            fits &= self.idle >= kind["gpus"]
         if kind["share"] > 0:
-            fits &= self.devices.max(axis=1, initial=0) >= kind["share"]
+            fits &= self.largest >= kind["share"]
         return np.asarray(fits)
 
     def total(self, values: NDArray[Any]) -> Steps:
