@@ -122,11 +122,11 @@ def test_first_fit_by_hand(folder: Path, order: Any) -> None:
     pods.to_csv("pods.csv")
     stages.run_placement("first_fit", order, 3, 1.5, "nodes.csv", "pods.csv", "run.nc")
     run = read("run.nc")
-    machines, asked = read_cluster("nodes.csv", "pods.csv")
+    machines, listed = read_cluster("nodes.csv", "pods.csv")
     nodes = pd.read_csv("nodes.csv", index_col="sn")
     nodes = nodes.loc[[node.name for node in stages.ordered(machines, order, 3)]]
     total = int(nodes["gpu"].sum()) * 1000
-    drawn = pods.iloc[stages.draw_pods(asked, 1.5 * total, 3).job_number - 1]
+    drawn = pods.iloc[stages.draw_pods(listed, 1.5 * total, 3).job_number - 1]
     placed = filled(nodes, drawn)
     gpus = (drawn["num_gpu"] * drawn["gpu_milli"]).tolist()
     for share in (0.2, 1.0, 1.5):
