@@ -27,7 +27,7 @@ LAYERS = (
     ("submission", "results", "metrics"),
     ("systems",),
     ("simulation", "verification", "summary"),
-    ("comparison", "explanation"),
+    ("aspects", "comparison", "explanation"),
     ("conformance",),
     ("figures",),
     ("plot",),

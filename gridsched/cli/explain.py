@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import Log, find_trace, moment, read_log
 from gridsched.cli.options import (
+    NO_NODES,
     NOTHING_HAPPENS,
     add_cluster,
     add_command,
@@ -56,10 +57,10 @@ def add(commands: Any) -> None:
         help="which run of a job that ran several times, from 1 (default: the last)",
     )
     add_policy(parser, several=False)
-    add_cluster(parser.add_argument_group("cluster"))
+    add_cluster(parser.add_argument_group("cluster"), nodes=False)
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"), measured=False)
-    parser.set_defaults(**NOTHING_HAPPENS)
+    parser.set_defaults(**NOTHING_HAPPENS, **NO_NODES)
     parser.set_defaults(command=_explain)
 
 
@@ -71,7 +72,8 @@ def _explain(options: argparse.Namespace) -> None:
     if len(policies) != 1:
         raise ConfigurationError(f"--policy {options.policy}: explain takes one policy")
     log = read_log(options)
-    workload, cluster = prepared(log, options)
+    setting = prepared(log, options)
+    workload, cluster = setting.workload, setting.cluster
     runs = _find_runs(log, workload, options)
     job = _one_of(runs, options)
     with progress(f"simulating {policies[0].name}"):

@@ -32,7 +32,7 @@ ABSENT = "depends on a job that is not in the log, which counts as ended well"
 """What is said of dependencies that are not as they were."""
 
 
-class Asked(NamedTuple):
+class NamedJob(NamedTuple):
     """A dependency: kind by Slurm's name, number of the job, task of its array or none, seconds of delay."""
 
     kind: str
@@ -49,7 +49,7 @@ def submitted_dependency(line: bytes) -> bytes:
     return found[-1] if found and parse_dependency(found[-1]) is not None else b""
 
 
-def parse_dependency(text: bytes) -> list[Asked] | None:
+def parse_dependency(text: bytes) -> list[NamedJob] | None:
     """What a text like afterok:12:13,singleton asks for, all of it; None for what is no dependency.
 
     Where any one of several dependencies would do (a text with question marks) nothing is given.
@@ -60,13 +60,13 @@ def parse_dependency(text: bytes) -> list[Asked] | None:
     parts = re.split(r"[,?]", text.decode("latin-1").strip())
     for part in parts:
         if re.fullmatch(rf"{_SINGLETON}(\([a-z]+\))?", part):
-            asked.append(Asked(_SINGLETON, 0, "", 0))
+            asked.append(NamedJob(_SINGLETON, 0, "", 0))
             continue
         match = _PART.fullmatch(part)
         if not match or match[1] not in _KIND:
             return None
         asked += [
-            Asked(match[1], int(number), (task or "").replace("_*", ""), 60 * int(minutes or 0))
+            NamedJob(match[1], int(number), (task or "").replace("_*", ""), 60 * int(minutes or 0))
             for number, task, minutes in _JOB.findall(match[2])
         ]
     return [] if b"?" in text else asked
@@ -103,7 +103,7 @@ class Jobs:
             self._single[text] = place
             self._all.setdefault(number, {})[text] = place
 
-    def named(self, asked: Asked, waiting: str) -> Sequence[int]:
+    def named(self, asked: NamedJob, waiting: str) -> Sequence[int]:
         """Places of the jobs that a job waits for; `waiting` is its own ID."""
         if asked.kind == _CORRESPONDING and "_" in waiting:
             own = f"{asked.number}_{waiting.partition('_')[2]}"

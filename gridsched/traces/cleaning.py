@@ -23,7 +23,7 @@ _SIZES = ("requested_processors", "allocated_processors")
 CANCELLED = 5
 """Status of cancelled jobs (SWF)."""
 
-NEVER_RAN = "cancelled before it ran"
+NEVER_RAN = "cancelled before it started"
 """Reason to leave out a job of which a reader tells when its user gave up."""
 
 _UNKNOWN_IF_NEGATIVE = (
@@ -55,7 +55,7 @@ def clean(
     """Workload that can be simulated: in order of submit time, every job with a size and a run time.
 
     Left out, each job under the first reason that holds: "no submit time" (negative), "no size"
-    (neither requested nor allocated processors), "cancelled before it ran" (of logs that tell this apart),
+    (neither requested nor allocated processors), "cancelled before it started" (of logs that tell),
     "no run time" (negative; jobs of zero length stay), "larger than the machine", "status N" and "duplicate
     job number" (the first job stays).
 
@@ -115,8 +115,8 @@ def never_ran(workload: Workload) -> NDArray[np.bool_]:
     """Jobs that, by the log, left the queue before they ran, and were made to wait until then by `clean`."""
     if workload.gives_up_time is None:
         return np.zeros(len(workload), np.bool_)
-    left: NDArray[np.bool_] = (workload.gives_up_time >= 0) & (workload.wait_time < 0)
-    return left & (workload.status == CANCELLED)
+    left = (workload.gives_up_time >= 0) & (workload.wait_time < 0) & (workload.status == CANCELLED)
+    return np.asarray(left, np.bool_)
 
 
 def _with_cancelled_jobs(workload: Workload) -> Workload:

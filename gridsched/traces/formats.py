@@ -17,13 +17,13 @@ __all__ = ["FORMATS", "FormatName", "recognise"]
 FormatName = Literal["swf", "sacct", "slurm-table", "gpu-pods", "gpu-jobs"]
 
 FORMATS: dict[FormatName, str] = {
-    "swf": "Standard Workload Format",
-    "sacct": "what sacct --parsable2 prints",
-    "slurm-table": "table of Slurm jobs",
-    "gpu-pods": "table of pods with GPUs",
-    "gpu-jobs": "table of GPU jobs",
+    "swf": "logs in the Standard Workload Format",
+    "sacct": "exports of sacct",
+    "slurm-table": "tables of Slurm jobs",
+    "gpu-pods": "lists of pods with GPUs",
+    "gpu-jobs": "tables of GPU jobs",
 }
-"""Formats of logs by name."""
+"""Formats of logs by name, in words."""
 
 _TABLES: dict[FormatName, set[str]] = {
     "slurm-table": {"job_id", "submit_time", "start_time", "state"},

@@ -200,7 +200,7 @@ def _kaplan_meier(waits: Floats, gave_up: NDArray[np.bool_]) -> KaplanMeier:
     """Product over the times t at which users gave up of 1 - those who did / those still waiting at t."""
     times, count = np.unique(waits[gave_up], return_counts=True)
     waiting = len(waits) - np.searchsorted(np.sort(waits), times, side="left")
-    survival: Floats = np.cumprod(1.0 - count / waiting)
+    survival = np.cumprod(1.0 - count / waiting).astype(np.float64)
     return KaplanMeier(times, survival)
 
 
