@@ -358,6 +358,14 @@ def _fraction(text: str) -> float:
     return number
 
 
+def fraction_of_processors(text: str) -> float:
+    """Share of the processors above 0 that an option is given."""
+    number = _number(text)
+    if not 0 < number <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share of the processors: above 0 and at most 1")
+    return number
+
+
 def _range(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{1,18}):(\d{1,18})", text, re.ASCII)
     if not match:

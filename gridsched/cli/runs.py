@@ -66,7 +66,7 @@ def prepared(log: Log, options: argparse.Namespace) -> Setting:
             f"{','.join(used)}"
         )
     if used:
-        notes = [("counts", ", ".join(used)), *notes]
+        notes = [("takes into account", ", ".join(used)), *notes]
     return Setting(made, cluster, notes)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,11 @@ from gridsched.workloads.table import Workload
 __all__ = ["Outage", "infer_outages", "outage_events"]
 
 Integers = NDArray[np.int64]
+
+OutageKind = Literal["maintenance", "drain", "down"]
+
+NOTICE = 7 * 86400
+"""Seconds for which maintenance is known before it begins."""
 
 IDLE = 0.02
 """Share of the processors that may be in use where a cluster counts as idle."""
@@ -134,7 +140,11 @@ def infer_outages(
 
 
 def outage_events(
-    outages: Iterable[Outage], processors: int, processors_per_node: int = 1
+    outages: Iterable[Outage],
+    processors: int,
+    processors_per_node: int = 1,
+    *,
+    kind: OutageKind = "maintenance",
 ) -> list[NodeEvent]:
     """Events that take nodes away: all where the cluster was idle, else as many as stayed free.
 
@@ -147,15 +157,35 @@ def outage_events(
         Of `infer_outages`.
     processors, processors_per_node : int
         Of the cluster.
+    kind : {"maintenance", "drain", "down"}
+        Maintenance is announced a week before, so that schedulers let nodes run empty; a drained node lets its
+        jobs end; one that is down kills them. Run times of a log are what jobs took with its outages, so that
+        killing them once more repeats work that nobody lost.
+
+    Raises
+    ------
+    ConfigurationError
+        If the kind is unknown.
     """
-    events = []
+    if kind not in get_args(OutageKind):
+        raise ConfigurationError(f"kind is {kind!r}; use one of {', '.join(get_args(OutageKind))}")
+    events: list[NodeEvent] = []
     nodes = processors // processors_per_node
     for outage in outages:
+        start, end = outage.start, outage.end
         count = outage.processors // processors_per_node
-        names = ["*"] if outage.idle or count >= nodes else [f"node{nodes - 1 - k}" for k in range(count)]
-        for time, kind in ((outage.start, "down"), (outage.end, "up")):
-            events += [NodeEvent(time=time, node=name, kind=kind) for name in names]  # type: ignore[arg-type]
-    return events
+        whole = outage.idle or count >= nodes
+        for name in ["*"] if whole else [f"node{nodes - 1 - k}" for k in range(count)]:
+            if kind == "maintenance":
+                known = max(0, start - NOTICE)
+                events.append(NodeEvent(time=known, node=name, kind=kind, start=start, end=end))
+            elif kind == "drain":
+                events.append(NodeEvent(time=start, node=name, kind="drain"))
+                events.append(NodeEvent(time=end, node=name, kind="resume"))
+            else:
+                events.append(NodeEvent(time=start, node=name, kind="down"))
+                events.append(NodeEvent(time=end, node=name, kind="up"))
+    return sorted(events, key=lambda event: event.time)
 
 
 @dataclass(frozen=True, eq=False)

@@ -505,7 +505,7 @@ class Records:
             "generic resources": self._columns.get("resources", none),
             "reservation": self._columns.get("reservation", none),
             "more processors than requested": asked,
-            "elapsed time other than from start to end": (self._end >= 0) & (lasted > 1),
+            "elapsed time other than from start to end": (self._end >= 0) & (lasted > 1) & ~self.left_queue,
             "time that the clock showed twice": self._ambiguous,
             "time that the clock never showed": self._skipped,
         }
