@@ -84,8 +84,14 @@ def add(commands: Any) -> None:
         "--write-events",
         type=path,
         metavar="FILE.csv",
-        help="write the outages as events for --events of simulate and compare, in which nodes node0, "
-        "node1 ... are down",
+        help="write the outages as events of node0, node1 ... for --events of simulate and compare",
+    )
+    group.add_argument(
+        "--events-are",
+        choices=("maintenance", "drain", "down"),
+        default="maintenance",
+        help="what the outages were: maintenance that was announced a week before, nodes that took no more "
+        "jobs, or failures that kill jobs (default: maintenance)",
     )
     parser.set_defaults(command=_info)
 
@@ -286,7 +292,8 @@ def _outages(workload: Workload, options: argparse.Namespace) -> list[Any]:
     found = infer_outages(workload, processors, unused=options.unused, shortest=options.shortest)
     if options.write_events:
         with writing(options.write_events):
-            write_events(outage_events(found, processors, options.processors_per_node), options.write_events)
+            events = outage_events(found, processors, options.processors_per_node, kind=options.events_are)
+            write_events(events, options.write_events)
     if not found:
         return ["No outages: the cluster was never idle for so long while jobs waited that would fit."]
     times = Times(options.human)

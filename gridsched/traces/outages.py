@@ -158,9 +158,9 @@ def outage_events(
     processors, processors_per_node : int
         Of the cluster.
     kind : {"maintenance", "drain", "down"}
-        Maintenance is announced a week before, so that schedulers let nodes run empty; a drained node lets its
-        jobs end; one that is down kills them. Run times of a log are what jobs took with its outages, so that
-        killing them once more repeats work that nobody lost.
+        Maintenance is announced a week before, so that schedulers let nodes run empty; a drained node lets
+        its jobs end; one that is down kills them. Run times of a log are what jobs took with its outages, so
+        that killing them once more repeats work that nobody lost.
 
     Raises
     ------
