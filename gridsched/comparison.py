@@ -34,7 +34,7 @@ FEWEST_WEEKS = 4
 """Weeks with jobs that an interval needs."""
 
 FATES: dict[str, str] = {
-    "jobs_rejected": "rejected: nothing could hold them",
+    "jobs_rejected": "rejected",
     "jobs_gave_up": "users gave up waiting",
     "jobs_never_eligible": "waited for a job that did not end well",
     "executions_killed": "killed by failing nodes",
@@ -446,7 +446,7 @@ def left_aside(
         ("dependencies", _waiting_for_others(workload, accounting, used)),
         ("cancellations", _cancellations(workload, used)),
         ("arrays, parts", some("array task", "component of a heterogeneous job")),
-        ("memory, GPUs", _resources(used, some)),
+        ("memory, GPUs", _resources(workload, used, some)),
         (
             "nodes",
             some("more processors than requested")
@@ -509,15 +509,19 @@ def _kinds(numbers: NDArray[Any], then: str) -> str:
     return f"{kinds} of them; {then}" if kinds > 1 else ""
 
 
-def _resources(used: Sequence[str], some: Callable[..., str]) -> str:
+def _resources(workload: Workload, used: Sequence[str], some: Callable[..., str]) -> str:
     """What is said of memory and GPUs."""
-    if "memory" in used and "gpus" in used:
-        return some("out of memory")
-    if "memory" in used:
-        return some("generic resources", "out of memory")
-    if "gpus" in used:
-        return some("out of memory") or "memory is not allocated"
-    return some("generic resources", "out of memory") or "only processors are allocated"
+    both = "memory" in used and "gpus" in used
+    # with GPUs the other generic resources are left, which are rare
+    said = [] if "gpus" in used else [some("generic resources")]
+    gpus = [column for column in (workload.requested_gpus, workload.gpu_share) if column is not None]
+    asked = int(np.count_nonzero(np.any([column > 0 for column in gpus], axis=0))) if gpus else 0
+    if "gpus" not in used and asked and not said[0]:
+        said = [f"{asked:,} jobs ask for GPUs"]
+    if "memory" not in used and (workload.requested_memory > 0).any():
+        said.append(f"{int((workload.requested_memory > 0).sum()):,} jobs ask for memory")
+    said.append(some("out of memory"))
+    return ", ".join(filter(None, said)) or ("" if both else "only processors are allocated")
 
 
 def _cancellations(workload: Workload, used: Sequence[str]) -> str:

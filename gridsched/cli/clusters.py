@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gridsched.cli.logs import Log
 from gridsched.cli.options import names_of_aspects
 from gridsched.cli.printing import jobs
-from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.errors import ConfigurationError, WorkloadError, meant
 
 if TYPE_CHECKING:
     from gridsched.nodes import NodeEvent, NodeType
@@ -61,7 +61,7 @@ def cluster_of(
         node_exclusive=options.node_exclusive,
         speed=options.speed,
         name=workload.name,
-        events=_events(workload, options),
+        events=_events(workload, options, _known_nodes(shape)),
         requeue=options.requeue,
     )
     return cluster, notes
@@ -99,14 +99,14 @@ def _nodes(
         or not len(log.accounting.node_list)
         or "nodes" in names_of_aspects(options.without)
     ):
-        return None, _unknown(workload, options)
+        return None, _unknown(log, workload, options)
     if pool:
         told = f"leave {pool[0]} out to simulate the nodes of the column NodeList"
         return None, [("nodes", f"one pool of processors; {told}")]
     try:
         found = infer_nodes(log.accounting, workload)
     except WorkloadError:
-        return None, _unknown(workload, options)
+        return None, _unknown(log, workload, options)
     notes = [
         (
             "nodes",
@@ -134,16 +134,20 @@ def _from_file(log: Log, options: argparse.Namespace) -> SiteNodes:
     return SiteNodes(nodes=nodes, partitions=gpu_partitions(options.nodes, models) if len(models) > 1 else ())
 
 
-def _types(given: Sequence[tuple[int, ...]]) -> tuple[NodeType, ...]:
+def _types(given: Sequence[tuple[Any, ...]]) -> tuple[NodeType, ...]:
     """Node types of the command line; several have names of their own."""
     from gridsched.nodes import NodeType
 
-    types = []
-    for place, (count, cores, *rest) in enumerate(given):
-        name = "node" if len(given) == 1 else f"type{place}-"
-        sizes: dict[str, Any] = dict(zip(("memory", "gpus"), rest, strict=False))
-        types.append(NodeType(name=name, count=count, cores=cores, **sizes))
-    return tuple(types)
+    return tuple(
+        NodeType(
+            name="node" if len(given) == 1 else f"type{place}-",
+            count=count,
+            cores=cores,
+            memory=memory,
+            gpus=gpus or 0,
+        )
+        for place, (count, cores, memory, gpus) in enumerate(given)
+    )
 
 
 def _strangers(log: Log, workload: Workload, site: SiteNodes) -> list[tuple[str, str]]:
@@ -166,38 +170,50 @@ def _strangers(log: Log, workload: Workload, site: SiteNodes) -> list[tuple[str,
     ]
 
 
-def _unknown(workload: Workload, options: argparse.Namespace) -> list[tuple[str, str]]:
+def _unknown(log: Log, workload: Workload, options: argparse.Namespace) -> list[tuple[str, str]]:
     """What is said where jobs have memory or GPUs, and nodes are not known."""
     left = names_of_aspects(options.without)
-    asked = {
-        "memory": bool((workload.requested_memory > 0).any()),
-        "gpus": any(
-            column is not None and bool((column > 0).any())
-            for column in (workload.requested_gpus, workload.gpu_share)
-        ),
+    if log.format == "gpu-jobs":
+        return [("processors", "are GPUs, one pool of them; give nodes with --nodes or --node-type")]
+    asked: dict[str, list[Any]] = {
+        "memory": [workload.requested_memory],
+        "gpus": [workload.requested_gpus, workload.gpu_share],
     }
     shown = [
         {"memory": "memory", "gpus": "GPUs"}[name]
-        for name, there in asked.items()
-        if there and name not in left
+        for name, columns in asked.items()
+        if name not in left and any(column is not None and bool((column > 0).any()) for column in columns)
     ]
     if not shown or "nodes" in left:
         return []
-    return [
-        (
-            "left out",
-            f"{' and '.join(shown)}: the log does not say what nodes there are; give them with --nodes",
-        )
-    ]
+    what = " and ".join(shown)
+    return [("left out", f"{what}: the log does not say what nodes there are; give them with --nodes")]
 
 
-def _events(workload: Workload, options: argparse.Namespace) -> list[NodeEvent]:
+def _known_nodes(shape: dict[str, Any]) -> set[str]:
+    """Names by which events may call nodes of a cluster of this shape."""
+    from gridsched.platform import Cluster
+
+    bare = Cluster(**{key: shape[key] for key in shape if key not in ("partitions", "limits")})
+    return {"*", *bare.node_names, *(kind.name for kind in bare.node_types)}
+
+
+def _events(workload: Workload, options: argparse.Namespace, known: set[str]) -> list[NodeEvent]:
     """Events of nodes, on the clock of the log."""
     from gridsched.nodes import read_events
 
     if not options.events:
         return []
-    return read_events(options.events, unix_start_time=workload.unix_start_time, time_zone=workload.time_zone)
+    events = read_events(
+        options.events, unix_start_time=workload.unix_start_time, time_zone=workload.time_zone
+    )
+    for line, event in enumerate(events, start=2):
+        if event.node not in known:
+            raise ConfigurationError(
+                f"{options.events}:{line}: node is {event.node!r}: no node and no node type of the cluster"
+                f"{meant(event.node, known)}"
+            )
+    return events
 
 
 def _most_in_use(workload: Workload, options: argparse.Namespace) -> int:

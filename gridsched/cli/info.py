@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import Log, moment, read_log
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.table import Table
 
+    from gridsched.nodes import NodeType
     from gridsched.traces.sacct import AccountingLog
     from gridsched.workloads import Workload
 
@@ -84,7 +85,8 @@ def add(commands: Any) -> None:
         "--write-events",
         type=path,
         metavar="FILE.csv",
-        help="write the outages as events of node0, node1 ... for --events of simulate and compare",
+        help="write the outages for --events of simulate and compare, as events of the nodes of the column "
+        "NodeList, else of node0, node1 ...",
     )
     group.add_argument(
         "--events-are",
@@ -100,7 +102,7 @@ def _info(options: argparse.Namespace) -> None:
     log = read_log(options)
     workload = log.workload
     facts = [("file", str(log.path)), *_header_facts(workload), *_job_facts(workload), *_cleaning(workload)]
-    outages = _outages(workload, options) if options.outages or options.write_events else []
+    outages = _outages(log, options) if options.outages or options.write_events else []
     print_blocks(
         facts_table(facts),
         *_of_site(log),
@@ -265,25 +267,32 @@ def _memory(workload: Workload) -> list[tuple[str, str]]:
 
 
 def _nodes(log: Log) -> list[tuple[str, str]]:
-    """Nodes on which jobs ran; nothing if the log does not say."""
+    """How many nodes jobs ran on; nothing if the log does not say."""
+    nodes = _seen_nodes(log)
+    return [("nodes", f"jobs ran on {sum(kind.count for kind in nodes):,}")] if nodes else []
+
+
+def _seen_nodes(log: Log) -> Sequence[NodeType]:
+    """Nodes on which jobs ran; none if the log does not say."""
     from gridsched.traces.node_lists import infer_nodes
 
     if log.accounting is None or not (log.accounting.node_list >= 0).any():
-        return []
-    nodes = infer_nodes(log.accounting).nodes
-    return [("nodes", f"jobs ran on {sum(kind.count for kind in nodes):,}")]
+        return ()
+    return infer_nodes(log.accounting).nodes
 
 
 # --- outages ----------------------------------------------------------------------------------------
 
 
-def _outages(workload: Workload, options: argparse.Namespace) -> list[Any]:
+def _outages(log: Log, options: argparse.Namespace) -> list[Any]:
     """Table of the outages that the log shows; they are written as events where that is asked for."""
     from gridsched.cli.targets import writing
     from gridsched.comparison import recorded_peak
     from gridsched.nodes import write_events
+    from gridsched.platform import Cluster
     from gridsched.traces.outages import infer_outages, outage_events
 
+    workload = log.workload
     processors = options.processors or workload.processors_available or recorded_peak(workload)
     if processors is None:
         raise WorkloadError(
@@ -292,8 +301,11 @@ def _outages(workload: Workload, options: argparse.Namespace) -> list[Any]:
     found = infer_outages(workload, processors, unused=options.unused, shortest=options.shortest)
     if options.write_events:
         with writing(options.write_events):
-            events = outage_events(found, processors, options.processors_per_node, kind=options.events_are)
-            write_events(events, options.write_events)
+            nodes = (
+                _seen_nodes(log)
+                or Cluster(processors=processors, processors_per_node=options.processors_per_node).node_types
+            )
+            write_events(outage_events(found, nodes, kind=options.events_are), options.write_events)
     if not found:
         return ["No outages: the cluster was never idle for so long while jobs waited that would fit."]
     times = Times(options.human)

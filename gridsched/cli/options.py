@@ -176,7 +176,7 @@ def _add_nodes(group: argparse._ArgumentGroup) -> None:
         type=_node_type,
         action="append",
         metavar="COUNT,CORES[,MEMORY[,GPUS]]",
-        help="nodes that are alike, with MEMORY in MiB; may be repeated",
+        help="nodes that are alike, with MEMORY in MiB (nothing: enough); may be repeated",
     )
     leave = group.add_argument(
         "--without",
@@ -320,14 +320,14 @@ def _aspects(text: str) -> str:
     return text
 
 
-def _node_type(text: str) -> tuple[int, ...]:
-    """Count, cores, memory [MiB] and GPUs of nodes that are alike."""
-    match = re.fullmatch(r"\d{1,9}(,\d{1,12}){1,3}", text, re.ASCII)
+def _node_type(text: str) -> tuple[int | None, ...]:
+    """Count, cores, memory [MiB] and GPUs of nodes that are alike; none where nothing is said."""
+    match = re.fullmatch(r"(\d{1,9}),(\d{1,12})(?:,(\d{0,12})(?:,(\d{1,3}))?)?", text, re.ASCII)
     if not match:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not written like 16,64,256000,4 (count, cores, MiB of memory, GPUs)"
         )
-    return tuple(map(int, text.split(",")))
+    return tuple(None if not part else int(part) for part in match.groups())
 
 
 def _seed(text: str) -> int:

@@ -123,6 +123,9 @@ def preparation(setting: Setting, options: argparse.Namespace) -> list[tuple[str
     return facts
 
 
+_REASON = "rejected: "
+
+
 def fates(runs: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
     """What became of jobs that did not run once to their end, by policy; nothing where all did."""
     from gridsched.comparison import FATES
@@ -132,6 +135,10 @@ def fates(runs: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
         told = [f"{name} {found[attribute]:,}" for name, found in runs.items() if found.get(attribute)]
         if told:
             facts.append((what, ", ".join(told)))
+    reasons = dict.fromkeys(key for found in runs.values() for key in found if key.startswith(_REASON))
+    for reason in reasons:
+        told = [f"{name} {found[reason]:,}" for name, found in runs.items() if found.get(reason)]
+        facts.append((reason, ", ".join(told)))
     return facts
 
 

@@ -13,7 +13,7 @@ without waits says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError, WorkloadError
-from gridsched.nodes import NodeEvent
+from gridsched.nodes import NodeEvent, NodeType
 from gridsched.workloads.table import Workload
 
 __all__ = ["Outage", "infer_outages", "outage_events"]
@@ -140,23 +140,18 @@ def infer_outages(
 
 
 def outage_events(
-    outages: Iterable[Outage],
-    processors: int,
-    processors_per_node: int = 1,
-    *,
-    kind: OutageKind = "maintenance",
+    outages: Iterable[Outage], nodes: Sequence[NodeType], *, kind: OutageKind = "maintenance"
 ) -> list[NodeEvent]:
     """Events that take nodes away: all where the cluster was idle, else as many as stayed free.
 
-    Nodes are those of a cluster of so many processors, `node0`, `node1` ...; those of the highest numbers are
-    out. A node with a part of the processors that were out stays.
+    The last nodes are out, as many as have no more processors than were out: which ones it was is not known.
 
     Parameters
     ----------
     outages : iterable of Outage
         Of `infer_outages`.
-    processors, processors_per_node : int
-        Of the cluster.
+    nodes : sequence of NodeType
+        Nodes of the cluster: `Cluster.node_types`.
     kind : {"maintenance", "drain", "down"}
         Maintenance is announced a week before, so that schedulers let nodes run empty; a drained node lets
         its jobs end; one that is down kills them. Run times of a log are what jobs took with its outages, so
@@ -170,12 +165,13 @@ def outage_events(
     if kind not in get_args(OutageKind):
         raise ConfigurationError(f"kind is {kind!r}; use one of {', '.join(get_args(OutageKind))}")
     events: list[NodeEvent] = []
-    nodes = processors // processors_per_node
+    names = [(name, each.cores) for each in nodes for name in each.nodes][::-1]
+    together = np.cumsum([cores for _, cores in names])
     for outage in outages:
         start, end = outage.start, outage.end
-        count = outage.processors // processors_per_node
-        whole = outage.idle or count >= nodes
-        for name in ["*"] if whole else [f"node{nodes - 1 - k}" for k in range(count)]:
+        count = int(np.searchsorted(together, outage.processors, side="right"))
+        whole = outage.idle or count == len(names)
+        for name in ["*"] if whole else [name for name, _ in names[:count]]:
             if kind == "maintenance":
                 known = max(0, start - NOTICE)
                 events.append(NodeEvent(time=known, node=name, kind=kind, start=start, end=end))

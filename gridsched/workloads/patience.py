@@ -137,8 +137,8 @@ def fit_patience(workload: Workload, model: ModelName = "kaplan-meier") -> Patie
     waits, gave_up = patience_sample(workload)
     if not gave_up.any():
         raise WorkloadError(
-            f"{workload.name}: no job was cancelled before it ran, so that nothing is known of its users' "
-            'patience; give a model such as Weibull(scale=86400), or clean the log with cancelled="wait"'
+            f"{workload.name}: no job waited until it was cancelled, so that nothing is known of its users' "
+            'patience; clean a log that has such jobs with cancelled="wait", or give a model'
         )
     if model == "kaplan-meier":
         return _kaplan_meier(waits, gave_up)
