@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 
 from gridsched.workloads.dependencies import DEPENDENCY, KINDS
 
-_NONE = (b"", b"(null)", b"none", b"n/a", b"unknown")
+_UNREAD = b"unread"
+"""Stands for what a command line asks for, where it cannot be read."""
+
+_NONE = (b"", b"(null)", b"none", b"n/a", b"unknown", _UNREAD)
 _KIND = {
     "after": "after",
     "afterany": "afterany",
@@ -29,6 +32,7 @@ _OPTION = re.compile(rb"(?:^|\s)(?:--dependency(?:=|\s+)|-d\s*=?\s*)[\"']?([^\s\
 
 ANY = "depends on any of several jobs, taken as independent"
 ABSENT = "depends on a job that is not in the log, which counts as ended well"
+UNREAD = "asks on its command line for a dependency that cannot be read, taken as independent"
 """What is said of dependencies that are not as they were."""
 
 
@@ -46,7 +50,12 @@ def submitted_dependency(line: bytes) -> bytes:
     if b"-d" not in line:
         return b""
     found = _OPTION.findall(line)
-    return found[-1] if found and parse_dependency(found[-1]) is not None else b""
+    if not found:
+        return b""
+    if parse_dependency(found[-1]) is not None:
+        return bytes(found[-1])
+    # the short option may be that of a command which is run
+    return _UNREAD if b"--dependency" in line else b""
 
 
 def parse_dependency(text: bytes) -> list[NamedJob] | None:
@@ -139,11 +148,12 @@ def dependencies_of(
     jobs = Jobs(identifiers, numbers)
     rows: list[tuple[int, int, int, int]] = []
     single = np.zeros(len(texts), np.bool_)
-    counts = {ANY: 0, ABSENT: 0}
+    counts = {ANY: 0, ABSENT: 0, UNREAD: 0}
     for job, text in enumerate(texts):
         if not text:
             continue
         counts[ANY] += needs_any(text)
+        counts[UNREAD] += text == _UNREAD
         absent = False
         for asked in parse_dependency(text) or ():
             if asked.kind == _SINGLETON:

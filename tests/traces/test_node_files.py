@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ placement: best_fit
 NAMES = {"partition": ("gpu", "batch"), "user": ("bob", "ada")}
 
 
-def read(folder: Path, text: str, names: dict[str, tuple[str, ...]] | None = None) -> SiteNodes:
+def read(folder: Path, text: str, names: Mapping[str, Sequence[str]] | None = None) -> SiteNodes:
     path = folder / "nodes.yaml"
     path.write_text(text)
     return read_nodes(path, names)

@@ -165,6 +165,6 @@ def test_mistakes() -> None:
         ({"gap": -1}, "gap is -1"),
     ):
         with pytest.raises(ConfigurationError, match=problem):
-            infer_outages(log, 8, **options)  # type: ignore[arg-type]
+            infer_outages(log, 8, **options)
     with pytest.raises(ConfigurationError, match="kind is 'up'"):
         outage_events([], [], kind="up")  # type: ignore[arg-type]

@@ -935,10 +935,13 @@ def test_dependencies_of_command_lines(tmp_path: Path) -> None:
         "sbatch -d afterany:2 x",
         'sbatch -d "afterok:3" --dep x',
     ]
-    lines += ["sbatch -d $LAST x.sh", "sbatch --wrap='ls -d a'"]
+    lines += ["sbatch --dependency=$LAST x.sh", "sbatch --wrap='ls -d a'"]
     rows = [(line(number), text) for number, text in enumerate(lines, start=1)]
     log = depending(tmp_path, *rows, header="SubmitLine")
     assert kept(log) == {("2", "1", AFTER_OK, 0), ("3", "2", AFTER_ANY, 0), ("4", "3", AFTER_OK, 0)}
+    ((reason, count),) = log.workload.repaired.items()
+    assert "on its command line" in reason
+    assert count == 1
 
 
 def test_a_run_that_was_put_back_is_what_others_wait_for(tmp_path: Path) -> None:
