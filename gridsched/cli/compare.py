@@ -72,6 +72,11 @@ def add(commands: Any) -> None:
     output = parser.add_argument_group("output")
     add_human(output)
     output.add_argument(
+        "--no-changes",
+        action="store_true",
+        help="do not simulate what each of nodes, memory and so on changes, which takes a run for each",
+    )
+    output.add_argument(
         "--out", type=path, metavar="DIR", help="write tables, figure and netCDF to a new folder, or anew"
     )
     parser.set_defaults(command=_compare)
@@ -95,7 +100,7 @@ def _compare(options: argparse.Namespace) -> None:
     changes = None
     with progress("simulating") as report:
         compared = compare(workload, cluster, policies, names=log.names, report=report, **conventions)
-        if aspects_of(workload, cluster):
+        if aspects_of(workload, cluster) and not options.no_changes:
             changes = what_each_changes(workload, cluster, policies[0], report=report, **conventions)
     print()
     times = Times(options.human)

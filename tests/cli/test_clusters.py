@@ -164,8 +164,10 @@ def test_what_each_changes_is_written(accounts: Path, tmp_path: Path, printed: C
     printed("compare", accounts, "--out", tmp_path / "out")
     table = pd.read_csv(tmp_path / "out" / "counts.csv")
     assert table["left_out"].tolist()[:2] == ["nothing", "nodes"]
-    printed("compare", accounts, "--out", tmp_path / "out", "--without", "all")
+    text = printed("compare", accounts, "--out", tmp_path / "out", "--no-changes")
     assert not (tmp_path / "out" / "counts.csv").exists()
+    assert "What each changes" not in text
+    assert "takes into account" in text
 
 
 def test_mistakes(accounts: Path, tmp_path: Path, mistake: Callable[..., str]) -> None:
