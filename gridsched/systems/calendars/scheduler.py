@@ -69,9 +69,9 @@ from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.results import NO_TIME, SEGMENT, Schedule, Variable, of_tasks
 from gridsched.submission import Submission
-from gridsched.systems.base import NOT_YET, Scheduler
+from gridsched.systems.base import Scheduler
 from gridsched.systems.calendars.kernels.bookings import NOWHERE, REQUEST, Status
-from gridsched.systems.calendars.planning import CalendarSchedule, schedule_calendars
+from gridsched.systems.calendars.planning import CalendarSchedule, Happenings, schedule_calendars
 from gridsched.systems.calendars.tree import (
     Level,
     Manager,
@@ -85,6 +85,7 @@ from gridsched.systems.calendars.tree import (
     reach,
     tree_of_levels,
 )
+from gridsched.systems.fates import fate_variables, lives_of, needs_lives, outage_variables, outages_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +142,7 @@ class Calendars(Scheduler):
     knows: ClassVar[str] = "slots of the clusters below, by each manager"
     not_in_studies: ClassVar[frozenset[str]] = frozenset({"managers"})
     cannot: ClassVar[Mapping[str, str]] = {
-        **NOT_YET,
+        "nodes": "a slot of a calendar says how many processors are free, not which: that keeps calendars small",
         "local policies": "the slots of the calendars are the policy",
         "overrun": "a job that is not done when its slots are over is killed or suspended, see `overrun`",
         "passes": "jobs start when a slot begins",
@@ -222,7 +223,15 @@ class Calendars(Scheduler):
         refused), planned_start (as submitted), reservation_time (as requested), reserved (0 or 1),
         reserved_start (-1 without), earliest_time (of a refused reservation), killed. Cluster variables:
         supplied, consumed, local_work (processor-seconds). Segments have segment_tasks where clusters give
-        whole nodes. The counts of `planning.COUNTS` are attributes.
+        whole nodes. The counts of `planning.COUNTS` are attributes. Where nodes fail, users give up or jobs
+        wait for others, `killed` counts what failing nodes did and overrun_killed is 1 for a job that was
+        killed at the end of its slots; reservation_broken is 1 for one whose reservation could not be kept;
+        and the counts of `planning.COUNTS_OF_OUTAGES` are attributes, too.
+
+        Raises
+        ------
+        ConfigurationError
+            If jobs, platform and tree do not go together.
         """
         submission = submission.at_unit_speed()
         home, workload, clusters = submission.homes(), submission.workload, submission.clusters
@@ -234,7 +243,9 @@ class Calendars(Scheduler):
         jobs["nodes"] = workload.processors
         jobs["home"] = home
         jobs["reserved"] = NOWHERE if workload.reserved_start is None else workload.reserved_start
-        done = schedule_calendars(jobs, root, self, seed=submission.seed)
+        happenings = _happenings(submission, root)
+        done = schedule_calendars(jobs, root, self, seed=submission.seed, happenings=happenings)
+        told, counted = _fates(submission, done, happenings)
         return Schedule(
             start_time=done.start_time,
             end_time=done.end_time,
@@ -245,20 +256,58 @@ class Calendars(Scheduler):
                 **_reservations(jobs, done, reach(root)),
                 **_trade(done, home, len(clusters)),
                 **_tasks(done, clusters),
+                **told,
             },
             counters={
                 "managers": "; ".join(describe(root)),
                 "parameter_slots": str(self.slots),
                 **done.counts,
+                **counted,
             },
             messages=float(done.counts["messages"]),
         )
 
 
+def _happenings(submission: Submission, root: Manager | Cluster) -> Happenings | None:
+    """What happens to jobs and nodes besides submissions and ends; None if nothing does."""
+    clusters = submission.clusters
+    if not needs_lives(clusters, submission.workload):
+        return None
+    for leaf, cluster in zip(clusters_of(root), clusters, strict=True):
+        if leaf.processors != cluster.processors:
+            raise ConfigurationError(
+                f"managers: cluster {leaf.name} has {leaf.processors} processors there and "
+                f"{cluster.processors} on the platform; give the clusters of the platform"
+            )
+    too_large = np.asarray(submission.workload.processors) > reach(root)
+    return Happenings(
+        lives=lambda: lives_of(submission, too_large), outages=outages_of(list(clusters)), clusters=clusters
+    )
+
+
+def _fates(
+    submission: Submission, done: CalendarSchedule, happenings: Happenings | None
+) -> tuple[dict[str, Variable], dict[str, int]]:
+    """Variables and counters that say what became of the jobs, where it has to be said."""
+    if happenings is None or done.lived is None:
+        return {}, {}
+    told, counted = fate_variables(submission.workload, done.lived)
+    cut = (done.status == Status.KILLED).astype(np.int64)
+    broken = done.broken.astype(np.int64)
+    text = "whether outages did not let its reservation be kept"
+    more: dict[str, Variable] = {
+        "reservation_broken": ("job", broken, text, "1"),
+        "overrun_killed": ("job", cut, "whether the job was killed at the end of its slots", "1"),
+    }
+    return {**told, **more, **outage_variables(happenings.outages)}, counted
+
+
 def _reservations(jobs: NDArray[Any], done: CalendarSchedule, nodes: int) -> dict[str, Variable]:
     """What was reserved and refused, and what became of it."""
     reach_processors = np.where(done.status == Status.REFUSED, 0, nodes)
-    reserved_start = np.where(done.reserved, jobs["reserved"], NO_TIME)
+    # The others gave up, or outages came between
+    kept = done.reserved & ~done.broken & (done.start_time >= 0)
+    reserved_start = np.where(kept, jobs["reserved"], NO_TIME)
     return {
         name: ("job", values.copy(), long_name, units)
         for name, values, long_name, units in (
