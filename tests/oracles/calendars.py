@@ -150,14 +150,18 @@ class Simulation:
         self.fixed: set[int] = set()
         self.left = {j: (job.run_time, 1.0) for j, job in enumerate(jobs)}
         self.route: dict[int, str] = {}
+        count = len(jobs)
         self.outcome = Outcome(
-            *([NONE] * len(jobs) for _ in range(4)),
-            [],
-            self.counts,
-            [Fate.COMPLETED] * len(jobs),
-            [0] * len(jobs),
-            [0] * len(jobs),
-            [False] * len(jobs),
+            start=[NONE] * count,
+            end=[NONE] * count,
+            planned=[NONE] * count,
+            earliest=[NONE] * count,
+            segments=[],
+            counts=self.counts,
+            fate=[Fate.COMPLETED] * count,
+            killed=[0] * count,
+            useful=[0] * count,
+            broken=[False] * count,
         )
         self.estimate = [job.estimate for job in jobs]
         self.turn: dict[int, int] = {}
@@ -691,7 +695,9 @@ class Simulation:
     def work_within(self, elapsed: int, holder: Node) -> int:
         """Seconds of work in a time in which checkpoints are taken, counted one by one."""
         interval, cost = self.saving(holder)
-        return sum(second % (interval + cost) < interval for second in range(elapsed)) if interval else elapsed
+        if interval == 0:
+            return elapsed
+        return sum(second % (interval + cost) < interval for second in range(elapsed))
 
     def put_anew(self, j: int, begin: int) -> None:
         """Place a job at its manager, or at one above as long as too few nodes are up; or nowhere."""

@@ -417,7 +417,9 @@ def _result(tree: bookings.ManagerTree, out: outages.Outages | None) -> Calendar
     end_time = np.full(len(plans), -1, np.int64)
     np.maximum.at(end_time, segments["job"], segments["end"])
     home = tree.managers["speed"][tree.jobs["home"]]
-    run_time = np.where(done, plans["done"] - plans["lost"], np.ceil(tree.jobs["run"] / home).astype(np.int64))
+    run_time = np.where(
+        done, plans["done"] - plans["lost"], np.ceil(tree.jobs["run"] / home).astype(np.int64)
+    )
     # One that gave up, or that was never eligible, did not come to ask
     answered = (plans["promise"] != NOWHERE) | (plans["earliest"] != NOWHERE)
     asked = (tree.jobs["reserved"] != NOWHERE) & answered

@@ -5,8 +5,8 @@ At one instant happens, in this order:
 1. fundamental slots that are over are dropped; completions;
 2. slots are split;
 3. overruns;
-4. outages are announced, begin or end: jobs on nodes that go down are killed, and waiting jobs whose slots can
-   no longer all be kept lose them;
+4. outages are announced, begin or end: jobs on nodes that go down are killed, and waiting jobs whose slots
+   can no longer all be kept lose them;
 5. jobs become eligible or are submitted, and users give up: slots of those who waited are released;
 6. jobs without a place are placed anew, if something happened to outages;
 7. managers get their shadow calendars anew, and waiting jobs move forward;

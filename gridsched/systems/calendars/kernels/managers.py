@@ -281,7 +281,7 @@ def _start(t: ManagerTree, j: int) -> None:
 
 @part
 def start_planned(t: ManagerTree, now: int) -> int:
-    """Start the jobs whose time has come, which are put into `todo`; how many. Find the next planned start."""
+    """Start the jobs whose time has come and put them into `todo`; how many. Find the next planned start."""
     if t.counts[0]["planned"] > now:
         return 0
     started = 0

@@ -6,8 +6,8 @@ that are out in it, those of the running jobs that hold it, and those that waiti
 a running job has and that will be out counts once. So the waiting jobs whose slots are overdrawn are those
 that have to give way, and then nothing is.
 
-Nodes that are down or drained are out in all slots, since nobody knows for how long. An announced window takes
-its processors out of the slots that it touches.
+Nodes that are down or drained are out in all slots, since nobody knows for how long. An announced window
+takes its processors out of the slots that it touches.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ def settle_splits(t: ManagerTree, o: Outages, now: int) -> None:
 
 @part
 def take_processors(t: ManagerTree, o: Outages, j: int, now: int) -> None:
-    """Give a job that starts its processors: the lowest, first those that stay up as long as it is planned."""
+    """Give a job its processors: the lowest, first those that no window takes before its planned end."""
     plan = t.plans[j]
     holder = t.managers[plan["place"]]
     for k in range(holder["first"], holder["end"]):
