@@ -426,12 +426,10 @@ class Simulation:
     ) -> tuple[Node, int] | None:
         """Holder and start; `known` holds for each holder a time, and whether the holder itself said so."""
         while True:
-            times = {}
+            times, mine = {}, {}
             for x, (time, told) in known.items():
-                mine = own[1] if own and own[0] is x else FOREVER
-                # In the real grid the job has been taken out.
-                hint = mine if m.shadow is not None else FOREVER
-                times[x] = time if told else self.earliest(j, x, time, m.shadow, hint)
+                mine[x] = own[1] if own and own[0] is x else FOREVER
+                times[x] = time if told else self.earliest(j, x, time, m.shadow, mine[x])
             x = min(known, key=lambda x: (times[x], self.tie(m, j, x.number), x.number))
             if times[x] >= limit:
                 return None
@@ -439,7 +437,7 @@ class Simulation:
                 return x, times[x]
             self.counts["inquiries"] += len(x.clusters)
             self.counts["messages"] += 2 * len(x.clusters)
-            could = self.earliest(j, x, times[x], None)
+            could = self.earliest(j, x, times[x], None, mine[x])
             if could == times[x]:
                 return x, could
             assert m.shadow is not None
