@@ -830,10 +830,10 @@ class Simulation:
         return max(times)
 
     def cascade(self) -> None:
-        """Who can never be eligible is gone, and so are those who wait for it."""
+        """Who can never be eligible is gone, and so are those who wait for it; the too large are rejected."""
         for _ in self.jobs:
-            for j in range(len(self.jobs)):
-                if j not in self.entered and j not in self.gone and self.eligible(j) == FOREVER:
+            for j in set(range(len(self.jobs))) - self.entered - self.gone.keys():
+                if self.jobs[j].processors <= self.root.processors and self.eligible(j) == FOREVER:
                     self.vanish(j, Fate.NEVER_ELIGIBLE)
 
     def enterable(self) -> list[int]:

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.lives import Fate, Lives
+from gridsched.engine.nodes.records import Requeue
 from gridsched.engine.records import FOREVER, LARGEST
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.systems.calendars.kernels import bookings, calendar, living, managers, outages
 from gridsched.systems.calendars.kernels.bookings import NOWHERE, Route, Status
-from gridsched.systems.calendars.kernels.outages import CAPACITY, CLOSING, EVENT, Requeue, Step
+from gridsched.systems.calendars.kernels.outages import CAPACITY, CLOSING, EVENT, Step
 from gridsched.systems.calendars.tree import Flat, Manager, flatten
 from gridsched.systems.fates import Lived
 

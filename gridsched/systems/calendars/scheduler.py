@@ -51,9 +51,32 @@ whole nodes
 speed
     Run times and estimates are divided by the speed of the cluster (the slowest one of the manager whose
     clusters a job spans) and rounded up.
+outages
+    Processors that go down or are drained leave all slots, since nobody knows for how long, until they are
+    back; an announced window takes its processors out of the slots that it touches, as a job of its own that
+    counts for the resource threshold. The nodes that the threshold keeps back stay as many. Which processors
+    a running job has is known only where nodes fail: the lowest, first those that no announced window takes
+    before its planned end. What a running job has of processors that will be out counts once. Drained
+    processors serve their jobs to the end.
+who is hit
+    A job on a node that goes down, or that still runs when a window begins, is killed; its rest from its last
+    checkpoint is a new request at its manager. Waiting jobs whose slots have fewer nodes than are held lose
+    them. At one instant jobs are placed anew in this order: killed jobs that keep their place, reservations,
+    others, killed jobs that go to the end; within each, in the order in which they made their requests. A
+    reservation that cannot be kept becomes an ordinary job, and is counted. One that spans clusters takes
+    the checkpoints of the first cluster of the manager below which it runs.
+too few nodes
+    All managers know at once how many nodes are up (shadow calendars tell what is booked). A request for
+    more goes up; a job for which even the root has too few waits there without a place, until something
+    changes. If nothing ever does, it starves.
+patience and dependencies
+    A job makes its request when it is eligible; if the start that it would reserve is over by then, it is
+    refused. When a user gives up before the first start, the slots of the job are released, and others may
+    move forward. A job that is killed at the end of its slots did not end well.
 
 Counts: a message is a request sent up, an inquiry or its answer, a reserve request or its answer, a part that
-is given back, a place that is given up in a move, or one shadow calendar.
+is given back, a place from above the local manager that is given up in a move or by a user, or one shadow
+calendar.
 """
 
 from __future__ import annotations

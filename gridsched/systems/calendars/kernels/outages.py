@@ -20,6 +20,7 @@ import numpy as np
 from gridsched.engine import heap
 from gridsched.engine.jit import leaf, part
 from gridsched.engine.lives import Fate, Lives, tell_of_end
+from gridsched.engine.nodes.records import Requeue
 from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.bookings import (
     NOWHERE,
@@ -45,14 +46,6 @@ _WAITING = int(Status.WAITING)
 _RUNNING = int(Status.RUNNING)
 _GONE = int(Status.GONE)
 _LOST = int(Fate.LOST)
-
-
-class Requeue(IntEnum):
-    """What becomes of a job whose node fails."""
-
-    PLACE = 0
-    END = 1
-    LOST = 2
 
 
 class Step(IntEnum):
