@@ -318,6 +318,14 @@ def test_jobs_start_where_no_window_comes() -> None:
     assert spans(done) == [(0, 2, 0, 30), (1, 2, 0, 20)]
 
 
+def test_what_a_running_job_has_of_a_window_counts_once() -> None:
+    """The first job will be killed when the window begins; that is no reason to put off the third."""
+    cluster = fails(event(5, "maintenance", start=40, end=60))
+    done = run([Job(0, 60, 60, 2), Job(0, 30, 30, 2), Job(1, 30, 30, 2)], cluster)
+    assert spans(done) == [(0, 2, 0, 40), (0, 2, 60, 120), (1, 2, 0, 30), (2, 2, 30, 60)]
+    assert done.counts["outage_displaced"] == 0
+
+
 def test_who_still_runs_when_a_window_begins_is_killed() -> None:
     cluster = fails(event(5, "maintenance", "*", start=20, end=40))
     done = run([Job(0, 30, 30, 4)], cluster)
