@@ -125,13 +125,15 @@ class LivedRun(Run):
             self._happen(now)
 
     def _has_jobs(self) -> bool:
-        """Whether jobs run, or will or may start."""
-        return self._are_to_start() or any(len(cluster.running) for cluster in self.clusters)
+        """Whether jobs run, or may start."""
+        return self._may_start() or any(len(cluster.running) for cluster in self.clusters)
 
-    def _are_to_start(self) -> bool:
-        """Whether jobs wait somewhere, or will enter."""
-        waiting = any(len(cluster.waiting) for cluster in self.clusters)
-        return waiting or bool(self._coming or len(self._collected)) or lives.next_time(self._lives) < FOREVER
+    def _may_start(self) -> bool:
+        """Whether jobs wait somewhere, or may enter."""
+        if self._coming or len(self._collected) or any(len(cluster.waiting) for cluster in self.clusters):
+            return True
+        ahead = self._left < FOREVER
+        return bool((self._lives.jobs["fate"][self._names_of[ahead]] == _COMPLETED).any())
 
     def _next_instant(self) -> int:
         times = [int(lives.next_time(self._lives)), *(cluster.next_instant() for cluster in self.clusters)]
@@ -173,7 +175,7 @@ class LivedRun(Run):
     def _is_due(self, disturbed: set[int], resized: set[int], now: int) -> bool:
         """Whether there is a round now."""
         if resized:
-            return self._are_to_start()
+            return self._may_start()
         if self._fitting().any():
             return bool(disturbed) or self._collected_until(now) <= now
         return any(len(self.clusters[index].waiting) for index in disturbed)
