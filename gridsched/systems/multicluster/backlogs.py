@@ -138,7 +138,7 @@ class ManagedCluster(ABC):
         self._actual, self._expected = jobs.actual[index], jobs.expected[index]
         self._sizes: Integers = jobs.resources[index]
         self._present, self._out = resources, np.zeros(widest, np.int64)
-        self._places: Integers = np.arange(resources)
+        self._places: Integers | slice = slice(resources)
         self._words = packing.words(widest)
         self._occupants = np.zeros(widest, packing.OCCUPANT)
         self._occupants["end"] = np.iinfo(np.int64).min
@@ -285,12 +285,14 @@ class ManagedCluster(ABC):
 
     def _find_places(self) -> None:
         """Find the resources that take jobs now."""
-        self._places = np.flatnonzero(self._out[: self._present] == 0)
-        self.resources = len(self._places)
+        places = np.flatnonzero(self._out[: self._present] == 0)
+        self.resources = len(places)
+        # what is looked up through a slice is not copied
+        self._places = slice(self.resources) if self.resources == self._present else places
 
     def _by_number(self, masks: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Sets of resources that are given by their places among those that take jobs, by their numbers."""
-        if not len(masks) or self._places[-1] + 1 == self.resources:
+        if isinstance(self._places, slice):
             return masks
         spread = np.zeros((len(masks), len(self._out)), np.bool_)
         spread[:, self._places] = resources_of(masks, self.resources)

@@ -250,7 +250,8 @@ class LivedRun(Run):
                 self.jobs.submit[job], self._left[job] = now, FOREVER
                 heapq.heappush(self._coming, (now + int(self._delay[job]), self._number(job), job))
             count = lives.give_up(self._lives, now, self._listed)
-            self._let_leave(self._places_of[self._listed[:count]], now)
+            if count:
+                self._let_leave(self._places_of[self._listed[:count]], now)
         arrived = []
         while self._coming and self._coming[0][0] <= now:
             arrived.append(heapq.heappop(self._coming)[2])
