@@ -267,12 +267,12 @@ class LivedMulticluster:
         threshold: int = 0,
         load: str = "unfinished",
         draw: Callable[[int, int], int],
-        drawn: Sequence[float] = (),
     ) -> None:
         self.jobs, self.sites, self.outages, self.changes = jobs, sites, outages, list(changes)
         self.overrun, self.dispatcher, self.seeding = overrun, dispatcher, seeding
         self.collects, self.ends, self.threshold, self.counted = rounds == "collected", ends, threshold, load
-        self.draw, self.drawn = draw, drawn
+        self.draw = draw
+        self.drawn: dict[int, float] = {}
         self.now = 0
         self.rounds = 0
         self.work = [[self.seconds(job.run, site) for site in sites] for job in jobs]

@@ -26,7 +26,6 @@ from gridsched.engine.records import FOREVER, LARGEST
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.results import SEGMENT, Variable
-from gridsched.submission import Submission
 from gridsched.systems.fates import Lived, fate_variables, lives_of, outage_variables, outages_of
 from gridsched.systems.multicluster.backlogs import (
     NOBODY,
@@ -89,18 +88,15 @@ class Progress:
 class LivedRun(Run):
     """A run that goes from instant to instant; parameters as of `Run`."""
 
-    def __init__(self, policy: Any, submission: Submission, jobs: MulticlusterJobs, *others: Any) -> None:
-        accepted, announced = others[:2]
-        super().__init__(policy, submission, jobs, *others)
-        self._submission = submission
+    def __init__(self, *run: Any) -> None:
+        super().__init__(*run)
+        submission, jobs, accepted = self._submission, self.jobs, self._accepted
         rejected = np.ones(len(submission), np.bool_)
         rejected[accepted] = False
         self._lives = lives_of(submission, rejected)
         self._listed = np.empty(len(submission), np.int64)
-        self._names_of: Integers = accepted
         self._places_of = np.full(len(submission), -1)
         self._places_of[accepted] = np.arange(len(accepted))
-        self._delay = announced - jobs.submit
         self._entered = 0
         self._coming: list[tuple[int, int, int]] = []
         self._collected: Integers = NOBODY
@@ -133,7 +129,7 @@ class LivedRun(Run):
         if self._coming or len(self._collected) or any(len(cluster.waiting) for cluster in self.clusters):
             return True
         ahead = self._left < FOREVER
-        return bool((self._lives.jobs["fate"][self._names_of[ahead]] == _COMPLETED).any())
+        return bool((self._lives.jobs["fate"][self._accepted[ahead]] == _COMPLETED).any())
 
     def _next_instant(self) -> int:
         times = [int(lives.next_time(self._lives)), *(cluster.next_instant() for cluster in self.clusters)]
@@ -157,7 +153,7 @@ class LivedRun(Run):
             self._note_ends(cluster, over, now)
             for job in over.jobs.tolist():
                 self._done[job] = True
-                lives.end(self._lives, self._names_of[job], now, _COMPLETED)
+                lives.end(self._lives, self._accepted[job], now, _COMPLETED)
         disturbed = self._let_fail(now)
         self._let_live(now)
         self._let_start(now)
@@ -237,7 +233,7 @@ class LivedRun(Run):
         if self._requeue[cluster.index] != "lost":
             return killed.jobs
         for job in killed.jobs.tolist():
-            lives.end(self._lives, self._names_of[job], now, _LOST)
+            lives.end(self._lives, self._accepted[job], now, _LOST)
         return NOBODY
 
     # --- what happens to jobs ---------------------------------------------------------------------
@@ -283,7 +279,7 @@ class LivedRun(Run):
             first = self.start[started.jobs] < 0
             self.start[started.jobs[first]] = started.start[first]
             for job in started.jobs.tolist():
-                lives.start(self._lives, self._names_of[job], now)
+                lives.start(self._lives, self._accepted[job], now)
 
     def _note_ends(self, cluster: ManagedCluster, over: Started, now: int) -> None:
         """Note that jobs run no longer."""
@@ -319,9 +315,9 @@ class LivedRun(Run):
         handed_over = np.where(self.round >= 0, self.handed_over, self._left)
         return self.jobs.submit, handed_over, np.where(self.start >= 0, self.start, self._left)
 
-    def told(self, accepted: Integers) -> tuple[Mapping[str, Variable], Mapping[str, int]]:
+    def told(self) -> tuple[Mapping[str, Variable], Mapping[str, int]]:
         """Variables and counters of the run that say what became of all jobs, and what was out when."""
-        workload, jobs = self._submission.workload, self._lives.jobs
+        workload, jobs, accepted = self._submission.workload, self._lives.jobs, self._accepted
         fate = jobs["fate"].copy()
         unfinished = np.zeros(len(fate), np.bool_)
         unfinished[accepted] = ~self._done

@@ -83,6 +83,7 @@ class Run:
         for change in changes:
             most[change.cluster] = max(most[change.cluster], change.processors)
         self.jobs, self.policy, self._seed = jobs, policy, submission.seed
+        self._submission, self._accepted, self._delay = submission, accepted, announced - jobs.submit
         self.widest = most
         overrun = overrun_code(submission.conventions.overrun)
         managed: Callable[..., ManagedCluster] = _kind_of_cluster(
@@ -236,7 +237,7 @@ class Run:
             self.masks[self.start >= 0],
         )
 
-    def told(self, accepted: Integers) -> tuple[Mapping[str, Variable], Mapping[str, int]]:
+    def told(self) -> tuple[Mapping[str, Variable], Mapping[str, int]]:
         """Variables and counters of the run that say what else became of all jobs: nothing else can."""
         return {}, {}
 

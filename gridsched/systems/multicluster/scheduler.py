@@ -28,7 +28,8 @@ Below MUSCLE and its rivals stands TITAN, or any local policy (see `queues`), wh
 a job ends or is handed over.
 
 At one instant jobs end and start, then resources are added and removed, then jobs arrive, then there is a
-round. A job that waits on a cluster that has become too small for it is collected again.
+round. A job that waits on a cluster that has become too small for it is collected again. What happens where
+resources fail, users give up, or jobs wait for others, is said in `interruptions`.
 """
 
 from __future__ import annotations
@@ -219,7 +220,8 @@ class Multicluster(Scheduler):
         deadline, job_round (-1 if rejected). On `round`: round_time, round_collected, and if measured mcp,
         pb. On (`round`, `cluster`), if measured: comprehensive_performance, round_jobs, round_makespan,
         round_idle_time, round_over_deadline, round_generations. Besides queue_mean and waiting_mean: jobs
-        collected and not started, averaged from the first to the last submission; reach_processors.
+        collected and not started, averaged from the first to the last submission; reach_processors. Where
+        jobs may be killed, leave or wait for others, what became of them (`gridsched.systems.fates`).
         """
         submission = submission.at_unit_speed()
         workload, clusters, home = submission.workload, submission.clusters, submission.home
@@ -340,7 +342,7 @@ def _schedule(
     run_time[ran] = outcome.run_time[outcome.start >= 0]
     segments = outcome.segments
     segments["job"] = accepted[segments["job"]]
-    told, counted = run.told(accepted)
+    told, counted = run.told()
     largest = [max(run.widest[each.name], 1) for each in submission.clusters]
     variables: dict[str, Variable] = {
         "cluster_processors": ("cluster", np.array(largest), "processors of the cluster, the most", "1"),

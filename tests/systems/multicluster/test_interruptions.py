@@ -15,6 +15,7 @@ from gridsched.nodes import NodeEvent
 from gridsched.platform import Cluster, Platform, ResourceChange
 from gridsched.policies.local import LocalPolicy
 from gridsched.simulation import simulate
+from gridsched.systems.multicluster.jobs import with_prediction_errors
 from gridsched.systems.multicluster.measures import summarise_multicluster
 from gridsched.systems.multicluster.scheduler import Multicluster
 from gridsched.systems.multicluster.titan import resources_of, stream
@@ -31,7 +32,6 @@ from tests.systems.multicluster.test_scheduler import (
     assert_resources_apart,
     drawn,
     pick,
-    with_prediction_errors,
 )
 
 FATES = ("completed", "rejected", "gave up", "never eligible", "lost", "starved")
@@ -46,13 +46,13 @@ class Case:
         self.rng = rng = random.Random(seed)
         self.seed = seed
         self.overrun = rng.choice(["doubling", "increments"])
-        self.dispatcher = rng.choice(["muscle", "dll", "wrand"])
-        self.rounds = rng.choice(["collected", "arrival"])
-        self.ends = rng.choice(["any", "all"])
+        self.dispatcher: Any = rng.choice(["muscle", "dll", "wrand"])
+        self.rounds: Any = rng.choice(["collected", "arrival"])
+        self.ends: Any = rng.choice(["any", "all"])
         self.threshold = rng.choice([0, 0, 4])
-        self.load = rng.choice(["unfinished", "unstarted"])
+        self.load: Any = rng.choice(["unfinished", "unstarted"])
         seedings = ["arrival", "last"] + ["muscle"] * (self.dispatcher == "muscle")
-        self.seeding = rng.choice(seedings)
+        self.seeding: Any = rng.choice(seedings)
         self.planned = rng.random() < 0.5
         score = rng.choice(["lxf", "lxwf"])
         self.sites = [self._site(score) for _ in range(rng.choice([1, 2, 2, 3]))]
@@ -363,7 +363,7 @@ def test_killed_jobs_wait_first_or_last_or_are_lost(local: str) -> None:
     jobs = [(0, 10, 2), (1, 3, 2)]
     found = {}
     for requeue in ("place", "end", "lost"):
-        cluster = Cluster(processors=2, processors_per_node=2, events=DOWN, requeue=requeue)  # type: ignore[arg-type]
+        cluster = Cluster(processors=2, processors_per_node=2, events=DOWN, requeue=requeue)
         found[requeue] = planned(jobs, [cluster], local)
     assert segments(found["place"]) == [(0, 0, 0, 4), (0, 0, 6, 16), (1, 0, 16, 19)]
     assert segments(found["end"]) == [(0, 0, 0, 4), (0, 0, 9, 19), (1, 0, 6, 9)]
