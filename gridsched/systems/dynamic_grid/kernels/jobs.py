@@ -200,6 +200,7 @@ def drop_part(g: DynamicGridArrays, p: int) -> None:
     left = old["processors"] - old["closed"]
     g.state[i, 0]["free"] += left
     cluster["grid"] -= left
+    cluster["loose"] += old["closed"]
     mark_dirty(g, i)
     if old["previous"] == NOBODY:
         cluster["part"] = old["next"]
@@ -582,6 +583,7 @@ def _hold(
     clock["moving"] = heap.push(g.moves, clock["moving"], until, k)
     g.state[i, 0]["free"] -= processors - closed
     g.clusters[i]["leaving"] += processors - closed
+    g.clusters[i]["loose"] -= closed
     write(g, j, i, processors, tasks, now, until, True, False)
     expect(g, i, len(g.requests) + k, until, processors)
 

@@ -303,6 +303,7 @@ def _count(g: DynamicGridArrays, f: LivedArrays, i: int, idle: int) -> None:
             hold["closed"] = f.keeps[len(g.requests) + k]
             cluster["leaving"] += hold["processors"] - hold["closed"]
     g.state[i, 0]["free"] = free
+    cluster["loose"] = 0
 
 
 @part
@@ -613,13 +614,9 @@ def _let_in_and_out(
 @part
 def _next_instant(g: DynamicGridArrays, a: Lives, f: LivedArrays, o: DynamicGridOptions) -> int:
     """Time of the next event anywhere; FOREVER if nothing will happen."""
-    lives = next_of_lives(a)
-    now = min(next_instant(g, o), lives)
+    now = min(next_instant(g, o), next_of_lives(a))
     happening = f.state[0]["happening"]
-    # nodes do not matter when nobody is left
-    if happening < len(f.happenings) and (g.clock[0]["present"] > 0 or lives < FOREVER):
-        now = min(now, f.happenings[happening]["time"])
-    return now
+    return min(now, f.happenings[happening]["time"]) if happening < len(f.happenings) else now
 
 
 _NODES, _JOBS, _ROUNDS = 1, 2, 3

@@ -134,6 +134,8 @@ def leave_queue(g: DynamicGridArrays, i: int, j: int) -> None:
 def _expected_start(g: DynamicGridArrays, i: int, needed: int) -> int:
     """When so many processors, more than are free, are expected to be free."""
     state = g.state[i, 0]
+    if needed > g.clusters[i]["processors"] - g.clusters[i]["loose"]:
+        return FOREVER
     time, _ = running.shadow(g.blocks[i], g.runs[i], state["blocks"], state["free"], needed)
     return time
 

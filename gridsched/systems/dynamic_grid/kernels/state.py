@@ -97,6 +97,7 @@ CLUSTER = np.dtype(
         ("dirty", np.int64),  # whether something has changed since the last pass
         ("changed", np.int64),  # whether processors may have changed hands, see `lived`
         ("closed", np.int64),  # processors that nothing may start on: out of order, drained, in maintenance
+        ("loose", np.int64),  # of these, those that were left in this instant and are not planned with yet
         ("interval", np.int64),  # seconds of work between checkpoints; 0 for none
         ("pause", np.int64),  # seconds that a checkpoint takes
         (
