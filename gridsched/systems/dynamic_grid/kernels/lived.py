@@ -447,10 +447,10 @@ def _kill_local(
         # should it be sent to the grid scheduler
         g.progress[j]["left"] = max(0, g.progress[j]["left"] - done * o.scale * g.clusters[i]["pace"])
         g.progress[j]["served"] += done * o.scale
+    g.starts[j] = NOBODY
     if f.requeue[i] == LOSE:
         _lose(g, a, j, now)
         return
-    g.starts[j] = NOBODY
     g.progress[j]["headed"] = NOBODY
     _set_keys(g, f, j, f.requeue[i] == END)
     enter(g, i, j)
