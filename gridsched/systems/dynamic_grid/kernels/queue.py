@@ -223,7 +223,8 @@ def _next_new(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> int:
     queue = line.row(g.grid_queues, NEW)
     span = queue.span[0]
     place = max(span["tested"], span["first"])
-    capacity = line.as_column(g.clock[0]["capacity"])
+    # what clusters are believed to have may have failed
+    capacity = line.as_column(min(g.clock[0]["capacity"], g.clock[0]["most"]))
     narrow = line.as_column(-1) if o.heeds else capacity
     window = line.as_column(_longest_lease(g, now, o) if o.heeds else 0)
     while place < span["end"]:
