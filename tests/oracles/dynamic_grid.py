@@ -172,7 +172,7 @@ class Cluster:
     owner: dict[int, Holder] = field(default_factory=dict)
     gaps: list[tuple[float, int]] = field(default_factory=list)
     fleeing: set[int] = field(default_factory=set)
-    repairs: Repairs = Repairs()
+    repairs: Repairs = field(default_factory=Repairs)
     marked: set[int] = field(default_factory=set)
     member: bool = False
     lease: float = math.inf
@@ -324,7 +324,10 @@ class Oracle:
         instants: list[float] = [event.time for event in self.events]
         for j, state in enumerate(self.states):
             if state.state == "ahead":
-                instants += [self.jobs[j].submit_time, self.jobs[j].submit_time if state.fate else self.met(j)]
+                instants += [
+                    self.jobs[j].submit_time,
+                    self.jobs[j].submit_time if state.fate else self.met(j),
+                ]
             if not state.fate and state.start is None:
                 instants.append(self.gives_up_at(j))
         instants += [time for outage in self.outages for time in self.times_of(outage)]
@@ -817,8 +820,8 @@ class Oracle:
         for outage in self.outages:
             if outage.start == self.now and not outage.drained:
                 owner = self.clusters[outage.cluster].owner
-                there = {owner[p] for p in range(outage.first, outage.end) if p in owner}
-                for j in sorted({holder[1] for holder in there}):
+                hit = {owner[p][1] for p in range(outage.first, outage.end) if p in owner}
+                for j in sorted(hit):
                     self.kill(j, outage.cluster)
         self.place()
 

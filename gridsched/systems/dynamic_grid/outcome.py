@@ -339,7 +339,7 @@ def _lost_work(
 def _saved(
     segments: NDArray[Any], killed: NDArray[np.bool_], clusters: Sequence[Cluster]
 ) -> NDArray[np.int64]:
-    """Seconds of each killed segment that its last checkpoint has; a spell's are those of all its clusters."""
+    """Seconds of each killed segment that the last checkpoint has; its clusters save a spell together."""
     interval, pause = checkpoints_of(clusters)
     spells: dict[tuple[int, int], list[int]] = {}
     for k in np.flatnonzero(killed).tolist():

@@ -104,7 +104,9 @@ class _Segments:
         saves = interval[self.spell] < none
         every = np.where(saves, interval[self.spell], 1)
         rounds = seconds // (every + pause[self.spell])
-        last = np.where(self.killed != 0, 0, np.minimum(seconds - rounds * (every + pause[self.spell]), every))
+        last = np.where(
+            self.killed != 0, 0, np.minimum(seconds - rounds * (every + pause[self.spell]), every)
+        )
         without = np.where(self.killed != 0, 0, seconds)
         worked: Integers = np.where(saves, rounds * every + last, without)
         return worked
@@ -232,7 +234,9 @@ def _whole_supersteps(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
     length = s.end - s.start
     superstep = int(dataset.attrs["parameter_superstep"])
     ended = np.isin(dataset["outcome"].to_numpy(), (_FINISHED, _STOPPED))[s.job]
-    stopped = s.grid & (s.held == 0) & (s.killed == 0) & ~(ended & (s.end == dataset["end_time"].to_numpy()[s.job]))
+    stopped = (
+        s.grid & (s.held == 0) & (s.killed == 0) & ~(ended & (s.end == dataset["end_time"].to_numpy()[s.job]))
+    )
     wrong = stopped & ((length % superstep != 0) | (length == 0))
     yield from _report(dataset, s.job[wrong], "is stopped within a superstep")
 
@@ -241,7 +245,9 @@ def _killed_by_failures(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
     """Who is killed has processors on a cluster of which some go out of order then."""
     if "segment_killed" not in dataset:
         return
-    out = set(zip(dataset["closure_cluster"].values.tolist(), dataset["closure_start"].values.tolist()))
+    out = set(
+        zip(dataset["closure_cluster"].values.tolist(), dataset["closure_start"].values.tolist(), strict=True)
+    )
     hit = np.array([pair in out for pair in zip(s.cluster.tolist(), s.end.tolist(), strict=True)], np.bool_)
     spells = np.zeros(int(s.spell.max(initial=-1)) + 1, np.bool_)
     np.logical_or.at(spells, s.spell, hit)

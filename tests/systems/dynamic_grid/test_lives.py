@@ -1,4 +1,4 @@
-"""Dynamic grids whose nodes fail, whose users give up, whose jobs wait for others: engine against the oracle."""
+"""Dynamic grids whose nodes fail, whose users give up, whose jobs wait for others: against the oracle."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def node_events(draw: st.DrawFn, nodes: int) -> list[NodeEvent]:
     name = st.sampled_from([*(f"node{k}" for k in range(nodes)), "*"])
     for _ in range(draw(st.integers(1, 4))):
         node, begin = draw(name), draw(times)
-        kinds = draw(st.sampled_from([("down", "up"), ("down", "up"), ("drain", "resume"), ("maintenance", "")]))
+        kinds = draw(
+            st.sampled_from([("down", "up"), ("down", "up"), ("drain", "resume"), ("maintenance", "")])
+        )
         length = draw(st.sampled_from([0, 1, 5, 20]))
         if kinds[0] == "maintenance":
             start = begin + draw(st.sampled_from([0, 1, 4, 10, 30]))
@@ -111,17 +113,21 @@ def lived_cases(draw: st.DrawFn, *, fails: bool, jobs_live: bool) -> LivedCase:
             )
         )
     lives = []
-    for j, job in enumerate(case.jobs):
+    for j, each in enumerate(case.jobs):
         gives_up = math.inf
         needs: list[tuple[int, str, int]] = []
         if jobs_live:
-            gives_up = draw(st.sampled_from([math.inf, math.inf, job.submit_time + draw(st.integers(-2, 20))]))
+            gives_up = draw(
+                st.sampled_from([math.inf, math.inf, each.submit_time + draw(st.integers(-2, 20))])
+            )
             others = draw(st.lists(st.integers(0, j - 1), max_size=2, unique=True)) if j else []
             if draw(st.booleans()):
                 delays = st.sampled_from([0, 0, 3])
                 needs = [(on, draw(st.sampled_from(list(KINDS))), draw(delays)) for on in others]
         lives.append(Life(max(gives_up, 0), jobs_live and draw(st.integers(0, 4)) == 4, tuple(needs)))
-    local = draw(st.sampled_from(["fcfs", "easy", "conservative"]) | st.sampled_from([*NAIVE_POLICIES, *COMPOSED]))
+    local = draw(
+        st.sampled_from(["fcfs", "easy", "conservative"]) | st.sampled_from([*NAIVE_POLICIES, *COMPOSED])
+    )
     return LivedCase(case, clusters, lives, local)
 
 
@@ -168,7 +174,9 @@ def naive_outages(clusters: Sequence[Cluster]) -> list[Outage]:
 def naive_repairs(clusters: Sequence[Cluster]) -> list[Repairs]:
     """How clusters whose nodes fail treat jobs that are killed."""
     return [
-        Repairs(each.requeue, each.checkpoint_interval, each.checkpoint_cost if each.checkpoint_interval else 0)
+        Repairs(
+            each.requeue, each.checkpoint_interval, each.checkpoint_cost if each.checkpoint_interval else 0
+        )
         if each.events
         else Repairs()
         for each in clusters
@@ -280,7 +288,7 @@ def executions(run: xr.Dataset) -> list[tuple[int, ...]]:
 
 
 def test_conformance_killed_local_job_goes_on_from_its_checkpoint() -> None:
-    """Checkpoints are at 3 to 4 s and 7 to 8 s; of 10 s of work 6 are saved at 9 s, 4 and a checkpoint remain."""
+    """Checkpoints are at 3 and 7 s, a second each; at 9 s, 6 of 10 s of work are saved."""
     saving = {"checkpoint_interval": 3, "checkpoint_cost": 1}
     run = small([job(0, 10, 2, 0)], [down(9, back=9)], replace(SIMPLE, delta_t=None), **saving)
     assert executions(run) == [(0, 0, 9, 1), (0, 9, 14, 0)]

@@ -24,7 +24,15 @@ import numpy as np
 from gridsched.engine import heap, line
 from gridsched.engine.clusters import Order
 from gridsched.engine.jit import jit, leaf, part
-from gridsched.engine.lives import Fate, Lives, let_enter, let_give_up, next_of_lives, tell_of_end, tell_of_start
+from gridsched.engine.lives import (
+    Fate,
+    Lives,
+    let_enter,
+    let_give_up,
+    next_of_lives,
+    tell_of_end,
+    tell_of_start,
+)
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import FOREVER, LARGEST
 from gridsched.engine.reference import by_reference
@@ -113,7 +121,7 @@ STATE = np.dtype(
 
 
 class LivedArrays(NamedTuple):
-    """What a grid of m clusters with n jobs and h holds needs besides; p is the size of the largest cluster."""
+    """What a grid needs besides: m clusters of up to p processors, n jobs, h holds."""
 
     fails: Any  # int64[m], whether nodes of the cluster fail
     requeue: Any  # int64[m]

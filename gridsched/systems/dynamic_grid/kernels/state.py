@@ -276,7 +276,9 @@ class DynamicGridArrays(NamedTuple):
     candidates: Any  # SCORED[room + 1], for one pass at a time
     steps: Any  # STEP[...], likewise
     grid_queues: line.Line  # NJ, CJ
-    news: Any  # int64[2n], jobs that have started for the first time, and n + those that have ended; or nothing
+    news: (
+        Any  # int64[2n], jobs that have started for the first time, and n + those that have ended; or nothing
+    )
 
 
 FIRST_ROOM = 1024
