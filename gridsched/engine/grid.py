@@ -15,6 +15,9 @@ from gridsched.engine.jit import leaf
 from gridsched.engine.node_clusters import NodeClusters
 from gridsched.engine.records import FOREVER
 
+Local = LocalArrays | NodeClusters
+"""Local schedulers of either kind."""
+
 
 @leaf
 def _fits(g: GridArrays, local: LocalArrays, j: int, m: int) -> bool:

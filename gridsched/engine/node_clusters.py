@@ -661,11 +661,11 @@ def load(g: GridArrays, local: NodeClusters, m: int, now: int, overrun: int) -> 
 
 @leaf
 def _spare_pieces(local: NodeClusters, s: NodeArrays, more: int) -> None:
-    """Let a copy have free pieces for all who wait and so many more."""
+    """Let a copy have free pieces for plans of all who wait, beside old ones, and of so many pieces more."""
     store, first = s.store[0], len(local.pieces)
-    count = more + len(s.nodes)
+    count = len(s.nodes) + 2 * more
     for k in range(s.state[0]["waiting"]):
-        count += min(s.jobs[s.waiting[k]]["units"], len(s.nodes))
+        count += 2 * min(s.jobs[s.waiting[k]]["units"], len(s.nodes))
     for p in range(first, first + count):
         s.pieces[p]["next"] = p + 1 if p + 1 < first + count else -1
     store["free_piece"] = first
@@ -791,7 +791,7 @@ def _simulated_start(
 
 @part
 def _planned_start(
-    g: GridArrays, local: NodeClusters, j: int, m: int, now: int, latest: int, overrun: int, score: Any
+    g: GridArrays, local: NodeClusters, j: int, m: int, now: int, overrun: int, score: Any
 ) -> int:
     """Earliest place that a plan of all who wait, in queue order, leaves; it knows no limits of groups."""
     _copy_cluster(g, local, j, m, now)
@@ -809,9 +809,7 @@ def _planned_start(
         size = heap.pop(s.candidates, size)
     start = earliest(s, j, now, FOREVER)
     local.clock[0]["stamp"] = state["freed"]
-    if start == FOREVER:
-        return NEVER
-    return start if start <= latest else FOREVER
+    return start if start < FOREVER else NEVER
 
 
 @part
@@ -820,8 +818,8 @@ def predicted_start(
 ) -> int:
     """When a job would start if it entered the local queue of a cluster now, as far as it is known there.
 
-    FOREVER if it is known to be after `latest`, NEVER if it could not start as things are. The job must fit
-    on the cluster.
+    FOREVER if it is known to be after `latest` (a plan tells the time nevertheless), NEVER if it could not
+    start as things are. The job must fit on the cluster.
     """
     if now > latest:
         return FOREVER
@@ -833,7 +831,7 @@ def predicted_start(
     if now == latest and (alone or not could_fit(a, j)):
         return FOREVER
     if options.predictions == _PLAN:
-        return _planned_start(g, local, j, m, now, latest, options.overrun, score)
+        return _planned_start(g, local, j, m, now, options.overrun, score)
     return _simulated_start(g, local, j, m, now, latest, options.overrun, score)
 
 

@@ -124,7 +124,7 @@ class NodeGrid:
     def allocate(
         self, records: NDArray[Any], jobs: NDArray[Any], rejected: NDArray[np.bool_], requests: int = 1
     ) -> tuple[GridArrays, NodeClusters]:
-        """Idle clusters and the jobs (JOB[n]) of a grid, in which a job of a user is so many jobs."""
+        """Idle clusters and the jobs (JOB[...]) of a grid, in which a job of a user is so many jobs."""
         local = node_clusters.allocate(
             self.sites,
             np.repeat(labels_of(self.submission.workload), requests),
@@ -133,7 +133,13 @@ class NodeGrid:
             FIRST_ROOM,
         )
         home = np.repeat(self.home, requests)
-        return node_clusters.grid_of(local, np.repeat(jobs, requests), home, records), local
+        return node_clusters.grid_of(local, jobs, home, records), local
+
+    def run_time_on(self, cluster: Integers) -> Integers:
+        """Run time of each job on a cluster [s]; as at home where that is -1."""
+        run_time, speeds = self.submission.run_time, np.append(self.submission.speeds, 1.0)
+        moved = np.ceil(run_time * speeds[self.home] / speeds[cluster]).astype(np.int64)
+        return np.where((cluster == self.home) | (cluster < 0), run_time, moved)
 
 
 def node_grid(
@@ -272,13 +278,13 @@ class _Tables:
 
     def add_cluster(
         self, cluster: Cluster, nodes: NDArray[Any], names: list[str], allowed: NDArray[Any], seed: int
-    ) -> NDArray[Any]:
+    ) -> Any:
         """Add nodes and what happens to them; return the record of the cluster."""
         events, windows, outages = events_of(cluster, names)
         closings = events[np.isin(events["kind"], (int(Happening.CLOSE), int(Happening.OPEN)))]
         nodes = nodes.copy()
         nodes["device"] = np.cumsum(nodes["gpus"]) - nodes["gpus"]
-        site = np.zeros(1, SITE)[0]
+        site: Any = np.zeros(1, SITE)[0]
         for name, list_, added in (
             ("node", self.nodes, nodes),
             ("row", self.allowed, allowed),
@@ -318,7 +324,7 @@ class _Tables:
             if key not in self.groups:
                 self.groups[key] = len(self.groups), groups_of(workload, limit)
             row, groups = self.groups[key]
-            self.rules.append((row, len(self.limits) - site["limit"]))
+            self.rules.append((row, len(self.limits) - int(site["limit"])))
             self.limits += [(*most_of(limit), 0, 0, 0)] * int(groups.max(initial=-1) + 1)
         site["limits"], site["rules"] = len(self.limits) - site["limit"], len(cluster.limits)
 
@@ -371,6 +377,8 @@ class NodeGridRun:
         Where each job ran; -1 where it did not.
     start_time, end_time : int64[n]
         First start and last end [s], -1 likewise.
+    fate : int64[n]
+        Values of `gridsched.engine.lives.Fate`.
     segments : SEGMENT[...]
         Executions.
     variables, counters
@@ -380,6 +388,7 @@ class NodeGridRun:
     cluster: Integers
     start_time: Integers
     end_time: Integers
+    fate: Integers
     segments: NDArray[Any]
     variables: dict[str, Variable]
     counters: dict[str, Any]
@@ -432,6 +441,7 @@ def node_grid_run(
         cluster=ran,
         start_time=start,
         end_time=end,
+        fate=lived.fate,
         segments=segments,
         variables={
             **of_tasks(size[segments["job"]]),
@@ -450,7 +460,8 @@ def _lived(workload: Workload, local: NodeClusters, start: Integers) -> Lived:
     requests = int(local.clock["requests"][0])
 
     def of_jobs(values: Any) -> Integers:
-        return values.reshape(-1, requests).sum(axis=1).astype(np.int64)
+        totals: Integers = values.reshape(-1, requests).sum(axis=1).astype(np.int64)
+        return totals
 
     fate = local.lives.jobs["fate"].astype(np.int64)
     fate[(fate == Fate.COMPLETED) & (of_jobs(local.jobs["done"][0]) == 0)] = int(Fate.STARVED)

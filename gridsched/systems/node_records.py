@@ -5,6 +5,7 @@ Every system that runs jobs on nodes uses it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -327,7 +328,7 @@ _ASKED = {
 
 
 def node_variables(
-    runs: list[tuple[int, Cluster, Integers, NodeUse]], jobs: int, first_segment: list[int]
+    runs: Sequence[tuple[int, Cluster, Integers, NodeUse]], jobs: int, first_segment: list[int]
 ) -> dict[str, Variable]:
     """What runs on nodes say of jobs, pieces, nodes and outages; jobs of other clusters ask for nothing."""
     variables: dict[str, Variable] = {}

@@ -18,8 +18,9 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from gridsched.engine import grid, node_clusters
-from gridsched.engine.clusters import NOWHERE, GridArrays, LocalArrays
+from gridsched.engine.clusters import NOWHERE, GridArrays
 from gridsched.engine.either import Either
+from gridsched.engine.grid import Local
 from gridsched.engine.jit import jit, leaf, part, wide
 from gridsched.engine.node_clusters import NodeClusters
 from gridsched.engine.records import FOREVER
@@ -124,7 +125,7 @@ def _longest_wait(metric: int, cost: float, estimate: int) -> int:
 def _predict(
     g: GridArrays,
     d: Directory,
-    local: LocalArrays,
+    local: Local,
     j: int,
     count: int,
     now: int,
@@ -162,7 +163,7 @@ def _predict(
 
 
 @leaf
-def _best_predicted(g: GridArrays, d: Directory, local: LocalArrays, j: int, count: int, now: int) -> int:
+def _best_predicted(g: GridArrays, d: Directory, local: Local, j: int, count: int, now: int) -> int:
     """Cluster with the best predicted metric; then the earliest completion, then the first asked.
 
     The first asked is it, too, where none can start the job as things are.
@@ -184,7 +185,7 @@ def _best_predicted(g: GridArrays, d: Directory, local: LocalArrays, j: int, cou
 
 @leaf
 def _least_loaded(
-    g: GridArrays, d: Directory, local: LocalArrays, j: int, count: int, now: int, options: JSchedulerOptions
+    g: GridArrays, d: Directory, local: Local, j: int, count: int, now: int, options: JSchedulerOptions
 ) -> int:
     """Cluster with the fewest waiting jobs, or the least work left a processor; then the first asked."""
     chosen = NOWHERE
@@ -203,7 +204,7 @@ def _least_loaded(
 
 @leaf
 def _own_cost(
-    g: GridArrays, d: Directory, local: LocalArrays, j: int, m: int, now: int, start: int, overrun: int
+    g: GridArrays, d: Directory, local: Local, j: int, m: int, now: int, start: int, overrun: int
 ) -> float:
     """What a user's own function says of a cluster where a job would start then."""
     return float(
@@ -228,7 +229,7 @@ def _own_cost(
 def _least_own(
     g: GridArrays,
     d: Directory,
-    local: LocalArrays,
+    local: Local,
     j: int,
     count: int,
     now: int,
@@ -258,7 +259,7 @@ def _least_own(
 
 @part
 def _choice(
-    g: GridArrays, d: Directory, local: LocalArrays, j: int, now: int, options: JSchedulerOptions, score: Any
+    g: GridArrays, d: Directory, local: Local, j: int, now: int, options: JSchedulerOptions, score: Any
 ) -> int:
     """Cluster that a job goes to."""
     count = _asked(d, j, options)
@@ -277,7 +278,7 @@ def _choice(
 
 @part
 def _submit(
-    g: GridArrays, d: Directory, local: LocalArrays, now: int, options: JSchedulerOptions, score: Any
+    g: GridArrays, d: Directory, local: Local, now: int, options: JSchedulerOptions, score: Any
 ) -> bool:
     """Let the jobs that are submitted now enter local queues; False if a user's function gives no number."""
     j = grid.next_entering(g, local, now, 1)
@@ -296,7 +297,7 @@ def _submit(
 
 
 @leaf
-def _nobody_leaves(g: GridArrays, local: LocalArrays, now: int) -> None:
+def _nobody_leaves(g: GridArrays, local: Local, now: int) -> None:
     """Let all jobs stay."""
 
 
@@ -318,7 +319,7 @@ _let_leave = Either(_nobody_leaves, _those_who_give_up_leave, NodeClusters)
 
 @jit
 def schedule(
-    g: GridArrays, d: Directory, local: LocalArrays, until: int, options: JSchedulerOptions, score: Any
+    g: GridArrays, d: Directory, local: Local, until: int, options: JSchedulerOptions, score: Any
 ) -> int:
     """Simulate the grid; return why it stopped, a value of `Stop`.
 

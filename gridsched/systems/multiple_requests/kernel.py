@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gridsched.engine import grid, node_clusters
-from gridsched.engine.clusters import NOWHERE, GridArrays, LocalArrays
+from gridsched.engine.clusters import NOWHERE, GridArrays
 from gridsched.engine.either import Either
+from gridsched.engine.grid import Local
 from gridsched.engine.jit import jit, leaf, part
 from gridsched.engine.node_clusters import NodeClusters
 from gridsched.engine.records import FOREVER
@@ -40,9 +41,7 @@ class RequestArrays(NamedTuple):
 
 
 @leaf
-def _measure_loads(
-    g: GridArrays, jobs: RequestArrays, local: LocalArrays, r: int, now: int, overrun: int
-) -> None:
+def _measure_loads(g: GridArrays, jobs: RequestArrays, local: Local, r: int, now: int, overrun: int) -> None:
     """Seconds that the work on each cluster keeps its processors busy; FOREVER where a job cannot run."""
     for m in range(len(g.clusters)):
         jobs.load[m] = float(FOREVER)
@@ -67,7 +66,7 @@ def _least_loaded(g: GridArrays, jobs: RequestArrays, r: int) -> int:
 def _submit(
     g: GridArrays,
     jobs: RequestArrays,
-    local: LocalArrays,
+    local: Local,
     now: int,
     options: MultipleRequestsOptions,
     score: Any,
@@ -92,7 +91,7 @@ def _submit(
 
 @part
 def _withdraw_others(
-    g: GridArrays, jobs: RequestArrays, local: LocalArrays, m: int, now: int, options: MultipleRequestsOptions
+    g: GridArrays, jobs: RequestArrays, local: Local, m: int, now: int, options: MultipleRequestsOptions
 ) -> None:
     """Withdraw the other requests of the jobs that have just started on a cluster."""
     for k in range(grid.starts_to_see(g, local, m)):
@@ -111,7 +110,7 @@ def _withdraw_others(
 def _pass_everywhere(
     g: GridArrays,
     jobs: RequestArrays,
-    local: LocalArrays,
+    local: Local,
     now: int,
     options: MultipleRequestsOptions,
     score: Any,
@@ -132,7 +131,7 @@ def _pass_everywhere(
 
 @leaf
 def _nobody_leaves(
-    g: GridArrays, jobs: RequestArrays, local: LocalArrays, now: int, options: MultipleRequestsOptions
+    g: GridArrays, jobs: RequestArrays, local: Local, now: int, options: MultipleRequestsOptions
 ) -> None:
     """Let all jobs stay."""
 
@@ -155,7 +154,7 @@ _let_leave = Either(_nobody_leaves, _those_who_give_up_leave, NodeClusters)
 
 @jit
 def schedule(
-    g: GridArrays, jobs: RequestArrays, local: LocalArrays, options: MultipleRequestsOptions, score: Any
+    g: GridArrays, jobs: RequestArrays, local: Local, options: MultipleRequestsOptions, score: Any
 ) -> bool:
     """Simulate the grid; False if a queue needs more room (`grid.with_room`), to go on after that."""
     g, jobs, local = by_reference(g), by_reference(jobs), by_reference(local)

@@ -37,8 +37,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.engine import grid, heap, node_clusters
-from gridsched.engine.clusters import NOWHERE, UNDECIDED, GridArrays, LocalArrays
+from gridsched.engine.clusters import NOWHERE, UNDECIDED, GridArrays
 from gridsched.engine.either import Either
+from gridsched.engine.grid import Local
 from gridsched.engine.jit import jit, leaf, part
 from gridsched.engine.node_clusters import NodeClusters
 from gridsched.engine.records import ENTRY, FOREVER
@@ -148,7 +149,7 @@ def _last_multiple(now: int, sigma: int) -> int:
 
 
 @leaf
-def _measure(g: GridArrays, s: Superschedulers, local: LocalArrays, now: int, sigma: int) -> None:
+def _measure(g: GridArrays, s: Superschedulers, local: Local, now: int, sigma: int) -> None:
     """Add up what jobs have held of each cluster until now."""
     clock = s.clock[0]
     begin = _last_multiple(now, sigma)
@@ -164,7 +165,7 @@ def _measure(g: GridArrays, s: Superschedulers, local: LocalArrays, now: int, si
 
 @leaf
 def _utilisation(
-    g: GridArrays, s: Superschedulers, local: LocalArrays, m: int, options: SuperschedulerOptions
+    g: GridArrays, s: Superschedulers, local: Local, m: int, options: SuperschedulerOptions
 ) -> float:
     """Resource utilisation status: share of processors held, now or since the last multiple of sigma."""
     if not options.average:
@@ -252,7 +253,7 @@ def _needs_messages(g: GridArrays, s: Superschedulers, h: int, among: int) -> bo
 def _ask(
     g: GridArrays,
     s: Superschedulers,
-    local: LocalArrays,
+    local: Local,
     j: int,
     among: int,
     occupied: bool,
@@ -309,7 +310,7 @@ def _ask(
 def _cheapest(
     g: GridArrays,
     s: Superschedulers,
-    local: LocalArrays,
+    local: Local,
     h: int,
     among: int,
     options: SuperschedulerOptions,
@@ -335,7 +336,7 @@ def _cheapest(
 def _is_better(
     g: GridArrays,
     s: Superschedulers,
-    local: LocalArrays,
+    local: Local,
     m: int,
     h: int,
     options: SuperschedulerOptions,
@@ -354,7 +355,7 @@ def _is_better(
 def _choice(
     g: GridArrays,
     s: Superschedulers,
-    local: LocalArrays,
+    local: Local,
     j: int,
     among: int,
     options: SuperschedulerOptions,
@@ -383,7 +384,7 @@ def _set_timer(s: Superschedulers, j: int, time: int) -> None:
 def _send(
     g: GridArrays,
     s: Superschedulers,
-    local: LocalArrays,
+    local: Local,
     j: int,
     now: int,
     delay: int,
@@ -402,7 +403,7 @@ def _send(
 def _decide(
     g: GridArrays,
     s: Superschedulers,
-    local: LocalArrays,
+    local: Local,
     j: int,
     now: int,
     options: SuperschedulerOptions,
@@ -436,7 +437,7 @@ def _decide(
 
 
 @leaf
-def _within_reach(g: GridArrays, s: Superschedulers, local: LocalArrays, j: int, scheme: int) -> bool:
+def _within_reach(g: GridArrays, s: Superschedulers, local: Local, j: int, scheme: int) -> bool:
     """Whether any cluster that the scheme could choose can hold a job."""
     h = g.home[j]
     fits = False
@@ -447,7 +448,7 @@ def _within_reach(g: GridArrays, s: Superschedulers, local: LocalArrays, j: int,
 
 
 @leaf
-def _receive(g: GridArrays, s: Superschedulers, local: LocalArrays, now: int, scheme: int, todo: Any) -> int:
+def _receive(g: GridArrays, s: Superschedulers, local: Local, now: int, scheme: int, todo: Any) -> int:
     """Put the jobs that are submitted now and fit somewhere into the grid queues; list them."""
     count = 0
     j = grid.next_entering(g, local, now, 1)
@@ -521,7 +522,7 @@ def _reconsider(g: GridArrays, s: Superschedulers, even_if_occupied: bool, todo:
 def _land(
     g: GridArrays,
     s: Superschedulers,
-    local: LocalArrays,
+    local: Local,
     now: int,
     options: SuperschedulerOptions,
     score: Any,
@@ -545,7 +546,7 @@ def _land(
 
 @leaf
 def _renew_volunteers(
-    g: GridArrays, s: Superschedulers, local: LocalArrays, now: int, options: SuperschedulerOptions
+    g: GridArrays, s: Superschedulers, local: Local, now: int, options: SuperschedulerOptions
 ) -> None:
     """Forget the volunteers of the last check; every cluster that is not busy volunteers."""
     for m in range(len(g.clusters)):
@@ -564,13 +565,13 @@ def _forget_volunteers(s: Superschedulers) -> None:
 
 
 @leaf
-def _every_job_starts(s: Superschedulers, local: LocalArrays, options: SuperschedulerOptions) -> bool:
+def _every_job_starts(s: Superschedulers, local: Local, options: SuperschedulerOptions) -> bool:
     """Whether jobs that wait will start, so that there is something to wait for."""
     return True
 
 
 @leaf
-def _something_may_change(s: Superschedulers, local: LocalArrays, options: SuperschedulerOptions) -> bool:
+def _something_may_change(s: Superschedulers, local: Local, options: SuperschedulerOptions) -> bool:
     """Whether checks and answers may still find what was not known when anything else happened last.
 
     Shares of processors are averages over less than two sigma; each job may ask once; partners may answer
@@ -590,13 +591,13 @@ _is_worth_waiting = Either(_every_job_starts, _something_may_change, NodeCluster
 
 
 @leaf
-def _central_decides_once(local: LocalArrays) -> bool:
+def _central_decides_once(local: Local) -> bool:
     """Whether under CENTRAL every job is sent to a cluster at once."""
     return True
 
 
 @leaf
-def _central_decides_again(local: LocalArrays) -> bool:
+def _central_decides_again(local: Local) -> bool:
     """Whether under CENTRAL every job is sent to a cluster at once."""
     return False
 
@@ -605,7 +606,7 @@ _decides_once = Either(_central_decides_once, _central_decides_again, NodeCluste
 
 
 @leaf
-def _nobody_leaves(g: GridArrays, s: Superschedulers, local: LocalArrays, now: int) -> None:
+def _nobody_leaves(g: GridArrays, s: Superschedulers, local: Local, now: int) -> None:
     """Let all jobs stay."""
 
 
@@ -635,9 +636,7 @@ _let_leave = Either(_nobody_leaves, _those_who_give_up_leave, NodeClusters)
 
 
 @leaf
-def _next_instant(
-    g: GridArrays, s: Superschedulers, local: LocalArrays, options: SuperschedulerOptions
-) -> int:
+def _next_instant(g: GridArrays, s: Superschedulers, local: Local, options: SuperschedulerOptions) -> int:
     """Time of the next event anywhere; FOREVER if nothing will happen."""
     clock = s.clock[0]
     now = min(grid.next_arrival(g, local), grid.first_due(g, local))
@@ -656,7 +655,7 @@ def _next_instant(
 
 @leaf
 def _is_check(
-    g: GridArrays, s: Superschedulers, local: LocalArrays, now: int, options: SuperschedulerOptions
+    g: GridArrays, s: Superschedulers, local: Local, now: int, options: SuperschedulerOptions
 ) -> bool:
     """Whether the jobs in grid queues are to be decided anew now; set the time of the next check."""
     clock = s.clock[0]
@@ -673,7 +672,7 @@ def _is_check(
 def schedule(
     g: GridArrays,
     s: Superschedulers,
-    local: LocalArrays,
+    local: Local,
     options: SuperschedulerOptions,
     score: Any,
     todo: Any,

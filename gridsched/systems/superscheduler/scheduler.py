@@ -226,7 +226,9 @@ class Superscheduler(Scheduler):
             overrun=submission.conventions.overrun,
             labels=labels_of(submission.workload),
         )
-        executed = _executed(submission, done.cluster)
+        run_time, speed = submission.run_time, submission.speeds
+        moved = np.ceil(run_time * speed[home] / speed[done.cluster]).astype(np.int64)
+        executed = np.where((done.cluster == home) | (done.cluster < 0), run_time, moved)
         allocations = np.stack([cluster.allocation(processors) for cluster in clusters])
         allocated = allocations[done.cluster, np.arange(len(submission))]
         reach = self.reach(clusters)[home]
@@ -269,7 +271,7 @@ class Superscheduler(Scheduler):
         return Schedule(
             start_time=run.start_time,
             end_time=run.end_time,
-            run_time=_executed(submission, run.cluster),
+            run_time=nodes.run_time_on(run.cluster),
             estimate=submission.estimate,
             segments=run.segments,
             variables=run.variables,
@@ -299,13 +301,6 @@ class Superscheduler(Scheduler):
         """Intervals of silence of each cluster in JSON, for the attributes of a run."""
         silent = self.silent or {}
         return json.dumps({name: np.array(silent[name], np.int64).tolist() for name in sorted(silent)})
-
-
-def _executed(submission: Submission, cluster: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Run time of each job on the cluster that ran it; as at home where none did."""
-    home, run_time, speed = submission.home, submission.run_time, submission.speeds
-    moved = np.ceil(run_time * speed[home] / speed[cluster]).astype(np.int64)
-    return np.where((cluster == home) | (cluster < 0), run_time, moved)
 
 
 def _is_pair(interval: Any) -> bool:
