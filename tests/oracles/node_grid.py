@@ -11,10 +11,11 @@ import copy
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from tests.oracles import nodes
-from tests.oracles.grid import ASK_ALL, WAIT, _Grid, _Options
+from tests.oracles.grid import WAIT, _Grid, _Options
 from tests.oracles.nodes import NEVER
 
 
@@ -57,6 +58,7 @@ class Site(nodes.Cluster):
         )
         self.watched = self.track
         self.track = True
+        self.behind: dict[int, int] = {}
 
     def add(self, job: nodes.Job) -> int:
         """Know a job; its number here."""
@@ -69,6 +71,10 @@ class Site(nodes.Cluster):
         for column in (self.kills, self.extra, self.unmet, self.eligible):
             column.append(0)
         return len(self.jobs) - 1
+
+    def ordered(self, order: str, jobs: list[int]) -> list[int]:
+        """Jobs of other homes may come behind."""
+        return sorted(super().ordered(order, jobs), key=lambda j: self.behind.get(j, 0))
 
     def holds(self, job: nodes.Job) -> bool:
         """Whether the empty nodes have room for a job, and limits allow it alone."""
@@ -321,6 +327,18 @@ class NodeSites:
             for number in cluster.one_pass():
                 self.users.start_job(self.user_of(self.name[m][number]))
 
+    def load(self, m: int) -> Fraction | float:
+        """Seconds that the work on a cluster keeps its cores busy that are up."""
+        site = self.clusters[m]
+        if site.capacity() == 0:
+            return math.inf
+        work = 0
+        for j, parts in site.running.items():
+            work += sum(part.cores for part in parts) * (site.expected[j] - self.now)
+        for j in site.waiting:
+            work += site.jobs[j].units * site.jobs[j].cores * site.length(site.guess[j])
+        return Fraction(work, site.capacity())
+
     def note_use(self) -> None:
         for m, cluster in enumerate(self.clusters):
             held, capacity = cluster.held(), cluster.capacity()
@@ -487,4 +505,103 @@ class SuperschedulerOnNodes(NodeSites, _Grid):
         return used / offered
 
 
-__all__ = ["ASK_ALL", "NodeGridJob", "NodeSites", "SiteDescription", "SuperschedulerOnNodes"]
+class JSchedulerOnNodes(NodeSites):
+    """Every job goes to the cluster of its sample where its metric is best."""
+
+    def __init__(
+        self,
+        jobs: list[NodeGridJob],
+        descriptions: list[SiteDescription],
+        metric: str,
+        predictions: str,
+    ) -> None:
+        super().__init__(jobs, descriptions, predictions)
+        self.metric = metric
+
+    def simulate(self, samples: list[list[int]]) -> dict[str, Any]:
+        """Run the jobs; a sample has the clusters that a job may ask, none if it is rejected."""
+        self.set_up_users([j for j, sample in enumerate(samples) if not sample])
+        while instants := self.real_instants():
+            self.set_time(min(instants))
+            self.finish()
+            for j in self.users.leaving:
+                if j in self.place:
+                    m, number = self.place[j]
+                    self.clusters[m].forget(number)
+            for j in self.users.entering:
+                m = self.choice(j, samples[j])
+                self.place[j] = m, self.enter(self.job_on(j, m), m, j)
+            self.passes()
+        return self.result()
+
+    def choice(self, j: int, sample: list[int]) -> int:
+        if len(sample) == 1:
+            return sample[0]
+        costs = {m: self.cost(j, m) for m in sample}
+        return min(sample, key=lambda m: (costs[m], sample.index(m)))
+
+    def cost(self, j: int, m: int) -> tuple[Fraction | float, float]:
+        site, job = self.clusters[m], self.job_on(j, m)
+        if self.metric == "queued-jobs":
+            return Fraction(len(site.waiting)), 0
+        if self.metric == "work-left":
+            return self.load(m), 0
+        start, length = self.predicted_start(job, m), site.length(job.estimate)
+        if start == math.inf:
+            return math.inf, 0
+        wait = start - self.now
+        costs = {
+            "wait": Fraction(wait),
+            "slowdown": Fraction(wait + length, length),
+            "response": Fraction(wait + length),
+        }
+        return costs[self.metric], start + length
+
+
+class MultipleRequestsOnNodes(NodeSites):
+    """Every job waits on k clusters at once."""
+
+    def __init__(
+        self, jobs: list[NodeGridJob], descriptions: list[SiteDescription], k: int, home_first: bool
+    ) -> None:
+        super().__init__(jobs, descriptions)
+        self.k, self.home_first = k, home_first
+        self.requests: dict[int, dict[int, int]] = {}
+
+    def simulate(self) -> dict[str, Any]:
+        clusters = range(len(self.clusters))
+        self.set_up_users([j for j in range(len(self.jobs)) if not any(self.holds(j, m) for m in clusters)])
+        while instants := self.real_instants():
+            self.set_time(min(instants))
+            self.finish()
+            for j in self.users.leaving:
+                self.withdraw(j, -1)
+            for j in self.users.entering:
+                self.request(j)
+            self.pass_everywhere()
+        return self.result()
+
+    def request(self, j: int) -> None:
+        able = [m for m in range(len(self.clusters)) if self.holds(j, m)]
+        loads = {m: self.load(m) for m in able}
+        home = self.jobs[j].home
+        self.requests[j] = {}
+        for m in sorted(able, key=lambda m: (loads[m], m != home, m))[: self.k]:
+            number = len(self.clusters[m].jobs)
+            self.clusters[m].behind[number] = int(self.home_first and m != home)
+            self.requests[j][m] = self.enter(self.job_on(j, m), m, j)
+
+    def withdraw(self, j: int, kept: int) -> None:
+        for m, number in self.requests.pop(j, {}).items():
+            if m != kept:
+                self.clusters[m].forget(number)
+
+    def pass_everywhere(self) -> None:
+        again = True
+        while again:
+            for m, cluster in enumerate(self.clusters):
+                for number in cluster.one_pass():
+                    j = self.name[m][number]
+                    self.users.start_job(j)
+                    self.withdraw(j, m)
+            again = any(cluster.changed for cluster in self.clusters)

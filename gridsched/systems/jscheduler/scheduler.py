@@ -303,7 +303,7 @@ class Simulation:
         self._nodes = None if submission is None else node_grid(submission, outside, records, named)
         held = _held_by(jobs.processors, resources) if self._nodes is None else self._nodes.can_hold
         if samples is None:
-            samples = _draw_samples(held, len(jobs), len(resources), asked, seed)
+            samples = draw_samples_of(held, len(jobs), len(resources), asked, seed)
         else:
             _check_samples(samples, held, resources, asked, len(jobs))
         self._resources = resources
@@ -484,7 +484,7 @@ def draw_samples(
         First k indices of a random permutation of the clusters that can hold the job, then -1 where these
         are fewer. The first columns are the same for every k.
     """
-    return _draw_samples(_held_by(processors, resources), len(processors), len(resources), k, seed)
+    return draw_samples_of(_held_by(processors, resources), len(processors), len(resources), k, seed)
 
 
 Held = Callable[[int], NDArray[np.bool_]]
@@ -501,7 +501,7 @@ def _held_by(processors: NDArray[Any], resources: Sequence[Cluster]) -> Held:
     return held
 
 
-def _draw_samples(held: Held, jobs: int, resources: int, k: int, seed: int) -> NDArray[np.int16]:
+def draw_samples_of(held: Held, jobs: int, resources: int, k: int, seed: int) -> NDArray[np.int16]:
     """Clusters that the directory names to each job, see `draw_samples`."""
     if resources > _MOST_RESOURCES:
         raise ConfigurationError(f"{resources} clusters; at most {_MOST_RESOURCES} can be simulated")
