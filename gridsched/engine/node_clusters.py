@@ -4,9 +4,10 @@ Failures and maintenance happen on the clusters; users give up, and jobs wait fo
 (`lives`). A job that is killed stays with the cluster that it was sent to.
 
 Jobs, the pieces that they have, what was executed and when it ends stand in arrays that all clusters share,
-so that memory grows with jobs and nodes, not with their product. A row of the others belongs to a cluster;
-one more is the copy of a cluster, on which predictions simulate what would happen if no job came any more,
-all estimates were right, and nothing failed but what is announced.
+so that memory grows with jobs and nodes; what belongs to jobs and clusters is the room for those that may
+wait at a time, and a byte for each job and each kind of cluster. A row of an array belongs to a cluster; one
+more is the copy of a cluster, on which predictions simulate what would happen if no job came any more, all
+estimates were right, and nothing failed but what is announced.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from tests.oracles import nodes
+from tests.oracles import nodes as single
 from tests.oracles.grid import WAIT, _Grid, _Options
 from tests.oracles.nodes import NEVER
 
@@ -24,7 +24,7 @@ class NodeGridJob:
     """A job of the grid, with times as on its home cluster; `asked` is what it is on each cluster."""
 
     home: int
-    job: nodes.Job
+    job: single.Job
     asked: list[dict[str, Any]]
 
 
@@ -32,19 +32,19 @@ class NodeGridJob:
 class SiteDescription:
     """A cluster of the grid."""
 
-    nodes: list[nodes.Node]
-    policy: nodes.Policy
+    nodes: list[single.Node]
+    policy: single.Policy
     speed: float = 1.0
     allowed: list[set[int]] | None = None
-    events: list[nodes.Event] = field(default_factory=list)
-    limits: list[nodes.Limit] = field(default_factory=list)
+    events: list[single.Event] = field(default_factory=list)
+    limits: list[single.Limit] = field(default_factory=list)
 
     @property
     def processors(self) -> int:
         return sum(node.cores for node in self.nodes)
 
 
-class Site(nodes.Cluster):
+class Site(single.Cluster):
     """A cluster to which jobs are sent one by one; expected ends are always known."""
 
     def __init__(self, description: SiteDescription) -> None:
@@ -60,7 +60,7 @@ class Site(nodes.Cluster):
         self.track = True
         self.behind: dict[int, int] = {}
 
-    def add(self, job: nodes.Job) -> int:
+    def add(self, job: single.Job) -> int:
         """Know a job; its number here."""
         self.jobs.append(job)
         self.work.append(job.run)
@@ -76,7 +76,7 @@ class Site(nodes.Cluster):
         """Jobs of other homes may come behind."""
         return sorted(super().ordered(order, jobs), key=lambda j: self.behind.get(j, 0))
 
-    def holds(self, job: nodes.Job) -> bool:
+    def holds(self, job: single.Job) -> bool:
         """Whether the empty nodes have room for a job, and limits allow it alone."""
         other = copy.copy(self)
         other.jobs = [job]
@@ -148,7 +148,7 @@ class Site(nodes.Cluster):
     def fits_now(self, number: int) -> bool:
         return self.within_limits(number) and self.fits(number, self.now)
 
-    def predicted_start(self, job: nodes.Job) -> float:
+    def predicted_start(self, job: single.Job) -> float:
         """When a job that entered now would start as far as is known; infinite if never as things are."""
         ahead = self.as_expected()
         number = ahead.add(job)
@@ -167,7 +167,7 @@ class Site(nodes.Cluster):
             ahead.let_happen()
             ahead.take_as_expected()
 
-    def planned_start(self, job: nodes.Job) -> float:
+    def planned_start(self, job: single.Job) -> float:
         """Earliest place that a plan of all who wait leaves."""
         ahead = self.as_expected()
         number = ahead.add(job)
@@ -196,11 +196,11 @@ class Site(nodes.Cluster):
         return total
 
 
-class Users(nodes.Cluster):
+class Users(single.Cluster):
     """Who submits which job when, who gives up, and who waits for whom."""
 
-    def __init__(self, jobs: list[nodes.Job], rejected: Collection[int]) -> None:
-        super().__init__([nodes.Node(0)], [], nodes.Policy())
+    def __init__(self, jobs: list[single.Job], rejected: Collection[int]) -> None:
+        super().__init__([single.Node(0)], [], single.Policy())
         self.jobs = jobs
         self.unmet = [1 + len(job.after) for job in jobs]
         self.eligible = [0] * len(jobs)
@@ -272,8 +272,9 @@ class NodeSites:
         home = self.jobs[j].home
         if m == home:
             return time
-        speed = self.descriptions[home].speed if home < len(self.descriptions) else 1.0
-        return math.ceil(time * speed / self.descriptions[m].speed)
+        speed: float = self.descriptions[home].speed if home < len(self.descriptions) else 1.0
+        there: float = self.descriptions[m].speed
+        return math.ceil(time * speed / there)
 
     def job_on(self, j: int, m: int) -> Any:
         base = self.jobs[j].job
@@ -312,13 +313,13 @@ class NodeSites:
                     self.users.tell_of_end(j, True)
         self.users.look()
 
-    def enter(self, job: nodes.Job, m: int, name: Any) -> int:
+    def send(self, job: single.Job, m: int, name: Any) -> int:
         number: int = self.clusters[m].add(job)
         self.name[m][number] = name
         self.clusters[m].enter(number)
         return number
 
-    def predicted_start(self, job: nodes.Job, m: int) -> Any:
+    def start_on(self, job: single.Job, m: int) -> Any:
         site = self.clusters[m]
         return site.planned_start(job) if self.predictions == "plan" else site.predicted_start(job)
 
@@ -459,7 +460,7 @@ class SuperschedulerOnNodes(NodeSites, _Grid):
                 self.requests[other] = time, j, WAIT
 
     def arrive_at(self, j: int, m: int) -> None:
-        self.place[j] = m, self.enter(self.job_on(j, m), m, j)
+        self.place[j] = m, self.send(self.job_on(j, m), m, j)
 
     def fits(self, j: int, m: int) -> bool:
         return self.holds(j, m)
@@ -467,7 +468,7 @@ class SuperschedulerOnNodes(NodeSites, _Grid):
     def awt(self, j: int, m: int) -> float:
         if not self.fits(j, m):
             return math.inf
-        start: float = self.predicted_start(self.job_on(j, m), m)
+        start: float = self.start_on(self.job_on(j, m), m)
         return start - self.now
 
     def att(self, j: int, m: int) -> float:
@@ -530,7 +531,7 @@ class JSchedulerOnNodes(NodeSites):
                     self.clusters[m].forget(number)
             for j in self.users.entering:
                 m = self.choice(j, samples[j])
-                self.place[j] = m, self.enter(self.job_on(j, m), m, j)
+                self.place[j] = m, self.send(self.job_on(j, m), m, j)
             self.passes()
         return self.result()
 
@@ -546,7 +547,7 @@ class JSchedulerOnNodes(NodeSites):
             return Fraction(len(site.waiting)), 0
         if self.metric == "work-left":
             return self.load(m), 0
-        start, length = self.predicted_start(job, m), site.length(job.estimate)
+        start, length = self.start_on(job, m), site.length(job.estimate)
         if start == math.inf:
             return math.inf, 0
         wait = start - self.now
@@ -589,7 +590,7 @@ class MultipleRequestsOnNodes(NodeSites):
         for m in sorted(able, key=lambda m: (loads[m], m != home, m))[: self.k]:
             number = len(self.clusters[m].jobs)
             self.clusters[m].behind[number] = int(self.home_first and m != home)
-            self.requests[j][m] = self.enter(self.job_on(j, m), m, j)
+            self.requests[j][m] = self.send(self.job_on(j, m), m, j)
 
     def withdraw(self, j: int, kept: int) -> None:
         for m, number in self.requests.pop(j, {}).items():

@@ -465,7 +465,8 @@ def test_users_who_never_give_up_change_nothing() -> None:
 
 
 def single(**columns: Any) -> gs.Workload:
-    return gs.Workload(name="single", **{name: np.array(values) for name, values in columns.items()})
+    given: dict[str, Any] = {name: np.array(values) for name, values in columns.items()}
+    return gs.Workload(name="single", **given)
 
 
 def test_a_job_that_nobody_can_start_waits_for_a_check() -> None:
