@@ -829,10 +829,12 @@ def predicted_start(
     alone = a.state[0]["waiting"] == 0
     if alone and queue.within_limits(a, j) and fits_now(a, j, now, rules):
         return now
-    if now == latest and (alone or not could_fit(a, j)):
+    if now == latest and not could_fit(a, j):
         return FOREVER
     if options.predictions == _PLAN:
         return _planned_start(g, local, j, m, now, options.overrun, score)
+    if now == latest and alone:
+        return FOREVER
     return _simulated_start(g, local, j, m, now, latest, options.overrun, score)
 
 
