@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,9 +12,10 @@ import pytest
 
 import gridsched as gs
 from gridsched.errors import ConfigurationError
-from gridsched.nodes import Limit, NodeEvent, NodeType, Partition
+from gridsched.nodes import PLACEMENTS, Limit, NodeEvent, NodeType, Partition
 from gridsched.policies.local import LocalPolicy
 from gridsched.prediction.options import PredictorOptions
+from gridsched.systems import node_grids
 from gridsched.systems.jscheduler.retraining import retrained_schedule
 from gridsched.systems.jscheduler.scheduler import JScheduler, draw_samples_of
 from gridsched.systems.multiple_requests.scheduler import MultipleRequests
@@ -595,7 +597,7 @@ def test_costs_of_ones_own() -> None:
 
 def no_number(idle: int) -> float:
     """No cost at all."""
-    return (idle - idle) / (idle - idle)
+    return math.nan if idle >= 0 else 0.0
 
 
 def test_run_times_are_learnt_from_jobs_that_ended_by_themselves() -> None:
@@ -628,3 +630,31 @@ def test_run_times_are_learnt_from_jobs_that_ended_by_themselves() -> None:
         fates = {FATES[fate] for fate in done.schedule.on_nodes.fate}
         assert {"completed", "gave up", "never eligible"} <= fates
         assert ("lost" in fates) == (requeue == "lost")
+
+
+def test_arrays_grow_when_they_need_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_grids, "FIRST_ROOM", 1)
+    for seed in range(500, 510):
+        superscheduler_case(seed, "sy-i", CAPABILITIES)
+        jscheduler_case(seed, "wait", CAPABILITIES)
+        multiple_requests_case(seed, "equal", CAPABILITIES)
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_placements(placement: Any) -> None:
+    rng = np.random.default_rng(1)
+    kinds = [NodeType(count=2, cores=8, gpus=2, name="gpu"), NodeType(count=2, cores=8, name="cpu")]
+    platform = gs.Platform([gs.Cluster(name=name, nodes=kinds, placement=placement) for name in ("a", "b")])
+    share = rng.choice([-1, -1, 300, 600], 40)
+    jobs = gs.Workload(
+        name="gpus",
+        submit_time=np.sort(rng.integers(0, 400, 40)),
+        run_time=rng.integers(1, 100, 40),
+        requested_processors=rng.integers(1, 9, 40),
+        requested_gpus=np.where(share < 0, rng.choice([-1, 1, 2], 40), -1),
+        gpu_share=share,
+        home=rng.integers(0, 2, 40),
+    )
+    run = gs.simulate(jobs, platform, "s-i")
+    gs.verify(run)
+    assert (run["start_time"] >= 0).mean() > 0.9
