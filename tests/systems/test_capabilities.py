@@ -152,6 +152,7 @@ REFUSED = (
     "membership",
     "changes",
     "nodes",
+    "arrays",
     "failures",
     "cancellations",
     "dependencies",
