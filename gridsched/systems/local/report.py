@@ -150,5 +150,5 @@ def _figures(study: LocalStudy, folder: Path) -> list[FigureView]:
     for run in study.gantt_runs:
         views.append(figure(folder, run.gantt, "gantt", run.title))
     for kind in ("load", "workload"):
-        views += [figure(folder, f"{kind}-{name}", kind, name) for name in study.large_workloads]
+        views += [figure(folder, f"{kind}-{name}", kind, name) for name in study.shown_workloads]
     return views
