@@ -61,6 +61,12 @@ def without_machine(config: Machine) -> Machine:
     return config.model_copy(update={**changes, "processors": config.size})
 
 
+def failure_seed(configs: Iterable[ClusterConfig], seed: int) -> dict[str, int]:
+    """The seed as an argument of runs in which failures are drawn; others do not depend on it."""
+    drawn = (config.failures is not None and config.failures.events is None for config in configs)
+    return {"seed": seed} if any(drawn) else {}
+
+
 def event_files(configs: Iterable[ClusterConfig]) -> list[OwnFile]:
     """Files of failures that clusters name."""
     found = {config.failures.events for config in configs if config.failures is not None}

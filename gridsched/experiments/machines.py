@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from gridsched.engine.nodes.records import Fate
 from gridsched.experiments.collection import attrs_of
@@ -42,6 +43,8 @@ def machines(
     align: AlignName,
     seed: int,
     replicate: int = 0,
+    *,
+    origin: int = 0,
 ) -> list[Cluster]:
     """The clusters of a grid with their nodes and failures.
 
@@ -57,24 +60,40 @@ def machines(
         Seed of the whole configuration.
     replicate : int
         Failures of replicates are drawn apart.
+    origin : int
+        Time 0 of the run, by the clock of the merged submit times [s].
     """
     if all(config.failures is None for config in configs):
         return [_with_nodes(cluster, config) for (_, cluster), config in zip(pairs, configs, strict=True)]
-    merged, origin = merge_workloads([workload for workload, _ in pairs], align=align)
-    first, last = int(merged.submit_time[0]), int(merged.submit_time[-1])
+    merged, home = merge_workloads([workload for workload, _ in pairs], align=align)
+    window = int(merged.submit_time[0]) - origin, int(merged.submit_time[-1]) - origin
     made = []
     for index, ((workload, cluster), config) in enumerate(zip(pairs, configs, strict=True)):
-        own = merged.submit_time[origin == index]
-        shift = int(own[0] - workload.submit_time[0]) if len(own) else 0
-        drawn = f"{cluster.name}\n{replicate}"
-        made.append(_with_failures(_with_nodes(cluster, config), config, (first, last), shift, seed, drawn))
+        own = merged.submit_time[home == index]
+        shift = int(own[0] - workload.submit_time[0]) - origin if len(own) else -origin
+        made.append(_equipped(cluster, config, window, shift, seed, f"{cluster.name}\n{replicate}"))
     return made
+
+
+def machines_of_stream(
+    jobs: Workload,
+    clusters: Sequence[Cluster],
+    configs: Sequence[ClusterConfig],
+    seed: int,
+    replicate: int = 0,
+) -> list[Cluster]:
+    """The clusters that one workload is submitted to, with their nodes and failures, see `machines`."""
+    window = int(jobs.submit_time[0]), int(jobs.submit_time[-1])
+    return [
+        _equipped(cluster, config, window, 0, seed, f"{cluster.name}\n{replicate}")
+        for cluster, config in zip(clusters, configs, strict=True)
+    ]
 
 
 def machine(workload: Workload, cluster: Cluster, config: ClusterConfig, seed: int) -> Cluster:
     """A cluster by itself with its nodes and failures, which do not depend on its name."""
     window = int(workload.submit_time[0]), int(workload.submit_time[-1])
-    return _with_failures(_with_nodes(cluster, config), config, window, 0, seed, "")
+    return _equipped(cluster, config, window, 0, seed, "")
 
 
 def _with_nodes(cluster: Cluster, config: ClusterConfig) -> Cluster:
@@ -84,7 +103,7 @@ def _with_nodes(cluster: Cluster, config: ClusterConfig) -> Cluster:
     return replace(cluster, nodes=nodes, processors=0, processors_per_node=1, placement=config.placement)
 
 
-def _with_failures(
+def _equipped(
     cluster: Cluster,
     config: ClusterConfig,
     window: tuple[int, int],
@@ -92,9 +111,11 @@ def _with_failures(
     seed: int,
     drawn: str,
 ) -> Cluster:
-    failures = config.failures
+    cluster, failures = _with_nodes(cluster, config), config.failures
     if failures is None:
         return cluster
+    if config.processors_per_node is not None:
+        cluster = replace(cluster, processors_per_node=config.processors_per_node)
     events = (
         _drawn(cluster, failures, window, derived_seed(seed, f"failures {failures.seed}\n{drawn}"))
         if failures.events is None
@@ -138,18 +159,26 @@ def _shifted(events: Iterable[NodeEvent], shift: int) -> list[NodeEvent]:
     return moved
 
 
-def fates_of(run: xr.Dataset) -> xr.Dataset:
-    """The variables of `FATES` for a run that says what became of each job; none for others."""
-    if "fate" not in run:
+def fates_of(*runs: xr.Dataset) -> xr.Dataset:
+    """The variables of `FATES` for runs that say what became of each job, together; none for others."""
+    if not all("fate" in run for run in runs):
         return xr.Dataset()
-    fate = run["fate"].to_numpy()
+    fate, killed, extra = (
+        np.concatenate([run[name].to_numpy() for run in runs]) for name in ("fate", "killed", "extra_work")
+    )
+    work = np.concatenate([(run["processors"] * run["run_time"]).to_numpy() for run in runs])
     ended = fate == Fate.COMPLETED
-    work = (run["processors"].to_numpy() * run["run_time"].to_numpy())[ended].sum()
     values = {
-        "executions_killed": run["killed"].to_numpy().sum(),
-        "extra_work_share": run["extra_work"].to_numpy()[ended].sum() / max(work, 1),
+        "executions_killed": killed.sum(),
+        "extra_work_share": extra[ended].sum() / max(work[ended].sum(), 1),
         **{f"jobs_{each.name.lower()}": (fate == each).sum() for each in Fate},
     }
     return xr.Dataset(
         {name: ((), np.float64(values[name]), attrs_of(text, "1")) for name, text in FATES.items()}
     )
+
+
+def ended(run: xr.Dataset) -> NDArray[np.bool_]:
+    """Which jobs of a run ended, not lost, given up or left."""
+    started = np.asarray(run["start_time"].to_numpy() >= 0)
+    return started & (run["fate"].to_numpy() == Fate.COMPLETED) if "fate" in run else started

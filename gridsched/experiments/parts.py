@@ -361,6 +361,10 @@ class ScenarioChoice(ConfigModel):
         return {**whole, "required": ["name"]}
 
 
+_FOR_ALL = ("failures", "cancelled", "preceding")
+"""Keys of clusters that a scenario may say for all of them."""
+
+
 class ScenarioConfig(ScenarioChoice):
     """Clusters with what their users submit."""
 
@@ -368,9 +372,29 @@ class ScenarioConfig(ScenarioChoice):
     """The clusters, each with the workload that is submitted to it."""
     align: AlignName = "start"
     """How submit times go together: all begin at once, by the clock of the logs, or as they are written."""
+    failures: FailuresConfig | None = None
+    """Failures of the nodes of all clusters that do not say their own."""
+    cancelled: Literal["recorded", "wait"] | None = None
+    """What becomes of cancelled jobs on all clusters that do not say it themselves."""
+    preceding: StrictBool | None = None
+    """Whether jobs wait for preceding jobs on all clusters that do not say it themselves."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _say_it_for_all(cls, values: Any) -> Any:
+        """Values in which each cluster says itself what is said for all."""
+        clusters = values.get("clusters") if isinstance(values, dict) else None
+        if not isinstance(clusters, list | tuple):
+            return values
+        shared = {key: values[key] for key in _FOR_ALL if values.get(key) is not None}
+        told = [{**shared, **each} if isinstance(each, dict) else each for each in clusters]
+        return {**{key: value for key, value in values.items() if key not in shared}, "clusters": told}
 
     @model_validator(mode="after")
     def _clusters_go_together(self) -> Self:
+        for key in _FOR_ALL:
+            if getattr(self, key) is not None:
+                raise ValueError(f"{key}: there are no clusters to say it for; give it to single ones")
         unique_files("clusters", [cluster.name for cluster in self.clusters])
         return self
 

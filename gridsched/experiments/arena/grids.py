@@ -10,9 +10,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched import results
-from gridsched.engine.nodes.records import Fate
 from gridsched.errors import ConfigurationError
-from gridsched.experiments.machines import fates_of
+from gridsched.experiments.machines import ended, fates_of
 from gridsched.platform import Cluster, Platform
 from gridsched.policies.local import LocalPolicy
 from gridsched.simulation import simulate
@@ -128,11 +127,9 @@ def schedule(scheduler: Scheduler, grid: ArenaGrid) -> xr.Dataset:
     run = simulate(grid.workloads, grid.platform, scheduler, align=grid.align, seed=grid.seed)
     verify(run)
     home = run["home_cluster"].to_numpy()
-    ran = np.asarray(run["start_time"].to_numpy() >= 0)
+    ran = ended(run)
     if "outcome" in run:
         ran &= run["outcome"].to_numpy() == _FINISHED
-    if "fate" in run:
-        ran &= run["fate"].to_numpy() == Fate.COMPLETED
     whole = xr.Dataset(
         {
             "start_time": ("job", np.where(ran, run["start_time"].to_numpy(), results.NO_TIME)),

@@ -147,6 +147,8 @@ def aggregate_arena_study(
     whole = whole.merge(_beaten(whole, pairs))
     if effects:
         whole = whole.merge(xr.concat(effects, dim="scenario").reindex(scenario=whole["scenario"]))
+        against = [study.scenario(name).baseline or "" for name in runs]
+        whole["baseline"] = ("scenario", against, {"long_name": "scenario that it is compared with"})
     whole.attrs = study.attributes(policy=label_of(study.policies[0]), seed=seed)
     files.write(whole, target)
 
@@ -283,7 +285,7 @@ def _effects(
     before: Sequence[xr.Dataset],
     grids: Sequence[ArenaGrid],
 ) -> xr.Dataset:
-    """How much longer jobs take in a scenario than in its baseline, by scheduler, with intervals over blocks.
+    """How much longer jobs take in a scenario than in its baseline, with simultaneous intervals over blocks.
 
     Counted are the jobs that all schedulers which can schedule both brought to their end in both.
     """
@@ -306,7 +308,7 @@ def _effects(
     variables: dict[str, Any] = {}
     for key, (long_name, _) in MEASURES.items():
         text = f"mean {long_name} relative to that in the baseline"
-        found = times_interval(sums[key][0], sums[key][1])
+        found = times_interval(sums[key][0], sums[key][1], 1 - (1 - CONFIDENCE) / max(len(able), 1))
         variables |= interval_variables(
             f"{key}_effect", ("load", "estimate_error", "scheduler"), found, text, "1"
         )

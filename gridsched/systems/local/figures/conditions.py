@@ -109,7 +109,10 @@ def _panels_of(study: xr.Dataset, numbers: pd.DataFrame, against: str, *, joined
         row[0].set_title(style.plain(baseline))
     for axes, metric in zip(grid[-1], CONDITIONED, strict=True):
         axes.set_xlabel(f"mean {METRICS[metric][0]}")
-    handles = [style.scheme_handle(looks[scheme]) for scheme in schemes]
+    handles = [
+        Line2D([], [], color=looks[scheme].color, marker=looks[scheme].marker, linestyle="")
+        for scheme in schemes
+    ]
     interval = Line2D([], [], color=style.FAINT, linewidth=1.4)
     style.legend_below(figure, [*handles, interval], [*schemes, "95 % interval"], title=against)
     return figure, numbers

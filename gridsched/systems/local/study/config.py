@@ -9,7 +9,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StrictBool, model_validator
 
-from gridsched.experiments.inputs import event_files, expected_jobs, prepared_workload, without_machine
+from gridsched.experiments.inputs import (
+    event_files,
+    expected_jobs,
+    failure_seed,
+    prepared_workload,
+    without_machine,
+)
 from gridsched.experiments.parts import (
     ClusterConfig,
     ConditionsConfig,
@@ -180,7 +186,6 @@ class LocalStudy(SchedulerStudy):
     def _run(self, run: LocalRun, workload: Task, seed: int) -> Task:
         """Simulation of one run; what it does not depend on is as by default."""
         scenario, scheduler = self.scenario(run.scenario).workload, self.scheduler(run.scheduler)
-        drawn = scenario.failures is not None and scenario.failures.events is None
         return Task(
             stage="simulate",
             study=self.name,
@@ -191,7 +196,7 @@ class LocalStudy(SchedulerStudy):
                     scenario, scheduler, estimates=(run.estimates,), metrics=MetricsConfig()
                 ),
                 "workload": workload,
-                **({"seed": seed} if drawn else {}),
+                **failure_seed([scenario], seed),
             },
             also={"files": [*function_files(scheduler), *event_files([scenario])]},
             labels={"scenario": run.scenario, "scheduler": run.scheduler, "estimates": run.estimates},

@@ -18,10 +18,9 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched import results
-from gridsched.engine.nodes.records import Fate
 from gridsched.experiments import files
 from gridsched.experiments.collection import attrs_of, interval_variables
-from gridsched.experiments.machines import fates_of, machine
+from gridsched.experiments.machines import ended, fates_of, machine
 from gridsched.experiments.prepare import sources
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.metrics import jobs as metrics
@@ -198,9 +197,7 @@ def _shared_jobs(runs: Sequence[xr.Dataset]) -> NDArray[np.int64]:
     """Numbers of the jobs that all runs have alike and bring to their end, in order of submission."""
     kept: pd.Index[Any] | None = None
     for run in runs:
-        alike = run["start_time"].to_numpy() >= 0
-        if "fate" in run:
-            alike &= run["fate"].to_numpy() == Fate.COMPLETED
+        alike = ended(run)
         if "gives_up_time" in run:
             alike &= run["gives_up_time"].to_numpy() < 0
         jobs = pd.MultiIndex.from_arrays(

@@ -12,7 +12,7 @@ from pydantic import Field, StrictBool, ValidationError, create_model, model_val
 
 from gridsched.errors import GridschedError
 from gridsched.experiments.derived import MadeConfig, keys, object_of, part_model
-from gridsched.experiments.inputs import expected_jobs, log_of, plain
+from gridsched.experiments.inputs import expected_jobs, log_of, plain, without_machine
 from gridsched.experiments.parts import ClusterConfig, ScenarioChoice, WorkloadConfig, label_of
 from gridsched.experiments.schedulers import Written, scheduler_made, scheduler_models
 from gridsched.experiments.study import Replicates, SchedulerStudy, alone
@@ -112,7 +112,7 @@ class PointConfig(ScenarioChoice):
         names = [cluster.name for cluster in self.clusters]
         unique("clusters", names)
         for cluster in self.clusters:
-            if cluster.processors is None:
+            if cluster.size is None:
                 raise ValueError(f"clusters[{cluster.name}].processors: missing")
         given = [f"jobs.{key}" for key in ("level", "load") if getattr(self.jobs, key) is not None]
         given += ["stream"] if self.stream is not None else []
@@ -136,6 +136,11 @@ class PointConfig(ScenarioChoice):
         return self
 
     @property
+    def machines(self) -> Sequence[ClusterConfig]:
+        """The clusters."""
+        return self.clusters
+
+    @property
     def workloads(self) -> Sequence[WorkloadConfig]:
         """Workloads that are read."""
         return () if self.stream is None else (self.stream,)
@@ -144,7 +149,7 @@ class PointConfig(ScenarioChoice):
     def platform(self) -> list[Cluster]:
         """The clusters."""
         return [
-            Cluster(name=each.name, processors=each.processors or 1, speed=each.speed or 1.0)
+            Cluster(name=each.name, processors=each.size or 1, speed=each.speed or 1.0)
             for each in self.clusters
         ]
 
@@ -302,7 +307,12 @@ class MulticlusterStudy(SchedulerStudy):
             name=f"jobs of {point.name}, replicate {replicate}",
             function=f"{_STUDY}.stages:prepare_point",
             arguments={
-                "point": plain(alone(point), parameters={}, changes=()),
+                "point": plain(
+                    alone(point),
+                    parameters={},
+                    changes=(),
+                    clusters=tuple(map(without_machine, point.clusters)),
+                ),
                 "replicate": replicate,
                 "seed": seed,
                 "rate": _calibration(point, seed),
