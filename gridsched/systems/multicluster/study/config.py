@@ -12,7 +12,14 @@ from pydantic import Field, StrictBool, ValidationError, create_model, model_val
 
 from gridsched.errors import GridschedError
 from gridsched.experiments.derived import MadeConfig, keys, object_of, part_model
-from gridsched.experiments.inputs import expected_jobs, log_of, plain, without_machine
+from gridsched.experiments.inputs import (
+    event_files,
+    expected_jobs,
+    failure_seed,
+    log_of,
+    plain,
+    without_machine,
+)
 from gridsched.experiments.parts import ClusterConfig, ScenarioChoice, WorkloadConfig, label_of
 from gridsched.experiments.schedulers import Written, scheduler_made, scheduler_models
 from gridsched.experiments.study import Replicates, SchedulerStudy, alone
@@ -273,7 +280,7 @@ class MulticlusterStudy(SchedulerStudy):
                     run
                     for point in self.scenarios
                     for label in self.labels_in(point)
-                    for run in self._runs(point, label, jobs[point.name])
+                    for run in self._runs(point, label, jobs[point.name], seed)
                 ],
                 "jobs": jobs,
                 "example": example if self.worked_example else None,
@@ -321,7 +328,7 @@ class MulticlusterStudy(SchedulerStudy):
             cost=0.1 + self._count(point) / 200_000,
         )
 
-    def _runs(self, point: PointConfig, label: str, jobs: Sequence[Task]) -> Iterator[Task]:
+    def _runs(self, point: PointConfig, label: str, jobs: Sequence[Task], seed: int) -> Iterator[Task]:
         """Simulations of the replicates of a run; what they do not depend on is as by default."""
         own = self.of_run(
             point.model_copy(update={"parameters": {}}),
@@ -337,7 +344,13 @@ class MulticlusterStudy(SchedulerStudy):
                 study=self.name,
                 name=f"{point.name}, {label}, replicate {replicate}",
                 function=f"{_STUDY}.stages:simulate_run",
-                arguments={"study": own, "replicate": replicate, "jobs": drawn},
+                arguments={
+                    "study": own,
+                    "replicate": replicate,
+                    "jobs": drawn,
+                    **failure_seed(point.clusters, seed),
+                },
+                also={"files": event_files(point.clusters)},
                 labels={"point": point.name, "scheduler": label, "replicate": replicate},
                 cost=0.2 + genetic * self._count(point) / 150_000,
             )
