@@ -157,7 +157,9 @@ def test_workloads_of_a_grid_keep_who_gives_up_and_who_waits() -> None:
             assert same.equals(workload)
             assert (same.dependencies is None) == (workload.dependencies is None)
             assert (same.gives_up_time is None) == (workload.gives_up_time is None)
-    assert back[1][0][0].dependencies.tolist() == [(1, 0, 2, 7)]
+    table = back[1][0][0].dependencies
+    assert table is not None
+    assert table.tolist() == [(1, 0, 2, 7)]
 
 
 # --- studies --------------------------------------------------------------------------------------
