@@ -168,8 +168,8 @@ note.setAttribute("role", "status");
 
 /* The drawing in place of its picture, which cannot be pointed into. Marks have what they say in a title. */
 function drawing(image) {
-  const bytes = Uint8Array.from(atob(image.src.split(",")[1]), (letter) => letter.charCodeAt(0));
-  const svg = new DOMParser().parseFromString(new TextDecoder().decode(bytes), "image/svg+xml").documentElement;
+  const text = decodeURIComponent(image.src.slice(image.src.indexOf(",") + 1));
+  const svg = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
   svg.setAttribute("role", "img");
   svg.setAttribute("aria-label", image.alt);
   svg.marks = [...svg.querySelectorAll("title")].filter((title) => title.parentNode !== svg).map((title) => {

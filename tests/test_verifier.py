@@ -340,3 +340,21 @@ def test_what_cannot_be_verified_is_said() -> None:
 
 def test_a_run_without_jobs_passes() -> None:
     verify(dataset([], [], [4]))
+
+
+def test_processors_that_are_out_run_nothing() -> None:
+    jobs = [Job(0, 10, 10, 4)]
+
+    def run_with(closures: list[tuple[int, int, int, int, int]]) -> list[str]:
+        run = dataset(jobs, [Segment(0, 5, 15, 4)], [8])
+        run["fate"] = ("job", np.zeros(1, np.int64))
+        for k, name in enumerate(("cluster", "first", "end", "start", "until")):
+            run[f"closure_{name}"] = ("closure", as_column(row[k] for row in closures))
+        return violations(run)
+
+    assert run_with([(0, 0, 4, 0, 20)]) == []
+    assert run_with([(0, 0, 4, 0, 12), (0, 0, 4, 10, 20)]) == [], "what is out twice is out once"
+    assert run_with([(0, 0, 4, 0, 20), (0, 4, 6, 15, 20)]) == [], "it begins when the job has ended"
+    (line,) = run_with([(0, 0, 4, 0, 20), (0, 4, 6, 14, 20)])
+    assert "10 of its 8" in line
+    assert "14 s" in line

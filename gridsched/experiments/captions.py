@@ -36,8 +36,19 @@ def finding_file(folder: str | Path, name: str) -> Path:
 
 def finding(folder: str | Path, name: str) -> str:
     """What a figure shows of its data; empty for a table, and before the figure was drawn."""
+    return " ".join(_lines(folder, name)).strip()
+
+
+def headline(folder: str | Path, name: str) -> str:
+    """The finding without its details, which are indented lines (`gridsched.figures.findings.detail`)."""
+    return " ".join(line for line in _lines(folder, name, "  ")).strip()
+
+
+def _lines(folder: str | Path, name: str, without: str = "\0") -> list[str]:
+    """Lines of a finding but for those that begin with a text, without spaces around them."""
     path = finding_file(folder, name)
-    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return [line.strip() for line in lines if line.strip() and not line.startswith(without)]
 
 
 @dataclass(frozen=True)

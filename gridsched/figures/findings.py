@@ -73,6 +73,11 @@ def sentences(*parts: str) -> str:
     return " ".join(part for part in parts if part)
 
 
+def detail(text: str) -> str:
+    """Sentences that the first screen of a report leaves to the section of the figure: indented lines."""
+    return f"\n  {' '.join(text.split())}\n" if text else ""
+
+
 # --- tables ---------------------------------------------------------------------------------------
 
 
@@ -237,7 +242,7 @@ def against(
     if not has_intervals(numbers):
         return sentences(text, NO_INTERVALS)
     if len(rows) > 1 and overlap(best, worst):
-        text = sentences(text, "These two intervals overlap, so their order is not sure.")
+        text = sentences(text, detail("These two intervals overlap, so their order is not sure."))
     if len(rows) < 3:
         return text
     below = sum(is_below(row, neutral) for row in rows)

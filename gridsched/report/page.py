@@ -58,7 +58,7 @@ def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | 
         temporary.write_text(page, encoding="utf-8")
 
 
-MOST_FINDINGS = 6
+MOST_FINDINGS = 5
 """Findings on the first screen."""
 
 

@@ -1,4 +1,4 @@
-"""Rules of runs that say which nodes jobs had, who gave up, and who waited for whom."""
+"""Rules of runs that say which nodes jobs had."""
 
 from __future__ import annotations
 
@@ -12,26 +12,22 @@ from numpy.typing import NDArray
 Integers = NDArray[np.int64]
 
 _WHOLE = 1000
-_COMPLETED, _REJECTED, _GAVE_UP, _NEVER_ELIGIBLE, _LOST, _STARVED = range(6)
+_REJECTED = 1
 _LIMITS = ("over a limit of its partition", "over a limit of its group")
 """Reasons to reject jobs that would fit on the nodes."""
-
-_AFTER, _AFTER_ANY, _AFTER_OK, _AFTER_NOT_OK = range(4)
 
 
 def node_violations(run: xr.Dataset) -> list[str]:
     """What is wrong on the nodes of a run: one line a broken rule, none where all is well.
 
-    The rules, beside those of `schedule.violations`:
+    The rules, beside those of `schedule.violations` and `fates.fate_violations`:
 
     - the pieces of a segment have its processors together, and all parts of its job, each with what a part
       asks for; on nodes that the job may use, at most as many on one node as it allows;
     - no node ever has less than nothing free of its processors, its memory or one of its GPUs;
     - a job that wants nodes to itself has all of them, and nobody else is there;
     - nothing runs on a node that is down or in maintenance;
-    - a job is rejected only if its parts do not fit on the empty nodes, or by a limit;
-    - who gave up did not run, and did so when it was said; nobody starts after giving up;
-    - nobody starts before what it waits for; who waits for what cannot be never runs.
+    - a job is rejected only if its parts do not fit on the empty nodes, or by a limit.
 
     Parameters
     ----------
@@ -46,9 +42,6 @@ def node_violations(run: xr.Dataset) -> list[str]:
         _capacity,
         _alone,
         _outages,
-        _rejections,
-        _giving_up,
-        _dependencies,
     )
     return [line for rule in rules for line in rule(v)] + _wrongly_rejected(v, limited)
 
@@ -150,14 +143,6 @@ def _outages(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     yield from _report(v, job[wrong], "runs on a node that is out")
 
 
-def _rejections(v: dict[str, NDArray[Any]]) -> Iterator[str]:
-    """Who could run is not rejected; who has another fate than to complete has it for a reason."""
-    fate, started = v["fate"], v["start_time"] >= 0
-    yield from _report(v, np.flatnonzero((fate == _COMPLETED) & ~started), "neither ran nor has another fate")
-    kept = (fate == _GAVE_UP) | (fate == _NEVER_ELIGIBLE) | (fate == _REJECTED)
-    yield from _report(v, np.flatnonzero(kept & started), "ran, but is said not to have run")
-
-
 def _fits(v: dict[str, NDArray[Any]], job: int) -> bool:
     """Whether the parts of a job fit on the empty nodes that it may use, one node after the other."""
     left = int(v["asked_units"][job])
@@ -181,34 +166,3 @@ def _wrongly_rejected(v: dict[str, NDArray[Any]], limited: int) -> list[str]:
     if len(fitting) <= limited:
         return []
     return list(_report(v, np.array(fitting), f"was rejected, but would fit; limits reject {limited}"))
-
-
-def _giving_up(v: dict[str, NDArray[Any]]) -> Iterator[str]:
-    """Users give up when they said, and only while they wait."""
-    if "gives_up_time" not in v:
-        yield from _report(v, np.flatnonzero(v["fate"] == _GAVE_UP), "gave up, but was never to")
-        return
-    gives_up = v["gives_up_time"]
-    late = (gives_up >= 0) & (v["start_time"] >= np.maximum(gives_up, v["submit_time"]))
-    yield from _report(v, np.flatnonzero(late), "starts after its user gave up")
-    yield from _report(
-        v, np.flatnonzero((v["fate"] == _GAVE_UP) & (gives_up < 0)), "gave up, but was never to"
-    )
-
-
-def _dependencies(v: dict[str, NDArray[Any]]) -> Iterator[str]:
-    """Nobody starts before what it waits for."""
-    if "dependency_job" not in v:
-        yield from _report(v, np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE), "waits for nobody")
-        return
-    job, on, kind = v["dependency_job"], v["dependency_on"], v["dependency_kind"]
-    ran = v["start_time"][on] >= 0
-    since = np.where(kind == _AFTER, v["start_time"][on], v["end_time"][on]) + v["dependency_delay"]
-    started = v["start_time"][job] >= 0
-    early = started & ran & (v["start_time"][job] < since)
-    yield from _report(v, job[early], "starts before a job that it waits for")
-    unmet = started & (v["fate"][on] == _NEVER_ELIGIBLE)
-    unmet |= started & (kind == _AFTER_OK) & (v["fate"][on] != _COMPLETED)
-    yield from _report(v, job[unmet], "starts although a job that it waits for did not end well")
-    waits = np.isin(np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE), job)
-    yield from _report(v, np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE)[~waits], "waits for nobody")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from gridsched.errors import ScheduleError
 from gridsched.systems.registry import system_of
+from gridsched.verification.fates import fate_violations
 from gridsched.verification.nodes import node_violations
 
 Integers = NDArray[np.int64]
@@ -93,7 +94,8 @@ def violations(dataset: xr.Dataset) -> list[str]:
     - segments in which processors are only held (`segment_held`: tasks are on their way) take processors, but
       are no execution;
     - a job with a `reserved_start` starts then;
-    - where a run says which nodes jobs had, the rules of `nodes.node_violations`.
+    - where a run says what became of jobs, the rules of `fates.fate_violations`; where it says which nodes
+      they had, those of `nodes.node_violations`.
 
     Parameters
     ----------
@@ -127,6 +129,8 @@ def violations(dataset: xr.Dataset) -> list[str]:
     broken = [line for rule in _SEGMENT_RULES for line in rule(schedule)]
     sound = schedule.only(schedule.is_sound())
     broken += [line for rule in _RULES for line in rule(sound)]
+    if not broken and "fate" in dataset:
+        broken = fate_violations(dataset)
     return broken if broken or "node_name" not in dataset else node_violations(dataset)
 
 

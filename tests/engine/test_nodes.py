@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gridsched.engine.lives import DEPENDENT, Dependency, Fate
 from gridsched.engine.nodes import arrays, simulation
 from gridsched.engine.nodes.records import (
-    DEPENDENT,
     EVENT,
     JOB,
     LIMIT,
     NODE,
     TYPICAL,
     WINDOW,
-    Dependency,
-    Fate,
     Happening,
     Placement,
     Requeue,

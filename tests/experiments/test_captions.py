@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import jinja2
 from docutils.core import publish_parts
 
-from gridsched.experiments.captions import Captions, finding_file
+from gridsched.experiments.captions import Captions, finding, finding_file, headline
+from gridsched.figures.findings import detail, sentences
 from gridsched.io import resource
 
 FINDING = "The best is <b>*s-i*</b> | `x`_ \\ 3."
@@ -32,3 +33,11 @@ def test_findings_stand_in_captions_as_they_are_written(tmp_path: Path) -> None:
     assert shown.index("The best") < shown.index("Every job as a box")
     assert "system-message" not in shown
     assert "One row for each workload" in as_html(captions, "means")
+
+
+def test_the_first_screen_leaves_details_out(tmp_path: Path) -> None:
+    text = sentences("The best is easy.", detail("The worst is fcfs.\nBy far."), detail(""), "Not surely.")
+    finding_file(tmp_path, "means").write_text(text + "\n", encoding="utf-8")
+    assert finding(tmp_path, "means") == "The best is easy. The worst is fcfs. By far. Not surely."
+    assert headline(tmp_path, "means") == "The best is easy. Not surely."
+    assert headline(tmp_path, "unknown") == ""

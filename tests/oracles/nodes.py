@@ -428,7 +428,7 @@ class Cluster:
             ok = self.fate[j] == "completed" and not self.jobs[j].failed
             for other, job in enumerate(self.jobs):
                 for on, kind, delay in job.after:
-                    if on != j or self.fate[other] != "completed" or (kind == "after" and ran):
+                    if on != j or self.fate[other] != "completed" or (kind == "after" and ran and j == first):
                         continue
                     never = (kind == "afterok" and not ok) or (kind == "afternotok" and ok)
                     if never or self.fate[j] == "never eligible":

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from gridsched.engine import heap
 from gridsched.engine.jit import leaf, part
+from gridsched.engine.lives import Fate, set_timer, tell_of_end
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
 from gridsched.engine.nodes.plans import expect_begin, expect_end, forget_begin, forget_end
 from gridsched.engine.nodes.queue import enter, leave, lose_progress, note_freed, stop
-from gridsched.engine.nodes.records import Dependency, Fate, Happening, Requeue
+from gridsched.engine.nodes.records import Happening, Requeue
 from gridsched.engine.records import FOREVER
 
-_AFTER = int(Dependency.AFTER)
-_AFTER_OK = int(Dependency.AFTER_OK)
-_AFTER_NOT_OK = int(Dependency.AFTER_NOT_OK)
 _COMPLETED = int(Fate.COMPLETED)
 _REJECTED = int(Fate.REJECTED)
 _GAVE_UP = int(Fate.GAVE_UP)
@@ -28,60 +26,7 @@ _END = int(Requeue.END)
 _LOSE = int(Requeue.LOST)
 
 
-# --- dependencies ---------------------------------------------------------------------------------
-
-
-@leaf
-def _set_timer(a: NodeArrays, time: int, item: int) -> None:
-    """Come back to a job at a time: to let it enter (job), or to see whether its user gives up (n + job)."""
-    a.state[0]["timers"] = heap.push(a.timers, a.state[0]["timers"], time, item)
-
-
-@leaf
-def _meet(a: NodeArrays, j: int, time: int) -> None:
-    """Let a dependency of a job be met, such that it may start from a time on."""
-    job = a.jobs[j]
-    job["unmet"] -= 1
-    job["eligible"] = max(job["eligible"], time)
-    if job["unmet"] == 0 and job["fate"] == _COMPLETED:
-        _set_timer(a, job["eligible"], j)
-
-
-@leaf
-def _is_never_met(kind: int, is_ok: bool) -> bool:
-    """Whether an end of this kind means that a dependency is never met."""
-    return (kind == _AFTER_OK and not is_ok) or (kind == _AFTER_NOT_OK and is_ok)
-
-
-@leaf
-def tell_of_start(a: NodeArrays, j: int, now: int) -> None:
-    """Tell those who wait for the start of a job."""
-    for k in range(a.first_dependent[j], a.first_dependent[j + 1]):
-        if a.dependents[k]["kind"] == _AFTER:
-            _meet(a, a.dependents[k]["job"], now + a.dependents[k]["delay"])
-
-
-@part
-def tell_of_end(a: NodeArrays, first: int, now: int, ran: bool) -> None:
-    """Tell those who depend on a job that is done with, and those who depend on who never runs for that."""
-    size = 1
-    a.stack[0] = first
-    while size > 0:
-        size -= 1
-        j = a.stack[size]
-        fate = a.jobs[j]["fate"]
-        is_ok = fate == _COMPLETED and not a.jobs[j]["failed"]
-        for k in range(a.first_dependent[j], a.first_dependent[j + 1]):
-            dependent = a.dependents[k]
-            other = a.jobs[dependent["job"]]
-            if other["fate"] != _COMPLETED or (dependent["kind"] == _AFTER and ran):
-                continue
-            if fate == _NEVER_ELIGIBLE or _is_never_met(dependent["kind"], is_ok):
-                other["fate"] = _NEVER_ELIGIBLE
-                a.stack[size] = dependent["job"]
-                size += 1
-            else:
-                _meet(a, dependent["job"], now + dependent["delay"])
+# --- submissions ----------------------------------------------------------------------------------
 
 
 @part
@@ -97,7 +42,7 @@ def submit_next(a: NodeArrays, now: int) -> None:
         tell_of_end(a, j, now, False)
         return
     if job["gives_up"] < FOREVER:
-        _set_timer(a, max(now, job["gives_up"]), len(a.jobs) + j)
+        set_timer(a, max(now, job["gives_up"]), len(a.jobs) + j)
     job["unmet"] -= 1
     job["eligible"] = max(job["eligible"], now)
     if job["unmet"] == 0:
@@ -108,7 +53,7 @@ def submit_next(a: NodeArrays, now: int) -> None:
 def _let_enter(a: NodeArrays, j: int, now: int) -> None:
     """Let a job wait from the time on when it is eligible."""
     if a.jobs[j]["eligible"] > now:
-        _set_timer(a, a.jobs[j]["eligible"], j)
+        set_timer(a, a.jobs[j]["eligible"], j)
     else:
         enter(a, j)
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from gridsched.engine import heap
 from gridsched.engine.jit import leaf, part
+from gridsched.engine.lives import tell_of_start
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
-from gridsched.engine.nodes.happenings import tell_of_start
 from gridsched.engine.nodes.placement import choose, could_fit, fits_now, free_pieces_of, is_refused
 from gridsched.engine.nodes.plans import earliest, forget_plan, note_plan
 from gridsched.engine.nodes.queue import drop_started, list_candidates, start, within_limits

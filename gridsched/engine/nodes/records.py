@@ -106,9 +106,6 @@ EVENT = np.dtype([("time", np.int64), ("node", np.int64), ("kind", np.int64), ("
 WINDOW = np.dtype([("node", np.int64), ("start", np.int64), ("end", np.int64), ("piece", np.int64)])
 """A maintenance window of a node; `piece` takes the whole node while the window is known."""
 
-DEPENDENT = np.dtype([("job", np.int64), ("kind", np.int64), ("delay", np.int64)])
-"""A job that depends on another one, and how long after that it may start."""
-
 LIMIT = np.dtype(
     [
         ("jobs", np.int64),  # that may run at once
@@ -194,23 +191,3 @@ class Requeue(IntEnum):
     PLACE = 0
     END = 1
     LOST = 2
-
-
-class Dependency(IntEnum):
-    """What a job waits for."""
-
-    AFTER = 0
-    AFTER_ANY = 1
-    AFTER_OK = 2
-    AFTER_NOT_OK = 3
-
-
-class Fate(IntEnum):
-    """What became of a job."""
-
-    COMPLETED = 0
-    REJECTED = 1
-    GAVE_UP = 2
-    NEVER_ELIGIBLE = 3
-    LOST = 4
-    STARVED = 5

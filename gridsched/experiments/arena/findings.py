@@ -40,16 +40,18 @@ def _ranking(rows: pd.DataFrame, reference: str) -> str:
     if not findings.has_intervals(rows):
         parts.append(findings.NO_INTERVALS)
     elif equals:
-        parts.append(f"Not surely worse: {listed(equals, 6)}.")
+        parts.append(f"Not surely worse: {listed(equals, 3)}.")
     elif len(ordered) > 1 and worst["beaten_by"]:
         parts.append("All others are surely worse.")
     if len(ordered) > 2:
         unsure = findings.has_intervals(rows) and not worst["beaten_by"]
-        parts.append(
+        longest = (
             f"The longest is that of {name(worst[_WHO])}: {shown(worst)}"
             f"{', which is not surely worse either' if unsure else ''}."
         )
-    return sentences(*parts, *_families(ordered), findings.missing(rows, _WHO, "cannot schedule this grid"))
+        parts.append(findings.detail(longest))
+    without = findings.missing(rows, _WHO, "cannot schedule this grid")
+    return sentences(*parts, *_families(ordered), findings.detail(without))
 
 
 _VALUE = re.compile(r"(?P<stem>.+), (?P<key>\w+) (?P<value>\d+(\.\d+)?)")

@@ -12,6 +12,7 @@ from gridsched.figures.findings import (
     Finding,
     against,
     by_part,
+    detail,
     extremes,
     known,
     listed,
@@ -46,14 +47,16 @@ def delays(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
         asking = part["asks"].astype(bool)
         means = part[part["aggregate"] == _MEAN]
         if asking.all() or not asking.any():
-            return sentences(_lowest(means, ""), _agreement(part))
+            return sentences(_lowest(means, ""), detail(_agreement(part)))
         # A reserved job waits for the time that it asks for, so these delays do not compare
         reserved = findings.records(means[means["asks"].astype(bool)])
         told = [f"{number(row['mean'])} under {name(row[_WHO])}" for row in reserved]
         return sentences(
             _lowest(means[~means["asks"].astype(bool)], " without reservations"),
-            _agreement(part[~asking]),
-            f"With reservations it is {listed(told)}, as jobs wait for the later start that they ask for.",
+            detail(_agreement(part[~asking])),
+            detail(
+                f"With reservations it is {listed(told)}, as jobs wait for the later start that they ask for."
+            ),
         )
 
     doubt = findings.NO_INTERVALS if len(numbers) and known(numbers, "to_best_low").empty else ""

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.nodes.records import DEPENDENT, EVENT, JOB, LIMIT, NODE, WINDOW, Fate, Happening
+from gridsched.engine.lives import Fate
+from gridsched.engine.nodes.records import EVENT, JOB, LIMIT, NODE, WINDOW, Happening
 from gridsched.engine.records import FOREVER
 from gridsched.nodes import Limit, NodeEvent, Partition
 from gridsched.platform import Cluster
@@ -16,6 +17,7 @@ from gridsched.policies.local import LocalPolicy
 from gridsched.policies.nodes import NodeWorkload, affinities, schedule_on_nodes
 from gridsched.results import SEGMENT, Variable
 from gridsched.submission import Submission, labels_of
+from gridsched.systems.fates import dependents_of
 from gridsched.workloads.dependencies import DEPENDENCY, FAILED_STATUS
 from gridsched.workloads.table import Workload
 
@@ -75,7 +77,7 @@ def run_on_nodes(
     asked = ["units", "cores", "memory", "gpus", "share", "most", "whole", "where"]
     jobs["shape"] = np.unique(jobs[asked], return_inverse=True)[1].reshape(-1)
     events, windows, outages = _events(cluster, names)
-    dependents, first = _dependents(part.dependencies, len(jobs))
+    dependents, first = dependents_of(part.dependencies, len(jobs))
     limits, limited = _limits(part.workload, cluster.limits)
     priority = np.array([each.priority for each in cluster.partitions] or [0], np.int64)[partition]
     a = schedule_on_nodes(
@@ -343,15 +345,6 @@ def _limits(workload: Workload, limits: Any) -> tuple[NDArray[Any], Integers]:
         limited[:, k] = np.where(groups >= 0, groups + len(table), -1)
         table += [(*_most(limit), 0, 0, 0)] * int(groups.max(initial=-1) + 1)
     return np.array(table, LIMIT), limited
-
-
-def _dependents(table: NDArray[Any], jobs: int) -> tuple[NDArray[Any], Integers]:
-    """Who depends on each job, one job after the other, and where those of each begin."""
-    by_other = table[np.lexsort((table["job"], table["on"]))]
-    found = np.empty(len(table), DEPENDENT)
-    for name in ("job", "kind", "delay"):
-        found[name] = by_other[name]
-    return found, np.searchsorted(by_other["on"], np.arange(jobs + 1)).astype(np.int64)
 
 
 def _events(cluster: Cluster, names: list[str]) -> tuple[NDArray[Any], NDArray[Any], Integers]:

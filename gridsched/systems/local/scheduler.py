@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.nodes.records import Fate
 from gridsched.engine.records import JOB
 from gridsched.platform import Platform
 from gridsched.policies.callbacks import Kind
@@ -19,8 +18,8 @@ from gridsched.policies.scores import SCORE
 from gridsched.results import NO_TIME, Schedule, Variable, in_one_piece, of_tasks
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.base import Scheduler
+from gridsched.systems.fates import Lived, fate_variables
 from gridsched.systems.local.nodes import needs_nodes, node_variables, run_on_nodes
-from gridsched.workloads.dependencies import DEPENDENCY, KINDS
 from gridsched.workloads.table import Workload, add_counts
 
 
@@ -139,33 +138,20 @@ class Local(Scheduler):
             reasons = add_counts(reasons, run.reasons)
         whole = np.concatenate(segments)
         size = np.asarray(workload.processors, np.int64)
+        told, counted = fate_variables(
+            workload,
+            Lived(
+                fate=columns["fate"],
+                killed=columns["killed"],
+                extra_work=columns["extra"] * size,
+                eligible_time=columns["eligible"],
+            ),
+        )
         variables: dict[str, Variable] = {
             **of_tasks(size[whole["job"]]),
             **node_variables(runs, jobs, first),
-            "fate": ("job", columns["fate"], f"what became of the job: {_FATES}", "1"),
-            "killed": ("job", columns["killed"], "how often the job was killed by a failing node", "1"),
-            "extra_work": ("job", columns["extra"] * size, "work that was lost, and checkpoints", "s"),
-            "eligible_time": ("job", columns["eligible"], "first time at which it could have started", "s"),
+            **told,
         }
-        if workload.gives_up_time is not None:
-            variables["gives_up_time"] = (
-                "job",
-                np.asarray(workload.gives_up_time, np.int64),
-                "when its user gives up if it still waits, -1 for never",
-                "s",
-            )
-        if workload.dependencies is not None:
-            for name in DEPENDENCY.names or ():
-                text = f"{name} of a dependency; kinds are {KINDS}"
-                variables[f"dependency_{name}"] = (
-                    "dependency",
-                    workload.dependencies[name].copy(),
-                    text,
-                    "1",
-                )
-        fates = {f"jobs_{fate.name.lower()}": int((columns["fate"] == fate).sum()) for fate in Fate}
-        fates.pop("jobs_completed")
-        fates.pop("jobs_rejected")
         return Schedule(
             start_time=columns["start_time"],
             end_time=columns["end_time"],
@@ -176,14 +162,11 @@ class Local(Scheduler):
             counters={
                 "corrections": sum(run.corrections for *_, run in runs),
                 "policies": ", ".join(policy.name for policy in policies),
-                **fates,
-                "executions_killed": int(columns["killed"].sum()),
+                **counted,
                 **{f"rejected: {reason}": count for reason, count in reasons.items()},
             },
         )
 
-
-_FATES = ", ".join(f"{fate.value} {fate.name.lower().replace('_', ' ')}" for fate in Fate)
 
 SCHEDULER = Local
 

@@ -87,7 +87,8 @@ def _against(rows: pd.DataFrame, reference: str) -> str:
             parts.append(f"{start} {side} under {name(ones[0][_WHO])}, by {_size(ones[0])}{others}.")
     if not parts:
         parts.append(f"By its interval no policy differs from {reference} in mean wait.")
-    return sentences(*parts, f"Not sure: {listed(unsure, 2)}." if unsure else "", _ONE_LOG)
+    open_ = f"Not sure: {listed(unsure, 2)}." if unsure else ""
+    return sentences(*parts, findings.detail(sentences(open_, _ONE_LOG)))
 
 
 _ONE_LOG = (

@@ -79,7 +79,7 @@ def advantage(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     for measure in (_MCP, _PB):
         own = rows[rows["measure"] == measure]
         if len(own):
-            parts.append(
+            told = sentences(
                 against(
                     own,
                     [_WHO, "point"],
@@ -88,9 +88,10 @@ def advantage(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
                     percent,
                     highest_first=True,
                     word="over",
-                )
+                ),
+                _losses(own, reference, measure),
             )
-            parts.append(_losses(own, reference, measure))
+            parts.append(told if measure == _MCP else findings.detail(told))
     return sentences(*parts, _unsettled(known(numbers))) or findings.NOTHING
 
 

@@ -47,7 +47,7 @@ def overview(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
         text = against(part, _WHO, f"mean response relative to {name(reference)}", 1.0)
         known_share = f"{name(best[_WHO])} moves {percent(share)} of the jobs." if np.isfinite(share) else ""
         homes = numbers[(numbers["scenario"] == best["scenario"]) & numbers[_WHO].isin(moving)]
-        return sentences(text, _home_users(homes, reference), known_share)
+        return sentences(text, _home_users(homes, reference), findings.detail(known_share))
 
     return by_part(others, "scenario", tell)
 
@@ -63,11 +63,12 @@ def _home_users(rows: pd.DataFrame, reference: str) -> str:
         most = findings.highest(shares)
         worst = findings.highest(others)
         unsure = "" if not findings.is_open(worst, 1) else ", not sure"
-        parts.append(
+        whose = (
             f"Under {name(reference)} users of {name(most['home'])} do {percent(most['mean'])} of the "
             f"waiting; those of all other clusters together wait up to {shown(worst)} times as long as under "
             f"{name(reference)}{unsure}, under {name(worst[_WHO])}."
         )
+        parts.append(findings.detail(whose))
     losing = waits[waits["low"] > 1]
     if len(losing):
         worst = findings.highest(losing)

@@ -1,0 +1,281 @@
+"""What jobs live through besides waiting and running: jobs that wait for others, users who give up.
+
+A job *enters* when it is submitted and all its dependencies are met: whoever schedules it treats that time as
+its submission. Until it starts for the first time its user may give up. Functions work on any bundle of
+arrays with the fields of `Lives`; clusters of nodes have fields of their own (`gridsched.engine.nodes`).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gridsched.engine import heap
+from gridsched.engine.jit import jit, leaf, part
+from gridsched.engine.records import ENTRY, FOREVER
+from gridsched.engine.reference import by_reference
+
+
+class Dependency(IntEnum):
+    """What a job waits for."""
+
+    AFTER = 0
+    AFTER_ANY = 1
+    AFTER_OK = 2
+    AFTER_NOT_OK = 3
+
+
+class Fate(IntEnum):
+    """What became of a job."""
+
+    COMPLETED = 0
+    REJECTED = 1
+    GAVE_UP = 2
+    NEVER_ELIGIBLE = 3
+    LOST = 4
+    STARVED = 5
+
+
+_AFTER = int(Dependency.AFTER)
+_AFTER_OK = int(Dependency.AFTER_OK)
+_AFTER_NOT_OK = int(Dependency.AFTER_NOT_OK)
+_COMPLETED = int(Fate.COMPLETED)
+_REJECTED = int(Fate.REJECTED)
+_GAVE_UP = int(Fate.GAVE_UP)
+_NEVER_ELIGIBLE = int(Fate.NEVER_ELIGIBLE)
+
+DEPENDENT = np.dtype([("job", np.int64), ("kind", np.int64), ("delay", np.int64)])
+"""A job that depends on another one, and how long after that it may start."""
+
+LIFE = np.dtype(
+    [
+        ("submit", np.int64),
+        ("gives_up", np.int64),  # when its user gives up if it has not started; FOREVER for never
+        ("unmet", np.int64),  # dependencies that are not met yet, and 1 until it is submitted
+        ("eligible", np.int64),  # when it could start first by its submission and its dependencies
+        ("failed", np.int64),  # whether it fails at its end
+        ("fate", np.int64),  # value of `Fate`; COMPLETED until something else is known
+        ("started", np.int64),  # whether it has ever started
+    ]
+)
+"""What is to happen to a job, and what became of it."""
+
+STATE = np.dtype(
+    [
+        ("arrival", np.int64),  # next job to be submitted
+        ("timers", np.int64),  # entries of the heap of timers
+    ]
+)
+"""Scalars of `Lives`."""
+
+
+class Lives(NamedTuple):
+    """The lives of n jobs, in order of submission."""
+
+    jobs: Any  # LIFE[n]
+    dependents: Any  # DEPENDENT[...], of each job one after the other
+    first_dependent: Any  # int64[n + 1], where those of a job begin
+    timers: Any  # ENTRY[2n], heap of times when jobs become eligible (job) or give up (n + job)
+    stack: Any  # int64[n], scratch: jobs whose dependents are to be told
+    state: Any  # STATE[1]
+
+
+def allocate(jobs: Any, dependents: Any, first_dependent: Any) -> Lives:
+    """Lives that have not begun."""
+    number = len(jobs)
+    return Lives(
+        jobs=jobs,
+        dependents=dependents,
+        first_dependent=first_dependent,
+        timers=np.empty(2 * number, ENTRY),
+        stack=np.empty(number, np.int64),
+        state=np.zeros(1, STATE),
+    )
+
+
+# --- dependencies ---------------------------------------------------------------------------------
+
+
+@leaf
+def set_timer(a: Any, time: int, item: int) -> None:
+    """Come back to a job at a time: to let it enter (job), or to see whether its user gives up (n + job)."""
+    a.state[0]["timers"] = heap.push(a.timers, a.state[0]["timers"], time, item)
+
+
+@leaf
+def _meet(a: Any, j: int, time: int) -> None:
+    """Let a dependency of a job be met, such that it may start from a time on."""
+    job = a.jobs[j]
+    job["unmet"] -= 1
+    job["eligible"] = max(job["eligible"], time)
+    if job["unmet"] == 0 and job["fate"] == _COMPLETED:
+        set_timer(a, job["eligible"], j)
+
+
+@leaf
+def _is_never_met(kind: int, is_ok: bool) -> bool:
+    """Whether an end of this kind means that a dependency is never met."""
+    return (kind == _AFTER_OK and not is_ok) or (kind == _AFTER_NOT_OK and is_ok)
+
+
+@leaf
+def tell_of_start(a: Any, j: int, now: int) -> None:
+    """Tell those who wait for the first start of a job."""
+    for k in range(a.first_dependent[j], a.first_dependent[j + 1]):
+        if a.dependents[k]["kind"] == _AFTER:
+            _meet(a, a.dependents[k]["job"], now + a.dependents[k]["delay"])
+
+
+@part
+def tell_of_end(a: Any, first: int, now: int, ran: bool) -> None:
+    """Tell those who depend on a job that is done with, and those who depend on who never runs for that.
+
+    Its `fate` has to say what became of it, and `ran` whether it ever started.
+    """
+    size = 1
+    a.stack[0] = first
+    while size > 0:
+        size -= 1
+        j = a.stack[size]
+        fate = a.jobs[j]["fate"]
+        is_ok = fate == _COMPLETED and not a.jobs[j]["failed"]
+        for k in range(a.first_dependent[j], a.first_dependent[j + 1]):
+            dependent = a.dependents[k]
+            other = a.jobs[dependent["job"]]
+            if other["fate"] != _COMPLETED or (dependent["kind"] == _AFTER and ran and j == first):
+                continue
+            if fate == _NEVER_ELIGIBLE or _is_never_met(dependent["kind"], is_ok):
+                other["fate"] = _NEVER_ELIGIBLE
+                a.stack[size] = dependent["job"]
+                size += 1
+            else:
+                _meet(a, dependent["job"], now + dependent["delay"])
+
+
+# --- whose time has come --------------------------------------------------------------------------
+
+
+@leaf
+def next_of_lives(a: Lives) -> int:
+    """When something happens to a job next that does not run; FOREVER if never."""
+    arrival = a.state[0]["arrival"]
+    due = a.jobs[arrival]["submit"] if arrival < len(a.jobs) else FOREVER
+    return min(due, a.timers[0]["key"]) if a.state[0]["timers"] > 0 else due
+
+
+@leaf
+def _submit_next(a: Lives, now: int) -> bool:
+    """Submit the next job; return whether it enters at once."""
+    state = a.state[0]
+    j = state["arrival"]
+    state["arrival"] += 1
+    job = a.jobs[j]
+    if job["fate"] == _NEVER_ELIGIBLE:
+        return False
+    if job["fate"] == _REJECTED:
+        tell_of_end(a, j, now, False)
+        return False
+    if job["gives_up"] < FOREVER:
+        set_timer(a, max(now, job["gives_up"]), len(a.jobs) + j)
+    job["unmet"] -= 1
+    job["eligible"] = max(job["eligible"], now)
+    if job["unmet"] > 0:
+        return False
+    if job["eligible"] > now:
+        set_timer(a, job["eligible"], j)
+        return False
+    return True
+
+
+@leaf
+def _next_eligible(a: Lives, now: int) -> int:
+    """Take the next job off the timers that becomes eligible now; -1 if there is none."""
+    state = a.state[0]
+    # those who give up have the larger numbers, so they come after those who enter
+    while state["timers"] > 0 and a.timers[0]["key"] == now and a.timers[0]["job"] < len(a.jobs):
+        j = a.timers[0]["job"]
+        state["timers"] = heap.pop(a.timers, state["timers"])
+        if a.jobs[j]["fate"] == _COMPLETED:
+            return j
+    return -1
+
+
+@part
+def let_enter(a: Lives, now: int, entering: Any) -> int:
+    """List the jobs that enter now, those that waited for others first; return how many they are.
+
+    A rejected job (`fate`) does not enter, but who waits for it is told. Ends have to be told before.
+    """
+    count = 0
+    j = _next_eligible(a, now)
+    while j >= 0:
+        entering[count] = j
+        count += 1
+        j = _next_eligible(a, now)
+    arrival = a.state[0]["arrival"]
+    while arrival < len(a.jobs) and a.jobs[arrival]["submit"] == now:
+        if _submit_next(a, now):
+            entering[count] = arrival
+            count += 1
+        arrival = a.state[0]["arrival"]
+    return count
+
+
+@part
+def let_give_up(a: Lives, now: int, leaving: Any) -> int:
+    """List the jobs whose users give up now, whether they wait or are not even eligible; return how many.
+
+    To be called after `let_enter`, and both again while `next_of_lives` is now: a job that waits for the end
+    of one that gives up may enter at this instant.
+    """
+    state = a.state[0]
+    count = 0
+    while state["timers"] > 0 and a.timers[0]["key"] == now and a.timers[0]["job"] >= len(a.jobs):
+        j = a.timers[0]["job"] - len(a.jobs)
+        state["timers"] = heap.pop(a.timers, state["timers"])
+        if a.jobs[j]["started"] == 0 and a.jobs[j]["fate"] == _COMPLETED:
+            a.jobs[j]["fate"] = _GAVE_UP
+            leaving[count] = j
+            count += 1
+            tell_of_end(a, j, now, False)
+    return count
+
+
+# --- for Python -----------------------------------------------------------------------------------
+
+
+@jit
+def next_time(bundle: Lives) -> int:
+    """`next_of_lives` for callers that are not compiled."""
+    return next_of_lives(by_reference(bundle))
+
+
+@jit
+def enter(bundle: Lives, now: int, entering: Any) -> int:
+    """`let_enter` for callers that are not compiled."""
+    return let_enter(by_reference(bundle), now, entering)
+
+
+@jit
+def give_up(bundle: Lives, now: int, leaving: Any) -> int:
+    """`let_give_up` for callers that are not compiled."""
+    return let_give_up(by_reference(bundle), now, leaving)
+
+
+@jit
+def start(bundle: Lives, j: int, now: int) -> None:
+    """Let a job have started, for callers that are not compiled."""
+    a = by_reference(bundle)
+    if a.jobs[j]["started"] == 0:
+        a.jobs[j]["started"] = 1
+        tell_of_start(a, j, now)
+
+
+@jit
+def end(bundle: Lives, j: int, now: int, fate: int) -> None:
+    """Let a job that has started be done with, for callers that are not compiled."""
+    a = by_reference(bundle)
+    a.jobs[j]["fate"] = fate
+    tell_of_end(a, j, now, True)

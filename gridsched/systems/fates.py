@@ -1,0 +1,167 @@
+"""How every system tells what became of jobs that may fail to run: one form, for all runs that need it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.engine import lives
+from gridsched.engine.lives import DEPENDENT, LIFE, Fate
+from gridsched.engine.records import FOREVER
+from gridsched.platform import Cluster
+from gridsched.results import Variable
+from gridsched.submission import Submission
+from gridsched.workloads.dependencies import DEPENDENCY, FAILED_STATUS, KINDS
+from gridsched.workloads.table import Workload
+
+Integers = NDArray[np.int64]
+
+_FATES = ", ".join(f"{fate.value} {fate.name.lower().replace('_', ' ')}" for fate in Fate)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lived:
+    """What became of n jobs.
+
+    Parameters
+    ----------
+    fate : int64[n]
+        Values of `gridsched.engine.lives.Fate`.
+    killed : int64[n]
+        How often each was killed by a failing node.
+    extra_work : int64[n]
+        Processor-seconds that were lost or spent on checkpoints. Of a job that was lost, or that still waits
+        after it was killed, its run time times its processors is taken off: it is work that was not done.
+    eligible_time : int64[n]
+        First time [s] at which each could have started, by its submission and its dependencies.
+    """
+
+    fate: Integers
+    killed: Integers
+    extra_work: Integers
+    eligible_time: Integers
+
+
+def needs_lives(clusters: Any, workload: Workload) -> bool:
+    """Whether nodes fail, users give up, or jobs wait for others, so that a run has to tell fates."""
+    asked = (workload.gives_up_time, workload.dependencies)
+    return any(cluster.events for cluster in clusters) or any(column is not None for column in asked)
+
+
+def fate_variables(workload: Workload, lived: Lived) -> tuple[dict[str, Variable], dict[str, int]]:
+    """Variables and counters of a run that say what became of its jobs."""
+    variables: dict[str, Variable] = {
+        "fate": ("job", lived.fate, f"what became of the job: {_FATES}", "1"),
+        "killed": ("job", lived.killed, "how often the job was killed by a failing node", "1"),
+        "extra_work": ("job", lived.extra_work, "work that was lost, and checkpoints", "s"),
+        "eligible_time": ("job", lived.eligible_time, "first time at which it could have started", "s"),
+    }
+    if workload.gives_up_time is not None:
+        variables["gives_up_time"] = (
+            "job",
+            np.asarray(workload.gives_up_time, np.int64),
+            "when its user gives up if it still waits, -1 for never",
+            "s",
+        )
+    if workload.dependencies is not None:
+        for name in DEPENDENCY.names or ():
+            text = f"{name} of a dependency; kinds are {KINDS}"
+            variables[f"dependency_{name}"] = ("dependency", workload.dependencies[name].copy(), text, "1")
+    told = (Fate.GAVE_UP, Fate.NEVER_ELIGIBLE, Fate.LOST, Fate.STARVED)
+    counters = {f"jobs_{fate.name.lower()}": int((lived.fate == fate).sum()) for fate in told}
+    return variables, {**counters, "executions_killed": int(lived.killed.sum())}
+
+
+def dependents_of(table: NDArray[Any], jobs: int) -> tuple[NDArray[Any], Integers]:
+    """Who depends on each job, one job after the other, and where those of each begin."""
+    by_other = table[np.lexsort((table["job"], table["on"]))]
+    found = np.empty(len(table), DEPENDENT)
+    for name in ("job", "kind", "delay"):
+        found[name] = by_other[name]
+    return found, np.searchsorted(by_other["on"], np.arange(jobs + 1)).astype(np.int64)
+
+
+def lives_of(submission: Submission, rejected: NDArray[np.bool_]) -> lives.Lives:
+    """The lives of all jobs of a submission, for systems that schedule processors, not nodes.
+
+    Parameters
+    ----------
+    submission : Submission
+        The n jobs.
+    rejected : bool[n]
+        Those that no cluster can ever run.
+    """
+    workload = submission.workload
+    table = workload.dependencies
+    table = np.empty(0, DEPENDENCY) if table is None else table
+    jobs = np.zeros(len(workload), LIFE)
+    jobs["submit"] = workload.submit_time
+    gives_up = workload.gives_up_time
+    jobs["gives_up"] = FOREVER if gives_up is None else np.where(gives_up >= 0, gives_up, FOREVER)
+    jobs["unmet"] = 1 + np.bincount(table["job"], minlength=len(jobs))
+    jobs["failed"] = np.isin(workload.status, FAILED_STATUS)
+    jobs["fate"] = np.where(rejected, int(Fate.REJECTED), int(Fate.COMPLETED))
+    return lives.allocate(jobs, *dependents_of(table, len(jobs)))
+
+
+# --- outages of clusters that are numbers of processors -------------------------------------------
+
+OUTAGE = np.dtype(
+    [
+        ("cluster", np.int64),
+        ("first", np.int64),  # the lowest of its processors that is out
+        ("end", np.int64),  # the processor after the highest one
+        ("start", np.int64),
+        ("until", np.int64),
+        ("announced", np.int64),  # when it is known that it comes: at its start, for a failure
+        ("drained", np.int64),  # whether jobs go on there to their end
+    ]
+)
+"""A time in which some neighbouring processors of a cluster are down, drained or in maintenance."""
+
+
+def outages_of(clusters: list[Cluster] | tuple[Cluster, ...]) -> NDArray[Any]:
+    """Outages of clusters whose nodes have `processors_per_node` processors each, by start.
+
+    A cluster's node k has the processors from k x processors_per_node on. Nodes that nobody brings back are
+    out until `FOREVER`.
+    """
+    rows: list[tuple[int, ...]] = []
+    for index, cluster in enumerate(clusters):
+        size = cluster.processors_per_node
+        places = {name: k for k, name in enumerate(cluster.node_names)} if cluster.events else {}
+        everywhere = {"*", *(kind.name for kind in cluster.node_types)}
+        since: dict[tuple[int, bool], int] = {}
+        for event in sorted(cluster.events, key=lambda event: event.time):
+            for k in range(len(places)) if event.node in everywhere else [places[event.node]]:
+                where = (index, k * size, (k + 1) * size)
+                drained = event.kind in ("drain", "resume")
+                if event.kind == "maintenance":
+                    rows.append((*where, event.start, event.end, event.time, 0))
+                elif event.kind in ("down", "drain"):
+                    since.setdefault((k, drained), event.time)
+                elif (k, drained) in since:
+                    begin = since.pop((k, drained))
+                    rows.append((*where, begin, event.time, begin, int(drained)))
+        for (k, drained), begin in since.items():
+            rows.append((index, k * size, (k + 1) * size, begin, FOREVER, begin, int(drained)))
+    rows.sort(key=lambda row: (row[3], row[0], row[1]))
+    return np.array(rows, OUTAGE)
+
+
+def outage_variables(outages: NDArray[Any]) -> dict[str, Variable]:
+    """Variables of a run that say which processors were out when; drained ones are left aside."""
+    out = outages[outages["drained"] == 0]
+    texts = {
+        "cluster": ("index of the cluster of which processors were out", "1"),
+        "first": ("the lowest processor that was out", "1"),
+        "end": ("the processor after the highest one that was out", "1"),
+        "start": ("start of an outage", "s"),
+        "until": ("end of an outage", "s"),
+    }
+    return {
+        f"closure_{name}": ("closure", out[name].copy(), text, unit) for name, (text, unit) in texts.items()
+    }

@@ -1,0 +1,124 @@
+"""Rules of runs that say what became of jobs: who gave up, who waited for whom, what was out of order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+_COMPLETED, _REJECTED, _GAVE_UP, _NEVER_ELIGIBLE, _LOST, _STARVED = range(6)
+_AFTER, _AFTER_ANY, _AFTER_OK, _AFTER_NOT_OK = range(4)
+
+
+def fate_violations(run: xr.Dataset) -> list[str]:
+    """What is wrong with what a run says of its jobs' fates: one line a broken rule, none where all is well.
+
+    The rules, beside those of `schedule.violations`:
+
+    - a job that completed ran; one that is rejected, gave up or was never eligible did not;
+    - who gave up did so when it was said; nobody starts after giving up;
+    - nobody starts before what it waits for; who waits for what cannot be never runs;
+    - no cluster has more processors in use than it has without those that are out (`closure_*`).
+
+    Parameters
+    ----------
+    run : xarray.Dataset
+        A run with the variable fate.
+    """
+    v = {str(name): run[name].to_numpy() for name in run.variables}
+    rules: tuple[Callable[[dict[str, NDArray[Any]]], Iterator[str]], ...] = (
+        _rejections,
+        _giving_up,
+        _dependencies,
+        _closures,
+    )
+    return [line for rule in rules for line in rule(v)]
+
+
+def _report(v: dict[str, NDArray[Any]], jobs: Integers, what: str) -> Iterator[str]:
+    """One line for the first of some jobs, counting the others."""
+    if len(jobs):
+        others = f" (and {len(jobs) - 1} more)" if len(jobs) > 1 else ""
+        yield f"job {v['job_number'][jobs[0]]} {what}{others}"
+
+
+def _rejections(v: dict[str, NDArray[Any]]) -> Iterator[str]:
+    """Who could run is not rejected; who has another fate than to complete has it for a reason."""
+    fate, started = v["fate"], v["start_time"] >= 0
+    yield from _report(v, np.flatnonzero((fate == _COMPLETED) & ~started), "neither ran nor has another fate")
+    kept = (fate == _GAVE_UP) | (fate == _NEVER_ELIGIBLE) | (fate == _REJECTED)
+    yield from _report(v, np.flatnonzero(kept & started), "ran, but is said not to have run")
+
+
+def _giving_up(v: dict[str, NDArray[Any]]) -> Iterator[str]:
+    """Users give up when they said, and only while they wait."""
+    if "gives_up_time" not in v:
+        yield from _report(v, np.flatnonzero(v["fate"] == _GAVE_UP), "gave up, but was never to")
+        return
+    gives_up = v["gives_up_time"]
+    late = (gives_up >= 0) & (v["start_time"] >= np.maximum(gives_up, v["submit_time"]))
+    yield from _report(v, np.flatnonzero(late), "starts after its user gave up")
+    yield from _report(
+        v, np.flatnonzero((v["fate"] == _GAVE_UP) & (gives_up < 0)), "gave up, but was never to"
+    )
+
+
+def _dependencies(v: dict[str, NDArray[Any]]) -> Iterator[str]:
+    """Nobody starts before what it waits for."""
+    if "dependency_job" not in v:
+        yield from _report(v, np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE), "waits for nobody")
+        return
+    job, on, kind = v["dependency_job"], v["dependency_on"], v["dependency_kind"]
+    ran = v["start_time"][on] >= 0
+    since = np.where(kind == _AFTER, v["start_time"][on], v["end_time"][on]) + v["dependency_delay"]
+    started = v["start_time"][job] >= 0
+    early = started & ran & (v["start_time"][job] < since)
+    yield from _report(v, job[early], "starts before a job that it waits for")
+    unmet = started & (v["fate"][on] == _NEVER_ELIGIBLE)
+    unmet |= started & (kind == _AFTER_OK) & (v["fate"][on] != _COMPLETED)
+    yield from _report(v, job[unmet], "starts although a job that it waits for did not end well")
+    waits = np.isin(np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE), job)
+    yield from _report(v, np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE)[~waits], "waits for nobody")
+
+
+def _closures(v: dict[str, NDArray[Any]]) -> Iterator[str]:
+    """Processors that are out run nothing: what is in use and what is out fit together."""
+    if "closure_cluster" not in v:
+        return
+    closed = _without_overlap(v)
+    long = v["segment_end"] > v["segment_start"]
+    taken = v["segment_processors"][long]
+    size = closed[:, 1]
+    cluster = np.concatenate([v["segment_cluster"][long], closed[:, 0]])
+    cluster = np.concatenate([cluster, cluster])
+    time = np.concatenate([v["segment_start"][long], closed[:, 2], v["segment_end"][long], closed[:, 3]])
+    change = np.concatenate([taken, size, -taken, -size])
+    order = np.lexsort((change, time, cluster))
+    # of each cluster the changes add up to nothing, so that one sum serves all
+    used = np.cumsum(change[order])
+    for k in np.flatnonzero(used > v["cluster_processors"][cluster[order]])[:1]:
+        c = cluster[order[k]]
+        yield (
+            f"cluster {v['cluster'][c]} has {used[k]} of its {v['cluster_processors'][c]} processors in use "
+            f"or out at {time[order[k]]} s"
+        )
+
+
+def _without_overlap(v: dict[str, NDArray[Any]]) -> Integers:
+    """Cluster, number of processors, start and end of times in which processors are out, each once."""
+    columns = ("cluster", "first", "end", "start", "until")
+    rows: list[list[int]] = []
+    for cluster, first, end, start, until in sorted(
+        zip(*(v[f"closure_{name}"].tolist() for name in columns), strict=True)
+    ):
+        if rows and rows[-1][:3] == [cluster, first, end] and start <= rows[-1][4]:
+            rows[-1][4] = max(rows[-1][4], until)
+        else:
+            rows.append([cluster, first, end, start, until])
+    table = np.array(rows, np.int64).reshape(-1, 5)
+    return np.stack([table[:, 0], table[:, 2] - table[:, 1], table[:, 3], table[:, 4]], axis=1)

@@ -1,0 +1,59 @@
+"""Clusters of nodes with three resources: jobs simulated a second by load and placement, and memory."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from gridsched.nodes import NodeType, PlacementName
+from gridsched.platform import Cluster
+from gridsched.simulation import simulate
+from gridsched.workloads import Workload
+from tests.benchmarks.measure import best_times
+from tests.benchmarks.table import Table
+
+JOBS = 8_000
+NODES = [
+    NodeType(name="cpu", count=1_000, cores=64, memory=256 * 1024),
+    NodeType(name="gpu", count=500, cores=64, memory=512 * 1024, gpus=4),
+]
+LEAST_JOBS = {0.7: 100_000.0}
+"""Jobs a second that are wanted, by load; others are for comparison."""
+
+
+@cache
+def jobs_at(load: float) -> Workload:
+    """Poisson stream of jobs on one to sixteen nodes, a fifth with GPUs, half with much memory."""
+    random = np.random.default_rng(7)
+    run = np.clip(np.ceil(random.lognormal(np.log(900), 1.5, JOBS)), 1, 86_400).astype(np.int64)
+    gpus = np.where(random.random(JOBS) < 0.2, 2 ** random.integers(0, 3, JOBS), 0)
+    nodes = np.where(gpus > 0, 1, 2 ** random.integers(0, 5, JOBS))
+    cores = 2 ** random.integers(2, 7, JOBS)
+    total = sum(kind.count * kind.cores for kind in NODES)
+    gaps = random.exponential(size=JOBS)
+    work = float((run * nodes * cores).sum())
+    return Workload(
+        name=f"synthetic {load:g}",
+        submit_time=np.cumsum(gaps * (work / gaps.sum() / (load * total))).astype(np.int64),
+        run_time=run,
+        requested_time=(run * random.uniform(1, 4, JOBS)).astype(np.int64) + 1,
+        requested_processors=nodes * cores,
+        requested_nodes=nodes,
+        requested_gpus=gpus,
+        requested_memory=np.where(random.random(JOBS) < 0.5, 4, 1) * 1024 * 1024,
+    )
+
+
+@pytest.mark.parametrize("placement", ["first_fit", "best_fit"])
+@pytest.mark.parametrize("load", [0.7, 0.9, 1.1])
+def test_easy_on_nodes(load: float, placement: PlacementName, table: Table) -> None:
+    workload, cluster = jobs_at(load), Cluster(nodes=NODES, placement=placement)
+    (best,) = best_times([lambda: simulate(workload, cluster, "easy")])
+    speed = JOBS / best
+    what = f"EASY on 1,500 nodes with three resources, {placement}, load {load:g}"
+    if placement == "first_fit" and load in LEAST_JOBS:
+        table.add_target(what, f"{speed:,.0f} jobs/s", value=speed, at_least=LEAST_JOBS[load], unit=" jobs/s")
+    else:
+        table.add(what, f"{speed:,.0f} jobs/s")
