@@ -432,7 +432,7 @@ class BlocksConfig(ConfigModel):
     time, or from pairs of blocks."""
 
 
-class ConditionsConfig(ConfigModel):
+class BaselineConfig(ConfigModel):
     """What a scenario is set against."""
 
     baseline: Slug | None = None

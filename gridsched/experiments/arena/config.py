@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from gridsched.experiments.arena.grids import IDEAL_MACHINE
 from gridsched.experiments.inputs import event_files, expected_jobs, prepared_grid
-from gridsched.experiments.parts import BlocksConfig, ConditionsConfig, GridConfig
+from gridsched.experiments.parts import BaselineConfig, BlocksConfig, GridConfig
 from gridsched.experiments.schedulers import AnyScheduler, Policies, Written, scheduler_made
 from gridsched.experiments.study import Replicates, SchedulerStudy, asked_of, families, function_files
 from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
@@ -23,7 +23,7 @@ def system_of(written: Written) -> str:
     return made.system if made.names_clusters else IDEAL_MACHINE
 
 
-class ArenaScenario(GridConfig, BlocksConfig, ConditionsConfig):
+class ArenaScenario(GridConfig, BlocksConfig, BaselineConfig):
     """Clusters of a grid with what their users submit, and how days go together in comparisons."""
 
     schedulers: None = None

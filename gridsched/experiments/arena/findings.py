@@ -237,7 +237,7 @@ def _effects(rows: pd.DataFrame, reference: str) -> str:
         more = [row[_WHO] for row in others if findings.is_above(row, own[0]["high"])]
         told = f"By intervals that lie apart it is less than under {name(reference)}, {shown(own[0])},"
         parts.append(f"{told} under {_those(less)}, and more under {_those(more)}.")
-    return sentences(text, *parts, _killed(rows))
+    return sentences(text, *parts, findings.detail(_killed(rows)))
 
 
 def _those(labels: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise, permutations
 from typing import Any
 
@@ -265,9 +265,20 @@ def effects(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
 
     def tell(part: pd.DataFrame) -> str:
         what = f"mean response time relative to {name(part['baseline'].iloc[0])}"
-        return sentences(findings.against(part, ["workload", _WHO], what, 1.0), _killed(part))
+        return sentences(
+            findings.against(part, ["workload", _WHO], what, 1.0), findings.detail(_killed(part))
+        )
 
-    return by_part(rows, "baseline", tell, most=3)
+    return _first_and_others(rows, tell)
+
+
+def _first_and_others(rows: pd.DataFrame, tell: Callable[[pd.DataFrame], str]) -> str:
+    """What there is to tell of the first baseline, and as details of the others."""
+    told = [
+        f"{name(baseline)}: {tell(part)}" if rows["baseline"].nunique() > 1 else tell(part)
+        for baseline, part in rows.groupby("baseline", sort=False)
+    ]
+    return sentences(told[0], *map(findings.detail, told[1:])) if told else findings.NOTHING
 
 
 def _killed(rows: pd.DataFrame) -> str:
@@ -286,7 +297,7 @@ def _killed(rows: pd.DataFrame) -> str:
 def rankings(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     """Which pairs of policies change places under other conditions, and for which that is sure."""
     rows = known(numbers[numbers["metric"] == _METRIC])
-    return by_part(rows, "baseline", _ranking, most=3)
+    return _first_and_others(rows, _ranking)
 
 
 def _ranking(rows: pd.DataFrame) -> str:
@@ -317,7 +328,10 @@ def _ranking(rows: pd.DataFrame) -> str:
         return f"{text}the order of the policies is the same."
     total = findings.counted(len(pairs) * len(orders), "pair")
     certain = f"surely so: {listed(sure)}" if sure else "for none of them surely in both"
-    return f"{text}{len(changed)} of {total} change places ({listed(changed, 3)}), {certain}."
+    return sentences(
+        f"{text}{len(changed)} of {total} change places, {certain}.",
+        findings.detail(f"They are {listed(changed, 3)}." if len(changed) > 1 else f"It is {changed[0]}."),
+    )
 
 
 def _ahead(row: Mapping[str, Any]) -> list[str]:

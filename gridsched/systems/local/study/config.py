@@ -17,8 +17,8 @@ from gridsched.experiments.inputs import (
     without_machine,
 )
 from gridsched.experiments.parts import (
+    BaselineConfig,
     ClusterConfig,
-    ConditionsConfig,
     MetricsConfig,
     WorkloadConfig,
     label_of,
@@ -40,7 +40,7 @@ _STAGES = "gridsched.systems.local.study.stages"
 _FIGURES = "gridsched.systems.local.figures.catalogue:FIGURES"
 
 
-class LocalScenario(WorkloadConfig, ConditionsConfig):
+class LocalScenario(WorkloadConfig, BaselineConfig):
     """A cluster by itself and the workload that its users submit."""
 
     @property
