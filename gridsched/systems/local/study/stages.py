@@ -117,6 +117,8 @@ def _summary(run: xr.Dataset, study: LocalStudy) -> xr.Dataset:
         ("jobs_killed", "jobs that ended at their requested time"),
     ):
         summary[name] = ((), run.attrs.get(name, 0), {"long_name": long_name, "units": "1"})
+    if run.attrs["scheme"] == RECORDED:
+        return summary
     fates = fates_of(run)
     return summary.merge(fates.drop_vars([name for name in fates if name in summary]))
 
