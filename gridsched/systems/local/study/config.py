@@ -200,7 +200,7 @@ class LocalStudy(SchedulerStudy):
             },
             also={"files": [*function_files(scheduler), *event_files([scenario])]},
             labels={"scenario": run.scenario, "scheduler": run.scheduler, "estimates": run.estimates},
-            cost=0.1 + _slowness(scheduler) * expected_jobs(scenario) / 300_000,
+            cost=0.1 + _slowness(scenario, scheduler) * expected_jobs(scenario) / 300_000,
             memory=2000,
         )
 
@@ -273,9 +273,9 @@ class LocalStudy(SchedulerStudy):
         return [run for run in self.runs if run.scenario not in large]
 
 
-def _slowness(scheduler: Written) -> float:
-    """How much longer than others a scheduler takes."""
-    return 5 if "conservative" in str(scheduler) else 1
+def _slowness(scenario: LocalScenario, scheduler: Written) -> float:
+    """How much longer than others a run takes."""
+    return (5 if "conservative" in str(scheduler) else 1) * (5 if scenario.asks_for else 1)
 
 
 def _known_size(workload: WorkloadConfig) -> float:
