@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import IntEnum
 from pathlib import Path
 from typing import Any, Literal, get_args
 from zoneinfo import ZoneInfo
@@ -30,6 +31,19 @@ PlacementName = Literal[
 RequeueName = Literal["place", "end", "lost"]
 EventName = Literal["down", "up", "drain", "resume", "maintenance"]
 GroupName = Literal["user", "group", "executable", "queue", "partition"]
+
+
+UNLIMITED_MEMORY = 2**51
+"""Memory [KiB] of a node that does not say how much it has, in runs."""
+
+
+class Outage(IntEnum):
+    """Why a node was out; one that is drained goes on with its jobs."""
+
+    DOWN = 0
+    MAINTENANCE = 1
+    DRAINED = 2
+
 
 PLACEMENTS: dict[str, str] = {
     "first_fit": "nodes in the order in which they are given",

@@ -27,6 +27,7 @@ LAYERS = (
     ("submission", "results", "metrics"),
     ("systems",),
     ("simulation", "verification", "summary"),
+    ("node_explanation",),
     ("comparison", "explanation"),
     ("conformance",),
     ("figures",),

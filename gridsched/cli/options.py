@@ -155,15 +155,6 @@ def add_conventions(group: argparse._ArgumentGroup) -> None:
     )
 
 
-NOTHING_HAPPENS: dict[str, Any] = {
-    "cancelled": "recorded",
-    "preceding": False,
-    "events": None,
-    "requeue": "place",
-}
-"""Values of the options of `add_happenings` for commands that do not have them."""
-
-
 def add_happenings(group: argparse._ArgumentGroup) -> None:
     """Jobs that leave the queue or wait for others, and nodes that fail."""
     group.add_argument(

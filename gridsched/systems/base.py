@@ -33,7 +33,7 @@ CAPABILITIES: dict[str, str] = {
     "reservations": "jobs that ask for a start time",
     "membership": "clusters that join and leave",
     "changes": "processors that are added and removed",
-    "nodes": "nodes with cores, memory and GPUs, partitions of them, limits of groups",
+    "nodes": "nodes with cores, memory and GPUs, partitions of them, limits of groups and job arrays",
     "failures": "nodes that fail, or are maintained",
     "cancellations": "jobs whose users give up waiting",
     "dependencies": "jobs that wait for other jobs",
@@ -117,7 +117,8 @@ class Scheduler(ABC):
             "passes": conventions.passes != Conventions.passes,
             "membership": platform.membership is not None,
             "changes": bool(platform.changes),
-            "nodes": any(each.nodes or each.partitions or each.limits for each in platform.clusters),
+            "nodes": any(each.nodes or each.partitions or each.limits for each in platform.clusters)
+            or "array_limit" in extra,
             "failures": any(each.events for each in platform.clusters),
             "cancellations": "gives_up_time" in extra,
             "dependencies": workload is not None and workload.dependencies is not None,
