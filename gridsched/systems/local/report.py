@@ -64,8 +64,13 @@ def local_view(study: LocalStudy, folder: Path) -> dict[str, Any]:
         "workloads": [_workload_view(dataset.sel(workload=name)) for name in labels(dataset, "workload")],
         "fates": "jobs_gave_up" in dataset,
         "figures": _figures(study, folder),
-        "acknowledgements": acknowledgements(dataset, "workload"),
+        "acknowledgements": acknowledgements(dataset.sel(workload=_logs(study)), "workload"),
     }
+
+
+def _logs(study: LocalStudy) -> list[str]:
+    """Scenarios whose jobs are not those of another one under other conditions."""
+    return [scenario.name for scenario in study.scenarios if scenario.baseline is None]
 
 
 _AGAIN = (

@@ -78,7 +78,9 @@ class DynamicPlatform:
     home: Integers
 
     @classmethod
-    def of(cls, study: DynamicGridStudy, workloads: Mapping[str, str | Path], seed: int) -> DynamicPlatform:
+    def of(
+        cls, study: DynamicGridStudy, workloads: Mapping[str, str | Path], seed: int = 0
+    ) -> DynamicPlatform:
         """Platform of a study from its prepared workloads; its nodes fail alike in all runs."""
         made = {name: results.workload_from_dataset(files.shared(path)) for name, path in workloads.items()}
         jobs, origin = merge_workloads([workload for workload, _ in made.values()], align=study.grid.align)

@@ -39,7 +39,9 @@ def conditions_effects(study: xr.Dataset, *, estimate: str | None = None) -> sty
     """
     numbers = _numbers(study, "effect", estimate)
     numbers = numbers[numbers["workload"] != numbers["baseline"]]
-    return _panels_of(study, numbers, "relative to the same policy in the first scenario", joined=False)
+    return _panels_of(
+        study, numbers, "relative to the same policy in the scenario above the panels", joined=False
+    )
 
 
 @style.styled

@@ -265,9 +265,9 @@ def effects(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
 
     def tell(part: pd.DataFrame) -> str:
         what = f"mean response time relative to {name(part['baseline'].iloc[0])}"
-        return sentences(
-            findings.against(part, ["workload", _WHO], what, 1.0), findings.detail(_killed(part))
-        )
+        case = part[_WHO].astype(str) + " in " + part["workload"].astype(str)
+        told = findings.against(part.assign(case=case), "case", what, 1.0)
+        return sentences(told, findings.detail(_killed(part)))
 
     return _first_and_others(rows, tell)
 
