@@ -28,7 +28,7 @@ LAYERS = (
     ("systems",),
     ("simulation", "verification", "summary"),
     ("node_explanation",),
-    ("comparison", "explanation"),
+    ("aspects", "comparison", "explanation"),
     ("conformance",),
     ("figures",),
     ("plot",),

@@ -73,7 +73,8 @@ def _explain(options: argparse.Namespace) -> None:
     if len(policies) != 1:
         raise ConfigurationError(f"--policy {options.policy}: explain takes one policy")
     log = read_log(options)
-    workload, cluster = prepared(log, options)
+    setting = prepared(log, options)
+    workload, cluster = setting.workload, setting.cluster
     runs = _find_runs(log, workload, options)
     job = _one_of(runs, options)
     with progress(f"simulating {policies[0].name}"):
