@@ -256,15 +256,10 @@ class Controller:
             submitted = int(self.tickets.submit[self.order[self.arrival]])
         return min(submitted, self.ends[0][0] if self.ends else NEVER)
 
-    def happen(self, until: int) -> bool:
-        """Let jobs end and be submitted up to an instant; whether any did."""
-        happened = False
-        while True:
-            now = self.next_event()
-            if now > until:
-                return happened
-            happened = True
-            if self.priorities.due() <= now:
+    def happen(self, until: int) -> None:
+        """Let jobs end and be submitted up to an instant."""
+        while (now := self.next_event()) <= until:
+            while self.priorities.due() <= now:
                 self.recalculate(self.priorities.due())
             if self.ends and self.ends[0][0] == now:
                 _, job = heapq.heappop(self.ends)
@@ -341,14 +336,14 @@ class Controller:
             self.run_pass(now, kind)
         return self.outcome()
 
-    def work(self, phase: Sequence[float] = (0.0, 0.0), drift: float = 0.0) -> Outcome:
+    def work(self, phase: Sequence[float] = (0.0, 0.0, 0.0), drift: float = 0.0) -> Outcome:
         """Work at the instants that the parameters say, until all jobs have ended.
 
         Parameters
         ----------
-        phase : (float, float)
-            Parts of a second by which the main loop, and of an interval by which the backfill scheduler, are
-            ahead of the first submission.
+        phase : (float, float, float)
+            Parts of a turn of the main loop, of an interval of the backfill scheduler and of one between passes
+            over the whole queue that are over at the first submission.
         drift : float
             Seconds that a turn of the main loop takes longer than one.
         """
@@ -358,41 +353,40 @@ class Controller:
             return self.outcome()
         turn = max(round(unit * (1 + drift)), 1)
         origin = begin - int(phase[0] * unit)
-        full = origin
-        last_main, last_backfill = -NEVER, -NEVER
-        check = begin - int(phase[1] * unit * cadence.bf_interval) if cadence.backfill else NEVER
-        changed, happened = -NEVER, False
+        full = begin - int(phase[2] * unit * cadence.sched_interval)
+        check = begin - int(phase[1] * unit * cadence.bf_interval)
+        last_main = last_backfill = changed = -1
+        happened = False
         while True:
             event = self.next_event()
+            if event == NEVER and not self.waiting:
+                return self.outcome()
             wanted = full + cadence.sched_interval * unit
             if happened:
                 wanted = min(wanted, max(last_main + cadence.batch_sched_delay * unit, changed))
             main = origin + -(-(wanted - origin) // turn) * turn
-            if check <= changed or changed // unit >= last_backfill // unit:
-                backfill = check
-            else:
-                backfill = check + -(-(max(event, check) - check) // unit) * unit if event != NEVER else NEVER
-            if event == NEVER and not self.waiting:
-                return self.outcome()
-            if event == NEVER and backfill == NEVER and not happened and last_main == full:
-                return self.outcome()
-            now = min(event, main, backfill)
-            if event <= now:
+            backfill = NEVER
+            if cadence.backfill and changed // unit >= last_backfill // unit:
+                backfill = check + max(-(-(changed - check) // unit), 0) * unit
+            due = self.priorities.due() if self.waiting else NEVER
+            now = min(event, main, backfill, due)
+            if event == now:
                 self.happen(now)
                 changed, happened = now, True
-            elif main <= now:
-                is_full = now - full >= cadence.sched_interval * unit
+            elif due == now:
+                self.recalculate(now)
+                changed = now
+            elif main == now:
+                is_full = now >= full + cadence.sched_interval * unit
+                count = self.run_pass(now, MAIN, 0 if is_full else cadence.default_queue_depth)
+                if is_full and not count and event == NEVER:
+                    return self.outcome()  # nothing runs, and nothing that waits can ever start
                 full = now if is_full else full
-                if self.run_pass(now, MAIN, 0 if is_full else cadence.default_queue_depth):
-                    changed = now
+                changed = now if count else changed
                 last_main, happened = now, False
             else:
-                check = now
-                if changed // unit >= last_backfill // unit:
-                    if self.run_pass(now, BACKFILL):
-                        changed = now
-                    last_backfill = now
-                    check = now + cadence.bf_interval * unit
+                changed = now if self.run_pass(now, BACKFILL) else changed
+                last_backfill, check = now, now + cadence.bf_interval * unit
 
     def outcome(self) -> Outcome:
         """What became of the jobs."""

@@ -191,10 +191,16 @@ def finish(t: Tables, j: int) -> None:
 
 
 @leaf
-def fits(r: Any, job: Any, node: int) -> bool:
+def fits(t: Any, r: Any, job: Any, node: int) -> bool:
     """Whether a node has what a job asks for, beside what others have there."""
     if job["whole"]:
-        return bool(r.busy[node] == 0)
+        kind = t.nodes[node]
+        return bool(
+            r.busy[node] == 0
+            and kind["cores"] >= job["cores"]
+            and kind["memory"] >= job["memory"]
+            and kind["gpus"] >= job["gpus"]
+        )
     return bool(
         r.free[0, node] >= job["cores"]
         and r.free[1, node] >= job["memory"]
@@ -208,7 +214,7 @@ def fitting_nodes(t: Any, r: Any, j: int) -> int:
     job = t.jobs[j]
     count = 0
     for node in range(len(r.usable)):
-        yes = r.usable[node] != 0 and fits(r, job, node)
+        yes = r.usable[node] != 0 and fits(t, r, job, node)
         r.fitting[node] = 1 if yes else 0
         count += 1 if yes else 0
     return count
@@ -436,7 +442,7 @@ def earliest(t: Any, r: Any, b: Any, j: int, now: int, now_only: bool) -> int:
             give_back(t, r, other)
             for i in range(t.jobs[other]["nodes"]):
                 node = t.placed[t.jobs[other]["first"] + i]
-                if r.usable[node] and r.fitting[node] == 0 and r.busy[node] == 0:
+                if r.usable[node] and r.fitting[node] == 0 and fits(t, r, job, node):
                     r.fitting[node] = 1
                     count += 1
             if count >= job["nodes"]:
