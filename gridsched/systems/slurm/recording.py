@@ -60,12 +60,15 @@ class Recording:
         Instant [ms] and kind of each pass.
     priorities : list of (int, int, float)
         Instant [ms], number of a job, and the priority that it was given.
+    priorities_since : int, optional
+        Instant [ms] at which priority/multifactor began; it calculates all priorities each period from then on.
     """
 
     folder: Path
     jobs: list[RecordedJob]
     passes: list[tuple[int, int]]
     priorities: list[tuple[int, int, float]]
+    priorities_since: int | None = None
 
 
 def milliseconds(stamp: str) -> int:
@@ -84,12 +87,16 @@ def read_recording(folder: str | Path) -> Recording:
     """
     folder = Path(folder)
     asked = {row["jobid"]: row for row in _rows(folder / "submissions.csv", missing_ok=True)}
-    passes, priorities = [], []
+    passes: list[tuple[int, int]] = []
+    priorities: list[tuple[int, int, float]] = []
+    since = None
     for stamp, text in _log_lines(folder):
         if "Running job scheduler for" in text:
             passes.append((milliseconds(stamp), MAIN))
         elif "_attempt_backfill: beginning" in text:
             passes.append((milliseconds(stamp), BACKFILL))
+        elif "Priority MULTIFACTOR plugin loaded" in text:
+            since = milliseconds(stamp)
         elif found := _PRIORITY.search(text) or _INITIAL.search(text):
             priorities.append((milliseconds(stamp), int(found[1]), float(int(float(found[2])))))
     jobs = []
@@ -99,7 +106,9 @@ def read_recording(folder: str | Path) -> Recording:
         except (KeyError, ValueError) as error:
             raise TraceError(f"{folder / 'outcome.csv'}: job {row.get('jobid')}: {error!r}") from None
     jobs.sort(key=lambda job: (job.submit, job.number))
-    return Recording(folder=folder, jobs=jobs, passes=passes, priorities=priorities)
+    return Recording(
+        folder=folder, jobs=jobs, passes=passes, priorities=priorities, priorities_since=since
+    )
 
 
 def _job_of(row: dict[str, str], asked: dict[str, str], passes: list[tuple[int, int]]) -> RecordedJob:
