@@ -345,7 +345,7 @@ class Controller:
             Parts of a turn of the main loop, of an interval of the backfill scheduler and of one between passes
             over the whole queue that are over at the first submission.
         drift : float
-            Seconds that a turn of the main loop takes longer than one.
+            Seconds that each second of waiting of the controller takes longer than one.
         """
         unit, cadence = self.unit, self.cadence
         begin = self.next_event()
@@ -367,7 +367,7 @@ class Controller:
             main = origin + -(-(wanted - origin) // turn) * turn
             backfill = NEVER
             if cadence.backfill and changed // unit >= last_backfill // unit:
-                backfill = check + max(-(-(changed - check) // unit), 0) * unit
+                backfill = check + max(-(-(changed - check) // turn), 0) * turn
             due = self.priorities.due() if self.waiting else NEVER
             now = min(event, main, backfill, due)
             if event == now:
@@ -386,7 +386,7 @@ class Controller:
                 last_main, happened = now, False
             else:
                 changed = now if self.run_pass(now, BACKFILL) else changed
-                last_backfill, check = now, now + cadence.bf_interval * unit
+                last_backfill, check = now, now + cadence.bf_interval * turn
 
     def outcome(self) -> Outcome:
         """What became of the jobs."""

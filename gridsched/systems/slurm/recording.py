@@ -102,7 +102,7 @@ def read_recording(folder: str | Path) -> Recording:
     jobs = []
     for row in _rows(folder / "outcome.csv"):
         try:
-            jobs.append(_job_of(row, asked.get(row["jobid"], {}), passes))
+            jobs.append(_job_of(row, asked.get(row["jobid"], {})))
         except (KeyError, ValueError) as error:
             raise TraceError(f"{folder / 'outcome.csv'}: job {row.get('jobid')}: {error!r}") from None
     jobs.sort(key=lambda job: (job.submit, job.number))
@@ -111,8 +111,7 @@ def read_recording(folder: str | Path) -> Recording:
     )
 
 
-def _job_of(row: dict[str, str], asked: dict[str, str], passes: list[tuple[int, int]]) -> RecordedJob:
-    last = passes[-1][0] if passes else 0
+def _job_of(row: dict[str, str], asked: dict[str, str]) -> RecordedJob:
     start = _instant(row["start_ms"], -1)
     return RecordedJob(
         number=int(row["jobidraw"]),
@@ -128,8 +127,8 @@ def _job_of(row: dict[str, str], asked: dict[str, str], passes: list[tuple[int, 
         limit=60 * int(row["time_limit_min"]),
         submit=_instant(row["submit_ms"], -1),
         start=start,
-        # a job that was cut at the end of the recording ran at least until then
-        end=_instant(row["done_ms"], max(last, start) + 1_000_000),
+        # a job that was cut at the end of the recording was to run as long as planned
+        end=_instant(row["done_ms"], start + _instant(row.get("planned_runtime", ""), 0)),
         by=BACKFILL if row.get("by") == "backfill" else MAIN,
         where=tuple(expand_hosts(row["nodelist"])) if start >= 0 else (),
         initial_priority=float(row.get("prio_submit") or 0),

@@ -141,7 +141,7 @@ class Replay:
         latency : int
             Milliseconds from the end of a job until its nodes can be used.
         drift : float
-            Seconds that a turn of the main loop takes longer than one.
+            See `Controller.work`.
         """
         return self._controller(self._priorities("computed"), latency).work(phase, drift)
 
