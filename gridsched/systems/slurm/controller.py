@@ -203,10 +203,16 @@ class Controller:
         jobs = tickets.jobs.copy()
         count, nodes = len(jobs), len(machine.nodes)
         jobs["first"] = np.concatenate([[0], np.cumsum(jobs["nodes"])[:-1]]) if count else 0
+        reach = np.ascontiguousarray(machine.reach, np.uint8)
+        suits, jobs["kind"] = _suits(jobs, machine.nodes, reach)
         self.tables = Tables(
             jobs=jobs,
-            nodes=machine.nodes.copy(),
-            reach=np.ascontiguousarray(machine.reach, np.uint8),
+            free=np.array([machine.nodes[name] for name in ("cores", "memory", "gpus")], np.int64),
+            idle=np.ones(nodes, np.uint8),
+            alone=np.zeros(nodes, np.uint8),
+            busy=np.zeros(nodes, np.int64),
+            reach=reach,
+            suits=suits,
             limits=machine.limits.copy() if len(machine.limits) else np.zeros(1, LIMIT),
             limited=np.ascontiguousarray(tickets.limited, np.int64),
             placed=np.full(int(jobs["nodes"].sum()) + 1, -1, np.int64),
@@ -221,7 +227,7 @@ class Controller:
             chosen=np.zeros(nodes, np.int64),
             lost=np.zeros(nodes, np.uint8),
             free=np.zeros((3, nodes), np.int64),
-            busy=np.zeros(nodes, np.int64),
+            alone=np.zeros(nodes, np.uint8),
             tested=np.zeros(partitions + users, np.int64),
         )
         most = 2 * (cadence.bf_max_job_test or count) + 4 if cadence.backfill else 4
@@ -393,6 +399,21 @@ class Controller:
         return Outcome(
             start=self.start, by=self.by, placed=self.tables.placed, first=self.tables.jobs["first"].copy()
         )
+
+
+def _suits(
+    jobs: NDArray[Any], nodes: NDArray[Any], reach: NDArray[np.uint8]
+) -> tuple[NDArray[np.uint8], Integers]:
+    """Nodes that could hold a part of each kind of job, and the kind of each job."""
+    kinds, kind = np.unique(jobs[["partition", "cores", "memory", "gpus"]], return_inverse=True)
+    rows = [
+        reach[each["partition"]]
+        & (nodes["cores"] >= each["cores"])
+        & (nodes["memory"] >= each["memory"])
+        & (nodes["gpus"] >= each["gpus"])
+        for each in kinds
+    ]
+    return np.array(rows, np.uint8).reshape(len(kinds), len(nodes)), kind.reshape(-1)
 
 
 def no_limits(count: int) -> Integers:

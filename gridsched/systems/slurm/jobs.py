@@ -129,8 +129,6 @@ def _nodes(cluster: Cluster) -> NDArray[Any]:
     nodes["cores"] = np.array([kind.cores for kind in kinds])[which]
     nodes["memory"] = np.array(memory)[which]
     nodes["gpus"] = np.array([kind.gpus for kind in kinds])[which]
-    for name in ("cores", "memory", "gpus"):
-        nodes[f"free_{name}"] = nodes[name]
     return nodes
 
 

@@ -31,24 +31,13 @@ JOB = np.dtype(
         ("start", np.int64),  # [s]; -1 while it waits
         ("expected", np.int64),  # when it has to end [s]
         ("first", np.int64),  # of its nodes in `placed`
+        ("kind", np.int64),  # row of `suits`
     ]
 )
-"""A job: what it asks for, and where it stands."""
+"""A job: what it asks for, and where it stands. Times are seconds."""
 
-NODE = np.dtype(
-    [
-        ("cores", np.int64),
-        ("memory", np.int64),
-        ("gpus", np.int64),
-        ("free_cores", np.int64),
-        ("free_memory", np.int64),
-        ("free_gpus", np.int64),
-        ("jobs", np.int64),  # that run there
-        ("whole", np.int64),  # whether the one that runs there has it to itself
-        ("out", np.int64),  # whether it takes no jobs
-    ]
-)
-"""A node: what it has, and what is free."""
+NODE = np.dtype([("cores", np.int64), ("memory", np.int64), ("gpus", np.int64)])
+"""What a node has."""
 
 LIMIT = np.dtype(
     [
@@ -66,13 +55,20 @@ LIMIT = np.dtype(
 )
 """What the running jobs of a group may have, and have."""
 
+CORES, MEMORY, GPUS = 0, 1, 2
+"""Rows of what is free."""
+
 
 class Tables(NamedTuple):
-    """The cluster and its jobs."""
+    """The cluster and its jobs; n jobs, m nodes."""
 
     jobs: Any  # JOB[n]
-    nodes: Any  # NODE[m]
+    free: Any  # int64[3, m]: what each node has left
+    idle: Any  # uint8[m]: 1 if nothing runs there
+    alone: Any  # uint8[m]: 1 if a job runs there that has the node to itself
+    busy: Any  # int64[m]: jobs on each node
     reach: Any  # uint8[partitions, m]: nodes of each partition
+    suits: Any  # uint8[kinds, m]: nodes of its partition that could hold a part of a job if nothing else ran
     limits: Any  # LIMIT[...]
     limited: Any  # int64[n, k]: limits of each job, -1 for none
     placed: Any  # int64[...]: nodes of each job that started, from its `first` on
@@ -97,9 +93,9 @@ class Room(NamedTuple):
     fitting: Any  # uint8[m]: those of them that have what it asks for
     chosen: Any  # int64[m]: nodes that it gets
     lost: Any  # uint8[m]: nodes that are of no use any more in a pass
-    free: Any  # int64[3, m]: cores, memory and GPUs of each node that are free
-    busy: Any  # int64[m]: jobs on each node
-    tested: Any  # int64[...]: jobs of each user, then of each partition, that a pass tested
+    free: Any  # int64[3, m]: what each node will have left
+    alone: Any  # uint8[m]: nodes that a job will have to itself
+    tested: Any  # int64[...]: jobs of each partition, then of each user, that a pass tested
 
 
 # --- limits, starts and ends ----------------------------------------------------------------------
@@ -142,11 +138,12 @@ def count_for_limits(t: Any, j: int, sign: int) -> None:
 def take(t: Any, j: int, node: int, sign: int) -> None:
     """Take what a job asks for from a node, or give it back."""
     job = t.jobs[j]
-    t.nodes[node]["jobs"] += sign
-    t.nodes[node]["whole"] = 1 if sign > 0 and job["whole"] else 0
-    t.nodes[node]["free_cores"] -= sign * job["cores"]
-    t.nodes[node]["free_memory"] -= sign * job["memory"]
-    t.nodes[node]["free_gpus"] -= sign * job["gpus"]
+    t.busy[node] += sign
+    t.idle[node] = 1 if t.busy[node] == 0 else 0
+    t.alone[node] = 1 if sign > 0 and job["whole"] else 0
+    t.free[CORES, node] -= sign * job["cores"]
+    t.free[MEMORY, node] -= sign * job["memory"]
+    t.free[GPUS, node] -= sign * job["gpus"]
 
 
 @part
@@ -164,7 +161,8 @@ def start(t: Any, r: Any, j: int, now: int) -> None:
     place = t.counts[0]
     while place > 0:
         other = t.running[place - 1]
-        if t.jobs[other]["expected"] < expected or (t.jobs[other]["expected"] == expected and other < j):
+        ends = t.jobs[other]["expected"]
+        if ends < expected or (ends == expected and other < j):
             break
         t.running[place] = other
         place -= 1
@@ -191,95 +189,83 @@ def finish(t: Tables, j: int) -> None:
 
 
 @leaf
-def fits(t: Any, r: Any, job: Any, node: int) -> bool:
-    """Whether a node has what a job asks for, beside what others have there."""
-    if job["whole"]:
-        kind = t.nodes[node]
-        return bool(
-            r.busy[node] == 0
-            and kind["cores"] >= job["cores"]
-            and kind["memory"] >= job["memory"]
-            and kind["gpus"] >= job["gpus"]
-        )
-    return bool(
-        r.free[0, node] >= job["cores"]
-        and r.free[1, node] >= job["memory"]
-        and r.free[2, node] >= job["gpus"]
-    )
+def count_of(nodes: Any) -> int:
+    """How many nodes a set has."""
+    count = 0
+    for node in range(len(nodes)):
+        count += nodes[node]
+    return count
 
 
 @part
-def fitting_nodes(t: Any, r: Any, j: int) -> int:
-    """Mark the usable nodes that have what a job asks for; how many there are."""
-    job = t.jobs[j]
+def fitting_nodes(free: Any, idle: Any, alone: Any, usable: Any, fitting: Any, job: Any) -> int:
+    """Mark the usable nodes that have what a job asks for, beside what others have; how many there are."""
+    if job["whole"]:
+        for node in range(len(usable)):
+            fitting[node] = usable[node] & idle[node]
+        return int(count_of(fitting))
+    cores, memory, gpus = job["cores"], job["memory"], job["gpus"]
     count = 0
-    for node in range(len(r.usable)):
-        yes = r.usable[node] != 0 and fits(t, r, job, node)
-        r.fitting[node] = 1 if yes else 0
+    for node in range(len(usable)):
+        yes = (
+            usable[node] != 0
+            and alone[node] == 0
+            and free[CORES, node] >= cores
+            and free[MEMORY, node] >= memory
+            and free[GPUS, node] >= gpus
+        )
+        fitting[node] = 1 if yes else 0
         count += 1 if yes else 0
     return count
 
 
 @part
-def look_at_nodes(t: Any, r: Any) -> None:
-    """What is free on the nodes now."""
-    for node in range(len(t.nodes)):
-        r.free[0, node] = t.nodes[node]["free_cores"]
-        r.free[1, node] = t.nodes[node]["free_memory"]
-        r.free[2, node] = t.nodes[node]["free_gpus"]
-        # A job that has its nodes to itself leaves nothing to others.
-        r.busy[node] = t.nodes[node]["jobs"]
-        if t.nodes[node]["whole"]:
-            r.free[0, node] = 0
-
-
-@leaf
-def value(r: Any, job: Any, node: int) -> int:
-    """What a run of nodes is measured by: nodes, free cores, or cores that a job with GPUs would take."""
-    if job["whole"]:
-        return 1
-    return int(job["cores"] if job["gpus"] > 0 else r.free[0, node])
-
-
-@part
-def choose(t: Any, r: Any, j: int) -> None:
+def choose(free: Any, r: Any, job: Any) -> None:
     """Choose among the fitting nodes, of which there are enough: best-fit runs of neighbours.
 
-    Of the runs that suffice it is the one of least value, else the one of most; the first on ties. A run gives
-    its first nodes; for the last node of a job that shares nodes, the one with the fewest free cores. What a
-    run does not give comes from the others in the same way.
+    A run is worth its nodes if they are whole, else their free cores, or for a job with GPUs the cores that it
+    would take. Of the runs that suffice it is the one of least worth, else the one of most; the first on ties. A
+    run gives its first nodes; the last node of a job that shares nodes is the one of least worth. What a run
+    does not give comes from the others in the same way.
     """
-    job = t.jobs[j]
+    wanted, whole, gpus, cores = job["nodes"], job["whole"], job["gpus"], job["cores"]
     found = 0
-    while found < job["nodes"]:
-        need = job["nodes"] - found
-        best, best_value, best_end, best_enough = -1, 0, -1, False
+    while found < wanted:
+        need = wanted - found
+        best, best_worth, best_end, best_enough = -1, 0, -1, False
         begin, worth = -1, 0
         for node in range(len(r.fitting) + 1):
             if node < len(r.fitting) and r.fitting[node] != 0:
                 if begin < 0:
                     begin, worth = node, 0
-                worth += value(r, job, node)
+                if whole:
+                    worth += 1
+                elif gpus > 0:
+                    worth += cores
+                else:
+                    worth += free[CORES, node]
             elif begin >= 0:
                 enough = node - begin >= need
                 if best < 0:
                     better = True
                 elif enough:
-                    better = not best_enough or worth < best_value
+                    better = not best_enough or worth < best_worth
                 else:
-                    better = not best_enough and worth > best_value
+                    better = not best_enough and worth > best_worth
                 if better:
-                    best, best_value, best_end, best_enough = begin, worth, node, enough
+                    best, best_worth, best_end, best_enough = begin, worth, node, enough
                 begin = -1
-        if need == 1 and not job["whole"]:
+        first, end = best, best_end
+        if need == 1 and not whole and gpus == 0:
             for node in range(best, best_end):
-                if value(r, job, node) < value(r, job, best):
-                    best = node
-            best_end = best + 1
-        for node in range(best, best_end):
-            if found < job["nodes"]:
+                if free[CORES, node] < free[CORES, first]:
+                    first = node
+            end = first + 1
+        for node in range(first, end):
+            if found < wanted:
                 r.chosen[found] = node
                 found += 1
+        for node in range(best, best_end):
             r.fitting[node] = 0
 
 
@@ -298,7 +284,7 @@ def main_pass(t: Tables, r: Room, queue: Any, waiting: int, now: int, most: Any,
         Waiting jobs by priority, of which there are `waiting`.
     now : int
         Second of the pass.
-    most : int64[3]
+    most : (int, int, int)
         Jobs that are looked at, in all and of each partition, and that are started; 0 for all of them.
     started : int64[...]
         The jobs that it started, afterwards.
@@ -314,7 +300,6 @@ def main_pass(t: Tables, r: Room, queue: Any, waiting: int, now: int, most: Any,
     r.lost[:] = 0
     closed = np.zeros(partitions, np.uint8)
     left = partitions
-    look_at_nodes(t, r)
     for k in range(waiting):
         if left == 0 or (most[0] and k >= most[0]) or (most[2] and count >= most[2]):
             break
@@ -325,12 +310,13 @@ def main_pass(t: Tables, r: Room, queue: Any, waiting: int, now: int, most: Any,
         r.tested[p] += 1
         if (most[1] and r.tested[p] > most[1]) or over_limit(t, j):
             continue
+        suits = t.suits[t.jobs[j]["kind"]]
         for node in range(len(r.usable)):
-            r.usable[node] = t.reach[p, node] if r.lost[node] == 0 and t.nodes[node]["out"] == 0 else 0
-        if fitting_nodes(t, r, j) >= t.jobs[j]["nodes"]:
-            choose(t, r, j)
+            r.usable[node] = suits[node] & (1 - r.lost[node])
+        enough = fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]
+        if enough:
+            choose(t.free, r, t.jobs[j])
             start(t, r, j, now)
-            look_at_nodes(t, r)
             started[count] = j
             count += 1
         else:
@@ -359,35 +345,32 @@ class Backfill(NamedTuple):
 
 
 @leaf
-def no_more_than(small: Any, large: Any, usable: Any, also: Any) -> bool:
-    """Whether no node of `usable` that is in `small` is missing in what is in both `large` and `also`."""
+def has_other(following: Any, present: Any, suits: Any, usable: Any) -> int:
+    """Whether a node of `suits` is free in the following stretch, and not usable in the present one."""
+    other = 0
     for node in range(len(usable)):
-        if usable[node] and small[node] and not (large[node] and also[node]):
-            return False
-    return True
+        other |= suits[node] & following[node] & (1 - (present[node] & usable[node]))
+    return other
 
 
 @part
 def usable_at(t: Any, s: Any, r: Any, j: int, moment: int) -> int:
     """Mark the nodes that no plan has from a moment on until the job would end; when to try again.
 
-    That is the end of the first stretch after which there could be other nodes, or 0.
+    That is the end of the first stretch after which there are other nodes, or 0.
     """
-    p = t.jobs[j]["partition"]
     until = moment + t.jobs[j]["limit"]
     later = 0
-    reach = t.reach[p]
+    suits = t.suits[t.jobs[j]["kind"]]
     for node in range(len(r.usable)):
-        r.usable[node] = reach[node] if t.nodes[node]["out"] == 0 else 0
+        r.usable[node] = suits[node]
     last = s.count[0] - 1
     for k in range(last + 1):
         row = s.order[k]
         if s.end[row] <= moment:
             continue
-        if k < last and later == 0:
-            following = s.order[k + 1]
-            if not no_more_than(s.free[following], s.free[row], reach, r.usable):
-                later = s.end[row]
+        if k < last and later == 0 and has_other(s.free[s.order[k + 1]], s.free[row], suits, r.usable):
+            later = s.end[row]
         if s.begin[row] > until:
             break
         free = s.free[row]
@@ -396,72 +379,65 @@ def usable_at(t: Any, s: Any, r: Any, j: int, moment: int) -> int:
     return later
 
 
-@leaf
-def give_back(t: Any, r: Any, j: int) -> None:
-    """What is free once a running job has ended."""
+@part
+def earliest_whole(t: Any, r: Any, j: int, now: int, horizon: int) -> int:
+    """When a job of whole nodes could start on the usable ones: running jobs are taken off one at a time."""
     job = t.jobs[j]
-    for k in range(job["nodes"]):
-        node = t.placed[job["first"] + k]
-        r.busy[node] -= 1
-        if job["whole"]:
-            r.free[0, node] = t.nodes[node]["free_cores"]
-        r.free[0, node] += job["cores"]
-        r.free[1, node] += job["memory"]
-        r.free[2, node] += job["gpus"]
+    count = count_of(r.fitting)
+    for k in range(t.counts[0]):
+        other = t.jobs[t.running[k]]
+        if other["expected"] > horizon:
+            return NEVER
+        for i in range(other["nodes"]):
+            # one that shares a node with others frees it only when it is the last
+            node = t.placed[other["first"] + i]
+            r.free[CORES, node] -= 1
+            if r.free[CORES, node] == 0 and r.usable[node]:
+                r.fitting[node] = 1
+                count += 1
+        if count >= job["nodes"]:
+            choose(t.free, r, job)
+            return int(max(other["expected"], now + 1))
+    return NEVER
 
 
 @leaf
-def overlaps(t: Any, r: Any, j: int) -> bool:
+def overlaps(t: Any, r: Any, other: Any) -> bool:
     """Whether a running job has a usable node."""
-    job = t.jobs[j]
-    for k in range(job["nodes"]):
-        if r.usable[t.placed[job["first"] + k]]:
-            return True
-    return False
+    found = False
+    for i in range(other["nodes"]):
+        found |= r.usable[t.placed[other["first"] + i]] != 0
+    return found
 
 
 @part
-def earliest(t: Any, r: Any, b: Any, j: int, now: int, now_only: bool) -> int:
-    """When a job could start on the usable nodes if no other came, and on which; NEVER if it could not.
+def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> int:
+    """When a job that shares nodes could start on the usable ones.
 
-    Running jobs are taken off in the order in which they have to end. A job of whole nodes is tried after
-    each of them; one that shares nodes after all that end within a time that doubles at each trial.
+    Running jobs are taken off by the time when they have to end, all of a stretch of time together; each stretch
+    is at least twice as long as the one before.
     """
-    job = t.jobs[j]
-    look_at_nodes(t, r)
-    count = fitting_nodes(t, r, j)
-    if count >= job["nodes"]:
-        choose(t, r, j)
-        return now
-    if now_only:
-        return NEVER
-    running = t.counts[0]
-    if job["whole"]:
-        for k in range(running):
-            other = t.running[k]
-            give_back(t, r, other)
-            for i in range(t.jobs[other]["nodes"]):
-                node = t.placed[t.jobs[other]["first"] + i]
-                if r.usable[node] and r.fitting[node] == 0 and fits(t, r, job, node):
-                    r.fitting[node] = 1
-                    count += 1
-            if count >= job["nodes"]:
-                choose(t, r, j)
-                return max(t.jobs[other]["expected"], now + 1)
-        return NEVER
     k, bound, step = 0, 0, 30
+    running = t.counts[0]
     while k < running:
         last, taken = -1, 0
         while k < running:
-            other = t.running[k]
+            other = t.jobs[t.running[k]]
             k += 1
             if not overlaps(t, r, other):
                 continue
-            expected = t.jobs[other]["expected"]
+            expected = other["expected"]
             if bound == 0:
                 bound = expected + 30 - expected % 30
-            last = other
-            give_back(t, r, other)
+            if expected > horizon:
+                return NEVER
+            last = t.running[k - 1]
+            for i in range(other["nodes"]):
+                node = t.placed[other["first"] + i]
+                r.free[CORES, node] += other["cores"]
+                r.free[MEMORY, node] += other["memory"]
+                r.free[GPUS, node] += other["gpus"]
+                r.alone[node] &= 1 - other["whole"]
             taken += 1
             if k < running and t.jobs[t.running[k]]["expected"] > bound + step:
                 break
@@ -474,13 +450,38 @@ def earliest(t: Any, r: Any, b: Any, j: int, now: int, now_only: bool) -> int:
         step *= 2
         while k < running and t.jobs[t.running[k]]["expected"] > bound + step:
             step *= 2
-        if fitting_nodes(t, r, j) >= job["nodes"]:
-            choose(t, r, j)
+        if fitting_nodes(r.free, t.idle, r.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]:
+            choose(r.free, r, t.jobs[j])
             expected = t.jobs[last]["expected"]
             if expected > now:
                 return int(expected)
             return int(max(expected + b.kill_wait, now + 1))
     return NEVER
+
+
+@part
+def earliest(t: Any, r: Any, b: Any, j: int, now: int, now_only: bool, horizon: int) -> int:
+    """When a job could start on the usable nodes if no other came, and on which.
+
+    NEVER if it could not, or not before the horizon. Without one this is what select/linear and select/cons_tres
+    answer; with one it saves work.
+    """
+    job = t.jobs[j]
+    if fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, job) >= job["nodes"]:
+        choose(t.free, r, job)
+        return now
+    if now_only:
+        return NEVER
+    if job["whole"]:
+        for node in range(len(t.busy)):
+            r.free[CORES, node] = t.busy[node]
+        return int(earliest_whole(t, r, j, now, horizon))
+    for node in range(len(t.busy)):
+        r.free[CORES, node] = t.free[CORES, node]
+        r.free[MEMORY, node] = t.free[MEMORY, node]
+        r.free[GPUS, node] = t.free[GPUS, node]
+        r.alone[node] = t.alone[node]
+    return int(earliest_shared(t, r, b, j, now, horizon))
 
 
 @part
@@ -550,12 +551,11 @@ def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> bool:
     while True:
         moment = later
         later = usable_at(t, s, r, j, moment)
-        count = 0
-        for node in range(len(r.usable)):
-            count += r.usable[node]
         begin = NEVER
-        if count >= t.jobs[j]["nodes"]:
-            begin = earliest(t, r, b, j, now, no_plan)
+        if count_of(r.usable) >= t.jobs[j]["nodes"]:
+            # what begins after `later` is not looked at: the job is tried then
+            horizon = max(later, now) if later and not no_plan else NEVER
+            begin = earliest(t, r, b, j, now, no_plan, horizon)
         if begin == NEVER:
             if later and not no_plan:
                 continue

@@ -175,7 +175,7 @@ class Replay:
         nodes = np.zeros(len(self.configuration.nodes), NODE)
         for name in ("cores", "memory", "gpus"):
             values = [getattr(node, name) for node in self.configuration.nodes]
-            nodes[name] = nodes[f"free_{name}"] = values
+            nodes[name] = values
         return Machine(
             nodes=nodes,
             reach=np.array(
