@@ -122,7 +122,12 @@ class Controller:
         if job.whole and any(node in self.started[k].nodes for k in on):
             return False
         left = self.left(node, on)
-        return left is not None and left.cores >= job.cores and left.memory >= job.memory and left.gpus >= job.gpus
+        return (
+            left is not None
+            and left.cores >= job.cores
+            and left.memory >= job.memory
+            and left.gpus >= job.gpus
+        )
 
     def suits(self, j: int) -> set[int]:
         """Nodes of its partition that could hold a part of a job if nothing else ran."""
@@ -210,7 +215,10 @@ class Controller:
                 return
             if self.over_limit(j, now):
                 continue
-            if cluster.tests_of_partition and of_partition.get(job.partition, 0) >= cluster.tests_of_partition:
+            if (
+                cluster.tests_of_partition
+                and of_partition.get(job.partition, 0) >= cluster.tests_of_partition
+            ):
                 continue
             if cluster.tests_of_user and of_user.get(job.user, 0) >= cluster.tests_of_user:
                 continue

@@ -323,7 +323,9 @@ _NODE_KEYS = frozenset(
     "nodename nodehostname nodeaddr port cpus procs sockets boards socketsperboard corespersocket threadspercore "
     "realmemory gres state tmpdisk bcastaddr feature features reason cpubind".split()
 )
-_NODE_OTHERS = frozenset("weight corespeccount cpuspeclist memspeclimit topology restrictedcorespergpu".split())
+_NODE_OTHERS = frozenset(
+    "weight corespeccount cpuspeclist memspeclimit topology restrictedcorespergpu".split()
+)
 
 
 def _nodes_of(line: dict[str, str], where: str, left: list[str]) -> list[SlurmNode]:
@@ -416,7 +418,9 @@ def _check_partitions(partitions: list[SlurmPartition], path: str) -> None:
             raise ConfigurationError(f"{path}: partition {name} is given twice; keep one of them")
     chosen = [partition.name for partition in partitions if partition.default]
     if len(chosen) > 1:
-        raise ConfigurationError(f"{path}: partitions {' and '.join(chosen)} are Default=YES; keep one of them")
+        raise ConfigurationError(
+            f"{path}: partitions {' and '.join(chosen)} are Default=YES; keep one of them"
+        )
 
 
 def _whole(text: str, where: str) -> int:
@@ -439,12 +443,22 @@ def _parameters(found: _Found) -> dict[str, Any]:
         if value not in known:
             raise ConfigurationError(f"{found.where(key)} is {value!r}; use one of {', '.join(known)}")
     kinds = [kind.upper() for kind in split_hosts(found.text("SelectTypeParameters"))]
-    if select == "select/linear" and any(kind.startswith(("CR_CORE", "CR_CPU", "CR_SOCKET")) for kind in kinds):
+    if select == "select/linear" and any(
+        kind.startswith(("CR_CORE", "CR_CPU", "CR_SOCKET")) for kind in kinds
+    ):
         raise ConfigurationError(
             f"{found.where('SelectTypeParameters')} shares out {kinds[0]}, but SelectType is select/linear, which "
             "gives whole nodes; correct one of them"
         )
-    consumed = {"CR_CPU", "CR_CORE", "CR_SOCKET", "CR_CPU_MEMORY", "CR_CORE_MEMORY", "CR_SOCKET_MEMORY", "CR_MEMORY"}
+    consumed = {
+        "CR_CPU",
+        "CR_CORE",
+        "CR_SOCKET",
+        "CR_CPU_MEMORY",
+        "CR_CORE_MEMORY",
+        "CR_SOCKET_MEMORY",
+        "CR_MEMORY",
+    }
     found.left += [f"SelectTypeParameters={kind}" for kind in kinds if kind not in consumed]
     if any(kind.startswith("CR_SOCKET") for kind in kinds):
         found.left.append("SelectTypeParameters=CR_Socket")
@@ -491,7 +505,9 @@ def _weights_of_resources(found: _Found) -> dict[str, float]:
 def _scheduler_parameters(found: _Found) -> dict[str, Any]:
     """What SchedulerParameters says."""
     parameters: dict[str, Any] = {}
-    known = {name.lower(): name for name in (*_WHOLE, *_NO_EFFECT, *_OTHERS, "max_job_bf", "bf_window_linear")}
+    known = {
+        name.lower(): name for name in (*_WHOLE, *_NO_EFFECT, *_OTHERS, "max_job_bf", "bf_window_linear")
+    }
     for piece in split_hosts(found.text("SchedulerParameters")):
         key, _, value = piece.partition("=")
         key = {"max_job_bf": "bf_max_job_test", "interval": "bf_interval"}.get(key.lower(), key.lower())
@@ -508,5 +524,3 @@ def _scheduler_parameters(found: _Found) -> dict[str, Any]:
         elif key not in {name.lower() for name in _NO_EFFECT}:
             found.left.append(f"SchedulerParameters={key}")
     return parameters
-
-

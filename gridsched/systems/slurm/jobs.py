@@ -157,7 +157,9 @@ def _partition_of(workload: Workload, cluster: Cluster) -> Integers:
 def _column(workload: Workload, name: str) -> Integers:
     """A column of numbers of which unknown ones are none."""
     column = getattr(workload, name)
-    return np.zeros(len(workload), np.int64) if column is None else np.maximum(np.asarray(column, np.int64), 0)
+    return (
+        np.zeros(len(workload), np.int64) if column is None else np.maximum(np.asarray(column, np.int64), 0)
+    )
 
 
 def _records(

@@ -273,5 +273,3 @@ class Multifactor:
         age = np.clip((second - self.submit[waiting]) / max(self.weights.max_age, 1), 0.0, 1.0)
         priorities: NDArray[np.float64] = self._sum(self.late[waiting], age, waiting)
         return priorities
-
-

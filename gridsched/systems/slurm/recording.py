@@ -106,9 +106,7 @@ def read_recording(folder: str | Path) -> Recording:
         except (KeyError, ValueError) as error:
             raise TraceError(f"{folder / 'outcome.csv'}: job {row.get('jobid')}: {error!r}") from None
     jobs.sort(key=lambda job: (job.submit, job.number))
-    return Recording(
-        folder=folder, jobs=jobs, passes=passes, priorities=priorities, priorities_since=since
-    )
+    return Recording(folder=folder, jobs=jobs, passes=passes, priorities=priorities, priorities_since=since)
 
 
 def _job_of(row: dict[str, str], asked: dict[str, str]) -> RecordedJob:

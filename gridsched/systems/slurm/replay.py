@@ -129,9 +129,15 @@ class Replay:
         latency : int
             Milliseconds from the end of a job until its nodes can be used.
         """
-        return self._controller(self._priorities(priorities), latency).follow(self.recording.passes)
+        return self.follow(self._priorities(priorities), latency=latency)
 
-    def open_loop(self, phase: tuple[float, float, float], *, latency: int = 8, drift: float = 0.002) -> Outcome:
+    def follow(self, priorities: Priorities, *, latency: int = 0) -> Outcome:
+        """Starts at the recorded passes under some priorities."""
+        return self._controller(priorities, latency).follow(self.recording.passes)
+
+    def open_loop(
+        self, phase: tuple[float, float, float], *, latency: int = 8, drift: float = 0.002
+    ) -> Outcome:
         """Starts at passes of the model's own.
 
         Parameters
@@ -266,7 +272,9 @@ class Replay:
         if priorities == "computed":
             return self.multifactor()
         place = {job.number: k for k, job in enumerate(self.recording.jobs)}
-        log = [(at, place[number], given) for at, number, given in self.recording.priorities if number in place]
+        log = [
+            (at, place[number], given) for at, number, given in self.recording.priorities if number in place
+        ]
         return LoggedPriorities(sorted(log))
 
     def multifactor(self) -> Multifactor:
@@ -337,7 +345,8 @@ class Replay:
         before, after = real[here] - real[there], outcome.start[here] - outcome.start[there]
         swapped = (before * after < 0) & (np.abs(before) > 500) & (np.abs(after) > 500)
         same = [
-            tuple(self.configuration.nodes[n].name for n in outcome.nodes_of(k, job.nodes)) == tuple(sorted(job.where))
+            tuple(self.configuration.nodes[n].name for n in outcome.nodes_of(k, job.nodes))
+            == tuple(sorted(job.where))
             for k, job in enumerate(self.recording.jobs)
         ]
         return {

@@ -274,7 +274,12 @@ class Slurm(Scheduler):
                 **of_tasks(size[segments["job"]]),
                 **told_nodes,
                 **told,
-                "started_by": ("job", by, "0 if the main loop started it, 1 if the backfill scheduler, else -1", "1"),
+                "started_by": (
+                    "job",
+                    by,
+                    "0 if the main loop started it, 1 if the backfill scheduler, else -1",
+                    "1",
+                ),
             },
             counters={
                 **counted,
@@ -307,7 +312,10 @@ class Slurm(Scheduler):
         if self.priority_type == "basic" or not len(accepted):
             return FirstCome(len(accepted))
         weights, records = self.weights, jobs.tickets.jobs
-        if not any((weights.age, weights.fairshare, weights.job_size, weights.partition, weights.qos)) and not weights.tres:
+        if (
+            not any((weights.age, weights.fairshare, weights.job_size, weights.partition, weights.qos))
+            and not weights.tres
+        ):
             return FirstCome(len(accepted))
         account = np.asarray(workload.group, np.int64)[accepted]
         user = np.asarray(workload.user, np.int64)[accepted]
@@ -342,9 +350,7 @@ def _tree(
     """A tree of the accounts that there are, and of the users in them."""
     made = [Association(account=ROOT)]
     for number in np.unique(account).tolist():
-        made.append(
-            Association(account=str(number), parent=ROOT, shares=account_shares.get(number, 1))
-        )
+        made.append(Association(account=str(number), parent=ROOT, shares=account_shares.get(number, 1)))
         for member in np.unique(user[account == number]).tolist():
             made.append(
                 Association(

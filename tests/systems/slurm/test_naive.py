@@ -40,7 +40,9 @@ class Given:
         raise AssertionError("they do not change")
 
 
-def draw(rng: np.random.Generator, whole: str) -> tuple[list[naive.Job], naive.Cluster, list[tuple[int, int]]]:
+def draw(
+    rng: np.random.Generator, whole: str
+) -> tuple[list[naive.Job], naive.Cluster, list[tuple[int, int]]]:
     """Jobs, a cluster and passes."""
 
     def number(low: int, high: int) -> int:
