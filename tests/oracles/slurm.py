@@ -1,7 +1,8 @@
-"""Slurm's main loop and backfilling, pass by pass, with sets of nodes and lists of jobs, without shared code."""
+"""Slurm's main loop and backfilling, pass by pass, with sets of nodes and lists of jobs; no shared code."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -184,13 +185,15 @@ class Controller:
         looked: dict[int, int] = {}
         count = 0
         for k, j in enumerate(self.waiting(now)):
-            if cluster.depth and k >= cluster.depth or cluster.most_started and count >= cluster.most_started:
+            if cluster.depth and k >= cluster.depth:
+                return
+            if cluster.most_started and count >= cluster.most_started:
                 return
             p = self.jobs[j].partition
             if p in closed:
                 continue
             looked[p] = looked.get(p, 0) + 1
-            if cluster.partition_depth and looked[p] > cluster.partition_depth or self.over_limit(j, now):
+            if (cluster.partition_depth and looked[p] > cluster.partition_depth) or self.over_limit(j, now):
                 continue
             nodes = self.pick(j, self.suits(j) - lost, self.running(now))
             if nodes is None:
@@ -313,7 +316,7 @@ class Controller:
                 if bound is None:
                     bound = (ends[k] // 30 + 1) * 30
                 group.append(k)
-                if left and ends[left[0]] > bound + step or len(group) > 201:
+                if (left and ends[left[0]] > bound + step) or len(group) > 201:
                     break
             if not group:
                 return None
@@ -339,7 +342,7 @@ def planned(
     cut: list[tuple[int, int, set[int]]] = []
     for b, e, free in stretches:
         marks = [b, *[moment for moment in (begin, end) if b < moment < e], e]
-        for x, y in zip(marks, marks[1:], strict=False):
+        for x, y in itertools.pairwise(marks):
             cut.append((x, y, free - set(nodes) if x >= begin and y <= end else set(free)))
     for k in range(len(cut) - 1):
         if cut[k][2] == cut[k + 1][2]:

@@ -14,6 +14,12 @@ ROOT = "root"
 USE_PARENT = -1
 """Shares of those who use the fair share of their account (`fairshare=parent`)."""
 
+
+def words(text: str) -> frozenset[str]:
+    """Words of a text."""
+    return frozenset(text.split())
+
+
 _LINE = re.compile(r"(Cluster|Parent|Account|User)\s*-\s*'([^']*)'(.*)")
 _OPTION = re.compile(r":\s*([A-Za-z]+)=(?:'([^']*)'|([^:]*))")
 
@@ -42,10 +48,10 @@ OF_A_JOB = ("MaxTRES", "MaxTRESPerJob", "MaxWall", "MaxWallDurationPerJob")
 RESOURCES = {"cpu": "processors", "node": "nodes", "mem": "memory", "gres/gpu": "gpus"}
 """Resources that are limited and weighed, by Slurm's names."""
 
-_WITHOUT_EFFECT = frozenset(
-    "Name Description Organization DefaultAccount DefaultQOS AdminLevel QOS QosLevel Fairshare Priority Flags "
-    "GraceTime UsageFactor UsageThres PreemptExemptTime PreemptMode Classification WithDefault "
-    "GrpSubmit GrpSubmitJobs MaxSubmit MaxSubmitJobs MaxSubmitPU MaxSubmitPA MaxSubmitJobsPerUser".split()
+_WITHOUT_EFFECT = words(
+    "Name Description Organization DefaultAccount DefaultQOS AdminLevel QOS QosLevel Fairshare Priority "
+    "Flags GraceTime UsageFactor UsageThres PreemptExemptTime PreemptMode Classification WithDefault "
+    "GrpSubmit GrpSubmitJobs MaxSubmit MaxSubmitJobs MaxSubmitPU MaxSubmitPA MaxSubmitJobsPerUser"
 )
 
 
@@ -56,8 +62,8 @@ class Limits:
     Parameters
     ----------
     running : mapping of (who, what) to int
-        Who is "group" (all of them), "user" or "account" (each of them); what is "jobs", "processors", "nodes",
-        "memory" [MiB] or "gpus".
+        Who is "group" (all of them), "user" or "account" (each of them); what is "jobs", "processors",
+        "nodes", "memory" [MiB] or "gpus".
     job : mapping of str to int
         What one job may have, by the same names; "wall" is its time limit [s].
     """

@@ -1,8 +1,8 @@
 """Readers of slurm.conf and of what `scontrol show config` prints.
 
-What is modelled becomes parameters of the scheduler, nodes and partitions. What could change a schedule and is
-not modelled is listed by name. What concerns daemons, files and security is left aside without a word. A key
-that Slurm does not know, and keys that contradict each other, are errors.
+What is modelled becomes parameters of the scheduler, nodes and partitions. What could change a schedule and
+is not modelled is listed by name. What concerns daemons, files and security is left aside without a word. A
+key that Slurm does not know, and keys that contradict each other, are errors.
 """
 
 from __future__ import annotations
@@ -14,87 +14,94 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.errors import ConfigurationError, meant
-from gridsched.systems.slurm.accounts import RESOURCES, minutes, resources
+from gridsched.systems.slurm.accounts import RESOURCES, minutes, resources, words
 from gridsched.systems.slurm.hostlist import expand_hosts, split_hosts
 
 _NOTHING = frozenset({"", "(null)", "n/a", "none", "(null type)"})
 
-_MODELLED = frozenset(
+_MODELLED = words(
     "KillWait PriorityCalcPeriod PriorityDecayHalfLife PriorityFavorSmall PriorityFlags PriorityMaxAge "
-    "PriorityType PriorityUsageResetPeriod PriorityWeightAge PriorityWeightFairshare PriorityWeightJobSize "
-    "PriorityWeightPartition PriorityWeightQOS PriorityWeightTRES FairShareDampeningFactor SchedulerParameters "
-    "SchedulerType SelectType SelectTypeParameters AccountingStorageEnforce NodeName PartitionName".split()
+    "PriorityType PriorityUsageResetPeriod PriorityWeightAge PriorityWeightFairshare "
+    "PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS PriorityWeightTRES "
+    "FairShareDampeningFactor SchedulerParameters SchedulerType SelectType SelectTypeParameters "
+    "AccountingStorageEnforce NodeName PartitionName"
 )
 
-_CHANGES_SCHEDULES = frozenset(
-    "BurstBufferType CompleteWait DefMemPerNode DefMemPerCPU DefCpuPerGPU DefMemPerGPU DependencyParameters "
-    "DownNodes EnforcePartLimits Epilog EpilogSlurmctld FederationParameters GresTypes InactiveLimit JobDefaults "
-    "JobRequeue JobSubmitPlugins Licenses MaxJobCount MaxMemPerNode MaxMemPerCPU MCSPlugin NodeSet "
-    "NodeFeaturesPlugins OverTimeLimit PreemptExemptTime PreemptMode PreemptParameters PreemptType "
-    "PriorityParameters PrioritySiteFactorParameters PrioritySiteFactorPlugin PriorityWeightAssoc Prolog "
-    "PrologSlurmctld RebootProgram RequeueExit RequeueExitHold ResumeProgram ResvOverRun RoutePlugin "
-    "SchedulerTimeSlice SuspendProgram SuspendTime TopologyParam TopologyPlugin VSizeFactor Include "
-    "CoreSpecPlugin MaxArraySize".split()
+_CHANGES_SCHEDULES = words(
+    "BurstBufferType CompleteWait DefMemPerNode DefMemPerCPU DefCpuPerGPU DefMemPerGPU "
+    "DependencyParameters DownNodes EnforcePartLimits Epilog EpilogSlurmctld FederationParameters "
+    "GresTypes InactiveLimit JobDefaults JobRequeue JobSubmitPlugins Licenses MaxJobCount MaxMemPerNode "
+    "MaxMemPerCPU MCSPlugin NodeSet NodeFeaturesPlugins OverTimeLimit PreemptExemptTime PreemptMode "
+    "PreemptParameters PreemptType PriorityParameters PrioritySiteFactorParameters "
+    "PrioritySiteFactorPlugin PriorityWeightAssoc Prolog PrologSlurmctld RebootProgram RequeueExit "
+    "RequeueExitHold ResumeProgram ResvOverRun RoutePlugin SchedulerTimeSlice SuspendProgram "
+    "SuspendTime TopologyParam TopologyPlugin VSizeFactor Include CoreSpecPlugin MaxArraySize"
 )
 
-_ADMINISTRATION = frozenset(
-    "AccountingStorageBackupHost AccountingStorageExternalHost AccountingStorageHost AccountingStorageParameters "
-    "AccountingStoragePass AccountingStoragePort AccountingStorageTRES AccountingStorageType AccountingStorageUser "
-    "AccountingStoreFlags AccountingStorageLoc AcctGatherEnergyType AcctGatherFilesystemType "
-    "AcctGatherInfinibandType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType "
-    "AllowSpecResourcesUsage AuthAltParameters AuthAltTypes AuthInfo AuthType BatchStartTimeout BcastExclude "
-    "BcastParameters BOOT_TIME CertmgrType CliFilterPlugins ClusterName CommunicationParameters ControlMachine "
-    "ControlAddr BackupController BackupAddr CpuFreqDef CpuFreqGovernors CredType CgroupPlugin DebugFlags "
-    "DataParserParameters DefaultStorageType DisableRootJobs EioTimeout EpilogMsgTime EpilogTimeout "
-    "ExtSensorsFreq ExtSensorsType FastSchedule FirstJobId GetEnvTimeout GpuFreqDef GroupUpdateForce "
-    "GroupUpdateTime HASH_VAL HashPlugin HealthCheckInterval HealthCheckNodeState HealthCheckProgram "
-    "InteractiveStepOptions JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType JobCompHost JobCompLoc "
-    "JobCompParams JobCompPass JobCompPassScript JobCompPort JobCompType JobCompUser JobContainerType "
-    "JobCredentialPrivateKey JobCredentialPublicCertificate JobFileAppend KeepAliveTime KillOnBadExit "
-    "LaunchParameters LaunchType LogTimeFormat MailDomain MailProg MaxBatchRequeue MaxDBDMsgs MaxJobId "
-    "MaxNodeCount MaxStepCount MaxTasksPerNode MCSParameters MemLimitEnforce MessageTimeout MetricsType MinJobAge "
-    "MpiDefault MpiParams MULTIPLE_SLURMD NEXT_JOB_ID PluginDir PlugStackConfig PowerParameters PowerPlugin "
-    "PrEpParameters PrEpPlugins PrivateData ProctrackType PrologEpilogTimeout PrologFlags PrologTimeout "
-    "PropagatePrioProcess PropagateResourceLimits PropagateResourceLimitsExcept ReconfigFlags ResumeFailProgram "
-    "ResumeRate ResumeTimeout ResvEpilog ResvProlog ReturnToService SallocDefaultCommand ScronParameters "
+_ADMINISTRATION = words(
+    "AccountingStorageBackupHost AccountingStorageExternalHost AccountingStorageHost "
+    "AccountingStorageParameters AccountingStoragePass AccountingStoragePort AccountingStorageTRES "
+    "AccountingStorageType AccountingStorageUser AccountingStoreFlags AccountingStorageLoc "
+    "AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInfinibandType AcctGatherInterconnectType "
+    "AcctGatherNodeFreq AcctGatherProfileType AllowSpecResourcesUsage AuthAltParameters AuthAltTypes "
+    "AuthInfo AuthType BatchStartTimeout BcastExclude BcastParameters BOOT_TIME CertmgrType "
+    "CliFilterPlugins ClusterName CommunicationParameters ControlMachine ControlAddr BackupController "
+    "BackupAddr CpuFreqDef CpuFreqGovernors CredType CgroupPlugin DebugFlags DataParserParameters "
+    "DefaultStorageType DisableRootJobs EioTimeout EpilogMsgTime EpilogTimeout ExtSensorsFreq "
+    "ExtSensorsType FastSchedule FirstJobId GetEnvTimeout GpuFreqDef GroupUpdateForce GroupUpdateTime "
+    "HASH_VAL HashPlugin HealthCheckInterval HealthCheckNodeState HealthCheckProgram "
+    "InteractiveStepOptions JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType JobCompHost "
+    "JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompPort JobCompType JobCompUser "
+    "JobContainerType JobCredentialPrivateKey JobCredentialPublicCertificate JobFileAppend "
+    "KeepAliveTime KillOnBadExit LaunchParameters LaunchType LogTimeFormat MailDomain MailProg "
+    "MaxBatchRequeue MaxDBDMsgs MaxJobId MaxNodeCount MaxStepCount MaxTasksPerNode MCSParameters "
+    "MemLimitEnforce MessageTimeout MetricsType MinJobAge MpiDefault MpiParams MULTIPLE_SLURMD "
+    "NEXT_JOB_ID PluginDir PlugStackConfig PowerParameters PowerPlugin PrEpParameters PrEpPlugins "
+    "PrivateData ProctrackType PrologEpilogTimeout PrologFlags PrologTimeout PropagatePrioProcess "
+    "PropagateResourceLimits PropagateResourceLimitsExcept ReconfigFlags ResumeFailProgram ResumeRate "
+    "ResumeTimeout ResvEpilog ResvProlog ReturnToService SallocDefaultCommand ScronParameters "
     "SlurmctldAddr SlurmctldDebug SlurmctldHost SlurmctldLogFile SlurmctldParameters SlurmctldPidFile "
-    "SlurmctldPlugstack SlurmctldPort SlurmctldPrimaryOffProg SlurmctldPrimaryOnProg SlurmctldSyslogDebug "
-    "SlurmctldTimeout SlurmdDebug SlurmdLogFile SlurmdParameters SlurmdPidFile SlurmdPort SlurmdSpoolDir "
-    "SlurmdSyslogDebug SlurmdTimeout SlurmdUser SlurmSchedLogFile SlurmSchedLogLevel SlurmUser SLURM_CONF "
-    "SLURM_VERSION SrunEpilog SrunPortRange SrunProlog StateSaveLocation SuspendExcNodes SuspendExcParts "
-    "SuspendExcStates SuspendRate SuspendTimeout SwitchParameters SwitchType TaskEpilog TaskPlugin "
-    "TaskPluginParam TaskProlog TCPTimeout TLSType TmpFS TrackWCKey TreeWidth UnkillableStepProgram "
-    "UnkillableStepTimeout UsePAM WaitTime X11Parameters".split()
+    "SlurmctldPlugstack SlurmctldPort SlurmctldPrimaryOffProg SlurmctldPrimaryOnProg "
+    "SlurmctldSyslogDebug SlurmctldTimeout SlurmdDebug SlurmdLogFile SlurmdParameters SlurmdPidFile "
+    "SlurmdPort SlurmdSpoolDir SlurmdSyslogDebug SlurmdTimeout SlurmdUser SlurmSchedLogFile "
+    "SlurmSchedLogLevel SlurmUser SLURM_CONF SLURM_VERSION SrunEpilog SrunPortRange SrunProlog "
+    "StateSaveLocation SuspendExcNodes SuspendExcParts SuspendExcStates SuspendRate SuspendTimeout "
+    "SwitchParameters SwitchType TaskEpilog TaskPlugin TaskPluginParam TaskProlog TCPTimeout TLSType "
+    "TmpFS TrackWCKey TreeWidth UnkillableStepProgram UnkillableStepTimeout UsePAM WaitTime "
+    "X11Parameters"
 )
 
 _KEYS = {key.lower(): key for key in (*_MODELLED, *_CHANGES_SCHEDULES, *_ADMINISTRATION)}
 
-_WHOLE = frozenset(
-    "sched_interval batch_sched_delay default_queue_depth partition_job_depth sched_max_job_start bf_interval "
-    "bf_window bf_resolution bf_max_job_test bf_max_job_user bf_max_job_part bf_max_job_start "
-    "bf_min_prio_reserve bf_min_age_reserve".split()
+_WHOLE = words(
+    "sched_interval batch_sched_delay default_queue_depth partition_job_depth sched_max_job_start "
+    "bf_interval bf_window bf_resolution bf_max_job_test bf_max_job_user bf_max_job_part "
+    "bf_max_job_start bf_min_prio_reserve bf_min_age_reserve"
 )
 """SchedulerParameters that are parameters of the scheduler, all of them whole numbers."""
 
-_NO_EFFECT = frozenset(
-    "bf_continue bf_yield_interval bf_yield_sleep bf_max_time bf_yield_rpc_cnt bf_job_part_count_reserve_off "
-    "sched_min_interval max_sched_time max_rpc_cnt nohold_on_prolog_fail build_queue_timeout bf_node_space_size "
-    "enable_job_state_cache spec_cores_first max_script_size max_submit_line_size requeue_delay no_env_cache "
-    "batch_hold_step_timeout disable_user_top enable_user_top ignore_constraint_validation".split()
+_NO_EFFECT = words(
+    "bf_continue bf_yield_interval bf_yield_sleep bf_max_time bf_yield_rpc_cnt "
+    "bf_job_part_count_reserve_off sched_min_interval max_sched_time max_rpc_cnt nohold_on_prolog_fail "
+    "build_queue_timeout bf_node_space_size enable_job_state_cache spec_cores_first max_script_size "
+    "max_submit_line_size requeue_delay no_env_cache batch_hold_step_timeout disable_user_top "
+    "enable_user_top ignore_constraint_validation"
 )
-"""SchedulerParameters about the time that passes themselves take, and others without effect on a schedule here:
-a pass takes no time, and happens at one instant."""
+"""SchedulerParameters about the time that passes themselves take, and others without effect on a schedule
+here: a pass takes no time, and happens at one instant."""
 
-_OTHERS = frozenset(
-    "allow_zero_lic assoc_limit_stop bf_allow_magnetic_slot bf_busy_nodes bf_hetjob_immediate bf_hetjob_prio "
-    "bf_ignore_newly_avail_nodes bf_job_part_count_reserve bf_licenses bf_max_job_array_resv bf_max_job_assoc "
-    "bf_max_job_user_part bf_node_space bf_one_resv_per_job bf_running_job_reserve bf_topopt_enable "
-    "bf_topopt_iterations bf_window_linear cr_sched_cores default_gbytes defer defer_batch delay_boot "
-    "enable_hetero_jobs enable_hetero_steps extra_constraints Ignore_NUMA ignore_prefer_validation "
-    "max_array_tasks max_depend_depth max_switch_wait min_job_age_reserve no_backup_scheduling pack_serial_at_end "
-    "permit_job_expansion preempt_send_user_signal preempt_strict_order preempt_reorder_count preempt_youngest_first "
-    "preempt_youngest_order reduce_completing_frag salloc_wait_nodes sbatch_wait_nodes sched_max_job_resv "
-    "step_retry_count step_retry_time time_min_as_soft_limit whole_hetjob whole_pack bf_qos_reserve".split()
+_OTHERS = words(
+    "allow_zero_lic assoc_limit_stop bf_allow_magnetic_slot bf_busy_nodes bf_hetjob_immediate "
+    "bf_hetjob_prio bf_ignore_newly_avail_nodes bf_job_part_count_reserve bf_licenses "
+    "bf_max_job_array_resv bf_max_job_assoc bf_max_job_user_part bf_node_space bf_one_resv_per_job "
+    "bf_running_job_reserve bf_topopt_enable bf_topopt_iterations bf_window_linear cr_sched_cores "
+    "default_gbytes defer defer_batch delay_boot enable_hetero_jobs enable_hetero_steps "
+    "extra_constraints Ignore_NUMA ignore_prefer_validation max_array_tasks max_depend_depth "
+    "max_switch_wait min_job_age_reserve no_backup_scheduling pack_serial_at_end permit_job_expansion "
+    "preempt_send_user_signal preempt_strict_order preempt_reorder_count preempt_youngest_first "
+    "preempt_youngest_order reduce_completing_frag salloc_wait_nodes sbatch_wait_nodes "
+    "sched_max_job_resv step_retry_count step_retry_time time_min_as_soft_limit whole_hetjob whole_pack "
+    "bf_qos_reserve"
 )
 
 _WEIGHTS = {
@@ -212,8 +219,8 @@ def read_configuration(path: str | Path) -> SlurmConfiguration:
     Raises
     ------
     ConfigurationError
-        If a key is unknown, a value cannot be read, or two contradict each other: one line that names file, line
-        and key.
+        If a key is unknown, a value cannot be read, or two contradict each other: one line that names file,
+        line and key.
     """
     found = _Found(path=str(path))
     nodes: dict[str, SlurmNode] = {}
@@ -236,7 +243,8 @@ def read_configuration(path: str | Path) -> SlurmConfiguration:
             found.left.append("Include")
         elif name not in _KEYS:
             raise ConfigurationError(
-                f"{where}: unknown key {key.strip()}{meant(key.strip(), _KEYS.values())}; correct or remove it"
+                f"{where}: unknown key {key.strip()}{meant(key.strip(), _KEYS.values())}; "
+                "correct or remove it"
             )
         elif name in found.values and found.values[name][0] != value and name not in ("slurmctldhost",):
             raise ConfigurationError(
@@ -319,13 +327,11 @@ def _pairs(text: str, where: str) -> dict[str, str]:
     return pairs
 
 
-_NODE_KEYS = frozenset(
-    "nodename nodehostname nodeaddr port cpus procs sockets boards socketsperboard corespersocket threadspercore "
-    "realmemory gres state tmpdisk bcastaddr feature features reason cpubind".split()
+_NODE_KEYS = words(
+    "nodename nodehostname nodeaddr port cpus procs sockets boards socketsperboard corespersocket "
+    "threadspercore realmemory gres state tmpdisk bcastaddr feature features reason cpubind"
 )
-_NODE_OTHERS = frozenset(
-    "weight corespeccount cpuspeclist memspeclimit topology restrictedcorespergpu".split()
-)
+_NODE_OTHERS = words("weight corespeccount cpuspeclist memspeclimit topology restrictedcorespergpu")
 
 
 def _nodes_of(line: dict[str, str], where: str, left: list[str]) -> list[SlurmNode]:
@@ -354,20 +360,18 @@ def _nodes_of(line: dict[str, str], where: str, left: list[str]) -> list[SlurmNo
     return [SlurmNode(name=name, cores=made.cores, memory=made.memory, gpus=gpus) for name in names]
 
 
-_COUNTS = frozenset(
-    "cpus procs sockets boards socketsperboard corespersocket threadspercore realmemory".split()
-)
+_COUNTS = words("cpus procs sockets boards socketsperboard corespersocket threadspercore realmemory")
 
-_PARTITION_KEYS = frozenset(
-    "partitionname nodes default maxtime defaulttime state oversubscribe shared prioritytier priorityjobfactor "
-    "priority defmempercpu defmempernode allowgroups allowaccounts alloc allocnodes hidden rootonly "
-    "reqresv disablerootjobs minnodes maxnodes".split()
+_PARTITION_KEYS = words(
+    "partitionname nodes default maxtime defaulttime state oversubscribe shared prioritytier "
+    "priorityjobfactor priority defmempercpu defmempernode allowgroups allowaccounts alloc allocnodes "
+    "hidden rootonly reqresv disablerootjobs minnodes maxnodes"
 )
-_PARTITION_OTHERS = frozenset(
+_PARTITION_OTHERS = words(
     "qos allowqos denyqos denyaccounts gracetime preemptmode maxmempercpu maxmempernode maxcpuspernode "
-    "maxcpuspersocket lln exclusiveuser exclusivetopo selecttypeparameters tresbillingweights overtimelimit "
-    "jobdefaults alternate cpubind powerdownonidle resumetimeout suspendtime suspendtimeout defcpupergpu "
-    "defmempergpu topology".split()
+    "maxcpuspersocket lln exclusiveuser exclusivetopo selecttypeparameters tresbillingweights "
+    "overtimelimit jobdefaults alternate cpubind powerdownonidle resumetimeout suspendtime "
+    "suspendtimeout defcpupergpu defmempergpu topology"
 )
 
 
@@ -447,8 +451,8 @@ def _parameters(found: _Found) -> dict[str, Any]:
         kind.startswith(("CR_CORE", "CR_CPU", "CR_SOCKET")) for kind in kinds
     ):
         raise ConfigurationError(
-            f"{found.where('SelectTypeParameters')} shares out {kinds[0]}, but SelectType is select/linear, which "
-            "gives whole nodes; correct one of them"
+            f"{found.where('SelectTypeParameters')} shares out {kinds[0]}, but SelectType is select/linear, "
+            "which gives whole nodes; correct one of them"
         )
     consumed = {
         "CR_CPU",
@@ -519,7 +523,8 @@ def _scheduler_parameters(found: _Found) -> dict[str, Any]:
             parameters[key] = number
         elif key not in known:
             raise ConfigurationError(
-                f"{found.where('SchedulerParameters')}: unknown option {key}{meant(key, known)}; correct or remove it"
+                f"{found.where('SchedulerParameters')}: unknown option {key}{meant(key, known)}; "
+                "correct or remove it"
             )
         elif key not in {name.lower() for name in _NO_EFFECT}:
             found.left.append(f"SchedulerParameters={key}")

@@ -348,8 +348,8 @@ class Controller:
         Parameters
         ----------
         phase : (float, float, float)
-            Parts of a turn of the main loop, of an interval of the backfill scheduler and of one between passes
-            over the whole queue that are over at the first submission.
+            Parts of a turn of the main loop, of an interval of the backfill scheduler and of one between
+            passes over the whole queue that are over at the first submission.
         drift : float
             Seconds that each second of waiting of the controller takes longer than one.
         """

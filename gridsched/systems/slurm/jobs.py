@@ -197,7 +197,7 @@ def _records(
 def _shape(
     asked: Sequence[int], nodes: NDArray[Any], reach: NDArray[np.uint8]
 ) -> tuple[int, int, int, int, int]:
-    """Nodes of a job; processors, memory [KiB] and GPUs of each; processors of the nodes if they are whole."""
+    """Nodes of a job; processors, memory [KiB] and GPUs of each; processors of all if they are whole."""
     size, gpus, per_processor, spread, where = asked
     mine = nodes[reach[where] != 0]
     tries = [spread] if spread else []

@@ -223,10 +223,10 @@ def fitting_nodes(free: Any, idle: Any, alone: Any, usable: Any, fitting: Any, j
 def choose(free: Any, r: Any, job: Any) -> None:
     """Choose among the fitting nodes, of which there are enough: best-fit runs of neighbours.
 
-    A run is worth its nodes if they are whole, else their free cores, or for a job with GPUs the cores that it
-    would take. Of the runs that suffice it is the one of least worth, else the one of most; the first on ties. A
-    run gives its first nodes; the last node of a job that shares nodes is the one of least worth. What a run
-    does not give comes from the others in the same way.
+    A run is worth its nodes if they are whole, else their free cores, or for a job with GPUs the cores that
+    it would take. Of the runs that suffice it is the one of least worth, else the one of most; the first on
+    ties. A run gives its first nodes; the last node of a job that shares nodes is the one of least worth.
+    What a run does not give comes from the others in the same way.
     """
     wanted, whole, gpus, cores = job["nodes"], job["whole"], job["gpus"], job["cores"]
     found = 0
@@ -414,8 +414,8 @@ def overlaps(t: Any, r: Any, other: Any) -> bool:
 def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> int:
     """When a job that shares nodes could start on the usable ones.
 
-    Running jobs are taken off by the time when they have to end, all of a stretch of time together; each stretch
-    is at least twice as long as the one before.
+    Running jobs are taken off by the time when they have to end, all of a stretch of time together; each
+    stretch is at least twice as long as the one before.
     """
     k, bound, step = 0, 0, 30
     running = t.counts[0]
@@ -463,8 +463,8 @@ def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> i
 def earliest(t: Any, r: Any, b: Any, j: int, now: int, now_only: bool, horizon: int) -> int:
     """When a job could start on the usable nodes if no other came, and on which.
 
-    NEVER if it could not, or not before the horizon. Without one this is what select/linear and select/cons_tres
-    answer; with one it saves work.
+    NEVER if it could not, or not before the horizon. Without one this is what select/linear and
+    select/cons_tres answer; with one it saves work.
     """
     job = t.jobs[j]
     if fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, job) >= job["nodes"]:

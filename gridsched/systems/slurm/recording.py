@@ -61,7 +61,7 @@ class Recording:
     priorities : list of (int, int, float)
         Instant [ms], number of a job, and the priority that it was given.
     priorities_since : int, optional
-        Instant [ms] at which priority/multifactor began; it calculates all priorities each period from then on.
+        Instant [ms] at which priority/multifactor began; it calculates all priorities each period from then.
     """
 
     folder: Path

@@ -1,7 +1,8 @@
 """Recorded schedules against the model: at the recorded passes, or at passes of the model's own.
 
-Closed loop: submissions, run times and the instants of the controller's passes are given, and its priorities if
-it logged them; every start is predicted. Open loop: only submissions, configuration and run times are given.
+Closed loop: submissions, run times and the instants of the controller's passes are given, and its priorities
+if it logged them; every start is predicted. Open loop: only submissions, configuration and run times are
+given.
 """
 
 from __future__ import annotations
@@ -170,8 +171,8 @@ class Replay:
             return self.partitions[job.partition]
         if job.partition:
             raise ConfigurationError(
-                f"{self.recording.folder}: job {job.number} is in partition {job.partition}, which slurm.conf does "
-                "not have; give the configuration of that time"
+                f"{self.recording.folder}: job {job.number} is in partition {job.partition}, which "
+                "slurm.conf does not have; give the configuration of that time"
             )
         chosen = [k for k, each in enumerate(self.configuration.partitions) if each.default]
         return chosen[0] if chosen else 0
@@ -288,8 +289,8 @@ class Replay:
         jobs, records = self.recording.jobs, self.records()
         if self.recording.priorities_since is None:
             raise ConfigurationError(
-                f"{self.recording.folder}: the log does not say when priorities were calculated first; log from the "
-                "start of the controller on"
+                f"{self.recording.folder}: the log does not say when priorities were calculated first; log "
+                "from the start of the controller on"
             )
         shares = Shares(
             self.accounting,
@@ -337,7 +338,7 @@ class Replay:
         return [line for _, line in sorted(found)]
 
     def measures(self, outcome: Outcome) -> dict[str, float]:
-        """How near starts are to the recorded ones: parts within 0.2, 1 and 3 s, mean waits [s], pairs swapped."""
+        """How near starts are to recorded ones: parts within 0.2, 1 and 3 s; mean waits [s]; swapped pairs."""
         real = np.array([job.start for job in self.recording.jobs], np.int64)
         submit = np.array([job.submit for job in self.recording.jobs], np.int64)
         away = np.abs(outcome.start - real)

@@ -1,11 +1,12 @@
 """Slurm: the scheduler of the clusters that run it, with its parameters, its cadence and its nodes.
 
 Slurm starts jobs in two ways. Its main loop takes them in order of priority, and the first that does not fit
-ends the pass for its partition. Its backfill scheduler plans every job that it tests, on named nodes, and starts
-those that delay no plan of a job before them; it forgets its plans at the end of each pass. Neither looks at
-the queue at once when a job comes or ends: there is a cadence, and jobs wait for it.
+ends the pass for its partition. Its backfill scheduler plans every job that it tests, on named nodes, and
+starts those that delay no plan of a job before them; it forgets its plans at the end of each pass. Neither
+looks at the queue at once when a job comes or ends: there is a cadence, and jobs wait for it.
 
-What is modelled follows Slurm 22.05 and was compared with schedules that its controller made, see docs/slurm.md.
+What is modelled follows Slurm 22.05 and was compared with schedules that its controller made, see
+docs/slurm.md.
 """
 
 from __future__ import annotations
@@ -102,8 +103,8 @@ class Slurm(Scheduler):
     fair_share_dampening_factor : int
         Of the classic formula.
     enforce_limits : bool
-        Whether AccountingStorageEnforce has limits. Without them Slurm counts what jobs use only while they run
-        when priorities are calculated.
+        Whether AccountingStorageEnforce has limits. Without them Slurm counts what jobs use only while they
+        run when priorities are calculated.
     account_shares, user_shares : mapping of int to int, optional
         Raw shares of accounts and users by number, 1 for the others. Accounts are the groups of the workload.
 

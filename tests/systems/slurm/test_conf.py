@@ -34,7 +34,8 @@ NodeName=n[01-03] Weight=5
 NodeName=gpu1 CPUs=32 RealMemory=128000 Gres=gpu:a100:4
 PartitionName=DEFAULT MaxTime=1-0
 PartitionName=batch Nodes=ALL Default=YES
-PartitionName=gpu Nodes=gpu1 PriorityTier=5 PriorityJobFactor=10 MaxTime=2:00:00 OverSubscribe=EXCLUSIVE QOS=gpu
+PartitionName=gpu Nodes=gpu1 PriorityTier=5 PriorityJobFactor=10 MaxTime=2:00:00 OverSubscribe=EXCLUSIVE \\
+    QOS=gpu
 """
 
 
@@ -48,7 +49,11 @@ def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Pat
     conf = read_configuration(written(tmp_path, CONF))
     scheduler = Slurm.from_configuration(conf)
     assert (scheduler.bf_interval, scheduler.bf_window, scheduler.batch_sched_delay) == (60, 2880, 5)
-    assert scheduler.memory_is_consumed and not scheduler.fair_tree and scheduler.enforce_limits
+    assert (scheduler.memory_is_consumed, scheduler.fair_tree, scheduler.enforce_limits) == (
+        True,
+        False,
+        True,
+    )
     assert scheduler.priority_weight_age == 1000
     assert scheduler.priority_weight_tres == {"cpu": 100, "gres/gpu": 500}
     assert (scheduler.priority_max_age, scheduler.priority_decay_half_life) == (36 * 3600, 14 * 86400)
@@ -57,7 +62,7 @@ def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Pat
     assert conf.nodes[0] == SlurmNode(name="n01", cores=16, memory=64000)
     assert conf.nodes[3] == SlurmNode(name="gpu1", cores=32, memory=128000, gpus=4)
     batch, gpu = conf.partitions
-    assert batch.default and len(batch.nodes) == 4 and batch.time_limit == 86400
+    assert (batch.default, len(batch.nodes), batch.time_limit) == (True, 4, 86400)
     assert (gpu.tier, gpu.job_factor, gpu.time_limit, gpu.exclusive) == (5, 10, 7200, True)
     assert set(conf.not_modelled) == {
         "SchedulerParameters=defer",
@@ -102,7 +107,7 @@ def test_what_makes_no_sense_is_one_line_with_file_line_and_key(
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="none.conf"):
+    with pytest.raises(ConfigurationError, match=r"none\.conf"):
         read_configuration(tmp_path / "none.conf")
 
 

@@ -44,7 +44,8 @@ def test_with_nothing_used_all_are_first() -> None:
 
 
 def test_fair_tree_ranks_users_below_the_better_account_first() -> None:
-    # b: 0.4 of the shares by 0.25 of the use is 1.6; a: 0.6 by 0.75 is 0.8; in it ann 0.75 by 1/3, bob 0.25 by 2/3
+    # b: 0.4 of the shares by 0.25 of the use is 1.6; a: 0.6 by 0.75 is 0.8;
+    # in it ann 0.75 by 1/3, bob 0.25 by 2/3
     found = factors(Shares(TWO), ann=100.0, bob=200.0, cleo=100.0)
     assert found == {"cleo": 1.0, "ann": pytest.approx(2 / 3), "bob": pytest.approx(1 / 3)}
 

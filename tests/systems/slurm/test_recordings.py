@@ -112,8 +112,9 @@ def open_loops(replay: Replay, runs: int) -> list[Outcome]:
     """Open loops at several phases of the cadence."""
     rng = np.random.default_rng(0)
     # the accelerated controller sleeps 1 % longer, and takes ten times as long to free a node
-    settings = {"latency": 80, "drift": 0.01} if replay.recording.folder.name == "ft" else {}
-    return [replay.open_loop(tuple(rng.random(3)), **settings) for _ in range(runs)]
+    latency, drift = (80, 0.01) if replay.recording.folder.name == "ft" else (8, 0.002)
+    phases = [(rng.random(), rng.random(), rng.random()) for _ in range(runs)]
+    return [replay.open_loop(phase, latency=latency, drift=drift) for phase in phases]
 
 
 @pytest.mark.parametrize("name", ["w1", "w2a", "w2b", "w3", "w4", "ft"])
