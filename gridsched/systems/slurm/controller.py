@@ -16,6 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine import lives
+from gridsched.engine.lives import DEPENDENT, LIFE, Fate, Lives
+from gridsched.engine.records import FOREVER
 from gridsched.systems.slurm import kernels
 from gridsched.systems.slurm.kernels import JOB, LIMIT, Backfill, Room, Space, Tables
 
@@ -141,12 +144,15 @@ class Tickets:
         Ticks.
     limited : int64[n, k]
         Rows of `Machine.limits` that each is subject to, -1 for none.
+    lives : Lives, optional
+        What happens to them before they run; by default they are submitted, and wait.
     """
 
     jobs: NDArray[Any]
     submit: Integers
     run: Integers
     limited: Integers
+    lives: Lives | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -161,12 +167,16 @@ class Outcome:
         MAIN or BACKFILL: the pass that started each.
     placed, first : int64[...], int64[n]
         Nodes of each job, one job after the other, and where those of each begin.
+    fate, eligible : int64[n]
+        Values of `gridsched.engine.lives.Fate`, and when each could have started first [ticks].
     """
 
     start: Integers
     by: Integers
     placed: Integers
     first: Integers
+    fate: Integers
+    eligible: Integers
 
     def nodes_of(self, job: int, count: int) -> list[int]:
         """Nodes of a job, by number."""
@@ -243,8 +253,8 @@ class Controller:
         self.tier = np.asarray(machine.tier, np.int64)[jobs["partition"]]
         self.priorities = priorities or FirstCome(count)
         self.backfill = cadence.of_backfill()
-        self.arrival = 0
-        self.order = np.argsort(tickets.submit, kind="stable")
+        self.lives = _plain_lives(tickets.submit) if tickets.lives is None else tickets.lives
+        self.listed = np.zeros(count + 1, np.int64)
         self.ends: list[tuple[int, int]] = []
         self.queue = np.zeros(count + 1, np.int64)
         self.waiting = 0
@@ -256,14 +266,12 @@ class Controller:
     # --- what happens -----------------------------------------------------------------------------
 
     def next_event(self) -> int:
-        """When a job is submitted or ends next [ticks]."""
-        submitted = NEVER
-        if self.arrival < len(self.order):
-            submitted = int(self.tickets.submit[self.order[self.arrival]])
-        return min(submitted, self.ends[0][0] if self.ends else NEVER)
+        """When a job is submitted, becomes eligible, is given up or ends next [ticks]."""
+        due = lives.next_time(self.lives)
+        return min(due if due < FOREVER else NEVER, self.ends[0][0] if self.ends else NEVER)
 
     def happen(self, until: int) -> None:
-        """Let jobs end and be submitted up to an instant."""
+        """Let jobs end, enter the queue and leave it up to an instant."""
         while (now := self.next_event()) <= until:
             while self.priorities.due() <= now:
                 self.recalculate(self.priorities.due())
@@ -271,15 +279,21 @@ class Controller:
                 _, job = heapq.heappop(self.ends)
                 kernels.finish(self.tables, job)
                 self.priorities.ended(job, now - self.latency)
-            else:
-                job = int(self.order[self.arrival])
-                self.arrival += 1
+                lives.end(self.lives, job, now, int(Fate.COMPLETED))
+                continue
+            for job in self.listed[: lives.enter(self.lives, now, self.listed)].tolist():
                 record = self.tables.jobs
                 record["begin"][job] = now // self.unit
                 record["priority"][job] = self.priorities.submitted(job, now)
                 self.queue[self.waiting] = job
                 self.waiting += 1
                 self.sorted = False
+            left = lives.give_up(self.lives, now, self.listed)
+            if left:
+                waiting = self.queue[: self.waiting]
+                kept = waiting[~np.isin(waiting, self.listed[:left])]
+                self.waiting = len(kept)
+                self.queue[: self.waiting] = kept
 
     def recalculate(self, now: int) -> None:
         """Give the waiting jobs new priorities."""
@@ -321,6 +335,7 @@ class Controller:
             for job in started.tolist():
                 heapq.heappush(self.ends, (now + int(self.tickets.run[job]) + self.latency, job))
                 self.priorities.started(job, now)
+                lives.start(self.lives, job, now)
             waiting = self.queue[: self.waiting]
             left = waiting[self.start[waiting] < 0]
             self.waiting = len(left)
@@ -396,9 +411,23 @@ class Controller:
 
     def outcome(self) -> Outcome:
         """What became of the jobs."""
+        fate = self.lives.jobs["fate"].astype(np.int64)
+        fate[(fate == int(Fate.COMPLETED)) & (self.start < 0)] = int(Fate.STARVED)
         return Outcome(
-            start=self.start, by=self.by, placed=self.tables.placed, first=self.tables.jobs["first"].copy()
+            start=self.start,
+            by=self.by,
+            placed=self.tables.placed,
+            first=self.tables.jobs["first"].copy(),
+            fate=fate,
+            eligible=self.lives.jobs["eligible"].astype(np.int64),
         )
+
+
+def _plain_lives(submit: Integers) -> Lives:
+    """Lives of jobs that wait for nothing but their nodes."""
+    jobs = np.zeros(len(submit), LIFE)
+    jobs["submit"], jobs["gives_up"], jobs["unmet"] = submit, FOREVER, 1
+    return lives.allocate(jobs, np.zeros(0, DEPENDENT), np.zeros(len(submit) + 1, np.int64))
 
 
 def _suits(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.lives import Fate
 from gridsched.nodes import Limit
 from gridsched.platform import Cluster
+from gridsched.submission import Submission
+from gridsched.systems.fates import lives_of
 from gridsched.systems.slurm.controller import NEVER, Machine, Tickets, job_records
 from gridsched.systems.slurm.kernels import LIMIT, NODE
 from gridsched.workloads.table import Workload
@@ -34,13 +35,7 @@ class ClusterJobs:
     Parameters
     ----------
     machine, tickets : Machine, Tickets
-        For the controller, which gets the accepted jobs only.
-    accepted : int64[...]
-        Places of the accepted jobs among all n of the cluster.
-    asked : structured array
-        What each of the n jobs asks for.
-    fate : int64[n]
-        REJECTED or COMPLETED.
+        For the controller.
     reasons : dict of str to int
         How many jobs were rejected why.
     node_names : list of str
@@ -51,19 +46,15 @@ class ClusterJobs:
 
     machine: Machine
     tickets: Tickets
-    accepted: Integers
-    asked: NDArray[Any]
-    fate: Integers
     reasons: dict[str, int]
     node_names: list[str]
     factor: Integers
 
 
 def cluster_jobs(
-    workload: Workload,
+    submission: Submission,
+    own: Integers,
     cluster: Cluster,
-    estimate: Integers,
-    run_time: Integers,
     *,
     whole: bool,
     memory_is_consumed: bool,
@@ -75,17 +66,18 @@ def cluster_jobs(
 
     Parameters
     ----------
-    workload : Workload
-        The n jobs.
+    submission : Submission
+        The jobs of all clusters.
+    own : int64[n]
+        Those of this one.
     cluster : Cluster
         The cluster.
-    estimate, run_time : int64[n]
-        Seconds.
     whole : bool
         Whether jobs get whole nodes.
     memory_is_consumed : bool
         Whether memory is given to jobs.
     """
+    workload = submission.workload.select(own)
     nodes = _nodes(cluster)
     names = cluster.node_names
     reach = _reach(cluster, names)
@@ -99,22 +91,19 @@ def cluster_jobs(
         whole=whole,
         memory_is_consumed=memory_is_consumed,
     )
-    records["limit"] = estimate
-    fate, reasons = _rejected(records, workload, cluster, nodes, reach)
-    accepted = np.flatnonzero(fate == int(Fate.COMPLETED))
+    records["limit"] = submission.estimate[own]
+    rejected, reasons = _rejected(records, workload, cluster, nodes, reach)
     limits, limited = _limits(workload, cluster.limits)
     priority = np.array([each.priority for each in cluster.partitions] or [1], np.int64)
     return ClusterJobs(
         machine=Machine(nodes=nodes, reach=reach, tier=priority, limits=limits),
         tickets=Tickets(
-            jobs=records[accepted],
-            submit=np.asarray(workload.submit_time, np.int64)[accepted],
-            run=np.asarray(run_time, np.int64)[accepted],
-            limited=limited[accepted],
+            jobs=records,
+            submit=np.asarray(workload.submit_time, np.int64),
+            run=submission.run_time[own],
+            limited=limited,
+            lives=lives_of(replace(submission, workload=workload), rejected),
         ),
-        accepted=accepted,
-        asked=records,
-        fate=fate,
         reasons=reasons,
         node_names=names,
         factor=priority,
@@ -221,7 +210,7 @@ def _rejected(
     cluster: Cluster,
     nodes: NDArray[Any],
     reach: NDArray[np.uint8],
-) -> tuple[Integers, dict[str, int]]:
+) -> tuple[NDArray[np.bool_], dict[str, int]]:
     """Which jobs can never run, and how many there are for each reason."""
     over_partition = np.zeros(len(records), np.bool_)
     for index, each in enumerate(cluster.partitions):
@@ -250,14 +239,13 @@ def _rejected(
     for limit in cluster.limits:
         if limit.processors is not None:
             over_limit |= (_groups(workload, limit) >= 0) & (records["processors"] > limit.processors)
-    fate = np.full(len(records), int(Fate.COMPLETED), np.int64)
-    reasons = {}
+    rejected, reasons = np.zeros(len(records), np.bool_), {}
     for reason, unfit in ((OVER_PARTITION, over_partition), (TOO_LARGE, too_large), (OVER_LIMIT, over_limit)):
-        new = unfit & (fate == int(Fate.COMPLETED))
-        fate[new] = int(Fate.REJECTED)
-        if new.any():
-            reasons[reason] = int(new.sum())
-    return fate, reasons
+        count = int((unfit & ~rejected).sum())
+        rejected |= unfit
+        if count:
+            reasons[reason] = count
+    return rejected, reasons
 
 
 def _groups(workload: Workload, limit: Limit) -> Integers:

@@ -137,7 +137,7 @@ class Replay:
         return self._controller(priorities, latency).follow(self.recording.passes)
 
     def open_loop(
-        self, phase: tuple[float, float, float], *, latency: int = 8, drift: float = 0.002
+        self, phase: tuple[float, float, float], *, latency: int = 8, drift: float = 0.001
     ) -> Outcome:
         """Starts at passes of the model's own.
 
@@ -338,7 +338,7 @@ class Replay:
         return [line for _, line in sorted(found)]
 
     def measures(self, outcome: Outcome) -> dict[str, float]:
-        """How near starts are to recorded ones: parts within 0.2, 1 and 3 s; mean waits [s]; swapped pairs."""
+        """How near starts are to recorded ones: parts within 0.2, 1, 3 s; mean waits [s]; swapped pairs."""
         real = np.array([job.start for job in self.recording.jobs], np.int64)
         submit = np.array([job.submit for job in self.recording.jobs], np.int64)
         away = np.abs(outcome.start - real)

@@ -26,18 +26,15 @@ class SlurmRun:
     start: Integers
     by: Integers
     fate: Integers
-    reasons: dict[str, int]
+    eligible: Integers
     segments: NDArray[Any]
     pieces: dict[str, Integers]
 
 
 def run_of(jobs: ClusterJobs, outcome: Outcome, cluster: int) -> SlurmRun:
     """What became of the jobs of a cluster that the controller had."""
-    count = len(jobs.asked)
-    start, by = np.full(count, NO_TIME, np.int64), np.full(count, -1, np.int64)
-    start[jobs.accepted], by[jobs.accepted] = outcome.start, outcome.by
     ran = np.flatnonzero(outcome.start >= 0)
-    records, job = jobs.asked[jobs.accepted[ran]], jobs.accepted[ran]
+    records = jobs.tickets.jobs[ran]
     each = records["nodes"].astype(np.int64)
     segment = np.repeat(np.arange(len(ran)), each)
     offset = np.arange(len(segment)) - np.repeat(np.cumsum(each) - each, each)
@@ -48,17 +45,17 @@ def run_of(jobs: ClusterJobs, outcome: Outcome, cluster: int) -> SlurmRun:
     memory = np.where(whole, nodes["memory"][node], records["memory"][segment])
     gpus = np.where(whole, nodes["gpus"][node], records["gpus"][segment])
     segments = np.zeros(len(ran), SEGMENT)
-    segments["job"], segments["cluster"] = job, cluster
+    segments["job"], segments["cluster"] = ran, cluster
     segments["start"] = outcome.start[ran]
     segments["end"] = outcome.start[ran] + jobs.tickets.run[ran]
     segments["processors"] = np.bincount(segment, weights=cores, minlength=len(ran)).astype(np.int64)
     devices = _devices(segments["start"][segment], segments["end"][segment], node, gpus)
     return SlurmRun(
         jobs=jobs,
-        start=start,
-        by=by,
-        fate=jobs.fate,
-        reasons=jobs.reasons,
+        start=np.where(outcome.start >= 0, outcome.start, NO_TIME),
+        by=outcome.by,
+        fate=outcome.fate,
+        eligible=outcome.eligible,
         segments=segments,
         pieces={
             "segment": segment,
@@ -126,7 +123,7 @@ def node_records(
     reach = np.zeros((rows, columns), np.int8)
     row, column, segment = 0, 0, 0
     for index, cluster, own, run in runs:
-        machine, records = run.jobs.machine, run.jobs.asked
+        machine, records = run.jobs.machine, run.jobs.tickets.jobs
         segments.append(run.segments.copy())
         segments[-1]["job"] = own[run.segments["job"]]
         shift = {"segment": segment, "node": column}

@@ -23,7 +23,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.results import NO_TIME, Schedule, of_tasks
 from gridsched.submission import Submission
-from gridsched.systems.base import NOT_YET, Scheduler
+from gridsched.systems.base import Scheduler
 from gridsched.systems.fates import Lived, fate_variables
 from gridsched.systems.slurm.accounts import RESOURCES, ROOT, Accounting, Association
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
@@ -156,7 +156,6 @@ class Slurm(Scheduler):
         {"priority_weight_tres", "account_shares", "user_shares"}
     )
     cannot: ClassVar[Mapping[str, str]] = {
-        **{name: NOT_YET[name] for name in ("cancellations", "dependencies")},
         "failures": "not built yet: its nodes do not fail",
         "local policies": "Slurm is the local scheduler",
         "overrun": "Slurm expects a job that outruns its limit to end at once",
@@ -251,10 +250,11 @@ class Slurm(Scheduler):
         start = np.full(number, NO_TIME, np.int64)
         fate = np.full(number, int(Fate.REJECTED), np.int64)
         by = np.full(number, -1, np.int64)
+        eligible = np.zeros(number, np.int64)
         reasons: dict[str, int] = {}
         for _, _, own, run in runs:
-            start[own], fate[own], by[own] = run.start, run.fate, run.by
-            reasons = add_counts(reasons, run.reasons)
+            start[own], fate[own], by[own], eligible[own] = run.start, run.fate, run.by, run.eligible
+            reasons = add_counts(reasons, run.jobs.reasons)
         segments, told_nodes = node_records(runs, number)
         told, counted = fate_variables(
             workload,
@@ -262,7 +262,7 @@ class Slurm(Scheduler):
                 fate=fate,
                 killed=np.zeros(number, np.int64),
                 extra_work=np.zeros(number, np.int64),
-                eligible_time=np.asarray(workload.submit_time, np.int64),
+                eligible_time=eligible,
             ),
         )
         size = np.asarray(workload.processors, np.int64)
@@ -293,33 +293,24 @@ class Slurm(Scheduler):
         self, submission: Submission, cluster: Cluster, own: Integers, index: int, phase: NDArray[np.float64]
     ) -> SlurmRun:
         """Run the jobs of one cluster."""
-        workload = submission.workload.select(own)
         jobs = cluster_jobs(
-            workload,
+            submission,
+            own,
             cluster,
-            submission.estimate[own],
-            submission.run_time[own],
             whole=self.select_type == "linear" or cluster.node_exclusive,
             memory_is_consumed=self.memory_is_consumed or self.select_type == "linear",
         )
-        controller = Controller(
-            jobs.machine, jobs.tickets, self.cadence, self._priorities(workload, jobs), unit=1
-        )
+        priorities = self._priorities(submission.workload.select(own), jobs)
+        controller = Controller(jobs.machine, jobs.tickets, self.cadence, priorities)
         return run_of(jobs, controller.work(phase.tolist()), index)
 
     def _priorities(self, workload: Workload, jobs: ClusterJobs) -> Priorities:
-        """Where the priorities of the accepted jobs of a cluster come from."""
-        accepted = jobs.accepted
-        if self.priority_type == "basic" or not len(accepted):
-            return FirstCome(len(accepted))
-        weights, records = self.weights, jobs.tickets.jobs
-        if (
-            not any((weights.age, weights.fairshare, weights.job_size, weights.partition, weights.qos))
-            and not weights.tres
-        ):
-            return FirstCome(len(accepted))
-        account = np.asarray(workload.group, np.int64)[accepted]
-        user = np.asarray(workload.user, np.int64)[accepted]
+        """Where the priorities of the jobs of a cluster come from."""
+        weights, records, number = self.weights, jobs.tickets.jobs, len(workload)
+        weighed = (weights.age, weights.fairshare, weights.job_size, weights.partition, weights.qos)
+        if self.priority_type == "basic" or not (any(weighed) or weights.tres):
+            return FirstCome(number)
+        account, user = np.asarray(workload.group, np.int64), np.asarray(workload.user, np.int64)
         tree = _tree(account, user, self.account_shares or {}, self.user_shares or {})
         shares = Shares(tree, fair_tree=self.fair_tree, damping=self.fair_share_dampening_factor)
         place = [shares.place[str(a), str(u)] for a, u in zip(account.tolist(), user.tolist(), strict=True)]
@@ -329,9 +320,9 @@ class Slurm(Scheduler):
             weights,
             records,
             place=np.array(place, np.int64),
-            quality=np.zeros(len(accepted)),
+            quality=np.zeros(number),
             partition=partition / max(float(jobs.factor.max(initial=0)), 1.0),
-            nice=np.zeros(len(accepted), np.int64),
+            nice=np.zeros(number, np.int64),
             early_processors=records["nodes"] if self.select_type == "linear" else records["processors"],
             machine={
                 "nodes": float(len(nodes)),
@@ -341,7 +332,7 @@ class Slurm(Scheduler):
             },
             shares=shares,
             unit=1,
-            begin=int(workload.submit_time[accepted[0]]),
+            begin=int(workload.submit_time[0]),
         )
 
 

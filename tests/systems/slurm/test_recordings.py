@@ -112,7 +112,7 @@ def open_loops(replay: Replay, runs: int) -> list[Outcome]:
     """Open loops at several phases of the cadence."""
     rng = np.random.default_rng(0)
     # the accelerated controller sleeps 1 % longer, and takes ten times as long to free a node
-    latency, drift = (80, 0.01) if replay.recording.folder.name == "ft" else (8, 0.002)
+    latency, drift = (80, 0.01) if replay.recording.folder.name == "ft" else (8, 0.001)
     phases = [(rng.random(), rng.random(), rng.random()) for _ in range(runs)]
     return [replay.open_loop(phase, latency=latency, drift=drift) for phase in phases]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from gridsched.platform import Cluster, Platform
 from gridsched.simulation import simulate
 from gridsched.systems.slurm.scheduler import Slurm
 from gridsched.verification import verify
+from gridsched.workloads.dependencies import dependency_table
 from gridsched.workloads.table import Workload
 
 
@@ -174,3 +176,15 @@ def test_a_job_that_no_nodes_can_hold_is_rejected_with_a_reason() -> None:
 def test_parameters_that_make_no_sense_are_refused(parameters: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigurationError, match=named):
         Slurm(**parameters)
+
+
+def test_jobs_wait_for_others_and_users_give_up() -> None:
+    jobs = mixed()
+    table = dependency_table(
+        [(5, 2, "afterok"), (9, 5, "afterany", 600), (20, 19, "after"), (30, 29, "afternotok")]
+    )
+    jobs = replace(jobs, gives_up_time=jobs.submit_time + 3600, dependencies=table)
+    run = simulate(jobs, Cluster(nodes=NODES), Slurm(select_type="linear"))
+    verify(run)
+    assert run.attrs["jobs_gave_up"] > 10
+    assert run.attrs["jobs_never_eligible"] >= 1
