@@ -369,28 +369,32 @@ class Controller:
             Seconds that each second of waiting of the controller takes longer than one.
         """
         unit, cadence = self.unit, self.cadence
+        interval = cadence.sched_interval * unit
         begin = self.next_event()
         if begin == NEVER:
             return self.outcome()
         turn = max(round(unit * (1 + drift)), 1)
         origin = begin - int(phase[0] * unit)
-        full = begin - int(phase[2] * unit * cadence.sched_interval)
+        full = begin - int(phase[2] * interval)
         check = begin - int(phase[1] * unit * cadence.bf_interval)
         last_main = last_backfill = changed = -1
-        happened = False
+        happened, settled = False, False
         while True:
             event = self.next_event()
-            if event == NEVER and not self.waiting:
-                return self.outcome()
-            wanted = full + cadence.sched_interval * unit
+            if event == NEVER and (settled or not self.waiting):
+                return self.outcome()  # nothing runs, and nothing that waits can ever start
+            wanted = NEVER if settled else full + interval
             if happened:
                 wanted = min(wanted, max(last_main + cadence.batch_sched_delay * unit, changed))
-            main = origin + -(-(wanted - origin) // turn) * turn
+            main = origin + -(-(wanted - origin) // turn) * turn if wanted < NEVER else NEVER
             backfill = NEVER
             if cadence.backfill and changed // unit >= last_backfill // unit:
                 backfill = check + max(-(-(changed - check) // turn), 0) * turn
             due = self.priorities.due() if self.waiting else NEVER
             now = min(event, main, backfill, due)
+            if settled and now in (event, due):
+                full += (now - full) // interval * interval
+                settled = False
             if event == now:
                 self.happen(now)
                 changed, happened = now, True
@@ -398,10 +402,10 @@ class Controller:
                 self.recalculate(now)
                 changed = now
             elif main == now:
-                is_full = now >= full + cadence.sched_interval * unit
+                is_full = now >= full + interval
                 count = self.run_pass(now, MAIN, 0 if is_full else cadence.default_queue_depth)
-                if is_full and not count and event == NEVER:
-                    return self.outcome()  # nothing runs, and nothing that waits can ever start
+                # what a pass over the whole queue does not start no other one does until something happens
+                settled = is_full and not count
                 full = now if is_full else full
                 changed = now if count else changed
                 last_main, happened = now, False

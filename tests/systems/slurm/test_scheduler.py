@@ -181,7 +181,7 @@ def test_parameters_that_make_no_sense_are_refused(parameters: dict[str, Any], n
 def test_jobs_wait_for_others_and_users_give_up() -> None:
     jobs = mixed()
     table = dependency_table(
-        [(5, 2, "afterok"), (9, 5, "afterany", 600), (20, 19, "after"), (30, 29, "afternotok")]
+        [(5, 2, "afterok"), (9, 5, "afterany", 600), (20, 19, "after"), (30, 0, "afternotok")]
     )
     jobs = replace(jobs, gives_up_time=jobs.submit_time + 3600, dependencies=table)
     run = simulate(jobs, Cluster(nodes=NODES), Slurm(select_type="linear"))
