@@ -221,6 +221,7 @@ class Controller:
             idle=np.ones(nodes, np.uint8),
             alone=np.zeros(nodes, np.uint8),
             busy=np.zeros(nodes, np.int64),
+            release=np.zeros(nodes, np.int64),
             reach=reach,
             suits=suits,
             limits=machine.limits.copy() if len(machine.limits) else np.zeros(1, LIMIT),

@@ -67,6 +67,7 @@ class Tables(NamedTuple):
     idle: Any  # uint8[m]: 1 if nothing runs there
     alone: Any  # uint8[m]: 1 if a job runs there that has the node to itself
     busy: Any  # int64[m]: jobs on each node
+    release: Any  # int64[m]: when the job has to end that has the node to itself, 0 without one
     reach: Any  # uint8[partitions, m]: nodes of each partition
     suits: Any  # uint8[kinds, m]: nodes of its partition that could hold a part of a job if nothing else ran
     limits: Any  # LIMIT[...]
@@ -141,6 +142,7 @@ def take(t: Any, j: int, node: int, sign: int) -> None:
     t.busy[node] += sign
     t.idle[node] = 1 if t.busy[node] == 0 else 0
     t.alone[node] = 1 if sign > 0 and job["whole"] else 0
+    t.release[node] = job["expected"] if sign > 0 and job["whole"] else 0
     t.free[CORES, node] -= sign * job["cores"]
     t.free[MEMORY, node] -= sign * job["memory"]
     t.free[GPUS, node] -= sign * job["gpus"]
@@ -383,6 +385,13 @@ def usable_at(t: Any, s: Any, r: Any, j: int, moment: int) -> int:
 def earliest_whole(t: Any, r: Any, j: int, now: int, horizon: int) -> int:
     """When a job of whole nodes could start on the usable ones: running jobs are taken off one at a time."""
     job = t.jobs[j]
+    possible = 0
+    for node in range(len(t.release)):
+        possible += r.usable[node] & (1 if t.release[node] <= horizon else 0)
+    if possible < job["nodes"]:
+        return NEVER
+    for node in range(len(t.busy)):
+        r.free[CORES, node] = t.busy[node]
     count = count_of(r.fitting)
     for k in range(t.counts[0]):
         other = t.jobs[t.running[k]]
@@ -473,8 +482,6 @@ def earliest(t: Any, r: Any, b: Any, j: int, now: int, now_only: bool, horizon: 
     if now_only:
         return NEVER
     if job["whole"]:
-        for node in range(len(t.busy)):
-            r.free[CORES, node] = t.busy[node]
         return int(earliest_whole(t, r, j, now, horizon))
     for node in range(len(t.busy)):
         r.free[CORES, node] = t.free[CORES, node]
@@ -494,6 +501,15 @@ def clashes(t: Any, s: Any, r: Any, j: int, begin: int, end: int) -> bool:
                 if s.free[row, r.chosen[i]] == 0:
                     return True
     return False
+
+
+@leaf
+def differ(one: Any, other: Any) -> int:
+    """Whether two sets of nodes differ."""
+    found = 0
+    for node in range(len(one)):
+        found |= one[node] ^ other[node]
+    return found
 
 
 @leaf
@@ -528,12 +544,7 @@ def plan(t: Any, s: Any, r: Any, j: int, begin: int, end: int) -> None:
                 s.free[row, r.chosen[i]] = 0
     for k in range(s.count[0] - 1):
         row, following = s.order[k], s.order[k + 1]
-        same = True
-        for node in range(s.free.shape[1]):
-            if s.free[row, node] != s.free[following, node]:
-                same = False
-                break
-        if same:
+        if not differ(s.free[row], s.free[following]):
             s.end[row] = s.end[following]
             for i in range(k + 1, s.count[0] - 1):
                 s.order[i] = s.order[i + 1]
