@@ -61,7 +61,7 @@ def cluster_of(
         node_exclusive=options.node_exclusive,
         speed=options.speed,
         name=workload.name,
-        events=_events(workload, options, _known_nodes(shape)),
+        events=_events(workload, options, shape),
         requeue=options.requeue,
     )
     return cluster, notes
@@ -198,7 +198,7 @@ def _known_nodes(shape: dict[str, Any]) -> set[str]:
     return {"*", *bare.node_names, *(kind.name for kind in bare.node_types)}
 
 
-def _events(workload: Workload, options: argparse.Namespace, known: set[str]) -> list[NodeEvent]:
+def _events(workload: Workload, options: argparse.Namespace, shape: dict[str, Any]) -> list[NodeEvent]:
     """Events of nodes, on the clock of the log."""
     from gridsched.nodes import read_events
 
@@ -207,6 +207,7 @@ def _events(workload: Workload, options: argparse.Namespace, known: set[str]) ->
     events = read_events(
         options.events, unix_start_time=workload.unix_start_time, time_zone=workload.time_zone
     )
+    known = _known_nodes(shape)
     for line, event in enumerate(events, start=2):
         if event.node not in known:
             raise ConfigurationError(

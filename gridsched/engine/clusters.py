@@ -352,7 +352,7 @@ def fits(g: GridArrays, j: int, m: int) -> bool:
 
 
 @leaf
-def _seconds(g: GridArrays, seconds: int, j: int, m: int) -> int:
+def seconds_on(g: GridArrays, seconds: int, j: int, m: int) -> int:
     """Whole seconds that a time at the job's home takes on a cluster."""
     h = g.home[j]
     if m == h:
@@ -363,7 +363,7 @@ def _seconds(g: GridArrays, seconds: int, j: int, m: int) -> int:
 @leaf
 def estimate_on(g: GridArrays, j: int, m: int) -> int:
     """Estimated run time of a job on a cluster."""
-    return max(1, _seconds(g, int(g.requests[j]["estimate"]), j, m))
+    return max(1, seconds_on(g, int(g.requests[j]["estimate"]), j, m))
 
 
 @leaf
@@ -382,7 +382,7 @@ def _key(order: int, entry: int, estimate: int, processors: int) -> float:
 def _describe(g: GridArrays, jobs: Any, e: int, j: int, m: int) -> None:
     """Write down a job as it is on a cluster."""
     jobs[e]["submit"] = g.requests[j]["submit"]
-    jobs[e]["run"] = _seconds(g, g.requests[j]["run"], j, m)
+    jobs[e]["run"] = seconds_on(g, g.requests[j]["run"], j, m)
     jobs[e]["estimate"] = estimate_on(g, j, m)
     jobs[e]["processors"] = allocation(g, j, m)
 

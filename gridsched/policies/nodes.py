@@ -121,7 +121,7 @@ def schedule_on_nodes(
         work.first_dependent,
         work.limits,
         work.limited,
-        _typical(work.jobs) if placement == "fragments" else np.empty(0, TYPICAL),
+        typical_jobs(work.jobs) if placement == "fragments" else np.empty(0, TYPICAL),
     )
     options = arrays.NodeOptions(
         backfilling=backfilling,
@@ -139,7 +139,7 @@ def schedule_on_nodes(
     score = scores.SCORE.compile(order if changing else scores.largest_expansion_factor)
     while not simulation.schedule(a, options, score):
         # twice as much, so that arrays are not copied time and again
-        a = arrays.with_room(a, max(len(a.pieces), int(a.state["short"][0])))
+        a = arrays.with_room(a, max(len(a.pieces), int(a.store["short"][0])))
     unordered = int(a.state["unordered"][0]) - 1
     if unordered >= 0:
         raise scores.SCORE.not_a_number(order, f"submit_time={work.jobs[unordered]['submit']}")
@@ -168,7 +168,7 @@ def _keys(work: NodeWorkload, policy: LocalPolicy) -> tuple[NDArray[np.float64],
     return queue, queue if policy.backfill_order == AS_QUEUE else keys(policy.backfill_order)
 
 
-def _typical(jobs: NDArray[Any]) -> NDArray[Any]:
+def typical_jobs(jobs: NDArray[Any]) -> NDArray[Any]:
     """Kinds of jobs with their frequencies: the most frequent ones, which make up 95 % of all jobs.
 
     So many are typical in the experiments of Weng et al. 2023.

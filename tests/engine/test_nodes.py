@@ -119,13 +119,13 @@ def simulate(cluster: oracle.Cluster, events: list[oracle.Event], room: int = 3)
     )
     score = SCORE.compile(largest_expansion_factor)
     while not simulation.schedule(a, options, score):
-        a = arrays.with_room(a, max(room, int(a.state["short"][0])))
+        a = arrays.with_room(a, max(room, int(a.store["short"][0])))
     return a
 
 
 def _executions(a: arrays.NodeArrays) -> list[oracle.Execution]:
     found = []
-    for e in a.executions[: a.state["executions"][0]]:
+    for e in a.executions[: a.store["executions"][0]]:
         devices = tuple((d, int(e["share"])) for d in range(62) if e["devices"] >> d & 1)
         found.append(
             oracle.Execution(

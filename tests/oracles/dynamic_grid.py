@@ -938,13 +938,20 @@ class Oracle:
             for j in entering:
                 self.states[j].eligible = int(self.met(j))
                 self.arrive(j)
-            leaving = []
-            for j, state in enumerate(self.states):
-                waits = state.start is None and not state.fate and state.submitted
-                if waits and self.gives_up_at(j) == self.now:
-                    self.give_up(j)
-                    leaving.append(j)
+            # those who enter because somebody gave up do so before the next one does
+            leaving = [] if entering else self.leaving_users()[:1]
+            for j in leaving:
+                self.give_up(j)
             changed = bool(entering or leaving)
+
+    def leaving_users(self) -> list[int]:
+        """Jobs that have not started whose users give up now."""
+        waiting = [
+            j
+            for j, state in enumerate(self.states)
+            if state.start is None and not state.fate and state.submitted
+        ]
+        return [j for j in waiting if self.gives_up_at(j) == self.now]
 
     def give_up(self, j: int) -> None:
         state = self.states[j]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine.nodes.records import CHANGE, EXECUTION, MOST_GPUS, PIECE, STATE, WHOLE
+from gridsched.engine.nodes.records import CHANGE, EXECUTION, MOST_GPUS, PIECE, STATE, STORE, WHOLE
 from gridsched.engine.records import ENTRY, FOREVER, SCORED
 
 CORES, MEMORY, CLOSED, UNTIL, DEVICES = 0, 1, 2, 3, 4
@@ -70,6 +70,7 @@ class NodeArrays(NamedTuple):
     killed: Any  # int64[n], how often each job was killed
     extra: Any  # int64[n], seconds of each job that were lost or spent on checkpoints
     state: Any  # STATE[1]
+    store: Any  # STORE[1]
 
 
 def allocate(
@@ -97,8 +98,9 @@ def allocate(
     nodes["change"] = -1
     state = np.zeros(1, STATE)
     state["planned"] = FOREVER
-    state["free_piece"] = -1
     state["freed"] = 1
+    store = np.zeros(1, STORE)
+    store["free_piece"] = -1
     reach = allowed.astype(np.int64)
     return with_room(
         NodeArrays(
@@ -140,6 +142,7 @@ def allocate(
             killed=np.zeros(number, np.int64),
             extra=np.zeros(number, np.int64),
             state=state,
+            store=store,
         ),
         4 * size + number + len(windows) + 16,
     )
@@ -150,10 +153,10 @@ def with_room(a: NodeArrays, more: int) -> NodeArrays:
     used = len(a.pieces)
     pieces = _longer(a.pieces, more)
     pieces["next"][used:-1] = np.arange(used + 1, len(pieces))
-    pieces["next"][-1] = a.state["free_piece"][0]
-    a.state["free_piece"] = used
-    a.state["free_pieces"] += more
-    a.state["short"] = 0
+    pieces["next"][-1] = a.store["free_piece"][0]
+    a.store["free_piece"] = used
+    a.store["free_pieces"] += more
+    a.store["short"] = 0
     return a._replace(
         pieces=pieces,
         changes=_longer(a.changes, 2 * more),

@@ -132,10 +132,10 @@ def _kill_all_on(a: NodeArrays, n: int, now: int, options: NodeOptions) -> None:
 @leaf
 def _announce(a: NodeArrays, w: int) -> None:
     """Plan a maintenance window."""
-    state, window = a.state[0], a.windows[w]
-    p = state["free_piece"]
-    state["free_piece"] = a.pieces[p]["next"]
-    state["free_pieces"] -= 1
+    store, window = a.store[0], a.windows[w]
+    p = store["free_piece"]
+    store["free_piece"] = a.pieces[p]["next"]
+    store["free_pieces"] -= 1
     a.pieces[p]["job"] = -1
     a.pieces[p]["node"] = window["node"]
     window["piece"] = p
@@ -146,11 +146,11 @@ def _announce(a: NodeArrays, w: int) -> None:
 @leaf
 def _open(a: NodeArrays, w: int) -> None:
     """Let a maintenance window be over."""
-    state, p = a.state[0], a.windows[w]["piece"]
+    store, p = a.store[0], a.windows[w]["piece"]
     forget_end(a, p)
-    a.pieces[p]["next"] = state["free_piece"]
-    state["free_piece"] = p
-    state["free_pieces"] += 1
+    a.pieces[p]["next"] = store["free_piece"]
+    store["free_piece"] = p
+    store["free_pieces"] += 1
 
 
 @part

@@ -44,7 +44,7 @@ def _start_if_it_fits(a: NodeArrays, j: int, now: int, options: NodeOptions) -> 
 
 
 @leaf
-def _reserve(a: NodeArrays, j: int, now: int, latest: int, options: NodeOptions) -> bool:
+def reserve(a: NodeArrays, j: int, now: int, latest: int, options: NodeOptions) -> bool:
     """Plan a job at the earliest time, up to `latest`, if there is one; return whether it was planned."""
     time = now
     if is_refused(a, j) or not fits_now(a, j, now, options):
@@ -88,24 +88,24 @@ def _count_fresh(a: NodeArrays) -> int:
 @leaf
 def _try_in_queue_order(a: NodeArrays, size: int, now: int, options: NodeOptions) -> int:
     """Start jobs in queue order until enough are held; list those to be tried later, return how many."""
-    state = a.state[0]
+    store = a.store[0]
     for w in range(len(a.held)):
         a.held[w] = 0
     full, later = 0, 0
     fresh = _count_fresh(a)
     if fresh == 0:
         return 0
-    while size > 0 and (full < len(a.held) or options.backfilling != _NONE) and state["short"] == 0:
+    while size > 0 and (full < len(a.held) or options.backfilling != _NONE) and store["short"] == 0:
         j = a.waiting[a.candidates[0]["job"]]
         where = a.jobs[j]["where"]
         fresh -= int(not is_refused(a, j))
         if a.held[where] >= options.reservations:
             a.later[later] = a.candidates[0]["job"]
             later += 1
-        elif within_limits(a, j) and not _start_if_it_fits(a, j, now, options) and state["short"] == 0:
+        elif within_limits(a, j) and not _start_if_it_fits(a, j, now, options) and store["short"] == 0:
             full = _hold(a, where, options.reservations)
             if options.backfilling == _EASY and fresh > 0:
-                _reserve(a, j, now, FOREVER, options)
+                reserve(a, j, now, FOREVER, options)
         size = heap.pop(a.candidates, size)
     return later
 
@@ -113,12 +113,12 @@ def _try_in_queue_order(a: NodeArrays, size: int, now: int, options: NodeOptions
 @leaf
 def _try_later(a: NodeArrays, later: int, now: int, options: NodeOptions) -> None:
     """Start jobs in backfill order that fit beside what is planned."""
-    state = a.state[0]
+    store = a.store[0]
     size = 0
     for k in range(later):
         key = float(k) if options.queue_as_order else a.order_key[a.waiting[a.later[k]]]
         size = heap.push(a.candidates, size, key, a.later[k])
-    while size > 0 and state["short"] == 0:
+    while size > 0 and store["short"] == 0:
         j = a.waiting[a.candidates[0]["job"]]
         size = heap.pop(a.candidates, size)
         if within_limits(a, j):
@@ -143,13 +143,13 @@ def _queue_pass(a: NodeArrays, now: int, options: NodeOptions, score: Any) -> No
 @leaf
 def _has_room(a: NodeArrays) -> bool:
     """Whether there is room to plan and start whoever waits; says in `short` how much there has to be."""
-    state = a.state[0]
+    state, store = a.state[0], a.store[0]
     most = len(a.nodes)
     for k in range(state["waiting"]):
         most += min(a.jobs[a.waiting[k]]["units"], len(a.nodes))
-    if state["free_pieces"] >= most and state["executions"] + most <= len(a.executions):
+    if store["free_pieces"] >= most and store["executions"] + most <= len(a.executions):
         return True
-    state["short"] = most
+    store["short"] = most
     return False
 
 
@@ -179,7 +179,7 @@ def _plan_again(a: NodeArrays, now: int, options: NodeOptions, score: Any) -> No
         if a.jobs[j]["plan"] < FOREVER:
             _move_forward(a, j, now, options)
         elif within_limits(a, j):
-            _reserve(a, j, now, FOREVER, options)
+            reserve(a, j, now, FOREVER, options)
 
 
 @leaf
@@ -211,7 +211,7 @@ def _conservative_pass(a: NodeArrays, now: int, options: NodeOptions, score: Any
         _plan_again(a, now, options, score)
     for k in range(state["placed"], state["waiting"]):
         if within_limits(a, a.waiting[k]):
-            _reserve(a, a.waiting[k], now, FOREVER, options)
+            reserve(a, a.waiting[k], now, FOREVER, options)
     state["placed"] = state["waiting"]
     state["broken"] = False
     state["early"] = False

@@ -254,11 +254,11 @@ def _devices_for(a: NodeArrays, j: int, n: int, units: int, options: NodeOptions
 @leaf
 def _add_piece(a: NodeArrays, j: int, n: int, units: int, start: int, options: NodeOptions) -> None:
     """Give a job units on a node from a time on."""
-    state, job, node = a.state[0], a.jobs[j], a.nodes[n]
-    p = state["free_piece"]
+    store, job, node = a.store[0], a.jobs[j], a.nodes[n]
+    p = store["free_piece"]
     piece = a.pieces[p]
-    state["free_piece"] = piece["next"]
-    state["free_pieces"] -= 1
+    store["free_piece"] = piece["next"]
+    store["free_pieces"] -= 1
     piece["job"] = j
     piece["node"] = n
     piece["units"] = units
@@ -280,13 +280,13 @@ def _add_piece(a: NodeArrays, j: int, n: int, units: int, start: int, options: N
 @leaf
 def free_pieces_of(a: NodeArrays, j: int) -> None:
     """Let a job have no pieces."""
-    state = a.state[0]
+    store = a.store[0]
     p = a.jobs[j]["piece"]
     while p >= 0:
         following = a.pieces[p]["next"]
-        a.pieces[p]["next"] = state["free_piece"]
-        state["free_piece"] = p
-        state["free_pieces"] += 1
+        a.pieces[p]["next"] = store["free_piece"]
+        store["free_piece"] = p
+        store["free_pieces"] += 1
         p = following
     a.jobs[j]["piece"] = -1
 
@@ -346,11 +346,11 @@ def choose(a: NodeArrays, j: int, start: int, options: NodeOptions) -> bool:
 
     False, with `short` set, if there is no room to write them down.
     """
-    state = a.state[0]
+    store = a.store[0]
     count = _rank(a, j, options)
     used = _share_out(a, count, a.jobs[j]["units"], options.placement == _SPREAD)
-    if used > state["free_pieces"] or state["executions"] + used > len(a.executions):
-        state["short"] = used
+    if used > store["free_pieces"] or store["executions"] + used > len(a.executions):
+        store["short"] = used
         return False
     for k in range(count):
         if a.turns[k]["key"] > 0:

@@ -152,8 +152,8 @@ def lose_progress(a: NodeArrays, j: int, elapsed: int, options: NodeOptions) -> 
 @leaf
 def _execute(a: NodeArrays, p: int, now: int) -> None:
     """Note that a piece is executed from now on."""
-    state, piece = a.state[0], a.pieces[p]
-    execution = a.executions[state["executions"]]
+    store, piece = a.store[0], a.pieces[p]
+    execution = a.executions[store["executions"]]
     execution["job"] = piece["job"]
     execution["node"] = piece["node"]
     execution["units"] = piece["units"]
@@ -162,14 +162,14 @@ def _execute(a: NodeArrays, p: int, now: int) -> None:
     execution["devices"] = piece["devices"]
     execution["share"] = piece["share"]
     execution["start"] = now
-    piece["execution"] = state["executions"]
-    state["executions"] += 1
+    piece["execution"] = store["executions"]
+    store["executions"] += 1
 
 
 @part
 def start(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     """Let a job run from now on, on the pieces that it has, planned or not."""
-    state, job = a.state[0], a.jobs[j]
+    store, job = a.store[0], a.jobs[j]
     planned = job["plan"] < FOREVER
     job["start"] = now
     job["end"] = now + job["run"]
@@ -186,9 +186,9 @@ def start(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
         _execute(a, p, now)
         p = a.pieces[p]["next"]
     _count(a, j, 1)
-    state["ending"] = heap.push(a.ending, state["ending"], job["end"], j)
+    store["ending"] = heap.push(a.ending, store["ending"], job["end"], j)
     if options.track:
-        state["expecting"] = heap.push(a.expecting, state["expecting"], job["expected"], j)
+        store["expecting"] = heap.push(a.expecting, store["expecting"], job["expected"], j)
 
 
 @part
@@ -212,14 +212,14 @@ def stop(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
 @leaf
 def correct(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     """Expect a job that should have ended now to end later."""
-    state, job = a.state[0], a.jobs[j]
+    state, store, job = a.state[0], a.store[0], a.jobs[j]
     job["expected"] = expected_end(job["start"], job["estimate"], options.overrun, now + 1)
     p = job["piece"]
     while p >= 0:
         forget_end(a, p)
         expect_end(a, p, job["expected"])
         p = a.pieces[p]["next"]
-    state["expecting"] = heap.push(a.expecting, state["expecting"], job["expected"], j)
+    store["expecting"] = heap.push(a.expecting, store["expecting"], job["expected"], j)
     state["corrections"] += 1
     state["broken"] = True
     state["changed"] |= options.backfilling >= _EASY
@@ -239,17 +239,17 @@ def _drop_void(a: NodeArrays, entries: Any, size: int, times: Any) -> int:
 @leaf
 def next_end(a: NodeArrays) -> int:
     """Time of the next end of a running job."""
-    state = a.state[0]
-    state["ending"] = _drop_void(a, a.ending, state["ending"], a.jobs["end"])
-    return a.ending[0]["key"] if state["ending"] > 0 else FOREVER
+    store = a.store[0]
+    store["ending"] = _drop_void(a, a.ending, store["ending"], a.jobs["end"])
+    return a.ending[0]["key"] if store["ending"] > 0 else FOREVER
 
 
 @leaf
 def next_expected_end(a: NodeArrays) -> int:
     """Time of the next expected end of a running job."""
-    state = a.state[0]
-    state["expecting"] = _drop_void(a, a.expecting, state["expecting"], a.jobs["expected"])
-    return a.expecting[0]["key"] if state["expecting"] > 0 else FOREVER
+    store = a.store[0]
+    store["expecting"] = _drop_void(a, a.expecting, store["expecting"], a.jobs["expected"])
+    return a.expecting[0]["key"] if store["expecting"] > 0 else FOREVER
 
 
 # --- order ----------------------------------------------------------------------------------------

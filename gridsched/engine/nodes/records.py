@@ -136,13 +136,7 @@ STATE = np.dtype(
         ("event", np.int64),  # next event of a node
         ("entered", np.int64),  # entries into the queue so far
         ("waiting", np.int64),
-        ("ending", np.int64),  # entries of the heap of ends
-        ("expecting", np.int64),  # entries of the heap of expected ends
         ("timers", np.int64),  # entries of the heap of timers
-        ("free_piece", np.int64),  # first free piece
-        ("free_pieces", np.int64),
-        ("executions", np.int64),
-        ("short", np.int64),  # pieces or executions for which there was no room
         ("changed", np.int64),  # whether a pass is needed
         ("early", np.int64),  # whether something became free before it was expected
         ("broken", np.int64),  # whether plans no longer hold
@@ -156,6 +150,18 @@ STATE = np.dtype(
     ]
 )
 """Scalars of a cluster."""
+
+STORE = np.dtype(
+    [
+        ("ending", np.int64),  # entries of the heap of ends
+        ("expecting", np.int64),  # entries of the heap of expected ends
+        ("free_piece", np.int64),  # first free piece
+        ("free_pieces", np.int64),
+        ("executions", np.int64),
+        ("short", np.int64),  # pieces or executions for which there was no room
+    ]
+)
+"""How much is used of what the clusters of a grid have together."""
 
 
 class Placement(IntEnum):

@@ -55,14 +55,14 @@ def _next_instant(a: NodeArrays) -> int:
 @part
 def _let_happen(a: NodeArrays, now: int, options: NodeOptions) -> None:
     """All that happens at an instant before its scheduling pass."""
-    state = a.state[0]
+    state, store = a.state[0], a.store[0]
     while next_end(a) == now:
         j = a.ending[0]["job"]
-        state["ending"] = heap.pop(a.ending, state["ending"])
+        store["ending"] = heap.pop(a.ending, store["ending"])
         finish(a, j, now, options)
     while next_expected_end(a) == now:
         j = a.expecting[0]["job"]
-        state["expecting"] = heap.pop(a.expecting, state["expecting"])
+        store["expecting"] = heap.pop(a.expecting, store["expecting"])
         correct(a, j, now, options)
     while _next_node_event(a) == now:
         happen_to_node(a, now, options)
@@ -97,7 +97,7 @@ def schedule(bundle: NodeArrays, options: NodeOptions, score: Any) -> bool:
     while True:
         if state["changed"]:
             scheduling_pass(a, state["now"], options, score)
-            if state["short"] > 0:
+            if a.store[0]["short"] > 0:
                 return False
             state["changed"] = False
         now = _next_instant(a)

@@ -200,7 +200,7 @@ def _fates(
         ),
         "cluster_checkpoint_interval": ("cluster", interval, "work between checkpoints, 0 without", "s"),
         "cluster_checkpoint_cost": ("cluster", pause, "time that a checkpoint takes", "s"),
-        **outage_variables(outages_of(submission.clusters)),
+        **outage_variables(outages_of(tuple(submission.clusters))),
     }
     return variables, counters
 

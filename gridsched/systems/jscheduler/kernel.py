@@ -2,8 +2,8 @@
 
 At one instant happens, in this order:
 
-1. completions, then corrections of outrun estimates, on all clusters;
-2. submissions, each decided in turn, so that it is seen by those after it;
+1. completions, then corrections of outrun estimates, then events of nodes, on all clusters; users give up;
+2. submissions, of jobs that become eligible too, each decided in turn, so that it is seen by those after it;
 3. one scheduling pass on every cluster where something changed.
 
 The semantics are those of Guim, Garcia, Rodero and Corbalan, "The XtreemOS JScheduler: using self-scheduling
@@ -17,9 +17,12 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from gridsched.engine import clusters as grid
-from gridsched.engine.clusters import NOWHERE, GridArrays, LocalArrays
+from gridsched.engine import grid, node_clusters
+from gridsched.engine.clusters import NOWHERE, GridArrays
+from gridsched.engine.either import Either
+from gridsched.engine.grid import Local
 from gridsched.engine.jit import jit, leaf, part, wide
+from gridsched.engine.node_clusters import NodeClusters
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
 
@@ -122,7 +125,7 @@ def _longest_wait(metric: int, cost: float, estimate: int) -> int:
 def _predict(
     g: GridArrays,
     d: Directory,
-    local: LocalArrays,
+    local: Local,
     j: int,
     count: int,
     now: int,
@@ -145,7 +148,7 @@ def _predict(
         for k in range(count):
             m = wide(d.sample[j, k])
             if d.starts[k] == FOREVER:
-                estimate = grid.estimate_on(g, j, m)
+                estimate = grid.estimate_on(g, local, j, m)
                 useful = _longest_wait(metric, best, estimate)
                 if useful > seen:
                     latest = now + min(useful, horizon)
@@ -160,14 +163,17 @@ def _predict(
 
 
 @leaf
-def _best_predicted(g: GridArrays, d: Directory, j: int, count: int, now: int) -> int:
-    """Cluster with the best predicted metric; then the earliest completion, then the first asked."""
-    chosen = NOWHERE
+def _best_predicted(g: GridArrays, d: Directory, local: Local, j: int, count: int, now: int) -> int:
+    """Cluster with the best predicted metric; then the earliest completion, then the first asked.
+
+    The first asked is it, too, where none can start the job as things are.
+    """
+    chosen = wide(d.sample[j, 0])
     least = float(FOREVER)
     earliest = FOREVER
     for k in range(count):
         if d.starts[k] < FOREVER:
-            estimate = grid.estimate_on(g, j, wide(d.sample[j, k]))
+            estimate = grid.estimate_on(g, local, j, wide(d.sample[j, k]))
             cost = _cost(d.metric[j], d.starts[k] - now, estimate)
             completion = d.starts[k] + estimate
             if cost < least or (cost == least and completion < earliest):
@@ -179,7 +185,7 @@ def _best_predicted(g: GridArrays, d: Directory, j: int, count: int, now: int) -
 
 @leaf
 def _least_loaded(
-    g: GridArrays, d: Directory, local: LocalArrays, j: int, count: int, now: int, options: JSchedulerOptions
+    g: GridArrays, d: Directory, local: Local, j: int, count: int, now: int, options: JSchedulerOptions
 ) -> int:
     """Cluster with the fewest waiting jobs, or the least work left a processor; then the first asked."""
     chosen = NOWHERE
@@ -187,9 +193,9 @@ def _least_loaded(
     for k in range(count):
         m = wide(d.sample[j, k])
         if d.metric[j] == _QUEUED_JOBS:
-            load = float(g.state[m, 0]["waiting"])
+            load = float(grid.waiting(g, local, m))
         else:
-            load = grid.work_left(g, local, m, now, options.overrun) / g.clusters[m]["processors"]
+            load = grid.load(g, local, m, now, options.overrun)
         if load < least:
             least = load
             chosen = m
@@ -198,18 +204,18 @@ def _least_loaded(
 
 @leaf
 def _own_cost(
-    g: GridArrays, d: Directory, local: LocalArrays, j: int, m: int, now: int, start: int, overrun: int
+    g: GridArrays, d: Directory, local: Local, j: int, m: int, now: int, start: int, overrun: int
 ) -> float:
     """What a user's own function says of a cluster where a job would start then."""
     return float(
         d.cost(
             now,
             start - now,
-            grid.estimate_on(g, j, m),
+            grid.estimate_on(g, local, j, m),
             int(g.requests[j]["processors"]),
-            int(g.state[m, 0]["waiting"]),
+            grid.waiting(g, local, m),
             grid.work_left(g, local, m, now, overrun),
-            int(g.state[m, 0]["free"]),
+            grid.idle(g, local, m),
             int(g.clusters[m]["processors"]),
             1 if d.home[j] == m else 0,
             int(local.labels_of_requests[j]["user"]),
@@ -223,7 +229,7 @@ def _own_cost(
 def _least_own(
     g: GridArrays,
     d: Directory,
-    local: LocalArrays,
+    local: Local,
     j: int,
     count: int,
     now: int,
@@ -243,7 +249,7 @@ def _least_own(
         cost = _own_cost(g, d, local, j, m, now, start, options.overrun)
         if cost != cost:
             return NOT_A_NUMBER
-        completion = start + grid.estimate_on(g, j, m)
+        completion = start + grid.estimate_on(g, local, j, m)
         if chosen == NOWHERE or cost < least or (cost == least and completion < earliest):
             least = cost
             earliest = completion
@@ -253,7 +259,7 @@ def _least_own(
 
 @part
 def _choice(
-    g: GridArrays, d: Directory, local: LocalArrays, j: int, now: int, options: JSchedulerOptions, score: Any
+    g: GridArrays, d: Directory, local: Local, j: int, now: int, options: JSchedulerOptions, score: Any
 ) -> int:
     """Cluster that a job goes to."""
     count = _asked(d, j, options)
@@ -267,42 +273,53 @@ def _choice(
     if d.metric[j] > _RESPONSE:
         return _least_loaded(g, d, local, j, count, now, options)
     _predict(g, d, local, j, count, now, options, score)
-    return _best_predicted(g, d, j, count, now)
+    return _best_predicted(g, d, local, j, count, now)
 
 
 @part
 def _submit(
-    g: GridArrays, d: Directory, local: LocalArrays, now: int, options: JSchedulerOptions, score: Any
+    g: GridArrays, d: Directory, local: Local, now: int, options: JSchedulerOptions, score: Any
 ) -> bool:
     """Let the jobs that are submitted now enter local queues; False if a user's function gives no number."""
-    clock = g.clock[0]
-    while clock["arrival"] < len(g.requests) and g.requests[clock["arrival"]]["submit"] == now:
-        j = clock["arrival"]
-        clock["arrival"] += 1
+    j = grid.next_entering(g, local, now, 1)
+    while j >= 0:
         m = _choice(g, d, local, j, now, options, score)
+        g.cluster[j] = m
         if m == NOT_A_NUMBER:
             return False
-        g.cluster[j] = m
         if m >= 0:
             grid.enter(g, local, j, m, now, options, score)
+        j = grid.next_entering(g, local, now, 1)
     return True
+
+
+# --- users who give up ----------------------------------------------------------------------------
+
+
+@leaf
+def _nobody_leaves(g: GridArrays, local: Local, now: int) -> None:
+    """Let all jobs stay."""
+
+
+@part
+def _those_who_give_up_leave(g: GridArrays, local: NodeClusters, now: int) -> None:
+    """Take jobs whose users give up now out of their local queues."""
+    for k in range(node_clusters.leaving(g, local)):
+        j = node_clusters.leaving_job(g, local, k)
+        if g.entry[j] >= 0:
+            node_clusters.withdraw(g, local, j, g.cluster[j], now)
+        g.cluster[j] = NOWHERE
+
+
+_let_leave = Either(_nobody_leaves, _those_who_give_up_leave, NodeClusters)
 
 
 # --- the clock ------------------------------------------------------------------------------------
 
 
-@leaf
-def _next_instant(g: GridArrays) -> int:
-    """Time of the next event anywhere; FOREVER if nothing will happen."""
-    now = grid.first_due(g)
-    if g.clock[0]["arrival"] < len(g.requests):
-        now = min(now, g.requests[g.clock[0]["arrival"]]["submit"])
-    return now
-
-
 @jit
 def schedule(
-    g: GridArrays, d: Directory, local: LocalArrays, until: int, options: JSchedulerOptions, score: Any
+    g: GridArrays, d: Directory, local: Local, until: int, options: JSchedulerOptions, score: Any
 ) -> int:
     """Simulate the grid; return why it stopped, a value of `Stop`.
 
@@ -312,14 +329,16 @@ def schedule(
     g, d, local = by_reference(g), by_reference(d), by_reference(local)
     options = by_reference(options)
     while True:
-        now = _next_instant(g)
+        now = min(grid.next_arrival(g, local), grid.first_due(g, local))
         if now == FOREVER:
             return _END
         if now >= until:
             return _PAUSE
-        if not grid.has_room(g, local, grid.coming(g, now)):
+        if not grid.has_room(g, local, 0, now):
             return _NEEDS_ROOM
         grid.finish_due(g, local, now, options)
+        grid.live(g, local, now)
+        _let_leave(g, local, now)
         if not _submit(g, d, local, now, options, score):
             return _FAILED
         grid.pass_where_due(g, local, now, options, score)

@@ -9,17 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError, WorkloadError
-from gridsched.platform import Cluster
-from gridsched.policies.local import LocalPolicy, OverrunName
+from gridsched.platform import Cluster, Platform
+from gridsched.policies.local import Conventions, LocalPolicy, OverrunName
 from gridsched.prediction.options import PredictorOptions
 from gridsched.prediction.predictor import Predictor
-from gridsched.submission import labels_of
+from gridsched.submission import NOWHERE, Submission, labels_of
 from gridsched.systems.jscheduler.scheduler import (
     JScheduler,
     SelfSchedule,
     Simulation,
     Submissions,
 )
+from gridsched.systems.node_grids import is_node_grid
 from gridsched.traces.merging import merge_workloads
 from gridsched.workloads.table import Workload
 
@@ -62,7 +63,8 @@ def retrained_schedule(
     A predictor looks at multiples of `refresh` after the first submission at what has finished, and predicts
     the jobs that are submitted until the next look from what is known then. At a look it is trained anew if a
     multiple of `retrain_seconds` or `retrain_jobs` has been reached since the last one, under the conditions
-    of `PredictorOptions`.
+    of `PredictorOptions`. It learns from jobs that ended by themselves: one that was killed and runs again is
+    known when it ends, one that was given up or lost never.
 
     Parameters
     ----------
@@ -103,6 +105,7 @@ def retrained_schedule(
         samples=samples,
         overrun=overrun,
         labels=labels_of(workload),
+        submission=_as_submitted(workload, resources, overrun) if is_node_grid(resources, workload) else None,
     )
     histories = _histories(workloads, workload, source, options)
     estimate = np.ones(jobs, np.int64)
@@ -118,6 +121,17 @@ def retrained_schedule(
     simulation.run()
     trainings = sum(history.trainings for history in histories)
     return RetrainedSchedule(simulation.result(), estimate, trainings)
+
+
+def _as_submitted(workload: Workload, resources: Sequence[Cluster], overrun: OverrunName) -> Submission:
+    """The jobs with all that they ask for, submitted nowhere in particular."""
+    return Submission(
+        workload=workload,
+        home=np.full(len(workload), NOWHERE, np.int64),
+        platform=Platform(list(resources)),
+        conventions=Conventions(overrun=overrun),
+        times="unit",
+    )
 
 
 def _looks(submit: NDArray[np.int64], refresh: int, retrain: int | None) -> NDArray[np.int64]:
@@ -154,10 +168,12 @@ class _History:
         before = self.finished
         ends = simulation.ends(self.jobs[self.active])
         over = (ends >= 0) & (ends <= now)
+        gone = simulation.is_gone(self.jobs[self.active])
+        self.predictor.drop(self.active[gone])
         for end, own in _by_value(ends[over], self.active[over]):
             self.predictor.finish(own, end + self.offset)
             self.finished += len(own)
-        self.active = self.active[~over]
+        self.active = self.active[~(over | gone)]
         if self._is_due(before, now) and self._is_worth_it():
             self.predictor.retrain(now + self.offset)
             self.trained = self.finished

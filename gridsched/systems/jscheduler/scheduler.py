@@ -37,7 +37,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine import clusters as grid
+from gridsched.engine import node_clusters
 from gridsched.engine.jit import to_int64
+from gridsched.engine.lives import Fate
 from gridsched.engine.records import FOREVER, JOB, LABELS, LARGEST
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
@@ -46,7 +48,7 @@ from gridsched.policies.callbacks import Kind
 from gridsched.policies.local import LocalPolicy, OverrunName, named_policy
 from gridsched.results import Schedule, in_one_piece
 from gridsched.submission import Submission, labels_of
-from gridsched.systems.base import NOT_YET, Scheduler
+from gridsched.systems.base import Scheduler
 from gridsched.systems.cluster_records import (
     FIRST_ROOM,
     check_stretch,
@@ -56,6 +58,13 @@ from gridsched.systems.cluster_records import (
 )
 from gridsched.systems.jscheduler import kernel as self_scheduling
 from gridsched.systems.jscheduler.costs import COST, Cost, predicted_wait
+from gridsched.systems.node_grids import (
+    NodeGridRun,
+    is_node_grid,
+    node_corrections,
+    node_grid,
+    node_grid_run,
+)
 
 MetricName = Literal["wait", "slowdown", "response", "queued-jobs", "work-left"]
 PredictionsName = Literal["exact", "plan"]
@@ -105,7 +114,7 @@ class JScheduler(Scheduler):
     knows: ClassVar[str] = "predicted starts on the clusters asked, by each job for itself"
     functions: ClassVar[Mapping[str, Kind]] = {"metric": COST}
     cannot: ClassVar[Mapping[str, str]] = {
-        **NOT_YET,
+        "arrays": "a cluster counts its own tasks, not those that run elsewhere",
         "passes": "predicted starts assume one pass for all events of an instant",
         "message delay": "a job's questions take no time in the paper",
         "migration delay": "a job is submitted to a cluster once, and does not move",
@@ -155,7 +164,24 @@ class JScheduler(Scheduler):
             overrun=submission.conventions.overrun,
             labels=labels_of(submission.workload),
             home=submission.home,
+            submission=submission if is_node_grid(submission.clusters, submission.workload) else None,
         )
+        counters = {
+            "metric": COST.named(self.metric) if callable(self.metric) else self.metric,
+            "corrections": done.corrections,
+            "queries": done.queries,
+        }
+        if done.on_nodes is not None:
+            return Schedule(
+                start_time=done.start_time,
+                end_time=done.on_nodes.end_time,
+                run_time=done.run_time,
+                estimate=submission.estimate,
+                segments=done.on_nodes.segments,
+                variables=done.on_nodes.variables,
+                counters={**counters, **done.on_nodes.counters},
+                messages=float(done.queries),
+            )
         allocations = np.stack([cluster.allocation(processors) for cluster in submission.clusters])
         allocated = allocations[done.resource, np.arange(len(submission))]
         return Schedule(
@@ -163,11 +189,7 @@ class JScheduler(Scheduler):
             run_time=done.run_time,
             estimate=submission.estimate,
             segments=in_one_piece(done.start_time, done.run_time, done.resource, allocated),
-            counters={
-                "metric": COST.named(self.metric) if callable(self.metric) else self.metric,
-                "corrections": done.corrections,
-                "queries": done.queries,
-            },
+            counters=counters,
             messages=float(done.queries),
         )
 
@@ -211,6 +233,8 @@ class SelfSchedule:
         How many clusters were asked.
     corrections : int
         How often a running job outran its expected end.
+    on_nodes : NodeGridRun, optional
+        What else is known where nodes matter, or jobs give up or wait for others.
     """
 
     start_time: NDArray[np.int64]
@@ -218,6 +242,7 @@ class SelfSchedule:
     run_time: NDArray[np.int64]
     queries: int
     corrections: int
+    on_nodes: NodeGridRun | None = None
 
 
 class Simulation:
@@ -245,6 +270,9 @@ class Simulation:
         User, group and queue of each job, for scores and costs that look at them.
     home : int[n], optional
         Index of the cluster where each job is submitted, for costs that look at it; -1 if nowhere.
+    submission : Submission, optional
+        The same jobs with all that they ask for, times as at speed 1: where nodes matter, or jobs give up or
+        wait for others. By its estimates it is known which jobs limits of processor-minutes reject.
 
     Raises
     ------
@@ -265,15 +293,20 @@ class Simulation:
         overrun: OverrunName = "doubling",
         labels: NDArray[Any] | None = None,
         home: NDArray[Any] | None = None,
+        submission: Submission | None = None,
     ) -> None:
-        records, score = cluster_records(resources, [named_policy(policy) for policy in policies])
+        named = [named_policy(policy) for policy in policies]
+        records, score = cluster_records(resources, named)
         asked = min(jscheduler.k, len(resources))
         self._jobs = _as_records(jobs)
         check_stretch(self._jobs, records, 1.0)
+        outside = np.full(len(jobs), len(resources), np.int64)
+        self._nodes = None if submission is None else node_grid(submission, outside, records, named)
+        held = _held_by(jobs.processors, resources) if self._nodes is None else self._nodes.can_hold
         if samples is None:
-            samples = draw_samples(jobs.processors, resources, asked, seed)
+            samples = draw_samples_of(held, len(jobs), len(resources), asked, seed)
         else:
-            _check_samples(samples, jobs.processors, resources, asked)
+            _check_samples(samples, held, resources, asked, len(jobs))
         self._resources = resources
         self._cost = jscheduler.metric if callable(jscheduler.metric) else predicted_wait
         self._options = self_scheduling.JSchedulerOptions(
@@ -281,14 +314,21 @@ class Simulation:
             predictions=int(grid.StartPredictions[jscheduler.predictions.upper()]),
             resources=asked,
         )
+        self._order = score
         self._score = scores.SCORE.compile(score)
         self._room = FIRST_ROOM
-        outside = np.full(len(jobs), len(resources), np.int64)
         if labels is None:
             labels = np.full(len(jobs), -1, LABELS)
-        self._grid, self._local = grid.allocate(
-            self._jobs, labels, outside, records, self._room, self._options.predictions
-        )
+        self._grid: grid.GridArrays
+        self._local: Any
+        if self._nodes is None:
+            self._grid, self._local = grid.allocate(
+                self._jobs, labels, outside, records, self._room, self._options.predictions
+            )
+        else:
+            everywhere = np.ones((len(resources) + 1, len(resources)), np.bool_)
+            self._against = self._nodes.against(everywhere)
+            self._grid, self._local = self._nodes.allocate(records, self._jobs, self._against > 0)
         self._directory = self_scheduling.Directory(
             sample=np.ascontiguousarray(samples, np.int16),
             metric=_metric_codes(metrics, jscheduler, len(jobs)),
@@ -300,10 +340,13 @@ class Simulation:
     def run(self, until: int = FOREVER) -> None:
         """Go on until before the first instant at or after this time [s], by default to the end."""
         while (stop := self._schedule(until)) == self_scheduling.Stop.NEEDS_ROOM:
-            self._room *= 2
-            self._local = grid.with_room(self._grid, self._local, self._room, self._options.predictions)
+            if self._nodes is None:
+                self._room *= 2
+                self._local = grid.with_room(self._grid, self._local, self._room, self._options.predictions)
+            else:
+                self._local = node_clusters.with_room(self._local)
         if stop == self_scheduling.Stop.FAILED:
-            job = int(self._grid.clock["arrival"][0]) - 1
+            job = int(np.flatnonzero(self._grid.cluster == self_scheduling.NOT_A_NUMBER)[0])
             asked = self._jobs[job]
             raise COST.not_a_number(
                 self._cost,
@@ -326,7 +369,7 @@ class Simulation:
         ConfigurationError
             If one is below 1, too long for the slowest cluster, or of a job that was submitted.
         """
-        if len(jobs) and int(jobs.min()) < int(self._grid.clock["arrival"][0]):
+        if len(jobs) and int(jobs.min()) < self._submitted():
             raise ConfigurationError(f"estimate: job {int(jobs.min())} is submitted already; give it before")
         _check_estimates(seconds)
         given = self._jobs[jobs]
@@ -334,19 +377,47 @@ class Simulation:
         check_stretch(given, self._grid.clusters, 1.0)
         self._jobs["estimate"][jobs] = seconds
 
+    def _submitted(self) -> int:
+        """How many jobs have been submitted."""
+        clock = self._grid.clock if self._nodes is None else self._local.lives.state
+        return int(clock["arrival"][0])
+
     def is_rejected(self, jobs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether no cluster can hold jobs, by index."""
         rejected: NDArray[np.bool_] = self._directory.sample[jobs, 0] < 0
         return rejected
 
     def ends(self, jobs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """When jobs end that have started, by index [s]; -1 for the others."""
+        """When jobs end that have started, by index [s]; -1 for the others.
+
+        One that has been killed has not ended.
+        """
+        if self._nodes is not None:
+            known = self._local.jobs[0][jobs]
+            return np.where((known["start"] >= 0) | (known["done"] != 0), known["end"], -1)
         entry = self._grid.entry[jobs]
         starts = np.where(entry >= 0, self._local.starts[0, entry], -1)
         return np.where(starts >= 0, starts + self._local.jobs[0]["run"][entry], -1)
 
+    def is_gone(self, jobs: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether jobs, by index, have left without an end of their own: given up, never eligible, lost."""
+        if self._nodes is None:
+            return np.zeros(len(jobs), np.bool_)
+        gone: NDArray[np.bool_] = self._local.lives.jobs["fate"][jobs] != int(Fate.COMPLETED)
+        return gone
+
     def result(self) -> SelfSchedule:
         """The schedule as far as it is known."""
+        if self._nodes is not None:
+            run = node_grid_run(self._nodes, self._grid, self._local, self._against, self._order)
+            return SelfSchedule(
+                start_time=run.start_time,
+                resource=run.cluster,
+                run_time=self._nodes.run_time_on(run.cluster),
+                queries=int(self._grid.clock["queries"][0]),
+                corrections=node_corrections(self._local),
+                on_nodes=run,
+            )
         starts, where, corrections = outcome(self._grid, self._local)
         return SelfSchedule(
             start_time=starts,
@@ -369,6 +440,7 @@ def self_schedule(
     overrun: OverrunName = "doubling",
     labels: NDArray[Any] | None = None,
     home: NDArray[Any] | None = None,
+    submission: Submission | None = None,
 ) -> SelfSchedule:
     """Run jobs through their own schedulers and the local schedulers of the clusters.
 
@@ -385,6 +457,7 @@ def self_schedule(
         overrun=overrun,
         labels=labels,
         home=home,
+        submission=submission,
     )
     simulation.run()
     return simulation.result()
@@ -412,31 +485,49 @@ def draw_samples(
         First k indices of a random permutation of the clusters that can hold the job, then -1 where these
         are fewer. The first columns are the same for every k.
     """
-    if len(resources) > _MOST_RESOURCES:
-        raise ConfigurationError(f"{len(resources)} clusters; at most {_MOST_RESOURCES} can be simulated")
-    samples = np.empty((len(processors), min(k, len(resources))), np.int16)
+    return draw_samples_of(_held_by(processors, resources), len(processors), len(resources), k, seed)
+
+
+Held = Callable[[int], NDArray[np.bool_]]
+"""Whether a cluster, by index, can hold each job."""
+
+
+def _held_by(processors: NDArray[Any], resources: Sequence[Cluster]) -> Held:
+    """Who can hold jobs of so many processors."""
+
+    def held(m: int) -> NDArray[np.bool_]:
+        fits: NDArray[np.bool_] = resources[m].allocation(processors) <= resources[m].processors
+        return fits
+
+    return held
+
+
+def draw_samples_of(held: Held, jobs: int, resources: int, k: int, seed: int) -> NDArray[np.int16]:
+    """Clusters that the directory names to each job, see `draw_samples`."""
+    if resources > _MOST_RESOURCES:
+        raise ConfigurationError(f"{resources} clusters; at most {_MOST_RESOURCES} can be simulated")
+    samples = np.empty((jobs, min(k, resources)), np.int16)
     random = np.random.default_rng(seed)
-    size = -(-_DRAWN_AT_ONCE // len(resources))
-    for begin in range(0, len(processors), size):
+    fits = [held(m) for m in range(resources)]
+    size = -(-_DRAWN_AT_ONCE // resources)
+    for begin in range(0, jobs, size):
         block = slice(begin, begin + size)
-        samples[block] = _draw(random, processors[block], resources, samples.shape[1])
+        samples[block] = _draw(random, [each[block] for each in fits], samples.shape[1])
     return samples
 
 
-def _draw(
-    random: np.random.Generator, processors: NDArray[Any], resources: Sequence[Cluster], k: int
-) -> NDArray[np.int64]:
+def _draw(random: np.random.Generator, fits: list[NDArray[np.bool_]], k: int) -> NDArray[np.int64]:
     """First k clusters of a random permutation, for each job, of those that can hold it; then -1.
 
     The permutation sorts numbers whose high bits are random and whose low ones are the index of the cluster.
     """
-    bits = len(resources).bit_length()
+    bits = len(fits).bit_length()
     nowhere = np.iinfo(np.int64).max
-    keys = random.integers(2 ** (62 - bits), size=(len(processors), len(resources)))
+    keys = random.integers(2 ** (62 - bits), size=(len(fits[0]), len(fits)))
     keys <<= bits
-    keys |= np.arange(len(resources))
-    for m, resource in enumerate(resources):
-        keys[resource.allocation(processors) > resource.processors, m] = nowhere
+    keys |= np.arange(len(fits))
+    for m, fitting in enumerate(fits):
+        keys[~fitting, m] = nowhere
     keys.sort(axis=1)
     first = keys[:, :k]
     return np.where(first == nowhere, -1, first & (2**bits - 1))
@@ -467,17 +558,16 @@ def _check_estimates(seconds: NDArray[Any]) -> None:
 
 
 def _check_samples(
-    samples: NDArray[np.int16], processors: NDArray[Any], resources: Sequence[Cluster], k: int
+    samples: NDArray[np.int16], held: Held, resources: Sequence[Cluster], k: int, jobs: int
 ) -> None:
     """Refuse samples of other jobs or grids, or of too few clusters."""
-    jobs = len(processors)
     if samples.ndim != 2 or len(samples) != jobs or samples.shape[1] < min(k, len(resources)):
         raise ConfigurationError(f"samples: shape {samples.shape} for {jobs} jobs that ask {k} clusters each")
     asked = samples[:, :k]
     if asked.size and not -1 <= int(asked.min()) <= int(asked.max()) < len(resources):
         raise ConfigurationError(f"samples: give indices of the {len(resources)} clusters, or -1")
     for m, resource in enumerate(resources):
-        too_large = resource.allocation(processors) > resource.processors
+        too_large = ~held(m)
         if too_large.any() and (asked[too_large] == m).any():
             raise ConfigurationError(f"samples: cluster {resource.name} is named to a job it cannot hold")
 

@@ -1,8 +1,7 @@
-"""Jobs on a cluster of nodes: what each asks for, what happened there, and how a run tells it."""
+"""Jobs on a cluster of nodes, and what became of them there."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,37 +9,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.lives import Fate
-from gridsched.engine.nodes.records import EVENT, JOB, LIMIT, NODE, WINDOW, Happening
 from gridsched.engine.records import FOREVER
-from gridsched.nodes import UNLIMITED_MEMORY, Limit, Outage, Partition
 from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy
-from gridsched.policies.nodes import NodeWorkload, affinities, schedule_on_nodes
-from gridsched.results import SEGMENT, Variable
+from gridsched.policies.nodes import NodeWorkload, schedule_on_nodes
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.fates import dependents_of
-from gridsched.workloads.arrays import limited_arrays
+from gridsched.systems.node_records import (
+    ASKED_NAMES,
+    NodeUse,
+    asked_for,
+    count_reasons,
+    events_of,
+    executed,
+    limits_of,
+    nodes_of,
+    partitions_of,
+    reach_of,
+    reasons_against,
+    times_of,
+    with_checkpoints,
+)
 from gridsched.workloads.dependencies import DEPENDENCY, FAILED_STATUS
 from gridsched.workloads.table import Workload
 
 Integers = NDArray[np.int64]
 
-_KIBIBYTES = 1024
-
-TOO_LARGE = "larger than the nodes that it may use"
-OVER_PARTITION = "over a limit of its partition"
-OVER_LIMIT = "over a limit of its group"
-
-
-def needs_nodes(cluster: Cluster, workload: Workload) -> bool:
-    """Whether a cluster has to be simulated node by node, or its jobs leave the queue or wait for others."""
-    asked = (workload.gives_up_time, workload.dependencies, workload.array_limit)
-    return cluster.has_nodes or bool(cluster.limits) or any(column is not None for column in asked)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NodeRun:
-    """What became of the jobs of one cluster; jobs and nodes are named by their places there."""
+class NodeRun(NodeUse):
+    """What became of the jobs of one cluster."""
 
     start_time: Integers
     end_time: Integers
@@ -48,15 +46,6 @@ class NodeRun:
     killed: Integers
     extra: Integers
     eligible: Integers
-    segments: NDArray[Any]
-    pieces: dict[str, Integers]
-    nodes: NDArray[Any]
-    node_names: list[str]
-    outages: Integers
-    asked: dict[str, Integers]
-    limits: NDArray[Any]
-    limited: Integers
-    priority: Integers
     reasons: dict[str, int]
     corrections: int
 
@@ -70,18 +59,19 @@ def run_on_nodes(
     seed: int,
 ) -> NodeRun:
     """Run some of the jobs of a submission on one cluster."""
-    nodes, names, unit = _nodes(cluster)
+    nodes, names, unit = nodes_of(cluster)
     part = _Part.of(submission, own)
     jobs = _jobs(part, cluster, nodes, unit)
-    partition = _partition_of(part.workload, cluster)
-    allowed, where = _reach(cluster, nodes, names, partition)
+    partition = partitions_of(part.workload, cluster)
+    allowed, where = reach_of(cluster, nodes, names, partition)
     jobs["where"] = where
-    reasons = _reject(jobs, part.workload, cluster, nodes, allowed, partition)
-    asked = ["units", "cores", "memory", "gpus", "share", "most", "whole", "where"]
-    jobs["shape"] = np.unique(jobs[asked], return_inverse=True)[1].reshape(-1)
-    events, windows, outages = _events(cluster, names)
+    requested = np.asarray(part.workload.requested_time, np.int64)
+    against = reasons_against(jobs, part.workload, cluster, nodes, allowed, partition, requested)
+    jobs["fate"] = np.where(against > 0, int(Fate.REJECTED), int(Fate.COMPLETED))
+    jobs["shape"] = np.unique(jobs[ASKED_NAMES], return_inverse=True)[1].reshape(-1)
+    events, windows, outages = events_of(cluster, names)
     dependents, first = dependents_of(part.dependencies, len(jobs))
-    limits, limited = _limits(part.workload, cluster.limits)
+    limits, limited = limits_of(part.workload, cluster.limits)
     priority = np.array([each.priority for each in cluster.partitions] or [0], np.int64)[partition]
     a = schedule_on_nodes(
         NodeWorkload(
@@ -104,7 +94,8 @@ def run_on_nodes(
         checkpoints=(cluster.checkpoint_interval, cluster.checkpoint_cost),
         seed=seed,
     )
-    segments, pieces, start, end = _executions(a, part, index)
+    segments, pieces = executed(a.executions[: a.store["executions"][0]], index)
+    start, end = times_of(segments, len(jobs))
     fate = jobs["fate"].astype(np.int64)
     fate[(fate == int(Fate.COMPLETED)) & (jobs["done"] == 0)] = int(Fate.STARVED)
     left = np.isin(fate, [int(Fate.GAVE_UP)])
@@ -122,16 +113,13 @@ def run_on_nodes(
         nodes=nodes,
         node_names=names,
         outages=outages,
-        asked={name: jobs[name].astype(np.int64) for name in asked},
+        asked={name: jobs[name].astype(np.int64) for name in ASKED_NAMES},
         limits=limits,
         limited=limited,
         priority=priority,
-        reasons=reasons,
+        reasons=count_reasons(against),
         corrections=int(a.state["corrections"][0]),
     )
-
-
-# --- nodes and jobs -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -155,401 +143,20 @@ class _Part:
         )
 
 
-def _nodes(cluster: Cluster) -> tuple[NDArray[Any], list[str], int]:
-    """Nodes, their names, and processors that jobs take at a time; one node where nodes do not matter."""
-    if not cluster.has_nodes:
-        nodes = np.zeros(1, NODE)
-        nodes["cores"], nodes["memory"] = cluster.processors, UNLIMITED_MEMORY
-        return nodes, [cluster.name], cluster.unit
-    kinds = cluster.node_types
-    nodes = np.zeros(sum(kind.count for kind in kinds), NODE)
-    which = np.repeat(np.arange(len(kinds)), [kind.count for kind in kinds])
-    memory = [UNLIMITED_MEMORY if kind.memory is None else kind.memory * _KIBIBYTES for kind in kinds]
-    nodes["cores"] = np.array([kind.cores for kind in kinds])[which]
-    nodes["memory"] = np.array(memory)[which]
-    nodes["gpus"] = np.array([kind.gpus for kind in kinds])[which]
-    nodes["weight"] = np.array([kind.weight for kind in kinds])[which]
-    return nodes, cluster.node_names, 1
-
-
-def _column(workload: Workload, name: str) -> Integers:
-    """A column of numbers of which unknown ones are none."""
-    column = getattr(workload, name)
-    return (
-        np.zeros(len(workload), np.int64) if column is None else np.maximum(np.asarray(column, np.int64), 0)
-    )
-
-
 def _jobs(part: _Part, cluster: Cluster, nodes: NDArray[Any], unit: int) -> NDArray[Any]:
-    """Jobs as the engine wants them: equal units, each on one node.
-
-    A job that names a number of nodes has a unit on each; one that asks for GPUs alone has one unit where
-    some node has as many, else a unit a GPU; any other one has a unit a processor.
-    """
+    """Jobs as the engine wants them."""
     workload = part.workload
-    size = -(-workload.processors // unit) * unit
-    jobs = np.zeros(len(workload), JOB)
-    spread = np.minimum(_column(workload, "requested_nodes"), size)
-    gpus, share = _column(workload, "requested_gpus"), _column(workload, "gpu_share")
-    if not cluster.has_nodes:
-        spread, gpus, share = 0 * spread, 0 * gpus, 0 * share
-    together = (spread == 0) & ((gpus > 0) | (share > 0))
-    one_each = together & (gpus > nodes["gpus"].max())
-    units = np.where(spread > 0, spread, np.where(one_each, gpus, np.where(together, 1, size)))
-    jobs["units"] = np.maximum(units, 1)
-    jobs["cores"] = -(-size // jobs["units"])
-    jobs["gpus"] = -(-gpus // jobs["units"])
-    jobs["share"] = share
-    jobs["memory"] = _column(workload, "requested_memory") * jobs["cores"] if cluster.has_nodes else 0
-    jobs["most"] = np.where((spread > 0) | (share > 0), 1, jobs["units"])
-    jobs["whole"] = cluster.node_exclusive and cluster.has_nodes
+    jobs = asked_for(workload, cluster, nodes, unit)
     jobs["submit"] = workload.submit_time
     jobs["work"], jobs["guess"] = part.run_time, part.estimate
     for length, work in (("run", "work"), ("estimate", "guess")):
-        jobs[length] = _with_checkpoints(jobs[work], cluster)
+        jobs[length] = with_checkpoints(jobs[work], cluster)
     gives_up = workload.gives_up_time
     never = np.full(len(jobs), FOREVER)
     jobs["gives_up"] = never if gives_up is None else np.where(gives_up >= 0, gives_up, never)
     jobs["unmet"] = 1 + np.bincount(part.dependencies["job"], minlength=len(jobs))
     jobs["failed"] = np.isin(workload.status, FAILED_STATUS)
-    jobs["affinity"] = affinities(jobs)
     for name in ("entry", "piece", "start", "end"):
         jobs[name] = -1
     jobs["plan"] = FOREVER
     return jobs
-
-
-def _with_checkpoints(work: Integers, cluster: Cluster) -> Integers:
-    """Seconds that work takes with its checkpoints; there is none at its end."""
-    if cluster.checkpoint_interval <= 0:
-        return work
-    checkpoints: Integers = np.maximum((work - 1) // cluster.checkpoint_interval, 0)
-    return work + cluster.checkpoint_cost * checkpoints
-
-
-def _partition_of(workload: Workload, cluster: Cluster) -> Integers:
-    """Place of each job's partition among those of the cluster, the first for those of another number."""
-    numbers = np.array([partition.number for partition in cluster.partitions], np.int64)
-    asked = np.asarray(getattr(workload, cluster.partition_of), np.int64)
-    if not len(numbers):
-        return np.zeros(len(workload), np.int64)
-    place: Integers = np.argmax(asked[:, np.newaxis] == numbers, axis=1)
-    return place
-
-
-def _reach(
-    cluster: Cluster, nodes: NDArray[Any], names: list[str], partition: Integers
-) -> tuple[NDArray[np.bool_], Integers]:
-    """Nodes of each partition, and the row of each job."""
-    if not cluster.partitions:
-        return np.ones((1, len(nodes)), np.bool_), np.zeros(len(partition), np.int64)
-    return np.array([_named(cluster, each.nodes, names) for each in cluster.partitions]), partition
-
-
-def _named(cluster: Cluster, wanted: tuple[str, ...] | Any, names: list[str]) -> NDArray[np.bool_]:
-    """Nodes that are named by their own names or that of their type; all if none is named."""
-    kinds = [kind.name for kind in cluster.node_types for _ in range(kind.count)]
-    chosen = set(wanted)
-    if not chosen or "*" in chosen:
-        return np.ones(len(names), np.bool_)
-    return np.array([name in chosen or kind in chosen for name, kind in zip(names, kinds, strict=True)])
-
-
-def _reject(
-    jobs: NDArray[Any],
-    workload: Workload,
-    cluster: Cluster,
-    nodes: NDArray[Any],
-    allowed: NDArray[np.bool_],
-    partition: Integers,
-) -> dict[str, int]:
-    """Mark the jobs that can never run; how many there are for each reason."""
-    wrong = {
-        OVER_PARTITION: _over_partition(jobs, workload, cluster.partitions, partition),
-        TOO_LARGE: ~fits_empty_nodes(jobs, nodes, allowed),
-        OVER_LIMIT: _over_limit(jobs, cluster.limits, workload),
-    }
-    rejected, reasons = np.zeros(len(jobs), np.bool_), {}
-    for reason, unfit in wrong.items():
-        reasons[reason] = int((unfit & ~rejected).sum())
-        rejected |= unfit
-    jobs["fate"] = np.where(rejected, int(Fate.REJECTED), int(Fate.COMPLETED))
-    return {reason: count for reason, count in reasons.items() if count}
-
-
-def fits_empty_nodes(
-    jobs: NDArray[Any], nodes: NDArray[Any], allowed: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    """Whether all units of each job fit on the nodes that it may use, if nothing else runs there."""
-    kinds, which = np.unique(nodes[["cores", "memory", "gpus"]], return_inverse=True)
-    counts = np.stack([np.bincount(which.reshape(-1)[row], minlength=len(kinds)) for row in allowed])
-    fitting = np.zeros(len(jobs), np.int64)
-    for k, kind in enumerate(kinds):
-        units = np.minimum(jobs["most"], jobs["units"])
-        for name in ("cores", "memory", "gpus"):
-            asked = jobs[name]
-            units = np.where(asked > 0, np.minimum(units, kind[name] // np.maximum(asked, 1)), units)
-        units = np.where((jobs["share"] > 0) & (kind["gpus"] == 0), 0, units)
-        fitting += units * counts[jobs["where"], k]
-    return fitting >= jobs["units"]
-
-
-def _over_partition(
-    jobs: NDArray[Any], workload: Workload, partitions: Any, partition: Integers
-) -> NDArray[np.bool_]:
-    """Jobs that ask for more than their partition gives."""
-    over = np.zeros(len(jobs), np.bool_)
-    nodes = np.where(jobs["most"] == 1, jobs["units"], 0)
-    for index, each in enumerate(partitions):
-        assert isinstance(each, Partition)
-        mine = partition == index
-        for values, most in (
-            (np.asarray(workload.requested_time, np.int64), each.time_limit),
-            (jobs["units"] * jobs["cores"], each.most_processors),
-            (nodes, each.most_nodes),
-        ):
-            if most is not None:
-                over |= mine & (values > most)
-    return over
-
-
-def _groups(workload: Workload, limit: Limit) -> Integers:
-    """Group of each job under a limit; -1 for those that it does not concern."""
-    values = np.asarray(getattr(workload, limit.by), np.int64)
-    if limit.of is not None:
-        return np.where(values == limit.of, 0, -1)
-    known = values >= 0
-    return np.where(known, np.unique(np.where(known, values, -1), return_inverse=True)[1].reshape(-1), -1)
-
-
-def _most(limit: Limit) -> tuple[int, int, int]:
-    """Jobs, processors, and processor-seconds that a group may have."""
-    minutes = limit.processor_minutes
-    return (
-        FOREVER if limit.jobs is None else limit.jobs,
-        FOREVER if limit.processors is None else limit.processors,
-        FOREVER if minutes is None else 60 * minutes,
-    )
-
-
-def _over_limit(jobs: NDArray[Any], limits: Any, workload: Workload) -> NDArray[np.bool_]:
-    """Jobs that are over a limit of their group alone."""
-    over = np.zeros(len(jobs), np.bool_)
-    size = jobs["units"] * jobs["cores"]
-    for limit in limits:
-        _, processors, seconds = _most(limit)
-        over |= (_groups(workload, limit) >= 0) & ((size > processors) | (size * jobs["estimate"] > seconds))
-    return over
-
-
-def _limits(workload: Workload, limits: Any) -> tuple[NDArray[Any], Integers]:
-    """Limits, one for each group and each job array, and those that each job is subject to."""
-    table: list[tuple[int, ...]] = []
-    columns = []
-    for limit in limits:
-        groups = _groups(workload, limit)
-        columns.append(np.where(groups >= 0, groups + len(table), -1))
-        table += [(*_most(limit), 0, 0, 0)] * int(groups.max(initial=-1) + 1)
-    of_array, most = limited_arrays(workload)
-    if len(most):
-        columns.append(np.where(of_array >= 0, of_array + len(table), -1))
-        table += [(jobs, FOREVER, FOREVER, 0, 0, 0) for jobs in most.tolist()]
-    limited = np.array(columns, np.int64).reshape(len(columns), len(workload)).T
-    return np.array(table, LIMIT), np.ascontiguousarray(limited)
-
-
-def _events(cluster: Cluster, names: list[str]) -> tuple[NDArray[Any], NDArray[Any], Integers]:
-    """Events of single nodes by time, maintenance windows, and outages with the fields of `_OUTAGE`."""
-    events: list[tuple[int, int, int, int]] = []
-    windows: list[tuple[int, int, int, int]] = []
-    out: list[tuple[int, int, int, int, int]] = []
-    for event in cluster.events:
-        for node in np.flatnonzero(_named(cluster, (event.node,), names)).tolist():
-            if event.kind == "maintenance":
-                w = len(windows)
-                windows.append((node, event.start, event.end, -1))
-                out.append((node, event.start, event.end, int(Outage.MAINTENANCE), event.time))
-                events.append((event.time, node, int(Happening.ANNOUNCE), w))
-                events.append((event.start, node, int(Happening.CLOSE), w))
-                events.append((event.end, node, int(Happening.OPEN), w))
-            else:
-                events.append((event.time, node, int(Happening[event.kind.upper()]), -1))
-    events.sort(key=lambda each: each[0])
-    out += _times_out(events, Happening.DOWN, Happening.UP, Outage.DOWN)
-    out += _times_out(events, Happening.DRAIN, Happening.RESUME, Outage.DRAINED)
-    fields = len(_OUTAGE)
-    return (
-        np.array(events, EVENT),
-        np.array(windows, WINDOW),
-        np.array(sorted(out), np.int64).reshape(-1, fields),
-    )
-
-
-def _times_out(
-    events: list[tuple[int, int, int, int]], begin: Happening, back: Happening, outage: Outage
-) -> list[tuple[int, int, int, int, int]]:
-    """When which node was out from one kind of event to another."""
-    since: dict[int, int] = {}
-    out = []
-    for time, node, kind, _ in events:
-        if kind == int(begin):
-            since.setdefault(node, time)
-        elif kind == int(back) and node in since:
-            out.append((node, since[node], time, int(outage), since.pop(node)))
-    return out + [(node, time, FOREVER, int(outage), time) for node, time in since.items()]
-
-
-# --- results --------------------------------------------------------------------------------------
-
-
-def _executions(
-    a: Any, part: _Part, cluster: int
-) -> tuple[NDArray[Any], dict[str, Integers], Integers, Integers]:
-    """Segments and their pieces, first start and last end of each job."""
-    log = a.executions[: a.state["executions"][0]]
-    # pieces of one execution were written one after the other
-    new = np.append(True, (np.diff(log["job"]) != 0) | (np.diff(log["start"]) != 0))[: len(log)]
-    segment = np.cumsum(new) - 1
-    first = log[new]
-    segments = np.empty(len(first), SEGMENT)
-    segments["job"], segments["cluster"] = first["job"], cluster
-    segments["start"], segments["end"] = first["start"], first["end"]
-    segments["processors"] = np.bincount(segment, weights=log["cores"], minlength=len(first)).astype(np.int64)
-    pieces = {name: log[name].astype(np.int64) for name in ("node", "units", "cores", "memory", "devices")}
-    pieces |= {"segment": segment.astype(np.int64), "share": log["share"].astype(np.int64)}
-    start = np.full(len(part.workload), 2**62)
-    end = np.full(len(part.workload), -1)
-    np.minimum.at(start, segments["job"], segments["start"])
-    np.maximum.at(end, segments["job"], segments["end"])
-    return segments, pieces, np.where(start == 2**62, -1, start), end
-
-
-_PIECE = {
-    "segment": ("index of the segment", "1"),
-    "node": ("index of the node", "1"),
-    "units": ("parts of the job that run on the node", "1"),
-    "cores": ("processors of the node that it has", "1"),
-    "memory": ("memory of the node that it has", "KiB"),
-    "devices": ("GPUs of which it has something, one bit each", "1"),
-    "share": ("thousandths of each of these GPUs that it has", "1"),
-}
-_ASKED = {
-    "units": ("equal parts of a job, each on one node", "1"),
-    "cores": ("processors of a part", "1"),
-    "memory": ("memory of a part", "KiB"),
-    "gpus": ("whole GPUs of a part", "1"),
-    "share": ("thousandths of one GPU of a part", "1"),
-    "most": ("most parts on one node", "1"),
-    "whole": ("1 if its nodes run nothing else", "1"),
-    "where": ("index of the nodes that it may use, see node_reach", "1"),
-}
-_OUTAGE = {
-    "node": ("index of the node that was out", "1"),
-    "start": ("start of an outage", "s"),
-    "end": ("end of an outage", "s"),
-    "kind": (f"why: {', '.join(f'{each.value} {each.name.lower()}' for each in Outage)}", "1"),
-    "announced": ("when it was known", "s"),
-}
-_LIMIT = {
-    "jobs": ("most jobs of a group at once, -1 for any number", "1"),
-    "cores": ("most processors of a group at once, -1 for any number", "1"),
-    "seconds": ("most processors times estimated seconds of a group at once, -1 for any number", "s"),
-}
-
-
-def node_variables(
-    runs: list[tuple[int, Cluster, Integers, NodeRun]],
-    clusters: Sequence[Cluster],
-    jobs: int,
-    first_segment: list[int],
-) -> dict[str, Variable]:
-    """What runs on nodes say of jobs, pieces, nodes and outages; jobs of other clusters ask for nothing."""
-    variables: dict[str, Variable] = {}
-    node_offset, row_offset = 0, 0
-    pieces: dict[str, list[Integers]] = {name: [] for name in _PIECE}
-    nodes, owner, names, outages, rows = [], [], [], [], []
-    asked = {name: np.zeros(jobs, np.int64) for name in _ASKED}
-    for (index, cluster, own, run), segment in zip(runs, first_segment, strict=True):
-        for name, parts in pieces.items():
-            shift = {"segment": segment, "node": node_offset}.get(name, 0)
-            parts.append(run.pieces[name] + shift)
-        for name, values in asked.items():
-            values[own] = run.asked[name] + (row_offset if name == "where" else 0)
-        nodes.append(run.nodes)
-        owner.append(np.full(len(run.nodes), index))
-        prefix = f"{cluster.name}/" if len(runs) > 1 else ""
-        names += [prefix + name for name in run.node_names]
-        outages.append(run.outages + np.array([node_offset] + [0] * (len(_OUTAGE) - 1)))
-        allowed, _ = _reach(cluster, run.nodes, run.node_names, np.zeros(0, np.int64))
-        rows.append((node_offset, allowed))
-        node_offset += len(run.nodes)
-        row_offset += len(allowed)
-    reach = np.zeros((row_offset, node_offset), np.int8)
-    row = 0
-    for offset, allowed in rows:
-        reach[row : row + len(allowed), offset : offset + allowed.shape[1]] = allowed
-        row += len(allowed)
-    for name, (text, unit) in _PIECE.items():
-        variables[f"piece_{name}"] = ("piece", np.concatenate(pieces[name]), text, unit)
-    for name, (text, unit) in _ASKED.items():
-        variables[f"asked_{name}"] = ("job", asked[name], text, unit)
-    table = np.concatenate(nodes)
-    variables |= {
-        "node_name": ("node", np.array(names), "name of the node", "1"),
-        "node_cluster": ("node", np.concatenate(owner), "index of the cluster", "1"),
-        "node_cores": ("node", table["cores"].copy(), "processors of the node", "1"),
-        "node_memory": ("node", table["memory"].copy(), "memory of the node", "KiB"),
-        "node_gpus": ("node", table["gpus"].copy(), "GPUs of the node", "1"),
-        "node_reach": (("reach", "node"), reach, "1 for the nodes that jobs may use", "1"),
-    }
-    out = np.concatenate(outages)
-    for k, (name, (text, unit)) in enumerate(_OUTAGE.items()):
-        variables[f"outage_{name}"] = ("outage", out[:, k].copy(), text, unit)
-    return variables | _limit_variables(runs, jobs) | _priority(runs, jobs) | _after_failures(clusters)
-
-
-def _limit_variables(runs: list[tuple[int, Cluster, Integers, NodeRun]], jobs: int) -> dict[str, Variable]:
-    """Limits and who is subject to them, where there are any."""
-    limits = np.concatenate([run.limits for *_, run in runs])
-    if not len(limits):
-        return {}
-    limited = np.full((jobs, max(run.limited.shape[1] for *_, run in runs)), -1, np.int64)
-    offset = 0
-    for _, _, own, run in runs:
-        limited[own, : run.limited.shape[1]] = np.where(run.limited >= 0, run.limited + offset, -1)
-        offset += len(run.limits)
-    variables: dict[str, Variable] = {
-        "limited": (("job", "subject"), limited, "indices of the limits of the job, -1 for none", "1")
-    }
-    for name, (text, unit) in _LIMIT.items():
-        values = np.where(limits[name] == FOREVER, -1, limits[name])
-        variables[f"limit_{name}"] = ("limit", values, text, unit)
-    return variables
-
-
-def _after_failures(clusters: Sequence[Cluster]) -> dict[str, Variable]:
-    """What becomes of jobs whose nodes fail, on clusters of which some do."""
-    if not any(cluster.events for cluster in clusters):
-        return {}
-    requeue = np.array([cluster.requeue for cluster in clusters])
-    times = {
-        "interval": [cluster.checkpoint_interval for cluster in clusters],
-        "cost": [cluster.checkpoint_cost for cluster in clusters],
-    }
-    variables: dict[str, Variable] = {
-        "cluster_requeue": ("cluster", requeue, "where a job waits whose node failed", "1")
-    }
-    for name, values in times.items():
-        text = f"{name} of checkpoints"
-        variables[f"cluster_checkpoint_{name}"] = ("cluster", np.array(values, np.int64), text, "s")
-    return variables
-
-
-def _priority(runs: list[tuple[int, Cluster, Integers, NodeRun]], jobs: int) -> dict[str, Variable]:
-    """Priority of each job by its partition, where some have another than others."""
-    priority = np.zeros(jobs, np.int64)
-    for _, _, own, run in runs:
-        priority[own] = run.priority
-    if not priority.any():
-        return {}
-    return {"partition_priority": ("job", priority, "jobs of higher priority come first", "1")}

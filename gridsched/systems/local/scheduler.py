@@ -19,7 +19,8 @@ from gridsched.results import NO_TIME, Schedule, Variable, in_one_piece, of_task
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.base import Scheduler
 from gridsched.systems.fates import Lived, fate_variables
-from gridsched.systems.local.nodes import needs_nodes, node_variables, run_on_nodes
+from gridsched.systems.local.nodes import run_on_nodes
+from gridsched.systems.node_records import needs_nodes, node_variables
 from gridsched.workloads.table import Workload, add_counts
 
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gridsched.engine import clusters as grid
-from gridsched.engine.clusters import NOWHERE, GridArrays, LocalArrays
+from gridsched.engine import grid, node_clusters
+from gridsched.engine.clusters import NOWHERE, GridArrays
+from gridsched.engine.either import Either
+from gridsched.engine.grid import Local
 from gridsched.engine.jit import jit, leaf, part
+from gridsched.engine.node_clusters import NodeClusters
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
 
@@ -38,14 +41,12 @@ class RequestArrays(NamedTuple):
 
 
 @leaf
-def _measure_loads(
-    g: GridArrays, jobs: RequestArrays, local: LocalArrays, r: int, now: int, overrun: int
-) -> None:
+def _measure_loads(g: GridArrays, jobs: RequestArrays, local: Local, r: int, now: int, overrun: int) -> None:
     """Seconds that the work on each cluster keeps its processors busy; FOREVER where a job cannot run."""
     for m in range(len(g.clusters)):
         jobs.load[m] = float(FOREVER)
-        if grid.fits(g, r, m):
-            jobs.load[m] = grid.work_left(g, local, m, now, overrun) / g.clusters[m]["processors"]
+        if grid.fits(g, local, r, m):
+            jobs.load[m] = grid.load(g, local, m, now, overrun)
 
 
 @leaf
@@ -65,17 +66,15 @@ def _least_loaded(g: GridArrays, jobs: RequestArrays, r: int) -> int:
 def _submit(
     g: GridArrays,
     jobs: RequestArrays,
-    local: LocalArrays,
+    local: Local,
     now: int,
     options: MultipleRequestsOptions,
     score: Any,
 ) -> None:
     """Queue the requests of the jobs that are submitted now at the clusters with the least load."""
-    clock = g.clock[0]
-    while clock["arrival"] < len(g.requests) and g.requests[clock["arrival"]]["submit"] == now:
-        first = clock["arrival"]
-        clock["arrival"] += options.requests
-        clock["queries"] += len(g.clusters)
+    first = grid.next_entering(g, local, now, options.requests)
+    while first >= 0:
+        g.clock[0]["queries"] += len(g.clusters)
         _measure_loads(g, jobs, local, first, now, options.overrun)
         for r in range(first, first + options.requests):
             m = _least_loaded(g, jobs, r)
@@ -87,16 +86,17 @@ def _submit(
                 if options.home_first and m != g.home[r]:
                     local.queue_key[g.entry[r]] += _BEHIND
                     local.order_key[g.entry[r]] += _BEHIND
+        first = grid.next_entering(g, local, now, options.requests)
 
 
 @part
 def _withdraw_others(
-    g: GridArrays, jobs: RequestArrays, local: LocalArrays, m: int, now: int, options: MultipleRequestsOptions
+    g: GridArrays, jobs: RequestArrays, local: Local, m: int, now: int, options: MultipleRequestsOptions
 ) -> None:
     """Withdraw the other requests of the jobs that have just started on a cluster."""
-    for k in range(g.state[m, 0]["ending"]):
-        e = local.events[m, k]["job"]
-        if local.starts[0, e] == now:
+    for k in range(grid.starts_to_see(g, local, m)):
+        e = grid.start_seen(g, local, m, k, now)
+        if e >= 0:
             r = jobs.request[e]
             j = r // options.requests
             if jobs.started[j] < 0:
@@ -110,7 +110,7 @@ def _withdraw_others(
 def _pass_everywhere(
     g: GridArrays,
     jobs: RequestArrays,
-    local: LocalArrays,
+    local: Local,
     now: int,
     options: MultipleRequestsOptions,
     score: Any,
@@ -129,22 +129,44 @@ def _pass_everywhere(
                 grid.pass_on(g, local, m, now, options, score)
 
 
+@leaf
+def _nobody_leaves(
+    g: GridArrays, jobs: RequestArrays, local: Local, now: int, options: MultipleRequestsOptions
+) -> None:
+    """Let all jobs stay."""
+
+
+@part
+def _those_who_give_up_leave(
+    g: GridArrays, jobs: RequestArrays, local: NodeClusters, now: int, options: MultipleRequestsOptions
+) -> None:
+    """Withdraw all requests of the jobs whose users give up now."""
+    for k in range(node_clusters.leaving(g, local)):
+        first = node_clusters.leaving_job(g, local, k)
+        for r in range(first, first + options.requests):
+            if g.entry[r] >= 0:
+                node_clusters.withdraw(g, local, r, g.cluster[r], now)
+            g.cluster[r] = NOWHERE
+
+
+_let_leave = Either(_nobody_leaves, _those_who_give_up_leave, NodeClusters)
+
+
 @jit
 def schedule(
-    g: GridArrays, jobs: RequestArrays, local: LocalArrays, options: MultipleRequestsOptions, score: Any
+    g: GridArrays, jobs: RequestArrays, local: Local, options: MultipleRequestsOptions, score: Any
 ) -> bool:
     """Simulate the grid; False if a queue needs more room (`grid.with_room`), to go on after that."""
     g, jobs, local = by_reference(g), by_reference(jobs), by_reference(local)
     options = by_reference(options)
     while True:
-        now = grid.first_due(g)
-        arrival = g.clock[0]["arrival"]
-        if arrival < len(g.requests):
-            now = min(now, g.requests[arrival]["submit"])
+        now = min(grid.next_arrival(g, local), grid.first_due(g, local))
         if now == FOREVER:
             return True
-        if not grid.has_room(g, local, grid.coming(g, now)):
+        if not grid.has_room(g, local, 0, now):
             return False
         grid.finish_due(g, local, now, options)
+        grid.live(g, local, now)
+        _let_leave(g, jobs, local, now, options)
         _submit(g, jobs, local, now, options, score)
         _pass_everywhere(g, jobs, local, now, options, score)

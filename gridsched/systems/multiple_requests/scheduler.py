@@ -37,15 +37,18 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from gridsched.engine import clusters as grid
+from gridsched.engine import node_clusters
+from gridsched.engine.lives import Fate
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Platform
 from gridsched.policies import scores
 from gridsched.policies.local import Conventions
 from gridsched.results import NO_TIME, Schedule, in_one_piece
 from gridsched.submission import Submission, labels_of
-from gridsched.systems.base import NOT_YET, Scheduler
+from gridsched.systems.base import Scheduler
 from gridsched.systems.cluster_records import FIRST_ROOM, cluster_records, overrun_code
 from gridsched.systems.multiple_requests import kernel
+from gridsched.systems.node_grids import is_node_grid, node_corrections, node_grid, node_grid_run
 from gridsched.workloads.table import Workload
 
 PriorityName = Literal["equal", "home"]
@@ -77,7 +80,7 @@ class MultipleRequests(Scheduler):
     system: ClassVar[str] = "multiple_requests"
     knows: ClassVar[str] = "the work left on all clusters"
     cannot: ClassVar[Mapping[str, str]] = {
-        **NOT_YET,
+        "arrays": "a cluster counts its own tasks, not those that run elsewhere",
         "passes": "requests are cancelled once for all events of an instant",
         "message delay": "a job that two clusters could start at once needs an answer at that instant",
         "migration delay": "a job waits where it may run, and does not move",
@@ -119,15 +122,11 @@ class MultipleRequests(Scheduler):
         """Queue each job at its clusters, and let it run where it starts first."""
         submission = submission.at_home()
         clusters, home, number = submission.clusters, submission.home, len(submission)
-        k = min(int(self.k), len(clusters))
+        if is_node_grid(clusters, submission.workload):
+            return self._schedule_nodes(submission)
         records, score = cluster_records(clusters, submission.policies)
-        options = kernel.MultipleRequestsOptions(
-            overrun=overrun_code(submission.conventions.overrun),
-            predictions=int(grid.StartPredictions.EXACT),
-            requests=k,
-            home_first=self.priority == "home",
-        )
-        room = FIRST_ROOM
+        options = self._options(submission)
+        k, room = options.requests, FIRST_ROOM
         state, local = grid.allocate(
             np.repeat(submission.records(), k),
             np.repeat(labels_of(submission.workload), k),
@@ -137,11 +136,7 @@ class MultipleRequests(Scheduler):
             options.predictions,
             keyed=options.home_first,
         )
-        jobs = kernel.RequestArrays(
-            load=np.empty(len(clusters)),
-            started=np.full(number, -1, np.int64),
-            request=np.full(number * k, -1, np.int64),
-        )
+        jobs = _requests(number, k, len(clusters))
         compiled = scores.SCORE.compile(score)
         while not kernel.schedule(state, jobs, local, options, compiled):
             room *= 2
@@ -165,6 +160,56 @@ class MultipleRequests(Scheduler):
             },
             messages=float(number * len(clusters) + 2 * requests - ran.sum()),
         )
+
+    def _options(self, submission: Submission) -> kernel.MultipleRequestsOptions:
+        """Parameters as the kernel wants them."""
+        return kernel.MultipleRequestsOptions(
+            overrun=overrun_code(submission.conventions.overrun),
+            predictions=int(grid.StartPredictions.EXACT),
+            requests=min(int(self.k), len(submission.clusters)),
+            home_first=self.priority == "home",
+        )
+
+    def _schedule_nodes(self, submission: Submission) -> Schedule:
+        """The same on clusters of nodes, or with jobs that give up or wait for others."""
+        clusters, home, number = submission.clusters, submission.home, len(submission)
+        records, score = cluster_records(clusters, submission.policies)
+        options = self._options(submission)
+        k = options.requests
+        nodes = node_grid(submission, home, records, submission.policies)
+        against = nodes.against(np.ones((len(clusters), len(clusters)), np.bool_))
+        state, local = nodes.allocate(records, np.repeat(submission.records(), k), against > 0, k)
+        jobs, compiled = _requests(number, k, len(clusters)), scores.SCORE.compile(score)
+        while not kernel.schedule(state, jobs, local, options, compiled):
+            local = node_clusters.with_room(local)
+        run = node_grid_run(nodes, state, local, against, score)
+        requests, ran = int(state.clock["entered"][0]), int((jobs.started >= 0).sum())
+        asleep = np.repeat((jobs.started < 0) & (run.fate == int(Fate.STARVED)), k)
+        cancelled = requests - ran - int((asleep & (state.entry >= 0)).sum())
+        return Schedule(
+            start_time=run.start_time,
+            end_time=run.end_time,
+            run_time=nodes.run_time_on(run.cluster),
+            estimate=submission.estimate,
+            segments=run.segments,
+            variables=run.variables,
+            counters={
+                "corrections": node_corrections(local),
+                "requests": requests,
+                "requests_cancelled": cancelled,
+                **run.counters,
+            },
+            messages=float(state.clock["queries"][0] + requests + cancelled),
+        )
+
+
+def _requests(jobs: int, requests: int, clusters: int) -> kernel.RequestArrays:
+    """Requests of jobs that are not submitted yet."""
+    return kernel.RequestArrays(
+        load=np.empty(clusters),
+        started=np.full(jobs, -1, np.int64),
+        request=np.full(jobs * requests, -1, np.int64),
+    )
 
 
 SCHEDULER = MultipleRequests

@@ -2,7 +2,8 @@
 
 At one instant happens, in this order:
 
-1. completions, then corrections of outrun estimates, on all clusters;
+1. completions, then corrections of outrun estimates, then events of nodes, on all clusters; jobs become
+   eligible, and users give up;
 2. landings, in order of job index: the answers to a request are there, so that the grid scheduler of the
    job's home is free again and the decision made from them takes effect; and transits end, so that the job
    enters the local queue of its cluster;
@@ -10,13 +11,17 @@ At one instant happens, in this order:
    they want to be decided;
 4. decisions on jobs that have waited in grid queues: first those that found no better volunteer and go on to
    ask all their partners, in order of job index; then home by home, in order of submission;
-5. submissions, each decided in turn;
+5. submissions, of jobs that become eligible too, each decided in turn;
 6. one scheduling pass on every cluster where something changed.
 
 Whoever decides thus sees all jobs that have entered a local queue by then, and a job that is decided without
 messages is seen by the decisions after it. Every job passes through the grid queue of its home, and stays
 there while its grid scheduler waits for answers. A decision is made from how the clusters are when they
 are asked; it only takes effect later.
+
+On clusters of nodes a job may be one that no cluster can start as things are: it waits in its grid queue, and
+is decided anew at checks, under `CENTRAL` too. When nothing else has happened for so long that checks change
+nothing any more, the simulation is over.
 
 The semantics are those of Shan, Oliker and Biswas, "Job superscheduler architecture and performance in
 computational grid environments" (SC 2003), section 2; `scheduler` says what was
@@ -31,10 +36,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import clusters as grid
-from gridsched.engine import heap
-from gridsched.engine.clusters import NOWHERE, UNDECIDED, GridArrays, LocalArrays
+from gridsched.engine import grid, heap, node_clusters
+from gridsched.engine.clusters import NOWHERE, UNDECIDED, GridArrays
+from gridsched.engine.either import Either
+from gridsched.engine.grid import Local
 from gridsched.engine.jit import jit, leaf, part
+from gridsched.engine.node_clusters import NodeClusters
 from gridsched.engine.records import ENTRY, FOREVER
 from gridsched.engine.reference import by_reference
 
@@ -61,6 +68,7 @@ CLOCK = np.dtype(
         ("check", np.int64),  # time of the next check of all clusters
         ("timers", np.int64),  # entries of the heap of landings
         ("measured", np.int64),  # time up to which the use of the clusters is added up
+        ("moved", np.int64),  # when anything but checks and landings happened last
     ]
 )
 """Scalars of the superschedulers."""
@@ -99,6 +107,7 @@ class Superschedulers(NamedTuple):
     timers: Any  # ENTRY[n + 1], heap of the times when answers are there or a transit ends
     volunteer: Any  # int64[m]
     used: Any  # int64[m], processor-seconds held since the last multiple of sigma
+    offered: Any  # int64[m], processor-seconds that there were
     silence: Any  # int64[m, ...], when a grid scheduler falls silent, answers again, and so on; FOREVER last
     silence_passed: Any  # int64[m], how many of these times have passed
     clock: Any  # CLOCK[1]
@@ -116,16 +125,11 @@ def allocate(jobs: int, clusters: int, partners: Any, silence: Any, sigma: int) 
         timers=np.empty(jobs + 1, ENTRY),
         volunteer=np.full(clusters, _NOBODY, np.int64),
         used=np.zeros(clusters, np.int64),
+        offered=np.zeros(clusters, np.int64),
         silence=silence,
         silence_passed=np.zeros(clusters, np.int64),
         clock=clock,
     )
-
-
-@leaf
-def _busy_share(g: GridArrays, m: int) -> float:
-    """Resource utilisation status: share of processors that running jobs hold now."""
-    return (g.clusters[m]["processors"] - g.state[m, 0]["free"]) / g.clusters[m]["processors"]
 
 
 @leaf
@@ -145,26 +149,28 @@ def _last_multiple(now: int, sigma: int) -> int:
 
 
 @leaf
-def _measure(g: GridArrays, s: Superschedulers, now: int, sigma: int) -> None:
+def _measure(g: GridArrays, s: Superschedulers, local: Local, now: int, sigma: int) -> None:
     """Add up what jobs have held of each cluster until now."""
     clock = s.clock[0]
     begin = _last_multiple(now, sigma)
     for m in range(len(g.clusters)):
         if begin >= clock["measured"]:
             s.used[m] = 0
-        held = g.clusters[m]["processors"] - g.state[m, 0]["free"]
-        s.used[m] += held * (now - max(begin, clock["measured"]))
+            s.offered[m] = 0
+        seconds = now - max(begin, clock["measured"])
+        s.used[m] += grid.held(g, local, m) * seconds
+        s.offered[m] += grid.capacity(g, local, m) * seconds
     clock["measured"] = now
 
 
 @leaf
 def _utilisation(
-    g: GridArrays, s: Superschedulers, m: int, now: int, options: SuperschedulerOptions
+    g: GridArrays, s: Superschedulers, local: Local, m: int, options: SuperschedulerOptions
 ) -> float:
-    """Resource utilisation status of a cluster, now or on average since the last multiple of sigma."""
+    """Resource utilisation status: share of processors held, now or since the last multiple of sigma."""
     if not options.average:
-        return _busy_share(g, m)
-    return s.used[m] / (g.clusters[m]["processors"] * (now - _last_multiple(now, options.sigma)))
+        return grid.held(g, local, m) / grid.capacity(g, local, m)
+    return s.used[m] / s.offered[m] if s.offered[m] > 0 else 0.0
 
 
 @leaf
@@ -247,7 +253,7 @@ def _needs_messages(g: GridArrays, s: Superschedulers, h: int, among: int) -> bo
 def _ask(
     g: GridArrays,
     s: Superschedulers,
-    local: LocalArrays,
+    local: Local,
     j: int,
     among: int,
     occupied: bool,
@@ -279,10 +285,10 @@ def _ask(
             if m < 0 or costs[m] < FOREVER or (may_stay and m != h and _is_silent(s, m, now)):
                 continue
             g.clock[0]["queries"] += int(seen < 0)
-            estimate = grid.estimate_on(g, j, m)
+            estimate = grid.estimate_on(g, local, j, m)
             useful = dearest - estimate
             asks_home = may_stay and step == 0
-            if useful > seen and grid.fits(g, j, m):
+            if useful > seen and grid.fits(g, local, j, m):
                 longest = useful if asks_home else min(useful, horizon)
                 start = grid.predicted_start(g, local, j, m, now, now + longest, options, score)
                 if start < FOREVER:
@@ -304,9 +310,9 @@ def _ask(
 def _cheapest(
     g: GridArrays,
     s: Superschedulers,
+    local: Local,
     h: int,
     among: int,
-    now: int,
     options: SuperschedulerOptions,
     costs: Any,
 ) -> int:
@@ -319,7 +325,7 @@ def _cheapest(
     least = 2.0
     for m in range(len(g.clusters)):
         if _is_asked(g, s, h, m, among) and costs[m] < FOREVER and costs[m] <= best + options.epsilon:
-            busy = _utilisation(g, s, m, now, options)
+            busy = _utilisation(g, s, local, m, options)
             if busy < least:
                 least = busy
                 chosen = m
@@ -328,7 +334,13 @@ def _cheapest(
 
 @leaf
 def _is_better(
-    g: GridArrays, s: Superschedulers, m: int, h: int, now: int, options: SuperschedulerOptions, costs: Any
+    g: GridArrays,
+    s: Superschedulers,
+    local: Local,
+    m: int,
+    h: int,
+    options: SuperschedulerOptions,
+    costs: Any,
 ) -> bool:
     """Whether a volunteer runs a job at less cost than its home."""
     there = costs[m]
@@ -336,25 +348,25 @@ def _is_better(
     if there < here - options.epsilon:
         return True
     near = here < FOREVER and abs(there - here) <= options.epsilon
-    return near and _utilisation(g, s, m, now, options) < _utilisation(g, s, h, now, options)
+    return near and _utilisation(g, s, local, m, options) < _utilisation(g, s, local, h, options)
 
 
 @leaf
 def _choice(
     g: GridArrays,
     s: Superschedulers,
+    local: Local,
     j: int,
     among: int,
-    now: int,
     options: SuperschedulerOptions,
     costs: Any,
 ) -> int:
     """Cluster that a job goes to by the answers; UNDECIDED if it waits, _ASKS_ALL if it asks again."""
     h = g.home[j]
-    m = _cheapest(g, s, h, among, now, options, costs)
+    m = _cheapest(g, s, local, h, among, options, costs)
     if among != _VOLUNTEERS:
         return m
-    if m >= 0 and _is_better(g, s, m, h, now, options, costs):
+    if m >= 0 and _is_better(g, s, local, m, h, options, costs):
         if not options.takes_all:
             s.volunteer[m] = _ACCEPTED
         return m
@@ -372,7 +384,7 @@ def _set_timer(s: Superschedulers, j: int, time: int) -> None:
 def _send(
     g: GridArrays,
     s: Superschedulers,
-    local: LocalArrays,
+    local: Local,
     j: int,
     now: int,
     delay: int,
@@ -391,7 +403,7 @@ def _send(
 def _decide(
     g: GridArrays,
     s: Superschedulers,
-    local: LocalArrays,
+    local: Local,
     j: int,
     now: int,
     options: SuperschedulerOptions,
@@ -411,7 +423,7 @@ def _decide(
     s.marked[j] = answer == _OCCUPIED
     if answer == _OCCUPIED:
         return False
-    g.cluster[j] = h if answer == _CONTENT else _choice(g, s, j, among, now, options, costs)
+    g.cluster[j] = h if answer == _CONTENT else _choice(g, s, local, j, among, options, costs)
     if messages and answer == _ANSWERED:
         s.asking[h] = j
         _set_timer(s, j, now + options.message_delay)
@@ -425,25 +437,23 @@ def _decide(
 
 
 @leaf
-def _within_reach(g: GridArrays, s: Superschedulers, j: int, scheme: int) -> bool:
+def _within_reach(g: GridArrays, s: Superschedulers, local: Local, j: int, scheme: int) -> bool:
     """Whether any cluster that the scheme could choose can hold a job."""
     h = g.home[j]
     fits = False
     for m in range(len(g.clusters)):
         reached = m == h or scheme == _CENTRAL or (scheme != _LOCAL and s.partners[h, m])
-        fits |= reached and grid.fits(g, j, m)
+        fits |= reached and grid.fits(g, local, j, m)
     return fits
 
 
 @leaf
-def _receive(g: GridArrays, s: Superschedulers, now: int, scheme: int, todo: Any) -> int:
+def _receive(g: GridArrays, s: Superschedulers, local: Local, now: int, scheme: int, todo: Any) -> int:
     """Put the jobs that are submitted now and fit somewhere into the grid queues; list them."""
-    clock = g.clock[0]
     count = 0
-    while clock["arrival"] < len(g.requests) and g.requests[clock["arrival"]]["submit"] == now:
-        j = clock["arrival"]
-        clock["arrival"] += 1
-        if _within_reach(g, s, j, scheme):
+    j = grid.next_entering(g, local, now, 1)
+    while j >= 0:
+        if _within_reach(g, s, local, j, scheme):
             s.waiting[s.clock[0]["queued"]] = j
             s.clock[0]["queued"] += 1
             s.marked[j] = True
@@ -451,6 +461,7 @@ def _receive(g: GridArrays, s: Superschedulers, now: int, scheme: int, todo: Any
             count += 1
         else:
             g.cluster[j] = NOWHERE
+        j = grid.next_entering(g, local, now, 1)
     return count
 
 
@@ -511,7 +522,7 @@ def _reconsider(g: GridArrays, s: Superschedulers, even_if_occupied: bool, todo:
 def _land(
     g: GridArrays,
     s: Superschedulers,
-    local: LocalArrays,
+    local: Local,
     now: int,
     options: SuperschedulerOptions,
     score: Any,
@@ -534,10 +545,12 @@ def _land(
 
 
 @leaf
-def _renew_volunteers(g: GridArrays, s: Superschedulers, now: int, options: SuperschedulerOptions) -> None:
+def _renew_volunteers(
+    g: GridArrays, s: Superschedulers, local: Local, now: int, options: SuperschedulerOptions
+) -> None:
     """Forget the volunteers of the last check; every cluster that is not busy volunteers."""
     for m in range(len(g.clusters)):
-        volunteers = _utilisation(g, s, m, now, options) < options.delta and not _is_silent(s, m, now)
+        volunteers = _utilisation(g, s, local, m, options) < options.delta and not _is_silent(s, m, now)
         s.volunteer[m] = _VOLUNTEER if volunteers else _NOBODY
 
 
@@ -548,32 +561,110 @@ def _forget_volunteers(s: Superschedulers) -> None:
         s.volunteer[m] = _NOBODY
 
 
+# --- jobs that nobody can start, and users who give up --------------------------------------------
+
+
+@leaf
+def _every_job_starts(s: Superschedulers, local: Local, options: SuperschedulerOptions) -> bool:
+    """Whether jobs that wait will start, so that there is something to wait for."""
+    return True
+
+
+@leaf
+def _something_may_change(s: Superschedulers, local: Local, options: SuperschedulerOptions) -> bool:
+    """Whether checks and answers may still find what was not known when anything else happened last.
+
+    Shares of processors are averages over less than two sigma; each job may ask once; partners may answer
+    again.
+    """
+    clock = s.clock[0]
+    last = clock["moved"]
+    for m in range(len(s.silence)):
+        for time in s.silence[m]:
+            if time < FOREVER:
+                last = max(last, time)
+    asking = (clock["queued"] + 2) * options.message_delay
+    return clock["check"] <= last + 2 * options.sigma + asking + options.migration_delay
+
+
+_is_worth_waiting = Either(_every_job_starts, _something_may_change, NodeClusters)
+
+
+@leaf
+def _central_decides_once(local: Local) -> bool:
+    """Whether under CENTRAL every job is sent to a cluster at once."""
+    return True
+
+
+@leaf
+def _central_decides_again(local: Local) -> bool:
+    """Whether under CENTRAL every job is sent to a cluster at once."""
+    return False
+
+
+_decides_once = Either(_central_decides_once, _central_decides_again, NodeClusters)
+
+
+@leaf
+def _nobody_leaves(g: GridArrays, s: Superschedulers, local: Local, now: int) -> None:
+    """Let all jobs stay."""
+
+
+@part
+def _those_who_give_up_leave(g: GridArrays, s: Superschedulers, local: NodeClusters, now: int) -> None:
+    """Take jobs whose users give up now out of grid queue, transit or local queue.
+
+    A grid scheduler that waits for answers about one goes on to wait.
+    """
+    for k in range(node_clusters.leaving(g, local)):
+        j = node_clusters.leaving_job(g, local, k)
+        if g.entry[j] >= 0:
+            node_clusters.withdraw(g, local, j, g.cluster[j], now)
+        g.cluster[j] = NOWHERE
+        s.marked[j] = False
+        kept = 0
+        for place in range(s.clock[0]["queued"]):
+            s.waiting[kept] = s.waiting[place]
+            kept += int(s.waiting[place] != j)
+        s.clock[0]["queued"] = kept
+
+
+_let_leave = Either(_nobody_leaves, _those_who_give_up_leave, NodeClusters)
+
+
 # --- the clock ------------------------------------------------------------------------------------
 
 
 @leaf
-def _next_instant(g: GridArrays, s: Superschedulers, scheme: int) -> int:
+def _next_instant(g: GridArrays, s: Superschedulers, local: Local, options: SuperschedulerOptions) -> int:
     """Time of the next event anywhere; FOREVER if nothing will happen."""
-    clock = g.clock[0]
-    now = FOREVER
-    if clock["arrival"] < len(g.requests):
-        now = g.requests[clock["arrival"]]["submit"]
-    volunteering = scheme in (_RECEIVER, _SYMMETRIC)
-    if s.clock[0]["queued"] > 0 or (volunteering and clock["arrival"] < len(g.requests)):
-        now = min(now, s.clock[0]["check"])
-    if s.clock[0]["timers"] > 0:
+    clock = s.clock[0]
+    now = min(grid.next_arrival(g, local), grid.first_due(g, local))
+    moves = now
+    volunteering = options.scheme in (_RECEIVER, _SYMMETRIC)
+    if clock["queued"] > 0 or (volunteering and grid.more_arrive(g, local)):
+        now = min(now, clock["check"])
+    if clock["timers"] > 0:
         now = min(now, s.timers[0]["key"])
-    return min(now, grid.first_due(g))
+    if now == moves and now < FOREVER:
+        clock["moved"] = now
+    if moves == FOREVER and not _is_worth_waiting(s, local, options):
+        return FOREVER
+    return now
 
 
 @leaf
-def _is_check(g: GridArrays, s: Superschedulers, now: int, options: SuperschedulerOptions) -> bool:
+def _is_check(
+    g: GridArrays, s: Superschedulers, local: Local, now: int, options: SuperschedulerOptions
+) -> bool:
     """Whether the jobs in grid queues are to be decided anew now; set the time of the next check."""
     clock = s.clock[0]
     if now < clock["check"]:
         return False
     due = clock["check"] == now
     clock["check"] = (now // options.sigma + 1) * options.sigma
+    if options.scheme == _CENTRAL:
+        return due and not _decides_once(local)
     return due and _SENDER <= options.scheme <= _SYMMETRIC
 
 
@@ -581,7 +672,7 @@ def _is_check(g: GridArrays, s: Superschedulers, now: int, options: Superschedul
 def schedule(
     g: GridArrays,
     s: Superschedulers,
-    local: LocalArrays,
+    local: Local,
     options: SuperschedulerOptions,
     score: Any,
     todo: Any,
@@ -595,19 +686,21 @@ def schedule(
     g, s, local = by_reference(g), by_reference(s), by_reference(local)
     options = by_reference(options)
     while True:
-        now = _next_instant(g, s, options.scheme)
+        now = _next_instant(g, s, local, options)
         if now == FOREVER:
             return True
         clock = s.clock[0]
-        if not grid.has_room(g, local, clock["queued"] + clock["timers"] + grid.coming(g, now)):
+        if not grid.has_room(g, local, clock["queued"] + clock["timers"], now):
             return False
         if options.average:
-            _measure(g, s, now, options.sigma)
+            _measure(g, s, local, now, options.sigma)
         grid.finish_due(g, local, now, options)
+        grid.live(g, local, now)
+        _let_leave(g, s, local, now)
         changed = _land(g, s, local, now, options, score)
-        check = _is_check(g, s, now, options)
+        check = _is_check(g, s, local, now, options)
         if check:
-            _renew_volunteers(g, s, now, options)
+            _renew_volunteers(g, s, local, now, options)
             _mark_all(s)
             changed = True
         for submitted in (False, True):
@@ -617,7 +710,7 @@ def schedule(
             if submitted and options.at_check:
                 _forget_volunteers(s)
             if submitted:
-                count = _receive(g, s, now, options.scheme, todo)
+                count = _receive(g, s, local, now, options.scheme, todo)
                 changed |= count > 0
             elif changed:
                 count = _reconsider(g, s, even_if_occupied, todo)

@@ -70,6 +70,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine import clusters as grid
+from gridsched.engine import node_clusters
 from gridsched.engine.records import FOREVER, LABELS, LARGEST
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
@@ -77,7 +78,7 @@ from gridsched.policies import scores
 from gridsched.policies.local import LocalPolicy, OverrunName
 from gridsched.results import Schedule, in_one_piece
 from gridsched.submission import Submission, labels_of
-from gridsched.systems.base import NOT_YET, Scheduler
+from gridsched.systems.base import Scheduler
 from gridsched.systems.cluster_records import (
     FIRST_ROOM,
     check_stretch,
@@ -85,6 +86,7 @@ from gridsched.systems.cluster_records import (
     outcome,
     overrun_code,
 )
+from gridsched.systems.node_grids import is_node_grid, node_corrections, node_grid, node_grid_run
 from gridsched.systems.superscheduler import kernel as superscheduling
 from gridsched.traces.cleaning import LONGEST_TIME
 
@@ -175,7 +177,7 @@ class Superscheduler(Scheduler):
     not_in_studies: ClassVar[frozenset[str]] = frozenset({"scheme"})
     knows: ClassVar[str] = "predicted starts at home and at the clusters asked"
     cannot: ClassVar[Mapping[str, str]] = {
-        **NOT_YET,
+        "arrays": "a cluster counts its own tasks, not those that run elsewhere",
         "passes": "predicted starts assume one pass for all events of an instant",
         "deadlines": "turnaround is what the schemes compare",
         "reservations": "the paper has none: jobs start as soon as they can",
@@ -212,7 +214,9 @@ class Superscheduler(Scheduler):
     def schedule(self, submission: Submission) -> Schedule:
         """Run the jobs through the scheme and the local policies of the clusters."""
         submission = submission.at_home()
-        clusters, home, run_time = submission.clusters, submission.home, submission.run_time
+        clusters, home = submission.clusters, submission.home
+        if is_node_grid(clusters, submission.workload):
+            return self._schedule_nodes(submission)
         processors = submission.workload.processors
         done = schedule_grid(
             submission.records(),
@@ -223,7 +227,7 @@ class Superscheduler(Scheduler):
             overrun=submission.conventions.overrun,
             labels=labels_of(submission.workload),
         )
-        speed = submission.speeds
+        run_time, speed = submission.run_time, submission.speeds
         moved = np.ceil(run_time * speed[home] / speed[done.cluster]).astype(np.int64)
         executed = np.where((done.cluster == home) | (done.cluster < 0), run_time, moved)
         allocations = np.stack([cluster.allocation(processors) for cluster in clusters])
@@ -250,15 +254,48 @@ class Superscheduler(Scheduler):
             messages=float(done.queries),
         )
 
+    def _schedule_nodes(self, submission: Submission) -> Schedule:
+        """The same on clusters of nodes, or with jobs that give up or wait for others."""
+        clusters = submission.clusters
+        records, score = cluster_records(clusters, submission.policies)
+        jobs = submission.records()
+        _check_jobs(jobs, submission.home, records)
+        nodes = node_grid(submission, submission.home, records, submission.policies)
+        against = nodes.against(self.reached(clusters))
+        state, local = nodes.allocate(records, jobs, against > 0)
+        options = _options(self, submission.conventions.overrun)
+        deciders, compiled = _deciders(self, clusters, len(jobs)), scores.SCORE.compile(score)
+        todo, costs = np.empty(len(jobs), np.int64), np.empty(len(clusters), np.int64)
+        while not superscheduling.schedule(state, deciders, local, options, compiled, todo, costs):
+            local = node_clusters.with_room(local)
+        run = node_grid_run(nodes, state, local, against, score)
+        return Schedule(
+            start_time=run.start_time,
+            end_time=run.end_time,
+            run_time=nodes.run_time_on(run.cluster),
+            estimate=submission.estimate,
+            segments=run.segments,
+            variables=run.variables,
+            counters={
+                "silence": self.silence_as_text(),
+                "corrections": node_corrections(local),
+                "queries": int(state.clock["queries"][0]),
+                **run.counters,
+            },
+            messages=float(state.clock["queries"][0]),
+        )
+
+    def reached(self, clusters: Sequence[Cluster]) -> NDArray[np.bool_]:
+        """Clusters that a job of each home may use: bool[homes, clusters]."""
+        own = np.eye(len(clusters), dtype=np.bool_)
+        if self.scheme == "central":
+            return np.ones_like(own)
+        return own if self.scheme == "local" else _partners(self, clusters) | own
+
     def reach(self, clusters: Sequence[Cluster]) -> NDArray[np.int64]:
         """Processors of the largest cluster that a job of each home may use."""
         processors = np.array([cluster.processors for cluster in clusters], np.int64)
-        if self.scheme == "central":
-            return np.full(len(clusters), processors.max())
-        if self.scheme == "local":
-            return processors
-        reached = _partners(self, clusters) | np.eye(len(clusters), dtype=np.bool_)
-        largest: NDArray[np.int64] = np.where(reached, processors, 0).max(axis=1)
+        largest: NDArray[np.int64] = np.where(self.reached(clusters), processors, 0).max(axis=1)
         return largest
 
     def silence_as_text(self) -> str:
@@ -359,7 +396,21 @@ def schedule_grid(
     if labels is None:
         labels = np.full(len(jobs), -1, LABELS)
     room = FIRST_ROOM
-    options = superscheduling.SuperschedulerOptions(
+    options = _options(superscheduler, overrun)
+    state, local = grid.allocate(jobs, labels, home, records, room, options.predictions)
+    deciders = _deciders(superscheduler, clusters, len(jobs))
+    compiled = scores.SCORE.compile(score)
+    todo, costs = np.empty(len(jobs), np.int64), np.empty(len(clusters), np.int64)
+    while not superscheduling.schedule(state, deciders, local, options, compiled, todo, costs):
+        room *= 2
+        local = grid.with_room(state, local, room, options.predictions)
+    starts, where, corrections = outcome(state, local)
+    return GridSchedule(starts, where, corrections, int(state.clock["queries"][0]))
+
+
+def _options(superscheduler: Superscheduler, overrun: OverrunName) -> superscheduling.SuperschedulerOptions:
+    """Parameters as the kernel wants them."""
+    return superscheduling.SuperschedulerOptions(
         scheme=int(_SCHEMES[superscheduler.scheme]),
         phi=int(superscheduler.phi),
         sigma=int(superscheduler.sigma),
@@ -374,21 +425,19 @@ def schedule_grid(
         at_check=superscheduler.standing == "at-check",
         predictions=int(grid.StartPredictions[superscheduler.predictions.upper()]),
     )
-    state, local = grid.allocate(jobs, labels, home, records, room, options.predictions)
-    deciders = superscheduling.allocate(
-        len(jobs),
+
+
+def _deciders(
+    superscheduler: Superscheduler, clusters: Sequence[Cluster], jobs: int
+) -> superscheduling.Superschedulers:
+    """Grid schedulers without jobs."""
+    return superscheduling.allocate(
+        jobs,
         len(clusters),
         _partners(superscheduler, clusters),
         _silence(superscheduler, clusters),
         superscheduler.sigma,
     )
-    compiled = scores.SCORE.compile(score)
-    todo, costs = np.empty(len(jobs), np.int64), np.empty(len(clusters), np.int64)
-    while not superscheduling.schedule(state, deciders, local, options, compiled, todo, costs):
-        room *= 2
-        local = grid.with_room(state, local, room, options.predictions)
-    starts, where, corrections = outcome(state, local)
-    return GridSchedule(starts, where, corrections, int(state.clock["queries"][0]))
 
 
 def _partners(superscheduler: Superscheduler, clusters: Sequence[Cluster]) -> NDArray[np.bool_]:

@@ -167,8 +167,7 @@ def scheduled(lived: LivedCase) -> tuple[DynamicSchedule, engine_lives.Lives]:
 
 def naive_outages(clusters: Sequence[Cluster]) -> list[Outage]:
     rows = outages_of(tuple(clusters))
-    names = ("cluster", "first", "end", "start", "until", "announced")
-    return [Outage(*(int(row[name]) for name in names), bool(row["drained"])) for row in rows]
+    return [Outage._make(row[: len(Outage._fields)]) for row in rows.tolist()]
 
 
 def naive_repairs(clusters: Sequence[Cluster]) -> list[Repairs]:
@@ -289,7 +288,7 @@ def executions(run: xr.Dataset) -> list[tuple[int, ...]]:
 
 def test_conformance_killed_local_job_goes_on_from_its_checkpoint() -> None:
     """Checkpoints are at 3 and 7 s, a second each; at 9 s, 6 of 10 s of work are saved."""
-    saving = {"checkpoint_interval": 3, "checkpoint_cost": 1}
+    saving: dict[str, Any] = {"checkpoint_interval": 3, "checkpoint_cost": 1}
     run = small([job(0, 10, 2, 0)], [down(9, back=9)], replace(SIMPLE, delta_t=None), **saving)
     assert executions(run) == [(0, 0, 9, 1), (0, 9, 14, 0)]
     assert run["lost_work"].values.tolist() == [2 * 3]

@@ -226,7 +226,9 @@ def enter_new(g: DynamicGridArrays, j: int, now: int) -> None:
     request = g.requests[j]
     g.progress[j]["state"] = GRID_QUEUE
     g.progress[j]["sent"] = now
-    line.append(queue, j, request["processors"], line.as_column(min(request["estimate"], LARGEST)))
+    # of who was killed as a local job there may be little left
+    estimate = request["estimate"] if g.progress[j]["start"] == NOBODY else 1
+    line.append(queue, j, request["processors"], line.as_column(min(estimate, LARGEST)))
     g.clock[0]["new"] += 1
 
 

@@ -1,0 +1,55 @@
+"""Helpers that exist twice: a kernel calls the one for what it is given, and knows nothing of the other."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from gridsched.engine.either import Either
+from gridsched.engine.jit import jit, leaf, part
+from gridsched.engine.reference import by_reference
+
+
+class Plain(NamedTuple):
+    numbers: Any
+
+
+class Other(NamedTuple):
+    numbers: Any
+    factors: Any
+
+
+@leaf
+def _plainly(bundle: Plain, k: int) -> int:
+    return int(bundle.numbers[k])
+
+
+@part
+def _otherwise(bundle: Other, k: int) -> int:
+    return int(bundle.numbers[k] * bundle.factors[k])
+
+
+value = Either(_plainly, _otherwise, Other)
+
+
+@leaf
+def _twice(bundle: Any, k: int) -> int:
+    return 2 * int(value(bundle, k))
+
+
+@jit
+def kernel(bundle: Any, k: int) -> int:
+    """Call the helper that there is for a bundle."""
+    return int(_twice(by_reference(bundle), k))
+
+
+def test_the_one_for_what_is_given() -> None:
+    numbers = np.array([3, 5])
+    assert kernel(Plain(numbers), 1) == 10
+    if not numba.config.DISABLE_JIT:
+        assert not _otherwise.overloads  # type: ignore[attr-defined]
+    assert kernel(Other(numbers, np.array([1, 7])), 1) == 70
+    assert value(Plain(numbers), 0) == 3
+    assert value(Other(numbers, np.array([2, 7])), 0) == 6

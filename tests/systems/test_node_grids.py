@@ -1,0 +1,660 @@
+"""Grid schedulers on clusters of nodes: they do what naive grids of naive clusters do, in random cases."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gridsched as gs
+from gridsched.errors import ConfigurationError
+from gridsched.nodes import PLACEMENTS, Limit, NodeEvent, NodeType, Partition
+from gridsched.policies.local import LocalPolicy
+from gridsched.prediction.options import PredictorOptions
+from gridsched.systems import node_grids
+from gridsched.systems.jscheduler.retraining import retrained_schedule
+from gridsched.systems.jscheduler.scheduler import JScheduler, draw_samples_of
+from gridsched.systems.multiple_requests.scheduler import MultipleRequests
+from gridsched.systems.superscheduler.scheduler import Superscheduler
+from gridsched.workloads.dependencies import dependency_table
+from tests.oracles import nodes as oracle
+from tests.oracles.grid import SCHEMES, _Options
+from tests.oracles.jscheduler import METRICS
+from tests.oracles.node_grid import (
+    JSchedulerOnNodes,
+    MultipleRequestsOnNodes,
+    NodeGridJob,
+    SiteDescription,
+    SuperschedulerOnNodes,
+)
+
+MIB = 1024
+
+FATES = ["completed", "rejected", "gave up", "never eligible", "lost", "starved"]
+
+
+@dataclass
+class Case:
+    """A grid and its jobs, for the package and for the oracle."""
+
+    workload: gs.Workload
+    platform: gs.Platform
+    jobs: list[NodeGridJob]
+    sites: list[SiteDescription]
+    overrun: Any
+
+
+def _asked(row: dict[str, int], kinds: list[oracle.Node], whole: bool) -> dict[str, Any]:
+    """What a job asks for on a cluster."""
+    size, spread, gpus = row["processors"], min(row["nodes"], row["processors"]), row["gpus"]
+    share = row["share"]
+    units, most = size, size
+    if spread > 0:
+        units, most = spread, 1
+    elif gpus > max(kind.gpus for kind in kinds):
+        units = most = gpus
+    elif gpus > 0 or share > 0:
+        units = most = 1
+    cores = -(-size // units)
+    return {
+        "units": units,
+        "cores": cores,
+        "memory": row["memory"] * cores,
+        "gpus": -(-gpus // units),
+        "share": share,
+        "most": 1 if share else most,
+        "whole": whole,
+    }
+
+
+def _rows(draw: random.Random, clusters: int, wanted: tuple[str, ...]) -> list[dict[str, int]]:
+    """Jobs as their users give them."""
+    now, rows = 0, []
+    for _ in range(draw.randint(1, 12)):
+        now += draw.choice([0, draw.randint(0, 8)])
+        run = draw.choice([0, draw.randint(1, 9), draw.randint(1, 40)])
+        processors = draw.choice([1, 1, 2, draw.randint(1, 10)])
+        row = {
+            "submit": now,
+            "run": run,
+            "estimate": max(1, draw.choice([run, run, 2 * run, run // 2, run + 7])),
+            "processors": processors,
+            "nodes": draw.choice([-1, -1, -1, 1, 2]),
+            "memory": draw.choice([0, 0, 1, 2]) * MIB,
+            "gpus": draw.choice([0, 0, 0, 1, 2]),
+            "share": 0,
+            "queue": draw.randint(0, 2),
+            "user": draw.randint(0, 2),
+            "home": draw.randrange(clusters),
+            "status": draw.choice([1, 1, 1, 0]),
+            "gives_up": -1,
+        }
+        if draw.random() < 0.15:
+            row["gpus"], row["share"], row["nodes"] = 0, draw.choice([300, 600]), -1
+        if "impatient" in wanted and draw.random() < 0.4:
+            row["gives_up"] = now + draw.randint(0, 25)
+        rows.append(row)
+    return rows
+
+
+def _dependencies(draw: random.Random, jobs: int) -> list[tuple[int, int, str, int]]:
+    found = []
+    for job in range(1, jobs):
+        if draw.random() < 0.4:
+            kinds = ["after", "afterany", "afterok", "afternotok"]
+            for on in draw.sample(range(job), min(job, draw.choice([1, 1, 2]))):
+                found.append((job, on, draw.choice(kinds), draw.choice([0, 0, 3])))
+    return found
+
+
+def _events(draw: random.Random, names: list[str]) -> tuple[list[NodeEvent], list[oracle.Event]]:
+    given, known = [], []
+    for _ in range(draw.randint(0, 3)):
+        n, time = draw.randrange(len(names)), draw.randint(0, 50)
+        kind = draw.choice(["down", "down", "drain", "window"])
+        if kind == "window":
+            start = time + draw.randint(0, 20)
+            end = start + draw.randint(1, 15)
+            given.append(NodeEvent(time=time, node=names[n], kind="maintenance", start=start, end=end))
+            known.append(oracle.Event(time, n, "window", start, end))
+        else:
+            back: Any = {"down": "up", "drain": "resume"}[kind]
+            first: Any = kind
+            given.append(NodeEvent(time=time, node=names[n], kind=first))
+            known.append(oracle.Event(time, n, kind))
+            if draw.random() < 0.8:
+                later = time + draw.randint(1, 20)
+                given.append(NodeEvent(time=later, node=names[n], kind=back))
+                known.append(oracle.Event(later, n, back))
+    return given, known
+
+
+def _policy(draw: random.Random, order: str) -> dict[str, Any]:
+    easy = draw.random() < 0.4
+    backfilling = "easy" if easy else draw.choice(["none", "first_fit", "easy", "conservative"])
+    sorted_ = backfilling in ("easy", "first_fit")
+    return {
+        "order": order,
+        "backfilling": backfilling,
+        "reservations": draw.choice([1, 1, 2]) if backfilling == "easy" else 1,
+        "backfill_order": draw.choice(["queue", "queue", "shortest"]) if sorted_ else "queue",
+    }
+
+
+def _limits(
+    draw: random.Random, wanted: tuple[str, ...], users: int
+) -> tuple[list[Limit], list[oracle.Limit]]:
+    """Limits for each user."""
+    if "limits" not in wanted or draw.random() < 0.3:
+        return [], []
+    most, cores = draw.choice([(1, None), (2, None), (3, 12)])
+    minutes = draw.choice([None, 9])
+    seconds = oracle.NEVER if minutes is None else 60 * minutes
+    given = Limit(by="user", jobs=most, processors=cores, processor_minutes=minutes)
+    return [given], [oracle.Limit(most, cores or oracle.NEVER, seconds)] * users
+
+
+def _site(
+    draw: random.Random, m: int, wanted: tuple[str, ...], orders: tuple[str, ...], overrun: str, users: int
+) -> tuple[gs.Cluster, SiteDescription]:
+    """A cluster, for the package and for the oracle."""
+    kinds = [
+        oracle.Node(draw.randint(1, 8), draw.choice([0, 4, 16]) * MIB, draw.choice([0, 0, 1, 2]))
+        for _ in range(draw.randint(1, 4))
+    ]
+    names = [f"n{k}x0" for k in range(len(kinds))]
+    events, known = _events(draw, names) if "failures" in wanted else ([], [])
+    allowed = [set(range(len(kinds)))]
+    partitions = []
+    if "partitions" in wanted and draw.random() < 0.7:
+        allowed.append(set(draw.sample(range(len(kinds)), draw.randint(1, len(kinds)))))
+        partitions = [Partition(number=0), Partition(number=1, nodes=[names[n] for n in allowed[1]])]
+    given, limits = _limits(draw, wanted, users)
+    policy = _policy(draw, draw.choice(["fcfs", "fcfs", "shortest", "smallest", *orders]))
+    placement: Any = draw.choice(["first_fit", "best_fit", "worst_fit", "spread"])
+    requeue: Any = draw.choice(["place", "end", "lost"])
+    interval, cost = draw.choice([0, 0, 4, 10]), draw.choice([0, 1, 2])
+    cluster = gs.Cluster(
+        name=f"c{m}",
+        nodes=[
+            NodeType(cores=k.cores, memory=k.memory // MIB, gpus=k.gpus, name=f"n{n}x")
+            for n, k in enumerate(kinds)
+        ],
+        node_exclusive=draw.random() < 0.15,
+        speed=draw.choice([1.0, 1.0, 2.0, 0.5, 0.7]),
+        policy=LocalPolicy(**policy),
+        placement=placement,
+        partitions=partitions,
+        partition_of="queue",
+        limits=given,
+        events=events,
+        requeue=requeue,
+        checkpoint_interval=interval,
+        checkpoint_cost=cost,
+    )
+    named = oracle.Policy(
+        **policy, placement=placement, overrun=overrun, requeue=requeue, interval=interval, cost=cost
+    )
+    return cluster, SiteDescription(kinds, named, cluster.speed, allowed, known, limits)
+
+
+def some_case(
+    seed: int, wanted: tuple[str, ...] = (), orders: tuple[str, ...] = ("lxf",), homeless: bool = False
+) -> Case:
+    """A grid of up to three clusters with its jobs; homeless ones have times as at speed 1."""
+    draw = random.Random(seed)
+    count = draw.choice([1, 2, 2, 3])
+    rows = _rows(draw, count, wanted)
+    overrun = draw.choice(["doubling", "doubling", "increments"])
+    needs = _dependencies(draw, len(rows)) if "dependent" in wanted else []
+    users = sorted({row["user"] for row in rows})
+    clusters, sites, asked = [], [], []
+    for m in range(count):
+        cluster, site = _site(draw, m, wanted, orders, overrun, len(users))
+        clusters.append(cluster)
+        sites.append(site)
+        asked.append([_asked(row, site.nodes, cluster.node_exclusive) for row in rows])
+        for row, each in zip(rows, asked[-1], strict=True):
+            each["where"] = row["queue"] if len(cluster.partitions) > row["queue"] else 0
+            each["groups"] = [users.index(row["user"])] if site.limits else []
+    jobs = [
+        NodeGridJob(
+            count if homeless else row["home"],
+            oracle.Job(
+                row["submit"],
+                row["run"],
+                row["estimate"],
+                failed=row["status"] == 0,
+                gives_up=row["gives_up"] if row["gives_up"] >= 0 else oracle.NEVER,
+                after=[(on, kind, delay) for job, on, kind, delay in needs if job == j],
+            ),
+            [each[j] for each in asked],
+        )
+        for j, row in enumerate(rows)
+    ]
+
+    def column(name: str) -> Any:
+        return np.array([row[name] for row in rows])
+
+    extra: dict[str, Any] = {}
+    if "impatient" in wanted:
+        extra["gives_up_time"] = column("gives_up")
+    if "dependent" in wanted:
+        extra["dependencies"] = dependency_table(needs)
+    workload = gs.Workload(
+        name=f"case{seed}",
+        submit_time=column("submit"),
+        run_time=column("run"),
+        requested_time=column("estimate"),
+        requested_processors=column("processors"),
+        requested_nodes=column("nodes"),
+        requested_memory=column("memory"),
+        requested_gpus=np.where(column("gpus") > 0, column("gpus"), -1),
+        gpu_share=np.where(column("share") > 0, column("share"), -1),
+        queue=column("queue"),
+        user=column("user"),
+        status=column("status"),
+        home=None if homeless else column("home"),
+        **extra,
+    )
+    return Case(workload, gs.Platform(clusters), jobs, sites, overrun)
+
+
+def check(run: Any, found: dict[str, Any]) -> None:
+    """Check that a run is what the oracle found."""
+    gs.verify(run)
+    assert run["start_time"].values.tolist() == found["start"]
+    fates = [FATES[fate] for fate in run["fate"].values]
+    assert fates == found["fate"]
+    assert run["killed"].values.tolist() == found["kills"]
+    offset = np.searchsorted(run["node_cluster"].values, np.arange(run.sizes["cluster"]))
+    executions = []
+    for p in range(run.sizes["piece"]):
+        s = int(run["piece_segment"].values[p])
+        m = int(run["segment_cluster"].values[s])
+        bits, share = int(run["piece_devices"].values[p]), int(run["piece_share"].values[p])
+        executions.append(
+            (
+                m,
+                int(run["segment_job"].values[s]),
+                int(run["piece_node"].values[p] - offset[m]),
+                *(int(run[f"piece_{name}"].values[p]) for name in ("units", "cores", "memory")),
+                tuple((d, share) for d in range(62) if bits >> d & 1),
+                int(run["segment_start"].values[s]),
+                int(run["segment_end"].values[s]),
+            )
+        )
+    assert sorted(executions) == found["executions"]
+    assert run.attrs["corrections"] == found["corrections"]
+
+
+CAPABILITIES = ("partitions", "limits", "impatient", "dependent", "failures")
+
+WANTED: list[tuple[str, ...]] = [(), *((each,) for each in CAPABILITIES), CAPABILITIES]
+
+
+def superscheduler_case(seed: int, scheme: str, wanted: tuple[str, ...]) -> None:
+    """Compare a superscheduler with the oracle."""
+    case, draw = some_case(seed, wanted), random.Random(seed + 10**6)
+    count = len(case.sites)
+    parameters: dict[str, Any] = {
+        "phi": draw.choice([1, 1, 2, 5, 20]),
+        "sigma": draw.choice([2, 5, 10, 30]),
+        "delta": draw.choice([0.25, 0.5, 0.7, 1.0]),
+        "epsilon": draw.choice([0.0, 0.5, 1.0, 10.0]),
+        "message_delay": draw.choice([0, 0, 0, 1, 4]),
+        "migration_delay": draw.choice([0, 0, 3]),
+        "transfers": draw.choice(["one", "all"]),
+        "no_gain": draw.choice(["wait", "ask"]),
+        "busy": draw.choice(["now", "interval"]),
+        "standing": draw.choice(["until-check", "until-check", "at-check"]),
+    }
+    predictions: Any = draw.choice(["exact", "exact", "plan"])
+    others = [set(range(count)) - {m} for m in range(count)]
+    partners = [set(draw.sample(range(count), draw.randint(0, count))) for _ in range(count)]
+    partners = others if draw.random() < 0.6 else [some - {m} for m, some in enumerate(partners)]
+    silent: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+    if draw.random() < 0.2:
+        begin = draw.randint(0, 30)
+        silent[draw.randrange(count)] = [(begin, begin + draw.randint(1, 40))]
+    chosen: Any = scheme
+    run = gs.simulate(
+        case.workload,
+        case.platform,
+        Superscheduler(
+            scheme=chosen,
+            predictions=predictions,
+            partners={f"c{m}": [f"c{k}" for k in sorted(some)] for m, some in enumerate(partners)},
+            silent={f"c{m}": each for m, each in enumerate(silent) if each},
+            **parameters,
+        ),
+        overrun=case.overrun,
+    )
+    options = _Options(scheme=scheme, partners=partners, silent=silent, **parameters)
+    check(run, SuperschedulerOnNodes(case.jobs, case.sites, options, predictions).simulate())
+
+
+@pytest.mark.parametrize("wanted", WANTED)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_superschedulers(scheme: str, wanted: tuple[str, ...]) -> None:
+    for seed in range(20):
+        superscheduler_case(seed, scheme, wanted)
+
+
+def jscheduler_case(seed: int, metric: Any, wanted: tuple[str, ...]) -> None:
+    """Compare jobs that schedule themselves with the oracle."""
+    case, draw = some_case(seed, wanted, homeless=True), random.Random(seed + 10**6)
+    k, predictions = draw.choice([1, 2, 3]), draw.choice(["exact", "exact", "plan"])
+    chosen: Any = predictions
+    run = gs.simulate(
+        case.workload,
+        case.platform,
+        JScheduler(metric=metric, k=k, predictions=chosen),
+        overrun=case.overrun,
+        seed=seed,
+    )
+    grid = JSchedulerOnNodes(case.jobs, case.sites, metric, predictions)
+    count, number = len(case.sites), len(case.jobs)
+
+    def held(m: int) -> Any:
+        return np.array([grid.holds(j, m) for j in range(number)])
+
+    samples = draw_samples_of(held, number, count, k, seed)
+    check(run, grid.simulate([[int(m) for m in row if m >= 0] for row in samples]))
+
+
+@pytest.mark.parametrize("wanted", WANTED)
+@pytest.mark.parametrize("metric", METRICS)
+def test_jscheduler(metric: str, wanted: tuple[str, ...]) -> None:
+    for seed in range(20):
+        jscheduler_case(seed, metric, wanted)
+
+
+def multiple_requests_case(seed: int, priority: Any, wanted: tuple[str, ...]) -> None:
+    """Compare jobs that wait on several clusters with the oracle."""
+    dual = priority == "home"
+    case = some_case(seed, wanted, () if dual else ("lxf",))
+    k = random.Random(seed).choice([1, 2, 3])
+    run = gs.simulate(
+        case.workload, case.platform, MultipleRequests(k=k, priority=priority), overrun=case.overrun
+    )
+    found = MultipleRequestsOnNodes(case.jobs, case.sites, min(k, len(case.sites)), dual).simulate()
+    check(run, found)
+
+
+@pytest.mark.parametrize("wanted", WANTED)
+@pytest.mark.parametrize("priority", ["equal", "home"])
+def test_multiple_requests(priority: str, wanted: tuple[str, ...]) -> None:
+    for seed in range(60):
+        multiple_requests_case(seed, priority, wanted)
+
+
+# --- by hand --------------------------------------------------------------------------------------
+
+
+def crowd(seed: int, jobs: int = 120, **columns: Any) -> gs.Workload:
+    """Jobs that queue up."""
+    rng = np.random.default_rng(seed)
+    run = rng.integers(0, 400, jobs)
+    return gs.Workload(
+        name=f"crowd{seed}",
+        submit_time=np.sort(rng.integers(0, 15 * jobs, jobs)),
+        run_time=run,
+        requested_time=np.maximum(run + rng.integers(-50, 400, jobs), 1),
+        requested_processors=rng.integers(1, 33, jobs),
+        user=rng.integers(0, 4, jobs),
+        **columns,
+    )
+
+
+NEVER_MIND = NodeEvent(time=10**7, node="node0", kind="drain")
+"""An event that touches nobody makes nodes matter."""
+
+
+def two_sites(policy: str, node: int, **south: Any) -> list[gs.Platform]:
+    """The same clusters, as numbers of processors and as nodes."""
+    clusters = [
+        gs.Cluster(name=name, processors=64, processors_per_node=node, policy=policy, **more)
+        for name, more in (("north", {}), ("south", {"speed": 2.0, **south}))
+    ]
+    return [gs.Platform(clusters), gs.Platform([replace(each, events=[NEVER_MIND]) for each in clusters])]
+
+
+@pytest.mark.parametrize("scheduler", ["central", "s-i", "r-i", "sy-i", "jscheduler", "multiple-requests"])
+@pytest.mark.parametrize(
+    ("policy", "node"),
+    [("fcfs", 4), ("ff", 4), ("sjf", 4), ("easy", 64), ("sjbf", 64), ("lxf", 64), ("conservative", 64)],
+)
+def test_nodes_that_do_not_matter(policy: str, node: int, scheduler: str) -> None:
+    """Without reservations, which name nodes, or on one node, jobs start as on as many processors."""
+    plain, nodes = two_sites(policy, node)
+    jobs = [crowd(1), crowd(2)]
+    runs = [gs.simulate(jobs, platform, scheduler) for platform in (plain, nodes)]
+    for run in runs:
+        gs.verify(run)
+    np.testing.assert_array_equal(runs[0]["start_time"], runs[1]["start_time"])
+
+
+@pytest.mark.parametrize("scheduler", ["s-i", "jscheduler", "multiple-requests"])
+def test_whole_nodes(scheduler: str) -> None:
+    plain, nodes = two_sites("ff", 4, node_exclusive=True)
+    runs = [gs.simulate([crowd(3), crowd(4)], platform, scheduler) for platform in (plain, nodes)]
+    gs.verify(runs[1])
+    np.testing.assert_array_equal(runs[0]["start_time"], runs[1]["start_time"])
+
+
+def test_users_who_never_give_up_change_nothing() -> None:
+    plain = two_sites("easy", 64)[0]
+    jobs = [crowd(5), crowd(6)]
+    patient = [replace(each, gives_up_time=np.full(len(each), 10**8)) for each in jobs]
+    for scheduler in ("s-i", "jscheduler", "multiple-requests-dual"):
+        starts = [gs.simulate(each, plain, scheduler)["start_time"] for each in (jobs, patient)]
+        np.testing.assert_array_equal(starts[0], starts[1])
+
+
+def single(**columns: Any) -> gs.Workload:
+    given: dict[str, Any] = {name: np.array(values) for name, values in columns.items()}
+    return gs.Workload(name="single", **given)
+
+
+def test_a_job_that_nobody_can_start_waits_for_a_check() -> None:
+    """Both clusters are down until 700: it is sent at the check at 900, or when its home is up again."""
+    events = [NodeEvent(time=0, kind="down"), NodeEvent(time=700, kind="up")]
+    platform = gs.Platform([gs.Cluster(name=name, processors=4, events=events) for name in ("a", "b")])
+    jobs = single(submit_time=[10], run_time=[5], requested_processors=[2], home=[0])
+    starts = {
+        scheme: gs.simulate(jobs, platform, scheme)["start_time"].item()
+        for scheme in ("central", "s-i", "r-i", "sy-i", "jscheduler", "multiple-requests")
+    }
+    assert starts == {
+        "central": 900,
+        "s-i": 900,
+        "r-i": 900,
+        "sy-i": 900,
+        "jscheduler": 700,
+        "multiple-requests": 700,
+    }
+
+
+@pytest.mark.parametrize("scheme", [*SCHEMES, "jscheduler", "multiple-requests"])
+def test_what_is_never_up_again_starves(scheme: str) -> None:
+    down = NodeEvent(time=0, kind="down")
+    platform = gs.Platform([gs.Cluster(name=name, processors=4, events=[down]) for name in ("a", "b")])
+    jobs = single(submit_time=[10, 20], run_time=[5, 5], requested_processors=[2, 8], home=[0, 1])
+    delayed = Superscheduler(scheme="sy-i", message_delay=7, migration_delay=3, busy="interval")
+    for scheduler in (Superscheduler(scheme="local") if scheme == "local" else scheme, delayed):
+        run = gs.simulate(jobs, platform, scheduler)
+        gs.verify(run)
+        assert [FATES[fate] for fate in run["fate"].values] == ["starved", "rejected"]
+        assert run.attrs["rejected: larger than the nodes that it may use"] == 1
+
+
+def test_jobs_flee_from_a_cluster_that_fails() -> None:
+    """The home of all jobs is down from 100 to 5000: what comes then runs elsewhere."""
+    events = [NodeEvent(time=100, kind="down"), NodeEvent(time=5000, kind="up")]
+    home = gs.Cluster(name="home", processors=8, events=events, checkpoint_interval=10)
+    platform = gs.Platform([home, gs.Cluster(name="away", processors=8)])
+    jobs = single(
+        submit_time=[0, 200, 300],
+        run_time=[150, 50, 50],
+        requested_time=[150, 50, 50],
+        requested_processors=[8, 4, 4],
+        home=[0, 0, 0],
+    )
+    run = gs.simulate(jobs, platform, "s-i")
+    gs.verify(run)
+    # killed at 100, the first job goes on at home from there
+    assert run["start_time"].values.tolist() == [0, 200, 300]
+    assert run["end_time"].values.tolist() == [5050, 250, 350]
+    assert run["killed"].values.tolist() == [1, 0, 0]
+    assert run.attrs["jobs_transferred"] == 2
+
+
+def test_maintenance_is_planned_around() -> None:
+    """A job of 100 s is not started 50 s before maintenance of its home: it goes elsewhere."""
+    window = NodeEvent(time=0, kind="maintenance", start=60, end=1000)
+    platform = gs.Platform(
+        [gs.Cluster(name="a", processors=4, events=[window]), gs.Cluster(name="b", processors=4)]
+    )
+    jobs = single(
+        submit_time=[10, 11],
+        run_time=[100, 20],
+        requested_time=[100, 20],
+        requested_processors=[4, 4],
+        home=[0, 0],
+    )
+    for predictions in ("exact", "plan"):
+        chosen: Any = predictions
+        run = gs.simulate(jobs, platform, Superscheduler(scheme="s-i", predictions=chosen))
+        gs.verify(run)
+        assert run["start_time"].values.tolist() == [10, 11]
+        assert run["segment_cluster"].values.tolist() == [0, 1]
+
+
+def test_partitions_of_priority() -> None:
+    """Jobs of the partition that comes first overtake the others, at home and elsewhere."""
+    partitions = [Partition(number=0), Partition(number=1, priority=5)]
+    cluster = gs.Cluster(
+        name="a",
+        nodes=[NodeType(cores=4)],
+        partitions=partitions,
+        partition_of="queue",
+        policy="sjf",
+    )
+    jobs = single(
+        submit_time=[0, 1, 2],
+        run_time=[50, 10, 20],
+        requested_time=[50, 10, 20],
+        requested_processors=[4, 4, 4],
+        queue=[0, 0, 1],
+        home=[0, 0, 0],
+    )
+    for scheduler in ("s-i", "jscheduler", "multiple-requests-dual"):
+        run = gs.simulate(jobs, gs.Platform([cluster]), scheduler)
+        gs.verify(run)
+        assert run["start_time"].values.tolist() == [0, 70, 50]
+    scored = replace(cluster, policy="lxf")
+    with pytest.raises(ConfigurationError, match="priorities"):
+        gs.simulate(jobs, gs.Platform([scored]), "s-i")
+
+
+def test_limits_reject_by_reason() -> None:
+    cluster = gs.Cluster(name="a", nodes=[NodeType(cores=8)], limits=[Limit(processors=4)])
+    small = gs.Cluster(name="b", nodes=[NodeType(cores=2)])
+    jobs = single(submit_time=[0, 0], run_time=[5, 5], requested_processors=[6, 9], user=[1, 1])
+    run = gs.simulate(replace(jobs, home=np.array([1, 1])), gs.Platform([cluster, small]), "central")
+    gs.verify(run)
+    assert run.attrs["jobs_rejected"] == 2
+    assert run.attrs["rejected: over a limit of its group"] == 1
+    assert run.attrs["rejected: larger than the nodes that it may use"] == 1
+
+
+def cost_of_waiting(wait: int, idle: int) -> float:
+    """A cost of one's own."""
+    return wait - idle
+
+
+def test_costs_of_ones_own() -> None:
+    """Idle cores are those of nodes that are up."""
+    events = [NodeEvent(time=0, node="node0", kind="drain")]
+    platform = gs.Platform(
+        [
+            gs.Cluster(name="a", processors=12, processors_per_node=4, events=events),
+            gs.Cluster(name="b", processors=10),
+        ]
+    )
+    jobs = single(submit_time=[5], run_time=[5], requested_processors=[2])
+    run = gs.simulate(jobs, platform, JScheduler(metric=cost_of_waiting, k=2))
+    gs.verify(run)
+    assert run["segment_cluster"].values.tolist() == [1]
+    with pytest.raises(ConfigurationError, match="index 0"):
+        gs.simulate(jobs, platform, JScheduler(metric=no_number, k=2))
+
+
+def no_number(idle: int) -> float:
+    """No cost at all."""
+    return math.nan if idle >= 0 else 0.0
+
+
+def test_run_times_are_learnt_from_jobs_that_ended_by_themselves() -> None:
+    """Jobs that are killed, lost or given up leave the predictor without an end of their own."""
+    rng = np.random.default_rng(7)
+    jobs = crowd(8, 200, status=rng.choice([0, 1], 200))
+    jobs = replace(
+        jobs,
+        gives_up_time=jobs.submit_time + rng.choice([50, 10**6], 200),
+        dependencies=dependency_table([(k, k - 3, "afterok") for k in range(5, 200, 9)]),
+    )
+    down = [NodeEvent(time=t, node="node0", kind="down") for t in (500, 1500)]
+    up = [NodeEvent(time=t, node="node0", kind="up") for t in (700, 1700)]
+    for requeue in ("end", "lost"):
+        chosen: Any = requeue
+        clusters = [
+            gs.Cluster(name=name, processors=64, processors_per_node=16, events=[*down, *up], requeue=chosen)
+            for name in ("a", "b")
+        ]
+        done = retrained_schedule(
+            [jobs],
+            clusters,
+            ["easy", "easy"],
+            JScheduler(k=2),
+            options=PredictorOptions(minimum_history=10, retrain_jobs=20),
+            refresh=100,
+        )
+        assert done.trainings > 0
+        assert done.schedule.on_nodes is not None
+        fates = {FATES[fate] for fate in done.schedule.on_nodes.fate}
+        assert {"completed", "gave up", "never eligible"} <= fates
+        assert ("lost" in fates) == (requeue == "lost")
+
+
+def test_arrays_grow_when_they_need_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_grids, "FIRST_ROOM", 1)
+    for seed in range(500, 510):
+        superscheduler_case(seed, "sy-i", CAPABILITIES)
+        jscheduler_case(seed, "wait", CAPABILITIES)
+        multiple_requests_case(seed, "equal", CAPABILITIES)
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_placements(placement: Any) -> None:
+    rng = np.random.default_rng(1)
+    kinds = [NodeType(count=2, cores=8, gpus=2, name="gpu"), NodeType(count=2, cores=8, name="cpu")]
+    platform = gs.Platform([gs.Cluster(name=name, nodes=kinds, placement=placement) for name in ("a", "b")])
+    share = rng.choice([-1, -1, 300, 600], 40)
+    jobs = gs.Workload(
+        name="gpus",
+        submit_time=np.sort(rng.integers(0, 400, 40)),
+        run_time=rng.integers(1, 100, 40),
+        requested_processors=rng.integers(1, 9, 40),
+        requested_gpus=np.where(share < 0, rng.choice([-1, 1, 2], 40), -1),
+        gpu_share=share,
+        home=rng.integers(0, 2, 40),
+    )
+    run = gs.simulate(jobs, platform, "s-i")
+    gs.verify(run)
+    assert (run["start_time"] >= 0).mean() > 0.9
