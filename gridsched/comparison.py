@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from gridsched.aspects import aspects_of, without
 from gridsched.errors import ConfigurationError
 from gridsched.metrics.jobs import RECORDED, job_metrics, recorded, steps, utilisation
 from gridsched.platform import Cluster, Platform, platform_of
@@ -21,6 +22,7 @@ from gridsched.replication import Interval, ratio_interval
 from gridsched.results import provenance
 from gridsched.simulation import simulate
 from gridsched.submission import EstimateName
+from gridsched.traces.cleaning import NEVER_RAN, never_ran
 from gridsched.traces.sacct import AccountingLog
 from gridsched.verification import verify
 from gridsched.workloads.table import Workload
@@ -30,6 +32,19 @@ QUANTILES = (0.5, 0.9, 0.95, 0.99)
 
 FEWEST_WEEKS = 4
 """Weeks with jobs that an interval needs."""
+
+FATES: dict[str, str] = {
+    "jobs_rejected": "rejected",
+    "jobs_gave_up": "users gave up waiting",
+    "jobs_never_eligible": "waited for a job that did not end well",
+    "executions_killed": "killed by failing nodes",
+    "jobs_lost": "lost with their nodes",
+    "jobs_starved": "waited for nodes that never came back",
+}
+"""What may become of jobs, by attribute of a run."""
+
+EVERYTHING = "nothing"
+"""What is left out where nothing is."""
 
 _WEEK = 7 * 86400
 _HOUR = 3600
@@ -92,7 +107,8 @@ def compare(
     xarray.Dataset
         Dimension `scheme`: "recorded", where the log recorded the waits of half the jobs, then the policies.
         `wait_time_mean`, `bounded_slowdown_mean` and their `_difference` from the first scheme, with bounds
-        `_low` and `_high` (NaN with fewer than four weeks); `wait_time_quantile`; `utilisation`; `jobs`.
+        `_low` and `_high` (NaN with fewer than four weeks); `wait_time_quantile`; `utilisation`; the counts
+        of `FATES`. Waits are counted from submission, also where jobs wait for others.
         Dimensions `user` and `group`, by number of jobs: `user_jobs`, `user_work` (processor-hours),
         `user_wait_time_mean`, `user_wait_time_change` (hours in all), and the same of groups.
 
@@ -105,7 +121,9 @@ def compare(
     waits: dict[str, Floats] = {}
     slowdowns: dict[str, Floats] = {}
     shares: dict[str, float] = {}
+    fates: dict[str, list[int]] = {name: [] for name in FATES}
     attributes: dict[str, Any] = {}
+    left = never_ran(workload)
     for policy in chosen:
         report(f"simulating {policy.name}")
         run = simulate(
@@ -113,12 +131,16 @@ def compare(
         )
         verify(run)
         if not waits:
-            history = recorded(run.assign(run_time=("job", workload.run_time)))
+            history = recorded(_as_the_log_has_it(run, workload, left))
             if history is not None:
+                for name, counts in fates.items():
+                    counts.append(int(left.sum()) if name == "jobs_gave_up" else 0)
                 same = cluster.processors == workload.processors_available
                 _measure(RECORDED, history, waits, slowdowns, shares, used=same or not _is_known(workload))
                 attributes["recorded_share"] = history.attrs["recorded_share"]
         _measure(policy.name, run, waits, slowdowns, shares)
+        for name, counts in fates.items():
+            counts.append(int(run.attrs.get(name, 0)))
         attributes |= {key: value for key, value in run.attrs.items() if key not in _PER_RUN}
     report("comparing")
     measured = np.arange(len(workload)) >= int(warm_up * len(workload))
@@ -134,6 +156,8 @@ def compare(
         np.array([*shares.values()]),
         {"long_name": "share of the processors allocated to jobs", "units": "1"},
     )
+    for name, counts in fates.items():
+        variables[name] = ("scheme", np.array(counts), {"long_name": FATES[name], "units": "1"})
     coordinates: dict[str, Any] = {"scheme": [*waits], "quantile": [*QUANTILES]}
     for kind in _DIMENSIONS:
         found, by_name = _of_names(kind, jobs, values["wait_time"], (names or {}).get(kind, ()))
@@ -174,7 +198,96 @@ def _each_once(policies: Sequence[str | LocalPolicy]) -> list[LocalPolicy]:
     return chosen
 
 
-_PER_RUN = ("scheme", "title", "corrections")
+_PER_RUN = ("scheme", "title", "corrections", *FATES)
+
+
+def what_each_changes(
+    workload: Workload,
+    cluster: Cluster,
+    policy: str | LocalPolicy,
+    *,
+    estimates: EstimateName = "requested",
+    kill: bool = False,
+    overrun: OverrunName = "doubling",
+    passes: PassName = "instant",
+    warm_up: float = 0.0,
+    report: Callable[[str], Any] = lambda _: None,
+) -> xr.Dataset:
+    """Simulate a workload with all that a simulation takes into account, and with each of it left out.
+
+    Parameters
+    ----------
+    workload : Workload
+        Clean jobs in order of submission.
+    cluster : Cluster
+        The cluster, with its nodes and all else that is known of it.
+    policy : str or LocalPolicy
+        What to simulate; every schedule is verified.
+    estimates, kill, overrun, passes, warm_up, report
+        See `compare`.
+
+    Returns
+    -------
+    xarray.Dataset
+        Dimension `left_out`: "nothing", then those names of `gridsched.aspects.ASPECTS` that these jobs and
+        this cluster have. `wait_time_mean`, `wait_time_difference` from the first, `wait_time_95`,
+        `bounded_slowdown_mean`, over the jobs that started in all of these runs and by the log;
+        `utilisation`; the counts of `FATES`.
+    """
+    chosen = named_policy(policy)
+    movable = not any(event.node != "*" for event in cluster.events)
+    names = [name for name in aspects_of(workload, cluster) if name != "nodes" or movable]
+    left = never_ran(workload)
+    waits, slowdowns, shares = ({} for _ in range(3))  # type: ignore[var-annotated]
+    fates: dict[str, list[int]] = {name: [] for name in FATES}
+    for name in (EVERYTHING, *names):
+        report(f"simulating {chosen.name}" + (f" without {name}" if name != EVERYTHING else ""))
+        jobs, where = without(workload, cluster, [] if name == EVERYTHING else [name])
+        run = simulate(jobs, where, chosen, estimates=estimates, kill=kill, overrun=overrun, passes=passes)
+        verify(run)
+        _measure(name, run, waits, slowdowns, shares)
+        for key in (waits, slowdowns):
+            there = np.full(len(workload), np.nan)
+            there[np.isin(workload.job_number, jobs.job_number)] = key[name]
+            key[name] = np.where(left, np.nan, there)
+        for fate, counts in fates.items():
+            counts.append(int(run.attrs.get(fate, 0)))
+    wait, slowdown = np.stack([*waits.values()]), np.stack([*slowdowns.values()])
+    measured = (np.arange(len(workload)) >= int(warm_up * len(workload))) & ~np.isnan(wait).any(axis=0)
+    wait, slowdown = wait[:, measured], slowdown[:, measured]
+    means = _mean(wait)
+    tail = np.quantile(wait, 0.95, axis=1) if wait.shape[1] else means
+    variables: dict[str, Any] = {
+        "wait_time_mean": (means, "mean wait time", "s"),
+        "wait_time_difference": (means - means[0], "mean wait time less that with everything", "s"),
+        "wait_time_95": (tail, "wait time, 95% quantile", "s"),
+        "bounded_slowdown_mean": (_mean(slowdown), "mean bounded slowdown", "1"),
+        "utilisation": (np.array([*shares.values()]), "share of the processors allocated to jobs", "1"),
+        **{name: (np.array(counts), FATES[name], "1") for name, counts in fates.items()},
+    }
+    return xr.Dataset(
+        {
+            name: ("left_out", values, {"long_name": text, "units": unit})
+            for name, (values, text, unit) in variables.items()
+        },
+        {"left_out": [EVERYTHING, *names]},
+        {
+            "title": f"{chosen.name} on {workload.name}",
+            "policy": chosen.name,
+            "jobs_measured": int(measured.sum()),
+        },
+    )
+
+
+def _mean(values: Floats) -> Floats:
+    """Mean of each row; NaN without columns."""
+    return values.mean(axis=1) if values.shape[1] else np.full(len(values), np.nan)
+
+
+def _as_the_log_has_it(run: xr.Dataset, workload: Workload, left: NDArray[np.bool_]) -> xr.Dataset:
+    """A run with the run times of the log, in which jobs that never started by the log did not."""
+    start = np.where(left, -1, run["start_time"].values)
+    return run.assign(run_time=("job", workload.run_time), start_time=("job", start, run["start_time"].attrs))
 
 
 def _is_known(workload: Workload) -> bool:
@@ -191,7 +304,8 @@ def _measure(
     used: bool = True,
 ) -> None:
     """Keep the metrics of a run; jobs that ran on another cluster used no share of this one."""
-    metrics = job_metrics(run)
+    # as logs do, from submission, not from when a job could have started first
+    metrics = job_metrics(run.drop_vars("eligible_time", errors="ignore"))
     waits[name], slowdowns[name] = metrics["wait_time"], metrics["bounded_slowdown"]
     shares[name] = utilisation(run) if used else np.nan
 
@@ -287,7 +401,9 @@ def _of_names(
 # --- what a simulation does not know --------------------------------------------------------------
 
 
-def left_aside(workload: Workload, accounting: AccountingLog | None = None) -> list[tuple[str, str]]:
+def left_aside(
+    workload: Workload, accounting: AccountingLog | None = None, cluster: Cluster | None = None
+) -> list[tuple[str, str]]:
     """What shaped the recorded waits and a simulation does not know, as far as the log tells.
 
     Parameters
@@ -296,6 +412,9 @@ def left_aside(workload: Workload, accounting: AccountingLog | None = None) -> l
         The jobs that are simulated.
     accounting : AccountingLog, optional
         The export that they are from.
+    cluster : Cluster, optional
+        Where they run: what it knows of nodes, partitions and events is not left aside. By default it is a
+        pool of processors.
 
     Returns
     -------
@@ -312,19 +431,36 @@ def left_aside(workload: Workload, accounting: AccountingLog | None = None) -> l
     def some(*reasons: str) -> str:
         return ", ".join(f"{flags[reason]:,} {_FLAGS[reason]}" for reason in reasons if flags.get(reason))
 
+    used = aspects_of(workload, Cluster(processors=1) if cluster is None else cluster)
     suspended = some("suspended")
     without_zone = accounting is not None and accounting.without_zone
     found = [
-        ("partitions", _kinds(workload.partition, "one pool of processors for all; see --partition")),
+        (
+            "partitions",
+            ""
+            if "partitions" in used
+            else _kinds(workload.partition, "one pool of processors for all; see --partition, --nodes"),
+        ),
         ("queues, QOS", _kinds(workload.queue, "none has limits or priorities of its own")),
         ("fair-share", "the order of the queue is that of the policy alone"),
-        ("dependencies", some("eligible after submission") or _dependencies(workload)),
+        ("dependencies", _waiting_for_others(workload, accounting, used)),
+        ("cancellations", _cancellations(workload, used)),
         ("arrays, parts", some("array task", "component of a heterogeneous job")),
-        ("memory, GPUs", some("generic resources", "out of memory") or "only processors are allocated"),
-        ("nodes", some("more processors than requested") or "any processors will do; see --node-exclusive"),
+        ("memory, GPUs", _resources(workload, used, some)),
+        (
+            "nodes",
+            some("more processors than requested")
+            or ("" if "nodes" in used else "any processors will do; see --nodes, --node-exclusive"),
+        ),
         ("suspension", suspended and f"{suspended}, {hours:,.0f} h in all, not part of the run times"),
         ("runs again", some("requeued", "preempted", "resized")),
-        ("outages", some("node failure", "reservation") or "the cluster is whole and free all the time"),
+        (
+            "outages",
+            some("reservation")
+            if cluster is not None and cluster.events
+            else some("node failure", "reservation")
+            or "the cluster is whole and free all the time; see --events",
+        ),
         ("before", "the cluster is empty when the first job is submitted; see --warm-up"),
         ("time zone", "times are read as UTC; name the site's with --timezone" if without_zone else ""),
         ("clock", some(*_OF_CLOCK)),
@@ -371,6 +507,46 @@ _OF_CLOCK = (
 def _kinds(numbers: NDArray[Any], then: str) -> str:
     kinds = len(np.unique(numbers[numbers >= 0]))
     return f"{kinds} of them; {then}" if kinds > 1 else ""
+
+
+def _resources(workload: Workload, used: Sequence[str], some: Callable[..., str]) -> str:
+    """What is said of memory and GPUs."""
+    both = "memory" in used and "gpus" in used
+    # with GPUs the other generic resources are left, which are rare
+    said = [] if "gpus" in used else [some("generic resources")]
+    gpus = [column for column in (workload.requested_gpus, workload.gpu_share) if column is not None]
+    asked = int(np.count_nonzero(np.any([column > 0 for column in gpus], axis=0))) if gpus else 0
+    if "gpus" not in used and asked and not said[0]:
+        said = [f"{asked:,} jobs ask for GPUs"]
+    if "memory" not in used and (workload.requested_memory > 0).any():
+        said.append(f"{int((workload.requested_memory > 0).sum()):,} jobs ask for memory")
+    said.append(some("out of memory"))
+    return ", ".join(filter(None, said)) or ("" if both else "only processors are allocated")
+
+
+def _cancellations(workload: Workload, used: Sequence[str]) -> str:
+    """What is said of jobs that were left out since they never started."""
+    count = workload.left_out.get(NEVER_RAN, 0)
+    return (
+        ""
+        if "cancellations" in used or not count
+        else f"{count:,} jobs were cancelled before they started; they do not wait here"
+    )
+
+
+def _waiting_for_others(workload: Workload, accounting: AccountingLog | None, used: Sequence[str]) -> str:
+    """What is said of jobs that could not start when they were submitted."""
+    late = np.zeros(len(workload), np.bool_)
+    if accounting is not None and "eligible after submission" in accounting.flags:
+        late = accounting.flags["eligible after submission"][accounting.rows(workload)].copy()
+    if "dependencies" not in used:
+        count = int(np.count_nonzero(late))
+        return f"{count:,} {_FLAGS['eligible after submission']}" if count else _dependencies(workload)
+    if workload.dependencies is not None:
+        late[workload.dependencies["job"]] = False
+    count = int(np.count_nonzero(late))
+    why = "became eligible after they were submitted without a dependency here; see --from"
+    return f"{count:,} jobs {why}" if count else ""
 
 
 def _dependencies(workload: Workload) -> str:

@@ -2,7 +2,8 @@
 
 The schedule tells who waited and who ran at every instant; the policy tells who was ahead of whom. From both
 follows where a job stood in the queue, what it waited for, who overtook it and whom it overtook. All states
-are those after everything that happens at an instant.
+are those after everything that happens at an instant. Runs on nodes are explained by
+`gridsched.node_explanation`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from gridsched.engine.records import JOB
 from gridsched.errors import ConfigurationError
 from gridsched.metrics.jobs import steps
+from gridsched.node_explanation import NodeExplanation, explain_on_nodes
 from gridsched.policies.local import (
     ORDERS,
     Conventions,
@@ -134,32 +136,52 @@ def reservations(run: xr.Dataset, policy: str | LocalPolicy | None = None) -> li
 
     Under EASY a job gets one when it is first in the queue and has to wait, under conservative backfilling at
     its submission.
+
+    Raises
+    ------
+    ConfigurationError
+        As `explain`, and of a run on nodes.
     """
+    if "piece_segment" in run:
+        raise ConfigurationError("a run on nodes does not say for when its jobs had reservations")
     schedule_of = _Schedule(run, _policy_of(run, policy))
     return list(filter(None, map(schedule_of.planned_start, range(len(schedule_of.index)))))
 
 
-def explain(run: xr.Dataset, job: int, policy: str | LocalPolicy | None = None) -> Explanation:
+def explain(
+    run: xr.Dataset, job: int, policy: str | LocalPolicy | None = None
+) -> Explanation | NodeExplanation:
     """Explain when a job of a run started.
 
     Parameters
     ----------
     run : xarray.Dataset
-        A run of one cluster, as `gridsched.simulate` gives it.
+        A run of one cluster, as `gridsched.simulate` gives it; of several, where it is one on nodes.
     job : int
         Index of the job in the run.
     policy : str or LocalPolicy, optional
         The policy of the run, or its name; its queue order must have a name. Needed only for a policy that is
         none of the named ones.
 
+    Returns
+    -------
+    Explanation or NodeExplanation
+        The second for a run on nodes, or with limits, jobs that leave the queue, or that wait for others.
+
     Raises
     ------
     ConfigurationError
-        If there is no such job, it was rejected, the policy is another or orders by a function, or the run is
-        one on nodes, or has jobs that leave the queue or wait for others.
+        If there is no such job, it was rejected, or the policy is another or orders by a function.
     """
-    if not 0 <= job < run.sizes["job"]:
-        raise ConfigurationError(f"job {job}: the run has {run.sizes['job']} jobs, from index 0")
+    if "piece_segment" in run:
+        _check_job(run, job)
+        return explain_on_nodes(run, job, _policy_of(run, policy))
+    return explain_counted(run, job, policy)
+
+
+def explain_counted(run: xr.Dataset, job: int, policy: str | LocalPolicy | None = None) -> Explanation:
+    """Explain when a job of a run started whose processors are only counted; as `explain`."""
+    _check_job(run, job)
     schedule_of = _Schedule(run, _policy_of(run, policy))
     if run["start_time"].values[job] < 0:
         raise ConfigurationError(
@@ -168,13 +190,14 @@ def explain(run: xr.Dataset, job: int, policy: str | LocalPolicy | None = None) 
     return schedule_of.explain(int(np.searchsorted(schedule_of.index, job)))
 
 
+def _check_job(run: xr.Dataset, job: int) -> None:
+    """Refuse an index that is none of a job."""
+    if not 0 <= job < run.sizes["job"]:
+        raise ConfigurationError(f"job {job}: the run has {run.sizes['job']} jobs, from index 0")
+
+
 def _policy_of(run: xr.Dataset, policy: str | LocalPolicy | None) -> LocalPolicy:
     """The policy that made a run, which is the one that is given if any is."""
-    if "fate" in run:
-        raise ConfigurationError(
-            "runs on nodes, or with jobs that leave the queue or wait for others, cannot be explained yet; "
-            "explain a run without them"
-        )
     made_by = str(run.attrs["policies" if run.attrs["scheme"] == "local" else "scheme"])
     policy = named_policy(made_by if policy is None else policy)
     if policy.name != made_by:

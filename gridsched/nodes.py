@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import IntEnum
 from pathlib import Path
 from typing import Any, Literal, get_args
 from zoneinfo import ZoneInfo
@@ -14,6 +15,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from gridsched.errors import ConfigurationError
+from gridsched.io import atomic_write
 
 PlacementName = Literal[
     "first_fit",
@@ -30,6 +32,19 @@ PlacementName = Literal[
 RequeueName = Literal["place", "end", "lost"]
 EventName = Literal["down", "up", "drain", "resume", "maintenance"]
 GroupName = Literal["user", "group", "executable", "queue", "partition"]
+
+
+UNLIMITED_MEMORY = 2**51
+"""Memory [KiB] of a node that does not say how much it has, in runs."""
+
+
+class Outage(IntEnum):
+    """Why a node was out; one that is drained goes on with its jobs."""
+
+    DOWN = 0
+    MAINTENANCE = 1
+    DRAINED = 2
+
 
 PLACEMENTS: dict[str, str] = {
     "first_fit": "nodes in the order in which they are given",
@@ -65,6 +80,8 @@ class NodeType:
         The nodes are called `name0`, `name1` ... in results and events.
     weight : float
         Nodes of small weight are taken first under the placement "weight".
+    names : sequence of str, optional
+        Names of the nodes, where they have their own; their number is the count then.
 
     Raises
     ------
@@ -78,8 +95,17 @@ class NodeType:
     gpus: int = 0
     name: str = "node"
     weight: float = 0.0
+    names: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        if self.names and self.count not in (1, len(self.names)):
+            raise ConfigurationError(
+                f"node type {self.name}: count is {self.count}, and it has {len(self.names)} names; "
+                "leave count out"
+            )
+        if self.names:
+            object.__setattr__(self, "count", len(self.names))
         for key, low, high in (("count", 1, 2**24), ("cores", 1, 2**31 - 1), ("gpus", 0, 62)):
             value = getattr(self, key)
             if not low <= value <= high:
@@ -94,7 +120,7 @@ class NodeType:
     @property
     def nodes(self) -> list[str]:
         """Names of the nodes."""
-        return [f"{self.name}{index}" for index in range(self.count)]
+        return list(self.names) or [f"{self.name}{index}" for index in range(self.count)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,6 +265,16 @@ def read_events(
             ]
     except (OSError, UnicodeError, csv.Error) as error:
         raise ConfigurationError(f"{path}: cannot be read ({error})") from None
+
+
+def write_events(events: Iterable[NodeEvent], path: str | Path) -> None:
+    """Write events of nodes to a CSV file that `read_events` reads."""
+    with atomic_write(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["time", "node", "kind", "start", "end"])
+        for event in events:
+            window = (event.start, event.end) if event.kind == "maintenance" else ("", "")
+            writer.writerow([event.time, event.node, event.kind, *window])
 
 
 def _event_of(row: dict[str, str | None], where: str, origin: int | None, zone: ZoneInfo) -> NodeEvent:

@@ -1,4 +1,4 @@
-"""Figures of runs: `gantt` of a small one, `load` over time, `compare` several of the same jobs.
+"""Figures of runs: `gantt` of a small one, `load` and `utilisation` over time, `compare` of several.
 
 Each gives a Matplotlib figure in the style of all figures of gridsched, whatever the settings. Notebooks
 show them after `%matplotlib inline`; elsewhere they are saved with `savefig`.
@@ -7,6 +7,7 @@ show them after `%matplotlib inline`; elsewhere they are saved with `savefig`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 import xarray as xr
@@ -16,8 +17,9 @@ from gridsched.errors import ConfigurationError
 from gridsched.figures import runs as figures
 from gridsched.figures.gantt import MOST_JOBS
 from gridsched.figures.gantt import gantt as _gantt
+from gridsched.figures.gantt_nodes import gantt_of_nodes, has_nodes
 
-__all__ = ["compare", "gantt", "load"]
+__all__ = ["compare", "gantt", "load", "utilisation"]
 
 _NEEDED = ("submit_time", "run_time", "start_time", "end_time", "processors", "cluster_processors")
 _SEGMENTS = ("segment_job", "segment_cluster", "segment_processors", "segment_start", "segment_end")
@@ -25,16 +27,24 @@ _TELLING = ("policies", "estimates", "kill", "overrun", "passes", "seed", "times
 """Attributes by which runs of the same scheme are told apart."""
 
 
-def gantt(run: xr.Dataset) -> Figure:
-    """Gantt chart of a small run: time to the right, processors upwards, a panel for each cluster.
+def gantt(
+    run: xr.Dataset, *, by: Literal["nodes", "processors"] | None = None, nodes: Sequence[str] = ()
+) -> Figure:
+    """Gantt chart of a small run: time to the right; nodes downwards, or processors upwards.
 
     A run says how many processors a job has, not which: each execution is drawn on the lowest that are free.
     A job that is preempted, migrates or spans clusters has several rectangles of the same colour and number.
+    By nodes, each node is a row with a lane for each of its GPUs; when it is out is hatched. By processors,
+    each cluster is a panel.
 
     Parameters
     ----------
     run : xarray.Dataset
         A run of `gridsched.simulate` with at most 60 jobs.
+    by : {"nodes", "processors"}, optional
+        By default nodes, where the run says which nodes jobs had and there are several, or some with GPUs.
+    nodes : sequence of str
+        Names of the nodes that are shown, at most 40; all by default.
 
     Returns
     -------
@@ -43,9 +53,11 @@ def gantt(run: xr.Dataset) -> Figure:
     Raises
     ------
     ConfigurationError
-        If the run has too many jobs, or does not say on which cluster jobs run.
+        If the run has too many jobs or nodes, or does not say on which cluster, or nodes, jobs run.
     """
     _check_run(run)
+    if by not in (None, "nodes", "processors"):
+        raise ConfigurationError(f"by is {by!r}; use 'nodes' or 'processors', or leave it out")
     if not _names_clusters(run):
         raise ConfigurationError(
             f"{_name(run)}: the run does not say on which clusters jobs run (ideal machines share all); "
@@ -56,6 +68,13 @@ def gantt(run: xr.Dataset) -> Figure:
             f"{_name(run)}: a Gantt chart shows at most {MOST_JOBS} jobs, this run has {run.sizes['job']:,}; "
             f"use gridsched.plot.load, or simulate fewer jobs: workload.select(slice({MOST_JOBS}))"
         )
+    if by == "nodes" and "piece_segment" not in run:
+        raise ConfigurationError(
+            f"{_name(run)}: the run does not say on which nodes jobs run; leave by= out, or simulate a "
+            "cluster that has nodes"
+        )
+    if by == "nodes" or (by is None and has_nodes(run)):
+        return gantt_of_nodes(run, nodes=[nodes] if isinstance(nodes, str) else nodes)[0]
     return _gantt(run)[0]
 
 
@@ -101,6 +120,38 @@ def load(run: xr.Dataset, *, clusters: bool | Sequence[str] = False, bins: int =
             f"{len(chosen)}; name some: clusters={known[:2]}"
         )
     return figures.load(run, chosen, bins)[0]
+
+
+def utilisation(run: xr.Dataset, *, bins: int = 200) -> Figure:
+    """Use of each resource of the nodes over time, beside what is not out of it, and fragmentation.
+
+    A run whose nodes are not known has a panel of its processors alone. What is of no use to typical jobs
+    where it is free, see `gridsched.metrics.nodes`, is shown relative to all that is free.
+
+    Parameters
+    ----------
+    run : xarray.Dataset
+        A run of `gridsched.simulate`.
+    bins : int
+        Averages are shown over so many equal parts of the time.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ConfigurationError
+        If no job ran, or the run does not say on which cluster jobs run.
+    """
+    _check_run(run)
+    if bins < 1:
+        raise ConfigurationError(f"bins is {bins}; give at least 1")
+    if not _names_clusters(run):
+        raise ConfigurationError(
+            f"{_name(run)}: the run does not say on which clusters jobs run; use gridsched.plot.load"
+        )
+    return figures.utilisation(run, bins)[0]
 
 
 def compare(runs: Iterable[xr.Dataset] | Mapping[str, xr.Dataset]) -> Figure:

@@ -501,31 +501,66 @@ def grids_dataset(grids: Mapping[int, Sequence[tuple[Workload, Cluster]]]) -> xr
     """
     parts = [(replicate, *pair) for replicate, pairs in grids.items() for pair in pairs]
     described = [workload_dataset(workload, cluster) for _, workload, cluster in parts]
+    # A part need not have columns beyond those of the format
     columns = {
-        name: np.concatenate([part[name].values for part in described]) for name in described[0].data_vars
+        name: np.concatenate(
+            [
+                part[name].values if name in part else np.full(len(part["job_number"]), UNKNOWN)
+                for part in described
+            ]
+        )
+        for name in (*SWF_FIELDS, *EXTRA_FIELDS)
+        if any(name in part for part in described)
     }
     facts = [json.dumps({key: _unwrapped(value) for key, value in part.attrs.items()}) for part in described]
-    return xr.Dataset(
+    whole = xr.Dataset(
         {
-            **{str(name): ("job", column) for name, column in columns.items() if (column != UNKNOWN).any()},
+            **{name: ("job", column) for name, column in columns.items() if (column != UNKNOWN).any()},
             "part_replicate": ("part", np.array([replicate for replicate, _, _ in parts])),
             "part_jobs": ("part", np.array([len(workload) for _, workload, _ in parts])),
             "part_facts": ("part", np.array(facts, dtype=object)),
         },
         attrs={"title": "workloads of a grid", **provenance()},
     )
+    waiting = [part for part in described if "dependency" in part.sizes]
+    if waiting:
+        whole["part_dependencies"] = (
+            "part",
+            np.array([part.sizes.get("dependency", 0) for part in described]),
+        )
+        for name in DEPENDENCY.names or ():
+            column = np.concatenate([part[f"dependency_{name}"].values for part in waiting])
+            whole[f"dependency_{name}"] = ("dependency", column)
+    return whole
 
 
 def grids_from_dataset(dataset: xr.Dataset) -> dict[int, list[tuple[Workload, Cluster]]]:
-    """The workloads and clusters of a dataset made by `grids_dataset`, by replicate."""
+    """The workloads and clusters of a dataset made by `grids_dataset`, by replicate.
+
+    A workload of which no job has a value of a further column, or waits for another, is without these.
+    """
     grids: dict[int, list[tuple[Workload, Cluster]]] = {}
-    ends = np.cumsum(dataset["part_jobs"].values)
-    for part, (end, jobs) in enumerate(zip(ends, dataset["part_jobs"].values, strict=True)):
-        own = dataset.isel(job=slice(int(end - jobs), int(end)), part=part)
+    sizes = dataset["part_jobs"].values
+    waiting = dataset["part_dependencies"].values if "part_dependencies" in dataset else np.zeros_like(sizes)
+    begins = zip(np.cumsum(sizes) - sizes, np.cumsum(waiting) - waiting, strict=True)
+    for part, (first, first_dependency) in enumerate(begins):
+        jobs = int(sizes[part])
+        own = dataset.isel(job=slice(int(first), int(first) + jobs), part=part)
         known = {name: ("job", own[name].values) for name in SWF_FIELDS if name in own}
         unknown = {name: ("job", np.full(jobs, UNKNOWN)) for name in SWF_FIELDS if name not in own}
+        more = {
+            name: ("job", own[name].values)
+            for name in EXTRA_FIELDS
+            if name in own and (own[name].values != UNKNOWN).any()
+        }
+        if waiting[part]:
+            rows = slice(int(first_dependency), int(first_dependency + waiting[part]))
+            more |= {
+                f"dependency_{name}": ("dependency", dataset[f"dependency_{name}"].values[rows])
+                for name in DEPENDENCY.names or ()
+            }
         facts = json.loads(str(own["part_facts"].values))
-        pair = workload_from_dataset(xr.Dataset({**known, **unknown}, attrs=facts))
+        pair = workload_from_dataset(xr.Dataset({**known, **unknown, **more}, attrs=facts))
         grids.setdefault(int(own["part_replicate"]), []).append(pair)
     return grids
 

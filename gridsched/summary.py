@@ -8,6 +8,7 @@ import xarray as xr
 
 from gridsched.metrics import jobs
 from gridsched.metrics.grid import summarise_grid, summarise_ideal
+from gridsched.metrics.nodes import summarise_nodes
 from gridsched.systems.registry import system_of
 
 _RENAMED = {"utilisation": "utilisation_cluster"}
@@ -27,7 +28,8 @@ def summarise(run: xr.Dataset, **options: Any) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        The measures of `gridsched.metrics.jobs.summarise`; where jobs are submitted at several clusters those
+        The measures of `gridsched.metrics.jobs.summarise`; of runs on nodes those of
+        `gridsched.metrics.nodes.summarise_nodes`; where jobs are submitted at several clusters those
         of `gridsched.metrics.grid.VARIABLES` (of clusters as `utilisation_cluster`); and those that the
         system adds. A measure that is there already is not repeated.
 
@@ -37,6 +39,8 @@ def summarise(run: xr.Dataset, **options: Any) -> xr.Dataset:
         If an option is out of range.
     """
     parts = [jobs.summarise(run, **options)]
+    if "piece_segment" in run:
+        parts.append(summarise_nodes(run, parts[0].sizes["bin"]))
     system = str(run.attrs.get("system", ""))
     scheduler = system_of(system) if system else None
     if run.sizes.get("cluster", 1) > 1 and (run["home_cluster"].to_numpy() >= 0).all():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import gridsched as gs
 from gridsched.errors import ConfigurationError
-from gridsched.explanation import Explanation, expected_end, explain, reservations
+from gridsched.explanation import Explanation, expected_end, explain, explain_counted, reservations
 from gridsched.policies.local import LocalPolicy, named_policy
 from gridsched.simulation import simulate
 from tests.oracles import local as naive
@@ -35,7 +35,7 @@ def simulated(jobs: list[Job], processors: int, policy: str, overrun: str = "dou
 
 
 def told(jobs: list[Job], processors: int, policy: str, job: int, overrun: str = "doubling") -> Explanation:
-    return explain(simulated(jobs, processors, policy, overrun), job, named_policy(policy))
+    return explain_counted(simulated(jobs, processors, policy, overrun), job, named_policy(policy))
 
 
 class Watched(naive._Cluster):
@@ -264,7 +264,7 @@ def test_a_run_of_a_cluster_with_its_own_policy_is_explained() -> None:
     )
     run = simulate(jobs, gs.Cluster(processors=MACHINE, policy="sjf"))
     assert run.attrs["scheme"] == "local"
-    assert explain(run, 1, named_policy("sjf")).start_time == 10
+    assert explain_counted(run, 1, named_policy("sjf")).start_time == 10
     assert (
         explain(run, 1, "sjf").phases == explain(run, 1).phases == explain(run, 1, named_policy("sjf")).phases
     )

@@ -31,7 +31,7 @@ from gridsched.cli.printing import (
     table,
     with_interval,
 )
-from gridsched.cli.runs import named_policies, preparation, prepared
+from gridsched.cli.runs import fates, named_policies, preparation, prepared
 from gridsched.cli.targets import check_folder, writing_folder
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ _FILES = {
     "figure.csv": "numbers of the figure",
     "compare.nc": "all of it as netCDF",
 }
+_CHANGES = {"counts.csv": "what each of nodes, memory, cancellations ... changes under the first policy"}
 _INDEX = "index.json"
 
 
@@ -59,6 +60,7 @@ def add(commands: Any) -> None:
         "compare",
         "Compare policies with the waits that a log recorded: how long jobs wait, and who gains and loses.",
         "gridsched compare our-export.txt --timezone Europe/Rome --policy easy,conservative",
+        "gridsched compare our-export.txt --nodes nodes.yaml --without memory,gpus",
         "gridsched compare log.swf --policy all --warm-up 0.1 --out comparison",
     )
     add_trace(parser)
@@ -70,49 +72,53 @@ def add(commands: Any) -> None:
     output = parser.add_argument_group("output")
     add_human(output)
     output.add_argument(
+        "--no-changes",
+        action="store_true",
+        help="do not simulate what each of nodes, memory and so on changes, which takes a run for each",
+    )
+    output.add_argument(
         "--out", type=path, metavar="DIR", help="write tables, figure and netCDF to a new folder, or anew"
     )
     parser.set_defaults(command=_compare)
 
 
 def _compare(options: argparse.Namespace) -> None:
-    from gridsched.comparison import compare, left_aside
+    from gridsched.aspects import aspects_of
+    from gridsched.comparison import compare, left_aside, what_each_changes
 
     find_trace(options.trace)
     policies = named_policies(options.policy, None)
     if options.out:
-        check_folder(options.out, [*_FILES, _INDEX])
+        check_folder(options.out, [*_FILES, *_CHANGES, _INDEX])
     log = read_log(options)
-    workload, cluster = prepared(log, options)
-    print_blocks(facts_table(preparation(workload, cluster, options)))
+    setting = prepared(log, options)
+    workload, cluster = setting.workload, setting.cluster
+    print_blocks(facts_table(preparation(setting, options)))
+    conventions: dict[str, Any] = {
+        name: getattr(options, name) for name in ("estimates", "kill", "overrun", "passes", "warm_up")
+    }
+    changes = None
     with progress("simulating") as report:
-        compared = compare(
-            workload,
-            cluster,
-            policies,
-            estimates=options.estimates,
-            kill=options.kill,
-            overrun=options.overrun,
-            passes=options.passes,
-            warm_up=options.warm_up,
-            names=log.accounting.names if log.accounting else None,
-            report=report,
-        )
+        compared = compare(workload, cluster, policies, names=log.names, report=report, **conventions)
+        if aspects_of(workload, cluster) and not options.no_changes:
+            changes = what_each_changes(workload, cluster, policies[0], report=report, **conventions)
     print()
     times = Times(options.human)
-    aside = left_aside(workload, log.accounting)
+    aside = left_aside(workload, log.accounting, cluster)
     print_blocks(
         _schemes(compared, times),
         _explanation(compared),
+        *_fates(compared),
+        *([] if changes is None else _what_counts(changes, times)),
         *(part for kind in ("user", "group") for part in _changes(compared, kind, times)),
         "What this leaves out:",
         facts_table(aside),
     )
     if options.out:
         with progress(f"writing {options.out}"):
-            _write(compared, options, log, aside)
+            files = _write(compared, changes, options, log, aside)
         print()
-        print_blocks(facts_table([(str(options.out / name), what) for name, what in _FILES.items()]))
+        print_blocks(facts_table([(str(options.out / name), what) for name, what in files.items()]))
 
 
 # --- what is printed ------------------------------------------------------------------------------
@@ -158,7 +164,7 @@ def _explanation(compared: xr.Dataset) -> str:
 
     jobs = f"{compared.attrs['jobs_measured']:,} jobs measured"
     missing = compared.attrs["jobs_not_measured"]
-    without = f", {missing:,} not (warm-up, rejected, or no recorded wait)" if missing else ""
+    without = f", {missing:,} not (warm-up, never started, or no recorded wait)" if missing else ""
     weeks = compared.attrs["weeks"]
     interval = (
         f"±: half width of the 95% confidence interval, from {weeks} weeks."
@@ -171,6 +177,54 @@ def _explanation(compared: xr.Dataset) -> str:
         else "\nThe log recorded too few waits to compare with."
     )
     return f"{jobs}{without}. {interval}{recorded}\nThe schedule of every policy was verified."
+
+
+def _fates(compared: xr.Dataset) -> list[Any]:
+    """Table of what became of jobs that did not run once to their end."""
+    from gridsched.comparison import FATES
+
+    found = {
+        str(scheme): {name: int(compared[name].values[index]) for name in FATES}
+        for index, scheme in enumerate(compared["scheme"].values)
+    }
+    # why jobs are rejected is the same for all policies
+    found[str(compared["scheme"].values[-1])] |= {
+        key: count for key, count in compared.attrs.items() if key.startswith("rejected: ")
+    }
+    facts = fates(found)
+    return [facts_table(facts)] if facts else []
+
+
+def _what_counts(changes: xr.Dataset, times: Times) -> list[Any]:
+    """Table of what each of nodes, memory and so on changes."""
+    policy = changes.attrs["policy"]
+    columns = [
+        "left out",
+        times.header("mean wait"),
+        times.header("95%"),
+        "mean bounded slowdown",
+        "utilisation",
+        "rejected",
+        "gave up",
+        times.header("mean wait - all"),
+    ]
+    rows = []
+    for index, name in enumerate(changes["left_out"].values.tolist()):
+        one = changes.isel(left_out=index)
+        rows.append(
+            (
+                str(name),
+                times.text(float(one["wait_time_mean"])),
+                times.text(float(one["wait_time_95"])),
+                quantity(float(one["bounded_slowdown_mean"]), 2),
+                quantity(float(one["utilisation"]), 3),
+                quantity(float(one["jobs_rejected"])),
+                quantity(float(one["jobs_gave_up"])),
+                times.change(float(one["wait_time_difference"])) if index else UNKNOWN_TEXT,
+            )
+        )
+    jobs = f"{changes.attrs['jobs_measured']:,} jobs that start in all of these runs"
+    return [f"What each changes under {policy}, by {jobs} (leave out with --without):", table(columns, rows)]
 
 
 def _changes(compared: xr.Dataset, kind: str, times: Times) -> list[Any]:
@@ -215,14 +269,19 @@ def _changes(compared: xr.Dataset, kind: str, times: Times) -> list[Any]:
 
 
 def _write(
-    compared: xr.Dataset, options: argparse.Namespace, log: Log, aside: Sequence[tuple[str, str]]
-) -> None:
-    """Write all files, whole or not at all."""
+    compared: xr.Dataset,
+    changes: xr.Dataset | None,
+    options: argparse.Namespace,
+    log: Log,
+    aside: Sequence[tuple[str, str]],
+) -> dict[str, str]:
+    """Write all files, whole or not at all; which they are."""
     from gridsched import results
     from gridsched.figures.comparison import comparison
     from gridsched.figures.style import save
 
-    with writing_folder(options.out, [*_FILES, _INDEX]) as folder:
+    files = _FILES if changes is None else _FILES | _CHANGES
+    with writing_folder(options.out, [*_FILES, *_CHANGES, _INDEX]) as folder:
         save(*comparison(compared), folder / "compare")
         (folder / "compare.csv").rename(folder / "figure.csv")
         tables = {
@@ -230,6 +289,8 @@ def _write(
             "users.csv": _name_table(compared, "user"),
             "groups.csv": _name_table(compared, "group"),
         }
+        if changes is not None:
+            tables["counts.csv"] = changes.to_dataframe().reset_index()
         for name, rows in tables.items():
             rows.to_csv(folder / name, index=False, lineterminator="\n")
         results.write(compared, folder / "compare.nc")
@@ -245,11 +306,12 @@ def _write(
                     "what": what,
                     "sha256": hashlib.sha256((folder / name).read_bytes()).hexdigest(),
                 }
-                for name, what in _FILES.items()
+                for name, what in files.items()
             ],
         }
         text = json.dumps(index, indent=2, ensure_ascii=False) + "\n"
         (folder / _INDEX).write_text(text, encoding="utf-8")
+    return files
 
 
 def _scheme_table(compared: xr.Dataset) -> pd.DataFrame:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import Log, find_trace, moment, read_log
 from gridsched.cli.options import (
-    NOTHING_HAPPENS,
     add_cluster,
     add_command,
     add_conventions,
+    add_happenings,
     add_policy,
     add_trace,
     add_window,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gridsched.explanation import Explanation
+    from gridsched.node_explanation import NodeExplanation
     from gridsched.policies.local import LocalPolicy
     from gridsched.traces.sacct import AccountingLog
     from gridsched.workloads import Workload
@@ -46,6 +47,7 @@ def add(commands: Any) -> None:
         "Explain when a job would have started under a policy: what it waited for, and who was before it.",
         "gridsched explain KTH-SP2-1996 1234 --policy easy",
         "gridsched explain our-export.txt 123_4 --timezone Europe/Rome --run 1",
+        "gridsched explain SDSC-SP2-1998 4711 --policy easy --cancelled wait --preceding --events events.csv",
     )
     add_trace(parser)
     parser.add_argument("job", metavar="JOB", help="job number of the log, or job ID such as 123_4")
@@ -59,19 +61,20 @@ def add(commands: Any) -> None:
     add_cluster(parser.add_argument_group("cluster"))
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"), measured=False)
-    parser.set_defaults(**NOTHING_HAPPENS)
+    add_happenings(parser.add_argument_group("what happens"))
     parser.set_defaults(command=_explain)
 
 
 def _explain(options: argparse.Namespace) -> None:
-    from gridsched.explanation import explain
+    from gridsched.explanation import Explanation, explain
 
     find_trace(options.trace)
     policies = named_policies(options.policy, None)
     if len(policies) != 1:
         raise ConfigurationError(f"--policy {options.policy}: explain takes one policy")
     log = read_log(options)
-    workload, cluster = prepared(log, options)
+    setting = prepared(log, options)
+    workload, cluster = setting.workload, setting.cluster
     runs = _find_runs(log, workload, options)
     job = _one_of(runs, options)
     with progress(f"simulating {policies[0].name}"):
@@ -79,6 +82,12 @@ def _explain(options: argparse.Namespace) -> None:
         told = explain(run, job, policies[0])
     names = _Names(log, workload)
     several = [("run", _which_run(runs, job, workload, names))] if len(runs) > 1 else []
+    if not isinstance(told, Explanation):
+        print_blocks(
+            facts_table([*several, *_facts_on_nodes(told, run, policies[0], names)]),
+            *_waits_on_nodes(told, names),
+        )
+        return
     blocks: list[Any] = [facts_table([*several, *_facts(told, run, policies[0], names)])]
     if told.phases:
         blocks += ["Its wait in parts:", _phases(told, policies[0])]
@@ -337,6 +346,78 @@ def _holders(told: Explanation, names: _Names) -> Any:
         held = sum(holder.processors for holder in rest)
         rows.append((f"{len(rest):,} more", "", f"{held:,}", "", "", ""))
     return table(["job", "user", "processors", "expected end", "end", "that is"], rows)
+
+
+# --- on nodes -------------------------------------------------------------------------------------
+
+
+def _facts_on_nodes(
+    told: NodeExplanation, run: xr.Dataset, policy: LocalPolicy, names: _Names
+) -> list[tuple[str, str]]:
+    """What happened to a job where nodes matter, or jobs leave the queue or wait for others."""
+    one = run.isel(job=told.job)
+    asked, estimate, run_time = (int(one[name]) for name in ("processors", "estimate", "run_time"))
+    facts = [
+        ("job", f"{names.job(told.job)} of user {names.user(told.job)}"),
+        ("asks for", f"{asked:,} processors, {_span(estimate)}; runs for {_span(run_time)}"),
+        ("policy", _policy(policy)),
+        ("submitted", names.time(told.submit_time)),
+    ]
+    on = _listed([names.job(other) for other in told.depends_on])
+    if told.depends_on and told.eligible_time >= 0:
+        facts.append(("eligible", f"{names.time(told.eligible_time)}, when {on} had let it"))
+    elif told.depends_on:
+        facts.append(("eligible", f"never: it waited for {on}"))
+    for number, start in enumerate(told.starts):
+        freed = ""
+        if number == 0 and told.freed_by:
+            freed = f", when {_listed([names.job(other) for other in told.freed_by])} ended"
+        again = "again " if number else ""
+        facts.append(("started", f"{again}{names.time(start)}{freed}"))
+    if told.nodes:
+        nodes = [str(run["node_name"].values[node]) for node in told.nodes]
+        facts.append(("on", _listed(nodes)))
+    if told.fate:
+        facts.append(("in the end", _FATES[told.fate]))
+    facts.append(("waited", f"{_span(told.wait_time)} in all"))
+    recorded = int(one["recorded_wait_time"])
+    if recorded >= 0:
+        facts.append(("recorded", f"the log has it wait for {_span(recorded)}"))
+    return facts
+
+
+_FATES = (
+    "",
+    "it was rejected",
+    "its user gave up waiting",
+    "it was never eligible",
+    "it was lost with its node",
+    "it waits for nodes that never come back",
+)
+
+
+def _waits_on_nodes(told: NodeExplanation, names: _Names) -> list[Any]:
+    """Tables of what it waited for: how long for each, and in order."""
+    from gridsched.node_explanation import REASONS
+
+    if not told.phases:
+        return []
+    sums = [(REASONS[reason], told.seconds(reason)) for reason in REASONS if told.seconds(reason)]
+    rows = [(text, _span(seconds), f"{seconds / told.wait_time:.1%}") for text, seconds in sums]
+    ordered = []
+    for phase in told.phases:
+        what = " and ".join(REASONS[reason] for reason in phase.reasons)
+        ahead = _listed([names.job(other) for other in phase.ahead])
+        ordered.append((names.time(phase.start), _span(phase.end - phase.start), what, ahead))
+    hidden = len(ordered) - _MOST_PHASES
+    if hidden > 0:
+        ordered = [(f"({hidden:,} earlier ones)", "", "", ""), *ordered[hidden:]]
+    return [
+        "What it waited for:",
+        table(["waited for", "for", "share"], rows),
+        "In order:",
+        table(["from", "for", "waits for", "ahead of it"], ordered),
+    ]
 
 
 def _span(seconds: int) -> str:

@@ -5,11 +5,18 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import Log, moment, read_log
-from gridsched.cli.options import add_command, add_human, add_trace
+from gridsched.cli.options import (
+    add_command,
+    add_human,
+    add_trace,
+    fraction_of_processors,
+    path,
+    positive_integer,
+)
 from gridsched.cli.printing import (
     UNKNOWN_TEXT,
     Times,
@@ -27,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.table import Table
 
+    from gridsched.nodes import NodeType
     from gridsched.traces.sacct import AccountingLog
     from gridsched.workloads import Workload
 
@@ -42,10 +50,51 @@ def add(commands: Any) -> None:
         "Show what a log of parallel jobs holds.",
         "gridsched info KTH-SP2-1996",
         "gridsched info our-export.txt --timezone Europe/Rome",
+        "gridsched info KTH-SP2-1996 --outages --write-events outages.csv",
         "gridsched info longer-lines.swf --extra-fields ignore",
     )
     add_trace(parser)
     add_human(parser)
+    group = parser.add_argument_group(
+        "outages",
+        "Spells in which the cluster was idle while jobs waited that would fit, or left most of its "
+        "processors unused that waiting jobs could have used. What kept jobs from starting is not known.",
+    )
+    group.add_argument("--outages", action="store_true", help="list the outages that the log shows")
+    group.add_argument(
+        "--unused",
+        type=fraction_of_processors,
+        default=0.9,
+        metavar="F",
+        help="share of the processors that waiting jobs could have used and did not get (default: 0.9)",
+    )
+    group.add_argument(
+        "--shortest",
+        type=positive_integer,
+        default=3600,
+        metavar="S",
+        help="shortest outage [s] (default: 3600)",
+    )
+    group.add_argument(
+        "--processors", type=positive_integer, metavar="N", help="processors (default: as for simulate)"
+    )
+    group.add_argument(
+        "--processors-per-node", type=positive_integer, default=1, metavar="N", help="default: 1"
+    )
+    group.add_argument(
+        "--write-events",
+        type=path,
+        metavar="FILE.csv",
+        help="write the outages for --events of simulate and compare, as events of the nodes of the column "
+        "NodeList, else of node0, node1 ...",
+    )
+    group.add_argument(
+        "--events-are",
+        choices=("maintenance", "drain", "down"),
+        default="maintenance",
+        help="what the outages were: maintenance that was announced a week before, nodes that took no more "
+        "jobs, or failures that kill jobs (default: maintenance)",
+    )
     parser.set_defaults(command=_info)
 
 
@@ -53,8 +102,13 @@ def _info(options: argparse.Namespace) -> None:
     log = read_log(options)
     workload = log.workload
     facts = [("file", str(log.path)), *_header_facts(workload), *_job_facts(workload), *_cleaning(workload)]
+    outages = _outages(log, options) if options.outages or options.write_events else []
     print_blocks(
-        facts_table(facts), *_of_site(log), _distributions(workload, Times(options.human)), _months(workload)
+        facts_table(facts),
+        *_of_site(log),
+        _distributions(workload, Times(options.human)),
+        _months(workload),
+        *outages,
     )
 
 
@@ -120,19 +174,16 @@ def _offered_load(workload: Workload) -> float:
     return work / capacity if capacity else math.nan
 
 
-# --- what only exports of accounting have -----------------------------------------------------------
+# --- what not all formats have --------------------------------------------------------------------------
 
 
 def _of_site(log: Log) -> list[Any]:
-    """How jobs ended, what partitions had, and GPUs."""
-    if log.accounting is None:
-        return []
-    return [
-        "How jobs ended, and what they used:",
-        _states(log.accounting),
-        *_partitions(log, log.accounting),
-        *_gpus(log.accounting),
-    ]
+    """How jobs ended, what partitions had, GPUs, memory and nodes."""
+    states = (
+        [] if log.accounting is None else ["How jobs ended, and what they used:", _states(log.accounting)]
+    )
+    facts = [*_gpus(log), *_memory(log.workload), *_nodes(log)]
+    return [*states, *_partitions(log), *([facts_table(facts)] if facts else [])]
 
 
 def _states(accounting: AccountingLog) -> Table:
@@ -151,12 +202,12 @@ def _states(accounting: AccountingLog) -> Table:
     return table(["state", "ran", "left out", "processor-seconds [%]"], rows)
 
 
-def _partitions(log: Log, accounting: AccountingLog) -> list[Any]:
-    """Jobs and shares of the partitions, if the export names them."""
-    names = accounting.names["partition"]
+def _partitions(log: Log) -> list[Any]:
+    """Jobs and shares of the partitions, if the log names them."""
+    names = log.names.get("partition", ())
     if not names:
         return []
-    used = _jobs_and_shares(accounting.workload, accounting.workload.partition, len(names))
+    used = _jobs_and_shares(log.workload, log.workload.partition, len(names))
     order = sorted(range(len(names)), key=lambda number: -used[number][1])
     rows = [
         (log.name("partition", number) or "(none)", f"{used[number][0]:,}", _percent(used[number][1]))
@@ -166,26 +217,127 @@ def _partitions(log: Log, accounting: AccountingLog) -> list[Any]:
     return [table(["partition", "jobs", "processor-seconds [%]"], rows)]
 
 
-def _gpus(accounting: AccountingLog) -> list[Any]:
-    """Jobs with GPUs, and what they held; nothing if the export does not say."""
+def _gpus(log: Log) -> list[tuple[str, str]]:
+    """Jobs with GPUs, and what they held; nothing if the log does not say."""
     import numpy as np
 
     from gridsched.comparison import recorded_peak
 
-    gpus, workload = accounting.gpus, accounting.workload
-    if not (gpus >= 0).any():
-        return []
+    workload = log.workload
+    gpus = _thousandths(workload) if log.accounting is None else 1000 * np.maximum(log.accounting.gpus, 0)
+    known = log.accounting is not None and bool((log.accounting.gpus >= 0).any())
     jobs = int(np.count_nonzero(gpus > 0))
     if not jobs:
-        return [facts_table([("GPUs", "none were allocated")])]
-    most = recorded_peak(workload, np.maximum(gpus, 0))
-    hours = float(np.maximum(gpus, 0) @ np.maximum(workload.run_time, 0).astype(float)) / 3600
-    facts = [
+        return [("GPUs", "none were allocated")] if known else []
+    most = recorded_peak(workload, gpus)
+    hours = float(gpus @ np.maximum(workload.run_time, 0).astype(float)) / 3.6e6
+    return [
         ("jobs with GPUs", share(jobs, len(workload))),
         ("GPU-hours", quantity(hours, 1)),
-        ("most GPUs in use", UNKNOWN_TEXT if most is None else f"{most:,}"),
+        ("most GPUs in use", UNKNOWN_TEXT if most is None else f"{most / 1000:,.10g}"),
     ]
-    return [facts_table(facts)]
+
+
+def _thousandths(workload: Workload) -> NDArray[np.int64]:
+    """Thousandths of GPUs that each job asks for."""
+    import numpy as np
+
+    total = np.zeros(len(workload), np.int64)
+    for column, unit in ((workload.requested_gpus, 1000), (workload.gpu_share, 1)):
+        if column is not None:
+            total += unit * np.maximum(column, 0)
+    return total
+
+
+def _memory(workload: Workload) -> list[tuple[str, str]]:
+    """Jobs that say how much memory they hold, and the most that was held; nothing if none does."""
+    import numpy as np
+
+    from gridsched.comparison import recorded_peak
+
+    asked = np.maximum(workload.requested_memory, 0) * np.maximum(workload.processors, 0)
+    jobs = int(np.count_nonzero(asked > 0))
+    if not jobs:
+        return []
+    most = recorded_peak(workload, np.asarray(asked, np.int64))
+    return [
+        ("jobs with memory", share(jobs, len(workload))),
+        ("most memory in use", UNKNOWN_TEXT if most is None else f"{most / 2**20:,.1f} GiB"),
+    ]
+
+
+def _nodes(log: Log) -> list[tuple[str, str]]:
+    """How many nodes jobs ran on; nothing if the log does not say."""
+    nodes = _seen_nodes(log)
+    return [("nodes", f"jobs ran on {sum(kind.count for kind in nodes):,}")] if nodes else []
+
+
+def _seen_nodes(log: Log) -> Sequence[NodeType]:
+    """Nodes on which jobs ran; none if the log does not say."""
+    from gridsched.traces.node_lists import infer_nodes
+
+    if log.accounting is None or not (log.accounting.node_list >= 0).any():
+        return ()
+    return infer_nodes(log.accounting).nodes
+
+
+# --- outages ----------------------------------------------------------------------------------------
+
+
+def _outages(log: Log, options: argparse.Namespace) -> list[Any]:
+    """Table of the outages that the log shows; they are written as events where that is asked for."""
+    from gridsched.cli.targets import writing
+    from gridsched.comparison import recorded_peak
+    from gridsched.nodes import write_events
+    from gridsched.platform import Cluster
+    from gridsched.traces.outages import infer_outages, outage_events
+
+    workload = log.workload
+    processors = options.processors or workload.processors_available or recorded_peak(workload)
+    if processors is None:
+        raise WorkloadError(
+            f"{workload.name}: the log does not say how many processors its cluster has; use --processors"
+        )
+    found = infer_outages(workload, processors, unused=options.unused, shortest=options.shortest)
+    if options.write_events:
+        with writing(options.write_events):
+            nodes = (
+                _seen_nodes(log)
+                or Cluster(processors=processors, processors_per_node=options.processors_per_node).node_types
+            )
+            write_events(outage_events(found, nodes, kind=options.events_are), options.write_events)
+    if not found:
+        return ["No outages: the cluster was never idle for so long while jobs waited that would fit."]
+    times = Times(options.human)
+    rows = [
+        (
+            moment(workload, each.start),
+            times.text(each.end - each.start),
+            "idle" if each.idle else "in part",
+            quantity(each.processors),
+            quantity(each.jobs),
+            quantity(each.wanted),
+        )
+        for each in found
+    ]
+    idle = sum(each.end - each.start for each in found if each.idle)
+    partly = sum(each.end - each.start for each in found if not each.idle)
+    return [
+        f"{len(found):,} outages of {processors:,} processors while jobs waited that would fit: idle for "
+        f"{idle / 3600:,.1f} h, in part out for {partly / 3600:,.1f} h:",
+        table(
+            [
+                "from",
+                times.header("for"),
+                "the cluster was",
+                "processors out",
+                "most jobs",
+                "most they could use",
+            ],
+            rows,
+        ),
+        *([f"wrote {options.write_events}"] if options.write_events else []),
+    ]
 
 
 def _jobs_and_shares(workload: Workload, number: NDArray[np.int64], count: int) -> list[tuple[int, float]]:

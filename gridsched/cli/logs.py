@@ -3,67 +3,107 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from gridsched.cli.options import names_of_aspects
 from gridsched.cli.printing import printable, progress
 from gridsched.errors import ConfigurationError, TraceError
 
 if TYPE_CHECKING:
+    from gridsched.traces.formats import FormatName
     from gridsched.traces.sacct import AccountingLog
     from gridsched.workloads import Workload
 
 
 @dataclass(frozen=True)
 class Log:
-    """A log that was read; an export of Slurm's accounting has names besides."""
+    """A log that was read, with the names that its numbers stand for where it has any.
+
+    Accounting of Slurm, from an export or a table, has more besides.
+    """
 
     path: Path
     workload: Workload
     accounting: AccountingLog | None = None
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    format: str = "swf"
 
     def name(self, kind: str, number: int) -> str:
         """Name of a user, group, queue or partition, or its number."""
-        names = self.accounting.names[kind] if self.accounting else ()
+        names = self.names.get(kind, ())
         return printable(names[number]) if 0 <= number < len(names) else str(number)
 
     def number(self, kind: str, name: str) -> int:
         """Number of a user, group, queue or partition that is given by name, or by number in an SWF log."""
-        names = self.accounting.names[kind] if self.accounting else ()
+        names = self.names.get(kind, ())
         if name in names:
-            return names.index(name)
-        if self.accounting is None and name.isascii() and name.isdigit():
+            return list(names).index(name)
+        if not self.names and name.isascii() and name.isdigit():
             return int(name)
         known = f"it has {', '.join(map(printable, names[:20]))}" if names else "name it by its number"
         raise ConfigurationError(f"{self.path}: no {kind} {name!r} in this log; {known}")
 
 
-def read_log(options: argparse.Namespace) -> Log:
-    """Log that is named on the command line: in the Standard Workload Format, or an export of sacct."""
-    from gridsched.traces import read_swf
-    from gridsched.traces.sacct import is_sacct, read_accounting
+_OPTIONS: dict[str, tuple[str, tuple[FormatName, ...]]] = {
+    "--extra-fields": ("extra_fields", ("swf",)),
+    "--timezone": ("time_zone", ("sacct", "slurm-table", "gpu-jobs")),
+    "--unit": ("unit", ("sacct", "slurm-table")),
+    "--from": ("begin", ("sacct",)),
+}
+"""Options of reading, and the formats that they are for."""
 
+
+def read_log(options: argparse.Namespace) -> Log:
+    """Log that is named on the command line, in the format that it has or is said to have."""
+    from gridsched.traces.formats import FORMATS, recognise
+
+    kind: FormatName
     path = find_trace(options.trace)
-    chosen = {"--timezone": options.time_zone, "--unit": options.unit, "--from": options.begin}
     with progress(f"reading {path.name}"):
-        if is_sacct(path):
-            if options.extra_fields is not None:
-                raise ConfigurationError(
-                    f"{path}: --extra-fields is for SWF logs; leave it out for this export"
-                )
-            accounting = read_accounting(
-                path,
-                time_zone=options.time_zone,
-                unit=options.unit or "cpus",
-                begin=options.begin or "submit",
-            )
-            return Log(path, accounting.workload, accounting)
-        workload = read_swf(path, extra_fields=options.extra_fields or "refuse")
-    given = [option for option, value in chosen.items() if value is not None]
-    if given:
-        raise ConfigurationError(f"{path}: {given[0]} is for exports of sacct; leave it out for this log")
-    return Log(path, workload)
+        kind = options.format or recognise(path)
+        for option, (name, formats) in _OPTIONS.items():
+            if getattr(options, name) is not None and kind not in formats:
+                what = " and ".join(FORMATS[each] for each in formats)
+                raise ConfigurationError(f"{path}: {option} is for {what}; leave it out for {FORMATS[kind]}")
+        return _read(path, kind, options)
+
+
+def _read(path: Path, kind: FormatName, options: argparse.Namespace) -> Log:
+    from gridsched import traces
+
+    if kind == "swf":
+        workload = traces.read_swf(path, extra_fields=options.extra_fields or "refuse")
+        return Log(path, workload)
+    if kind in ("gpu-pods", "gpu-jobs"):
+        log = (
+            traces.read_gpu_pod_log(path)
+            if kind == "gpu-pods"
+            else traces.read_gpu_job_log(path, time_zone=options.time_zone)
+        )
+        return Log(path, log.workload, names=log.names, format=kind)
+    waiting: Any = "recorded" if cancelled(options, accounting=True) == "recorded" else "wait"
+    unit: Any = options.unit or "cpus"
+    zone = options.time_zone
+    accounting = (
+        traces.read_accounting(
+            path, time_zone=zone, unit=unit, begin=options.begin or "submit", cancelled=waiting
+        )
+        if kind == "sacct"
+        else traces.read_slurm_table(path, time_zone=zone, unit=unit, cancelled=waiting)
+    )
+    return Log(path, accounting.workload, accounting, accounting.names, kind)
+
+
+def cancelled(options: argparse.Namespace, *, accounting: bool) -> str:
+    """What becomes of jobs that were cancelled before they ran."""
+    if "cancellations" in names_of_aspects(getattr(options, "without", None)):
+        return "recorded"
+    # a command that simulates nothing has no such option
+    chosen = getattr(options, "cancelled", "recorded")
+    return str(chosen or ("wait" if accounting else "recorded"))
 
 
 _ENDINGS = (".swf", ".swf.gz", "cln")

@@ -9,8 +9,19 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from gridsched.errors import meant
+
 POLICIES = ("fcfs", "ff", "sjf", "easy", "sjbf", "lxf", "lxwf", "conservative")
 """Names of the local policies; the module that has them takes a second to load."""
+
+
+FORMATS = ("swf", "sacct", "slurm-table", "gpu-pods", "gpu-jobs")
+"""Names of the formats of logs."""
+
+ASPECTS = ("nodes", "memory", "gpus", "partitions", "limits", "cancellations", "dependencies")
+"""What a simulation can leave out."""
+
+ALL = "all"
 
 
 def add_command(
@@ -29,14 +40,20 @@ def add_trace(parser: argparse.ArgumentParser) -> None:
         "trace",
         type=_named,
         metavar="TRACE",
-        help="SWF file or export of sacct --parsable2, plain or compressed, or the name of a fetched log",
+        help="SWF file, export of sacct --parsable2, or another table of jobs (docs/formats.md), plain or "
+        "compressed, or the name of a fetched log",
+    )
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="what the file is (default: told by its first line)",
     )
     parser.add_argument(
         "--extra-fields",
         choices=("refuse", "ignore"),
         help="what becomes of fields after the 18 of an SWF log (default: refuse)",
     )
-    group = parser.add_argument_group("exports of sacct")
+    group = parser.add_argument_group("exports of sacct, and tables of jobs")
     group.add_argument(
         "--timezone",
         dest="time_zone",
@@ -89,9 +106,14 @@ def policy_names(_: str) -> Iterable[str]:
 
 def _policy_lists(prefix: str) -> list[str]:
     """Lists of policies that begin like this, each with one more name."""
+    return _lists(prefix, (*POLICIES, "all"))
+
+
+def _lists(prefix: str, names: Iterable[str]) -> list[str]:
+    """Lists of names that begin like this, each with one more name."""
     before, comma, _ = prefix.rpartition(",")
     given = before.split(",")
-    return [f"{before}{comma}{name}" for name in (*POLICIES, "all") if name not in given]
+    return [f"{before}{comma}{name}" for name in names if name not in given]
 
 
 def add_policy(parser: argparse.ArgumentParser, *, several: bool = True) -> None:
@@ -115,7 +137,7 @@ def add_policy(parser: argparse.ArgumentParser, *, several: bool = True) -> None
 
 
 def add_cluster(group: argparse._ArgumentGroup) -> None:
-    """The cluster."""
+    """The cluster and its nodes."""
     group.add_argument(
         "--processors",
         type=positive_integer,
@@ -128,6 +150,7 @@ def add_cluster(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--node-exclusive", action="store_true", help="a node runs one job only: jobs take whole nodes"
     )
+    _add_nodes(group)
     group.add_argument(
         "--speed",
         type=_positive_number,
@@ -135,6 +158,34 @@ def add_cluster(group: argparse._ArgumentGroup) -> None:
         metavar="F",
         help="speed relative to the cluster of the log (default: 1)",
     )
+
+
+def _add_nodes(group: argparse._ArgumentGroup) -> None:
+    """Nodes of the cluster, and what of them counts."""
+    group.add_argument(
+        "--nodes",
+        type=path,
+        metavar="FILE",
+        help="nodes, partitions and limits of the cluster as YAML, or the list of nodes of a trace of pods "
+        "(default: those of the column NodeList of an export, each with the most that jobs held there at "
+        "once; else any processors will do, and memory and GPUs do not count)",
+    )
+    group.add_argument(
+        "--node-type",
+        type=_node_type,
+        action="append",
+        metavar="COUNT,CORES[,MEMORY[,GPUS]]",
+        help="nodes that are alike, with MEMORY in MiB (nothing: enough); may be repeated",
+    )
+    leave = group.add_argument(
+        "--without",
+        type=_aspects,
+        action=_Together,
+        default=None,
+        metavar="NAME[,NAME...]",
+        help=f"leave out what else would count where the log tells: {', '.join(ASPECTS)}, or {ALL}",
+    )
+    completed(leave, lambda prefix: _lists(prefix, (*ASPECTS, ALL)))
 
 
 def add_conventions(group: argparse._ArgumentGroup) -> None:
@@ -155,23 +206,17 @@ def add_conventions(group: argparse._ArgumentGroup) -> None:
     )
 
 
-NOTHING_HAPPENS: dict[str, Any] = {
-    "cancelled": "recorded",
-    "preceding": False,
-    "events": None,
-    "requeue": "place",
-}
-"""Values of the options of `add_happenings` for commands that do not have them."""
-
-
 def add_happenings(group: argparse._ArgumentGroup) -> None:
     """Jobs that leave the queue or wait for others, and nodes that fail."""
     group.add_argument(
         "--cancelled",
-        choices=("recorded", "wait"),
-        default="recorded",
-        help="jobs that were cancelled before they ran: as they are recorded, or waiting until their "
-        "users gave up (default: recorded)",
+        choices=("recorded", "wait", "patience"),
+        help="jobs that were cancelled before they ran: as they are recorded, waiting until their users gave "
+        "up, or this and users of all other jobs who give up after waits drawn from the log (default: wait "
+        "for exports of sacct and tables of Slurm, recorded for others)",
+    )
+    group.add_argument(
+        "--seed", type=_seed, default=0, metavar="N", help="of what is drawn: patience (default: 0)"
     )
     group.add_argument(
         "--preceding",
@@ -182,9 +227,9 @@ def add_happenings(group: argparse._ArgumentGroup) -> None:
         "--events",
         type=path,
         metavar="FILE.csv",
-        help="failures and maintenance of the nodes node0, node1 ...: a header and lines of "
-        "time,node,kind,start,end, where kind is down, up, drain, resume or maintenance, and times are dates "
-        "or seconds since the start of the log",
+        help="failures and maintenance of the nodes, which are node0, node1 ... where they have no names: a "
+        "header and lines of time,node,kind,start,end, where kind is down, up, drain, resume or maintenance, "
+        "and times are dates or seconds since the start of the log",
     )
     group.add_argument(
         "--requeue",
@@ -245,6 +290,38 @@ def positive_integer(text: str) -> int:
     return int(text)
 
 
+def names_of_aspects(text: str | None) -> list[str]:
+    """What is to be left out, each once."""
+    given = [name.strip() for name in (text or "").split(",")]
+    return list(ASPECTS) if ALL in given else [name for name in ASPECTS if name in given]
+
+
+def _aspects(text: str) -> str:
+    """Names of what can be left out."""
+    for name in (part.strip() for part in text.split(",")):
+        if name not in (*ASPECTS, ALL):
+            instead = meant(name, ASPECTS) or f"; use some of {', '.join(ASPECTS)}, or {ALL}"
+            raise argparse.ArgumentTypeError(f"unknown {name!r}{instead}")
+    return text
+
+
+def _node_type(text: str) -> tuple[int | None, ...]:
+    """Count, cores, memory [MiB] and GPUs of nodes that are alike; none where nothing is said."""
+    match = re.fullmatch(r"(\d{1,9}),(\d{1,12})(?:,(\d{0,12})(?:,(\d{1,3}))?)?", text, re.ASCII)
+    if not match:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not written like 16,64,256000,4 (count, cores, MiB of memory, GPUs)"
+        )
+    return tuple(None if not part else int(part) for part in match.groups())
+
+
+def _seed(text: str) -> int:
+    """Whole number from 0 on."""
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
+    return int(text)
+
+
 def _number(text: str) -> float:
     try:
         return float(text)
@@ -263,6 +340,14 @@ def _fraction(text: str) -> float:
     number = _number(text)
     if not 0 <= number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no fraction of the jobs: at least 0 and below 1")
+    return number
+
+
+def fraction_of_processors(text: str) -> float:
+    """Share of the processors above 0 that an option is given."""
+    number = _number(text)
+    if not 0 < number <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share of the processors: above 0 and at most 1")
     return number
 
 

@@ -6,14 +6,15 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gridsched.cli.logs import Log
+from gridsched.cli.clusters import Setting, cluster_of
+from gridsched.cli.logs import Log, cancelled
+from gridsched.cli.options import names_of_aspects
 from gridsched.cli.printing import counts, jobs
 from gridsched.errors import ConfigurationError, WorkloadError
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from gridsched.nodes import NodeEvent
     from gridsched.platform import Cluster
     from gridsched.policies.local import LocalPolicy
     from gridsched.workloads import Workload
@@ -36,35 +37,37 @@ def named_policies(names: str, score: str | None) -> list[LocalPolicy]:
     return [own.get(name) or named_policy(name) for name in dict.fromkeys([*wanted, *own])]
 
 
-def prepared(log: Log, options: argparse.Namespace) -> tuple[Workload, Cluster]:
+def prepared(log: Log, options: argparse.Namespace) -> Setting:
     """Clean jobs of the window and partitions, and the cluster that replays them."""
-    from gridsched.platform import Cluster
+    from gridsched.aspects import aspects_of, without
     from gridsched.traces import clean, select_window
+    from gridsched.workloads import fit_patience, with_patience
     from gridsched.workloads.dependencies import with_preceding_jobs
 
     workload = _of_partitions(log, options.partition)
-    processors = options.processors or workload.processors_available or _most_in_use(workload, options)
-    cluster = Cluster(
-        processors=processors,
-        processors_per_node=options.processors_per_node,
-        node_exclusive=options.node_exclusive,
-        speed=options.speed,
-        name=workload.name,
-        events=_events(workload, options),
-        requeue=options.requeue,
-    )
+    cluster, notes = cluster_of(log, workload, options)
+    chosen = cancelled(options, accounting=log.accounting is not None)
+    waiting: Any = "wait" if chosen == "patience" else chosen
+    model = None
+    if chosen == "patience":
+        # all of the log tells of patience, not only a window of it
+        model = fit_patience(clean(workload, processors=cluster.processors, cancelled=waiting))
     window = select_window(workload, month=options.month, jobs=options.jobs)
-    made = clean(window, processors=processors, cancelled=options.cancelled)
-    return with_preceding_jobs(made) if options.preceding else made, cluster
-
-
-def _events(workload: Workload, options: argparse.Namespace) -> list[NodeEvent]:
-    """Events of nodes, on the clock of the log."""
-    from gridsched.nodes import read_events
-
-    if not options.events:
-        return []
-    return read_events(options.events, unix_start_time=workload.unix_start_time, time_zone=workload.time_zone)
+    made = clean(window, processors=cluster.processors, cancelled=waiting)
+    if model is not None:
+        made = with_patience(made, model, seed=options.seed)
+    if options.preceding:
+        made = with_preceding_jobs(made)
+    made, cluster = without(made, cluster, names_of_aspects(options.without))
+    used = aspects_of(made, cluster)
+    if used and options.passes != "instant":
+        raise ConfigurationError(
+            f"--passes {options.passes}: not with {', '.join(used)}; leave these out with --without "
+            f"{','.join(used)}"
+        )
+    if used:
+        notes = [("takes into account", ", ".join(used)), *notes]
+    return Setting(made, cluster, notes)
 
 
 def _of_partitions(log: Log, names: str | None) -> Workload:
@@ -85,21 +88,9 @@ def _of_partitions(log: Log, names: str | None) -> Workload:
     return log.workload.select(mask, left_out=add_counts(log.workload.left_out, others))
 
 
-def _most_in_use(workload: Workload, options: argparse.Namespace) -> int:
-    """Processors that the log shows in use at once, in whole nodes."""
-    from gridsched.comparison import recorded_peak
-
-    most = recorded_peak(workload)
-    if most is None:
-        raise WorkloadError(
-            f"{workload.name}: the log does not say how many processors its cluster has; use --processors"
-        )
-    node: int = options.processors_per_node
-    return -(-most // node) * node
-
-
-def preparation(workload: Workload, cluster: Cluster, options: argparse.Namespace) -> list[tuple[str, str]]:
+def preparation(setting: Setting, options: argparse.Namespace) -> list[tuple[str, str]]:
     """What is simulated, and what cleaning did to get there."""
+    workload, cluster = setting.workload, setting.cluster
     nodes = f" in nodes of {cluster.processors_per_node}" if cluster.processors_per_node > 1 else ""
     exclusive = ", one job a node" if cluster.node_exclusive else ""
     speed = f", speed {cluster.speed:g}" if cluster.speed != 1 else ""
@@ -107,7 +98,8 @@ def preparation(workload: Workload, cluster: Cluster, options: argparse.Namespac
         ("workload", workload.name),
         *counts(workload),
         ("jobs", f"{len(workload):,}"),
-        ("cluster", f"{cluster.processors:,} processors{nodes}{exclusive}{speed}"),
+        ("cluster", f"{cluster.processors:,} processors{nodes or _node_types(cluster)}{exclusive}{speed}"),
+        *setting.notes,
         *_about_size(workload, cluster, options),
         ("estimates", options.estimates),
     ]
@@ -131,31 +123,55 @@ def preparation(workload: Workload, cluster: Cluster, options: argparse.Namespac
     return facts
 
 
-FATES = {
-    "jobs_gave_up": "users gave up waiting",
-    "jobs_never_eligible": "waited for a job that did not end well",
-    "executions_killed": "killed by failing nodes",
-    "jobs_lost": "lost with their nodes",
-    "jobs_starved": "waited for nodes that never came back",
-}
-"""What may become of jobs, by attribute of a run."""
+_REASON = "rejected: "
 
 
 def fates(runs: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
     """What became of jobs that did not run once to their end, by policy; nothing where all did."""
+    from gridsched.comparison import FATES
+
     facts = []
     for attribute, what in FATES.items():
         told = [f"{name} {found[attribute]:,}" for name, found in runs.items() if found.get(attribute)]
         if told:
             facts.append((what, ", ".join(told)))
+    reasons = dict.fromkeys(key for found in runs.values() for key in found if key.startswith(_REASON))
+    for reason in reasons:
+        told = [f"{name} {found[reason]:,}" for name, found in runs.items() if found.get(reason)]
+        facts.append((reason, ", ".join(told)))
     return facts
+
+
+_MOST_TYPES = 4
+
+
+def _node_types(cluster: Cluster) -> str:
+    """How many nodes of which sizes a cluster has; nothing of one without nodes of its own."""
+    if not cluster.nodes:
+        return ""
+    kinds: dict[tuple[int, int | None, int], int] = {}
+    for kind in cluster.nodes:
+        size = (kind.cores, kind.memory, kind.gpus)
+        kinds[size] = kinds.get(size, 0) + kind.count
+    order = sorted(kinds.items(), key=lambda each: -each[1])
+    told = [f"{count:,} of {_size(*size)}" for size, count in order[:_MOST_TYPES]]
+    more = f", and {len(kinds) - _MOST_TYPES:,} other sizes" if len(kinds) > _MOST_TYPES else ""
+    return f" on {sum(kinds.values()):,} nodes: {'; '.join(told)}{more}"
+
+
+def _size(cores: int, memory: int | None, gpus: int) -> str:
+    """What a node has."""
+    parts = [f"{cores:,} cores", *([] if memory is None else [f"{memory:,} MiB"])]
+    return ", ".join([*parts, *([f"{gpus} GPUs"] if gpus else [])])
 
 
 def _about_size(workload: Workload, cluster: Cluster, options: argparse.Namespace) -> list[tuple[str, str]]:
     """What the log tells of the size of the cluster, where it was guessed or is too small."""
     from gridsched.comparison import recorded_peak
 
-    if not (options.processors or workload.processors_available):
+    if cluster.nodes:
+        return []
+    if not (options.processors or workload.processors_available or options.nodes or options.node_type):
         return [("", "the most that the log shows in use; name the cluster's with --processors")]
     most = recorded_peak(workload)
     if most is None or most <= cluster.processors:

@@ -66,8 +66,9 @@ def add(commands: Any) -> None:
 def _simulate(options: argparse.Namespace) -> None:
     check_targets(options, find_trace(options.trace))
     policies = named_policies(options.policy, options.score)
-    workload, cluster = prepared(read_log(options), options)
-    print_blocks(facts_table(preparation(workload, cluster, options)))
+    setting = prepared(read_log(options), options)
+    workload, cluster = setting.workload, setting.cluster
+    print_blocks(facts_table(preparation(setting, options)))
 
     times = Times(options.human)
     runs: list[xr.Dataset] = []

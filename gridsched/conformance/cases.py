@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from gridsched.errors import ConfigurationError
 from gridsched.io import UniqueKeyLoader, resource
 
-Kind = Literal["cluster", "superscheduler", "self-scheduling", "calendars", "dynamic-grid"]
+Kind = Literal["cluster", "superscheduler", "self-scheduling", "calendars", "dynamic-grid", "nodes"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
 POLICIES = ("fcfs", "ff", "sjf", "easy", "easy(2)", "sjbf", "lxf", "lxwf", "conservative")
@@ -31,7 +31,10 @@ NONE = -1
 
 
 class Job(NamedTuple):
-    """A job of a case; times in seconds, `home` a cluster, `grid`, or nothing where there is one cluster."""
+    """A job of a case; times in seconds, `home` a cluster, `grid`, or nothing where there is one cluster.
+
+    Of `memory` and `gives_up_time` -1 stands for none, and for never.
+    """
 
     number: int
     submit_time: int
@@ -40,6 +43,8 @@ class Job(NamedTuple):
     processors: int
     home: str = ""
     reservation: int = NONE
+    memory: int = NONE  # MiB for each processor
+    gives_up_time: int = NONE
 
 
 class Part(NamedTuple):
@@ -74,10 +79,11 @@ class Exercise(_Strict):
 
 
 class CaseCluster(_Strict):
-    """A cluster of a case."""
+    """A cluster of a case, or a node; memory in MiB, by default as much as is asked for."""
 
     processors: int
     speed: float = 1.0
+    memory: int | None = None
 
 
 class Variant(_Strict):
@@ -95,7 +101,7 @@ class Case(_Strict):
     name, title : str
         Names for files and for readers.
     kind : str
-        What schedules: the policy of one cluster, or one of the grid schedulers.
+        What schedules: the policy of one cluster, also on nodes, or one of the grid schedulers.
     convention : str
         What the case pins down, one sentence.
     account : str
@@ -103,7 +109,7 @@ class Case(_Strict):
     exercises : sequence of Exercise
         Questions, with answers.
     clusters : mapping of name to CaseCluster
-        The platform.
+        The platform; in cases of kind "nodes" the nodes of one cluster.
     links : sequence of pairs of names
         Neighbours in a dynamic grid.
     overrun : str
@@ -209,6 +215,8 @@ def _job(row: dict[str, str]) -> Job:
         int(row["processors"]),
         row.get("home", ""),
         int(row.get("reservation", NONE)),
+        int(row.get("memory", NONE)),
+        int(row.get("gives_up_time", NONE)),
     )
 
 

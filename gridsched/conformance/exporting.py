@@ -45,6 +45,11 @@ def _log(case: Case) -> Workload:
         for job in case.jobs
         if job.reservation != NONE
     ]
+    notes += [
+        f"; Note: job {job.number} is cancelled at {job.gives_up_time} if it still waits"
+        for job in case.jobs
+        if job.gives_up_time != NONE
+    ]
     return replace(workload_of(case, case.jobs), header=tuple(notes))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from gridsched.conformance.cases import GRID, NONE, Case, CaseSchedule, Job, Part, normalised
+from gridsched.nodes import NodeEvent, NodeType, Partition
 from gridsched.platform import Cluster, Platform
 from gridsched.simulation import simulate
 from gridsched.systems.calendars.scheduler import Calendars
@@ -19,6 +20,7 @@ from gridsched.systems.dynamic_grid.graphs import graph_of_edges
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 from gridsched.systems.jscheduler.scheduler import JScheduler
 from gridsched.systems.superscheduler.scheduler import Superscheduler
+from gridsched.workloads.dependencies import dependency_table
 from gridsched.workloads.table import Workload
 
 
@@ -28,12 +30,17 @@ def run_case(case: Case, variant: str) -> xr.Dataset:
 
 
 def schedule_of(run: xr.Dataset) -> CaseSchedule:
-    """What a run made of the jobs."""
+    """What a run made of the jobs; on nodes these stand for the clusters."""
     clusters = [str(name) for name in run["cluster"].values]
     numbers = run["job_number"].values.tolist()
     parts: dict[int, list[Part]] = defaultdict(list)
-    segments = [run[f"segment_{name}"].values.tolist() for name in ("job", "cluster", "processors")]
-    times = [run[f"segment_{name}"].values.tolist() for name in ("start", "end")]
+    segments = [run[f"segment_{name}"].values for name in ("job", "cluster", "processors")]
+    times = [run[f"segment_{name}"].values for name in ("start", "end")]
+    if "piece_segment" in run:
+        clusters = [str(name).removesuffix("0") for name in run["node_name"].values]
+        of = run["piece_segment"].values
+        segments = [segments[0][of], run["piece_node"].values, run["piece_cores"].values]
+        times = [each[of] for each in times]
     for job, cluster, processors, start, end in zip(*segments, *times, strict=True):
         parts[numbers[job]].append(Part(clusters[cluster], processors, start, end))
     earliest = run["earliest_time"].values.tolist() if "earliest_time" in run else []
@@ -55,12 +62,23 @@ def workload_of(case: Case, jobs: Sequence[Job]) -> Workload:
         requested_time=columns["requested_time"],
         requested_processors=columns["processors"],
         reserved_start=np.array([job.reservation for job in jobs], np.int64),
+        requested_memory=np.where(columns["memory"] < 0, NONE, columns["memory"] * _KIBIBYTES),
+        gives_up_time=columns["gives_up_time"] if (columns["gives_up_time"] != NONE).any() else None,
         partition=np.array([homes.index(job.home) + 1 if job.home in homes else NONE for job in jobs]),
         processors_available=sum(cluster.processors for cluster in case.clusters.values()),
     )
 
 
-_COLUMNS = ("number", "submit_time", "run_time", "requested_time", "processors")
+_COLUMNS = (
+    "number",
+    "submit_time",
+    "run_time",
+    "requested_time",
+    "processors",
+    "memory",
+    "gives_up_time",
+)
+_KIBIBYTES = 1024
 
 
 def _clusters(case: Case) -> list[Cluster]:
@@ -132,10 +150,43 @@ def _run_dynamic_grid(case: Case, variant: str) -> xr.Dataset:
     )
 
 
+def _run_nodes(case: Case, variant: str) -> xr.Dataset:
+    options = case.options_of(variant)
+    # a node type of one node calls it name0
+    only = [f"{name}0" for name in options.get("only", case.clusters)]
+    cluster = Cluster(
+        nodes=[
+            NodeType(name=name, cores=node.processors, memory=node.memory)
+            for name, node in case.clusters.items()
+        ],
+        partitions=[Partition(number=NONE, nodes=only)],
+        events=[event_of(given) for given in options.get("events", ())],
+        requeue=options.get("requeue", "place"),
+    )
+    numbers = [job.number for job in case.jobs]
+    dependencies = [
+        (numbers.index(job), numbers.index(on), *rest) for job, on, *rest in options.get("dependencies", ())
+    ]
+    workload = replace(
+        workload_of(case, case.jobs),
+        status=np.where(np.isin(numbers, options.get("failed", ())), 0, 1),
+        dependencies=dependency_table(dependencies),
+    )
+    return simulate(workload, cluster, options["policy"])
+
+
+def event_of(given: Sequence[Any]) -> NodeEvent:
+    """An event of a node: time, node, kind, and begin and end of a maintenance window."""
+    time, node, kind, *window = given
+    start, end = window or (NONE, NONE)
+    return NodeEvent(time=time, node=node, kind=kind, start=start, end=end)
+
+
 _RUNNERS: dict[str, Callable[[Case, str], xr.Dataset]] = {
     "cluster": _run_cluster,
     "superscheduler": _run_superscheduler,
     "self-scheduling": _run_self_scheduling,
     "calendars": _run_calendars,
     "dynamic-grid": _run_dynamic_grid,
+    "nodes": _run_nodes,
 }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
-from gridsched.experiments.parts import ScenarioConfig, WorkloadConfig
+from gridsched.experiments.parts import ClusterConfig, ScenarioConfig, WorkloadConfig
 from gridsched.experiments.tasks import ArchiveFile, OwnFile, Task
 from gridsched.traces import find_log
 
@@ -51,6 +51,28 @@ def plain(model: Any, **changes: Any) -> dict[str, Any]:
     return values
 
 
+Machine = TypeVar("Machine", bound=ClusterConfig)
+
+
+def without_machine(config: Machine) -> Machine:
+    """What its workload depends on of the configuration of a cluster: nodes are so many processors."""
+    default = type(config).model_fields
+    changes = {key: default[key].default for key in ("nodes", "placement", "failures")}
+    return config.model_copy(update={**changes, "processors": config.size})
+
+
+def failure_seed(configs: Iterable[ClusterConfig], seed: int) -> dict[str, int]:
+    """The seed as an argument of runs in which failures are drawn; others do not depend on it."""
+    drawn = (config.failures is not None and config.failures.events is None for config in configs)
+    return {"seed": seed} if any(drawn) else {}
+
+
+def event_files(configs: Iterable[ClusterConfig]) -> list[OwnFile]:
+    """Files of failures that clusters name."""
+    found = {config.failures.events for config in configs if config.failures is not None}
+    return [OwnFile(file) for file in sorted(file for file in found if file is not None)]
+
+
 def prepared_workload(study: str, workload: WorkloadConfig, seed: int) -> Task:
     """Task that prepares one workload with the cluster that replays it."""
     return Task(
@@ -59,7 +81,7 @@ def prepared_workload(study: str, workload: WorkloadConfig, seed: int) -> Task:
         name=f"workload {workload.name}",
         function=f"{PREPARE}:prepare_workload",
         arguments={
-            "workload": plain(workload),
+            "workload": plain(without_machine(workload)),
             "seed": drawing_seed(seed, workload),
             "log": log_of(workload),
         },
@@ -78,7 +100,7 @@ def prepared_grid(study: str, scenario: ScenarioConfig, replicates: Iterable[int
         function=f"{PREPARE}:prepare_grids",
         arguments={
             "scenario": scenario.name,
-            "clusters": [plain(cluster) for cluster in scenario.clusters],
+            "clusters": [plain(without_machine(cluster)) for cluster in scenario.clusters],
             "replicates": numbers,
             "seed": drawing_seed(seed, *scenario.clusters),
             "logs": logs_of(scenario.clusters),

@@ -11,7 +11,7 @@ from pydantic_core import CoreSchema
 
 from gridsched.engine.records import LARGEST
 from gridsched.errors import GridschedError
-from gridsched.experiments.derived import with_lists
+from gridsched.experiments.derived import part_model, with_lists
 from gridsched.experiments.validation import (
     ConfigModel,
     Count,
@@ -28,6 +28,7 @@ from gridsched.experiments.validation import (
     suggestion,
     unique_files,
 )
+from gridsched.nodes import NodeType, PlacementName, RequeueName
 from gridsched.platform import Cluster
 from gridsched.submission import AlignName, EstimateName
 from gridsched.traces import find_log
@@ -146,6 +147,45 @@ class Synthetic(ConfigModel):
     """Model of the requested times."""
 
 
+class FailuresConfig(ConfigModel):
+    """Failures of nodes, drawn or from a file, and what becomes of their jobs."""
+
+    alternatives = ("mean_time_between", "events")
+
+    mean_time_between: Number | None = Field(None, gt=0, le=1e12)
+    """Mean time from the end of a repair of a node to its next failure, seconds; what follows is drawn."""
+    events: PathText | None = None
+    """Path of a CSV file of failures, repairs and maintenance; times are by the clock of the submit times."""
+    mean_repair: Number = Field(3600, gt=0, le=1e12)
+    """Mean time of a repair, seconds, exponentially distributed."""
+    shape: Number = Field(1.0, gt=0, le=100)
+    """Shape of the Weibull distribution of times between failures; 1 is exponential."""
+    rack: Count = 1
+    """Nodes that fail together."""
+    seed: Annotated[Whole, Field(ge=0, le=2**31)] = 0
+    """Seed of what is drawn, besides that of the configuration: the nodes of clusters of one name fail at the
+    same times in all scenarios of one seed."""
+    requeue: RequeueName = "place"
+    """What becomes of a job whose node fails: it waits again at its place in the queue, or at the end, or it
+    is lost."""
+    checkpoint_interval: Annotated[Whole, Field(ge=0, le=10**9)] = 0
+    """Seconds of work between checkpoints; 0 for none."""
+    checkpoint_cost: Annotated[Whole, Field(ge=0, le=10**9)] = 0
+    """Seconds that a checkpoint takes."""
+
+    @model_validator(mode="after")
+    def _drawn_or_given(self) -> Self:
+        if self.events is not None:
+            for key in ("mean_repair", "shape", "rack", "seed"):
+                if getattr(self, key) != type(self).model_fields[key].default:
+                    raise ValueError(f"{key}: the failures of a file are not drawn; leave it out")
+        return self
+
+
+NodesConfig: Any = part_model(NodeType)
+"""Nodes that are alike."""
+
+
 class ClusterConfig(ConfigModel):
     """A cluster; what is not given is taken from the log or the model of its workload."""
 
@@ -160,11 +200,44 @@ class ClusterConfig(ConfigModel):
     speed: Number | None = Field(None, ge=0.001, le=1_000_000)
     """Speed. Of a cluster by itself relative to that of the workload, 1 by default. In a grid in any unit
     that all clusters share; by default the clock speed of the model in MHz, or 1 for a log."""
+    nodes: tuple[NodesConfig, ...] = ()
+    """Nodes with cores, memory and GPUs, which are then the processors; by default processors are counted."""
+    placement: PlacementName = "first_fit"
+    """Which nodes jobs get."""
+    failures: FailuresConfig | None = None
+    """Failures of its nodes; none by default."""
+
+    @model_validator(mode="after")
+    def _of_nodes(self) -> Self:
+        if not self.nodes:
+            return self
+        if self.processors is not None or self.processors_per_node is not None:
+            raise ValueError("processors, processors_per_node: the nodes say them; leave them out")
+        Cluster(nodes=[each.made() for each in self.nodes])
+        return self
+
+    @property
+    def size(self) -> int | None:
+        """Its processors, as far as they are configured."""
+        return sum(each.count * each.cores for each in self.nodes) if self.nodes else self.processors
+
+    @property
+    def asks_for(self) -> dict[str, str]:
+        """Capabilities that its schedulers need, with the key that asks for each."""
+        return {
+            **({"nodes": "nodes"} if self.nodes else {}),
+            **({"failures": "failures"} if self.failures is not None else {}),
+        }
 
     def cluster(self, default: Cluster) -> Cluster:
-        """The cluster, with what is not configured taken from `default`."""
+        """The cluster, with what is not configured taken from `default`.
+
+        Its nodes and their failures are added for each run, see `gridsched.experiments.machines`.
+        """
         keys = ("processors", "processors_per_node", "node_exclusive", "speed")
         given = {key: getattr(self, key) for key in keys}
+        if self.nodes:
+            given |= {"processors": self.size, "processors_per_node": 1}
         known = {key: getattr(default, key) if value is None else value for key, value in given.items()}
         return Cluster(name=default.name, **known)
 
@@ -203,13 +276,15 @@ class WorkloadConfig(ClusterConfig):
                     raise ValueError(f"{key}: only a log (archive or file) has one")
             if self.cancelled != "recorded":
                 raise ValueError("cancelled: only a log (archive or file) says when users gave up")
-        if self.jobs and self.processors is None:
+        if self.jobs and self.size is None:
             raise ValueError("processors: missing; give those of the cluster for jobs that are written out")
         self._check_nodes()
         return self
 
     def _check_nodes(self) -> None:
         """Processors in whole nodes, as far as they are known before the log is read."""
+        if self.nodes:
+            return
         machine = _machines()[self.synthetic.machine] if self.synthetic else None
         processors = self.processors or (machine.processors if machine else None)
         per_node = self.processors_per_node or (machine.processors_per_node if machine else 1)
@@ -223,6 +298,15 @@ class WorkloadConfig(ClusterConfig):
     def is_log(self) -> bool:
         """Whether the workload is read from an SWF file."""
         return self.archive is not None or self.file is not None
+
+    @property
+    def asks_for(self) -> dict[str, str]:
+        """Capabilities that its schedulers need, with the key that asks for each."""
+        return {
+            **super().asks_for,
+            **({"cancellations": "cancelled"} if self.cancelled == "wait" else {}),
+            **({"dependencies": "preceding"} if self.preceding else {}),
+        }
 
 
 class JobClasses(ConfigModel):
@@ -259,6 +343,11 @@ class ScenarioChoice(ConfigModel):
     estimates: Annotated[tuple[EstimateName, ...], Field(min_length=1)] | None = None
     """Runtime estimates of the schedulers here; by default as the study says."""
 
+    @property
+    def machines(self) -> Sequence[ClusterConfig]:
+        """The clusters that are configured here."""
+        return ()
+
     @classmethod
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -272,6 +361,10 @@ class ScenarioChoice(ConfigModel):
         return {**whole, "required": ["name"]}
 
 
+_FOR_ALL = ("failures", "cancelled", "preceding")
+"""Keys of clusters that a scenario may say for all of them."""
+
+
 class ScenarioConfig(ScenarioChoice):
     """Clusters with what their users submit."""
 
@@ -279,15 +372,36 @@ class ScenarioConfig(ScenarioChoice):
     """The clusters, each with the workload that is submitted to it."""
     align: AlignName = "start"
     """How submit times go together: all begin at once, by the clock of the logs, or as they are written."""
+    failures: FailuresConfig | None = None
+    """Failures of the nodes of all clusters that do not say their own."""
+    cancelled: Literal["recorded", "wait"] | None = None
+    """What becomes of cancelled jobs on all clusters that do not say it themselves."""
+    preceding: StrictBool | None = None
+    """Whether jobs wait for preceding jobs on all clusters that do not say it themselves."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _say_it_for_all(cls, values: Any) -> Any:
+        """Values in which each cluster says itself what is said for all."""
+        clusters = values.get("clusters") if isinstance(values, dict) else None
+        if not isinstance(clusters, list | tuple):
+            return values
+        shared = {key: values[key] for key in _FOR_ALL if values.get(key) is not None}
+        told = [{**shared, **each} if isinstance(each, dict) else each for each in clusters]
+        return {**{key: value for key, value in values.items() if key not in shared}, "clusters": told}
 
     @model_validator(mode="after")
     def _clusters_go_together(self) -> Self:
+        for key in _FOR_ALL:
+            if getattr(self, key) is not None:
+                raise ValueError(f"{key}: there are no clusters to say it for; give it to single ones")
         unique_files("clusters", [cluster.name for cluster in self.clusters])
-        for cluster in self.clusters:
-            for key in ("cancelled", "preceding"):
-                if getattr(cluster, key) != type(cluster).model_fields[key].default:
-                    raise ValueError(f"clusters: {cluster.name}: {key}: only for a cluster by itself so far")
         return self
+
+    @property
+    def machines(self) -> Sequence[ClusterConfig]:
+        """The clusters."""
+        return self.clusters
 
     @property
     def workloads(self) -> Sequence[WorkloadConfig]:
@@ -316,6 +430,14 @@ class BlocksConfig(ConfigModel):
     block: Count = 86_400
     """Seconds of submissions that are one block: the intervals of ratios come from leaving out one block at a
     time, or from pairs of blocks."""
+
+
+class BaselineConfig(ConfigModel):
+    """What a scenario is set against."""
+
+    baseline: Slug | None = None
+    """Scenario of the same jobs under other conditions: how much longer jobs take here than there is
+    measured, by those that end in both."""
 
 
 class Named(Protocol):

@@ -8,12 +8,15 @@ has these keys; its model adds what is a question of its system.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, get_args
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import Field, model_validator
 
 from gridsched import results
+from gridsched.errors import ConfigurationError
 from gridsched.experiments.config import Study
+from gridsched.experiments.inputs import event_files, without_machine
 from gridsched.experiments.parts import WorkloadConfig, label_of
 from gridsched.experiments.schedulers import (
     AnyScheduler,
@@ -22,9 +25,11 @@ from gridsched.experiments.schedulers import (
     expanded,
     function_places,
     lists_of,
+    scheduler_made,
 )
 from gridsched.experiments.tasks import OwnFile, Task
 from gridsched.experiments.validation import ConfigModel, Whole, suggestion, unique, unique_files
+from gridsched.io import shown
 from gridsched.policies.local import OverrunName
 from gridsched.submission import EstimateName
 
@@ -36,6 +41,9 @@ _UNMERGED = ("stream",)
 
 class SchedulerStudy(Study):
     """What every study says that compares schedulers."""
+
+    refuses_the_unable: ClassVar[bool] = True
+    """Whether a scheduler that cannot run in a scenario is a mistake, and no result."""
 
     common: dict[str, Any] = Field({})
     """What all scenarios say that do not say otherwise, key by key."""
@@ -88,6 +96,9 @@ class SchedulerStudy(Study):
             )
         for scenario in self.scenarios:
             self._check_choice(scenario)
+            if self.refuses_the_unable:
+                self._check_abilities(scenario)
+            self._check_baseline(scenario)
         return self
 
     def _check_choice(self, scenario: Any) -> None:
@@ -98,6 +109,41 @@ class SchedulerStudy(Study):
         for name in chosen:
             if name not in self.labels:
                 raise ValueError(f"{where}: found {name!r}; {suggestion(name, self.labels)}")
+
+    def _check_abilities(self, scenario: Any) -> None:
+        """Refuse nodes, failures and jobs that leave or wait where a scheduler does not know them."""
+        for label in self.labels_in(scenario):
+            cannot = scheduler_made(self.scheduler(label)).cannot
+            for capability, key in asked_of(scenario).items():
+                if capability in cannot:
+                    where = f"scenarios[{scenario.name}]: {key}"
+                    raise ValueError(f"{where}: {label!r} does not know this: {cannot[capability]}")
+
+    def _check_baseline(self, scenario: Any) -> None:
+        """Refuse what a scenario cannot be set against."""
+        name = getattr(scenario, "baseline", None)
+        if name is None:
+            return
+        where = f"scenarios[{scenario.name}].baseline"
+        known = [each.name for each in self.scenarios if each.baseline is None]
+        if name not in known:
+            raise ValueError(f"{where}: found {name!r}; {suggestion(name, known)}")
+        if self._jobs_of(scenario) != self._jobs_of(self.scenario(name)):
+            raise ValueError(f"{where}: the jobs of {name!r} are others; only conditions may differ")
+
+    def _jobs_of(self, scenario: Any) -> Any:
+        """What jobs of a scenario follow from, to tell whether two scenarios have the same."""
+        return [scenario.align, *map(without_machine, scenario.clusters)]
+
+    def check_files(self) -> None:
+        """Refuse to begin without the files of failures, with a `ConfigurationError`."""
+        for scenario in self.scenarios:
+            for file in event_files(scenario.machines):
+                if not Path(file.file).is_file():
+                    where = f"scenarios[{scenario.name}]: failures.events"
+                    raise ConfigurationError(
+                        f"{where}: found {shown(file.file)}; there is no such file, seen from {Path.cwd()}"
+                    )
 
     # --- what it says ---------------------------------------------------------------------------------
 
@@ -174,9 +220,27 @@ class SchedulerStudy(Study):
 
 
 def alone(scenario: Any) -> Any:
-    """A scenario without what it chooses among the schedulers and estimates of its study."""
-    choice = {key: None for key in ("schedulers", "estimates") if key in type(scenario).model_fields}
+    """A scenario without what it chooses of its study: schedulers, estimates, what it is set against."""
+    keys = ("schedulers", "estimates", "baseline")
+    choice = {key: None for key in keys if key in type(scenario).model_fields}
     return scenario.model_copy(update=choice)
+
+
+def families(scenarios: Sequence[Any]) -> dict[str, list[str]]:
+    """Scenarios that are set against one, by its name; itself is the first of them."""
+    found: dict[str, list[str]] = {}
+    for scenario in scenarios:
+        if scenario.baseline is not None:
+            found.setdefault(scenario.baseline, [scenario.baseline]).append(scenario.name)
+    return found
+
+
+def asked_of(scenario: Any) -> dict[str, str]:
+    """Capabilities that schedulers need in a scenario beyond plain clusters, with the keys that ask."""
+    asked: dict[str, str] = {}
+    for part in (*scenario.machines, *getattr(scenario, "workloads", ())):
+        asked |= part.asks_for
+    return asked
 
 
 def function_files(*schedulers: Written) -> list[OwnFile]:

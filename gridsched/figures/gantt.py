@@ -13,6 +13,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.explanation import PlannedStart, reservations
 from gridsched.figures import gantt_blocks, hover, style
 from gridsched.figures.gantt_blocks import GanttBlock
+from gridsched.metrics.jobs import GAVE_UP
 
 MOST_JOBS = 60
 """Most jobs that a Gantt chart can show legibly."""
@@ -45,18 +46,14 @@ def gantt(run: xr.Dataset, *, until: float | None = None) -> style.Drawing:
     ConfigurationError
         If the run has more than 60 jobs, or a cluster runs more processors than it has.
     """
-    jobs = run.sizes["job"]
-    if jobs > MOST_JOBS:
-        raise ConfigurationError(
-            f"a Gantt chart shows at most {MOST_JOBS} jobs, this run has {jobs}: simulate a shorter window"
-        )
+    check_jobs(run)
     sizes = run["cluster_processors"].to_numpy().tolist()
     blocks = list(_blocks(run, sizes))
     heights = [float(np.clip(0.16 * size, 1.0, 3.2)) for size in sizes]
-    limits = _time_limits(run)
+    limits = time_limits(run)
     limits[1] = max(limits[1], until or 0.0)
     planned = _reservations(run)
-    levels = _submitted_levels(run, limits)
+    levels = submitted_levels(run, limits)
     strip = 0.1 + 0.12 * (1 + max(levels, default=0))
     figure = style.new_figure(strip + sum(heights) + 0.3 * len(sizes) + 0.4)
     grid = figure.subplots(
@@ -71,7 +68,7 @@ def gantt(run: xr.Dataset, *, until: float | None = None) -> style.Drawing:
         title = style.plain(names[cluster]) if len(sizes) > 1 else ""
         gantt_blocks.frame(axes, sizes[cluster], title)
         gantt_blocks.draw(axes, [block for block in blocks if block.cluster == cluster], job_numbers)
-    _submitted_panel(grid[0], run, levels)
+    submitted_panel(grid[0], run, levels)
     _reservations_panel(grid[0], run, planned, levels, limits[1])
     grid[-1].set_xlabel("time")
     # Rectangles are labelled last: what fits depends on the final layout.
@@ -83,7 +80,17 @@ def gantt(run: xr.Dataset, *, until: float | None = None) -> style.Drawing:
     return figure, gantt_blocks.table(blocks, named, job_numbers).drop(columns="late")
 
 
-def _time_limits(run: xr.Dataset) -> list[float]:
+def check_jobs(run: xr.Dataset) -> None:
+    """Refuse a run of too many jobs."""
+    jobs = run.sizes["job"]
+    if jobs > MOST_JOBS:
+        raise ConfigurationError(
+            f"a Gantt chart shows at most {MOST_JOBS} jobs, this run has {jobs}: simulate a shorter window"
+        )
+
+
+def time_limits(run: xr.Dataset) -> list[float]:
+    """First submission and last end."""
     ends = run["segment_end"].to_numpy()
     submits = run["submit_time"].to_numpy()
     last = max([0, *ends.tolist(), *submits.tolist()])
@@ -109,12 +116,12 @@ def _blocks(run: xr.Dataset, sizes: Sequence[int]) -> Iterator[GanttBlock]:
                 f"cluster {cluster} has {int(free.sum())} free processors at {begins} s, "
                 f"but job {job} runs on {wanted}: the run is not a valid schedule"
             )
-        for first, count in _places(free, wanted):
+        for first, count in places(free, wanted):
             free_at[cluster][first : first + count] = ends
             yield GanttBlock(cluster, job, first, count, begins, ends)
 
 
-def _places(free: NDArray[np.bool_], wanted: int) -> Iterator[tuple[int, int]]:
+def places(free: NDArray[np.bool_], wanted: int) -> Iterator[tuple[int, int]]:
     """The lowest gap that is wide enough as (first, count); else the lowest free processors in pieces."""
     gaps = gantt_blocks.runs(free)
     for first, width in gaps:
@@ -130,11 +137,11 @@ def _places(free: NDArray[np.bool_], wanted: int) -> Iterator[tuple[int, int]]:
 # --- drawing --------------------------------------------------------------------------------------
 
 
-def _submitted_levels(run: xr.Dataset, limits: list[float]) -> list[int]:
+def submitted_levels(run: xr.Dataset, limits: list[float]) -> list[int]:
     """For each job the line of the strip of submissions on which its number and its wait have room."""
     seconds_a_point = (limits[1] - limits[0]) / (0.85 * 72 * style.WIDTH)
     submits, job_numbers = run["submit_time"].to_numpy(), run["job_number"].to_numpy()
-    starts = run["start_time"].to_numpy()
+    starts = _waits_until(run)
     levels = [0] * len(submits)
     taken = [-np.inf] * _MOST_LEVELS
     for job in np.argsort(submits, kind="stable").tolist():
@@ -146,13 +153,13 @@ def _submitted_levels(run: xr.Dataset, limits: list[float]) -> list[int]:
     return levels
 
 
-def _submitted_panel(axes: Axes, run: xr.Dataset, levels: list[int]) -> None:
+def submitted_panel(axes: Axes, run: xr.Dataset, levels: list[int]) -> None:
     """Strip with a marker and the number of each job at its submission, and a line until it starts.
 
-    The marker of a job that was rejected is white.
+    The marker of a job that never ran is white.
     """
-    starts = run["start_time"].to_numpy()
-    rejected = starts < 0
+    rejected = run["start_time"].to_numpy() < 0
+    starts, fates = _waits_until(run), _fates(run)
     submits, job_numbers = run["submit_time"].to_numpy(), run["job_number"].to_numpy()
     for job, level in enumerate(levels):
         if starts[job] > submits[job]:
@@ -168,7 +175,7 @@ def _submitted_panel(axes: Axes, run: xr.Dataset, levels: list[int]) -> None:
             markerfacecolor="white" if rejected[job] else gantt_blocks.color(job),
             clip_on=False,
         )
-        outcome = "is rejected" if rejected[job] else f"waits {style.duration(starts[job] - submits[job])}"
+        outcome = fates[job] if rejected[job] else f"waits {style.duration(starts[job] - submits[job])}"
         hover.say(marker, [f"job {job_numbers[job]}: submitted at {submits[job]:,} s, {outcome}"])
         axes.annotate(
             str(job_numbers[job]),
@@ -181,10 +188,30 @@ def _submitted_panel(axes: Axes, run: xr.Dataset, levels: list[int]) -> None:
         )
     axes.set_ylim(-max(levels, default=0) - 0.6, 0.6)
     axes.set_yticks([])
-    note = "waits\n(white: rejected)" if rejected.any() else "waits"
+    # what is there of several fates is said by the markers
+    white = {fates[job] for job in np.flatnonzero(rejected).tolist()}
+    only = "rejected" if white == {"is rejected"} else "did not run"
+    note = f"waits\n(white: {only})" if white else "waits"
     axes.set_ylabel(note, rotation=0, ha="right", va="center", fontsize=7, labelpad=16)
     axes.spines[["left", "bottom"]].set_visible(False)
     axes.tick_params(axis="x", length=0, labelbottom=False)
+
+
+def _waits_until(run: xr.Dataset) -> NDArray[np.int64]:
+    """Until when each job waits: its first start, or when its user gives up; -1 where neither happens."""
+    starts: NDArray[np.int64] = run["start_time"].to_numpy()
+    if "gives_up_time" not in run:
+        return starts
+    gave_up = run["fate"].to_numpy() == GAVE_UP
+    return np.where(gave_up, np.maximum(run["gives_up_time"], run["submit_time"]), starts)
+
+
+def _fates(run: xr.Dataset) -> list[str]:
+    """What became of jobs that did not run, in words."""
+    words = ("", "is rejected", "its user gives up", "may never start", "is lost", "waits for ever")
+    if "fate" not in run:
+        return ["is rejected"] * run.sizes["job"]
+    return [words[fate] for fate in run["fate"].to_numpy().tolist()]
 
 
 def _reservations(run: xr.Dataset) -> list[PlannedStart]:

@@ -93,22 +93,32 @@ def label(
 ) -> None:
     """Write job numbers where they fit, smaller in small rectangles, upright in narrow ones if they may."""
     for block in blocks:
-        corners = axes.transData.transform(
-            [(block.start, block.first), (block.end, block.first + block.processors)]
-        )
-        width, height = (corners[1] - corners[0]) * 72 / axes.figure.dpi
-        text = str(job_numbers[block.job])
-        upright = may_stand and width < height and width < 0.7 * 7 * len(text)
-        along, across = (height, width) if upright else (width, height)
-        size = min(7.0, across * 0.9, along / (0.7 * len(text)))
-        if size < 3.5:
-            continue
-        axes.text(
-            (block.start + block.end) / 2,
-            block.first + block.processors / 2,
-            text,
-            fontsize=size,
-            rotation=90 if upright else 0,
-            ha="center",
-            va="center_baseline" if not upright else "center",
-        )
+        rows = (block.first, block.first + block.processors)
+        label_in(axes, (block.start, block.end), rows, str(job_numbers[block.job]), may_stand=may_stand)
+
+
+def label_in(
+    axes: Axes,
+    times: tuple[float, float],
+    rows: tuple[float, float],
+    text: str,
+    *,
+    may_stand: bool = False,
+) -> None:
+    """Write a text into a rectangle if it fits."""
+    corners = axes.transData.transform(np.column_stack([times, rows]))
+    width, height = (corners[1] - corners[0]) * 72 / axes.figure.dpi
+    upright = may_stand and width < height and width < 0.7 * 7 * len(text)
+    along, across = (height, width) if upright else (width, height)
+    size = min(7.0, across * 0.9, along / (0.7 * len(text)))
+    if size < 3.5:
+        return
+    axes.text(
+        sum(times) / 2,
+        sum(rows) / 2,
+        text,
+        fontsize=size,
+        rotation=90 if upright else 0,
+        ha="center",
+        va="center_baseline" if not upright else "center",
+    )

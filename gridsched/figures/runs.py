@@ -20,9 +20,12 @@ from gridsched.metrics.jobs import (
     batch_means_interval,
     busy_processors,
     job_metrics,
+    observed,
     queue_length,
+    steps,
     time_average,
 )
+from gridsched.metrics.nodes import RESOURCES, ResourceUse, fragmentation, resource_use
 
 Floats = NDArray[np.float64]
 
@@ -149,6 +152,105 @@ def _count_axis(axes: Axes, most: float) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: style.number(value)))
     axes.set_ylim(0, most * 1.06)
+
+
+# --- use of resources -----------------------------------------------------------------------------
+
+
+@style.styled
+def utilisation(run: xr.Dataset, bins: int = 200) -> style.Drawing:
+    """Use of each resource over time, relative to all nodes, beside what is not out, and fragmentation.
+
+    Parameters
+    ----------
+    run : xarray.Dataset
+        A run that names clusters, with at least one job that ran.
+    bins : int
+        Equal parts of the time for which averages are shown.
+
+    Returns
+    -------
+    tuple of Figure and DataFrame
+        Columns bin_time (left edge, s), resource, used, there (relative to what all nodes have), share (of
+        what is there that is used). Rows of the resource "fragmentation" have what is of no use to typical
+        jobs as used, what is free as there.
+    """
+    first, last = observed(run)
+    if np.isnan(first):
+        raise ConfigurationError("no job of this run was started: there is no use to show")
+    edges = np.linspace(first, max(last, first + 1), bins + 1)
+    parts, titles = _resources(run, edges)
+    figure = style.new_figure(0.8 + 1.15 * len(parts))
+    _title(figure, str(run.attrs.get("title", "")))
+    grid = figure.subplots(len(parts), 1, sharex=True, squeeze=False)[:, 0]
+    looks = style.scheme_styles(list(titles))
+    for axes, (name, part) in zip(grid, parts.items(), strict=True):
+        color = looks[name].color
+        drawn = part["share"] if name == "fragmentation" else part["used"]
+        _percent_axis(axes)
+        _steps(axes, drawn.to_numpy(), edges, color)
+        if name != "fragmentation" and (part["there"] < 1 - 1e-9).any():
+            there = np.append(part["there"].to_numpy(), part["there"].iloc[-1])
+            axes.step(edges, there, where="post", color=style.INK, linewidth=0.8, linestyle=(0, (3, 1.5)))
+            axes.fill_between(
+                edges,
+                there,
+                1.0,
+                step="post",
+                facecolor="none",
+                edgecolor=style.FAINT,
+                hatch="////",
+                linewidth=0,
+            )
+        axes.set_title(titles[name])
+    style.set_axis(grid[-1].xaxis, edges, "s", ticks=9)
+    grid[-1].set_xlim(edges[0], edges[-1])
+    grid[-1].set_xlabel("time")
+    return figure, pd.concat(parts.values(), ignore_index=True)
+
+
+def _resources(run: xr.Dataset, edges: Floats) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+    """Averages between edges and the title of the panel of each resource, and of fragmentation."""
+    whole = np.array([edges[0], edges[-1]])
+    if "piece_segment" not in run:
+        size = int(run["cluster_processors"].sum())
+        always = ResourceUse(busy_processors(run), steps([min(0, int(edges[0]))], [size]))
+        uses = {"cores": always}
+        most = {"cores": float(size)}
+    else:
+        uses = resource_use(run)
+        most = {name: float(use.whole.value[0]) for name, use in uses.items()}
+    titles = {
+        name: f"{RESOURCES[name]} in use: {100 * use.share(whole)[0]:.1f} %"
+        + (" of what is not out (hatched: out)" if (use.whole.value < most[name]).any() else "")
+        for name, use in uses.items()
+    }
+    if "piece_segment" in run:
+        resource, uses["fragmentation"] = fragmentation(run)
+        most["fragmentation"] = most[resource]
+        share = uses["fragmentation"].share(whole)[0]
+        mean = "none was free" if np.isnan(share) else f"{100 * share:.1f} %"
+        titles["fragmentation"] = f"free {RESOURCES[resource]} of no use to typical jobs: {mean}"
+    parts = {
+        name: pd.DataFrame(
+            {
+                "bin_time": edges[:-1],
+                "resource": name,
+                "used": time_average(use.part, edges) / most[name],
+                "there": time_average(use.whole, edges) / most[name],
+                "share": use.share(edges),
+            }
+        )
+        for name, use in uses.items()
+    }
+    return parts, titles
+
+
+def _percent_axis(axes: Axes) -> None:
+    """Let the y axis be shares of a whole."""
+    axes.yaxis.set_major_locator(FixedLocator([0, 0.5, 1]))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+    axes.set_ylim(0, 1.04)
 
 
 # --- several runs ---------------------------------------------------------------------------------

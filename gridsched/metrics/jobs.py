@@ -66,7 +66,7 @@ class Steps(NamedTuple):
     """A step function of time: `value[i]` holds from `time[i]` until `time[i + 1]`; 0 before the first."""
 
     time: Integers
-    value: Integers
+    value: NDArray[Any]
 
 
 # --- metrics of jobs ------------------------------------------------------------------------------
@@ -301,7 +301,8 @@ def steps(times: ArrayLike, changes: ArrayLike) -> Steps:
     moments = np.asarray(times, np.int64)
     order = np.argsort(moments)
     moments = moments[order]
-    totals = np.cumsum(np.asarray(changes, np.int64)[order])
+    added = np.asarray(changes)
+    totals = np.cumsum((added if added.dtype.kind == "f" else added.astype(np.int64))[order])
     last = np.append(moments[1:] != moments[:-1], True)[: len(moments)]
     return Steps(moments[last], totals[last])
 
@@ -355,7 +356,7 @@ def queue_length(run: xr.Dataset) -> Steps:
 
 def queue_length_mean(run: xr.Dataset) -> float:
     """Time average of the queue length from the first submission to the last end; NaN for an empty run."""
-    return float(time_average(queue_length(run), _window(run))[0])
+    return float(time_average(queue_length(run), observed(run))[0])
 
 
 def queue_length_max(run: xr.Dataset) -> float:
@@ -366,7 +367,7 @@ def queue_length_max(run: xr.Dataset) -> float:
 
 def makespan(run: xr.Dataset) -> float:
     """Seconds from the first submission to the last end of the jobs that ran; NaN for an empty run."""
-    first, last = _window(run)
+    first, last = observed(run)
     return last - first
 
 
@@ -389,8 +390,8 @@ def _total_processors(run: xr.Dataset) -> int:
     return int(run["cluster_processors"].to_numpy().sum())
 
 
-def _window(run: xr.Dataset) -> tuple[float, float]:
-    """First submission and last end of the jobs that ran; NaN if none did."""
+def observed(run: xr.Dataset) -> tuple[float, float]:
+    """First submission and last end [s] of the jobs that ran; NaN if none did."""
     started = _started(run)
     if not started.any():
         return np.nan, np.nan
@@ -547,7 +548,7 @@ def _quantiles(ordered: Floats) -> Floats:
 
 
 def _system_level(run: xr.Dataset, bins: int) -> dict[str, xr.Variable]:
-    first, last = _window(run)
+    first, last = observed(run)
     empty = np.full(bins, np.nan)
     scalars = {
         "utilisation": np.nan,

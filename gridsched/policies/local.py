@@ -36,7 +36,9 @@ from gridsched.policies import scores
 from gridsched.policies.scores import Score
 from gridsched.workloads.table import UNKNOWN
 
-OrderName = Literal["fcfs", "shortest", "smallest", "smallest_area", "lxf", "lxwf"]
+OrderName = Literal[
+    "fcfs", "shortest", "smallest", "smallest_area", "lxf", "lxwf", "wfp3", "unicep", "f1", "f2", "f3", "f4"
+]
 BackfillingName = Literal["none", "first_fit", "easy", "conservative"]
 OverrunName = Literal["doubling", "increments"]
 PassName = Literal["instant", "event", "arrivals-first"]
@@ -65,6 +67,12 @@ ORDERS: dict[str, Score] = {
     "smallest_area": _smallest_area,
     "lxf": scores.largest_expansion_factor,
     "lxwf": scores.largest_expansion_factor_and_wait,
+    "wfp3": scores.wfp3,
+    "unicep": scores.unicep,
+    "f1": scores.f1,
+    "f2": scores.f2,
+    "f3": scores.f3,
+    "f4": scores.f4,
 }
 """Orders of waiting jobs by name, as scores; ties go by order of submission."""
 
@@ -75,6 +83,12 @@ _ORDER_WORDS = {
     "smallest_area": "the smallest product of estimate and processors first",
     "lxf": "the largest expansion factor first, (wait + estimate) / estimate",
     "lxwf": "the largest expansion factor first, plus 0.02 an hour of waiting",
+    "wfp3": "the largest (wait / estimate)^3 x processors first",
+    "unicep": "the largest wait / (log2(processors) x estimate) first",
+    "f1": "the smallest log10(estimate) x processors + 870 log10(submit time) first",
+    "f2": "the smallest sqrt(estimate) x processors + 25,600 log10(submit time) first",
+    "f3": "the smallest estimate x processors + 6,860,000 log10(submit time) first",
+    "f4": "the smallest estimate x sqrt(processors) + 530,000 log10(submit time) first",
 }
 _BACKFILLING_WORDS = {
     "none": "a job that does not fit blocks those behind it",

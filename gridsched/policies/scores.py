@@ -8,6 +8,7 @@ every scheduling pass.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numba
@@ -41,6 +42,55 @@ def largest_expansion_factor_and_wait(now: int, submit_time: int, estimate: int)
     """
     wait = now - submit_time
     return (wait + estimate) / estimate + 0.02 * wait / SECONDS_PER_HOUR
+
+
+_LEAST = 0.1
+"""An estimate of nothing counts as so many seconds for the fitted scores; the engine's are 1 s at least."""
+
+_TINY = 1e-15
+"""Keeps UNICEP finite: jobs of one processor, whose logarithm is 0, come far ahead of all others."""
+
+
+def wfp3(now: int, submit_time: int, estimate: int, processors: int) -> float:
+    """Cube of wait over estimate, times processors: large jobs that have waited long for what they ask.
+
+    Tang, Lan, Desai and Buettner, "Fault-aware, utility-based job scheduling on Blue Gene/P systems", CLUSTER
+    2009.
+    """
+    return ((now - submit_time) / estimate) ** 3 * processors
+
+
+def unicep(now: int, submit_time: int, estimate: int, processors: int) -> float:
+    """Wait over the estimate times the logarithm of the processors: small jobs turn over fast.
+
+    From the same paper; also written UNICEF.
+    """
+    return (now - submit_time + _TINY) / (math.log2(processors + _TINY) * estimate)
+
+
+def f1(submit_time: Any, estimate: Any, processors: Any) -> Any:
+    """First of four scores that were fitted to simulations, smallest first.
+
+    Carastan-Santos and de Camargo, "Obtaining dynamic scheduling policies with simulation and machine
+    learning", SC 2017; so are `f2` to `f4`. They age with the logarithm of the absolute submit time, so that
+    they depend on when the log begins.
+    """
+    return -(np.log10(np.maximum(estimate, _LEAST)) * processors + 870 * np.log10(np.maximum(submit_time, 1)))
+
+
+def f2(submit_time: Any, estimate: Any, processors: Any) -> Any:
+    """Second of four fitted scores, see `f1`."""
+    return -(np.sqrt(estimate) * processors + 25_600 * np.log10(np.maximum(submit_time, 1)))
+
+
+def f3(submit_time: Any, estimate: Any, processors: Any) -> Any:
+    """Third of four fitted scores, see `f1`."""
+    return -(estimate * processors + 6_860_000 * np.log10(np.maximum(submit_time, 1)))
+
+
+def f4(submit_time: Any, estimate: Any, processors: Any) -> Any:
+    """Fourth of four fitted scores, see `f1`."""
+    return -(estimate * np.sqrt(processors) + 530_000 * np.log10(np.maximum(submit_time, 1)))
 
 
 def changes_with_time(score: Score) -> bool:

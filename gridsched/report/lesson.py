@@ -18,9 +18,10 @@ import xarray as xr
 from gridsched import results
 from gridsched.conformance.cases import NONE, PASSES, Case, Part
 from gridsched.conformance.running import run_case, schedule_of
-from gridsched.explanation import Explanation, explain
+from gridsched.explanation import Explanation, explain_counted
 from gridsched.figures import style
 from gridsched.figures.gantt import gantt
+from gridsched.figures.gantt_nodes import gantt_of_nodes, has_nodes
 from gridsched.io import atomic_write, resource
 from gridsched.policies.local import LocalPolicy, named_policy
 from gridsched.report.templates import template
@@ -31,7 +32,12 @@ _SYSTEMS = {
     "self-scheduling": "self-scheduling",
     "calendars": "imprecise calendars",
     "dynamic-grid": "dynamic grid",
+    "nodes": "nodes of one cluster",
 }
+
+
+_FURTHER = {"memory": "memory a processor [MiB]", "gives_up_time": "cancelled if it waits at"}
+"""Columns of jobs that few cases have."""
 
 
 class Account(NamedTuple):
@@ -83,11 +89,15 @@ def case_view(case: Case) -> dict[str, Any]:
     reservations = any(job.reservation != NONE for job in case.jobs)
     header = ["job", "submitted", "run time", "requested time", "processors"]
     header += [*(["submitted to"] if homes else []), *(["reserves"] if reservations else [])]
+    given = {name for name in _FURTHER if any(getattr(job, name) != NONE for job in case.jobs)}
+    further = {name: title for name, title in _FURTHER.items() if name in given}
+    header += [*further.values()]
     rows = []
     for job in case.jobs:
         row = [str(value) for value in job[:5]]
         row += [job.home] if homes else []
         row += ["" if job.reservation == NONE else str(job.reservation)] if reservations else []
+        row += ["" if getattr(job, name) == NONE else str(getattr(job, name)) for name in further]
         rows.append(row)
     return {
         "case": case,
@@ -107,12 +117,38 @@ def _platform(case: Case) -> str:
         return f"{_number(cluster.processors, 'processor')}{overrun}"
     clusters = [
         f"{name}: {_number(cluster.processors, 'processor')}"
+        + ("" if cluster.memory is None else f", {cluster.memory} MiB")
         + (f", speed {cluster.speed:g}" if any(other.speed != 1 for other in case.clusters.values()) else "")
         for name, cluster in case.clusters.items()
     ]
     links = [f"{one} and {other} are neighbours" for one, other in case.links]
-    options = [f"{key.replace('_', ' ')} {_shown(value)}" for key, value in case.options.items()]
-    return "; ".join([*clusters, *links, *options])
+    options = [
+        f"{key.replace('_', ' ')} {_shown(value)}" for key, value in case.options.items() if key not in _TOLD
+    ]
+    happens = [
+        _TOLD[key](*(each if isinstance(each, list) else [each]))
+        for key in _TOLD
+        for each in case.options.get(key, ())
+    ]
+    return "; ".join([*clusters, *links, *options, *happens])
+
+
+def _event(time: int, node: str, kind: str, *window: int) -> str:
+    if window:
+        return f"{kind} of {node} from {window[0]} to {window[1]}, announced at {time}"
+    return f"{node} {kind} at {time}"
+
+
+def _dependency(job: int, on: int, kind: str, delay: int = 0) -> str:
+    return f"{job} waits for {on} ({kind}{f', {delay} s later' if delay else ''})"
+
+
+_TOLD: dict[str, Callable[..., str]] = {
+    "events": _event,
+    "dependencies": _dependency,
+    "failed": "job {} fails".format,
+}
+"""Options of cases on nodes that are lists, and how each of their entries reads."""
 
 
 def _shown(value: Any) -> str:
@@ -161,7 +197,7 @@ def _labels(columns: Sequence[str]) -> str:
 
 def _image(run: xr.Dataset) -> str:
     """Gantt chart as an address that holds it."""
-    figure, numbers = gantt(run)
+    figure, numbers = gantt_of_nodes(run) if has_nodes(run) else gantt(run)
     with tempfile.TemporaryDirectory() as folder:
         svg, _, _ = style.save(figure, numbers, Path(folder) / "chart")
         return f"data:image/svg+xml;base64,{base64.b64encode(svg.read_bytes()).decode()}"
@@ -202,7 +238,7 @@ def _steps(case: Case, column: str, run: xr.Dataset) -> list[str]:
     if case.kind != "cluster":
         return list(case.variants[column].steps)
     policy = named_policy(column.partition(":")[0])
-    told = [explain(run, index, policy) for index in range(run.sizes["job"])]
+    told = [explain_counted(run, index, policy) for index in range(run.sizes["job"])]
     numbers = run["job_number"].values.tolist()
     order = sorted(told, key=lambda each: (each.start_time, each.job))
     return [explained(each, policy, numbers) for each in order]

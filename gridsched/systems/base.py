@@ -34,20 +34,13 @@ CAPABILITIES: dict[str, str] = {
     "membership": "clusters that join and leave",
     "changes": "processors that are added and removed",
     "nodes": "nodes with cores, memory and GPUs, partitions of them, limits of groups",
+    "arrays": "limits of job arrays, of which only some tasks run at once",
     "failures": "nodes that fail, or are maintained",
     "cancellations": "jobs whose users give up waiting",
     "dependencies": "jobs that wait for other jobs",
     "own functions": "functions of one's own that decide",
 }
 """What a scheduler may be able to do, by name; docs/capabilities.md has the table of who can what."""
-
-NOT_YET: dict[str, str] = {
-    "nodes": "not built yet: its clusters are numbers of processors",
-    "failures": "not built yet: its clusters are numbers of processors that do not fail",
-    "cancellations": "not built yet: its jobs wait until they start",
-    "dependencies": "not built yet: its jobs may start when they are submitted",
-}
-"""What schedulers of grids cannot do for want of work, not by their nature."""
 
 
 class Scheduler(ABC):
@@ -118,6 +111,7 @@ class Scheduler(ABC):
             "membership": platform.membership is not None,
             "changes": bool(platform.changes),
             "nodes": any(each.nodes or each.partitions or each.limits for each in platform.clusters),
+            "arrays": "array_limit" in extra,
             "failures": any(each.events for each in platform.clusters),
             "cancellations": "gives_up_time" in extra,
             "dependencies": workload is not None and workload.dependencies is not None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,7 +124,7 @@ OUTAGE = np.dtype(
 """A time in which some neighbouring processors of a cluster are down, drained or in maintenance."""
 
 
-def outages_of(clusters: list[Cluster] | tuple[Cluster, ...]) -> NDArray[Any]:
+def outages_of(clusters: Sequence[Cluster]) -> NDArray[Any]:
     """Outages of clusters whose nodes have `processors_per_node` processors each, by start.
 
     A cluster's node k has the processors from k x processors_per_node on. Nodes that nobody brings back are

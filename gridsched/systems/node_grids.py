@@ -38,6 +38,7 @@ from gridsched.systems.node_records import (
     events_of,
     executed,
     groups_of,
+    limits_of,
     most_of,
     needs_nodes,
     node_variables,
@@ -422,6 +423,8 @@ def node_grid_run(
         own = np.flatnonzero(shown == m)
         asked = local.asked[local.sites["kind"][m], local.request_of[own]]
         segments, pieces = executed(log[where == m], m)
+        limits, limited = limits_of(workload, cluster.limits)
+        priority = np.array([each.priority for each in cluster.partitions] or [0], np.int64)
         first.append(sum(len(use.segments) for *_, use in uses))
         use = NodeUse(
             segments=segments,
@@ -430,6 +433,9 @@ def node_grid_run(
             node_names=grid.names[m],
             outages=grid.outages[m],
             asked={name: asked[name].astype(np.int64) for name in ASKED_NAMES},
+            limits=limits,
+            limited=limited[own],
+            priority=priority[asked["where"]],
         )
         uses.append((m, cluster, own, use))
     segments = np.concatenate([use.segments for *_, use in uses])
@@ -445,7 +451,7 @@ def node_grid_run(
         segments=segments,
         variables={
             **of_tasks(size[segments["job"]]),
-            **node_variables(uses, number, first),
+            **node_variables(uses, clusters, number, first),
             **variables,
         },
         counters={

@@ -14,17 +14,16 @@ from numpy.typing import NDArray
 
 from gridsched.engine.nodes.records import EVENT, JOB, LIMIT, NODE, WINDOW, Happening
 from gridsched.engine.records import FOREVER
-from gridsched.nodes import Limit, NodeEvent, Partition
+from gridsched.nodes import UNLIMITED_MEMORY, Limit, Outage, Partition
 from gridsched.platform import Cluster
 from gridsched.policies.nodes import affinities
 from gridsched.results import SEGMENT, Variable
+from gridsched.workloads.arrays import limited_arrays
 from gridsched.workloads.table import Workload
 
 Integers = NDArray[np.int64]
 
 _KIBIBYTES = 1024
-_UNLIMITED = 2**51
-"""Memory [KiB] of a node that does not say how much it has."""
 
 TOO_LARGE = "larger than the nodes that it may use"
 OVER_PARTITION = "over a limit of its partition"
@@ -39,7 +38,7 @@ ASKED_NAMES = ["units", "cores", "memory", "gpus", "share", "most", "whole", "wh
 
 def needs_nodes(cluster: Cluster, workload: Workload) -> bool:
     """Whether a cluster has to be simulated node by node, or its jobs leave the queue or wait for others."""
-    asked = (workload.gives_up_time, workload.dependencies)
+    asked = (workload.gives_up_time, workload.dependencies, workload.array_limit)
     return cluster.has_nodes or bool(cluster.limits) or any(column is not None for column in asked)
 
 
@@ -53,6 +52,13 @@ class NodeUse:
     node_names: list[str]
     outages: Integers
     asked: dict[str, Integers]
+    limits: NDArray[Any]
+    limited: Integers
+    priority: Integers
+
+
+Uses = Sequence[tuple[int, Cluster, Integers, NodeUse]]
+"""For each cluster its index, itself, the jobs that it is about, and what they had there."""
 
 
 # --- nodes and jobs -------------------------------------------------------------------------------
@@ -62,12 +68,12 @@ def nodes_of(cluster: Cluster) -> tuple[NDArray[Any], list[str], int]:
     """Nodes, their names, and processors that jobs take at a time; one node where nodes do not matter."""
     if not cluster.has_nodes:
         nodes = np.zeros(1, NODE)
-        nodes["cores"], nodes["memory"] = cluster.processors, _UNLIMITED
+        nodes["cores"], nodes["memory"] = cluster.processors, UNLIMITED_MEMORY
         return nodes, [cluster.name], cluster.unit
     kinds = cluster.node_types
     nodes = np.zeros(sum(kind.count for kind in kinds), NODE)
     which = np.repeat(np.arange(len(kinds)), [kind.count for kind in kinds])
-    memory = [_UNLIMITED if kind.memory is None else kind.memory * _KIBIBYTES for kind in kinds]
+    memory = [UNLIMITED_MEMORY if kind.memory is None else kind.memory * _KIBIBYTES for kind in kinds]
     nodes["cores"] = np.array([kind.cores for kind in kinds])[which]
     nodes["memory"] = np.array(memory)[which]
     nodes["gpus"] = np.array([kind.gpus for kind in kinds])[which]
@@ -237,47 +243,60 @@ def _over_limit(jobs: NDArray[Any], limits: Any, workload: Workload) -> NDArray[
 
 
 def limits_of(workload: Workload, limits: Any) -> tuple[NDArray[Any], Integers]:
-    """Limits, one for each group, and those that each job is subject to."""
+    """Limits, one for each group and each job array, and those that each job is subject to."""
     table: list[tuple[int, ...]] = []
-    limited = np.full((len(workload), len(limits)), -1, np.int64)
-    for k, limit in enumerate(limits):
+    columns = []
+    for limit in limits:
         groups = groups_of(workload, limit)
-        limited[:, k] = np.where(groups >= 0, groups + len(table), -1)
+        columns.append(np.where(groups >= 0, groups + len(table), -1))
         table += [(*most_of(limit), 0, 0, 0)] * int(groups.max(initial=-1) + 1)
-    return np.array(table, LIMIT), limited
+    of_array, most = limited_arrays(workload)
+    if len(most):
+        columns.append(np.where(of_array >= 0, of_array + len(table), -1))
+        table += [(jobs, FOREVER, FOREVER, 0, 0, 0) for jobs in most.tolist()]
+    limited = np.array(columns, np.int64).reshape(len(columns), len(workload)).T
+    return np.array(table, LIMIT), np.ascontiguousarray(limited)
 
 
 def events_of(cluster: Cluster, names: list[str]) -> tuple[NDArray[Any], NDArray[Any], Integers]:
-    """Events of single nodes by time, maintenance windows, and who was out when: (node, start, end)."""
+    """Events of single nodes by time, maintenance windows, and outages with the fields of `_OUTAGE`."""
     events: list[tuple[int, int, int, int]] = []
     windows: list[tuple[int, int, int, int]] = []
+    out: list[tuple[int, int, int, int, int]] = []
     for event in cluster.events:
         for node in np.flatnonzero(_named(cluster, (event.node,), names)).tolist():
             if event.kind == "maintenance":
                 w = len(windows)
                 windows.append((node, event.start, event.end, -1))
+                out.append((node, event.start, event.end, int(Outage.MAINTENANCE), event.time))
                 events.append((event.time, node, int(Happening.ANNOUNCE), w))
                 events.append((event.start, node, int(Happening.CLOSE), w))
                 events.append((event.end, node, int(Happening.OPEN), w))
             else:
                 events.append((event.time, node, int(Happening[event.kind.upper()]), -1))
     events.sort(key=lambda each: each[0])
-    out = [(node, start, end) for node, start, end, _ in windows] + _down_times(cluster.events, events)
-    return np.array(events, EVENT), np.array(windows, WINDOW), np.array(sorted(out), np.int64).reshape(-1, 3)
+    out += _times_out(events, Happening.DOWN, Happening.UP, Outage.DOWN)
+    out += _times_out(events, Happening.DRAIN, Happening.RESUME, Outage.DRAINED)
+    fields = len(_OUTAGE)
+    return (
+        np.array(events, EVENT),
+        np.array(windows, WINDOW),
+        np.array(sorted(out), np.int64).reshape(-1, fields),
+    )
 
 
-def _down_times(
-    given: tuple[NodeEvent, ...] | Any, events: list[tuple[int, int, int, int]]
-) -> list[tuple[int, int, int]]:
-    """When which node was down."""
+def _times_out(
+    events: list[tuple[int, int, int, int]], begin: Happening, back: Happening, outage: Outage
+) -> list[tuple[int, int, int, int, int]]:
+    """When which node was out from one kind of event to another."""
     since: dict[int, int] = {}
     out = []
     for time, node, kind, _ in events:
-        if kind == int(Happening.DOWN):
+        if kind == int(begin):
             since.setdefault(node, time)
-        elif kind == int(Happening.UP) and node in since:
-            out.append((node, since.pop(node), time))
-    return out + [(node, time, 2**61) for node, time in since.items()]
+        elif kind == int(back) and node in since:
+            out.append((node, since[node], time, int(outage), since.pop(node)))
+    return out + [(node, time, FOREVER, int(outage), time) for node, time in since.items()]
 
 
 # --- results --------------------------------------------------------------------------------------
@@ -327,8 +346,25 @@ _ASKED = {
 }
 
 
+_OUTAGE = {
+    "node": ("index of the node that was out", "1"),
+    "start": ("start of an outage", "s"),
+    "end": ("end of an outage", "s"),
+    "kind": (f"why: {', '.join(f'{each.value} {each.name.lower()}' for each in Outage)}", "1"),
+    "announced": ("when it was known", "s"),
+}
+_LIMIT = {
+    "jobs": ("most jobs of a group at once, -1 for any number", "1"),
+    "cores": ("most processors of a group at once, -1 for any number", "1"),
+    "seconds": ("most processors times estimated seconds of a group at once, -1 for any number", "s"),
+}
+
+
 def node_variables(
-    runs: Sequence[tuple[int, Cluster, Integers, NodeUse]], jobs: int, first_segment: list[int]
+    runs: Uses,
+    clusters: Sequence[Cluster],
+    jobs: int,
+    first_segment: list[int],
 ) -> dict[str, Variable]:
     """What runs on nodes say of jobs, pieces, nodes and outages; jobs of other clusters ask for nothing."""
     variables: dict[str, Variable] = {}
@@ -346,7 +382,7 @@ def node_variables(
         owner.append(np.full(len(run.nodes), index))
         prefix = f"{cluster.name}/" if len(runs) > 1 else ""
         names += [prefix + name for name in run.node_names]
-        outages.append(run.outages + np.array([node_offset, 0, 0]))
+        outages.append(run.outages + np.array([node_offset] + [0] * (len(_OUTAGE) - 1)))
         allowed, _ = reach_of(cluster, run.nodes, run.node_names, np.zeros(0, np.int64))
         rows.append((node_offset, allowed))
         node_offset += len(run.nodes)
@@ -370,9 +406,53 @@ def node_variables(
         "node_reach": (("reach", "node"), reach, "1 for the nodes that jobs may use", "1"),
     }
     out = np.concatenate(outages)
-    for k, name in enumerate(("node", "start", "end")):
-        text, unit = {"node": ("index of the node that was out", "1")}.get(
-            name, (f"{name} of an outage", "s")
-        )
+    for k, (name, (text, unit)) in enumerate(_OUTAGE.items()):
         variables[f"outage_{name}"] = ("outage", out[:, k].copy(), text, unit)
+    return variables | _limit_variables(runs, jobs) | _priority(runs, jobs) | _after_failures(clusters)
+
+
+def _limit_variables(runs: Uses, jobs: int) -> dict[str, Variable]:
+    """Limits and who is subject to them, where there are any."""
+    limits = np.concatenate([run.limits for *_, run in runs])
+    if not len(limits):
+        return {}
+    limited = np.full((jobs, max(run.limited.shape[1] for *_, run in runs)), -1, np.int64)
+    offset = 0
+    for _, _, own, run in runs:
+        limited[own, : run.limited.shape[1]] = np.where(run.limited >= 0, run.limited + offset, -1)
+        offset += len(run.limits)
+    variables: dict[str, Variable] = {
+        "limited": (("job", "subject"), limited, "indices of the limits of the job, -1 for none", "1")
+    }
+    for name, (text, unit) in _LIMIT.items():
+        values = np.where(limits[name] == FOREVER, -1, limits[name])
+        variables[f"limit_{name}"] = ("limit", values, text, unit)
     return variables
+
+
+def _after_failures(clusters: Sequence[Cluster]) -> dict[str, Variable]:
+    """What becomes of jobs whose nodes fail, on clusters of which some do."""
+    if not any(cluster.events for cluster in clusters):
+        return {}
+    requeue = np.array([cluster.requeue for cluster in clusters])
+    times = {
+        "interval": [cluster.checkpoint_interval for cluster in clusters],
+        "cost": [cluster.checkpoint_cost for cluster in clusters],
+    }
+    variables: dict[str, Variable] = {
+        "cluster_requeue": ("cluster", requeue, "where a job waits whose node failed", "1")
+    }
+    for name, values in times.items():
+        text = f"{name} of checkpoints"
+        variables[f"cluster_checkpoint_{name}"] = ("cluster", np.array(values, np.int64), text, "s")
+    return variables
+
+
+def _priority(runs: Uses, jobs: int) -> dict[str, Variable]:
+    """Priority of each job by its partition, where some have another than others."""
+    priority = np.zeros(jobs, np.int64)
+    for _, _, own, run in runs:
+        priority[own] = run.priority
+    if not priority.any():
+        return {}
+    return {"partition_priority": ("job", priority, "jobs of higher priority come first", "1")}

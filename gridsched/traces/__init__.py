@@ -3,9 +3,11 @@
 `read_swf` and `write_swf` know the Standard Workload Format; `fetch` gets a verified log of the Parallel
 Workloads Archive, which `registry` and `find_log` describe; `read_sacct` and `read_accounting` know what
 Slurm's accounting prints, `read_slurm_table` the tables that sites make of it; `read_gpu_nodes`,
-`read_gpu_pods` and `read_gpu_jobs` know traces of clusters with GPUs; `clean` leaves out and repairs jobs,
-with counts; `select_window` takes a month (`by_month`, `months`), the first months (`by_first_months`), an
-interval (`by_interval`) or a number of jobs (`by_count`) of a log.
+`read_gpu_pods` and `read_gpu_jobs` know traces of clusters with GPUs; `recognise` tells which of these a file
+is; `read_nodes` reads the nodes of a cluster from a file, `infer_nodes` finds them in an export,
+`infer_outages` finds spells in which a cluster was idle though jobs waited; `clean` leaves out and repairs
+jobs, with counts; `select_window` takes a month (`by_month`, `months`), the first months
+(`by_first_months`), an interval (`by_interval`) or a number of jobs (`by_count`) of a log.
 """
 
 from typing import TYPE_CHECKING
@@ -15,6 +17,7 @@ from gridsched.lazy import attach
 if TYPE_CHECKING:
     from gridsched.traces.archive import ArchiveLog, archive_folder, fetch, find_log, registry
     from gridsched.traces.cleaning import clean
+    from gridsched.traces.formats import recognise
     from gridsched.traces.gpu_clusters import (
         GpuLog,
         gpu_partitions,
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
         read_gpu_pods,
     )
     from gridsched.traces.merging import merge_workloads
+    from gridsched.traces.node_files import read_nodes
+    from gridsched.traces.node_lists import infer_nodes
+    from gridsched.traces.outages import infer_outages, outage_events
     from gridsched.traces.sacct import AccountingLog, read_accounting, read_sacct
     from gridsched.traces.slurm_table import read_slurm_table
     from gridsched.traces.swf import read_swf, write_swf
@@ -50,17 +56,22 @@ _HOMES: dict[str, str] = {
     "fetch": "gridsched.traces.archive",
     "find_log": "gridsched.traces.archive",
     "gpu_partitions": "gridsched.traces.gpu_clusters",
+    "infer_nodes": "gridsched.traces.node_lists",
+    "infer_outages": "gridsched.traces.outages",
     "merge_workloads": "gridsched.traces.merging",
     "months": "gridsched.traces.windows",
+    "outage_events": "gridsched.traces.outages",
     "read_accounting": "gridsched.traces.sacct",
     "read_gpu_job_log": "gridsched.traces.gpu_clusters",
     "read_gpu_jobs": "gridsched.traces.gpu_clusters",
     "read_gpu_nodes": "gridsched.traces.gpu_clusters",
     "read_gpu_pod_log": "gridsched.traces.gpu_clusters",
     "read_gpu_pods": "gridsched.traces.gpu_clusters",
+    "read_nodes": "gridsched.traces.node_files",
     "read_sacct": "gridsched.traces.sacct",
     "read_slurm_table": "gridsched.traces.slurm_table",
     "read_swf": "gridsched.traces.swf",
+    "recognise": "gridsched.traces.formats",
     "registry": "gridsched.traces.archive",
     "select_window": "gridsched.traces.windows",
     "write_swf": "gridsched.traces.swf",
@@ -79,17 +90,22 @@ __all__ = [
     "fetch",
     "find_log",
     "gpu_partitions",
+    "infer_nodes",
+    "infer_outages",
     "merge_workloads",
     "months",
+    "outage_events",
     "read_accounting",
     "read_gpu_job_log",
     "read_gpu_jobs",
     "read_gpu_nodes",
     "read_gpu_pod_log",
     "read_gpu_pods",
+    "read_nodes",
     "read_sacct",
     "read_slurm_table",
     "read_swf",
+    "recognise",
     "registry",
     "select_window",
     "write_swf",

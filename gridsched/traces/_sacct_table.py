@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from gridsched.errors import TraceError
 from gridsched.traces._delimited import LineBlock, split, without_mark
+from gridsched.traces._slurm_dependencies import is_dependency, submitted_dependency
+from gridsched.traces._slurm_nodes import is_node_list
 from gridsched.traces._slurm_values import (
     leading_numbers,
     parse_duration,
@@ -27,9 +29,9 @@ from gridsched.traces._slurm_values import (
 COMMAND = (
     "sacct --allusers --allocations --duplicates --parsable2 --starttime 2024-01-01 --endtime 2024-02-01 "
     "--format JobID,JobIDRaw,User,Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,Suspended,State,"
-    "Timelimit,AllocCPUS,ReqCPUS,NNodes,Reservation,AllocTRES"
+    "Timelimit,AllocCPUS,ReqCPUS,NNodes,Reservation,AllocTRES,ReqTRES,NodeList"
 )
-"""Command that exports all that is used."""
+"""Command that exports all that is used, but for dependencies, which SubmitLine has."""
 
 _COLUMNS: dict[str, tuple[str, ...]] = {
     "identifier": ("jobid", "jobidraw"),
@@ -55,11 +57,17 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
     "resources": ("alloctres", "reqtres"),
     "requested_resources": ("reqtres",),
     "reservation": ("reservation",),
+    "node_list": ("nodelist",),
+    "dependency": ("dependency", "submitline"),
+    "executable": ("jobname",),
 }
 """What is read, and the columns of sacct that give it, the first that is there."""
 
 NAMED = ("user", "group", "partition", "queue")
 """Columns of the workload whose numbers stand for names."""
+
+TEXTS = ("node_list", "dependency", "executable")
+"""Columns of texts of any length, by number in order of first appearance; the first is that of no text."""
 
 TIMES = ("submit", "eligible", "start", "end")
 _NUMBERS = ("elapsed_seconds", "limit_minutes", "cpus", "requested_cpus", "nodes", "requested_nodes")
@@ -120,6 +128,7 @@ class AccountingTable:
             self._add_resources(block)
         if "reservation" in self._places:
             self._append("reservation", block.filled(self._places["reservation"]))
+        self._add_texts(block)
 
     def _read_header(self, line: int, text: bytes) -> tuple[int, bytes]:
         """Learn the columns; what comes behind their line."""
@@ -154,6 +163,9 @@ class AccountingTable:
                 raise self._lacks(column)
         if not {"end", "elapsed", "elapsed_seconds"} & set(self._places):
             raise self._lacks("End")
+        if "dependency" not in self._places:
+            # the names of jobs are for dependencies on jobs of the same name
+            self._places.pop("executable", None)
         return line + 1, rest
 
     def _lacks(self, column: str) -> TraceError:
@@ -254,6 +266,26 @@ class AccountingTable:
             ("asked gpus", [parse_gpus(text) for text in distinct]),
         ):
             self._append(key, np.array(values, np.int64)[codes])
+
+    def _add_texts(self, block: LineBlock) -> None:
+        """Nodes, dependencies and names of jobs, as numbers of their texts."""
+        for key, right, problem in (
+            ("node_list", is_node_list, "no list of nodes like cn[001-004],gpu1; fix this line"),
+            ("dependency", is_dependency, "no dependency like afterok:123,afterany:456; fix this line"),
+            ("executable", lambda _: True, ""),
+        ):
+            if key not in self._places:
+                continue
+            place = self._places[key]
+            known = self._codes.setdefault(key, {b"": 0})
+            texts = [block.field(row, place).strip() for row in range(len(block))]
+            if key == "dependency" and self._header[place].strip().lower() == "submitline":
+                texts = [submitted_dependency(text) for text in texts]
+            new = {text for text in texts if text not in known}
+            bad = {text for text in new if not right(text)}
+            if bad:
+                self._check(block, key, np.array([text in bad for text in texts]), problem)
+            self._append(key, np.array([known.setdefault(text, len(known)) for text in texts], np.int64))
 
     def _check(self, block: LineBlock, key: str, wrong: NDArray[np.bool_], problem: str) -> None:
         if not wrong.any():

@@ -176,10 +176,15 @@ def _places(path: Path, header: Sequence[str], needed: Sequence[str], also: Sequ
     return {name: known.index(name) for name in (*needed, *also) if name in known}
 
 
-def _read_parquet(path: Path, needed: Sequence[str], also: Sequence[str], max_bytes: int | None) -> Table:
-    content = b"".join(stream(path, max_bytes))
+def parquet_columns(path: Path) -> set[str]:
+    """Lower-case names of the columns of a Parquet file, with the errors of `read_table`."""
+    frame = _parquet_frame(path, b"".join(stream(path)))
+    return {str(name).strip().lower() for name in frame.columns}
+
+
+def _parquet_frame(path: Path, content: bytes) -> pd.DataFrame:
     try:
-        frame = pd.read_parquet(io.BytesIO(content), engine="pyarrow")
+        return pd.read_parquet(io.BytesIO(content), engine="pyarrow")
     except ImportError:
         raise TraceError(
             f"{path}: Parquet is read with pyarrow, which is not installed; "
@@ -187,6 +192,11 @@ def _read_parquet(path: Path, needed: Sequence[str], also: Sequence[str], max_by
         ) from None
     except (OSError, ValueError) as error:
         raise TraceError(f"{path}: cannot be read as Parquet ({error}); write it again") from None
+
+
+def _read_parquet(path: Path, needed: Sequence[str], also: Sequence[str], max_bytes: int | None) -> Table:
+    content = b"".join(stream(path, max_bytes))
+    frame = _parquet_frame(path, content)
     places = _places(path, list(frame.columns), needed, also)
     columns = {name: [_text(value) for value in frame.iloc[:, place]] for name, place in places.items()}
     return Table(path, columns, range(1, len(frame) + 1), hashlib.sha256(content).hexdigest())

@@ -20,6 +20,12 @@ MOST_PROCESSORS = 2**31 - 1
 
 _TIMES = ("submit_time", "wait_time", "run_time", "requested_time")
 _SIZES = ("requested_processors", "allocated_processors")
+CANCELLED = 5
+"""Status of cancelled jobs (SWF)."""
+
+NEVER_RAN = "cancelled before it started"
+"""Reason to leave out a job of which a reader tells when its user gave up."""
+
 _UNKNOWN_IF_NEGATIVE = (
     "wait_time",
     "allocated_processors",
@@ -39,10 +45,6 @@ _UNKNOWN_IF_NEGATIVE = (
 )
 
 
-CANCELLED = 5
-"""Status of cancelled jobs (SWF)."""
-
-
 def clean(
     workload: Workload,
     *,
@@ -53,8 +55,9 @@ def clean(
     """Workload that can be simulated: in order of submit time, every job with a size and a run time.
 
     Left out, each job under the first reason that holds: "no submit time" (negative), "no size"
-    (neither requested nor allocated processors), "no run time" (negative; jobs of zero length stay),
-    "larger than the machine", "status N" and "duplicate job number" (the first job stays).
+    (neither requested nor allocated processors), "cancelled before it started" (of logs that tell),
+    "no run time" (negative; jobs of zero length stay), "larger than the machine", "status N" and "duplicate
+    job number" (the first job stays).
 
     Repaired: "negative value made unknown" (numbers below -1 where -1 means unknown), "fractional
     time rounded" (submit time down, run and requested time up to whole seconds; these columns are int64
@@ -103,7 +106,17 @@ def clean(
     if not keep.any():
         counts = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
         raise WorkloadError(f"{workload.name}: no job remains after cleaning ({counts}); use another log")
-    return _repaired(workload.select(keep, left_out=add_counts(workload.left_out, left_out)))
+    made = _repaired(workload.select(keep, left_out=add_counts(workload.left_out, left_out)))
+    gives_up = made.gives_up_time
+    return made if gives_up is None or (gives_up >= 0).any() else replace(made, gives_up_time=None)
+
+
+def never_ran(workload: Workload) -> NDArray[np.bool_]:
+    """Jobs that, by the log, left the queue before they ran, and were made to wait until then by `clean`."""
+    if workload.gives_up_time is None:
+        return np.zeros(len(workload), np.bool_)
+    left = (workload.gives_up_time >= 0) & (workload.wait_time < 0) & (workload.status == CANCELLED)
+    return np.asarray(left, np.bool_)
 
 
 def _with_cancelled_jobs(workload: Workload) -> Workload:
@@ -154,6 +167,8 @@ def _unfit_jobs(
     processors = workload.processors
     yield "no submit time", workload.submit_time < 0
     yield "no size", processors <= 0
+    if workload.gives_up_time is not None:
+        yield NEVER_RAN, (workload.gives_up_time >= 0) & (workload.run_time < 0)
     yield "no run time", workload.run_time < 0
     if available is not None:
         yield "larger than the machine", processors > available

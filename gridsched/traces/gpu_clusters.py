@@ -423,10 +423,11 @@ def _log(
         counts[reason] = int(np.count_nonzero(open_rows & unfit))
         open_rows &= ~unfit
     identifiers = table.texts("name")
+    kept: dict[str, Any] = {key: column[rows] for key, column in columns.items()}
     workload = Workload(
         name=table.name if name is None else name,
         job_number=rows + 1,
-        **{key: column[rows] for key, column in columns.items()},  # type: ignore[arg-type]
+        **kept,
         checksum=table.checksum,
         left_out=add_counts({}, counts),
         repaired=add_counts({}, {reason: int(which[rows].sum()) for reason, which in repaired.items()}),

@@ -76,7 +76,7 @@ def _extra_columns(workloads: Sequence[Workload], shifts: Sequence[int]) -> dict
         given = [workload.extra.get(name) for workload in workloads]
         if all(column is None for column in given):
             continue
-        parts = []
+        parts: list[NDArray[np.int64]] = []
         for workload, column, shift in zip(workloads, given, shifts, strict=True):
             if column is None and name == "deadline":
                 raise WorkloadError(
@@ -84,6 +84,9 @@ def _extra_columns(workloads: Sequence[Workload], shifts: Sequence[int]) -> dict
                 )
             values = np.full(len(workload), UNKNOWN) if column is None else column
             moved = values + shift if name in TIMES else values
+            if name == "array":
+                # those of two logs are not the same ones
+                moved = values + 1 + max((int(part.max(initial=-1)) for part in parts), default=-1)
             parts.append(np.where(values == UNKNOWN, UNKNOWN, moved))
         columns[name] = np.concatenate(parts)
     return columns

@@ -5,6 +5,9 @@ line that stands for an allocation which ran: steps, jobs that never started and
 out, and all is counted. Conventions:
 
 - *Job arrays*: each task is a job. A line of tasks that have not started (`123_[5-9]`) is left out.
+- *Jobs cancelled before they started* are left out, or wait until their End (`cancelled="wait"`). They have
+  the status 5, no run time, and a wait until then; `gridsched.clean` gives them a run time.
+- *Dependencies* are those of the column Dependency, else what the command line of SubmitLine asks for.
 - *Heterogeneous jobs*: each component (`123+1`) is a job; that they start together is lost.
 - *Requeued jobs*: each run is a job of its own, submitted when it was put back (`--duplicates` shows all).
 - *Processors* are the CPUs that were allocated, or the nodes; what a job held counts, not what it asked for.
@@ -23,7 +26,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 from zoneinfo import ZoneInfo
@@ -35,6 +38,8 @@ from numpy.typing import NDArray
 from gridsched.errors import ConfigurationError, TraceError
 from gridsched.traces._delimited import read_lines, without_mark
 from gridsched.traces._sacct_table import COMMAND, NAMED, TIMES, WAITING_TASKS, AccountingTable
+from gridsched.traces._slurm_dependencies import circle, dependencies_of
+from gridsched.traces._slurm_nodes import has_nodes
 from gridsched.traces._slurm_values import (
     UNKNOWN_TIME,
     SlurmTimes,
@@ -42,16 +47,29 @@ from gridsched.traces._slurm_values import (
     to_unix,
     unique_numbers,
 )
+from gridsched.traces.cleaning import CANCELLED
+from gridsched.workloads.dependencies import singleton_dependencies
 from gridsched.workloads.table import UNKNOWN, Workload, add_counts
 
 __all__ = ["COMMAND", "AccountingLog", "is_sacct", "read_accounting", "read_sacct"]
 
 Unit = Literal["cpus", "nodes"]
 Beginning = Literal["submit", "eligible"]
+Cancelled = Literal["recorded", "wait"]
 
-_STATUS = {"COMPLETED": 1, "CANCELLED": 5, "RUNNING": UNKNOWN, "SUSPENDED": UNKNOWN, "REQUEUED": UNKNOWN}
+_STATUS = {
+    "COMPLETED": 1,
+    "CANCELLED": CANCELLED,
+    "RUNNING": UNKNOWN,
+    "SUSPENDED": UNKNOWN,
+    "REQUEUED": UNKNOWN,
+}
 _FAILED = 0
-_ENDED_IN_QUEUE = ("CANCELLED", "DEADLINE", "REVOKED")
+_LEFT_QUEUE = ("CANCELLED", "DEADLINE")
+_ENDED_IN_QUEUE = (*_LEFT_QUEUE, "REVOKED")
+NO_NAME = "runs one at a time with jobs of one name, which the export lacks (JobName)"
+"""What is said of singletons without names of jobs."""
+
 _SUFFIXES = re.compile(r"(\.(txt|csv|psv|log|out|sacct|gz|zst|bz2))+$", re.IGNORECASE)
 
 
@@ -62,8 +80,9 @@ class AccountingLog:
     Parameters
     ----------
     workload : Workload
-        The jobs that ran, in order of submission. User, group (of the column Account, else Group), queue
-        (of QOS) and partition are indices of `names`.
+        The jobs that ran, in order of submission, and those that were cancelled before, where they are asked
+        for. User, group (of the column Account, else Group), queue (of QOS) and partition are indices of
+        `names`.
     names : mapping of str to tuple of str
         Names of "user", "group", "queue" and "partition" by number; empty where there is no such column.
     identifiers : bytes[n]
@@ -85,6 +104,10 @@ class AccountingLog:
         Job IDs of the lines that are no job of the workload, by reason.
     without_zone : bool
         Whether the times are those of a clock in a zone that was not named.
+    node_lists : tuple of str
+        Lists of nodes such as cn[001-004], see `gridsched.traces.infer_nodes`; empty without such a column.
+    node_list : int64[n]
+        Index of the list of each job; -1 for one that had no nodes.
     """
 
     workload: Workload
@@ -98,6 +121,8 @@ class AccountingLog:
     gpus: NDArray[np.int64]
     absent: Mapping[str, NDArray[np.bytes_]]
     without_zone: bool = False
+    node_lists: tuple[str, ...] = ()
+    node_list: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def rows(self, workload: Workload) -> NDArray[np.int64]:
         """Index in this log of each job of a part of its workload."""
@@ -121,12 +146,20 @@ def read_sacct(
     time_zone: str | None = None,
     unit: Unit = "cpus",
     begin: Beginning = "submit",
+    cancelled: Cancelled = "recorded",
     name: str | None = None,
     max_bytes: int | None = None,
 ) -> Workload:
     """Workload of an export of Slurm's accounting; see `read_accounting`, which also gives the names."""
-    log = read_accounting(path, time_zone=time_zone, unit=unit, begin=begin, name=name, max_bytes=max_bytes)
-    return log.workload
+    return read_accounting(
+        path,
+        time_zone=time_zone,
+        unit=unit,
+        begin=begin,
+        cancelled=cancelled,
+        name=name,
+        max_bytes=max_bytes,
+    ).workload
 
 
 def read_accounting(
@@ -135,6 +168,7 @@ def read_accounting(
     time_zone: str | None = None,
     unit: Unit = "cpus",
     begin: Beginning = "submit",
+    cancelled: Cancelled = "recorded",
     name: str | None = None,
     max_bytes: int | None = None,
 ) -> AccountingLog:
@@ -151,7 +185,11 @@ def read_accounting(
         What a processor of the workload is.
     begin : {"submit", "eligible"}
         When a job enters the queue: when it was submitted, or when it became eligible (its dependencies
-        were met, its begin time came, it was released).
+        were met, its begin time came, it was released). With the second no job waits for another one.
+    cancelled : {"recorded", "wait"}
+        What becomes of jobs that were cancelled before they started. As they are recorded, they never ran
+        and are left out. Else they are jobs with the status 5, an unknown run time and their End as the time
+        at which their users gave up, for `gridsched.clean(..., cancelled="wait")`.
     name : str, optional
         Name of the workload; the file name without suffixes if not given.
     max_bytes : int, optional
@@ -164,7 +202,11 @@ def read_accounting(
     ConfigurationError
         If the time zone or an option is unknown.
     """
-    for key, value, allowed in (("unit", unit, get_args(Unit)), ("begin", begin, get_args(Beginning))):
+    for key, value, allowed in (
+        ("unit", unit, get_args(Unit)),
+        ("begin", begin, get_args(Beginning)),
+        ("cancelled", cancelled, get_args(Cancelled)),
+    ):
         if value not in allowed:
             raise ConfigurationError(f"{key} is {value!r}; use one of {', '.join(allowed)}")
     file = Path(path)
@@ -178,6 +220,7 @@ def read_accounting(
         Records(columns, table.names(), zone, unit),
         file,
         begin,
+        cancelled,
         left_out=table.left_out,
         waiting_tasks=table.waiting_tasks,
         name=_SUFFIXES.sub("", file.name) if name is None else name,
@@ -190,6 +233,7 @@ def log_of(
     records: Records,
     file: Path,
     begin: Beginning = "submit",
+    cancelled: Cancelled = "recorded",
     *,
     left_out: Mapping[str, int] | None = None,
     waiting_tasks: Sequence[bytes] = (),
@@ -200,15 +244,15 @@ def log_of(
     Raises
     ------
     TraceError
-        If no job ran.
+        If no job ran, or jobs depend on each other in a circle.
     """
-    keep, absent = records.selection()
+    keep, absent = records.selection(cancelled)
     total = add_counts(left_out or {}, {reason: len(lines) for reason, lines in absent.items()})
-    if not keep.any():
+    if not (keep & ~records.left_queue).any():
         counts = ", ".join(f"{count:,} {reason}" for reason, count in total.items())
         raise TraceError(f"{file}: no job that ran ({counts}); export another time")
     absent = {**absent, WAITING_TASKS: np.array(waiting_tasks, np.bytes_)}
-    return records.log(keep, begin, absent, left_out=total, **facts)
+    return records.log(keep, begin, absent, file, left_out=total, **facts)
 
 
 def zone_of(name: str | None) -> ZoneInfo | None:
@@ -244,6 +288,10 @@ class Records:
             (self._end >= 0) & (self._start >= 0), self._end - self._start - self._suspended, -1
         )
         self._duration = np.where(self._elapsed >= 0, self._elapsed, between)
+        self._started = self._has_started()
+        stopped = self._in_state(*_LEFT_QUEUE)
+        self.left_queue = ~self._started & stopped & (self._submit >= 0) & (self._end >= self._submit)
+        """Lines of jobs that left the queue before they started, at a known time."""
 
     def _get(self, key: str, default: int) -> NDArray[np.int64]:
         column = self._columns.get(key)
@@ -280,29 +328,34 @@ class Records:
         codes = [code for code, name in enumerate(self._names["state"]) if name in states]
         return np.isin(self._columns["state"], codes)
 
-    def selection(self) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.bytes_]]]:
-        """Lines that are jobs which ran, and job IDs of the others, by the first reason that holds."""
+    def _has_started(self) -> NDArray[np.bool_]:
+        """Lines of jobs that started."""
+        waiting, stopped = self._in_state("PENDING"), self._in_state(*_ENDED_IN_QUEUE)
+        started: NDArray[np.bool_] = (self._start >= 0) & ~waiting & (self._allocated != 0)
+        if not (self._allocated > 0).any():
+            # Where it is not known what was allocated, a job that ended as it started never did.
+            started &= ~(stopped & (self._duration <= 0))
+        return started
+
+    def selection(self, cancelled: Cancelled) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.bytes_]]]:
+        """Lines that are jobs, and job IDs of the others, by the first reason that holds."""
         keep = np.ones(self._lines, np.bool_)
         absent: dict[str, NDArray[np.bytes_]] = {}
-        for reason, lines in self._unfit():
+        for reason, lines in self._unfit(self.left_queue & (cancelled == "wait")):
             absent[reason] = self._columns["identifier"][keep & lines]
             keep &= ~lines
         return keep, absent
 
-    def _unfit(self) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-        """Reasons to leave lines out, with the lines for which they hold."""
+    def _unfit(self, gave_up: NDArray[np.bool_]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+        """Reasons to leave lines out, with the lines for which they hold; some jobs gave up and are kept."""
         yield "repeated line of a job", self._repeated()
         yield "no submit time", self._submit < 0
-        waiting, stopped = self._in_state("PENDING"), self._in_state(*_ENDED_IN_QUEUE)
-        started = (self._start >= 0) & ~waiting & (self._allocated != 0)
-        if not (self._allocated > 0).any():
-            # Where it is not known what was allocated, a job that ended as it started never did.
-            started &= ~(stopped & (self._duration <= 0))
-        yield "waiting when the export was made", ~started & waiting
-        yield "cancelled before it started", ~started & stopped
-        yield "never started", ~started
+        never = ~self._started & ~gave_up
+        yield "waiting when the export was made", never & self._in_state("PENDING")
+        yield "cancelled before it started", never & self._in_state(*_ENDED_IN_QUEUE)
+        yield "never started", never
         yield "still running, for an unknown time", (self._end < 0) & (self._duration < 0)
-        yield "ends before it starts", self._duration < 0
+        yield "ends before it starts", (self._duration < 0) & ~gave_up
         yield "no size", self._processors() <= 0
 
     def _repeated(self) -> NDArray[np.bool_]:
@@ -324,32 +377,38 @@ class Records:
         keep: NDArray[np.bool_],
         begin: Beginning,
         absent: Mapping[str, NDArray[np.bytes_]],
+        file: Path,
         **facts: Any,
     ) -> AccountingLog:
         """The jobs of the lines that are kept, in order of submission."""
         submit, late = self._submit, self._eligible > self._submit
-        usable = late & (self._eligible <= self._start)
+        gave_up = self.left_queue
+        left = np.where(gave_up, self._end, self._start)
+        usable = late & (self._eligible <= left)
         if begin == "eligible":
             submit = np.where(usable, self._eligible, submit)
         jobs = np.flatnonzero(keep)
         jobs = jobs[np.lexsort((self._columns["number"][jobs], submit[jobs]))]
         numbers, renumbered = unique_numbers(self._columns["number"][jobs])
-        early = (self._start < submit)[jobs]
+        early = (~gave_up & (self._start < submit))[jobs]
         still = (self._end < 0)[jobs]
         origin = int(submit[jobs[0]])
         limit = self._get("limit_minutes", UNKNOWN_TIME)
         limit = np.where(self._get("limit", UNKNOWN_TIME) >= 0, self._get("limit", UNKNOWN_TIME), 60 * limit)
-        status = np.array([_STATUS.get(state, _FAILED) for state in self._names["state"]])
+        by_state = np.array([_STATUS.get(state, _FAILED) for state in self._names["state"]])
+        status = np.where(gave_up, CANCELLED, by_state[self._columns["state"]])
         named: dict[str, Any] = {key: self._get(key, UNKNOWN)[jobs] for key in NAMED}
+        if gave_up[jobs].any():
+            named["gives_up_time"] = np.where(gave_up, self._end - origin, UNKNOWN)[jobs]
         workload = Workload(
             job_number=numbers,
             submit_time=submit[jobs] - origin,
-            wait_time=np.maximum(self._start - submit, 0)[jobs],
-            run_time=self._duration[jobs],
+            wait_time=np.maximum(left - submit, 0)[jobs],
+            run_time=np.where(gave_up, UNKNOWN, self._duration)[jobs],
             allocated_processors=self._allocated[jobs],
             requested_processors=self._processors()[jobs],
             requested_time=np.where(limit > 0, limit, UNKNOWN)[jobs],
-            status=status[self._columns["state"]][jobs],
+            status=status[jobs],
             **named,
             **self._asked(jobs),
             unix_start_time=origin,
@@ -364,6 +423,8 @@ class Records:
             **facts,
         )
         flags = {name: flag[jobs] for name, flag in self._flags(late).items() if flag[jobs].any()}
+        if begin == "submit":
+            workload = self._with_dependencies(workload, jobs, file)
         return AccountingLog(
             workload=workload,
             names={key: self._names.get(key, ()) for key in NAMED},
@@ -376,7 +437,40 @@ class Records:
             gpus=self._get("gpus", UNKNOWN)[jobs],
             absent={reason: lines for reason, lines in absent.items() if len(lines)},
             without_zone=self._without_zone,
+            node_lists=self._names.get("node_list", ()),
+            node_list=self._node_list()[jobs],
         )
+
+    def _node_list(self) -> NDArray[np.int64]:
+        """Index of the list of nodes of each line; -1 where it names none."""
+        texts = self._names.get("node_list", ())
+        named = np.array([has_nodes(text.encode()) for text in texts] or [False])
+        code = self._get("node_list", 0)
+        return np.where(named[code], code, UNKNOWN)
+
+    def _with_dependencies(self, workload: Workload, jobs: NDArray[np.int64], file: Path) -> Workload:
+        """The workload with what its jobs wait for, where the export tells."""
+        if "dependency" not in self._columns:
+            return workload
+        texts = [text.encode("latin-1", "replace") for text in self._names["dependency"]]
+        codes = self._columns["dependency"][jobs]
+        table, single, counts = dependencies_of(
+            [texts[code] for code in codes.tolist()], self._columns["identifier"][jobs], workload.job_number
+        )
+        if single.any() and "executable" in self._columns:
+            names = replace(workload, executable=self._columns["executable"][jobs])
+            table = np.concatenate([table, singleton_dependencies(names, single)])
+        elif single.any():
+            counts[NO_NAME] = int(single.sum())
+        around = circle(table)
+        if around:
+            lines = ", ".join(str(line) for line in self._columns["line"][jobs[around]].tolist()[:8])
+            raise TraceError(
+                f"{file}:{self._columns['line'][jobs[around[0]]]}: a circle of dependencies (lines {lines}); "
+                "fix one of these lines, or leave out the column"
+            )
+        repaired = add_counts(workload.repaired, counts)
+        return replace(workload, dependencies=table if len(table) else None, repaired=repaired)
 
     def _asked(self, jobs: NDArray[np.int64]) -> dict[str, Any]:
         """Columns of memory, nodes and GPUs, those that say something of any job."""
@@ -411,7 +505,7 @@ class Records:
             "generic resources": self._columns.get("resources", none),
             "reservation": self._columns.get("reservation", none),
             "more processors than requested": asked,
-            "elapsed time other than from start to end": (self._end >= 0) & (lasted > 1),
+            "elapsed time other than from start to end": (self._end >= 0) & (lasted > 1) & ~self.left_queue,
             "time that the clock showed twice": self._ambiguous,
             "time that the clock never showed": self._skipped,
         }

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from gridsched.errors import ConfigurationError, TraceError
 from gridsched.traces._slurm_values import UNKNOWN_TIME, leading_numbers, parse_state
 from gridsched.traces._tables import Table, read_table
-from gridsched.traces.sacct import AccountingLog, Records, Unit, log_of, zone_of
+from gridsched.traces.sacct import AccountingLog, Cancelled, Records, Unit, log_of, zone_of
 from gridsched.workloads.table import UNKNOWN
 
 __all__ = ["read_slurm_table"]
@@ -58,6 +58,7 @@ def read_slurm_table(
     *,
     time_zone: str | None = None,
     unit: Unit = "cpus",
+    cancelled: Cancelled = "recorded",
     name: str | None = None,
     max_bytes: int | None = None,
 ) -> AccountingLog:
@@ -71,6 +72,8 @@ def read_slurm_table(
         IANA name of the site's zone; without it the times are read as if they were UTC.
     unit : {"cpus", "nodes"}
         What a processor of the workload is.
+    cancelled : {"recorded", "wait"}
+        What becomes of jobs that were cancelled before they started, see `read_accounting`.
     name : str, optional
         Name of the workload; the file name without suffixes if not given.
     max_bytes : int, optional
@@ -79,18 +82,23 @@ def read_slurm_table(
     Returns
     -------
     AccountingLog
-        Jobs that ran, in order of submission. Sizes are those that were asked for, GPUs too, since the table
-        has no others. Jobs that never started are counted in `left_out` of the workload.
+        Jobs that ran, in order of submission, and those that were cancelled before, where they are asked for.
+        Sizes are those that were asked for, GPUs too, since the table has no others. Other jobs that never
+        started are counted in `left_out` of the workload.
 
     Raises
     ------
     TraceError
         If the file cannot be read, a column is missing, or a value is none; the message names the line.
     ConfigurationError
-        If the time zone or the unit is unknown.
+        If the time zone, the unit or `cancelled` is unknown.
     """
-    if unit not in get_args(Unit):
-        raise ConfigurationError(f"unit is {unit!r}; use one of {', '.join(get_args(Unit))}")
+    for key, value, allowed in (
+        ("unit", unit, get_args(Unit)),
+        ("cancelled", cancelled, get_args(Cancelled)),
+    ):
+        if value not in allowed:
+            raise ConfigurationError(f"{key} is {value!r}; use one of {', '.join(allowed)}")
     file, zone = Path(path), zone_of(time_zone)
     table = read_table(file, needed=(*_NEEDED, _SIZES[unit]), also=_ALSO, max_bytes=max_bytes)
     if not {"end_time", "run_time"} & set(table.columns):
@@ -99,6 +107,7 @@ def read_slurm_table(
     return log_of(
         Records(columns, names, zone, unit),
         file,
+        cancelled=cancelled,
         name=table.name if name is None else name,
         time_zone=time_zone or "UTC",
         checksum=table.checksum,
@@ -139,6 +148,9 @@ def _columns(table: Table) -> tuple[dict[str, NDArray[Any]], dict[str, tuple[str
             columns[key] = table.wholes(column, missing=UNKNOWN_TIME)
     if "mem_req" in table:
         memory = table.numbers("mem_req", missing=0.0)
+        if (memory < 0).any():
+            problem = "no memory from 0 on [MiB]; fix this line"
+            raise table.mistake(int(np.argmax(memory < 0)), "mem_req", problem)
         columns["asked memory"] = np.where(memory > 0, memory * _KIB_PER_MIB, UNKNOWN).astype(np.int64)
     names = {}
     for key, column in {"state": "state", **_NAMED}.items():

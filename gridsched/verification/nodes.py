@@ -13,6 +13,7 @@ Integers = NDArray[np.int64]
 
 _WHOLE = 1000
 _REJECTED = 1
+_DRAINED = 2
 _LIMITS = ("over a limit of its partition", "over a limit of its group")
 """Reasons to reject jobs that would fit on the nodes."""
 
@@ -26,7 +27,8 @@ def node_violations(run: xr.Dataset) -> list[str]:
       asks for; on nodes that the job may use, at most as many on one node as it allows;
     - no node ever has less than nothing free of its processors, its memory or one of its GPUs;
     - a job that wants nodes to itself has all of them, and nobody else is there;
-    - nothing runs on a node that is down or in maintenance;
+    - nothing runs on a node that is down or in maintenance, nothing starts on one that is drained;
+    - no group has more jobs or processors than its limit at any instant (processor-minutes are not checked);
     - a job is rejected only if its parts do not fit on the empty nodes, or by a limit.
 
     Parameters
@@ -42,6 +44,7 @@ def node_violations(run: xr.Dataset) -> list[str]:
         _capacity,
         _alone,
         _outages,
+        _within_limits,
     )
     return [line for rule in rules for line in rule(v)] + _wrongly_rejected(v, limited)
 
@@ -134,13 +137,31 @@ def _alone(v: dict[str, NDArray[Any]]) -> Iterator[str]:
 
 
 def _outages(v: dict[str, NDArray[Any]]) -> Iterator[str]:
-    """Nothing runs on a node that is out."""
+    """Nothing runs on a node that is out, and nothing starts on one that is drained."""
     job, node = _job(v), v["piece_node"]
     start, end = v["segment_start"][v["piece_segment"]], v["segment_end"][v["piece_segment"]]
     wrong = np.zeros(len(job), np.bool_)
-    for n, begin, back in zip(v["outage_node"], v["outage_start"], v["outage_end"], strict=True):
-        wrong |= (node == n) & (start < back) & (end > begin)
+    columns = [v[f"outage_{name}"] for name in ("node", "start", "end", "kind")]
+    for n, begin, back, kind in zip(*columns, strict=True):
+        since = start >= begin if kind == _DRAINED else end > begin
+        wrong |= (node == n) & (start < back) & since
     yield from _report(v, job[wrong], "runs on a node that is out")
+
+
+def _within_limits(v: dict[str, NDArray[Any]]) -> Iterator[str]:
+    """No group has more than its limit."""
+    if "limited" not in v:
+        return
+    long = v["segment_end"] > v["segment_start"]
+    job, start, end = (v[f"segment_{name}"][long] for name in ("job", "start", "end"))
+    cores = v["asked_units"][job] * v["asked_cores"][job]
+    for group in v["limited"].T:
+        mine = group[job] >= 0
+        for name, taken in (("jobs", np.ones_like(cores)), ("cores", cores)):
+            limit = v[f"limit_{name}"]
+            most = _most_used(group[job][mine], start[mine], end[mine], taken[mine], len(limit))
+            for k in np.flatnonzero((limit >= 0) & (most > limit))[:1]:
+                yield f"a group has {most[k]} {name} at some time, its limit is {limit[k]}"
 
 
 def _fits(v: dict[str, NDArray[Any]], job: int) -> bool:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         fit_machine,
         size_classes_of,
     )
+    from gridsched.workloads.patience import KaplanMeier, Weibull, fit_patience, with_patience
     from gridsched.workloads.size_classes import (
         Machine,
         SizeClass,
@@ -45,6 +46,7 @@ _HOMES: dict[str, str] = {
     "Goodness": "gridsched.workloads.fitting",
     "HyperErlang": "gridsched.workloads.hyper_erlang",
     "HyperErlangFit": "gridsched.workloads.fitting",
+    "KaplanMeier": "gridsched.workloads.patience",
     "LublinJobs": "gridsched.workloads.lublin",
     "LublinModel": "gridsched.workloads.lublin",
     "Machine": "gridsched.workloads.size_classes",
@@ -55,6 +57,7 @@ _HOMES: dict[str, str] = {
     "SizeClass": "gridsched.workloads.size_classes",
     "SizeModel": "gridsched.workloads.size_classes",
     "UNKNOWN": "gridsched.workloads.table",
+    "Weibull": "gridsched.workloads.patience",
     "Workload": "gridsched.workloads.table",
     "calibrate_exponent": "gridsched.workloads.size_classes",
     "characterise": "gridsched.workloads.characterisation",
@@ -62,6 +65,7 @@ _HOMES: dict[str, str] = {
     "derive_machine": "gridsched.workloads.size_classes",
     "fit_hyper_erlang": "gridsched.workloads.fitting",
     "fit_machine": "gridsched.workloads.machine_fit",
+    "fit_patience": "gridsched.workloads.patience",
     "goodness": "gridsched.workloads.fitting",
     "hyper_erlang_quantile": "gridsched.workloads.fitting",
     "load_machines": "gridsched.workloads.size_classes",
@@ -70,6 +74,7 @@ _HOMES: dict[str, str] = {
     "size_classes_of": "gridsched.workloads.machine_fit",
     "synthesise": "gridsched.workloads.synthesis",
     "with_estimates": "gridsched.workloads.estimates",
+    "with_patience": "gridsched.workloads.patience",
 }
 
 __all__ = [
@@ -82,6 +87,7 @@ __all__ = [
     "Goodness",
     "HyperErlang",
     "HyperErlangFit",
+    "KaplanMeier",
     "LublinJobs",
     "LublinModel",
     "Machine",
@@ -90,6 +96,7 @@ __all__ = [
     "Multiple",
     "SizeClass",
     "SizeModel",
+    "Weibull",
     "Workload",
     "calibrate_exponent",
     "characterise",
@@ -97,6 +104,7 @@ __all__ = [
     "derive_machine",
     "fit_hyper_erlang",
     "fit_machine",
+    "fit_patience",
     "goodness",
     "hyper_erlang_quantile",
     "load_machines",
@@ -105,6 +113,7 @@ __all__ = [
     "size_classes_of",
     "synthesise",
     "with_estimates",
+    "with_patience",
 ]
 
 __getattr__, __dir__ = attach(__name__, _HOMES)

@@ -48,6 +48,8 @@ EXTRA_FIELDS: tuple[str, ...] = (
     "requested_nodes",
     "requested_gpus",
     "gpu_share",
+    "array",
+    "array_limit",
 )
 """Columns beside those of the Standard Workload Format, which a workload need not have."""
 
@@ -98,6 +100,10 @@ class Workload:
         Whole GPUs of each job; -1 for none.
     gpu_share : int64[n], optional
         Thousandths of one GPU that each job asks for beside no whole one; -1 for none.
+    array : int64[n], optional
+        Number of the job array that each job is a task of; -1 for none.
+    array_limit : int64[n], optional
+        Most tasks of its array that may run at once, the same for all of one array; -1 for any number.
     dependencies : DEPENDENCY[...], optional
         Which jobs wait for which, see `gridsched.workloads.dependencies`.
 
@@ -141,6 +147,8 @@ class Workload:
     requested_nodes: NDArray[Any] | None = None
     requested_gpus: NDArray[Any] | None = None
     gpu_share: NDArray[Any] | None = None
+    array: NDArray[Any] | None = None
+    array_limit: NDArray[Any] | None = None
     dependencies: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:

@@ -178,7 +178,7 @@ def test_a_disk_that_is_full_leaves_the_old_folder(
 
 
 def test_mistakes(accounts: Path, log: Path, tmp_path: Path, mistake: Callable[..., str]) -> None:
-    assert "is for exports of sacct" in mistake("compare", log, "--timezone", "Europe/Rome")
+    assert "--timezone is for exports of sacct and" in mistake("compare", log, "--timezone", "Europe/Rome")
     assert "Nowhere" in mistake("compare", accounts, "--timezone", "Nowhere/City")
     assert "no partition 'big' in this log; it has batch, gpu" in mistake(
         "compare", accounts, "--partition", "big"

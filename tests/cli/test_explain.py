@@ -57,6 +57,23 @@ def test_every_policy_has_its_words(policy: str, queue: Path, printed: Callable[
         assert "expected then" in text
 
 
+def test_jobs_on_nodes_that_fail(queue: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
+    """Job 2 wants all processors, and one is out from 40 to 70."""
+    events = tmp_path / "events.csv"
+    events.write_text("time,node,kind\n40,node3,down\n70,node3,up\n", encoding="utf-8")
+    text = printed("explain", queue, 2, "--policy", "fcfs", "--events", events)
+    assert said(text, "policy").startswith("fcfs")
+    assert said(text, "processors").split() == ["45", "s", "69.2%"]
+    assert said(text, "nodes that are down or drained").split() == ["20", "s", "30.8%"]
+    assert said(text, "started").endswith("01:01:10 CET")
+    assert said(text, "on ") == "node0, node1, node2, node3"
+    assert said(text, "waited") == "1 min 5 s in all"
+    at_once = printed("explain", queue, 1, "--policy", "fcfs", "--events", events)
+    assert "What it waited for" not in at_once
+    lost = printed("explain", queue, 2, "--events", events, "--policy", "sjf", "--requeue", "lost")
+    assert "waited" in lost
+
+
 def test_job_ids_and_names_of_an_export(tmp_path: Path, printed: Callable[..., str]) -> None:
     path = export(
         tmp_path,

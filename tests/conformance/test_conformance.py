@@ -148,6 +148,64 @@ GRID_CLAIMS: dict[str, dict[str, dict[int, list[tuple[str, int, int, int]] | int
     },
 }
 
+# the same, on the nodes of one cluster
+NODE_CLAIMS: dict[str, dict[str, dict[int, list[tuple[str, int, int, int]] | int]]] = {
+    "requeued_at_its_place": {
+        "fcfs": {
+            1: [("a", 4, 0, 50), ("b", 4, 50, 150)],
+            2: [("a", 4, 150, 190), ("b", 4, 150, 190)],
+            3: [("a", 4, 190, 220)],
+        },
+        "easy": {1: [("a", 4, 0, 50), ("b", 4, 50, 150)], 3: [("b", 4, 2, 32)]},
+        "conservative": {2: [("a", 4, 150, 190), ("b", 4, 150, 190)], 3: [("b", 4, 2, 32)]},
+    },
+    "requeued_at_the_end": {
+        "fcfs": {
+            1: [("a", 4, 0, 50), ("b", 4, 110, 210)],
+            2: [("a", 4, 70, 110), ("b", 4, 70, 110)],
+            3: [("a", 4, 110, 140)],
+        },
+        "easy": {1: [("a", 4, 0, 50), ("b", 4, 50, 150)], 2: [("a", 4, 150, 190), ("b", 4, 150, 190)]},
+        "conservative": {1: [("a", 4, 0, 50), ("b", 4, 50, 150)], 3: [("b", 4, 2, 32)]},
+    },
+    "lost_with_its_node": {
+        "fcfs": {1: [("a", 4, 0, 50)], 2: [("a", 4, 70, 110), ("b", 4, 70, 110)], 3: [("a", 4, 110, 140)]},
+        "easy": {1: [("a", 4, 0, 50)], 2: [("a", 4, 70, 110), ("b", 4, 70, 110)], 3: [("b", 4, 2, 32)]},
+        "conservative": {1: [("a", 4, 0, 50)], 3: [("b", 4, 2, 32)]},
+    },
+    "only_nodes_down": {
+        "elsewhere": {1: [("a", 4, 0, 5), ("b", 4, 5, 25)], 2: [("b", 4, 25, 45)]},
+        "waits": {1: [("a", 4, 0, 5), ("a", 4, 60, 80)], 2: [("a", 4, 80, 100)]},
+        "never": {1: [("a", 4, 0, 5)], 2: []},
+    },
+    "user_gives_up": {
+        "fcfs": {2: [], 3: [("a", 2, 30, 90)], 4: [("a", 2, 50, 70)], 5: []},
+        "easy": {2: [], 3: [("a", 2, 30, 90)], 4: [("a", 2, 3, 23)], 5: []},
+        "conservative": {2: [], 3: [("a", 2, 30, 90)], 4: [("a", 2, 3, 23)], 5: []},
+    },
+    "jobs_that_wait_for_others": {
+        "fcfs": {3: [("a", 4, 37, 47)], 4: [], 5: [("a", 2, 47, 87)], 6: [], 8: [("a", 2, 47, 50)]},
+        "easy": {3: [("a", 4, 37, 47)], 4: [], 6: [], 7: [("a", 4, 31, 37)], 8: [("a", 2, 28, 31)]},
+        "conservative": {5: [("a", 2, 47, 87)], 7: [("a", 4, 31, 37)], 8: [("a", 2, 28, 31)]},
+    },
+    "maintenance_window": {
+        "fcfs": {2: [("a", 2, 5, 60), ("a", 2, 90, 160)], 3: [("a", 2, 90, 130)], 4: [("a", 2, 130, 135)]},
+        "easy": {2: [("a", 2, 5, 60), ("a", 2, 90, 160)], 4: [("a", 2, 55, 60)]},
+        "conservative": {3: [("a", 2, 90, 130)], 4: [("a", 2, 55, 60)]},
+    },
+    "memory_and_processors": {
+        "fcfs": {
+            2: [("a", 2, 30, 50)],
+            3: [("a", 2, 30, 40), ("b", 2, 30, 40)],
+            4: [("a", 1, 40, 80), ("b", 1, 40, 80)],
+        },
+        "easy": {3: [("a", 2, 2, 12), ("b", 2, 2, 12)], 4: [("a", 1, 12, 52), ("b", 1, 12, 52)]},
+        "conservative": {2: [("a", 2, 30, 50)], 4: [("a", 1, 12, 52), ("b", 1, 12, 52)]},
+    },
+}
+
+IN_PARTS = {**GRID_CLAIMS, **NODE_CLAIMS}
+
 
 @pytest.mark.parametrize("simulator", SIMULATORS)
 @pytest.mark.parametrize("name", names())
@@ -164,11 +222,12 @@ def test_simulator_gives_the_stored_schedules(name: str, simulator: str) -> None
 
 
 def test_every_case_has_claims_and_is_explained() -> None:
-    assert sorted([*CLAIMS, *GRID_CLAIMS]) == sorted(names())
+    assert sorted([*CLAIMS, *IN_PARTS]) == sorted(names())
     explained = resource("resources", "conformance", "README.md").read_text(encoding="utf-8")
     missing = [name for name in names() if f"| `{name}` | {read_case(name).convention} |" not in explained]
     assert missing == []
-    assert f"{len(CLAIMS)} on one cluster, {len(GRID_CLAIMS)} on several" in explained
+    counts = f"{len(CLAIMS)} on one cluster, {len(GRID_CLAIMS)} on several, {len(NODE_CLAIMS)} on nodes"
+    assert counts in explained
 
 
 @pytest.mark.parametrize("name", CLAIMS)
@@ -179,11 +238,11 @@ def test_stored_schedules_keep_the_claims_worked_out_by_hand(name: str) -> None:
             assert {job: schedules[full].parts[job][0].start_time for job in starts} == starts, full
 
 
-@pytest.mark.parametrize("name", GRID_CLAIMS)
-def test_schedules_of_grids_keep_the_claims_worked_out_by_hand(name: str) -> None:
+@pytest.mark.parametrize("name", IN_PARTS)
+def test_schedules_in_parts_keep_the_claims_worked_out_by_hand(name: str) -> None:
     schedules = read_schedules(read_case(name))
-    assert set(GRID_CLAIMS[name]) == set(schedules)
-    for variant, jobs in GRID_CLAIMS[name].items():
+    assert set(IN_PARTS[name]) == set(schedules)
+    for variant, jobs in IN_PARTS[name].items():
         for job, claim in jobs.items():
             if isinstance(claim, int):
                 assert schedules[variant].parts[job] == ()
@@ -206,7 +265,7 @@ def test_answers_of_exercises_are_right(name: str, simulator: str) -> None:
 
 
 @pytest.mark.parametrize("name", GRIDS)
-def test_runs_of_grids_are_valid(name: str) -> None:
+def test_runs_of_grids_and_nodes_are_valid(name: str) -> None:
     case = read_case(name)
     for variant in case.columns:
         run = run_case(case, variant)

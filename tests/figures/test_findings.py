@@ -114,6 +114,53 @@ def test_lists_of_names_are_short_and_on_one_line(labels: list[str]) -> None:
     assert len(text) < 6 * 60
 
 
+# --- other conditions -----------------------------------------------------------------------------
+
+
+def test_effects_name_the_scheduler_that_other_conditions_hurt_least() -> None:
+    table = pd.DataFrame(
+        [("local", 1.5, 1.4, 1.6, 90), ("moving", 1.1, 1.0, 1.2, 80), ("slow", 1.9, 1.7, 2.1, 95)],
+        columns=["scheduler", "mean", "low", "high", "killed"],
+    ).assign(scenario="failures", system="x", baseline="calm", extra_work=0.05)
+    text = told("arena.figures", "arena_effects", table, {"reference": "local"})
+    assert "The lowest mean response relative to calm is 1.1 (1 to 1.2), not sure, under moving" in text
+    assert "less than under local, 1.5 (1.4 to 1.6), under moving, and more under slow." in text
+    assert "killed: from 80 under moving to 95 under slow" in text
+    assert "up to 5 %" in text
+    calm = told("arena.figures", "arena_effects", table.assign(killed=NAN, extra_work=NAN))
+    assert "killed" not in calm
+
+
+def ranking(scenario: str, *values: tuple[str, float, str]) -> pd.DataFrame:
+    """Means of policies in a scenario, and who is surely behind each."""
+    table = pd.DataFrame(values, columns=["scheme", "mean", "ahead_of"])
+    return table.assign(workload=scenario, baseline="log", metric="response_time", low=NAN, high=NAN)
+
+
+def test_policies_change_places_surely_where_both_orders_are_sure() -> None:
+    before = ranking("log", ("a", 0.5, "b;c"), ("b", 0.8, ""), ("c", 1.0, ""))
+    sure = ranking("wait", ("a", 0.9, ""), ("b", 0.7, "a"), ("c", 1.0, ""))
+    text = told("local.figures.catalogue", "conditions_ranking", pd.concat([before, sure]))
+    assert text.startswith("a has the shortest mean response time in log, of 3 policies.")
+    assert "1 of 3 pairs change places, surely so: b before a in wait." in text
+    assert "It is b before a in wait." in text
+    unsure = ranking("wait", ("a", 0.9, ""), ("b", 0.95, ""), ("c", 0.92, ""))
+    text = told("local.figures.catalogue", "conditions_ranking", pd.concat([before, unsure]))
+    assert "1 of 3 pairs change places, for none of them surely in both." in text
+    same = told(
+        "local.figures.catalogue", "conditions_ranking", pd.concat([before, before.assign(workload="w")])
+    )
+    assert same.endswith("the order of the policies is the same.")
+
+
+def test_effects_on_policies_count_what_failing_nodes_killed() -> None:
+    table = ranking("fail", ("a", 1.2, ""), ("b", 1.4, "")).assign(killed=[3.0, 7.0], extra_work=[0.1, 0.25])
+    text = told("local.figures.catalogue", "conditions_effects", table)
+    assert "killed most executions in fail under b, 7" in text
+    assert "up to 25 %" in text
+    assert "killed" not in told("local.figures.catalogue", "conditions_effects", table.drop(columns="killed"))
+
+
 # --- local policies -------------------------------------------------------------------------------
 
 
@@ -498,6 +545,9 @@ EMPTY: dict[str, tuple[str, ...]] = {
     "arena_cost": ("scenario", "scheduler", "messages_per_job", "moved", "ratio", "low", "high", "beaten_by"),
     "arena_loads": ("scenario", "scheduler", "system", "load", "response_time_mean", "mean", "low", "high"),
     "arena_estimates": ("scenario", "scheduler", "system", "estimate_error", "mean", "low", "high"),
+    "arena_effects": ("scenario", "scheduler", "system", "baseline", "mean", "low", "high", "killed"),
+    "conditions_effects": ("baseline", "workload", "scheme", "metric", "mean", "low", "high", "killed"),
+    "conditions_ranking": ("baseline", "workload", "scheme", "metric", "mean", "low", "high", "ahead_of"),
     "policies_means": ("workload", "scheme", "estimate", "metric", "mean", "low", "high"),
     "policies_differences": ("workload", "scheme", "estimate", "metric", "mean", "low", "high"),
     "policies_distribution": ("workload", "scheme", "estimate", "metric", "quantile", "value", "beyond"),

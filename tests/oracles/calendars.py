@@ -3,8 +3,9 @@
 The calendar of a cluster is a grid of fundamental slots x nodes: each cell holds a job or nothing, and a job
 that takes a coarse slot fills its nodes in all fundamental slots of it. Slots are a list.
 The clock visits every second. Nothing is skipped: after every split all managers try to move all their jobs,
-each of which is taken out of the grid and put back. The rules are those of
-`gridsched.systems.calendars.scheduler`.
+each of which is taken out of the grid and put back. Where nodes fail, it is known of each processor who runs
+there and whether it is out, and what is free in a slot is counted processor by processor. The rules are those
+of `gridsched.systems.calendars.scheduler`.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from gridsched.engine.lives import Dependency, Fate
 from gridsched.platform import Cluster
 from gridsched.systems.calendars.scheduler import Calendars
 from gridsched.systems.calendars.tree import Manager
+from gridsched.systems.fates import outages_of
 
 FOREVER = 10**15
 NONE = -1
@@ -32,6 +35,21 @@ class Job(NamedTuple):
     processors: int
     home: int = 0
     reserved: int = NONE
+    gives_up: int = NONE
+    failed: bool = False
+    needs: tuple[tuple[int, Dependency, int], ...] = ()  # (job, kind, delay)
+
+
+class Closing(NamedTuple):
+    """Processors of a cluster that are out; FOREVER if they never come back."""
+
+    cluster: int
+    processors: frozenset[int]
+    start: int
+    until: int
+    announced: int
+    drained: bool
+    window: bool
 
 
 class Slot(NamedTuple):
@@ -85,6 +103,10 @@ class Outcome(NamedTuple):
     earliest: list[int]
     segments: list[tuple[int, int, int, int, int, int]]  # job, cluster, nodes, start, end, nodes asked for
     counts: dict[str, int]
+    fate: list[Fate]
+    killed: list[int]
+    useful: list[int]  # seconds that were neither lost nor spent on checkpoints
+    broken: list[bool]
 
 
 class Simulation:
@@ -100,11 +122,11 @@ class Simulation:
         refusals: Sequence[bool] = (),
     ) -> None:
         self.jobs = jobs
+        self.first = min((job.submit_time for job in jobs), default=0)
         self.options = options
         self.levels = options.slots.levels
         self.unit = self.levels[0][1]
-        first = min((job.submit_time for job in jobs), default=0)
-        self.origin = first // self.unit * self.unit
+        self.origin = self.first // self.unit * self.unit
         self.rank = rank
         self.refusals = refusals
         self.reserve_requests = 0
@@ -128,9 +150,31 @@ class Simulation:
         self.fixed: set[int] = set()
         self.left = {j: (job.run_time, 1.0) for j, job in enumerate(jobs)}
         self.route: dict[int, str] = {}
+        count = len(jobs)
         self.outcome = Outcome(
-            [NONE] * len(jobs), [NONE] * len(jobs), [NONE] * len(jobs), [NONE] * len(jobs), [], self.counts
+            start=[NONE] * count,
+            end=[NONE] * count,
+            planned=[NONE] * count,
+            earliest=[NONE] * count,
+            segments=[],
+            counts=self.counts,
+            fate=[Fate.COMPLETED] * count,
+            killed=[0] * count,
+            useful=[0] * count,
+            broken=[False] * count,
         )
+        self.estimate = [job.estimate for job in jobs]
+        self.turn: dict[int, int] = {}
+        self.turns = 0
+        self.submitted: set[int] = set()
+        self.entered: set[int] = set()
+        self.ended: dict[int, tuple[int, bool]] = {}  # when, and whether well
+        self.gone: dict[int, int] = {}
+        self.closings = self.all_closings()
+        self.out: list[list[Closing]] = [[] for _ in self.machines]  # known, of cluster
+        self.windows: list[list[Closing]] = [[] for _ in self.machines]
+        self.has: dict[int, dict[int, set[int]]] = {}  # running job -> cluster -> processors
+        self.again: dict[int, str] = {}
         self.trade = [0] * len(self.machines)
         self.now = self.origin
 
@@ -152,6 +196,39 @@ class Simulation:
             if node.rule("period"):
                 node.shadow = {k: Counter() for k in node.clusters}
         return node
+
+    def all_closings(self) -> list[Closing]:
+        maintained = {
+            (k, event.start, event.end, event.time)
+            for k, machine in enumerate(self.machines)
+            for event in machine.events
+            if event.kind == "maintenance"
+        }
+        found = []
+        for k, low, high, start, until, announced, drained in outages_of(self.machines).tolist():
+            if until > self.first:
+                window = (k, start, until, announced) in maintained
+                times = max(start, self.first), min(until, FOREVER), max(announced, self.first)
+                found.append(Closing(k, frozenset(range(low, high)), *times, bool(drained), window))
+        return found
+
+    # Processors
+
+    def away(self, k: int) -> set[int]:
+        """Processors that are down or drained now."""
+        return {p for closing in self.out[k] for p in closing.processors}
+
+    def closed(self, k: int, slot: Slot) -> set[int]:
+        """Processors that are out in a slot, as far as is known."""
+        begin, end = self.seconds(slot.begin), self.seconds(slot.end)
+        windows = [w for w in self.windows[k] if w.start < end and w.until > begin]
+        return self.away(k) | {p for window in windows for p in window.processors}
+
+    def nodes_of(self, k: int) -> int:
+        return self.machines[k].processors - len(self.away(k))
+
+    def up(self, node: Node) -> int:
+        return sum(self.nodes_of(k) for k in node.clusters)
 
     # Slots
 
@@ -195,14 +272,17 @@ class Simulation:
             return max(shadow[k][cell] for cell in cells)
         occupied = {sum(held is not None for held in self.grid[k].get(cell, [])) for cell in cells}
         assert len(occupied) == 1
-        return occupied.pop()
+        closed = self.closed(k, slot)
+        holding = set(self.grid[k].get(slot.begin, [])) - {None}
+        twice = sum(len(closed & self.has[j][k]) for j in holding if j is not None and j in self.has)
+        return occupied.pop() + len(closed - self.away(k)) - twice
 
     def room(self, k: int, slot: Slot, shadow: dict[int, Counter[int]] | None) -> int:
-        """Nodes that one more job can have in a slot."""
-        nodes, used = self.machines[k].processors, self.used(k, slot, shadow)
+        """Nodes that one more job can have in a slot; how many are up is known at once."""
+        nodes, used, total = self.nodes_of(k), self.used(k, slot, shadow), self.machines[k].processors
         if slot.level == 0 or used <= 0:
             return nodes - used
-        return int(self.options.threshold * nodes + 1e-9) - used
+        return nodes - used - (total - int(self.options.threshold * total + 1e-9))
 
     def fill(self, j: int, k: int, slot: Slot, nodes: int) -> None:
         self.grow(slot)
@@ -248,7 +328,7 @@ class Simulation:
         self.slots[at : at + 1] = parts
         self.measure()
         self.counts["splits"] += len(self.machines)
-        for j in (*self.waiting, *self.running):
+        for j in {*self.waiting, *self.running} & self.place.keys():
             start, duration = self.place[j].start, self.place[j].duration
             for k in self.place[j].parts:
                 for slot in set(parts) - set(self.touched(start, duration)):
@@ -287,13 +367,23 @@ class Simulation:
 
     def holders(self, node: Node, nodes: int) -> list[Node]:
         """Managers that have the nodes, while none of their sub-managers has them."""
-        if node.processors < nodes:
+        if self.up(node) < nodes:
             return []
         below = [holder for child in node.children for holder in self.holders(child, nodes)]
         return below or [node]
 
+    def saving(self, holder: Node) -> tuple[int, int]:
+        """Interval and cost of checkpoints."""
+        machine = self.machines[holder.clusters[0]]
+        return machine.checkpoint_interval, machine.checkpoint_cost
+
+    def length(self, work: int, holder: Node) -> int:
+        """Seconds that work takes with its checkpoints, of which there is none at its end."""
+        interval, cost = self.saving(holder)
+        return work + cost * max(math.ceil(work / interval) - 1, 0) if interval else work
+
     def duration(self, j: int, holder: Node) -> int:
-        return math.ceil(self.jobs[j].estimate / holder.speed)
+        return self.length(math.ceil(self.estimate[j] / holder.speed), holder)
 
     def rooms(self, j: int, x: Node, start: int, shadow: dict[int, Counter[int]] | None) -> dict[int, int]:
         """How many nodes of a job each cluster could take in all its slots."""
@@ -336,12 +426,10 @@ class Simulation:
     ) -> tuple[Node, int] | None:
         """Holder and start; `known` holds for each holder a time, and whether the holder itself said so."""
         while True:
-            times = {}
+            times, mine = {}, {}
             for x, (time, told) in known.items():
-                mine = own[1] if own and own[0] is x else FOREVER
-                # In the real grid the job has been taken out.
-                hint = mine if m.shadow is not None else FOREVER
-                times[x] = time if told else self.earliest(j, x, time, m.shadow, hint)
+                mine[x] = own[1] if own and own[0] is x else FOREVER
+                times[x] = time if told else self.earliest(j, x, time, m.shadow, mine[x])
             x = min(known, key=lambda x: (times[x], self.tie(m, j, x.number), x.number))
             if times[x] >= limit:
                 return None
@@ -349,7 +437,7 @@ class Simulation:
                 return x, times[x]
             self.counts["inquiries"] += len(x.clusters)
             self.counts["messages"] += 2 * len(x.clusters)
-            could = self.earliest(j, x, times[x], None)
+            could = self.earliest(j, x, times[x], None, mine[x])
             if could == times[x]:
                 return x, could
             assert m.shadow is not None
@@ -409,16 +497,18 @@ class Simulation:
 
     def submit(self, j: int) -> None:
         job = self.jobs[j]
-        if job.processors > self.root.processors:
-            return
+        self.turn[j] = self.turns
+        self.turns += 1
         if job.reserved != NONE:
-            if self.reserve(j):
+            if job.reserved >= self.boundary() and self.reserve(j):
                 self.fixed.add(j)
             elif self.options.refused == "reject":
+                self.vanish(j, Fate.REJECTED)
                 return
         if j not in self.fixed:
             self.submit_ordinary(j)
-        self.outcome.planned[j] = self.place[j].start
+        if j in self.place:
+            self.outcome.planned[j] = self.place[j].start
         self.waiting.append(j)
 
     def may_borrow(self, j: int) -> bool:
@@ -436,7 +526,7 @@ class Simulation:
         free_to_go = self.may_borrow(j)
         while m.parent:
             promoted = free_to_go and self.is_promoted(j, m)
-            if not promoted and self.jobs[j].processors <= m.processors:
+            if not promoted and self.jobs[j].processors <= self.up(m):
                 break
             self.route.setdefault(j, "promoted" if promoted else "forwarded")
             m = m.parent
@@ -444,6 +534,9 @@ class Simulation:
         if not free_to_go:
             self.counts["over_limit"] += m is not home
             self.counts["kept_home"] += m is home and m.parent is not None and self.is_promoted(j, home)
+        self.owner[j] = m
+        if self.jobs[j].processors > self.up(m):
+            return
         begin = self.boundary()
         known = dict.fromkeys(self.holders(m, self.jobs[j].processors), (begin, False))
         found = self.search(j, m, known, FOREVER, None)
@@ -488,7 +581,7 @@ class Simulation:
                         return True
                     could = self.earliest(j, x, self.behind(start), None)
                 asked[x] = could
-        self.outcome.earliest[j] = min(asked.values())
+        self.outcome.earliest[j] = min(asked.values(), default=NONE)
         return False
 
     def start(self, j: int) -> None:
@@ -501,9 +594,20 @@ class Simulation:
         if speed != place.holder.speed:
             left = math.ceil(left * speed / place.holder.speed)
         self.left[j] = left, place.holder.speed
+        self.has[j] = {k: self.choose(j, k, self.taken(k, nodes)) for k, nodes in place.parts.items()}
+
+    def choose(self, j: int, k: int, nodes: int) -> set[int]:
+        """Processors for a job: the lowest, first those that stay up as long as it is planned to run."""
+        taken = {p for has in self.has.values() for p in has.get(k, ())}
+        end = self.place[j].start + self.place[j].duration
+        later = {p for w in self.windows[k] if w.start < end for p in w.processors}
+        closed = self.away(k) | {p for w in self.windows[k] if w.start <= self.now for p in w.processors}
+        free = [p for p in range(self.machines[k].processors) if p not in taken | closed]
+        assert len(free) >= nodes
+        return set(sorted(free, key=lambda p: (p in later, p))[:nodes])
 
     def real_end(self, j: int) -> int:
-        return self.place[j].start + self.left[j][0]
+        return self.place[j].start + self.length(self.left[j][0], self.place[j].holder)
 
     def stop(self, j: int) -> None:
         self.running.remove(j)
@@ -523,30 +627,41 @@ class Simulation:
             self.outcome.segments.append((j, k, self.taken(k, nodes), place.start, self.now, nodes))
         self.counts["early_exits"] += is_early
         self.outcome.end[j] = self.now
+        self.has.pop(j)
+
+    def end(self, j: int) -> None:
+        self.stop(j)
+        self.outcome.useful[j] += self.left[j][0]
+        self.ended[j] = self.now, not self.jobs[j].failed
 
     def slot_now(self) -> Slot:
         return next(self.all_slots())
 
     def overrun(self, j: int) -> None:
         place, slot = self.place[j], self.slot_now()
-        lacking = [k for k, nodes in place.parts.items() if self.room(k, slot, None) < self.taken(k, nodes)]
+        # What it has of processors that will be out is its own until then
+        needs = {k: len(has - self.closed(k, slot)) for k, has in self.has[j].items()}
+        lacking = [k for k in place.parts if self.room(k, slot, None) < needs[k]]
         movable = {
             k: [
                 i
                 for i in self.waiting
-                if self.place[i].start == self.now and k in self.place[i].parts and i not in self.fixed
+                if i in self.place
+                and self.place[i].start == self.now
+                and k in self.place[i].parts
+                and i not in self.fixed
             ]
             for k in place.parts
         }
         for k in lacking:
             could = self.room(k, slot, None)
             could += sum(self.taken(k, self.place[i].parts[k]) for i in movable[k])
-            if could < self.taken(k, place.parts[k]):
+            if could < needs[k]:
                 self.break_off(j)
                 return
         displaced: list[int] = []
         for k in lacking:
-            if self.room(k, slot, None) < self.taken(k, place.parts[k]):
+            if self.room(k, slot, None) < needs[k]:
                 for i in movable[k]:
                     if i not in displaced:
                         self.give_back(i)
@@ -555,7 +670,7 @@ class Simulation:
         for k, nodes in place.parts.items():
             self.fill(j, k, slot, self.taken(k, nodes))
         self.place[j] = place._replace(duration=self.now + self.unit - place.start)
-        for i in sorted(displaced):
+        for i in sorted(displaced, key=self.turn.__getitem__):
             self.put(i, self.owner[i], self.now)
             self.counts["displaced"] += 1
             self.counts["delayed"] += self.place[i].start > self.now
@@ -563,14 +678,211 @@ class Simulation:
     def break_off(self, j: int) -> None:
         self.stop(j)
         left, speed = self.left[j]
-        self.left[j] = left - (self.now - self.place[j].start), speed
+        work = self.work_within(self.now - self.place[j].start, self.place[j].holder)
+        self.outcome.useful[j] += work
+        self.left[j] = left - work, speed
         if self.options.overrun == "kill":
             self.counts["killed"] += 1
+            self.ended[j] = self.now, False
             return
         self.counts["suspended"] += 1
         self.fixed.discard(j)
-        self.put(j, self.owner[j], self.now)
+        self.put_anew(j, self.now)
         self.waiting.append(j)
+
+    def work_within(self, elapsed: int, holder: Node) -> int:
+        """Seconds of work in a time in which checkpoints are taken, counted one by one."""
+        interval, cost = self.saving(holder)
+        if interval == 0:
+            return elapsed
+        return sum(second % (interval + cost) < interval for second in range(elapsed))
+
+    def put_anew(self, j: int, begin: int) -> None:
+        """Place a job at its manager, or at one above as long as too few nodes are up; or nowhere."""
+        m = self.owner[j]
+        while self.up(m) < self.jobs[j].processors and m.parent:
+            m = m.parent
+            self.counts["messages"] += 1
+        self.owner[j] = m
+        self.place.pop(j, None)
+        if self.up(m) >= self.jobs[j].processors:
+            assert self.put(j, m, begin)
+
+    # Outages
+
+    def happen(self) -> None:
+        """All that happens to nodes now."""
+        self.happened = False
+        if self.visited == self.now or self.now < self.first:
+            return
+        for closing in self.closings:
+            if closing.window and closing.announced == self.now:
+                self.touch(closing)
+                self.windows[closing.cluster].append(closing)
+                begin = max(closing.start, self.boundary())
+                for slot in self.touched(begin, closing.until - begin) if closing.until > begin else ():
+                    self.grow(slot)
+        for closing in self.closings:
+            if closing.start == self.now:
+                self.touch(closing)
+                if not closing.drained:
+                    for j in sorted(self.running):
+                        if self.has[j].get(closing.cluster, set()) & closing.processors:
+                            self.kill(j, self.machines[closing.cluster].requeue)
+                if not closing.window:
+                    self.out[closing.cluster].append(closing)
+        for closing in self.closings:
+            if closing.until == self.now:
+                self.touch(closing)
+                known = self.windows if closing.window else self.out
+                known[closing.cluster].remove(closing)
+        for j in sorted(self.again, key=self.turn.__getitem__):
+            if self.again[j] == "end":
+                self.turn[j] = self.turns
+                self.turns += 1
+        for k in range(len(self.machines) if self.happened else 0):
+            self.displace(k)
+
+    def touch(self, closing: Closing) -> None:
+        self.happened = True
+        self.free([closing.cluster])
+
+    def kill(self, j: int, requeue: str) -> None:
+        place = self.place[j]
+        elapsed = self.now - place.start
+        interval, cost = self.saving(place.holder)
+        saved = interval * (elapsed // (interval + cost)) if interval else 0
+        self.stop(j)
+        left, speed = self.left[j]
+        self.left[j] = left - saved, speed
+        self.outcome.useful[j] += saved
+        self.estimate[j] = max(1, self.estimate[j] - int(saved * speed))
+        self.outcome.killed[j] += 1
+        if requeue == "lost":
+            self.ended[j] = self.now, False
+            self.outcome.fate[j] = Fate.LOST
+            return
+        self.fixed.discard(j)
+        self.again[j] = requeue
+        del self.place[j]
+        self.waiting.append(j)
+
+    def displace(self, k: int) -> None:
+        """Take out the waiting jobs that hold slots with fewer nodes than are held."""
+        overdrawn = [
+            j
+            for j in self.waiting
+            if j in self.place
+            and k in self.place[j].parts
+            and any(
+                self.nodes_of(k) < self.used(k, slot, None)
+                for slot in self.touched(self.place[j].start, self.place[j].duration)
+            )
+        ]
+        for j in overdrawn:
+            self.give_back(j)
+            self.free(self.place[j].parts)
+            del self.place[j]
+            self.counts["outage_displaced"] += 1
+
+    def place_again(self) -> None:
+        """Place those anew that have no place."""
+
+        def group(j: int) -> int:
+            return {"place": 0, "end": 3}.get(self.again.get(j, ""), 1 if j in self.fixed else 2)
+
+        homeless = [j for j in self.waiting if j not in self.place]
+        for j in sorted(homeless, key=lambda j: (group(j), self.turn[j])):
+            if j in self.fixed:
+                earliest = self.outcome.earliest[j]
+                if self.reserve(j):
+                    continue
+                self.outcome.earliest[j] = earliest
+                self.fixed.discard(j)
+                self.outcome.broken[j] = True
+            self.put_anew(j, self.boundary())
+        self.again.clear()
+
+    # Lives
+
+    def vanish(self, j: int, fate: Fate) -> None:
+        self.gone[j] = self.now
+        self.outcome.fate[j] = fate
+
+    def met_at(self, on: int, kind: Dependency) -> int:
+        """When a dependency is met; FOREVER if never, a second less if that is not known."""
+        if kind == Dependency.AFTER and self.outcome.start[on] != NONE:
+            return self.outcome.start[on]
+        if on in self.ended:
+            time, is_ok = self.ended[on]
+            wrong = (kind == Dependency.AFTER_OK and not is_ok) or (kind == Dependency.AFTER_NOT_OK and is_ok)
+            return FOREVER if wrong else time
+        if on in self.gone:
+            never = self.outcome.fate[on] == Fate.NEVER_ELIGIBLE or kind == Dependency.AFTER_OK
+            return FOREVER if never else self.gone[on]
+        return FOREVER - 1
+
+    def eligible(self, j: int) -> int:
+        times = [self.jobs[j].submit_time]
+        for on, kind, delay in self.jobs[j].needs:
+            met = self.met_at(on, kind)
+            times.append(met if met >= FOREVER - 1 else met + delay)
+        return max(times)
+
+    def cascade(self) -> None:
+        """Who can never be eligible is gone, and so are those who wait for it; the too large are rejected."""
+        for _ in self.jobs:
+            for j in set(range(len(self.jobs))) - self.entered - self.gone.keys():
+                if self.jobs[j].processors <= self.root.processors and self.eligible(j) == FOREVER:
+                    self.vanish(j, Fate.NEVER_ELIGIBLE)
+
+    def enterable(self) -> list[int]:
+        self.cascade()
+        pending = self.submitted - self.entered - self.gone.keys()
+        return sorted(j for j in pending if self.eligible(j) <= self.now)
+
+    def impatient(self) -> list[int]:
+        """Submitted jobs that have not started, whose users give up some time."""
+        return sorted(
+            j
+            for j in self.submitted - self.gone.keys()
+            if self.outcome.start[j] == NONE and self.jobs[j].gives_up != NONE
+        )
+
+    def due(self) -> list[int]:
+        return [j for j in self.impatient() if self.jobs[j].gives_up <= self.now]
+
+    def live(self) -> list[int]:
+        """Who enters now, in order; users give up."""
+        entering: list[int] = []
+        arriving = [j for j, job in enumerate(self.jobs) if job.submit_time == self.now]
+        again = True
+        while again:
+            found = self.enterable()
+            self.entered.update(found)
+            entering += found
+            for j in arriving:
+                self.cascade()
+                if j not in self.submitted:
+                    self.submitted.add(j)
+                    if j not in self.gone and self.jobs[j].processors > self.root.processors:
+                        self.vanish(j, Fate.REJECTED)
+                    elif j not in self.gone and self.eligible(j) <= self.now:
+                        self.entered.add(j)
+                        entering.append(j)
+            while not self.enterable() and self.due():
+                self.leave(self.due()[0])
+            again = bool(self.enterable())
+        return [j for j in entering if j not in self.gone]
+
+    def leave(self, j: int) -> None:
+        self.vanish(j, Fate.GAVE_UP)
+        if j in self.waiting:
+            self.waiting.remove(j)
+            if j in self.place:
+                self.give_back(j)
+                self.free(self.place[j].parts)
+                self.counts["messages"] += bool(self.owner[j].children)
 
     def move(self, j: int, m: Node) -> None:
         old, begin = self.place[j], self.boundary()
@@ -614,34 +926,37 @@ class Simulation:
         self.slots = [slot for slot in self.slots if slot.end > cell]
         for j in sorted(self.running):
             if self.real_end(j) == self.now:
-                self.stop(j)
+                self.end(j)
         has_split = self.split_slots()
         for j in sorted(self.running):
             place = self.place[j]
             ends = self.seconds(math.ceil((place.start + place.duration - self.origin) / self.unit))
             if ends == self.now:
                 self.overrun(j)
+        self.happen()
+        entering = self.live()
+        if self.happened:
+            self.place_again()
         for m in self.nodes:
             if m.shadow is not None and self.is_update(m):
                 self.counts["messages"] += len(m.clusters)
                 m.shadow = {k: self.picture(k) for k in m.clusters}
         for m in sorted(self.nodes, key=lambda m: len(list(m.above()))):
             if has_split or m.freed:
-                for j in sorted(self.waiting):
-                    if self.owner[j] is m and j not in self.fixed:
+                for j in sorted(self.waiting, key=self.turn.__getitem__):
+                    if self.owner[j] is m and j not in self.fixed and j in self.place:
                         self.move(j, m)
         for m in self.nodes:
             m.freed = False
-        while self.next_job < len(self.jobs) and self.jobs[self.next_job].submit_time == self.now:
-            self.submit(self.next_job)
-            self.next_job += 1
-        for j in sorted(self.waiting):
-            if self.place[j].start == self.now:
+        for j in entering:
+            self.submit(j)
+        for j in sorted(self.waiting, key=lambda j: (self.owner[j].number, self.turn[j])):
+            if j in self.place and self.place[j].start == self.now:
                 self.start(j)
         self.visited = self.now
 
-    next_job = 0
     visited = NONE
+    happened = False
 
     def is_update(self, m: Node) -> bool:
         """Whether a manager gets its shadow calendars now; only once where a second is visited twice."""
@@ -649,15 +964,28 @@ class Simulation:
 
     def picture(self, k: int) -> Counter[int]:
         return Counter(
-            {cell: sum(held is not None for held in column) for cell, column in self.grid[k].items()}
+            {cell: self.used(k, slot, None) for slot in self.slots for cell in range(slot.begin, slot.end)}
         )
 
+    def is_over(self) -> bool:
+        """Whether all is done, or those who wait will never have a place."""
+        pending = self.submitted - self.entered - self.gone.keys()
+        if any(self.eligible(j) < FOREVER - 1 for j in pending) or self.impatient() or self.running:
+            return False
+        if len(self.submitted) < len(self.jobs) or any(j in self.place for j in self.waiting):
+            return False
+        times = {time for c in self.closings for time in (c.start, c.until) if time < FOREVER}
+        return not self.waiting or max(times, default=NONE) < self.now
+
     def run(self) -> Outcome:
-        while self.next_job < len(self.jobs) or self.waiting or self.running:
+        while not self.is_over():
             self.instant()
-            while any(self.real_end(j) == self.now for j in self.running):
+            while any(self.real_end(j) == self.now for j in self.running) or self.enterable():
                 self.instant()
             self.now += 1
+        for j in range(len(self.jobs)):
+            if self.outcome.fate[j] == Fate.COMPLETED and j not in self.ended:
+                self.outcome.fate[j] = Fate.STARVED
         routes = Counter(self.route.values())
         for name in ("promoted", "forwarded", "bumped"):
             self.counts[name] = routes[name]

@@ -15,6 +15,7 @@ from gridsched.conformance.cases import GRID, NONE, Case, CaseSchedule, Part, no
 from gridsched.conformance.running import calendar_options, calendar_tree
 from gridsched.io import atomic_write
 from tests.oracles import calendars as naive_calendar
+from tests.oracles import nodes as on_nodes
 from tests.oracles.dynamic_grid import DynamicJob, MemberEvent, Oracle, Rules
 from tests.oracles.grid import GridCluster, GridJob, simulate_grid
 from tests.oracles.jscheduler import self_schedule
@@ -22,6 +23,9 @@ from tests.oracles.local import Job, simulate_policy
 
 ALONE = {"fcfs": "none", "easy": "easy"}
 """Backfilling of the local policies of grids."""
+
+NODE_POLICIES = {**ALONE, "conservative": "conservative"}
+"""Backfilling of the policies of cases on nodes."""
 
 
 class PlainCase(NamedTuple):
@@ -127,6 +131,41 @@ def _dynamic_grid(case: Case, variant: str) -> CaseSchedule:
     return _several(case, segments, {})
 
 
+def _nodes(case: Case, variant: str) -> CaseSchedule:
+    options = case.options_of(variant)
+    names = list(case.clusters)
+    after: dict[int, list[tuple[int, str, int]]] = defaultdict(list)
+    for job, on, kind, *delay in options.get("dependencies", ()):
+        after[job].append((on - 1, kind, delay[0] if delay else 0))
+    jobs = [
+        on_nodes.Job(
+            job.submit_time,
+            job.run_time,
+            job.requested_time,
+            units=job.processors,
+            memory=max(job.memory, 0),
+            gives_up=on_nodes.NEVER if job.gives_up_time == NONE else job.gives_up_time,
+            failed=job.number in options.get("failed", ()),
+            after=after[job.number],
+        )
+        for job in case.jobs
+    ]
+    events = [
+        on_nodes.Event(time, names.index(node), "window" if window else kind, *window)
+        for time, node, kind, *window in options.get("events", ())
+    ]
+    nodes = [
+        on_nodes.Node(node.processors, on_nodes.NEVER if node.memory is None else node.memory)
+        for node in case.clusters.values()
+    ]
+    policy = on_nodes.Policy(
+        backfilling=NODE_POLICIES[options["policy"]], requeue=options.get("requeue", "place")
+    )
+    only = {names.index(name) for name in options.get("only", names)}
+    done = on_nodes.Cluster(nodes, jobs, policy, allowed=[only], events=events).simulate()
+    return _several(case, [(e.job, e.node, e.cores, e.start, e.end) for e in done.executions], {})
+
+
 def _several(case: Case, segments: Sequence[tuple[int, ...]], earliest: dict[int, int]) -> CaseSchedule:
     """Schedule of jobs that run in parts."""
     parts: dict[int, list[Part]] = defaultdict(list)
@@ -141,6 +180,7 @@ _ORACLES: dict[str, Callable[[Case, str], CaseSchedule]] = {
     "self-scheduling": _self_scheduling,
     "calendars": _calendars,
     "dynamic-grid": _dynamic_grid,
+    "nodes": _nodes,
 }
 
 

@@ -1,7 +1,8 @@
 """A slow, plain simulator of a dynamic grid: the oracle of `gridsched.systems.dynamic_grid.kernels.loop`.
 
 Everything is looked at anew at every instant: all clusters, all queues from their beginning, all cliques
-found by trying all sets of clusters. Work is counted in fractions of seconds at speed 1.
+found by trying all sets of clusters. Work is counted in fractions of seconds at speed 1. Whether a job is
+eligible and whether a processor is closed is worked out anew, too, from what has happened so far.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from itertools import combinations
 from typing import Literal, NamedTuple
 
 from tests.oracles.local import Occupation, Policy
+
+NEVER = 2**62
 
 INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
 
@@ -35,6 +38,55 @@ class MemberEvent(NamedTuple):
     cluster: int
     kind: Literal["join", "renew", "leave"]
     lease: float = math.inf
+
+
+class Life(NamedTuple):
+    """What a job lives through: when its user gives up, whether it fails, whom it waits for."""
+
+    gives_up: float = math.inf
+    failed: bool = False
+    needs: tuple[tuple[int, str, int], ...] = ()  # job, "after", "any", "ok" or "not ok", delay
+
+
+class Outage(NamedTuple):
+    """A time in which processors from `first` to before `end` are out, in order of start, cluster, first."""
+
+    cluster: int
+    first: int
+    end: int
+    start: int
+    until: float
+    announced: int
+    drained: bool
+
+    @property
+    def known(self) -> bool:
+        """Whether it is maintenance that is known before it begins."""
+        return self.announced < self.start and not self.drained
+
+    def closes(self, superstep: int) -> int:
+        """When nothing starts there any more."""
+        return max(self.announced, self.start - superstep) if self.known else self.start
+
+
+class Repairs(NamedTuple):
+    """What becomes of jobs that are killed on a cluster, and how they save their work there."""
+
+    requeue: str = "place"
+    interval: int = 0
+    pause: int = 0
+
+
+class Hold(NamedTuple):
+    """Processors of tasks on their way."""
+
+    until: int
+    processors: int
+    job: int
+
+
+Holder = tuple[str, int]
+"""Who has a processor: "local", "part" or "hold", and the job."""
 
 
 class Rules(NamedTuple):
@@ -71,6 +123,7 @@ class Segment(NamedTuple):
     end: int
     held: bool
     tasks: int
+    killed: bool = False
 
 
 @dataclass
@@ -92,6 +145,17 @@ class State:
     migrations: int = 0
     tasks_moved: int = 0
     lost: Fraction = Fraction(0)
+    work: int = 0  # seconds left of a local job, without checkpoints
+    guess: int = 0  # seconds that are expected to be left
+    interval: int = 0
+    pause: int = 0
+    entry: int = 0
+    entered: int = 0
+    submitted: bool = False
+    eligible: int = 0
+    fate: str = ""
+    gone_at: int = 0
+    killed: int = 0
 
 
 @dataclass
@@ -104,7 +168,11 @@ class Cluster:
     queue: list[int] = field(default_factory=list)
     local: list[int] = field(default_factory=list)
     parts: dict[int, int] = field(default_factory=dict)  # tasks of each job
-    holds: list[tuple[int, int]] = field(default_factory=list)
+    holds: list[Hold] = field(default_factory=list)
+    owner: dict[int, Holder] = field(default_factory=dict)
+    gaps: list[tuple[float, int]] = field(default_factory=list)
+    fleeing: set[int] = field(default_factory=set)
+    repairs: Repairs = field(default_factory=Repairs)
     marked: set[int] = field(default_factory=set)
     member: bool = False
     lease: float = math.inf
@@ -132,6 +200,29 @@ def expected_end(start: int, estimate: int, overrun: str, not_before: int) -> in
     return end
 
 
+def lengthened(work: int, saving: Repairs | State) -> int:
+    """Seconds that work takes with its checkpoints; there is none at its end."""
+    seconds = since = 0
+    for _ in range(work):
+        if saving.interval and since == saving.interval:
+            seconds, since = seconds + saving.pause, 0
+        seconds, since = seconds + 1, since + 1
+    return seconds
+
+
+def work_in(seconds: int, saving: Repairs | State, killed: bool) -> int:
+    """Seconds of work in so many; of a job that is killed, those before its last whole checkpoint."""
+    if not saving.interval:
+        return 0 if killed else seconds
+    done = kept = 0
+    round_of = saving.interval + saving.pause
+    for second in range(seconds):
+        done += second % round_of < saving.interval
+        if second % round_of == round_of - 1:
+            kept = done
+    return kept if killed else done
+
+
 class Oracle:
     """The simulation; `run` it, and read the rest.
 
@@ -151,6 +242,12 @@ class Oracle:
         Processors of a node of each cluster that gives whole nodes, else 1.
     speeds : sequence of Fraction
         Speed of each cluster; run times are as at speed 1.
+    lives : sequence of Life
+        What the jobs live through, if anything.
+    outages : sequence of Outage
+        When which processors are out.
+    repairs : sequence of Repairs
+        Of each cluster.
     """
 
     def __init__(
@@ -162,19 +259,30 @@ class Oracle:
         rules: Rules,
         nodes: Sequence[int] = (),
         speeds: Sequence[Fraction] = (),
+        lives: Sequence[Life] = (),
+        outages: Sequence[Outage] = (),
+        repairs: Sequence[Repairs] = (),
     ) -> None:
         self.jobs = jobs
+        self.lives = lives or [Life()] * len(jobs)
+        self.outages = outages
         self.rules = rules
         self.clusters = [Cluster(count) for count in processors]
         for cluster, node in zip(self.clusters, nodes, strict=False):
             cluster.node = node
         for cluster, speed in zip(self.clusters, speeds, strict=False):
             cluster.speed = speed
+        for cluster, repair in zip(self.clusters, repairs, strict=False):
+            cluster.repairs = repair
+        self.entries = 0
         self.edges = edges | {(j, i) for i, j in edges}
         self.cliques = self.find_cliques()
         self.events = list(events)
-        self.coming = list(range(len(jobs)))
         self.states = [State(Fraction(job.run_time)) for job in jobs]
+        for j, job in enumerate(jobs):
+            if job.home is not None:
+                self.states[j].work = self.at_home(j, job.run_time)
+                self.states[j].guess = self.at_home(j, job.estimate)
         self.new: list[int] = []
         self.in_progress: list[int] = []
         self.segments: list[Segment] = []
@@ -213,14 +321,27 @@ class Oracle:
             self.happen()
 
     def future_instants(self) -> list[int]:
-        instants = [self.jobs[j].submit_time for j in self.coming] + [event.time for event in self.events]
+        instants: list[float] = [event.time for event in self.events]
+        for j, state in enumerate(self.states):
+            if state.state == "ahead":
+                instants += [
+                    self.jobs[j].submit_time,
+                    self.jobs[j].submit_time if state.fate else self.met(j),
+                ]
+            if not state.fate and state.start is None:
+                instants.append(self.gives_up_at(j))
+        instants += [time for outage in self.outages for time in self.times_of(outage)]
         for cluster in self.clusters:
-            instants += [until for until, _ in cluster.holds]
+            instants += [hold.until for hold in cluster.holds]
         for i in range(len(self.clusters)):
             instants += [self.boundary(j) for j in self.wanted(i)]
         for j in self.running():
             instants += [self.end(j), self.expected(j)]
-        return [time for time in instants if time > self.now]
+        return [int(time) for time in instants if self.now < time < NEVER]
+
+    def times_of(self, outage: Outage) -> tuple[float, float, float]:
+        """When the processors of an outage are closed, whoever is there is killed, and they are open."""
+        return outage.closes(self.rules.superstep), outage.start, outage.until
 
     def running(self) -> list[int]:
         return [j for j, state in enumerate(self.states) if state.state in ("local run", "grid run")]
@@ -228,20 +349,22 @@ class Oracle:
     def happen(self) -> None:
         """All that happens at this instant."""
         self.complete()
+        self.happen_to_nodes()
         while self.events and self.events[0].time == self.now:
             self.change(self.events.pop(0))
-        while self.coming and self.jobs[self.coming[0]].submit_time == self.now:
-            self.arrive(self.coming.pop(0))
         first = True
-        before = None
-        while before != self.picture():
-            before = self.picture()
-            self.settle()
-            self.report(first)
-            first = False
-            self.grid_pass()
-            self.complete()
-            self.note_departures()
+        while first or self.some_enter():
+            self.let_in_and_out()
+            before = None
+            while before != self.picture():
+                before = self.picture()
+                self.settle()
+                self.report(first)
+                first = False
+                self.grid_pass()
+                self.complete()
+                self.note_departures()
+        self.place()
 
     def picture(self) -> tuple[object, ...]:
         """What changes if anything happens."""
@@ -262,6 +385,7 @@ class Oracle:
                     home = self.jobs[j].home
                     assert home is not None
                     self.clusters[home].local.remove(j)
+                    self.disown(home, ("local", j))
                     state.left = Fraction(0)
                 else:
                     self.end_spell(j)
@@ -269,8 +393,10 @@ class Oracle:
                     self.close_proxies(j)
                 state.state, state.finish = "finished", self.now
         for cluster in self.clusters:
-            self.unreported |= any(until == self.now for until, _ in cluster.holds)
-            cluster.holds = [(until, count) for until, count in cluster.holds if until > self.now]
+            for hold in [hold for hold in cluster.holds if hold.until == self.now]:
+                self.unreported = True
+                cluster.holds.remove(hold)
+                self.disown(self.clusters.index(cluster), ("hold", hold.job))
 
     def change(self, event: MemberEvent) -> None:
         cluster = self.clusters[event.cluster]
@@ -293,22 +419,26 @@ class Oracle:
     def arrive(self, j: int) -> None:
         job, state = self.jobs[j], self.states[j]
         self.unreported = True
+        self.entries += 1
+        state.entry, state.entered = self.entries, self.now
         reach = max(self.most_processors(clique) for clique in self.cliques)
         if job.home is not None and job.processors <= self.clusters[job.home].processors:
             self.clusters[job.home].queue.append(j)
             state.state = "local queue"
         elif job.processors > reach or (job.home is not None and not self.clusters[job.home].member):
             state.state = "rejected"
+            self.leave(j, "rejected")
         else:
             self.send_to_grid(j)
 
     def could_hold(self, j: int) -> bool:
         """Whether clusters that are in the grid could hold a job if they were idle."""
         here = [tuple(i for i in clique if self.clusters[i].member) for clique in self.cliques]
-        return self.jobs[j].processors <= max(self.most_processors(clique) for clique in here)
+        return self.jobs[j].processors <= max(self.most_processors(clique, True) for clique in here)
 
-    def most_processors(self, clique: tuple[int, ...]) -> int:
-        sizes = sorted((self.clusters[i].processors for i in clique), reverse=True)
+    def most_processors(self, clique: tuple[int, ...], open_ones: bool = False) -> int:
+        closed = {i: len(self.closed(i)) if open_ones else 0 for i in clique}
+        sizes = sorted((self.clusters[i].processors - closed[i] for i in clique), reverse=True)
         return sum(size for k, size in enumerate(sizes) if k < self.rules.most_sites)
 
     def send_to_grid(self, j: int) -> None:
@@ -320,8 +450,8 @@ class Oracle:
     def end(self, j: int) -> int:
         state = self.states[j]
         if state.state == "local run":
-            return state.resume + self.at_home(j, self.jobs[j].run_time)
-        return state.resume + math.ceil(state.left / self.rate(j))
+            return state.resume + lengthened(state.work, self.repairs_of(j))
+        return state.resume + lengthened(math.ceil(state.left / self.rate(j)), state)
 
     def at_home(self, j: int, seconds: int) -> int:
         """Whole seconds of a local job at the speed of its cluster, which is divided by as it is written."""
@@ -352,10 +482,10 @@ class Oracle:
         return slowest / self.rules.overhead if len(clusters) > 1 else slowest
 
     def free(self, i: int) -> int:
+        """Processors that nobody has nor will have at the end of the instant, and that are not closed."""
         cluster = self.clusters[i]
-        local = sum(self.taken(j) for j in cluster.local)
-        parts = sum(self.taken_by_part(j, i) for j in cluster.parts)
-        return cluster.processors - local - parts - sum(count for _, count in cluster.holds)
+        idle = cluster.processors - len(set(cluster.owner) | self.closed(i))
+        return idle - sum(self.missing(i).values())
 
     def boundary(self, j: int) -> int:
         """The first end of a superstep that is not before now."""
@@ -373,21 +503,29 @@ class Oracle:
     def begin_spell(self, j: int, cost: int) -> None:
         state = self.states[j]
         state.state, state.begin, state.resume = "grid run", self.now, self.now + cost
-        state.length = math.ceil(self.estimated(j) / self.rate(j))
+        repairs = [self.clusters[i].repairs for i in state.clusters]
+        state.interval = min((each.interval for each in repairs if each.interval), default=0)
+        state.pause = max(each.pause for each in repairs)
+        state.length = lengthened(math.ceil(self.estimated(j) / self.rate(j)), state)
         if state.start is None:
             state.start = self.now
 
-    def end_spell(self, j: int) -> None:
+    def end_spell(self, j: int, killed: bool = False) -> None:
         state = self.states[j]
         for i, tasks in state.clusters.items():
             count = self.clusters[i].whole(tasks)
             if state.begin < state.resume:
-                self.segments.append(Segment(j, i, count, state.begin, state.resume, True, tasks))
-            self.segments.append(Segment(j, i, count, state.resume, self.now, False, tasks))
-        state.left = max(Fraction(0), state.left - (self.now - state.resume) * self.rate(j))
+                until = min(state.resume, self.now)
+                self.segments.append(Segment(j, i, count, state.begin, until, True, tasks))
+            if not killed or state.resume < self.now:
+                self.segments.append(Segment(j, i, count, state.resume, self.now, False, tasks, killed))
+        done = work_in(max(0, self.now - state.resume), state, killed)
+        state.left = max(Fraction(0), state.left - done * self.rate(j))
 
     def drop(self, j: int) -> None:
         for i in self.states[j].clusters:
+            self.disown(i, ("part", j))
+            self.clusters[i].fleeing.discard(j)
             del self.clusters[i].parts[j]
         self.states[j].clusters.clear()
 
@@ -435,6 +573,7 @@ class Oracle:
         return (
             [(j, self.states[j].begin, self.expected(j)) for j in jobs],
             (list(cluster.queue), dict(cluster.parts), list(cluster.holds), cluster.member, cluster.lease),
+            self.happenings(i),
             sum(segment.cluster == i for segment in self.segments),
         )
 
@@ -450,15 +589,32 @@ class Oracle:
         self.unreported = True
         cluster.queue.remove(j)
         cluster.local.append(j)
-        state.state, state.start, state.resume = "local run", self.now, self.now
-        state.length = self.at_home(j, self.jobs[j].estimate)
+        state.state, state.resume = "local run", self.now
+        if state.start is None:
+            state.start = self.now
+        state.length = self.guessed(j)
 
-    def expected_frees(self, i: int) -> list[tuple[int, int]]:
-        """When how many processors of a cluster are expected to be free, by time."""
+    def guessed(self, j: int) -> int:
+        """Seconds that a local job is expected to run."""
+        return lengthened(self.states[j].guess, self.repairs_of(j))
+
+    def repairs_of(self, j: int) -> Repairs:
+        home = self.jobs[j].home
+        assert home is not None
+        return self.clusters[home].repairs
+
+    def expected_frees(self, i: int) -> list[tuple[float, int]]:
+        """When how many processors of a cluster are expected to be free, by time.
+
+        What leaves closed processors within an instant is not planned with before its end.
+        """
         cluster = self.clusters[i]
-        frees = [(self.expected(j), self.taken(j)) for j in cluster.local]
+        frees: list[tuple[float, int]] = [(self.expected(j), self.taken(j)) for j in cluster.local]
         frees += [(self.expected(j), self.taken_by_part(j, i)) for j in cluster.parts]
-        return sorted(frees + cluster.holds)
+        frees += [(hold.until, hold.processors) for hold in cluster.holds]
+        idle = len(self.closed(i) - set(cluster.owner))
+        loose = idle - sum(count for _, count in cluster.gaps)
+        return sorted([*frees, *cluster.gaps, (NEVER, loose)])
 
     def free_by(self, i: int, time: float) -> int:
         return self.free(i) + sum(count for end, count in self.expected_frees(i) if end <= time)
@@ -494,8 +650,7 @@ class Oracle:
         cluster, needed = self.clusters[i], self.taken(j)
         if not cluster.member:
             return "wait"
-        leaving = sum(count for _, count in cluster.holds)
-        can_yield = self.free(i) + leaving + sum(self.taken_by_part(o, i) for o in cluster.parts) >= needed
+        can_yield = self.free(i) + self.leaving(i) + sum(self.gain(o, i) for o in cluster.parts) >= needed
         headed = self.states[j].headed
         assert headed is not None
         in_time = self.rules.delta_t == math.inf or (self.free_by(i, headed + self.rules.delta_t) >= needed)
@@ -506,13 +661,21 @@ class Oracle:
             choices.reverse()
         return next((what for what, possible in choices if possible), "send")
 
+    def gain(self, j: int, i: int) -> int:
+        """Processors that others may have when a part leaves."""
+        return self.taken_by_part(j, i) - self.closed_of(i, ("part", j))
+
+    def leaving(self, i: int) -> int:
+        """Processors that others may have when tasks that are on their way have left."""
+        holds = self.clusters[i].holds
+        return sum(hold.processors - self.closed_of(i, ("hold", hold.job)) for hold in holds)
+
     def mark(self, i: int, j: int) -> None:
         cluster = self.clusters[i]
         while True:
-            sizes = {other: self.taken_by_part(other, i) for other in cluster.parts}
+            sizes = {other: self.gain(other, i) for other in cluster.parts}
             gained = sum(sizes[other] for other in cluster.marked if other in cluster.parts)
-            leaving = sum(count for _, count in cluster.holds)
-            missing = self.taken(j) - self.free(i) - leaving - gained
+            missing = self.taken(j) - self.free(i) - self.leaving(i) - gained
             if missing <= 0:
                 return
             # the one that came last first
@@ -535,11 +698,11 @@ class Oracle:
 
     def rank(self, j: int, order: str) -> float:
         """What an order sorts by, smallest first."""
-        wait = self.now - self.jobs[j].submit_time
-        estimate = self.at_home(j, self.jobs[j].estimate)
+        wait = self.now - self.states[j].entered
+        estimate = self.guessed(j)
         expansion = (wait + estimate) / estimate
         ranks: dict[str, float] = {
-            "fcfs": j,
+            "fcfs": self.states[j].entry,
             "shortest": estimate,
             "smallest": self.taken(j),
             "smallest_area": estimate * self.taken(j),
@@ -573,11 +736,11 @@ class Oracle:
         self.backfilled = len(self.clusters[i].queue) < before
 
     def occupation(self, j: int, begin: int) -> Occupation:
-        return Occupation(begin, begin + self.at_home(j, self.jobs[j].estimate), self.taken(j))
+        return Occupation(begin, begin + self.guessed(j), self.taken(j))
 
     def is_place(self, i: int, place: Occupation, reserved: list[Occupation]) -> bool:
         """Whether processors are free for the whole time, beside what runs and what is reserved."""
-        others = [Occupation(self.now, end, count) for end, count in self.expected_frees(i)] + reserved
+        others = [Occupation(self.now, int(end), count) for end, count in self.expected_frees(i)] + reserved
         times = {place.begin} | {time for other in others for time in (other.begin, other.end)}
         return all(
             place.processors + sum(o.processors for o in others if o.begin <= time < o.end)
@@ -587,16 +750,232 @@ class Oracle:
         )
 
     def earliest_place(self, i: int, j: int, reserved: list[Occupation]) -> int:
-        ends = [end for end, _ in self.expected_frees(i)] + [other.end for other in reserved]
+        ends = [int(end) for end, _ in self.expected_frees(i)] + [other.end for other in reserved]
         times = sorted({self.now} | {end for end in ends if end > self.now})
         return next(time for time in times if self.is_place(i, self.occupation(j, time), reserved))
+
+    # Which processors everybody has
+
+    def closed(self, i: int) -> set[int]:
+        """Processors on which nothing starts."""
+        return {p for outage in self.going_on(i) for p in range(outage.first, outage.end)}
+
+    def going_on(self, i: int) -> list[Outage]:
+        here = [outage for outage in self.outages if outage.cluster == i and outage.start < outage.until]
+        return [each for each in here if each.closes(self.rules.superstep) <= self.now < each.until]
+
+    def closed_of(self, i: int, holder: Holder) -> int:
+        owner = self.clusters[i].owner
+        return sum(owner.get(p) == holder for p in self.closed(i))
+
+    def missing(self, i: int) -> dict[Holder, int]:
+        """Processors that those who are new on a cluster are to have, by job number."""
+        cluster = self.clusters[i]
+        sizes: dict[Holder, int] = {("local", j): self.taken(j) for j in cluster.local}
+        sizes |= {("part", j): self.taken_by_part(j, i) for j in cluster.parts}
+        has = list(cluster.owner.values())
+        by_number = sorted(sizes, key=lambda holder: holder[1])
+        return {holder: sizes[holder] - has.count(holder) for holder in by_number}
+
+    def disown(self, i: int, holder: Holder) -> None:
+        owner = self.clusters[i].owner
+        for p in [p for p in owner if owner[p] == holder]:
+            del owner[p]
+
+    def place(self) -> None:
+        """Give processors to who is new, the lowest first; then local schedulers plan with what is closed."""
+        for i, cluster in enumerate(self.clusters):
+            idle = [p for p in range(cluster.processors) if p not in cluster.owner | self.closed_map(i)]
+            for holder, count in self.missing(i).items():
+                for _ in range(count):
+                    cluster.owner[idle.pop(0)] = holder
+            back = [self.back(i, p) for p in sorted(self.closed(i) - set(cluster.owner))]
+            cluster.gaps = [(time, back.count(time)) for time in set(back)]
+
+    def closed_map(self, i: int) -> dict[int, Holder]:
+        return dict.fromkeys(self.closed(i), ("closed", -1))
+
+    def back(self, i: int, p: int) -> float:
+        """When a closed processor is expected to be back."""
+        here = [outage for outage in self.going_on(i) if outage.first <= p < outage.end]
+        return max(outage.until if outage.known else NEVER for outage in here)
+
+    # Nodes
+
+    def happenings(self, i: int) -> int:
+        """How much has happened to the nodes of a cluster."""
+        here = [outage for outage in self.outages if outage.cluster == i]
+        return sum(time <= self.now for outage in here for time in self.times_of(outage))
+
+    def happen_to_nodes(self) -> None:
+        if not any(self.now in self.times_of(outage) for outage in self.outages):
+            self.place()
+            return
+        self.unreported = True
+        for outage in self.outages:
+            if outage.known and outage.closes(self.rules.superstep) == self.now:
+                cluster = self.clusters[outage.cluster]
+                there = {cluster.owner.get(p) for p in range(outage.first, outage.end)}
+                cluster.fleeing |= {j for j in cluster.parts if ("part", j) in there}
+        for outage in self.outages:
+            if outage.start == self.now and not outage.drained:
+                owner = self.clusters[outage.cluster].owner
+                hit = {owner[p][1] for p in range(outage.first, outage.end) if p in owner}
+                for j in sorted(hit):
+                    self.kill(j, outage.cluster)
+        self.place()
+
+    def kill(self, j: int, i: int) -> None:
+        state, cluster = self.states[j], self.clusters[i]
+        state.killed += 1
+        is_lost = cluster.repairs.requeue == "lost"
+        if state.state == "grid run":
+            for k, other in enumerate(self.clusters):
+                for hold in [hold for hold in other.holds if hold.job == j]:
+                    other.holds.remove(hold)
+                    self.disown(k, ("hold", j))
+                    self.cut(j, k, hold)
+            self.end_spell(j, killed=True)
+            self.come_back(j)
+            if is_lost:
+                self.in_progress.remove(j)
+                state.suspensions -= 1
+        else:
+            self.kill_local(j, i, is_lost)
+        if is_lost:
+            state.state, state.finish = "gone", self.now
+            self.leave(j, "lost")
+
+    def cut(self, j: int, i: int, hold: Hold) -> None:
+        """Let tasks be on their way no longer than until now."""
+        for k, segment in enumerate(self.segments):
+            if (segment.job, segment.cluster, segment.end, segment.held) == (j, i, hold.until, True):
+                self.segments[k] = segment._replace(end=self.now)
+
+    def kill_local(self, j: int, i: int, is_lost: bool) -> None:
+        state, cluster = self.states[j], self.clusters[i]
+        cluster.local.remove(j)
+        self.disown(i, ("local", j))
+        segment = Segment(
+            j, i, self.taken(j), state.resume, self.now, False, self.jobs[j].processors, killed=True
+        )
+        self.segments.append(segment)
+        saved = work_in(self.now - state.resume, cluster.repairs, True)
+        state.work -= saved
+        state.guess = max(1, state.guess - saved)
+        if self.rules.checkpoint:
+            state.left = max(Fraction(0), state.left - saved * cluster.speed)
+        if not is_lost:
+            state.state, state.headed = "local queue", None
+            if cluster.repairs.requeue == "end":
+                self.entries += 1
+                state.entry = self.entries
+            cluster.queue.append(j)
+
+    # Jobs that enter and leave
+
+    def met(self, j: int) -> float:
+        """When a job is eligible; infinite while it is not known, or if it never is."""
+        times: list[float] = [self.jobs[j].submit_time]
+        for on, kind, delay in self.lives[j].needs:
+            other = self.states[on]
+            if kind == "after" and other.start is not None:
+                times.append(other.start + delay)
+            elif other.state == "finished":
+                assert other.finish is not None
+                times.append(other.finish + delay)
+            else:
+                times.append(other.gone_at + delay if other.fate else math.inf)
+        return max(times)
+
+    def is_hopeless(self, j: int) -> bool:
+        """Whether a job waits for what cannot be any more."""
+        for on, kind, _ in self.lives[j].needs:
+            other = self.states[on]
+            if kind == "after" and other.start is not None:
+                continue
+            is_done = other.state == "finished" or bool(other.fate)
+            ended_well = other.state == "finished" and not self.lives[on].failed
+            if other.fate == "never eligible" or (
+                is_done and ((kind == "ok" and not ended_well) or (kind == "not ok" and ended_well))
+            ):
+                return True
+        return False
+
+    def gives_up_at(self, j: int) -> float:
+        return max(self.lives[j].gives_up, self.jobs[j].submit_time)
+
+    def leave(self, j: int, fate: str) -> None:
+        self.states[j].fate, self.states[j].gone_at = fate, self.now
+        self.lose_hope()
+
+    def lose_hope(self) -> None:
+        """Let all those be gone that wait for what cannot be."""
+        for j, state in enumerate(self.states):
+            if state.state == "ahead" and not state.fate and self.is_hopeless(j):
+                self.leave(j, "never eligible")
+
+    def entering(self) -> list[int]:
+        """Jobs that enter now: those that waited for others before those that are submitted now."""
+        able = [
+            j
+            for j, state in enumerate(self.states)
+            if state.state == "ahead" and not state.fate and self.met(j) <= self.now
+        ]
+        return sorted(able, key=lambda j: (not self.states[j].submitted, j))
+
+    def some_enter(self) -> bool:
+        self.lose_hope()
+        return bool(self.entering())
+
+    def let_in_and_out(self) -> None:
+        self.lose_hope()
+        changed = True
+        while changed:
+            entering = self.entering()
+            for j, job in enumerate(self.jobs):
+                self.states[j].submitted |= job.submit_time <= self.now
+            for j in entering:
+                self.states[j].eligible = int(self.met(j))
+                self.arrive(j)
+            # those who enter because somebody gave up do so before the next one does
+            leaving = [] if entering else self.leaving_users()[:1]
+            for j in leaving:
+                self.give_up(j)
+            changed = bool(entering or leaving)
+
+    def leaving_users(self) -> list[int]:
+        """Jobs that have not started whose users give up now."""
+        waiting = [
+            j
+            for j, state in enumerate(self.states)
+            if state.start is None and not state.fate and state.submitted
+        ]
+        return [j for j in waiting if self.gives_up_at(j) == self.now]
+
+    def give_up(self, j: int) -> None:
+        state = self.states[j]
+        if state.state == "local queue":
+            home = self.jobs[j].home
+            assert home is not None
+            cluster = self.clusters[home]
+            if cluster.yielding and self.queue(home)[0] == j:
+                cluster.yielding = False
+                cluster.marked.clear()
+            cluster.queue.remove(j)
+            self.unreported = True
+        elif state.state == "grid queue":
+            self.new.remove(j)
+        state.state = "gone"
+        self.leave(j, "gave up")
 
     # Grid jobs that have to leave
 
     def wanted(self, i: int) -> list[int]:
         """Jobs whose tasks have to leave a cluster."""
         cluster = self.clusters[i]
-        return [j for j in cluster.parts if j in cluster.marked or not cluster.member]
+        told = cluster.marked | cluster.fleeing
+        return [j for j in cluster.parts if j in told or not cluster.member]
 
     def make_place(self, i: int) -> None:
         while True:
@@ -617,28 +996,37 @@ class Oracle:
         if targets is None:
             for i in state.clusters:
                 self.clusters[i].marked.discard(j)
-            self.drop(j)
-            self.close_proxies(j)
-            state.suspensions += 1
-            state.state = "grid queue"
-            if not self.rules.checkpoint:
-                state.lost += self.jobs[j].run_time - state.left
-                state.left = Fraction(self.jobs[j].run_time)
-            self.in_progress.append(j)
+            self.come_back(j)
             return
         moved = {i: state.clusters[i] for i in leaving}
         cost = math.ceil(sum(moved.values()) * self.rules.migration_cost)
         for i, tasks in moved.items():
             del state.clusters[i], self.clusters[i].parts[j]
+            self.clusters[i].fleeing.discard(j)
             if self.rules.release == "moved" and cost:
                 count = self.clusters[i].whole(tasks)
-                self.clusters[i].holds.append((self.now + cost, count))
+                self.clusters[i].holds.append(Hold(self.now + cost, count, j))
+                owner = self.clusters[i].owner
+                owner.update({p: ("hold", j) for p in owner if owner[p] == ("part", j)})
                 self.segments.append(Segment(j, i, count, self.now, self.now + cost, True, tasks))
+            self.disown(i, ("part", j))
             self.open_proxies.setdefault(j, []).append((i, tasks, self.now))
             self.put(j, targets[i], tasks)
         state.migrations += 1
         state.tasks_moved += sum(moved.values())
         self.begin_spell(j, cost)
+
+    def come_back(self, j: int) -> None:
+        """Give a job back to the grid scheduler."""
+        state = self.states[j]
+        self.drop(j)
+        self.close_proxies(j)
+        state.suspensions += 1
+        state.state = "grid queue"
+        if not self.rules.checkpoint:
+            state.lost += self.jobs[j].run_time - state.left
+            state.left = Fraction(self.jobs[j].run_time)
+        self.in_progress.append(j)
 
     def find_neighbours(self, j: int, leaving: list[int]) -> dict[int, int] | None:
         """A neighbour for each cluster that the job has to leave; None if one is not found."""
@@ -722,7 +1110,7 @@ class Oracle:
 
     def cost(self, j: int) -> int:
         """Seconds until a job that is sent to clusters runs."""
-        resumes = self.rules.checkpoint and self.states[j].start is not None
+        resumes = self.rules.checkpoint and self.states[j].left < self.jobs[j].run_time
         return math.ceil(self.jobs[j].processors * self.rules.resume_cost) if resumes else 0
 
     def believed(self, i: int, until: int) -> int:

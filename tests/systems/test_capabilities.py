@@ -113,6 +113,13 @@ class Cell:
         )
         self.jobs = with_column(requested_gpus=lambda jobs: np.where(jobs.requested_processors < 4, 1, -1))
 
+    def _arrays(self) -> None:
+        of_array = {
+            "array": lambda jobs: np.arange(len(jobs)) // 5,
+            "array_limit": lambda jobs: np.full(len(jobs), 2),
+        }
+        self.jobs = with_column(**of_array)
+
     def _failures(self) -> None:
         down = NodeEvent(time=300, node="node1", kind="down")
         up = NodeEvent(time=400, node="node1", kind="up")
@@ -145,6 +152,7 @@ REFUSED = (
     "membership",
     "changes",
     "nodes",
+    "arrays",
     "failures",
     "cancellations",
     "dependencies",

@@ -19,6 +19,7 @@ from gridsched.errors import ConfigurationError, GridschedError, TraceError
 from gridsched.traces import _delimited
 from gridsched.traces._slurm_values import parse_duration
 from gridsched.traces.sacct import AccountingLog, is_sacct, read_accounting, read_sacct
+from gridsched.workloads.dependencies import KINDS
 
 COLUMNS = (
     "JobID|JobIDRaw|User|Account|Partition|QOS|Submit|Eligible|Start|End|ElapsedRaw|Suspended|State|Timelimit|"
@@ -780,3 +781,211 @@ def test_memory_that_is_no_amount_names_line_and_column(
 ) -> None:
     with pytest.raises(TraceError, match=rf"export\.txt:2: {column} is 'mem=.*no amount like 4000M; export"):
         resources(tmp_path, held, asked)
+
+
+# --- who gave up, and who waited for whom ---------------------------------------------------------
+
+NEVER: dict[str, object] = {"Start": "Unknown", "AllocCPUS": 0, "ElapsedRaw": 0, "AllocTRES": ""}
+
+
+@pytest.mark.parametrize(
+    ("fields", "waits"),
+    [
+        ({"State": "CANCELLED by 1000", **NEVER}, True),
+        ({"State": "DEADLINE", **NEVER, "Start": "None", "ElapsedRaw": ""}, True),
+        # older versions write the time of the cancellation as start and end
+        ({"State": "CANCELLED", **NEVER, "Start": "2024-05-01T10:11:00"}, True),
+        ({"State": "REVOKED", **NEVER}, False),
+        ({"State": "CANCELLED", **NEVER, "End": "Unknown"}, False),
+        ({"State": "PENDING", **NEVER, "End": "Unknown"}, False),
+    ],
+)
+def test_jobs_that_were_cancelled_before_they_started_wait_until_their_end(
+    fields: dict[str, object], waits: bool, tmp_path: Path
+) -> None:
+    lines = (line(1, Submit="2024-05-01T09:59:00"), line(2, **{**fields, "User": "eve"}))
+    workload = read(tmp_path, *lines, cancelled="wait").workload
+    assert len(workload) == 1 + waits
+    assert read(tmp_path, *lines).workload.gives_up_time is None
+    if not waits:
+        assert sum(workload.left_out.values()) == 1
+        return
+    assert workload.left_out == {}
+    assert workload.gives_up_time is not None
+    assert workload.gives_up_time.tolist() == [-1, 60 + 11 * 60]
+    assert workload.wait_time.tolist() == [120, 11 * 60]
+    assert workload.run_time.tolist() == [600, -1]
+    assert workload.status.tolist() == [1, 5]
+    assert workload.processors.tolist() == [4, 4]
+    waiting = gs.clean(workload, cancelled="wait")
+    assert waiting.gives_up_time is not None
+    assert waiting.gives_up_time.tolist() == [-1, 720]
+    # as the job that ran: 600 of 3600 s
+    assert waiting.run_time.tolist() == [600, 600]
+    recorded = gs.clean(workload)
+    assert recorded.left_out == {"cancelled before it started": 1}
+    assert recorded.gives_up_time is None
+
+
+def test_only_cancelled_jobs_are_no_log(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="no job that ran"):
+        read(tmp_path, line(1, State="CANCELLED", **NEVER), cancelled="wait")
+
+
+def test_cancelled_is_one_of_two_words(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cancelled is 'gone'; use one of recorded, wait"):
+        read(tmp_path, line(1), cancelled="gone")
+
+
+def depending(
+    folder: Path, *rows: tuple[str, str], header: str = "Dependency|JobName", **options: Any
+) -> Any:
+    """Log of lines with what each depends on and its name."""
+    return read_accounting(
+        export(folder, *(f"{row}|{text}" for row, text in rows), header=f"{COLUMNS}|{header}"), **options
+    )
+
+
+def kept(log: AccountingLog) -> set[tuple[str, str, int, int]]:
+    """Dependencies of a log by job IDs."""
+    table = log.workload.dependencies
+    if table is None:
+        return set()
+    names = ids(log)
+    return {(names[job], names[on], kind, delay) for job, on, kind, delay in table.tolist()}
+
+
+AFTER, AFTER_ANY, AFTER_OK, AFTER_NOT_OK = (
+    KINDS[name] for name in ("after", "afterany", "afterok", "afternotok")
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", set()),
+        ("(null)", set()),
+        ("afterok:1", {("9", "1", AFTER_OK, 0)}),
+        ("afterok:1:5_1(unfulfilled)", {("9", "1", AFTER_OK, 0), ("9", "5_1", AFTER_OK, 0)}),
+        ("afterany:5", {("9", "5_1", AFTER_ANY, 0), ("9", "5_2", AFTER_ANY, 0)}),
+        ("afternotok:5_*", {("9", "5_1", AFTER_NOT_OK, 0), ("9", "5_2", AFTER_NOT_OK, 0)}),
+        ("after:1+5,afterany:7", {("9", "1", AFTER, 300), ("9", "5_2", AFTER_ANY, 0)}),
+        ("afterburstbuffer:1", {("9", "1", AFTER_ANY, 0)}),
+    ],
+)
+def test_dependencies(text: str, found: set[Any], tmp_path: Path) -> None:
+    log = depending(
+        tmp_path,
+        (line(1), "|a"),
+        (line("5_1", JobIDRaw=6), "|a"),
+        (line("5_2", JobIDRaw=7), "|a"),
+        (line(9), f"{text}|a"),
+    )
+    assert kept(log) == found
+    assert log.workload.repaired == {}
+    # with waits from eligibility, those for other jobs are over
+    again = depending(tmp_path, (line(1), "|a"), (line(9), f"{text}|a"), begin="eligible")
+    assert again.workload.dependencies is None
+
+
+def test_tasks_wait_for_the_same_task_of_another_array(tmp_path: Path) -> None:
+    tasks = [
+        (line(f"{array}_{task}", JobIDRaw=10 * array + task), f"{'aftercorr:1' if array == 2 else ''}|a")
+        for array in (1, 2)
+        for task in (1, 2)
+    ]
+    assert kept(depending(tmp_path, *tasks)) == {
+        ("2_1", "1_1", AFTER_OK, 0),
+        ("2_2", "1_2", AFTER_OK, 0),
+    }
+
+
+def test_singletons_run_one_at_a_time_with_jobs_of_their_name(tmp_path: Path) -> None:
+    rows = [(line(1), "|a"), (line(2), "|b"), (line(3), "singleton|a"), (line(4, User="bob"), "singleton|a")]
+    assert kept(depending(tmp_path, *rows)) == {("3", "1", AFTER_ANY, 0)}
+    nameless = [(row, text.partition("|")[0]) for row, text in rows]
+    log = depending(tmp_path, *nameless, header="Dependency")
+    assert kept(log) == set()
+    ((reason, count),) = log.workload.repaired.items()
+    assert "JobName" in reason
+    assert count == 2
+
+
+def test_dependencies_that_cannot_be_kept_are_counted(tmp_path: Path) -> None:
+    log = depending(
+        tmp_path,
+        (line(1), "|a"),
+        (line(2), "afterok:1?afterok:99|a"),
+        (line(3), "afterok:99|a"),
+        (line(4), "afterok:5|a"),
+        (line(5, State="CANCELLED", **NEVER), "|a"),
+    )
+    assert kept(log) == set()
+    absent, any_of = sorted(log.workload.repaired.items())
+    assert "is not in the log" in absent[0]
+    assert absent[1] == 2
+    assert "any of several" in any_of[0]
+    assert any_of[1] == 1
+
+
+def test_dependencies_of_command_lines(tmp_path: Path) -> None:
+    lines = [
+        "",
+        "sbatch --dependency=afterok:1 x.sh",
+        "sbatch -d afterany:2 x",
+        'sbatch -d "afterok:3" --dep x',
+    ]
+    lines += ["sbatch --dependency=$LAST x.sh", "sbatch --wrap='ls -d a'"]
+    rows = [(line(number), text) for number, text in enumerate(lines, start=1)]
+    log = depending(tmp_path, *rows, header="SubmitLine")
+    assert kept(log) == {("2", "1", AFTER_OK, 0), ("3", "2", AFTER_ANY, 0), ("4", "3", AFTER_OK, 0)}
+    ((reason, count),) = log.workload.repaired.items()
+    assert "on its command line" in reason
+    assert count == 1
+
+
+def test_a_run_that_was_put_back_is_what_others_wait_for(tmp_path: Path) -> None:
+    log = depending(
+        tmp_path,
+        (line(1, State="REQUEUED"), ""),
+        (line(1, Submit="2024-05-01T10:11:00", Start="2024-05-01T10:12:00", End="2024-05-01T10:22:00"), ""),
+        (line(2, Submit="2024-05-01T10:30:00", Start="2024-05-01T10:31:00"), "afterok:1"),
+        header="Dependency",
+    )
+    assert log.workload.dependencies is not None
+    assert log.workload.dependencies[["job", "on"]].tolist() == [(2, 1)]
+
+
+@pytest.mark.parametrize("text", ["afterok", "afterok:x", "sometimes:1", "afterok:1;afterok:2", "1"])
+def test_what_is_no_dependency_names_its_line(text: str, tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"export\.txt:3: Dependency is .* no dependency like afterok"):
+        depending(tmp_path, (line(1), ""), (line(2), text), header="Dependency")
+
+
+def test_a_circle_of_dependencies_names_its_lines(tmp_path: Path) -> None:
+    rows = [(line(1), ""), (line(2), "afterok:4"), (line(3), "afterok:2"), (line(4), "afterok:3")]
+    with pytest.raises(
+        TraceError, match=r"export\.txt:\d: a circle of dependencies \(lines [345], [345], [345]\)"
+    ):
+        depending(tmp_path, *rows, header="Dependency")
+
+
+def test_names_of_jobs_of_any_length_are_left_aside_without_dependencies(tmp_path: Path) -> None:
+    path = export(tmp_path, f"{line(1)}|{'x' * 5000}", header=f"{COLUMNS}|JobName")
+    assert len(read_sacct(path)) == 1
+
+
+def test_the_jobs_of_an_export_are_simulated_with_all_that_it_tells(tmp_path: Path) -> None:
+    log = depending(
+        tmp_path,
+        (line(1), ""),
+        (line(2, State="FAILED"), "afterok:1"),
+        (line(3), "afterok:2"),
+        (line(4, State="CANCELLED", **NEVER, End="2024-05-01T10:00:30"), ""),
+        header="Dependency",
+        cancelled="wait",
+    )
+    run = gs.simulate(gs.clean(log.workload, cancelled="wait"), 4, "fcfs")
+    gs.verify(run)
+    assert run["fate"].values.tolist() == [0, 0, 3, 2]
+    assert run["start_time"].values.tolist() == [0, 600, -1, -1]

@@ -219,3 +219,29 @@ def test_the_published_sample() -> None:
     assert np.count_nonzero(workload.requested_gpus > 0) == 4  # type: ignore[operator]
     asked = workload.requested_memory * workload.processors
     assert asked.max() == 20160000 * 1024
+
+
+def test_cancelled_jobs_wait_until_their_end(tmp_path: Path) -> None:
+    rows = (
+        "1,2024-05-01 10:00:00,2024-05-01 10:00:00,2024-05-01 10:10:00,COMPLETED,4,1000\n"
+        "2,2024-05-01 10:00:00,,2024-05-01 10:05:00,CANCELLED,4,1000\n"
+    )
+    path = tmp_path / "jobs.csv"
+    path.write_text(f"job_id,submit_time,start_time,end_time,state,processors_req,wallclock_req\n{rows}")
+    assert len(read_slurm_table(path).workload) == 1
+    workload = read_slurm_table(path, cancelled="wait").workload
+    assert workload.gives_up_time is not None
+    assert workload.gives_up_time.tolist() == [-1, 300]
+    with pytest.raises(ConfigurationError, match="cancelled is"):
+        read_slurm_table(path, cancelled="no")  # type: ignore[arg-type]
+
+
+def test_negative_memory_names_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text(
+        "job_id,submit_time,start_time,end_time,state,processors_req,mem_req\n"
+        "1,2024-05-01 10:00:00,2024-05-01 10:00:00,2024-05-01 10:10:00,COMPLETED,4,0\n"
+        "2,2024-05-01 10:00:00,2024-05-01 10:00:00,2024-05-01 10:10:00,COMPLETED,4,-5\n"
+    )
+    with pytest.raises(TraceError, match=r"jobs\.csv:3: mem_req is '-5': no memory from 0 on"):
+        read_slurm_table(path)

@@ -226,27 +226,30 @@ def correct(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
 
 
 @leaf
+def _drop_void(a: NodeArrays, entries: Any, size: int, times: Any) -> int:
+    """Drop the first entries of a heap while they are of jobs that were killed or corrected; what is left."""
+    while size > 0:
+        j = entries[0]["job"]
+        if a.jobs[j]["start"] >= 0 and times[j] == entries[0]["key"]:
+            return size
+        size = heap.pop(entries, size)
+    return 0
+
+
+@leaf
 def next_end(a: NodeArrays) -> int:
     """Time of the next end of a running job."""
     store = a.store[0]
-    while store["ending"] > 0:
-        j = a.ending[0]["job"]
-        if a.jobs[j]["start"] >= 0 and a.jobs[j]["end"] == a.ending[0]["key"]:
-            return a.ending[0]["key"]
-        store["ending"] = heap.pop(a.ending, store["ending"])
-    return FOREVER
+    store["ending"] = _drop_void(a, a.ending, store["ending"], a.jobs["end"])
+    return a.ending[0]["key"] if store["ending"] > 0 else FOREVER
 
 
 @leaf
 def next_expected_end(a: NodeArrays) -> int:
     """Time of the next expected end of a running job."""
     store = a.store[0]
-    while store["expecting"] > 0:
-        j = a.expecting[0]["job"]
-        if a.jobs[j]["start"] >= 0 and a.jobs[j]["expected"] == a.expecting[0]["key"]:
-            return a.expecting[0]["key"]
-        store["expecting"] = heap.pop(a.expecting, store["expecting"])
-    return FOREVER
+    store["expecting"] = _drop_void(a, a.expecting, store["expecting"], a.jobs["expected"])
+    return a.expecting[0]["key"] if store["expecting"] > 0 else FOREVER
 
 
 # --- order ----------------------------------------------------------------------------------------

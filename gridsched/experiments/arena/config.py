@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from gridsched.experiments.arena.grids import IDEAL_MACHINE
-from gridsched.experiments.inputs import expected_jobs, prepared_grid
-from gridsched.experiments.parts import BlocksConfig, GridConfig
+from gridsched.experiments.inputs import event_files, expected_jobs, prepared_grid
+from gridsched.experiments.parts import BaselineConfig, BlocksConfig, GridConfig
 from gridsched.experiments.schedulers import AnyScheduler, Policies, Written, scheduler_made
-from gridsched.experiments.study import Replicates, SchedulerStudy, function_files
+from gridsched.experiments.study import Replicates, SchedulerStudy, asked_of, families, function_files
 from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
 from gridsched.experiments.validation import Number, unique
 
@@ -23,7 +23,7 @@ def system_of(written: Written) -> str:
     return made.system if made.names_clusters else IDEAL_MACHINE
 
 
-class ArenaScenario(GridConfig, BlocksConfig):
+class ArenaScenario(GridConfig, BlocksConfig, BaselineConfig):
     """Clusters of a grid with what their users submit, and how days go together in comparisons."""
 
     schedulers: None = None
@@ -34,6 +34,7 @@ class ArenaStudy(SchedulerStudy):
     """A study of the arena: schedulers of all systems on the same clusters, jobs and estimates."""
 
     view = "gridsched.experiments.arena.report:arena_view"
+    refuses_the_unable = False
     main_figure = "arena_ranking"
     leads = True
 
@@ -70,6 +71,11 @@ class ArenaStudy(SchedulerStudy):
         """How many replicates a scenario has: one if it replays a log."""
         drawn = all(cluster.synthetic is not None for cluster in self.scenario(scenario).clusters)
         return self.replicates if drawn else 1
+
+    @property
+    def tells_fates(self) -> bool:
+        """Whether nodes fail, users give up or jobs wait for others in some scenario."""
+        return any(set(asked_of(each)) - {"nodes"} for each in self.scenarios)
 
     # --- what is made ---------------------------------------------------------------------------------
 
@@ -122,7 +128,7 @@ class ArenaStudy(SchedulerStudy):
                 "grids": grid,
                 "seed": seed,
             },
-            also={"files": function_files(written, *self.policies)},
+            also={"files": [*function_files(written, *self.policies), *event_files(scenario.clusters)]},
             labels={"scenario": scenario.name, "scheduler": label},
             cost=0.5 + runs * sum(map(expected_jobs, scenario.clusters)) / 3_000,
             memory=3000,
@@ -132,6 +138,8 @@ class ArenaStudy(SchedulerStudy):
     def study_figures(self) -> list[str]:
         """Figures of the study; what was not varied is not drawn."""
         figures = ["arena_ranking", "arena_cost"]
+        if families(self.scenarios):
+            figures.append("arena_effects")
         if len(self.loads) > 1:
             figures.append("arena_loads")
         if len(self.estimate_errors) > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -255,6 +256,37 @@ def arena_estimates(study: xr.Dataset) -> style.Drawing:
     return figure, numbers
 
 
+@style.styled
+def arena_effects(study: xr.Dataset) -> style.Drawing:
+    """Mean response time of each scheduler under other conditions, relative to its own in the baseline.
+
+    Parameters
+    ----------
+    study : xarray.Dataset
+        A study of the arena in which some scenarios have a baseline.
+
+    Returns
+    -------
+    tuple of Figure and DataFrame
+        Columns scenario, scheduler, system, baseline, response_time_mean (s), mean (the ratio), low, high,
+        killed, extra_work, moved, moved_before.
+    """
+    conditioned = study.isel(scenario=(study["baseline"] != "").values)
+    usual, chosen = _usual(study), _usual(conditioned)
+    names = {f"response_time_effect{end}": side for end, side in _ENDS.items()}
+    names |= {"executions_killed": "killed", "extra_work_share": "extra_work"}
+    known = {variable: column for variable, column in names.items() if variable in chosen}
+    part = chosen[["response_time_mean", "baseline", "moved", *known]].rename(known)
+    before = usual["moved"].sel(scenario=chosen["baseline"].values).assign_coords(scenario=chosen["scenario"])
+    part["moved_before"] = before
+    numbers = _condition_rows(
+        study, part, "baseline", [name for name in (*known.values(), "moved", "moved_before") if name in part]
+    )
+    label = "mean response relative to the baseline"
+    figure, _ = _conditions(conditioned, numbers, "baseline", label, "against {}".format)
+    return figure, numbers
+
+
 def _errors(error: float) -> str:
     """Estimates by the share of users' errors that they have."""
     return {0.0: "perfect estimates", 1.0: "requested times"}.get(error, f"{error:g} of users' errors")
@@ -263,17 +295,22 @@ def _errors(error: float) -> str:
 _ENDS = {"": "mean", "_low": "low", "_high": "high"}
 
 
-def _condition_rows(study: xr.Dataset, part: xr.Dataset, along: str) -> pd.DataFrame:
+def _condition_rows(
+    study: xr.Dataset, part: xr.Dataset, along: str, more: Sequence[str] = ()
+) -> pd.DataFrame:
     """One row a scenario, scheduler and condition that has a value."""
-    frame = part.sortby(along).reset_coords(drop=True).to_dataframe().reset_index()
+    if along in part.dims:
+        part = part.sortby(along)
+    frame = part.reset_coords(drop=True).to_dataframe().reset_index()
     systems = study["system"].to_series()
     frame["system"] = frame["scheduler"].map(systems)
     columns = ["scenario", "scheduler", "system", along, "response_time_mean", *_ENDS.values()]
+    columns += [name for name in more if name not in columns]
     return frame.dropna(subset=["mean"])[columns].reset_index(drop=True)
 
 
 def _conditions(
-    study: xr.Dataset, numbers: pd.DataFrame, along: str, label: str, entry: Callable[[float], str]
+    study: xr.Dataset, numbers: pd.DataFrame, along: str, label: str, entry: Callable[[Any], str]
 ) -> style.Drawing:
     """A row a scheduler, a lane in it a condition, a panel a scenario."""
     order = [each for each in ranked(study) if each in set(numbers["scheduler"])]
@@ -342,5 +379,6 @@ ARENA_FIGURES: dict[str, Callable[[xr.Dataset], style.Drawing]] = {
     "arena_cost": arena_cost,
     "arena_loads": arena_loads,
     "arena_estimates": arena_estimates,
+    "arena_effects": arena_effects,
 }
 """Figures of a study of the arena by name."""

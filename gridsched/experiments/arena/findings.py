@@ -219,10 +219,52 @@ def _estimates(rows: pd.DataFrame) -> str:
     return sentences(*parts, findings.NO_INTERVALS)
 
 
+def effects(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Whom other conditions hurt least and most, and whom surely less or more than the reference."""
+    reference = str(attributes.get("reference", ""))
+    schedulers = numbers[numbers["system"] != IDEAL_MACHINE]
+    return by_part(known(schedulers), "scenario", lambda part: _effects(part, reference))
+
+
+def _effects(rows: pd.DataFrame, reference: str) -> str:
+    against = f"mean response relative to {name(rows['baseline'].iloc[0])}"
+    text = findings.against(rows, _WHO, against, 1.0)
+    own = findings.records(rows[rows[_WHO] == reference])
+    others = findings.records(rows[rows[_WHO] != reference])
+    parts = []
+    if own and others and findings.has_intervals(rows):
+        less = [row[_WHO] for row in others if findings.is_below(row, own[0]["low"])]
+        more = [row[_WHO] for row in others if findings.is_above(row, own[0]["high"])]
+        told = f"By intervals that lie apart it is less than under {name(reference)}, {shown(own[0])},"
+        parts.append(f"{told} under {_those(less)}, and more under {_those(more)}.")
+    return sentences(text, *parts, findings.detail(_killed(rows)))
+
+
+def _those(labels: Sequence[str]) -> str:
+    return listed(labels) if labels else "none"
+
+
+def _killed(rows: pd.DataFrame) -> str:
+    """Under whom failing nodes killed fewest and most executions, and what that cost at most."""
+    told = known(rows, "killed")
+    if told.empty or not told["killed"].max():
+        return ""
+    few, many = findings.lowest(told, "killed"), findings.highest(told, "killed")
+    lost = percent(float(told["extra_work"].max()))
+    count = f"{many['killed']:,.0f}"
+    if few["killed"] < many["killed"]:
+        count = f"from {few['killed']:,.0f} under {name(few[_WHO])} to {count} under {name(many[_WHO])}"
+    return (
+        f"Executions that failing nodes killed: {count}; work that was lost or spent on checkpoints is up to "
+        f"{lost} of that of the jobs."
+    )
+
+
 FINDINGS: dict[str, Finding] = {
     "arena_ranking": ranking,
     "arena_cost": cost,
     "arena_loads": loads,
     "arena_estimates": estimates,
+    "arena_effects": effects,
 }
 """Findings by kind of figure."""

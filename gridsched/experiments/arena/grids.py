@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gridsched import results
 from gridsched.errors import ConfigurationError
+from gridsched.experiments.machines import ended, fates_of
 from gridsched.platform import Cluster, Platform
 from gridsched.policies.local import LocalPolicy
 from gridsched.simulation import simulate
@@ -115,7 +116,8 @@ def schedule(scheduler: Scheduler, grid: ArenaGrid) -> xr.Dataset:
     xarray.Dataset
         On `job`, in the order of submission (`ArenaGrid.merged`): start_time (when it first runs) and
         end_time in seconds, -1 for a job that never ran to its end; moved, whether it ran elsewhere than at
-        home (-1 where no cluster can be named). Attributes: messages, jobs_not_run.
+        home (-1 where no cluster can be named). Where the run says what became of jobs, eligible_time too.
+        Attributes: messages, jobs_not_run, and then those of `gridsched.experiments.machines.FATES`.
 
     Raises
     ------
@@ -125,7 +127,7 @@ def schedule(scheduler: Scheduler, grid: ArenaGrid) -> xr.Dataset:
     run = simulate(grid.workloads, grid.platform, scheduler, align=grid.align, seed=grid.seed)
     verify(run)
     home = run["home_cluster"].to_numpy()
-    ran = np.asarray(run["start_time"].to_numpy() >= 0)
+    ran = ended(run)
     if "outcome" in run:
         ran &= run["outcome"].to_numpy() == _FINISHED
     whole = xr.Dataset(
@@ -134,8 +136,14 @@ def schedule(scheduler: Scheduler, grid: ArenaGrid) -> xr.Dataset:
             "end_time": ("job", np.where(ran, run["end_time"].to_numpy(), results.NO_TIME)),
             "moved": ("job", np.where(ran, _moved(run, home), 0).astype(np.int8)),
         },
-        attrs={"messages": float(run.attrs["messages"]), "jobs_not_run": int((~ran).sum())},
+        attrs={
+            "messages": float(run.attrs["messages"]),
+            "jobs_not_run": int((~ran).sum()),
+            **{str(name): float(value) for name, value in fates_of(run).items()},
+        },
     )
+    if "eligible_time" in run:
+        whole["eligible_time"] = run["eligible_time"].variable
     for name, long_name in (
         ("start_time", "time of the first start, -1 if the job did not run to its end"),
         ("end_time", "time of the last end, -1 if the job did not run to its end"),

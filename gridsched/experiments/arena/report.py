@@ -37,6 +37,9 @@ class ArenaRow:
     moved: str
     messages: str
     not_run: str
+    killed: str
+    extra_work: str
+    gave_up: str
     best: bool
     reference: bool
 
@@ -93,6 +96,7 @@ def arena_view(study: ArenaStudy, folder: Path) -> dict[str, Any]:
         "conditions": _conditions(dataset),
         "workloads": _workloads(dataset),
         "conventions": _conventions(study),
+        "fates": study.tells_fates,
         "figures": figures(folder, study.study_figures),
         "comparisons": f"{study.name}/tables/comparisons.csv",
         "acknowledgements": _acknowledgements(dataset),
@@ -121,9 +125,17 @@ def _conventions(study: ArenaStudy) -> list[str]:
         "Response counts from submission to the end of the last part of a job, with all that multi-site "
         "overhead, migration and preemption add.",
         f"Local policy where a system leaves it open: {policy}. Jobs are never killed.",
+        *(_FATES if study.tells_fates else ()),
         "A message is a question with its answer, or a piece of information sent. They are counted as each "
         "system needs them; their sizes differ.",
     ]
+
+
+_FATES = (
+    "A job on a node that fails is killed and waits again; its response counts until it ends at last. Jobs "
+    "whose users give up, or that never become eligible, are not compared. Times count from when a job is "
+    "eligible.",
+)
 
 
 def _scenario_facts(part: xr.Dataset) -> str:
@@ -161,9 +173,17 @@ def _row(run: xr.Dataset, reference: str) -> ArenaRow:
         moved=known(run["moved"], "{:.0%}"),
         messages=as_text(run["messages_per_job"], number),
         not_run=known(run["jobs_not_run"], "{:,.0f}"),
+        killed=_fate(run, "executions_killed", "{:,.0f}"),
+        extra_work=_fate(run, "extra_work_share", "{:.1%}"),
+        gave_up=_fate(run, "jobs_gave_up", "{:,.0f}"),
         best=bool(run["response_time_beaten_by"] == 0),
         reference=is_reference,
     )
+
+
+def _fate(run: xr.Dataset, variable: str, form: str) -> str:
+    """What became of jobs, where the study knows it."""
+    return known(run[variable], form) if variable in run else ""
 
 
 def _verdict(part: xr.Dataset, knows: str) -> SchedulerVerdict:

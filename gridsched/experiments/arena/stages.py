@@ -16,9 +16,12 @@ from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.arena.config import ArenaStudy, system_of
 from gridsched.experiments.arena.grids import IDEAL_MACHINE, ArenaGrid, schedule
+from gridsched.experiments.collection import attrs_of, interval_variables
+from gridsched.experiments.machines import FATES, machines
 from gridsched.experiments.parts import label_of
 from gridsched.experiments.prepare import derived_seed, workload_facts
 from gridsched.experiments.schedulers import policy_made, scheduler_made
+from gridsched.experiments.study import families
 from gridsched.metrics import jobs as metrics
 from gridsched.metrics.grid import offered_loads
 from gridsched.replication import holm, times_interval, times_significance
@@ -56,13 +59,14 @@ def run_scheduler(
         but not on the scheduler.
     target : path
         Dataset to write: on `load`, `estimate_error` and `job` (all replicates, one after the other)
-        start_time, end_time and moved, see `grids.schedule`; messages for each run. Without jobs, and with
-        the attribute `unfit`, if the scheduler cannot schedule such a grid.
+        start_time, end_time and moved, see `grids.schedule`; messages for each run, and what became of its
+        jobs where it says so. Without jobs, and with the attribute `unfit`, if the scheduler cannot schedule
+        such a grid.
     """
     scheduler = scheduler_made(study.scheduler(label))
     attributes = {"study": study.name, "scenario": scenario, "scheduler": label, **results.provenance()}
     replicates = _grids(study, scenario, files.shared(grids), seed)
-    unfit = scheduler.incompatibility(replicates[0].platform)
+    unfit = scheduler.incompatibility(replicates[0].platform, workload=replicates[0].merged()[0])
     if unfit:
         files.write(xr.Dataset(attrs={**attributes, "unfit": unfit}), target)
         return
@@ -72,7 +76,8 @@ def run_scheduler(
         for error in study.estimate_errors:
             scheduled = [schedule(scheduler, grid.under(load, error)) for grid in replicates]
             whole = xr.concat(scheduled, dim="job", combine_attrs="drop")
-            whole["messages"] = ("replicate", [each.attrs["messages"] for each in scheduled])
+            for name in ("messages", *(name for name in FATES if name in scheduled[0].attrs)):
+                whole[name] = ("replicate", [each.attrs[name] for each in scheduled])
             row.append(whole)
         rows.append(xr.concat(row, dim=pd.Index(study.estimate_errors, name="estimate_error")))
     whole = xr.concat(rows, dim=pd.Index(study.loads, name="load"))
@@ -82,12 +87,13 @@ def run_scheduler(
 
 
 def _grids(study: ArenaStudy, scenario: str, dataset: xr.Dataset, seed: int) -> list[ArenaGrid]:
-    """The grid of each replicate."""
+    """The grid of each replicate, with nodes and failures."""
+    conditions = study.scenario(scenario)
     return [
         ArenaGrid(
             workloads=[workload for workload, _ in pairs],
-            clusters=[cluster for _, cluster in pairs],
-            align=study.scenario(scenario).align,
+            clusters=machines(pairs, conditions.clusters, conditions.align, seed, replicate),
+            align=conditions.align,
             policy=policy_made(study.policies[0]),
             seed=derived_seed(seed, f"{scenario}\n{replicate}") % 2**31,
         )
@@ -123,10 +129,13 @@ def aggregate_arena_study(
     target : path
         The dataset.
     """
-    parts = []
-    for name, paths in runs.items():
-        outcomes = [results.read(path) for path in paths]
-        parts.append(_scenario(study, name, outcomes, _grids(study, name, results.read(grids[name]), seed)))
+    parts, effects = [], []
+    outcomes = {name: [results.read(path) for path in paths] for name, paths in runs.items()}
+    for name in runs:
+        own = _grids(study, name, results.read(grids[name]), seed)
+        parts.append(_scenario(study, name, outcomes[name], own))
+        for base in (base for base, family in families(study.scenarios).items() if name in family[1:]):
+            effects.append(_effects(study, name, outcomes[name], outcomes[base], own))
     whole = xr.concat(parts, dim=pd.Index(list(runs), name="scenario"), join="outer", fill_value=np.nan)
     whole = (
         whole.sel(scheduler=study.labels)
@@ -136,6 +145,10 @@ def aggregate_arena_study(
     whole = whole.merge(_against_reference(whole, study.reference_label))
     pairs = pair_table(whole)
     whole = whole.merge(_beaten(whole, pairs))
+    if effects:
+        whole = whole.merge(xr.concat(effects, dim="scenario").reindex(scenario=whole["scenario"]))
+        against = [study.scenario(name).baseline or "" for name in runs]
+        whole["baseline"] = ("scenario", against, {"long_name": "scenario that it is compared with"})
     whole.attrs = study.attributes(policy=label_of(study.policies[0]), seed=seed)
     files.write(whole, target)
 
@@ -226,6 +239,14 @@ def _measured(
     ):
         variables[name] = (dims, single[name], {"long_name": long_name, "units": "1"})
     variables["unfit"] = ((), outcome.attrs["unfit"], {"long_name": "why it cannot schedule such a grid"})
+    if study.tells_fates:
+        for name, long_name in FATES.items():
+            known = outcome[name].mean("replicate") if name in outcome else np.full(shape, np.nan)
+            variables[name] = (
+                dims,
+                np.asarray(known, np.float64),
+                attrs_of(f"{long_name}, mean of replicates", "1"),
+            )
     return xr.Dataset(variables, {"load": list(study.loads), "estimate_error": list(study.estimate_errors)})
 
 
@@ -236,10 +257,11 @@ def _submissions(grids: Sequence[ArenaGrid], load: float) -> NDArray[np.int64]:
 
 def _of_jobs(part: xr.Dataset, submit: NDArray[np.int64], run_time: NDArray[np.int64]) -> dict[str, Floats]:
     """Measures of each job; meaningless for those that did not run."""
-    response = part["end_time"].values - submit.astype(np.float64)
+    since = (part["eligible_time"].values if "eligible_time" in part else submit).astype(np.float64)
+    response = part["end_time"].values - since
     return {
         "response_time": response,
-        "wait_time": part["start_time"].values - submit.astype(np.float64),
+        "wait_time": part["start_time"].values - since,
         "bounded_slowdown": metrics.bounded_slowdown(response, run_time),
     }
 
@@ -254,6 +276,44 @@ def _systems(study: ArenaStudy) -> xr.Dataset:
 
 
 # --- comparisons ----------------------------------------------------------------------------------
+
+
+def _effects(
+    study: ArenaStudy,
+    name: str,
+    outcomes: Sequence[xr.Dataset],
+    before: Sequence[xr.Dataset],
+    grids: Sequence[ArenaGrid],
+) -> xr.Dataset:
+    """How much longer jobs take in a scenario than in its baseline, with simultaneous intervals over blocks.
+
+    Counted are the jobs that all schedulers which can schedule both brought to their end in both.
+    """
+    jobs = _jobs(grids, study.scenario(name).block)
+    blocks = int(jobs["block"].max()) + 1
+    pairs = list(zip(outcomes, before, strict=True))
+    able = [pair for pair in pairs if not any(each.attrs["unfit"] for each in pair)]
+    ended = [(each["start_time"].values >= 0).all(axis=(0, 1)) for pair in able for each in pair]
+    common = np.logical_and.reduce([np.ones(len(jobs["block"]), np.bool_), *ended])
+    shape = (len(study.loads), len(study.estimate_errors))
+    sums = {key: np.full((2, *shape, len(pairs), blocks), np.nan) for key in MEASURES}
+    for k, pair in enumerate(pairs):
+        if any(each.attrs["unfit"] for each in pair):
+            continue
+        for side, (i, j) in product(range(2), product(*map(range, shape))):
+            part = pair[side].isel(load=i, estimate_error=j)
+            values = _of_jobs(part, _submissions(grids, study.loads[i]), jobs["run_time"])
+            for key in MEASURES:
+                sums[key][side, i, j, k] = np.bincount(jobs["block"][common], values[key][common], blocks)
+    variables: dict[str, Any] = {}
+    for key, (long_name, _) in MEASURES.items():
+        text = f"mean {long_name} relative to that in the baseline"
+        found = times_interval(sums[key][0], sums[key][1], 1 - (1 - CONFIDENCE) / max(len(able), 1))
+        variables |= interval_variables(
+            f"{key}_effect", ("load", "estimate_error", "scheduler"), found, text, "1"
+        )
+    labels = {"load": list(study.loads), "estimate_error": list(study.estimate_errors)}
+    return xr.Dataset(variables, {**labels, "scheduler": study.labels}).expand_dims(scenario=[name])
 
 
 def _against_reference(whole: xr.Dataset, reference: str) -> xr.Dataset:

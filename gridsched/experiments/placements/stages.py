@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.placements.config import NodeOrderName, PlacementStudy
-from gridsched.experiments.placements.trace import read_cluster
+from gridsched.experiments.placements.trace import WHOLE, gpus_of, read_cluster
 from gridsched.nodes import NodeType, PlacementName
 from gridsched.platform import Cluster
 from gridsched.replication import mean_interval
@@ -24,16 +24,8 @@ from gridsched.workloads import Workload
 
 Integers = NDArray[np.int64]
 
-WHOLE = 1000
-"""Parts of a GPU that pods ask for."""
-
 STEPS = 100
 """Points of a curve until as many GPUs as the cluster has were asked for."""
-
-_FEWEST_CORES = 100
-"""Thousandths of a core of pods that ask for none: every job of ours has a processor."""
-
-_KIBIBYTES = 1024
 
 
 # --- runs -----------------------------------------------------------------------------------------
@@ -67,25 +59,27 @@ def run_placement(
         many pods have arrived and were placed; allocated_full, cluster_nodes and cluster_gpus.
     """
     machines, asked = read_cluster(nodes, pods)
-    total = int(machines["gpu"].sum()) * WHOLE
-    drawn = draw_pods(asked, arrived * total, seed)
-    cluster = Cluster(nodes=_node_types(ordered(machines, node_order, seed)), placement=placement)
-    run = simulate(_workload(drawn), cluster, "ff", seed=seed)
+    total = sum(node.gpus for node in machines) * WHOLE
+    pods_drawn = draw_pods(asked, arrived * total, seed)
+    cluster = Cluster(nodes=ordered(machines, node_order, seed), placement=placement)
+    run = simulate(pods_drawn, cluster, "ff", seed=seed)
     verify(run)
-    whole = _measured(run["start_time"].values, _gpus(drawn), total, arrived)
+    whole = _measured(run["start_time"].values, gpus_of(pods_drawn), total, arrived)
     for name, count in (("nodes", len(machines)), ("gpus", total // WHOLE)):
         whole[f"cluster_{name}"] = ((), count, {"long_name": f"{name} of the cluster", "units": "1"})
     whole.attrs = {"placement": placement, "node_order": node_order, "seed": seed, **results.provenance()}
     files.write(whole, target)
 
 
-def draw_pods(pods: pd.DataFrame, enough: float, seed: int) -> pd.DataFrame:
+def draw_pods(pods: Workload, enough: float, seed: int) -> Workload:
     """All pods in random order, then others with replacement until they ask for enough GPUs.
+
+    One comes a second, and all end together after the last has come.
 
     Parameters
     ----------
-    pods : DataFrame
-        Columns num_gpu and gpu_milli, and others.
+    pods : Workload
+        The pods.
     enough : float
         Thousandths of GPUs; pods of the table all come, even if they ask for more.
     seed : int
@@ -93,56 +87,25 @@ def draw_pods(pods: pd.DataFrame, enough: float, seed: int) -> pd.DataFrame:
     """
     rng = np.random.default_rng(seed)
     places = rng.permutation(len(pods)).tolist()
-    gpus = _gpus(pods)
+    gpus = gpus_of(pods)
     sum_asked = int(gpus.sum())
     while sum_asked < enough:
         place = int(rng.integers(len(pods)))
         places.append(place)
         sum_asked += int(gpus[place])
-    drawn: pd.DataFrame = pods.iloc[places]
-    return drawn
+    arrival = np.arange(len(places))
+    stay = 2 * len(places) - arrival
+    return pods.select(
+        np.array(places, np.int64), name="pods", submit_time=arrival, run_time=stay, requested_time=stay
+    )
 
 
-def ordered(nodes: pd.DataFrame, node_order: NodeOrderName, seed: int) -> pd.DataFrame:
+def ordered(nodes: Sequence[NodeType], node_order: NodeOrderName, seed: int) -> list[NodeType]:
     """Nodes in an order; a random one depends on the seed."""
     if node_order == "random":
-        return nodes.sample(frac=1, random_state=seed)
-    return nodes.sort_values("sn", kind="stable", ascending=node_order == "name")
-
-
-def _gpus(pods: pd.DataFrame) -> Integers:
-    """Thousandths of GPUs that each pod asks for."""
-    return np.asarray(pods["num_gpu"] * pods["gpu_milli"], np.int64)
-
-
-def _node_types(nodes: pd.DataFrame) -> list[NodeType]:
-    """Each node by itself, whose processors are thousandths of cores."""
-    columns = (nodes[name].tolist() for name in ("sn", "cpu_milli", "memory_mib", "gpu"))
-    return [
-        NodeType(name=str(name), cores=cores, memory=memory, gpus=gpus)
-        for name, cores, memory, gpus in zip(*columns, strict=True)
-    ]
-
-
-def _workload(pods: pd.DataFrame) -> Workload:
-    """A pod a second, all of which end together after the last has come."""
-    count, milli = pods["num_gpu"].to_numpy(), pods["gpu_milli"].to_numpy()
-    cores = np.where(pods["cpu_milli"] > 0, pods["cpu_milli"], _FEWEST_CORES)
-    arrival = np.arange(len(pods))
-    stay = 2 * len(pods) - arrival
-    part = (count == 1) & (milli < WHOLE)
-    return Workload(
-        name="pods",
-        submit_time=arrival,
-        run_time=stay,
-        requested_time=stay,
-        requested_processors=cores,
-        requested_nodes=np.ones(len(pods), np.int64),
-        # per processor
-        requested_memory=pods["memory_mib"].to_numpy() * _KIBIBYTES // cores,
-        requested_gpus=np.where((count > 0) & ~part, count, -1),
-        gpu_share=np.where(part, milli, -1),
-    )
+        places = pd.Series(range(len(nodes))).sample(frac=1, random_state=seed)
+        return [nodes[place] for place in places.tolist()]
+    return sorted(nodes, key=lambda node: node.name, reverse=node_order == "reverse")
 
 
 def _measured(start: Integers, gpus: Integers, total: int, arrived: float) -> xr.Dataset:

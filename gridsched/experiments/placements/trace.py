@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pandas as pd
+import numpy as np
+from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
+from gridsched.nodes import NodeType
+from gridsched.traces import read_gpu_nodes, read_gpu_pods
+from gridsched.workloads import Workload
 
 FOLDER = "GRIDSCHED_MULTI_RESOURCE"
 """Environment variable: a folder that has the tables."""
@@ -15,8 +19,10 @@ FOLDER = "GRIDSCHED_MULTI_RESOURCE"
 SOURCE = "alibaba/clusterdata, cluster-trace-gpu-v2023"
 """Where the tables are published."""
 
-NODE_COLUMNS = ["sn", "cpu_milli", "memory_mib", "gpu"]
-POD_COLUMNS = ["cpu_milli", "memory_mib", "num_gpu", "gpu_milli"]
+WHOLE = 1000
+"""Parts of a GPU that pods ask for."""
+
+Integers = NDArray[np.int64]
 
 
 def located(path: str) -> str:
@@ -41,33 +47,27 @@ def check_file(key: str, path: str) -> None:
         )
 
 
-def read_cluster(nodes: str | Path, pods: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Tables of the nodes that have GPUs and of all pods, in the order of their files.
-
-    Returns
-    -------
-    tuple of DataFrame
-        Nodes: sn, cpu_milli, memory_mib, gpu. Pods: cpu_milli, memory_mib, num_gpu, gpu_milli.
+def read_cluster(nodes: str | Path, pods: str | Path) -> tuple[list[NodeType], Workload]:
+    """The nodes that have GPUs and all pods, in the order of their files.
 
     Raises
     ------
-    ConfigurationError
+    GridschedError
         If a table cannot be read, lacks a column, or no node or no pod has a GPU.
     """
-    machines, asked = _table(nodes, NODE_COLUMNS), _table(pods, POD_COLUMNS)
-    machines = machines[machines["gpu"] > 0]
-    if machines.empty:
+    machines = [node for node in read_gpu_nodes(nodes) if node.gpus]
+    if not machines:
         raise ConfigurationError(f"{nodes}: no node has GPUs")
-    if not (asked["num_gpu"] * asked["gpu_milli"]).sum() > 0:
+    asked = read_gpu_pods(pods)
+    if not gpus_of(asked).any():
         raise ConfigurationError(f"{pods}: no pod asks for GPUs")
-    return machines, asked
+    return machines, asked.select(np.argsort(asked.job_number))
 
 
-def _table(path: str | Path, columns: list[str]) -> pd.DataFrame:
-    """Some columns of a CSV file, all of them known numbers but the names of nodes."""
-    try:
-        table = pd.read_csv(path, usecols=columns, dtype={name: "int64" for name in columns if name != "sn"})
-    except (OSError, ValueError, EOFError) as error:
-        reason = " ".join(str(error).split())
-        raise ConfigurationError(f"{path}: not a table of {', '.join(columns)} ({reason})") from None
-    return table
+def gpus_of(pods: Workload) -> Integers:
+    """Thousandths of GPUs that each pod asks for."""
+    whole, share = (
+        np.zeros(len(pods), np.int64) if column is None else np.maximum(column, 0)
+        for column in (pods.requested_gpus, pods.gpu_share)
+    )
+    return np.asarray(WHOLE * whole + share, np.int64)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.lives import Fate, Lives
+from gridsched.engine.nodes.records import Requeue
 from gridsched.engine.records import FOREVER, LARGEST
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
-from gridsched.systems.calendars.kernels import bookings, calendar, managers
+from gridsched.systems.calendars.kernels import bookings, calendar, living, managers, outages
 from gridsched.systems.calendars.kernels.bookings import NOWHERE, Route, Status
+from gridsched.systems.calendars.kernels.outages import CAPACITY, CLOSING, EVENT, Step
 from gridsched.systems.calendars.tree import Flat, Manager, flatten
+from gridsched.systems.fates import Lived
 
 if TYPE_CHECKING:
     from gridsched.systems.calendars.scheduler import Calendars
@@ -26,6 +30,25 @@ _MOST_ROOM = 2**24
 
 _SEED_BITS = 2**63 - 1
 """Larger seeds would be of another type, for which the kernels would be compiled once more."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Happenings:
+    """What happens to jobs and nodes besides submissions and ends.
+
+    Parameters
+    ----------
+    lives : callable
+        Makes the lives of the jobs, before anything happened (`fates.lives_of`).
+    outages : OUTAGE[k]
+        Outages of the clusters (`fates.outages_of`).
+    clusters : sequence of Cluster
+        The clusters, which say what becomes of killed jobs.
+    """
+
+    lives: Callable[[], Lives]
+    outages: NDArray[Any]
+    clusters: Sequence[Cluster]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +72,12 @@ class CalendarSchedule:
     segments : SEGMENT[k]
         Executions by job, start and cluster (`kernels.bookings.SEGMENT`).
     counts : mapping of str to int
-        What happened how often, see `COUNTS`.
+        What happened how often, see `COUNTS`, and `COUNTS_OF_OUTAGES` where nodes fail, users give up or jobs
+        wait for others.
+    broken : bool[n]
+        Whether outages did not let its reservation be kept.
+    lived : Lived, optional
+        What became of the jobs where nodes fail, users give up or jobs wait for others.
     """
 
     start_time: NDArray[np.int64]
@@ -62,6 +90,8 @@ class CalendarSchedule:
     route: NDArray[np.int64]
     segments: NDArray[Any]
     counts: dict[str, int]
+    broken: NDArray[np.bool_]
+    lived: Lived | None = None
 
 
 COUNTS: dict[str, str] = {
@@ -90,6 +120,12 @@ COUNTS: dict[str, str] = {
 }
 """What is counted in a simulation."""
 
+COUNTS_OF_OUTAGES: dict[str, str] = {
+    "outage_displaced": "times that a waiting job lost its slots to an outage",
+    "reservations_broken": "reservations that could not be kept because of outages",
+}
+"""What is counted besides where nodes fail, users give up or jobs wait for others."""
+
 _OF_ENGINE = (
     "moves",
     "early_exits",
@@ -113,6 +149,7 @@ def schedule_calendars(
     *,
     seed: int = 0,
     refusals: Sequence[bool] = (),
+    happenings: Happenings | None = None,
 ) -> CalendarSchedule:
     """Run jobs through the calendars of a tree of managers.
 
@@ -130,6 +167,8 @@ def schedule_calendars(
     refusals : sequence of bool
         Which of the reserve requests between managers, in their order, are refused whatever the calendar
         says: a test of the two phases.
+    happenings : Happenings, optional
+        What happens to jobs and nodes besides submissions and ends.
 
     Raises
     ------
@@ -138,10 +177,15 @@ def schedule_calendars(
     """
     room, segments = FIRST_ROOM, 2 * len(jobs)
     while True:
-        tree, conventions = prepare(jobs, root, options, seed, refusals, room, segments)
-        managers.schedule(tree, conventions, FOREVER)
+        tree, conventions = prepare(jobs, root, options, seed, refusals, room, segments, happenings)
+        out = None
+        if happenings is None:
+            managers.schedule(tree, conventions, FOREVER)
+        else:
+            out = prepare_outages(happenings)
+            living.schedule(tree, out, conventions, FOREVER)
         if not managers.is_short(tree):
-            return _result(tree)
+            return _result(tree, out)
         room *= 4 if tree.calendars.tally["short"][0] else 1
         segments *= 2 if tree.counts["short"][0] else 1
         if room > _MOST_ROOM:
@@ -159,6 +203,7 @@ def prepare(
     refusals: Sequence[bool] = (),
     room: int = FIRST_ROOM,
     segments: int = FIRST_ROOM,
+    happenings: Happenings | None = None,
 ) -> tuple[bookings.ManagerTree, managers.CalendarOptions]:
     """What the engine simulates, before the first instant.
 
@@ -166,7 +211,9 @@ def prepare(
     executions there is room.
     """
     built = _Built.of(root)
-    requests = built.requests(jobs, options)
+    requests = built.requests(jobs, options, happenings is not None and len(happenings.outages) > 0)
+    if happenings is not None:
+        built.let_save(happenings.clusters)
     conventions = managers.CalendarOptions(
         suspend=options.overrun == "suspend", queue=options.refused == "queue", seed=int(seed) & _SEED_BITS
     )
@@ -178,7 +225,62 @@ def prepare(
         np.array(refusals, np.uint8).reshape(-1),
         segments,
     )
+    if happenings is not None:
+        # Whoever enters is told by the lives
+        tree.counts["arrival"] = len(jobs)
     return tree, conventions
+
+
+class _Closing(NamedTuple):
+    """A row of `CLOSING`."""
+
+    cluster: int
+    first: int
+    end: int
+    start: int
+    until: int
+    window: int
+    drained: int
+
+
+def _closings(happenings: Happenings, begin: int) -> list[tuple[_Closing, int]]:
+    """Outages from a time on, neighbours together, and when each is announced."""
+    windows = {
+        (k, event.start, event.end, event.time)
+        for k, cluster in enumerate(happenings.clusters)
+        for event in cluster.events
+        if event.kind == "maintenance"
+    }
+    found: list[tuple[_Closing, int]] = []
+    for cluster, first, end, start, until, announced, drained in happenings.outages.tolist():
+        if until <= begin:
+            continue
+        window = (cluster, start, until, announced) in windows
+        closing = _Closing(cluster, first, end, max(start, begin), until, int(window), drained)
+        announced = max(announced, begin)
+        if found and found[-1] == (closing._replace(first=found[-1][0].first, end=first), announced):
+            closing = closing._replace(first=found.pop()[0].first)
+        found.append((closing, announced))
+    return found
+
+
+def prepare_outages(happenings: Happenings) -> outages.Outages:
+    """Outages and lives, before the first instant."""
+    lives = happenings.lives()
+    first = int(lives.jobs["submit"][0]) if len(lives.jobs) else 0
+    closings = _closings(happenings, first)
+    events: list[tuple[int, int, int]] = []
+    for e, (closing, announced) in enumerate(closings):
+        if closing.window:
+            events.append((announced, Step.ANNOUNCED, e))
+        events.append((closing.start, Step.BEGINS, e))
+        if closing.until < FOREVER:
+            events.append((closing.until, Step.ENDS, e))
+    capacities = np.zeros(len(happenings.clusters), CAPACITY)
+    capacities["total"] = [cluster.processors for cluster in happenings.clusters]
+    capacities["requeue"] = [Requeue[cluster.requeue.upper()] for cluster in happenings.clusters]
+    table = np.array([tuple(closing) for closing, _ in closings], CLOSING)
+    return outages.allocate(lives, table, np.array(sorted(events), EVENT), capacities)
 
 
 @dataclass(frozen=True)
@@ -227,13 +329,20 @@ class _Built:
             rows += limits[node["first"] : node["end"]]
         return calendar.allocate(levels, submit // step * step, rows, room)
 
-    def requests(self, jobs: NDArray[Any], options: Calendars) -> NDArray[Any]:
+    def let_save(self, clusters: Sequence[Cluster]) -> None:
+        """Let jobs take the checkpoints of their clusters; one that spans several, those of the first."""
+        first = [clusters[k] for k in self.nodes["first"]]
+        self.nodes["interval"] = [cluster.checkpoint_interval for cluster in first]
+        self.nodes["cost"] = [cluster.checkpoint_cost for cluster in first]
+
+    def requests(self, jobs: NDArray[Any], options: Calendars, fails: bool) -> NDArray[Any]:
         """The jobs with managers as homes, and rows for those that may span clusters."""
         _check_jobs(jobs, len(self.clusters), int(self.nodes["nodes"][0]), options)
         requests = jobs.copy()
         leaves = np.flatnonzero(self.nodes["size"] == 1)
         requests["home"] = leaves[jobs["home"]]
-        smallest = min(cluster.processors for cluster in self.clusters)
+        # Where nodes fail, any job of several nodes may have to span clusters
+        smallest = 1 if fails else min(cluster.processors for cluster in self.clusters)
         fits = (requests["nodes"] > smallest) & (requests["nodes"] <= self.nodes["nodes"][0])
         requests["span"] = np.where(fits, np.cumsum(fits) - 1, NOWHERE)
         slowest = min(cluster.speed for cluster in self.clusters)
@@ -301,28 +410,58 @@ def _check_jobs(jobs: NDArray[Any], clusters: int, nodes: int, options: Calendar
             )
 
 
-def _result(tree: bookings.ManagerTree) -> CalendarSchedule:
+def _result(tree: bookings.ManagerTree, out: outages.Outages | None) -> CalendarSchedule:
     """What a simulation left behind."""
     plans, segments = tree.plans, tree.segments[: int(tree.counts["segments"][0])]
     segments = segments[np.lexsort((segments["cluster"], segments["start"], segments["job"]))]
-    ran = (plans["status"] == Status.DONE) | (plans["status"] == Status.KILLED)
+    done = (plans["status"] == Status.DONE) | (plans["status"] == Status.KILLED)
     end_time = np.full(len(plans), -1, np.int64)
     np.maximum.at(end_time, segments["job"], segments["end"])
     home = tree.managers["speed"][tree.jobs["home"]]
-    alone = np.ceil(tree.jobs["run"] / home).astype(np.int64)
-    asked = tree.jobs["reserved"] != NOWHERE
+    run_time = np.where(
+        done, plans["done"] - plans["lost"], np.ceil(tree.jobs["run"] / home).astype(np.int64)
+    )
+    # One that gave up, or that was never eligible, did not come to ask
+    answered = (plans["promise"] != NOWHERE) | (plans["earliest"] != NOWHERE)
+    asked = (tree.jobs["reserved"] != NOWHERE) & answered
     granted = asked & (plans["earliest"] == NOWHERE)
+    counts = _counts(tree, granted, asked, segments)
+    lived, broken = None, np.zeros(len(plans), np.bool_)
+    if out is not None:
+        lived = _lived(plans, out, run_time, tree.jobs["nodes"])
+        broken = out.mishaps["broken"].astype(np.bool_)
+        counts |= {
+            "outage_displaced": int(out.state["displaced"][0]),
+            "reservations_broken": int(broken.sum()),
+        }
     return CalendarSchedule(
-        start_time=np.where(ran, plans["first"], -1),
+        start_time=plans["first"].copy(),
         end_time=end_time,
-        run_time=np.where(ran, plans["done"], alone),
+        run_time=run_time,
         planned_start=plans["promise"].copy(),
         reserved=granted,
-        earliest_time=plans["earliest"].copy(),
+        earliest_time=np.where(plans["earliest"] == FOREVER, NOWHERE, plans["earliest"]),
         status=plans["status"].copy(),
         route=plans["route"].copy(),
         segments=segments,
-        counts=_counts(tree, granted, asked, segments),
+        counts=counts,
+        broken=broken,
+        lived=lived,
+    )
+
+
+def _lived(
+    plans: NDArray[Any], out: outages.Outages, run_time: NDArray[np.int64], nodes: NDArray[np.int64]
+) -> Lived:
+    """What became of the jobs."""
+    fate = out.lives.jobs["fate"].astype(np.int64)
+    done = (plans["status"] == Status.DONE) | (plans["status"] == Status.KILLED)
+    fate[(fate == int(Fate.COMPLETED)) & ~done] = int(Fate.STARVED)
+    return Lived(
+        fate=fate,
+        killed=out.mishaps["killed"].copy(),
+        extra_work=np.where(plans["first"] >= 0, (plans["done"] - run_time) * nodes, 0),
+        eligible_time=out.lives.jobs["eligible"].copy(),
     )
 
 

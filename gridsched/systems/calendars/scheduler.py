@@ -51,9 +51,32 @@ whole nodes
 speed
     Run times and estimates are divided by the speed of the cluster (the slowest one of the manager whose
     clusters a job spans) and rounded up.
+outages
+    Processors that go down or are drained leave all slots, since nobody knows for how long, until they are
+    back; an announced window takes its processors out of the slots that it touches, as a job of its own that
+    counts for the resource threshold. The nodes that the threshold keeps back stay as many. Which processors
+    a running job has is known only where nodes fail: the lowest, first those that no announced window takes
+    before its planned end. What a running job has of processors that will be out counts once. Drained
+    processors serve their jobs to the end.
+who is hit
+    A job on a node that goes down, or that still runs when a window begins, is killed; its rest from its last
+    checkpoint is a new request at its manager. Waiting jobs whose slots have fewer nodes than are held lose
+    them. At one instant jobs are placed anew in this order: killed jobs that keep their place, reservations,
+    others, killed jobs that go to the end; within each, in the order in which they made their requests. A
+    reservation that cannot be kept becomes an ordinary job, and is counted. One that spans clusters takes
+    the checkpoints of the first cluster of the manager below which it runs.
+too few nodes
+    All managers know at once how many nodes are up (shadow calendars tell what is booked). A request for
+    more goes up; a job for which even the root has too few waits there without a place, until something
+    changes. If nothing ever does, it starves.
+patience and dependencies
+    A job makes its request when it is eligible; if the start that it would reserve is over by then, it is
+    refused. When a user gives up before the first start, the slots of the job are released, and others may
+    move forward. A job that is killed at the end of its slots did not end well.
 
 Counts: a message is a request sent up, an inquiry or its answer, a reserve request or its answer, a part that
-is given back, a place that is given up in a move, or one shadow calendar.
+is given back, a place from above the local manager that is given up in a move or by a user, or one shadow
+calendar.
 """
 
 from __future__ import annotations
@@ -69,9 +92,9 @@ from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.results import NO_TIME, SEGMENT, Schedule, Variable, of_tasks
 from gridsched.submission import Submission
-from gridsched.systems.base import NOT_YET, Scheduler
+from gridsched.systems.base import Scheduler
 from gridsched.systems.calendars.kernels.bookings import NOWHERE, REQUEST, Status
-from gridsched.systems.calendars.planning import CalendarSchedule, schedule_calendars
+from gridsched.systems.calendars.planning import CalendarSchedule, Happenings, schedule_calendars
 from gridsched.systems.calendars.tree import (
     Level,
     Manager,
@@ -85,6 +108,7 @@ from gridsched.systems.calendars.tree import (
     reach,
     tree_of_levels,
 )
+from gridsched.systems.fates import fate_variables, lives_of, needs_lives, outage_variables, outages_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +165,8 @@ class Calendars(Scheduler):
     knows: ClassVar[str] = "slots of the clusters below, by each manager"
     not_in_studies: ClassVar[frozenset[str]] = frozenset({"managers"})
     cannot: ClassVar[Mapping[str, str]] = {
-        **NOT_YET,
+        "arrays": "a manager books jobs one by one",
+        "nodes": "a slot of a calendar says how many processors are free, not which, so that it stays small",
         "local policies": "the slots of the calendars are the policy",
         "overrun": "a job that is not done when its slots are over is killed or suspended, see `overrun`",
         "passes": "jobs start when a slot begins",
@@ -222,7 +247,15 @@ class Calendars(Scheduler):
         refused), planned_start (as submitted), reservation_time (as requested), reserved (0 or 1),
         reserved_start (-1 without), earliest_time (of a refused reservation), killed. Cluster variables:
         supplied, consumed, local_work (processor-seconds). Segments have segment_tasks where clusters give
-        whole nodes. The counts of `planning.COUNTS` are attributes.
+        whole nodes. The counts of `planning.COUNTS` are attributes. Where nodes fail, users give up or jobs
+        wait for others, `killed` counts what failing nodes did and overrun_killed is 1 for a job that was
+        killed at the end of its slots; reservation_broken is 1 for one whose reservation could not be kept;
+        and the counts of `planning.COUNTS_OF_OUTAGES` are attributes, too.
+
+        Raises
+        ------
+        ConfigurationError
+            If jobs, platform and tree do not go together.
         """
         submission = submission.at_unit_speed()
         home, workload, clusters = submission.homes(), submission.workload, submission.clusters
@@ -234,7 +267,9 @@ class Calendars(Scheduler):
         jobs["nodes"] = workload.processors
         jobs["home"] = home
         jobs["reserved"] = NOWHERE if workload.reserved_start is None else workload.reserved_start
-        done = schedule_calendars(jobs, root, self, seed=submission.seed)
+        happenings = _happenings(submission, root)
+        done = schedule_calendars(jobs, root, self, seed=submission.seed, happenings=happenings)
+        told, counted = _fates(submission, done, happenings)
         return Schedule(
             start_time=done.start_time,
             end_time=done.end_time,
@@ -245,20 +280,58 @@ class Calendars(Scheduler):
                 **_reservations(jobs, done, reach(root)),
                 **_trade(done, home, len(clusters)),
                 **_tasks(done, clusters),
+                **told,
             },
             counters={
                 "managers": "; ".join(describe(root)),
                 "parameter_slots": str(self.slots),
                 **done.counts,
+                **counted,
             },
             messages=float(done.counts["messages"]),
         )
 
 
+def _happenings(submission: Submission, root: Manager | Cluster) -> Happenings | None:
+    """What happens to jobs and nodes besides submissions and ends; None if nothing does."""
+    clusters = submission.clusters
+    if not needs_lives(clusters, submission.workload):
+        return None
+    for leaf, cluster in zip(clusters_of(root), clusters, strict=True):
+        if leaf.processors != cluster.processors:
+            raise ConfigurationError(
+                f"managers: cluster {leaf.name} has {leaf.processors} processors there and "
+                f"{cluster.processors} on the platform; give the clusters of the platform"
+            )
+    too_large = np.asarray(submission.workload.processors) > reach(root)
+    return Happenings(
+        lives=lambda: lives_of(submission, too_large), outages=outages_of(list(clusters)), clusters=clusters
+    )
+
+
+def _fates(
+    submission: Submission, done: CalendarSchedule, happenings: Happenings | None
+) -> tuple[dict[str, Variable], dict[str, int]]:
+    """Variables and counters that say what became of the jobs, where it has to be said."""
+    if happenings is None or done.lived is None:
+        return {}, {}
+    told, counted = fate_variables(submission.workload, done.lived)
+    cut = (done.status == Status.KILLED).astype(np.int64)
+    broken = done.broken.astype(np.int64)
+    text = "whether outages did not let its reservation be kept"
+    more: dict[str, Variable] = {
+        "reservation_broken": ("job", broken, text, "1"),
+        "overrun_killed": ("job", cut, "whether the job was killed at the end of its slots", "1"),
+    }
+    return {**told, **more, **outage_variables(happenings.outages)}, counted
+
+
 def _reservations(jobs: NDArray[Any], done: CalendarSchedule, nodes: int) -> dict[str, Variable]:
     """What was reserved and refused, and what became of it."""
     reach_processors = np.where(done.status == Status.REFUSED, 0, nodes)
-    reserved_start = np.where(done.reserved, jobs["reserved"], NO_TIME)
+    # The others gave up, or outages came between
+    kept = done.reserved & ~done.broken & (done.start_time >= 0)
+    reserved_start = np.where(kept, jobs["reserved"], NO_TIME)
     return {
         name: ("job", values.copy(), long_name, units)
         for name, values, long_name, units in (

@@ -10,24 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched import results
+from gridsched.engine.lives import Fate, Lives
 from gridsched.engine.records import FOREVER
 from gridsched.platform import Cluster
 from gridsched.results import Schedule, Variable, of_tasks
 from gridsched.submission import Submission
 from gridsched.systems.dynamic_grid.kernels import state as dynamic_state
 from gridsched.systems.dynamic_grid.membership import Membership
-from gridsched.systems.dynamic_grid.planning import DynamicSchedule, as_local_jobs, paces_of
+from gridsched.systems.dynamic_grid.planning import DynamicSchedule, as_local_jobs, checkpoints_of, paces_of
+from gridsched.systems.fates import Lived, fate_variables, outage_variables, outages_of
 
 if TYPE_CHECKING:
     from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 
-OUTCOMES: tuple[str, ...] = ("rejected", "finished", "stopped", "stranded")
+OUTCOMES: tuple[str, ...] = ("rejected", "finished", "stopped", "stranded", "left")
 """What the numbers of the variable `outcome` mean."""
 
-REJECTED, FINISHED, STOPPED, STRANDED = range(len(OUTCOMES))
+REJECTED, FINISHED, STOPPED, STRANDED, LEFT = range(len(OUTCOMES))
 
 _JOB_VARIABLES: dict[str, tuple[str, str]] = {
-    "outcome": ("what became of the job: 0 rejected, 1 finished, 2 stopped, 3 stranded", "1"),
+    "outcome": (
+        "what became of the job: 0 rejected, 1 finished, 2 stopped, 3 stranded, 4 left (see fate)",
+        "1",
+    ),
     "reach_processors": ("processors of the largest clique that the job may use", "1"),
     "sent_time": ("time when the job came to the grid scheduler, -1 if never", "s"),
     "head_time": ("time when its local scheduler first found that it cannot start, -1 if never", "s"),
@@ -75,6 +80,7 @@ def outcome(
     entry: NDArray[np.int64],
     options: DynamicGrid,
     done: DynamicSchedule,
+    lives: Lives | None = None,
 ) -> Schedule:
     """The schedule of a run, with what happened to each job, cluster and proxy.
 
@@ -90,6 +96,8 @@ def outcome(
         Parameters.
     done : DynamicSchedule
         What happened.
+    lives : Lives, optional
+        What the jobs lived through besides, if nodes failed, users gave up or jobs waited for others.
     """
     home, clusters, progress = submission.home, submission.clusters, done.progress
     segments = _segments(home, jobs, clusters, done)
@@ -101,7 +109,9 @@ def outcome(
     else:
         run_time = _run_time(jobs, options, progress)
     became = _outcome(_is_stopped(jobs, whole_run, estimate, options, progress), progress)
-    executed = np.where(progress["sent"] >= 0, progress["single"] + progress["multi"], run_time)
+    if lives is not None:
+        became[np.isin(lives.jobs["fate"], _LEFT)] = LEFT
+    executed = progress["single"] + progress["multi"] + _local_time(segments, progress)
     started = progress["start"] >= 0
     columns = {
         "outcome": became,
@@ -114,10 +124,14 @@ def outcome(
         "tasks_moved": progress["tasks_moved"],
         "multi_site_time": progress["multi"],
         "extra_work": np.where(started, (executed - run_time) * jobs["processors"], 0),
-        "lost_work": _lost_work(segments, progress),
+        "lost_work": _lost_work(segments, progress, clusters, options),
         "kept_from": progress["kept_from"],
     }
     messages = _messages(done)
+    fates: dict[str, Variable] = {}
+    counts: dict[str, int] = {}
+    if lives is not None:
+        fates, counts = _fates(submission, lives, done, columns, segments)
     return Schedule(
         start_time=progress["start"],
         end_time=_end_time(segments, progress),
@@ -132,6 +146,7 @@ def outcome(
                 "1",
             ),
             **(of_tasks(segments["tasks"].copy()) if any(each.unit > 1 for each in clusters) else {}),
+            **fates,
             **_described("", "job", _JOB_VARIABLES, columns),
             **(_work_time(jobs, options) if mixed else {}),
             **_of_clusters(done),
@@ -147,9 +162,47 @@ def outcome(
             "largest_clique": done.largest_clique,
             "corrections": done.corrections,
             **{name: count for name, count in messages.items() if name != "messages"},
+            **counts,
         },
         messages=float(messages["messages"]),
     )
+
+
+_LEFT = (int(Fate.GAVE_UP), int(Fate.NEVER_ELIGIBLE), int(Fate.LOST))
+"""Fates of jobs that neither ended nor wait."""
+
+
+def _fates(
+    submission: Submission,
+    lives: Lives,
+    done: DynamicSchedule,
+    columns: dict[str, NDArray[Any]],
+    segments: NDArray[Any],
+) -> tuple[dict[str, Variable], dict[str, int]]:
+    """Variables and counters that say what became of jobs and nodes, and how work was saved."""
+    fate = np.where(columns["outcome"] == STRANDED, int(Fate.STARVED), lives.jobs["fate"])
+    variables, counters = fate_variables(
+        submission.workload,
+        Lived(
+            fate=fate,
+            killed=done.killed,
+            extra_work=columns["extra_work"],
+            eligible_time=lives.jobs["eligible"].copy(),
+        ),
+    )
+    interval, pause = checkpoints_of(submission.clusters)
+    variables |= {
+        "segment_killed": (
+            "segment",
+            segments["killed"].copy(),
+            "whether a failing node ended it",
+            "1",
+        ),
+        "cluster_checkpoint_interval": ("cluster", interval, "work between checkpoints, 0 without", "s"),
+        "cluster_checkpoint_cost": ("cluster", pause, "time that a checkpoint takes", "s"),
+        **outage_variables(outages_of(tuple(submission.clusters))),
+    }
+    return variables, counters
 
 
 def _as_text(membership: Membership | None) -> str:
@@ -175,7 +228,7 @@ def _segments(
     home: NDArray[np.int64], jobs: NDArray[Any], clusters: Sequence[Cluster], done: DynamicSchedule
 ) -> NDArray[Any]:
     """Segments of all jobs, in order of job, start and cluster."""
-    local = np.flatnonzero((done.progress["sent"] < 0) & (done.progress["start"] >= 0))
+    local = np.flatnonzero((done.progress["sent"] < 0) & (done.starts >= 0))
     own = np.zeros(len(local), dynamic_state.SEGMENT)
     own["job"] = local
     own["cluster"] = home[local]
@@ -183,7 +236,7 @@ def _segments(
     for i, cluster in enumerate(clusters):
         here = own["cluster"] == i
         own["processors"][here] = cluster.allocation(own["tasks"][here])
-    own["start"] = done.progress["start"][local]
+    own["start"] = done.starts[local]
     own["end"] = done.progress["finish"][local]
     segments = np.concatenate([own, done.segments])
     return segments[np.lexsort((segments["held"], segments["cluster"], segments["start"], segments["job"]))]
@@ -257,13 +310,48 @@ def _reach(
     return np.where(alone, processors[home], reach)
 
 
-def _lost_work(segments: NDArray[Any], progress: NDArray[Any]) -> NDArray[np.int64]:
-    """Processor-seconds of each job that were executed and lost."""
-    lost = (segments["held"] == 0) & (segments["start"] < progress["kept_from"][segments["job"]])
-    work = ((segments["end"] - segments["start"]) * segments["tasks"])[lost]
+def _local_time(segments: NDArray[Any], progress: NDArray[Any]) -> NDArray[np.int64]:
+    """Seconds that each job was executed as a local job."""
+    sent = progress["sent"][segments["job"]]
+    local = (sent < 0) | (segments["start"] < sent)
     total = np.zeros(len(progress), np.int64)
-    np.add.at(total, segments["job"][lost], work)
+    np.add.at(total, segments["job"][local], (segments["end"] - segments["start"])[local])
     return total
+
+
+def _lost_work(
+    segments: NDArray[Any], progress: NDArray[Any], clusters: Sequence[Cluster], options: DynamicGrid
+) -> NDArray[np.int64]:
+    """Processor-seconds of each job that were executed and lost, those since its last checkpoint included."""
+    seconds = segments["end"] - segments["start"]
+    lost = segments["start"] < progress["kept_from"][segments["job"]]
+    if not options.checkpoint:
+        # of what it was as a local job, too
+        lost |= segments["start"] < progress["sent"][segments["job"]]
+    killed = segments["killed"] != 0
+    since = np.where(killed, seconds - _saved(segments, killed, clusters), 0)
+    work = np.where(segments["held"] == 0, np.where(lost, seconds, since), 0) * segments["tasks"]
+    total = np.zeros(len(progress), np.int64)
+    np.add.at(total, segments["job"], work)
+    return total
+
+
+def _saved(
+    segments: NDArray[Any], killed: NDArray[np.bool_], clusters: Sequence[Cluster]
+) -> NDArray[np.int64]:
+    """Seconds of each killed segment that the last checkpoint has; its clusters save a spell together."""
+    interval, pause = checkpoints_of(clusters)
+    spells: dict[tuple[int, int], list[int]] = {}
+    for k in np.flatnonzero(killed).tolist():
+        spells.setdefault((int(segments["job"][k]), int(segments["start"][k])), []).append(k)
+    saved = np.zeros(len(segments), np.int64)
+    for rows in spells.values():
+        there = segments["cluster"][rows]
+        often = interval[there][interval[there] > 0]
+        if len(often):
+            length = int(segments["end"][rows[0]] - segments["start"][rows[0]])
+            saved[rows] = often.min() * (length // (often.min() + pause[there].max()))
+    return saved
 
 
 def _end_time(segments: NDArray[Any], progress: NDArray[Any]) -> NDArray[np.int64]:

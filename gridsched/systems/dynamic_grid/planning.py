@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.clusters import is_first_come
+from gridsched.engine.lives import Lives
 from gridsched.engine.records import FOREVER, JOB, LABELS, LARGEST, Backfilling, Overrun
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
@@ -17,9 +18,11 @@ from gridsched.policies import scores
 from gridsched.policies.local import POLICIES, LocalPolicy, OverrunName
 from gridsched.systems.cluster_records import cluster_records
 from gridsched.systems.dynamic_grid.graphs import adjacency, maximal_cliques
+from gridsched.systems.dynamic_grid.kernels import lived as lived_engine
 from gridsched.systems.dynamic_grid.kernels import loop as engine
 from gridsched.systems.dynamic_grid.kernels import state as dynamic_state
 from gridsched.systems.dynamic_grid.membership import Membership, member_events, present
+from gridsched.systems.fates import outages_of
 
 if TYPE_CHECKING:
     from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
@@ -56,6 +59,10 @@ class DynamicSchedule:
         Whether the graph has more.
     reports, corrections, dispatches : int
         Reports of clusters, outrun estimates, parts of jobs sent to clusters.
+    starts : int64[n]
+        Last start of each local job, -1 if it does not run and has not.
+    killed : int64[n]
+        How often each job was killed.
     """
 
     progress: NDArray[Any]
@@ -71,6 +78,8 @@ class DynamicSchedule:
     reports: int
     corrections: int
     dispatches: int
+    starts: NDArray[np.int64]
+    killed: NDArray[np.int64]
 
 
 def schedule_dynamic_grid(
@@ -84,6 +93,7 @@ def schedule_dynamic_grid(
     policies: Sequence[LocalPolicy] | None = None,
     labels: NDArray[Any] | None = None,
     overrun: OverrunName = "doubling",
+    lives: Lives | None = None,
 ) -> DynamicSchedule:
     """Run jobs through the local schedulers and the grid scheduler of a dynamic grid.
 
@@ -108,6 +118,8 @@ def schedule_dynamic_grid(
         User, group and queue of each job, for scores that look at them.
     overrun : {"doubling", "increments"}
         Expected end of a job that has outrun its estimate.
+    lives : Lives, optional
+        What the jobs live through besides, if anything, or if nodes fail; it is told what became of them.
 
     Raises
     ------
@@ -132,11 +144,15 @@ def schedule_dynamic_grid(
     _check_work(requests, compiled)
     events = member_events(names, membership)
     units = np.array([cluster.unit for cluster in clusters], np.int64)
+    local_jobs = _local_jobs(jobs, home, clusters, options)
+    work, guess = local_jobs["run"].copy(), local_jobs["estimate"].astype(np.int64)
+    if lives is not None:
+        _add_checkpoints(local_jobs, home, clusters)
     grid = dynamic_state.allocate(
         requests,
-        _local_jobs(jobs, home, clusters, options),
+        local_jobs,
         np.zeros(len(jobs), LABELS) if labels is None else labels,
-        _with_plans_anew(records),
+        _with_plans_anew(records, clusters),
         processors,
         units,
         np.ones_like(units) if paces is None else paces,
@@ -145,10 +161,18 @@ def schedule_dynamic_grid(
         cliques.ends,
         events,
         compiled.work,
+        lives is not None,
     )
     asked = scores.SCORE.compile(score)
-    while not engine.simulate(grid, compiled, asked):
-        grid = dynamic_state.with_room(grid)
+    if lives is None:
+        killed = np.zeros(len(jobs), np.int64)
+        while not engine.simulate(grid, compiled, asked):
+            grid = dynamic_state.with_room(grid)
+    else:
+        failing = _failing(grid, clusters, options, work, guess)
+        killed = failing.killed
+        while not lived_engine.simulate(grid, lives, failing, compiled, asked):
+            grid = dynamic_state.with_room(grid)
     corrections = int(grid.clock["corrections"][0] + grid.state["corrections"].sum())
     here = [clique[grid.clusters["member"][clique] != 0] for clique in cliques.each()]
     return DynamicSchedule(
@@ -165,6 +189,8 @@ def schedule_dynamic_grid(
         reports=_reports(grid, names, membership, options),
         corrections=corrections if compiled.looks else 0,
         dispatches=int(grid.clock["dispatches"][0]),
+        starts=grid.starts,
+        killed=killed,
     )
 
 
@@ -214,10 +240,73 @@ def _local_jobs(
     return there
 
 
-def _with_plans_anew(records: NDArray[Any]) -> NDArray[Any]:
-    """Local policies as kernels want them: conservative backfilling is EASY with a reservation for all."""
+def checkpoints_of(clusters: Sequence[Cluster]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Seconds between checkpoints (0 for none) and that each takes, of each cluster whose nodes fail."""
+    given = [(each.checkpoint_interval, each.checkpoint_cost) for each in clusters]
+    saves = np.array([bool(each.events) and each.checkpoint_interval > 0 for each in clusters])
+    interval, pause = np.array(given, np.int64).T * saves
+    return interval, pause
+
+
+def _add_checkpoints(local_jobs: NDArray[Any], home: NDArray[np.int64], clusters: Sequence[Cluster]) -> None:
+    """Let local jobs run for as long as they do with their checkpoints."""
+    for i, (interval, pause) in enumerate(zip(*checkpoints_of(clusters), strict=True)):
+        if interval > 0:
+            own = home == i
+            for name in ("run", "estimate"):
+                work = local_jobs[name][own].astype(np.int64)
+                longer = work + pause * np.maximum((work - 1) // interval, 0)
+                local_jobs[name][own] = longer if name == "run" else np.minimum(longer, LARGEST)
+
+
+def _failing(
+    grid: dynamic_state.DynamicGridArrays,
+    clusters: Sequence[Cluster],
+    options: DynamicGrid,
+    work: NDArray[np.int64],
+    guess: NDArray[np.int64],
+) -> lived_engine.LivedArrays:
+    """What happens to the nodes of a grid; clusters are told how jobs there save their work."""
+    grid.clusters["interval"], grid.clusters["pause"] = checkpoints_of(clusters)
+    given = outages_of(tuple(clusters))
+    rows = np.zeros(len(given), lived_engine.OUTAGE)
+    for name in ("cluster", "first", "end"):
+        rows[name] = given[name]
+    known = (given["announced"] < given["start"]) & (given["drained"] == 0)
+    rows["known"] = np.where(known, given["until"], FOREVER)
+    rows["fleeing"] = known
+    before = np.maximum(given["announced"], given["start"] - options.superstep)
+    lasts = given["until"] > given["start"]
+    times = {
+        lived_engine.OPEN: np.where(lasts, given["until"], FOREVER),
+        lived_engine.CLOSE: np.where(lasts, np.where(known, before, given["start"]), FOREVER),
+        lived_engine.KILL: np.where(given["drained"] == 0, given["start"], FOREVER),
+    }
+    happenings = np.zeros(len(times) * len(rows), lived_engine.HAPPENING)
+    for kind, time in times.items():
+        part = happenings[kind * len(rows) : (kind + 1) * len(rows)]
+        part["time"], part["kind"], part["outage"] = time, kind, np.arange(len(rows))
+    happenings = happenings[happenings["time"] < FOREVER]
+    happenings = happenings[np.lexsort((happenings["outage"], happenings["kind"], happenings["time"]))]
+    words = {"place": lived_engine.PLACE, "end": lived_engine.END, "lost": lived_engine.LOSE}
+    return lived_engine.allocate(
+        grid,
+        np.array([bool(each.events) for each in clusters], np.int64),
+        np.array([words[each.requeue] for each in clusters], np.int64),
+        rows,
+        happenings,
+        work,
+        guess,
+    )
+
+
+def _with_plans_anew(records: NDArray[Any], clusters: Sequence[Cluster]) -> NDArray[Any]:
+    """Local policies as kernels want them: conservative backfilling is EASY with a reservation for all.
+
+    Where nodes fail, jobs come back to their places, which `first_come` has not.
+    """
     records = records.copy()
-    records["first_come"] = is_first_come(records)
+    records["first_come"] = is_first_come(records) & np.array([not each.events for each in clusters])
     conservative = records["backfilling"] == Backfilling.CONSERVATIVE
     records["reservations"][conservative] = LARGEST
     records["backfilling"][conservative] = Backfilling.EASY

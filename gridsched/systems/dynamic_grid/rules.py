@@ -26,7 +26,8 @@ def dynamic_violations(dataset: xr.Dataset) -> list[str]:
 
     The rules:
 
-    - a job that was not sent to the grid scheduler runs once, at home, in one piece;
+    - a job that was not sent to the grid scheduler runs once, at home, in one piece; where nodes fail, once
+      besides the times when it was killed;
     - the clusters on which a job has tasks at the same time are neighbours of each other;
     - tasks of grid jobs are sent only to clusters that belong to the grid, and have gone when a cluster
       that left says so;
@@ -34,7 +35,9 @@ def dynamic_violations(dataset: xr.Dataset) -> list[str]:
       was lost, divided by w where it was on several clusters, is its run time, up to the last second. Where
       speeds differ (the run has `work_time`, as at speed 1), that times the speed of the slowest cluster is
       the work, and local jobs run at the speed of their clusters;
-    - grid jobs are stopped only after whole supersteps.
+    - grid jobs are stopped only after whole supersteps;
+    - where nodes fail: of a time that a failure ended, what counts as work is what its last checkpoint has,
+      and checkpoints are no work; nobody is killed but where processors go out of order.
 
     Parameters
     ----------
@@ -57,9 +60,15 @@ class _Segments:
         columns = [
             dataset[f"segment_{name}"].to_numpy() for name in ("job", "start", "cluster", "end", "held")
         ]
+        fails = "segment_killed" in dataset
+        columns.append(dataset["segment_killed"].to_numpy() if fails else np.zeros_like(columns[0]))
         order = np.lexsort((columns[2], columns[4], columns[1], columns[0]))
-        self.job, self.start, self.cluster, self.end, self.held = (column[order] for column in columns)
-        self.grid = dataset["sent_time"].to_numpy()[self.job] >= 0
+        self.job, self.start, self.cluster, self.end, self.held, self.killed = (
+            column[order] for column in columns
+        )
+        sent = dataset["sent_time"].to_numpy()[self.job]
+        self.grid = (sent >= 0) & (self.start >= sent)
+        """Whether it is one of a grid job; a local job that was killed may become one."""
         same = (self.job[1:] == self.job[:-1]) & (self.start[1:] == self.start[:-1])
         first = np.append(True, ~(same & (self.held[1:] == self.held[:-1])))[: len(self.job)]
         self.spell = np.cumsum(first) - 1
@@ -67,6 +76,8 @@ class _Segments:
         self.clusters = np.bincount(self.spell)[self.spell] if len(self.spell) else self.spell
         self.pace = self._pace(dataset)
         """Work that a segment does in a second, relative to that at the speed of which run times are."""
+        self.worked = self._worked(dataset)
+        """Seconds of work in each segment that count, without checkpoints."""
         self.begin = self._begin()
         """Start of each segment, or of the time before it in which tasks were on their way."""
 
@@ -79,6 +90,26 @@ class _Segments:
         np.minimum.at(slowest, self.spell, speed[self.cluster])
         pace: Integers = slowest[self.spell]
         return pace
+
+    def _worked(self, dataset: xr.Dataset) -> Integers:
+        seconds: Integers = self.end - self.start
+        if "cluster_checkpoint_interval" not in dataset:
+            return seconds
+        none = np.iinfo(np.int64).max
+        given = dataset["cluster_checkpoint_interval"].to_numpy()
+        interval = np.full(int(self.spell.max(initial=-1)) + 1, none)
+        pause = np.zeros_like(interval)
+        np.minimum.at(interval, self.spell, np.where(given > 0, given, none)[self.cluster])
+        np.maximum.at(pause, self.spell, dataset["cluster_checkpoint_cost"].to_numpy()[self.cluster])
+        saves = interval[self.spell] < none
+        every = np.where(saves, interval[self.spell], 1)
+        rounds = seconds // (every + pause[self.spell])
+        last = np.where(
+            self.killed != 0, 0, np.minimum(seconds - rounds * (every + pause[self.spell]), every)
+        )
+        without = np.where(self.killed != 0, 0, seconds)
+        worked: Integers = np.where(saves, rounds * every + last, without)
+        return worked
 
     def _begin(self) -> Integers:
         order = np.lexsort((self.start, self.cluster, self.job))
@@ -103,10 +134,11 @@ def _report(dataset: xr.Dataset, jobs: Integers, what: str) -> Iterator[str]:
 
 def _local_jobs_in_peace(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
     """Local jobs are neither preempted nor moved."""
-    count = np.bincount(s.job, minlength=dataset.sizes["job"])
-    astray = (s.cluster != dataset["home_cluster"].to_numpy()[s.job]) | (count[s.job] != 1) | (s.held != 0)
+    local = ~s.grid
+    count = np.bincount(s.job[local & (s.killed == 0)], minlength=dataset.sizes["job"])
+    astray = (s.cluster != dataset["home_cluster"].to_numpy()[s.job]) | (count[s.job] > 1) | (s.held != 0)
     yield from _report(
-        dataset, s.job[~s.grid & astray], "is a local job, but does not run at home in one piece"
+        dataset, s.job[local & astray], "is a local job, but does not run at home in one piece"
     )
 
 
@@ -163,10 +195,12 @@ def _work_is_done(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
     scale = round(float(dataset.attrs["parameter_overhead"]) * _UNIT)
     first = np.append(True, s.spell[1:] != s.spell[:-1])[: len(s.spell)]
     counts = first & (s.held == 0) & (s.start >= dataset["kept_from"].to_numpy()[s.job])
+    if not dataset.attrs["parameter_checkpoint"]:
+        counts &= s.grid
     rate = np.where(s.clusters == 1, scale, _UNIT)
     done, served, last = np.zeros((3, dataset.sizes["job"]), np.int64)
-    np.add.at(done, s.job[counts], ((s.end - s.start) * rate * s.pace)[counts])
-    np.add.at(served, s.job[counts], ((s.end - s.start) * rate)[counts])
+    np.add.at(done, s.job[counts], (s.worked * rate * s.pace)[counts])
+    np.add.at(served, s.job[counts], (s.worked * rate)[counts])
     last[:] = scale
     np.maximum.at(last, s.job[counts], (rate * s.pace)[counts])
     wanted = run_time = dataset["run_time"].to_numpy() * scale
@@ -181,13 +215,17 @@ def _work_is_done(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
 
 
 def _local_speed(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
-    """Local jobs run at the speed of their clusters, where speeds differ."""
-    if "work_time" not in dataset:
-        return
-    seconds = dataset["work_time"].to_numpy()[s.job] / dataset["cluster_speed"].to_numpy()[s.cluster]
+    """Local jobs do all their work, at the speed of their clusters where speeds differ."""
+    done = np.zeros(dataset.sizes["job"], np.int64)
+    np.add.at(done, s.job, s.worked)
+    wanted = dataset["run_time"].to_numpy()[s.job].astype(np.float64)
     # A job that is stopped far over its estimate is so in whole seconds of either speed
-    stopped = dataset["outcome"].to_numpy()[s.job] == _STOPPED
-    wrong = ~s.grid & ~stopped & (np.ceil(seconds) != s.end - s.start)
+    ends: tuple[int, ...] = (_FINISHED, _STOPPED)
+    if "work_time" in dataset:
+        wanted = dataset["work_time"].to_numpy()[s.job] / dataset["cluster_speed"].to_numpy()[s.cluster]
+        ends = (_FINISHED,)
+    local = (dataset["sent_time"].to_numpy()[s.job] < 0) & np.isin(dataset["outcome"].to_numpy()[s.job], ends)
+    wrong = local & (np.ceil(wanted) != done[s.job])
     yield from _report(dataset, s.job[wrong], "does not run at the speed of its cluster")
 
 
@@ -196,9 +234,25 @@ def _whole_supersteps(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
     length = s.end - s.start
     superstep = int(dataset.attrs["parameter_superstep"])
     ended = np.isin(dataset["outcome"].to_numpy(), (_FINISHED, _STOPPED))[s.job]
-    stopped = s.grid & (s.held == 0) & ~(ended & (s.end == dataset["end_time"].to_numpy()[s.job]))
+    stopped = (
+        s.grid & (s.held == 0) & (s.killed == 0) & ~(ended & (s.end == dataset["end_time"].to_numpy()[s.job]))
+    )
     wrong = stopped & ((length % superstep != 0) | (length == 0))
     yield from _report(dataset, s.job[wrong], "is stopped within a superstep")
+
+
+def _killed_by_failures(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
+    """Who is killed has processors on a cluster of which some go out of order then."""
+    if "segment_killed" not in dataset:
+        return
+    out = set(
+        zip(dataset["closure_cluster"].values.tolist(), dataset["closure_start"].values.tolist(), strict=True)
+    )
+    hit = np.array([pair in out for pair in zip(s.cluster.tolist(), s.end.tolist(), strict=True)], np.bool_)
+    spells = np.zeros(int(s.spell.max(initial=-1)) + 1, np.bool_)
+    np.logical_or.at(spells, s.spell, hit)
+    wrong = (s.killed != 0) & ~spells[s.spell]
+    yield from _report(dataset, s.job[wrong], "is killed where no processor fails")
 
 
 _RULES: tuple[Rule, ...] = (
@@ -208,4 +262,5 @@ _RULES: tuple[Rule, ...] = (
     _work_is_done,
     _local_speed,
     _whole_supersteps,
+    _killed_by_failures,
 )

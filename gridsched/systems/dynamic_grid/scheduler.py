@@ -84,7 +84,32 @@ Clusters that leave
 * Jobs that are still with the grid scheduler when nothing happens any more, since the clusters that are left
   cannot hold them, are counted as stranded.
 
-What happens in which order at one instant is said in `kernels.loop`.
+Nodes that fail, of which the paper has none (`kernels.lived`)
+
+* Schedulers count processors. Where nodes fail, it is known besides which ones a job has: those who start at
+  an instant get the lowest ones that are free at its end, in order of job numbers, local jobs, parts of grid
+  jobs and tasks on their way alike. They keep them. A node that goes down kills whose tasks are on it.
+* What is out of order or drained is neither offered nor reported, and grid jobs that the rest of the grid
+  could not hold are passed over. Local schedulers plan as if a job had it, until nodes in an announced
+  maintenance are back, or forever. They do not plan around maintenance that is still to come.
+* A local job that is killed waits again (`requeue`), from its last checkpoint on; how long it may wait as the
+  first of its queue counts anew. ``requeue="end"`` matters where the queue is in order of entry. While it
+  waits it may be sent to the grid scheduler as any other, with what it has saved if `checkpoint`.
+* A grid job that loses a site is stopped at once, in a superstep or while tasks move, and goes to CJ, at the
+  end; with ``requeue="lost"`` of the cluster that failed it is lost. With `checkpoint` it keeps what it had
+  done when it was last sent or moved, since its state went with it, and of its spell what the last checkpoint
+  has: it makes one as often as the cluster of its sites that does so most often, and that takes as long as
+  where it takes longest. Without `checkpoint` it begins anew.
+* Before announced maintenance, nodes take nothing more from a superstep before on, and grid tasks there move
+  or are suspended at the end of their superstep, as if their cluster left. Who is still there when it begins
+  is killed: local jobs, and grid jobs that have not yet run for a superstep.
+
+Users who give up, and jobs that wait for others
+
+* A user gives up a job that has never started, in a local queue or in NJ. A job that is eligible comes to its
+  local queue or to NJ as if it were submitted then, and is rejected by what belongs to the grid then.
+
+What happens in which order at one instant is said in `kernels.loop` and `kernels.lived`.
 """
 
 from __future__ import annotations
@@ -103,7 +128,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.policies.local import named_policy
 from gridsched.results import Schedule
 from gridsched.submission import Submission, labels_of
-from gridsched.systems.base import NOT_YET, Scheduler
+from gridsched.systems.base import Scheduler
 from gridsched.systems.dynamic_grid.graphs import (
     MOST_CLIQUES,
     GraphName,
@@ -114,6 +139,7 @@ from gridsched.systems.dynamic_grid.measures import summarise_dynamic
 from gridsched.systems.dynamic_grid.outcome import outcome
 from gridsched.systems.dynamic_grid.planning import GRID, schedule_dynamic_grid
 from gridsched.systems.dynamic_grid.rules import dynamic_violations
+from gridsched.systems.fates import lives_of, needs_lives
 from gridsched.traces.cleaning import LONGEST_TIME
 
 PreferName = Literal["wait", "migrate"]
@@ -227,7 +253,8 @@ class DynamicGrid(Scheduler):
     system: ClassVar[str] = "dynamic_grid"
     knows: ClassVar[str] = "idle processors of all clusters by reports, and of neighbours by inquiry"
     cannot: ClassVar[Mapping[str, str]] = {
-        **NOT_YET,
+        "arrays": "the grid scheduler starts jobs one by one",
+        "nodes": "tasks run on any processors of a clique; its clusters are numbers of them",
         "passes": "the grid scheduler acts once for all events of an instant",
         "message delay": "reports are periodic; what is asked is answered at once",
         "deadlines": "local jobs wait no longer than delta_t, which is no deadline",
@@ -270,7 +297,8 @@ class DynamicGrid(Scheduler):
         that it had, without overhead. Where clusters give whole nodes, segments have `segment_tasks`. Also
         job variables say what happened to each job (see their long names); cluster variables `cluster_...`
         count events; `adjacent` (cluster, neighbour) is the graph; `event_...` are joins, renewals, leaves;
-        `proxy_...` are proxies.
+        `proxy_...` are proxies. Where nodes fail, users give up or jobs wait for others, there is also what
+        `gridsched.systems.fates` says, `segment_killed`, and how clusters save work.
         """
         submission = submission.at_unit_speed()
         clusters, home = submission.clusters, submission.home
@@ -285,6 +313,8 @@ class DynamicGrid(Scheduler):
             links = grid_graph(submission.platform.names, self.graph)
         drawn = np.random.default_rng(submission.seed).random(len(jobs)) < self.grid_share
         entry = np.where(drawn, GRID, home)
+        lived = needs_lives(clusters, submission.workload)
+        lives = lives_of(submission, np.zeros(len(jobs), np.bool_)) if lived else None
         done = schedule_dynamic_grid(
             jobs,
             entry,
@@ -297,8 +327,9 @@ class DynamicGrid(Scheduler):
             else [named_policy(self.policy)] * len(clusters),
             labels=labels_of(submission.workload),
             overrun=submission.conventions.overrun,
+            lives=lives,
         )
-        return outcome(submission, jobs, entry, self, done)
+        return outcome(submission, jobs, entry, self, done, lives)
 
     @classmethod
     def rules(cls, run: xr.Dataset) -> list[str]:

@@ -114,6 +114,7 @@ class JScheduler(Scheduler):
     knows: ClassVar[str] = "predicted starts on the clusters asked, by each job for itself"
     functions: ClassVar[Mapping[str, Kind]] = {"metric": COST}
     cannot: ClassVar[Mapping[str, str]] = {
+        "arrays": "a cluster counts its own tasks, not those that run elsewhere",
         "passes": "predicted starts assume one pass for all events of an instant",
         "message delay": "a job's questions take no time in the paper",
         "migration delay": "a job is submitted to a cluster once, and does not move",

@@ -114,6 +114,9 @@ def run_on_nodes(
         node_names=names,
         outages=outages,
         asked={name: jobs[name].astype(np.int64) for name in ASKED_NAMES},
+        limits=limits,
+        limited=limited,
+        priority=priority,
         reasons=count_reasons(against),
         corrections=int(a.state["corrections"][0]),
     )

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from gridsched import results
+from gridsched.experiments.study import families
 from gridsched.figures.style import duration, number
 from gridsched.report.parts import (
     FigureView,
@@ -21,7 +22,7 @@ from gridsched.report.parts import (
     known,
     labels,
 )
-from gridsched.systems.local.study.config import LocalStudy
+from gridsched.systems.local.study.config import RECORDED, LocalStudy
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,9 @@ class PolicyRow:
     longest_queue: str
     rejected: str
     corrections: str
+    gave_up: str
+    killed: str
+    extra_work: str
     reference: bool
 
 
@@ -58,10 +62,22 @@ def local_view(study: LocalStudy, folder: Path) -> dict[str, Any]:
             if (rows := _policy_rows(dataset.sel(workload=workload, estimate=estimate)))
         ],
         "workloads": [_workload_view(dataset.sel(workload=name)) for name in labels(dataset, "workload")],
+        "fates": "jobs_gave_up" in dataset,
         "figures": _figures(study, folder),
-        "acknowledgements": acknowledgements(dataset, "workload"),
+        "acknowledgements": acknowledgements(dataset.sel(workload=_logs(study)), "workload"),
     }
 
+
+def _logs(study: LocalStudy) -> list[str]:
+    """Scenarios whose jobs are not those of another one under other conditions."""
+    return [scenario.name for scenario in study.scenarios if scenario.baseline is None]
+
+
+_AGAIN = (
+    "Conditions are compared by the jobs that have one number and run time in all scenarios of a block, end "
+    "in all runs, and whose users never give up; intervals of ratios come from leaving out one batch of "
+    "these jobs at a time.",
+)
 
 _PASSES = {
     "instant": "A scheduling pass follows all events of an instant.",
@@ -86,6 +102,7 @@ def _conventions(study: LocalStudy) -> list[str]:
         "(none where a batch has fewer than two jobs); "
         + (trimmed if metrics.warm_up or metrics.cool_down else "all jobs count")
         + ".",
+        *(_AGAIN if families(study.scenarios) else ()),
         f"Long jobs run more than {metrics.classes.long} s, wide jobs use more than "
         f"{metrics.classes.wide} processors. Bounded slowdown has a threshold of 10 s.",
     ]
@@ -111,10 +128,19 @@ def _policy_rows(dataset: xr.Dataset) -> list[PolicyRow]:
                 longest_queue=known(row["queue_length_max"], "{:,.0f}"),
                 rejected=known(row["rejected"], "{:,.0f}"),
                 corrections=known(row["corrections"], "{:,.0f}"),
+                gave_up=_fate(row, "jobs_gave_up", "{:,.0f}"),
+                killed=_fate(row, "executions_killed", "{:,.0f}"),
+                extra_work=_fate(row, "extra_work_share", "{:.1%}"),
                 reference=scheme == dataset.attrs["reference"],
             )
         )
     return rows
+
+
+def _fate(row: xr.Dataset, variable: str, form: str) -> str:
+    """What became of jobs, where a run says so; a log does not."""
+    is_log = str(row["scheme"].values) == RECORDED
+    return known(row[variable], form) if variable in row and not is_log else ""
 
 
 def _interval(row: xr.Dataset, name: str, form: Any) -> str:
@@ -150,5 +176,5 @@ def _figures(study: LocalStudy, folder: Path) -> list[FigureView]:
     for run in study.gantt_runs:
         views.append(figure(folder, run.gantt, "gantt", run.title))
     for kind in ("load", "workload"):
-        views += [figure(folder, f"{kind}-{name}", kind, name) for name in study.large_workloads]
+        views += [figure(folder, f"{kind}-{name}", kind, name) for name in study.shown_workloads]
     return views

@@ -150,7 +150,7 @@ class Local(Scheduler):
         )
         variables: dict[str, Variable] = {
             **of_tasks(size[whole["job"]]),
-            **node_variables(runs, jobs, first),
+            **node_variables(runs, clusters, jobs, first),
             **told,
         }
         return Schedule(

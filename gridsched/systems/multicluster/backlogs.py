@@ -2,8 +2,11 @@
 
 A `ManagedCluster` is one cluster. A `PlannedCluster` holds the jobs that have not started with a plan for
 them, made by TITAN. The plan is executed as it is: jobs start in its order, each when its resources are free
-in fact. Where jobs do not run as long as expected, starts shift, but order and resources stay until the next
-plan. Started jobs never move. Clusters under any other local policy are in `queues`.
+in fact. Where jobs do not run as long as expected, or a user gives up, starts shift, but order and resources
+stay until the next plan. Started jobs never move. Clusters under any other local policy are in `queues`.
+
+Resources may be added and removed, and may be out for a while. Plans know only those that take jobs now, by
+their places among them; `Started` has them by their own numbers.
 
 Baselines, section 5 of He et al. (see `muscle`), give a job to a cluster when it arrives:
 
@@ -27,6 +30,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.records import FOREVER
 from gridsched.systems.multicluster.kernels import packing
 from gridsched.systems.multicluster.muscle import Backlog
 from gridsched.systems.multicluster.titan import (
@@ -34,9 +38,11 @@ from gridsched.systems.multicluster.titan import (
     Titan,
     Weights,
     in_order,
+    masks_of,
     measured,
     optimise,
     packed,
+    resources_of,
     starts,
     stream,
 )
@@ -45,6 +51,8 @@ SeedingName = Literal["muscle", "arrival", "last", "none"]
 LoadName = Literal["unfinished", "unstarted"]
 
 Integers = NDArray[np.int64]
+
+NOBODY: Integers = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,8 @@ class MulticlusterJobs:
         Resources of each cluster that hold them: processors, or nodes where a cluster gives whole nodes.
     actual, expected : int64[n, p]
         Run time on each cluster, in fact and as predicted, at least 1 s.
+    turn : int64[p]
+        Place of each in the order of arrival.
     """
 
     submit: Integers
@@ -67,6 +77,7 @@ class MulticlusterJobs:
     resources: Integers
     actual: Integers
     expected: Integers
+    turn: Integers
 
 
 class Started(NamedTuple):
@@ -75,6 +86,10 @@ class Started(NamedTuple):
     jobs: Integers
     start: Integers
     masks: NDArray[np.uint64]
+
+    def only(self, some: NDArray[np.bool_]) -> Started:
+        """Some of the jobs."""
+        return Started(self.jobs[some], self.start[some], self.masks[some])
 
 
 class BacklogMetrics(NamedTuple):
@@ -93,7 +108,7 @@ class ManagedCluster(ABC):
     index : int
         Which of the clusters it is.
     resources, widest : int
-        Resources now, and at most at any time.
+        Resources that take jobs now, and all that there are at any time.
     jobs : MulticlusterJobs
         All jobs of the run.
     weights : Weights
@@ -122,6 +137,8 @@ class ManagedCluster(ABC):
         self._overrun = overrun
         self._actual, self._expected = jobs.actual[index], jobs.expected[index]
         self._sizes: Integers = jobs.resources[index]
+        self._present, self._out = resources, np.zeros(widest, np.int64)
+        self._places: Integers | slice = slice(resources)
         self._words = packing.words(widest)
         self._occupants = np.zeros(widest, packing.OCCUPANT)
         self._occupants["end"] = np.iinfo(np.int64).min
@@ -131,6 +148,16 @@ class ManagedCluster(ABC):
         self._running = Started(nothing, nothing, np.empty((0, self._words), np.uint64))
         self.metrics = BacklogMetrics(0, 0, 0)
         self.generations = 0
+
+    @property
+    def widest(self) -> int:
+        """All resources that there are at any time."""
+        return len(self._out)
+
+    @property
+    def running(self) -> Integers:
+        """Jobs that run."""
+        return self._running.jobs
 
     @property
     def processors(self) -> int:
@@ -157,11 +184,32 @@ class ManagedCluster(ABC):
         Their expected ends are those of the last plan; that a job starts is known at once.
         """
 
-    @abstractmethod
     def resize(self, resources: int, now: int) -> Integers:
         """Add or remove the highest resources; return the jobs that are too large for the cluster now.
 
         A job that runs on a removed resource runs to its end. The others that wait keep their order.
+        """
+        self._present = resources
+        return self.rearrange(now)
+
+    @abstractmethod
+    def rearrange(self, now: int, again: Integers = NOBODY, *, at_end: bool = False) -> Integers:
+        """Let jobs take the resources that are there and not out, and no others.
+
+        Parameters
+        ----------
+        now : int
+            Present time.
+        again : int64[k]
+            Jobs that wait again: before those that have not started (in a local queue at the places that
+            they had), or `at_end` behind all others.
+        at_end : bool
+            Where these wait.
+
+        Returns
+        -------
+        int64[...]
+            Jobs that are too large for the cluster now, in order; they wait there no more.
         """
 
     @abstractmethod
@@ -184,6 +232,41 @@ class ManagedCluster(ABC):
     def measure(self, now: int) -> None:
         """Update the metrics of a cluster whose plan stays as it is; call `advance` before."""
 
+    # --- failures and users who give up: only where time goes on from one instant to the next -------------
+
+    @abstractmethod
+    def next_instant(self) -> int:
+        """When a job starts or ends next, if nothing else happens; `FOREVER` if none does."""
+
+    @abstractmethod
+    def withdraw(self, jobs: Integers, now: int) -> None:
+        """Let jobs wait there no more; the others keep their order and resources."""
+
+    def finish(self, now: int) -> Started:
+        """Let jobs end now, but none start; return those that have ended."""
+        ended: NDArray[np.bool_] = np.less_equal(self._running.start + self._actual[self._running.jobs], now)
+        over, self._running = self._running.only(ended), self._running.only(~ended)
+        return over
+
+    def kill(self, resources: NDArray[np.bool_], now: int) -> Started:
+        """Take the jobs that run on some resources off all that they have; return them by their starts."""
+        used = resources_of(self._running.masks, len(resources))
+        hit: NDArray[np.bool_] = np.any(used & resources, axis=1)
+        killed, self._running = self._running.only(hit), self._running.only(~hit)
+        self._occupants["end"][resources_of(killed.masks, len(resources)).any(axis=0)] = now
+        return killed
+
+    def put_out(self, first: int, end: int, more: int) -> None:
+        """Let resources be out once more, or once less often; call `rearrange` then."""
+        self._out[first:end] += more
+
+    def holds(self, jobs: Integers) -> NDArray[np.bool_]:
+        """Whether the cluster is large enough for each of some jobs now."""
+        large: NDArray[np.bool_] = self._sizes[jobs] <= self.resources
+        return large
+
+    # --- what kinds of clusters have in common ----------------------------------------------------
+
     def load(self, counted: LoadName) -> float:
         """Load of equation (6), seconds; call `advance` before."""
         jobs = self.waiting
@@ -198,12 +281,27 @@ class ManagedCluster(ABC):
             self._running = Started(*(np.concatenate(pair) for pair in both))
         still = self._running.start + self._actual[self._running.jobs] > now
         if not still.all():
-            self._running = Started(*(column[still] for column in self._running))
+            self._running = self._running.only(still)
+
+    def _find_places(self) -> None:
+        """Find the resources that take jobs now."""
+        places = np.flatnonzero(self._out[: self._present] == 0)
+        self.resources = len(places)
+        # what is looked up through a slice is not copied
+        self._places = slice(self.resources) if self.resources == self._present else places
+
+    def _by_number(self, masks: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Sets of resources that are given by their places among those that take jobs, by their numbers."""
+        if isinstance(self._places, slice):
+            return masks
+        spread = np.zeros((len(masks), len(self._out)), np.bool_)
+        spread[:, self._places] = resources_of(masks, self.resources)
+        return masks_of(spread)
 
     def _releases(self, now: int) -> tuple[Integers, Integers]:
         """When each resource will be free, in fact and as far as is known."""
         actual, expected = np.empty((2, self.resources), np.int64)
-        packing.releases(self._occupants, int(now), self._overrun, actual, expected)
+        packing.releases(self._occupants[self._places], int(now), self._overrun, actual, expected)
         return actual, expected
 
     def _backlog(self, free: Integers) -> Backlog:
@@ -290,7 +388,7 @@ class PlannedCluster(ManagedCluster):
     def advance(self, now: int) -> Started:
         """Let time pass; return the jobs that have started since the last time."""
         began = self._start <= now
-        started = Started(self.waiting[began], self._start[began], self._masks[began])
+        started = Started(self.waiting[began], self._start[began], self._by_number(self._masks[began]))
         if len(started.jobs):
             coding = Coding(np.arange(len(started.jobs), dtype=np.int32), started.masks)
             packing.begin(
@@ -323,17 +421,35 @@ class PlannedCluster(ManagedCluster):
             return now
         return first_fall(self._start, self._planned_end, threshold, now)
 
-    def resize(self, resources: int, now: int) -> Integers:
-        """Add or remove the highest resources; return the jobs that are too large for the cluster now."""
-        self.resources = resources
-        fits = self._sizes[self.waiting] <= resources
-        handed_back: Integers = self.waiting[~fits]
-        self._keep(fits)
-        if len(self.waiting):
-            coding = self._in_order(self.waiting, now)
-            self._masks[:] = 0
-            self._masks[:, : coding.masks.shape[1]] = coding.masks
+    def rearrange(self, now: int, again: Integers = NOBODY, *, at_end: bool = False) -> Integers:
+        """Let jobs take the resources that are there and not out, and choose theirs anew, in order."""
+        self._find_places()
+        jobs = np.concatenate([self.waiting, again] if at_end else [again, self.waiting])
+        handed_back, self.waiting = jobs[~self.holds(jobs)], jobs[self.holds(jobs)]
+        coding = self._in_order(self.waiting, now)
+        self._masks = np.zeros((len(self.waiting), self._words), np.uint64)
+        self._masks[:, : coding.masks.shape[1]] = coding.masks
+        self._start, planned = self._starts(now)
+        self._planned_end = planned + self._expected[self.waiting]
         return handed_back
+
+    def next_instant(self) -> int:
+        """When a job starts or ends next, if nothing else happens."""
+        end = self._running.start + self._actual[self._running.jobs]
+        return int(min(self._start.min(initial=FOREVER), end.min(initial=FOREVER)))
+
+    def withdraw(self, jobs: Integers, now: int) -> None:
+        """Let jobs wait there no more; the others start when their resources are free in fact."""
+        self._keep(~np.isin(self.waiting, jobs))
+        self._start, _ = self._starts(now)
+
+    def _starts(self, now: int) -> tuple[Integers, Integers]:
+        """When each waiting job starts as it is planned: in fact, and if all estimates are right."""
+        actual, expected = self._releases(now)
+        coding = Coding(np.arange(len(self.waiting), dtype=np.int32), self._masks)
+        begin, _ = starts(coding, self._actual[self.waiting], actual, now)
+        planned, _ = starts(coding, self._expected[self.waiting], expected, now)
+        return begin, planned
 
     def _in_order(
         self, jobs: Integers, now: int, order: Integers | None = None, kept: NDArray[np.uint64] | None = None
@@ -411,7 +527,7 @@ class PlannedCluster(ManagedCluster):
         if seeding == "last":
             return self._in_order(jobs, now, kept=np.ascontiguousarray(self._masks[:, :words]))
         if seeding == "arrival":
-            return self._in_order(jobs, now, np.argsort(jobs, kind="stable"))
+            return self._in_order(jobs, now, np.argsort(self._all.turn[jobs], kind="stable"))
         return None
 
 

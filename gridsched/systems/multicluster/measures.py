@@ -122,7 +122,9 @@ def _of_rounds(run: xr.Dataset) -> dict[str, Any]:
         "rounds": run.sizes["round"],
         "mcp_mean": _mean(run["mcp"].to_numpy()),
         "pb_mean": _mean(run["pb"].to_numpy()),
-        "cp_mean_cluster": performance.mean(axis=0) if len(performance) else np.nan,
+        "cp_mean_cluster": performance.mean(axis=0)
+        if len(performance)
+        else np.full(run.sizes["cluster"], np.nan),
         "generations_mean": made.mean() if len(made) else 0.0,
         "queue_mean": float(run["queue_mean"]),
         "waiting_mean": float(run["waiting_mean"]),
@@ -138,7 +140,7 @@ def _mean(values: Floats) -> float:
 def _of_jobs(run: xr.Dataset) -> dict[str, Any]:
     ran = run["start_time"].to_numpy() >= 0
     over = over_deadline(run["end_time"].to_numpy(), run["deadline"].to_numpy())[ran]
-    counts: dict[str, Any] = {"jobs": ran.sum(), "rejected": (~ran).sum()}
+    counts: dict[str, Any] = {"jobs": ran.sum(), "rejected": run.attrs["jobs_rejected"]}
     if not len(over):
         return counts
     columns = {name: values[ran] for name, values in metrics.job_metrics(run).items()}
@@ -157,11 +159,13 @@ def _of_clusters(run: xr.Dataset) -> dict[str, Any]:
     job, cluster = run["segment_job"].to_numpy(), run["segment_cluster"].to_numpy()
     seconds = run["segment_end"].to_numpy() - run["segment_start"].to_numpy()
     work = np.bincount(cluster, seconds * run["segment_processors"].to_numpy(), clusters)
+    # a job that was killed counts where it was executed last
+    last = run["segment_end"].to_numpy() == run["end_time"].to_numpy()[job]
     over = over_deadline(run["end_time"].to_numpy()[job], run["deadline"].to_numpy()[job])
     capacity = run["cluster_processors"].to_numpy() * metrics.makespan(run)
     return {
-        "jobs_cluster": np.bincount(cluster, minlength=clusters),
-        "over_deadline_cluster": np.bincount(cluster, over, clusters),
+        "jobs_cluster": np.bincount(cluster[last], minlength=clusters),
+        "over_deadline_cluster": np.bincount(cluster[last], over[last], clusters),
         "utilisation_cluster": work / np.where(capacity > 0, capacity, np.nan),
         "idle_time": (capacity - work).sum(),
     }

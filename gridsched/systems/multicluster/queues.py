@@ -6,6 +6,9 @@ lowest resources that are free when it starts.
 
 What MUSCLE is told of a cluster, and what is measured, is what the local scheduler would do with the jobs
 that it has if all estimates were right.
+
+Where processors fail, or users give up, time goes on from one instant to the next: what ends, what happens to
+processors and jobs, then the scheduling passes.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from gridsched.policies import scores
 from gridsched.policies.local import LocalPolicy
 from gridsched.systems.cluster_records import FIRST_ROOM, cluster_records
 from gridsched.systems.multicluster.backlogs import (
+    NOBODY,
     BacklogMetrics,
     Integers,
     ManagedCluster,
@@ -92,15 +96,38 @@ class LocalSchedulers:
             self._now = min(int(now), FOREVER - 1)
             queues.advance(self._grid, self._local, self._now, self._options, self._score)
 
+    def finish(self, now: int) -> None:
+        """Let jobs end now, on all clusters; `advance` starts what can start now."""
+        self._now = int(now) - 1
+        queues.finish(self._grid, self._local, int(now), self._options)
+
+    def next_instant(self) -> int:
+        """When something happens on any cluster next, if no job comes."""
+        return int(queues.next_instant(self._grid))
+
     def receive(self, jobs: Integers, cluster: int, now: int) -> None:
         """Let jobs enter the queue of a cluster, and start there what can start now."""
+        self._describe(jobs, cluster)
+        queues.receive(self._grid, self._local, jobs, cluster, int(now), self._options, self._score)
+
+    def requeue(self, jobs: Integers, cluster: int, now: int) -> None:
+        """Let jobs wait behind the others on a cluster of which the processors have changed."""
+        self._describe(jobs, cluster)
+        queues.requeue(self._grid, self._local, jobs, cluster, int(now), self._options, self._score)
+
+    def kill(self, jobs: Integers, cluster: int, now: int) -> None:
+        """Take running jobs off a cluster before their ends."""
+        queues.kill(self._grid, self._local, jobs, cluster, int(now), self._options)
+
+    def _describe(self, jobs: Integers, cluster: int) -> None:
+        """Say what jobs are on the cluster that they are about to enter."""
         self._make_room(len(jobs))
         requests = self._grid.requests
+        requests["submit"][jobs] = self._all.submit[jobs]
         requests["run"][jobs] = self._all.actual[cluster, jobs]
         requests["estimate"][jobs] = self._all.expected[cluster, jobs]
         # run times are those on the cluster
         self._grid.home[jobs] = cluster
-        queues.receive(self._grid, self._local, jobs, cluster, int(now), self._options, self._score)
 
     def _make_room(self, coming: int) -> None:
         """Make room for so many more jobs in a queue, and entries, of which handed back jobs have several."""
@@ -156,14 +183,19 @@ class QueueCluster(ManagedCluster):
         self._schedulers = schedulers
         self._foresees = foresees
         self._planned_end = np.empty(0, np.int64)
+        self._entered = 0
+        self._entry = np.empty(len(self._all.submit), np.int64)
 
     def advance(self, now: int) -> Started:
         """Let time pass; return the jobs that have started since the last time."""
         self._schedulers.advance(now)
         start = self._schedulers.starts(self.waiting)
         began = start >= 0
-        started = self._placed(self.waiting[began], start[began], self._actual, self._occupants)
+        occupants = self._occupants[self._places]
+        started = self._placed(self.waiting[began], start[began], self._actual, occupants)
         if len(started.jobs):
+            self._occupants[self._places] = occupants
+            started = started._replace(masks=self._by_number(started.masks))
             self.waiting, self._planned_end = self.waiting[~began], self._planned_end[~began]
         self._run(started, now)
         return started
@@ -177,7 +209,7 @@ class QueueCluster(ManagedCluster):
             order = np.argsort(start, kind="stable")
             jobs, start = jobs[order], start[order]
             estimates, sizes = self._expected[jobs], self._sizes[jobs]
-            packing.take_lowest(start, durations[jobs], estimates, sizes, occupants[: self.resources], masks)
+            packing.take_lowest(start, durations[jobs], estimates, sizes, occupants, masks)
         return Started(jobs, start, masks)
 
     def _as_expected(self, now: int) -> tuple[Integers, Started, Integers, Integers]:
@@ -203,19 +235,65 @@ class QueueCluster(ManagedCluster):
         start = self._schedulers.foreseen(self.waiting, self.index, now, in_fact=True)
         return first_fall(start, self._planned_end, threshold, now)
 
-    def resize(self, resources: int, now: int) -> Integers:
-        """Add or remove the highest resources; return the jobs that are too large for the cluster now."""
-        self.resources = resources
-        fits = self._sizes[self.waiting] <= resources
-        handed_back: Integers = self.waiting[~fits]
-        self._schedulers.withdraw(handed_back, self.index, now)
-        self.waiting, self._planned_end = self.waiting[fits], self._planned_end[fits]
-        held = resources_of(self._running.masks, resources).sum(axis=1) * self.unit
+    def rearrange(self, now: int, again: Integers = NOBODY, *, at_end: bool = False) -> Integers:
+        """Let jobs take the resources that are there and not out; every local plan is made anew."""
+        self._find_places()
+        fits = self.holds(self.waiting)
+        small, large = again[self.holds(again)], again[~self.holds(again)]
+        handed_back: Integers = np.concatenate(
+            [self.waiting[~fits], large] if at_end else [large, self.waiting[~fits]]
+        )
+        self.withdraw(self.waiting[~fits], now)
+        held = resources_of(self._running.masks, len(self._out))[:, self._places].sum(axis=1) * self.unit
         self._schedulers.resize(self.index, self.processors, self._running.jobs, held, now)
+        if len(small):
+            self._wait_again(small, now, at_end)
         return handed_back
+
+    def _wait_again(self, jobs: Integers, now: int, at_end: bool) -> None:
+        """Let jobs wait again, at the places in the queue that they had or at its end."""
+        if at_end:
+            self._number(jobs)
+        else:
+            # a queue is in order of entry, so that all that waits enters anew
+            waiting = self.waiting
+            self._schedulers.withdraw(waiting, self.index, now)
+            jobs = np.concatenate([waiting, jobs])
+            self.waiting = NOBODY
+        jobs = jobs[np.argsort(self._entry[jobs])]
+        self._schedulers.requeue(jobs, self.index, now)
+        self.waiting = np.concatenate([self.waiting, jobs])
+        self._planned_end = np.full(len(self.waiting), FOREVER)
+
+    def _number(self, jobs: Integers) -> None:
+        """Number jobs that enter the queue behind all others."""
+        self._entry[jobs] = self._entered + np.arange(len(jobs))
+        self._entered += len(jobs)
+
+    def next_instant(self) -> int:
+        """When something happens next, on this cluster or on another one."""
+        return self._schedulers.next_instant()
+
+    def withdraw(self, jobs: Integers, now: int) -> None:
+        """Let jobs wait there no more."""
+        stay = ~np.isin(self.waiting, jobs)
+        self._schedulers.withdraw(jobs, self.index, now)
+        self.waiting, self._planned_end = self.waiting[stay], self._planned_end[stay]
+
+    def finish(self, now: int) -> Started:
+        """Let jobs end now, but none start; return those that have ended."""
+        self._schedulers.finish(now)
+        return super().finish(now)
+
+    def kill(self, resources: NDArray[np.bool_], now: int) -> Started:
+        """Take the jobs that run on some resources off all that they have; return them by their starts."""
+        killed = super().kill(resources, now)
+        self._schedulers.kill(killed.jobs, self.index, now)
+        return killed
 
     def plan(self, new: Integers, masks: NDArray[np.uint64] | None, now: int, number: int) -> None:
         """Let new jobs enter the queue, and foresee what happens to all that wait."""
+        self._number(new)
         self._schedulers.receive(new, self.index, now)
         self.waiting = np.concatenate([self.waiting, new])
         self._planned_end = np.full(len(self.waiting), FOREVER)

@@ -28,7 +28,8 @@ Below MUSCLE and its rivals stands TITAN, or any local policy (see `queues`), wh
 a job ends or is handed over.
 
 At one instant jobs end and start, then resources are added and removed, then jobs arrive, then there is a
-round. A job that waits on a cluster that has become too small for it is collected again.
+round. A job that waits on a cluster that has become too small for it is collected again. What happens where
+resources fail, users give up, or jobs wait for others, is said in `interruptions`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import xarray as xr
@@ -48,41 +49,29 @@ from numpy.typing import NDArray
 from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.platform import Cluster, ResourceChange
 from gridsched.policies.local import POLICIES, named_policy
-from gridsched.results import Schedule, Variable, in_one_piece
-from gridsched.submission import Submission, labels_of
-from gridsched.systems.base import NOT_YET, Scheduler
-from gridsched.systems.cluster_records import overrun_code
+from gridsched.results import Schedule, Variable
+from gridsched.submission import Submission
+from gridsched.systems.base import Scheduler
+from gridsched.systems.fates import needs_lives
 from gridsched.systems.multicluster.backlogs import (
     LoadName,
-    ManagedCluster,
     MulticlusterJobs,
-    PlannedCluster,
-    Planning,
     SeedingName,
-    Started,
-    least_load,
-    weighted_random,
 )
-from gridsched.systems.multicluster.kernels import packing
+from gridsched.systems.multicluster.interruptions import LivedRun
 from gridsched.systems.multicluster.measures import (
     mean_performance,
     performance_balance,
     summarise_multicluster,
 )
-from gridsched.systems.multicluster.muscle import allocate, check_platform, weights_of
-from gridsched.systems.multicluster.queues import LocalSchedulers, QueueCluster
-from gridsched.systems.multicluster.titan import Titan, Weights, stream
+from gridsched.systems.multicluster.muscle import check_platform, weights_of
+from gridsched.systems.multicluster.rounds import OWN, PLANNED, Run
+from gridsched.systems.multicluster.titan import Titan, Weights
 from gridsched.workloads.deadlines import ServiceClass, draw_deadlines
 
 DispatcherName = Literal["muscle", "dll", "wrand"]
 RoundsName = Literal["collected", "arrival"]
 EndsName = Literal["any", "all"]
-
-PLANNED: tuple[str, ...] = ("titan", "seed")
-"""Values of `local` that make TITAN's plans."""
-
-OWN = "policy"
-"""Value of `local` that leaves each cluster its local policy."""
 
 LOCALS: tuple[str, ...] = (*PLANNED, OWN, *POLICIES)
 """Values of `local`, besides easy(r)."""
@@ -171,7 +160,8 @@ class Multicluster(Scheduler):
     }
     not_in_studies: ClassVar[frozenset[str]] = frozenset({"threads"})
     cannot: ClassVar[Mapping[str, str]] = {
-        **NOT_YET,
+        "arrays": "a cluster counts its own tasks, not those that run elsewhere",
+        "nodes": "its resources are interchangeable: a composition table adds up numbers of processors",
         "passes": "jobs are handed over in rounds",
         "migration delay": "jobs that have started do not move",
         "reservations": "jobs have deadlines, no start times",
@@ -231,7 +221,8 @@ class Multicluster(Scheduler):
         deadline, job_round (-1 if rejected). On `round`: round_time, round_collected, and if measured mcp,
         pb. On (`round`, `cluster`), if measured: comprehensive_performance, round_jobs, round_makespan,
         round_idle_time, round_over_deadline, round_generations. Besides queue_mean and waiting_mean: jobs
-        collected and not started, averaged from the first to the last submission; reach_processors.
+        collected and not started, averaged from the first to the last submission; reach_processors. Where
+        jobs may be killed, leave or wait for others, what became of them (`gridsched.systems.fates`).
         """
         submission = submission.at_unit_speed()
         workload, clusters, home = submission.workload, submission.clusters, submission.home
@@ -252,12 +243,14 @@ class Multicluster(Scheduler):
             ),
             np.ascontiguousarray(actual[:, accepted]),
             np.ascontiguousarray(expected[:, accepted]),
+            np.arange(len(accepted)),
         )
         announced = jobs.submit + np.where(home[accepted] >= 0, int(self.announcement_delay), 0)
+        kind = LivedRun if needs_lives(clusters, workload) else Run
         with ThreadPoolExecutor(self.threads) if self.threads > 1 else nullcontext() as pool:
-            run = _Run(self, submission, jobs, accepted, announced, wanted, changes, pool)
+            run = kind(self, submission, jobs, accepted, announced, wanted, changes, pool)
             run.execute()
-        return _schedule(self, submission, accepted, run, actual, expected, due, reach)
+        return _schedule(self, submission, accepted, run, expected, due, reach)
 
     def _deadlines_of(self, submission: Submission) -> Integers:
         """Deadline of each job; drawn where there are none."""
@@ -319,196 +312,6 @@ def _reach(clusters: Sequence[Cluster], changes: Sequence[ResourceChange]) -> in
     return reach
 
 
-# --- the run --------------------------------------------------------------------------------------
-
-
-class _Round(NamedTuple):
-    """What is recorded of a round: lists have one entry a cluster."""
-
-    time: int
-    collected: int
-    jobs: list[int]
-    metrics: list[tuple[int, int, int]]
-    generations: list[int]
-
-
-class _Run:
-    """State of a simulation: the clusters, and the jobs that are not allocated yet."""
-
-    def __init__(
-        self,
-        policy: Multicluster,
-        submission: Submission,
-        jobs: MulticlusterJobs,
-        accepted: Integers,
-        announced: Integers,
-        weights: Sequence[Weights],
-        changes: Sequence[ResourceChange],
-        pool: ThreadPoolExecutor | None,
-    ) -> None:
-        clusters, count = submission.clusters, len(jobs.submit)
-        most = {cluster.name: cluster.processors for cluster in clusters}
-        for change in changes:
-            most[change.cluster] = max(most[change.cluster], change.processors)
-        self.jobs, self.policy, self._seed = jobs, policy, submission.seed
-        self.widest = most
-        overrun = overrun_code(submission.conventions.overrun)
-        managed: Callable[..., ManagedCluster] = _kind_of_cluster(
-            policy, submission, jobs, accepted, list(most.values()), overrun
-        )
-        self.clusters = [
-            managed(
-                i,
-                cluster.processors // cluster.unit,
-                most[cluster.name] // cluster.unit,
-                jobs,
-                weights[i],
-                overrun,
-                cluster.unit,
-            )
-            for i, cluster in enumerate(clusters)
-        ]
-        self._names = [cluster.name for cluster in clusters]
-        self._speeds = [cluster.speed for cluster in clusters]
-        self._order = np.argsort(announced, kind="stable")
-        self._announced = announced[self._order]
-        self._seen = 0
-        self._changes = list(changes)
-        # local schedulers share their arrays, and need no threads
-        self._pool = pool if policy.local in PLANNED else None
-        self.measured = policy.measure
-        generator = np.random.default_rng(np.random.SeedSequence(submission.seed, spawn_key=(len(clusters),)))
-        self._drawn = generator.random(count) if policy.dispatcher == "wrand" else np.empty(0)
-        self.cluster, self.start, self.round = np.full((3, count), -1, np.int64)
-        self.handed_over = np.zeros(count, np.int64)
-        widest = max((most[cluster.name] // cluster.unit for cluster in clusters), default=1)
-        self.masks = np.zeros((count, packing.words(widest)), np.uint64)
-        self.rounds: list[_Round] = []
-
-    def execute(self) -> None:
-        """Run to the start of the last job."""
-        now = self._next_round(np.iinfo(np.int64).min)
-        while now is not None:
-            self._hold_round(now)
-            now = self._next_round(now)
-        for cluster in self.clusters:
-            self._note(cluster, cluster.advance(np.iinfo(np.int64).max))
-
-    def _next_round(self, now: int) -> int | None:
-        """Time of the next round; None if all jobs are allocated and nothing changes that concerns them."""
-        arrival = int(self._announced[self._seen]) if self._seen < len(self._announced) else None
-        time = None
-        if arrival is not None:
-            collects = self.policy.rounds == "collected"
-            time = max(self._collection_ends(now), arrival) if collects else arrival
-        if not self._changes or (time is not None and time < self._changes[0].time):
-            return time
-        if time is None and all(cluster.falls_to(0, now) <= now for cluster in self.clusters):
-            return None
-        return max(self._changes[0].time, now)
-
-    def _collection_ends(self, now: int) -> int:
-        choose: Callable[[list[int]], int] = min if self.policy.ends == "any" else max
-        return choose(
-            [cluster.falls_to(self.policy.threshold, now) for cluster in self.clusters if cluster.processors]
-        )
-
-    def _hold_round(self, now: int) -> None:
-        for cluster in self.clusters:
-            self._note(cluster, cluster.advance(now))
-        resized, handed_back = self._change_resources(now)
-        end = int(np.searchsorted(self._announced, now, side="right"))
-        arrived = np.concatenate([handed_back, self._order[self._seen : end]])
-        self._seen = end
-        given = self._allocate(arrived, now)
-        number = len(self.rounds)
-        all_again = self.policy.rounds == "collected"
-
-        def plan(cluster: ManagedCluster) -> None:
-            new, masks = given[cluster.index]
-            if cluster.processors and (all_again or len(new) or cluster.index in resized):
-                cluster.plan(new, masks, now, number)
-            elif self.measured:
-                cluster.measure(now)
-
-        list((self._pool.map if self._pool else map)(plan, self.clusters))
-        self.round[arrived] = number
-        self.handed_over[arrived] = now
-        self.rounds.append(
-            _Round(
-                now,
-                len(arrived),
-                [len(cluster.waiting) for cluster in self.clusters],
-                [cluster.metrics for cluster in self.clusters],
-                [cluster.generations for cluster in self.clusters],
-            )
-        )
-
-    def _note(self, cluster: ManagedCluster, started: Started) -> None:
-        self.cluster[started.jobs] = cluster.index
-        self.start[started.jobs] = started.start
-        self.masks[started.jobs, : started.masks.shape[1]] = started.masks
-
-    def _change_resources(self, now: int) -> tuple[set[int], Integers]:
-        """Clusters whose resources change now, and the jobs that become too large for them."""
-        resized: set[int] = set()
-        handed_back = [np.empty(0, np.int64)]
-        while self._changes and self._changes[0].time <= now:
-            change = self._changes.pop(0)
-            cluster = self.clusters[self._names.index(change.cluster)]
-            handed_back.append(cluster.resize(change.processors // cluster.unit, now))
-            resized.add(cluster.index)
-        return resized, np.concatenate(handed_back)
-
-    def _allocate(self, arrived: Integers, now: int) -> list[tuple[Integers, NDArray[np.uint64] | None]]:
-        """Jobs that each cluster is given, and their resources if MUSCLE has chosen them."""
-        if not len(arrived):
-            return [(arrived, np.empty((0, self.masks.shape[1]), np.uint64))] * len(self.clusters)
-        if self.policy.dispatcher != "muscle":
-            chosen = self._dispatch(arrived)
-            return [(arrived[chosen == cluster.index], None) for cluster in self.clusters]
-        jobs = self.jobs
-        durations = jobs.expected[:, arrived]
-        done = allocate(
-            jobs.processors[arrived],
-            durations,
-            jobs.deadline[arrived] - durations - jobs.submit[arrived],
-            [cluster.backlog(now) for cluster in self.clusters],
-            stream(self._seed, len(self.rounds), len(self.clusters)),
-        )
-        return [
-            (arrived[done.of(cluster.index)], done.masks[done.of(cluster.index)]) for cluster in self.clusters
-        ]
-
-    def _dispatch(self, arrived: Integers) -> Integers:
-        if self.policy.dispatcher == "wrand":
-            return weighted_random(arrived, self.clusters, self._speeds, self._drawn[arrived])
-        return least_load(self.jobs, arrived, self.clusters, self.policy.load)
-
-
-def _kind_of_cluster(
-    policy: Multicluster,
-    submission: Submission,
-    jobs: MulticlusterJobs,
-    accepted: Integers,
-    widest: Sequence[int],
-    overrun: int,
-) -> Callable[..., ManagedCluster]:
-    """What makes clusters with the local scheduler of a policy."""
-    if policy.local in PLANNED:
-        assert policy.seeding is not None
-        planning = Planning(policy.local == "titan", policy.seeding, policy.titan, submission.seed)
-        return partial(PlannedCluster, planning=planning)
-    clusters, locals_ = submission.clusters, submission.policies
-    if policy.local != OWN:
-        locals_ = [named_policy(policy.local)] * len(clusters)
-    schedulers = LocalSchedulers(
-        jobs, labels_of(submission.workload)[accepted], clusters, widest, locals_, overrun
-    )
-    foresees = policy.measure or policy.rounds == "collected"
-    return partial(QueueCluster, schedulers=schedulers, foresees=foresees)
-
-
 # --- the result -----------------------------------------------------------------------------------
 
 _OF_ROUNDS: dict[str, tuple[str, str]] = {
@@ -525,21 +328,22 @@ def _schedule(
     policy: Multicluster,
     submission: Submission,
     accepted: Integers,
-    run: _Run,
-    actual: Integers,
+    run: Run,
     expected: Integers,
     due: Integers,
     reach: int,
 ) -> Schedule:
     workload, jobs = submission.workload, len(submission)
-    cluster, start, number = np.full((3, jobs), -1, np.int64)
-    cluster[accepted], start[accepted], number[accepted] = run.cluster, run.start, run.round
-    column = np.arange(jobs)
-    run_time = np.where(cluster >= 0, actual[cluster, column], workload.run_time)
-    taken = np.stack([each.allocation(workload.processors) for each in submission.clusters])
-    segments = in_one_piece(start, run_time, cluster, taken[cluster, column])
-    ran = accepted[run.start >= 0]
-    assert np.array_equal(ran, segments["job"])
+    outcome = run.outcome()
+    cluster, start, end, number = np.full((4, jobs), -1, np.int64)
+    ran = accepted[outcome.start >= 0]
+    cluster[accepted], start[accepted], number[accepted] = outcome.cluster, outcome.start, run.round
+    end[ran] = outcome.end[outcome.start >= 0]
+    run_time = workload.run_time.copy()
+    run_time[ran] = outcome.run_time[outcome.start >= 0]
+    segments = outcome.segments
+    segments["job"] = accepted[segments["job"]]
+    told, counted = run.told()
     largest = [max(run.widest[each.name], 1) for each in submission.clusters]
     variables: dict[str, Variable] = {
         "cluster_processors": ("cluster", np.array(largest), "processors of the cluster, the most", "1"),
@@ -553,10 +357,11 @@ def _schedule(
         ),
         "segment_resources": (
             ("segment", "word"),
-            run.masks[run.start >= 0],
+            outcome.masks,
             "resources of the segment as bits, the lowest first",
             "1",
         ),
+        **told,
     }
     measured = _metrics_of_rounds(run) if run.measured else {}
     for name, (dims, values, attributes) in {**_rounds(run), **measured, **_queues(run)}.items():
@@ -565,8 +370,9 @@ def _schedule(
     asked = jobs * len(submission.clusters) if policy.dispatcher == "dll" else 0
     return Schedule(
         start_time=start,
+        end_time=end,
         run_time=run_time,
-        estimate=np.where(cluster >= 0, expected[cluster, column], workload.requested_time),
+        estimate=np.where(cluster >= 0, expected[cluster, np.arange(jobs)], workload.requested_time),
         segments=segments,
         variables=variables,
         counters={
@@ -576,12 +382,13 @@ def _schedule(
             ),
             "changes": json.dumps([list(change) for change in submission.platform.changes]),
             "jobs_lengthened": int((workload.run_time < 1).sum()),
+            **counted,
         },
         messages=float(jobs + plans + asked),
     )
 
 
-def _rounds(run: _Run) -> dict[str, Any]:
+def _rounds(run: Run) -> dict[str, Any]:
     time = np.array([each.time for each in run.rounds], np.int64)
     collected = np.array([each.collected for each in run.rounds], np.int64)
     return {
@@ -594,7 +401,7 @@ def _rounds(run: _Run) -> dict[str, Any]:
     }
 
 
-def _metrics_of_rounds(run: _Run) -> dict[str, Any]:
+def _metrics_of_rounds(run: Run) -> dict[str, Any]:
     shape = (len(run.rounds), len(run.clusters))
     jobs = np.array([each.jobs for each in run.rounds], np.int64).reshape(shape)
     found = np.array([each.metrics for each in run.rounds], np.int64).reshape(*shape, 3)
@@ -625,12 +432,12 @@ def _metrics_of_rounds(run: _Run) -> dict[str, Any]:
     return variables
 
 
-def _queues(run: _Run) -> Mapping[str, Any]:
+def _queues(run: Run) -> Mapping[str, Any]:
     """Mean numbers of jobs that are collected, and that have not started, while jobs arrive."""
-    submit = run.jobs.submit
+    submit, handed_over, start = run.queued()
     last = int(submit.max(initial=0))
     window = last - int(submit.min(initial=last))
-    until = {"queue_mean": run.handed_over, "waiting_mean": run.start}
+    until = {"queue_mean": handed_over, "waiting_mean": start}
     names = {
         "queue_mean": "jobs collected for the next round, mean from the first to the last submission",
         "waiting_mean": "jobs that have not started, mean from the first to the last submission",

@@ -335,3 +335,11 @@ def resources_of(masks: NDArray[np.uint64], count: int) -> NDArray[np.bool_]:
     place = np.arange(count)
     shift = (place % packing.WORD).astype(np.uint64)
     return (masks[:, place // packing.WORD] >> shift & np.uint64(1)).astype(np.bool_)
+
+
+def masks_of(resources: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Sets of resources as bits; the inverse of `resources_of`."""
+    sets, count = resources.shape
+    padded = np.zeros((sets, packing.words(count) * packing.WORD), np.bool_)
+    padded[:, :count] = resources
+    return np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)

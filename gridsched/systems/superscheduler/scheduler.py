@@ -177,6 +177,7 @@ class Superscheduler(Scheduler):
     not_in_studies: ClassVar[frozenset[str]] = frozenset({"scheme"})
     knows: ClassVar[str] = "predicted starts at home and at the clusters asked"
     cannot: ClassVar[Mapping[str, str]] = {
+        "arrays": "a cluster counts its own tasks, not those that run elsewhere",
         "passes": "predicted starts assume one pass for all events of an instant",
         "deadlines": "turnaround is what the schemes compare",
         "reservations": "the paper has none: jobs start as soon as they can",

@@ -11,20 +11,21 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from gridsched.errors import ConfigurationError
+from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.experiments.batches import Work
 from gridsched.experiments.config import load_config
 from gridsched.experiments.placements import figures, stages
 from gridsched.experiments.placements.config import PlacementStudy
 from gridsched.experiments.placements.findings import FINDINGS
 from gridsched.experiments.placements.report import placements_view
-from gridsched.experiments.placements.trace import FOLDER, read_cluster
+from gridsched.experiments.placements.trace import FOLDER, gpus_of, read_cluster
 from gridsched.figures import style
 from gridsched.io import read_yaml
-from gridsched.nodes import PLACEMENTS
+from gridsched.nodes import PLACEMENTS, NodeType
 from gridsched.replication import difference_interval, mean_interval
 from gridsched.results import read
 from tests.conftest import REPOSITORY
+from tests.support.nodes import jobs_of
 from tests.support.studies import message_about, run_study
 
 STUDY: dict[str, Any] = {
@@ -116,14 +117,17 @@ def filled(nodes: pd.DataFrame, pods: pd.DataFrame) -> list[bool]:
 
 @pytest.mark.parametrize("order", ["random", "name", "reverse"])
 def test_first_fit_by_hand(folder: Path, order: Any) -> None:
-    nodes, pods = read_cluster("nodes.csv", "pods.csv")
     # Memory a multiple of what our processors divide, so that nothing is rounded
-    pods.assign(memory_mib=0).to_csv("pods.csv")
+    pods = pd.read_csv("pods.csv").assign(memory_mib=0)
+    pods.to_csv("pods.csv")
     stages.run_placement("first_fit", order, 3, 1.5, "nodes.csv", "pods.csv", "run.nc")
     run = read("run.nc")
+    machines, listed = read_cluster("nodes.csv", "pods.csv")
+    nodes = pd.read_csv("nodes.csv", index_col="sn")
+    nodes = nodes.loc[[node.name for node in stages.ordered(machines, order, 3)]]
     total = int(nodes["gpu"].sum()) * 1000
-    drawn = stages.draw_pods(pods.assign(memory_mib=0), 1.5 * total, 3)
-    placed = filled(stages.ordered(nodes, order, 3), drawn)
+    drawn = pods.iloc[stages.draw_pods(listed, 1.5 * total, 3).job_number - 1]
+    placed = filled(nodes, drawn)
     gpus = (drawn["num_gpu"] * drawn["gpu_milli"]).tolist()
     for share in (0.2, 1.0, 1.5):
         asked, given, count, come = 0, 0, 0, 0
@@ -143,21 +147,32 @@ def test_first_fit_by_hand(folder: Path, order: Any) -> None:
 
 
 def test_pods_all_come_once_before_some_come_again() -> None:
-    pods = pd.DataFrame({"num_gpu": [1, 0, 2], "gpu_milli": [500, 0, 1000]})
+    pods = jobs_of(
+        submit_time=[0, 0, 0],
+        run_time=[-1, -1, -1],
+        requested_processors=[1, 1, 1],
+        requested_gpus=[-1, -1, 2],
+        gpu_share=[500, -1, -1],
+    )
     drawn = stages.draw_pods(pods, 9000, 4)
-    gpus = (drawn["num_gpu"] * drawn["gpu_milli"]).tolist()
-    assert sorted(drawn.index[:3]) == [0, 1, 2]
+    gpus = gpus_of(drawn).tolist()
+    assert sorted(drawn.job_number[:3].tolist()) == [1, 2, 3]
     assert sum(gpus) >= 9000 > sum(gpus[:-1])
+    assert len(set((drawn.submit_time + drawn.run_time).tolist())) == 1
     assert len(stages.draw_pods(pods, 100, 4)) == 3
-    assert stages.draw_pods(pods, 9000, 4).index.tolist() == drawn.index.tolist()
-    assert stages.draw_pods(pods, 9000, 5).index.tolist() != drawn.index.tolist()
+    assert stages.draw_pods(pods, 9000, 4).job_number.tolist() == drawn.job_number.tolist()
+    assert stages.draw_pods(pods, 9000, 5).job_number.tolist() != drawn.job_number.tolist()
 
 
 def test_orders_of_nodes() -> None:
-    nodes = pd.DataFrame({"sn": [f"n{i}" for i in (3, 1, 0, 2)]})
-    assert stages.ordered(nodes, "name", 1)["sn"].tolist() == ["n0", "n1", "n2", "n3"]
-    assert stages.ordered(nodes, "reverse", 1)["sn"].tolist() == ["n3", "n2", "n1", "n0"]
-    drawn = {tuple(stages.ordered(nodes, "random", seed)["sn"]) for seed in range(9)}
+    nodes = [NodeType(name=f"n{i}", cores=1) for i in (3, 1, 0, 2)]
+
+    def names(order: Any, seed: int = 1) -> list[str]:
+        return [node.name for node in stages.ordered(nodes, order, seed)]
+
+    assert names("name") == ["n0", "n1", "n2", "n3"]
+    assert names("reverse") == ["n3", "n2", "n1", "n0"]
+    drawn = {tuple(names("random", seed)) for seed in range(9)}
     assert len(drawn) > 1
     assert {tuple(sorted(order)) for order in drawn} == {("n0", "n1", "n2", "n3")}
 
@@ -339,16 +354,16 @@ def test_tables_of_the_folder_that_the_environment_names(
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("nodes.csv", "sn,cpu_milli\nn,1\n", "nodes.csv: not a table of sn, cpu_milli, memory_mib, gpu"),
+        ("nodes.csv", "sn,cpu_milli\nn,1\n", "nodes.csv:1: no column memory_mib, gpu"),
         ("nodes.csv", "sn,cpu_milli,memory_mib,gpu\nn,1,1,0\n", "nodes.csv: no node has GPUs"),
-        ("nodes.csv", "sn,cpu_milli,memory_mib,gpu\nn,1,1,x\n", "nodes.csv: not a table"),
+        ("nodes.csv", "sn,cpu_milli,memory_mib,gpu\nn,1,1,x\n", "nodes.csv:2: gpu is 'x'"),
         ("pods.csv", "cpu_milli,memory_mib,num_gpu,gpu_milli\n1,1,0,0\n", "pods.csv: no pod asks for GPUs"),
-        ("pods.csv", "", "pods.csv: not a table"),
+        ("pods.csv", "", "pods.csv:1: no column cpu_milli"),
     ],
 )
 def test_tables_that_cannot_be_read(folder: Path, name: str, content: str, words: str) -> None:
     (folder / name).write_text(content, encoding="utf-8")
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(GridschedError) as caught:
         read_cluster("nodes.csv", "pods.csv")
     assert str(caught.value).startswith(words)
     assert "\n" not in str(caught.value)

@@ -43,7 +43,7 @@ from tests.oracles.dynamic_grid import DynamicJob, MemberEvent, Oracle, Rules
 from tests.oracles.local import POLICIES as NAIVE_POLICIES
 from tests.oracles.local import Policy
 
-STATES = ("ahead", "local queue", "local run", "grid queue", "grid run", "finished", "rejected")
+STATES = ("ahead", "local queue", "local run", "grid queue", "grid run", "finished", "rejected", "gone")
 SPEEDS = [Fraction(1), Fraction(2), Fraction(1, 2), Fraction(13, 10), Fraction(7, 10), Fraction(5, 8)]
 SIMPLE = DynamicGrid(overhead=1.0, delta_t=0, superstep=1, migration_cost=0.0, status_period=0, policy="fcfs")
 """A grid without costs, in which nobody waits for reports."""
@@ -222,7 +222,8 @@ def cases(draw: st.DrawFn, *, alike: bool = True) -> Case:
     return Case(jobs, processors, edges, membership, draw(dynamic_options()), overrun, nodes, speeds)
 
 
-def oracle(case: Case, local: str = "") -> Oracle:
+def oracle(case: Case, local: str = "", **lived: Any) -> Oracle:
+    """The naive run of a case; what is `lived` are further arguments of the oracle."""
     jobs, processors, edges, membership, options, overrun, nodes, speeds = case
     kinds = ("join", "renew", "leave")
     events = [
@@ -247,7 +248,7 @@ def oracle(case: Case, local: str = "") -> Oracle:
     )
     # Run times are as there where all speeds are the same
     differ = speeds if len(set(speeds)) > 1 else ()
-    naive = Oracle(jobs, processors, edges, events, Rules(**given), nodes, differ)
+    naive = Oracle(jobs, processors, edges, events, Rules(**given), nodes, differ, **lived)
     naive.run()
     return naive
 
@@ -278,7 +279,7 @@ def of_oracle(naive: Oracle) -> dict[str, Any]:
 
 
 def of_engine(done: DynamicSchedule, naive: Oracle) -> dict[str, Any]:
-    parts = ("job", "cluster", "processors", "start", "end", "held", "tasks")
+    parts = ("job", "cluster", "processors", "start", "end", "held", "tasks", "killed")
     proxies = ("job", "cluster", "tasks", "begin", "end")
     left = done.events[(done.events["kind"] == dynamic_state.LEAVE) & (done.events["done"] >= 0)]
     return {

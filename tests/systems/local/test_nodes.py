@@ -23,11 +23,13 @@ from gridsched.nodes import (
     read_events,
 )
 from gridsched.policies.local import POLICIES
+from gridsched.traces import merge_workloads
 from gridsched.workloads.dependencies import (
     dependency_table,
     singleton_dependencies,
     with_preceding_jobs,
 )
+from tests.oracles import nodes as oracle
 
 COMPLETED, REJECTED, GAVE_UP, NEVER_ELIGIBLE, LOST, STARVED = range(6)
 
@@ -52,7 +54,7 @@ def workload(seed: int = 0, jobs: int = 80, **columns: Any) -> gs.Workload:
     )
 
 
-def verified(jobs: gs.Workload, cluster: gs.Cluster, policy: str = "easy") -> Any:
+def verified(jobs: gs.Workload, cluster: gs.Cluster, policy: str | gs.LocalPolicy = "easy") -> Any:
     run = gs.simulate(jobs, cluster, policy)
     gs.verify(run)
     return run
@@ -169,6 +171,78 @@ def test_limits_hold_up_nobody_else() -> None:
     assert run["start_time"].values.tolist() == [0, 100, 2, 200]
     run = verified(jobs, gs.Cluster(processors=8, limits=[Limit(by="user", of=1, processor_minutes=4)]))
     assert run["start_time"].values.tolist() == [0, 1, 2, 100]
+
+
+# --- job arrays -----------------------------------------------------------------------------------
+
+
+def test_so_many_tasks_of_an_array_run_at_once() -> None:
+    jobs = log(
+        name="arrays",
+        submit_time=[0] * 7,
+        run_time=[10, 20, 10, 10, 10, 10, 10],
+        requested_processors=[1] * 7,
+        array=[5, 5, 5, 5, 8, 8, -1],
+        array_limit=[2, 2, 2, 2, -1, -1, -1],
+    )
+    run = verified(jobs, gs.Cluster(processors=16), "fcfs")
+    assert run["start_time"].values.tolist() == [0, 0, 10, 20, 0, 0, 0]
+    assert run["limit_jobs"].values.tolist() == [2]
+    spoiled = run.copy(deep=True)
+    spoiled["limit_jobs"][0] = 1
+    with pytest.raises(ScheduleError, match="limit"):
+        gs.verify(spoiled)
+    # tasks of an array of another log are another array
+    merged, _ = merge_workloads([jobs, jobs])
+    assert verified(merged, gs.Cluster(processors=16))["limit_jobs"].values.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("backfilling", ["none", "first_fit", "easy", "conservative"])
+def test_arrays_are_groups_of_the_plain_simulator(backfilling: Any, block: int) -> None:
+    """Beside a limit of each user, on nodes and on plain processors."""
+    for seed in range(25 * block, 25 * block + 25):
+        rng = np.random.default_rng(seed)
+        jobs = workload(seed, 30)
+        array, most = rng.integers(-1, 3, 30), rng.integers(1, 4, 3)
+        jobs = replace(jobs, array=array, array_limit=np.where(array >= 0, most[array], -1))
+        nodes = [NodeType(count=1 if seed % 2 else 4, cores=16 if seed % 2 else 4)]
+        cluster = gs.Cluster(nodes=nodes, limits=[Limit(by="user", jobs=3)])
+        policy = gs.LocalPolicy(name="tried", backfilling=backfilling)
+        run = verified(jobs, cluster, policy)
+        naive = oracle.Cluster(
+            [oracle.Node(nodes[0].cores)] * nodes[0].count,
+            [
+                oracle.Job(
+                    int(jobs.submit_time[j]),
+                    int(jobs.run_time[j]),
+                    int(jobs.requested_time[j]),
+                    units=int(jobs.requested_processors[j]),
+                    groups=[int(jobs.user[j])] + ([4 + int(array[j])] if array[j] >= 0 else []),
+                )
+                for j in range(30)
+            ],
+            oracle.Policy(backfilling=backfilling),
+            limits=[*[oracle.Limit(jobs=3)] * 4, *(oracle.Limit(jobs=int(each)) for each in most)],
+        )
+        naive.simulate()
+        assert run["start_time"].values.tolist() == naive.first_start
+
+
+@pytest.mark.parametrize(
+    ("columns", "found"),
+    [
+        ({"array": [1, 1], "array_limit": [2, 3]}, "2 and 3 for jobs of array 1"),
+        ({"array": [1, -1], "array_limit": [2, 2]}, "index 1"),
+        ({"array_limit": [-1, 2]}, "index 1"),
+        ({"array": [1, 1], "array_limit": [0, 0]}, "array_limit is 0"),
+    ],
+)
+def test_limits_of_arrays_that_cannot_be(columns: dict[str, Any], found: str) -> None:
+    columns = {name: np.array(column) for name, column in columns.items()}
+    jobs = log(name="wrong", submit_time=[0, 0], run_time=[5, 5], requested_processors=[1, 1], **columns)
+    with pytest.raises(WorkloadError, match=found):
+        gs.simulate(jobs, 4, "easy")
 
 
 # --- failures -------------------------------------------------------------------------------------
@@ -300,6 +374,19 @@ def test_dependencies_are_met_in_time_or_never() -> None:
     assert run["start_time"].values.tolist() == [0, 1, 107, -1, -1, 5]
     assert run["fate"].values.tolist() == [0, 0, 0, NEVER_ELIGIBLE, NEVER_ELIGIBLE, 0]
     assert run.attrs["jobs_never_eligible"] == 2
+
+
+def test_who_waits_for_the_start_of_a_job_that_is_never_eligible_is_not_either() -> None:
+    jobs = log(
+        name="after",
+        submit_time=[0, 1, 2],
+        run_time=[10] * 3,
+        requested_processors=[1] * 3,
+        status=[0, 1, 1],
+        dependencies=dependency_table([(1, 0, "afterok"), (2, 1, "after")]),
+    )
+    run = verified(jobs, gs.Cluster(processors=4))
+    assert run["fate"].values.tolist() == [COMPLETED, NEVER_ELIGIBLE, NEVER_ELIGIBLE]
 
 
 def test_preceding_jobs_of_logs_are_dependencies() -> None:
@@ -448,12 +535,6 @@ def test_runs_on_nodes_are_stacked_and_come_back() -> None:
         for name in run.data_vars:
             np.testing.assert_array_equal(back[name], run[name], err_msg=str(name))
         assert back.attrs["jobs_gave_up"] == run.attrs["jobs_gave_up"] > 0
-
-
-def test_runs_on_nodes_cannot_be_explained_yet() -> None:
-    run = verified(workload(), gs.Cluster(nodes=[NodeType(cores=16)]))
-    with pytest.raises(ConfigurationError, match="explained"):
-        gs.explain(run, 0)
 
 
 def test_gantt_charts_show_runs_on_nodes() -> None:

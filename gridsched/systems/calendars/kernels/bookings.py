@@ -33,6 +33,7 @@ class Status(IntEnum):
     KILLED = 4
     REJECTED = 5
     REFUSED = 6
+    GONE = 7
 
 
 _WAITING = int(Status.WAITING)
@@ -70,9 +71,11 @@ PLAN = np.dtype(
         ("route", np.int64),  # value of `Route`
         ("before", np.int64),  # neighbours among the owner's waiting jobs; NOWHERE
         ("after", np.int64),
+        ("turn", np.int64),  # order among those who wait: that of their requests
+        ("lost", np.int64),  # seconds executed that were lost, or spent on checkpoints
     ]
 )
-"""What became of a job."""
+"""What became of a job. Without a place, start and end are FOREVER and the place is NOWHERE."""
 
 
 class Route(IntEnum):
@@ -89,7 +92,7 @@ NODE = np.dtype(
     [
         ("parent", np.int64),  # NOWHERE at the root
         ("size", np.int64),  # managers from this one down
-        ("nodes", np.int64),
+        ("nodes", np.int64),  # without those that are out for a time that nobody knows; likewise below
         ("widest", np.int64),  # nodes of the largest sub-manager; 0 at a leaf
         ("first", np.int64),  # first cluster
         ("end", np.int64),  # behind the last cluster
@@ -102,7 +105,9 @@ NODE = np.dtype(
         ("shadow", np.int64),  # row of the first shadow calendar; NOWHERE
         ("unbiased", np.int64),
         ("borrow_limit", np.int64),  # node-seconds; NOWHERE
-        ("head", np.int64),  # first and last waiting job of its own, in order of submission; NOWHERE
+        ("interval", np.int64),  # seconds of work between checkpoints; 0 for none
+        ("cost", np.int64),  # seconds that a checkpoint takes
+        ("head", np.int64),  # first and last waiting job of its own, in order of requests; NOWHERE
         ("tail", np.int64),
         ("freed", np.int64),  # whether something was released below at this instant
         ("loose", np.int64),  # whether something was released below since its jobs moved last
@@ -120,7 +125,13 @@ CLUSTER = np.dtype(
 )
 """A cluster."""
 
-LINK = np.dtype([("before", np.int64), ("after", np.int64)])
+LINK = np.dtype(
+    [
+        ("before", np.int64),
+        ("after", np.int64),
+        ("aside", np.int64),  # nodes of an overrunner that are out for others in the slot that begins now
+    ]
+)
 """Neighbours of a job on a cluster in the list of those that hold slots there."""
 
 SEGMENT = np.dtype(
@@ -213,6 +224,7 @@ def allocate(
     plans = np.zeros(n, PLAN)
     for name in ("first", "earliest", "before", "after", "owner", "place", "start", "end", "promise"):
         plans[name] = NOWHERE
+    plans["turn"] = np.arange(n)
     plans["left"] = jobs["run"]
     plans["speed"] = 1.0
     depth = np.zeros(len(managers), np.int64)
@@ -220,6 +232,8 @@ def allocate(
         depth[m] = depth[managers["parent"][m]] + 1
     counts = np.zeros(1, COUNTS)
     counts["planned"] = FOREVER
+    links = np.full(n + len(spanning) * len(clusters), NOWHERE, LINK)
+    links["aside"] = 0
     managers = managers.copy()
     managers["head"] = NOWHERE
     managers["tail"] = NOWHERE
@@ -231,7 +245,7 @@ def allocate(
         managers=managers,
         order=np.argsort(depth, kind="stable"),
         clusters=clusters,
-        links=np.full(n + len(spanning) * len(clusters), NOWHERE, LINK),
+        links=links,
         parts=np.zeros((len(spanning), len(clusters)), np.int64),
         spanning=spanning,
         events=np.empty(n + 1, ENTRY),
@@ -263,9 +277,36 @@ def _scaled(seconds: int, speed: float) -> int:
 
 
 @leaf
+def _with_checkpoints(t: ManagerTree, work: int, holder: int) -> int:
+    """Seconds that so much work takes at a holder; there is no checkpoint at its end."""
+    interval = t.managers[holder]["interval"]
+    if interval <= 0 or work <= 0:
+        return work
+    return work + t.managers[holder]["cost"] * ((work - 1) // interval)
+
+
+@leaf
 def duration(t: ManagerTree, j: int, holder: int) -> int:
     """Estimate of a job on the slowest cluster of a holder."""
-    return _scaled(t.jobs[j]["estimate"], t.managers[holder]["speed"])
+    seconds = _scaled(t.jobs[j]["estimate"], t.managers[holder]["speed"])
+    return _with_checkpoints(t, seconds, holder)
+
+
+@leaf
+def length(t: ManagerTree, j: int) -> int:
+    """Seconds that a job takes from its last start to its end, if nothing comes between."""
+    return _with_checkpoints(t, t.plans[j]["left"], t.plans[j]["place"])
+
+
+@leaf
+def work_within(t: ManagerTree, j: int, elapsed: int) -> int:
+    """Seconds of work that a job did in so many seconds since its last start; the others were checkpoints."""
+    holder = t.managers[t.plans[j]["place"]]
+    interval = holder["interval"]
+    if interval <= 0:
+        return elapsed
+    cycle = interval + holder["cost"]
+    return interval * (elapsed // cycle) + min(elapsed % cycle, interval)
 
 
 @leaf
@@ -328,7 +369,7 @@ def nodes_on(t: ManagerTree, j: int, k: int) -> int:
 
 
 @leaf
-def _link(t: ManagerTree, j: int, k: int) -> int:
+def link_of(t: ManagerTree, j: int, k: int) -> int:
     """The link of a placed job on a cluster."""
     if is_leaf(t, t.plans[j]["place"]):
         return j
@@ -345,7 +386,7 @@ def job_of_link(t: ManagerTree, link: int) -> int:
 @part
 def add_to_cluster(t: ManagerTree, j: int, k: int) -> None:
     """Put a job on the list of those that hold slots of a cluster."""
-    link = _link(t, j, k)
+    link = link_of(t, j, k)
     head = t.clusters[k]["head"]
     t.links[link]["before"] = NOWHERE
     t.links[link]["after"] = head
@@ -357,7 +398,7 @@ def add_to_cluster(t: ManagerTree, j: int, k: int) -> None:
 @part
 def take_from_cluster(t: ManagerTree, j: int, k: int) -> None:
     """Take a job off that list."""
-    link = _link(t, j, k)
+    link = link_of(t, j, k)
     before = t.links[link]["before"]
     after = t.links[link]["after"]
     if before >= 0:
@@ -437,13 +478,13 @@ def tell_freed_by_old(t: ManagerTree, place: int) -> None:
 
 @part
 def let_wait(t: ManagerTree, j: int, owner: int) -> None:
-    """Put a job among the waiting ones of its owner, in order of submission."""
+    """Put a job among the waiting ones of its owner, in order of requests."""
     plan = t.plans[j]
     plan["status"] = _WAITING
     plan["owner"] = owner
     before = t.managers[owner]["tail"]
     after = NOWHERE
-    while before > j:
+    while before >= 0 and t.plans[before]["turn"] > plan["turn"]:
         after = before
         before = t.plans[before]["before"]
     plan["before"] = before

@@ -39,7 +39,7 @@ LEVEL = np.dtype(
 
 ROW = np.dtype(
     [
-        ("nodes", np.int64),
+        ("nodes", np.int64),  # without those that are out for a time that nobody knows
         ("slack", np.int64),  # nodes that must stay free in a shared slot that is not fundamental
         ("unit", np.int64),  # nodes that jobs take at a time
     ]

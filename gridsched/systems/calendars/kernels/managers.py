@@ -37,7 +37,9 @@ from gridsched.systems.calendars.kernels.bookings import (
     install,
     is_leaf,
     job_of_link,
+    length,
     let_wait,
+    link_of,
     nodes_on,
     row_offset,
     take_from_cluster,
@@ -47,12 +49,15 @@ from gridsched.systems.calendars.kernels.bookings import (
     tell_loose,
     tie,
     withdraw,
+    work_within,
 )
 from gridsched.systems.calendars.kernels.placing import (
     begin_search,
     commit,
     first_fit,
+    leave_without_place,
     next_holder,
+    place_anew,
     place_earliest,
     search,
 )
@@ -128,6 +133,10 @@ def _responsible(t: ManagerTree, j: int) -> int:
 def _place_or_bump(t: ManagerTree, j: int, begin: int, now: int, seed: int) -> None:
     """Place an ordinary job; if its first fit is too far, see whether managers above have an earlier one."""
     owner = _responsible(t, j)
+    if t.jobs[j]["nodes"] > t.managers[owner]["nodes"]:
+        t.plans[j]["owner"] = owner
+        leave_without_place(t, j)
+        return
     begin_search(t, owner, begin)
     x, start = search(t, j, owner, FOREVER, NOWHERE, FOREVER, seed)
     m = owner
@@ -183,7 +192,7 @@ def _next_to_ask(t: ManagerTree, j: int, m: int, seed: int) -> int:
 
 
 @part
-def _reserve(t: ManagerTree, j: int, seed: int) -> bool:
+def reserve(t: ManagerTree, j: int, seed: int) -> bool:
     """Let a job have its reservation: at home, or at the lowest manager above that can give it.
 
     Every holder is asked before it is refused; `earliest` becomes the earliest time that any could offer.
@@ -218,26 +227,36 @@ def _reserve(t: ManagerTree, j: int, seed: int) -> bool:
 
 
 @part
-def _submit(t: ManagerTree, options: CalendarOptions, now: int) -> None:
-    """Let the next job be submitted."""
-    j = t.counts[0]["arrival"]
-    t.counts[0]["arrival"] += 1
+def request(t: ManagerTree, options: CalendarOptions, j: int, now: int) -> None:
+    """Let a job that some clusters together can run ask for a place."""
     plan = t.plans[j]
-    if t.jobs[j]["nodes"] > t.managers[0]["nodes"]:
-        plan["status"] = _REJECTED
-        return
     begin = calendar.boundary(t.calendars, now)
     if t.jobs[j]["reserved"] >= 0:
-        if _reserve(t, j, options.seed):
+        plan["earliest"] = FOREVER
+        # The start of a job that waited for others may be over
+        if t.jobs[j]["reserved"] >= begin and reserve(t, j, options.seed):
             plan["fixed"] = True
+            plan["earliest"] = NOWHERE
         elif not options.queue:
             plan["status"] = _REFUSED
             return
     if not plan["fixed"]:
         _place_or_bump(t, j, begin, now, options.seed)
-    plan["promise"] = plan["start"]
+    if plan["start"] < FOREVER:
+        plan["promise"] = plan["start"]
     t.counts[0]["present"] += 1
     let_wait(t, j, plan["owner"])
+
+
+@part
+def _submit(t: ManagerTree, options: CalendarOptions, now: int) -> None:
+    """Let the next job be submitted."""
+    j = t.counts[0]["arrival"]
+    t.counts[0]["arrival"] += 1
+    if t.jobs[j]["nodes"] > t.managers[0]["nodes"]:
+        t.plans[j]["status"] = _REJECTED
+    else:
+        request(t, options, j, now)
 
 
 # --- starts and ends ------------------------------------------------------------------------------
@@ -256,15 +275,16 @@ def _start(t: ManagerTree, j: int) -> None:
     if speed != plan["speed"]:
         plan["left"] = math.ceil(plan["left"] * plan["speed"] / speed)
         plan["speed"] = speed
-    time = min(start + plan["left"], calendar.boundary(t.calendars, plan["end"]))
+    time = min(start + length(t, j), calendar.boundary(t.calendars, plan["end"]))
     t.counts[0]["ending"] = heap.push(t.events, t.counts[0]["ending"], time, j)
 
 
 @part
-def _start_planned(t: ManagerTree, now: int) -> None:
-    """Start the jobs whose time has come; find the next planned start."""
+def start_planned(t: ManagerTree, now: int) -> int:
+    """Start the jobs whose time has come and put them into `todo`; how many. Find the next planned start."""
     if t.counts[0]["planned"] > now:
-        return
+        return 0
+    started = 0
     planned = FOREVER
     for m in range(len(t.managers)):
         j = t.managers[m]["head"]
@@ -272,14 +292,17 @@ def _start_planned(t: ManagerTree, now: int) -> None:
             following = t.plans[j]["after"]
             if t.plans[j]["start"] == now:
                 _start(t, j)
+                t.todo[started] = j
+                started += 1
             else:
                 planned = min(planned, t.plans[j]["start"])
             j = following
     t.counts[0]["planned"] = planned
+    return started
 
 
 @part
-def _stop(t: ManagerTree, j: int, now: int) -> None:
+def stop(t: ManagerTree, j: int, now: int) -> None:
     """Let a job run no longer: its slots from now on are free, what it did is added up."""
     plan = t.plans[j]
     start = plan["start"]
@@ -326,11 +349,11 @@ def _complete(t: ManagerTree, now: int) -> int:
     while t.counts[0]["ending"] > 0 and t.events[0]["key"] == now:
         j = t.events[0]["job"]
         t.counts[0]["ending"] = heap.pop(t.events, t.counts[0]["ending"])
-        if t.plans[j]["start"] + t.plans[j]["left"] > now:
+        if t.plans[j]["start"] + length(t, j) > now:
             t.todo[overruns] = j
             overruns += 1
         else:
-            _stop(t, j, now)
+            stop(t, j, now)
             t.plans[j]["status"] = _DONE
             t.counts[0]["present"] -= 1
     return overruns
@@ -346,6 +369,12 @@ def _can_be_displaced(t: ManagerTree, j: int, now: int) -> bool:
     return plan["status"] == _WAITING and plan["start"] == now and not plan["fixed"]
 
 
+@leaf
+def _lacking(t: ManagerTree, j: int, k: int) -> int:
+    """Nodes that a running job needs on a cluster to go on in the slot that begins now."""
+    return nodes_on(t, j, k) - t.links[link_of(t, j, k)]["aside"]
+
+
 @part
 def _lacks(t: ManagerTree, j: int, now: int, with_displaced: bool) -> bool:
     """Whether a cluster has too few nodes in the slot that begins now for a job to go on."""
@@ -359,7 +388,7 @@ def _lacks(t: ManagerTree, j: int, now: int, with_displaced: bool) -> bool:
             if _can_be_displaced(t, other, now):
                 nodes += nodes_on(t, other, k)
             link = t.links[link]["after"]
-        lacks = lacks or nodes < nodes_on(t, j, k)
+        lacks = lacks or (nodes_on(t, j, k) > 0 and nodes < _lacking(t, j, k))
     return lacks
 
 
@@ -372,14 +401,15 @@ def _displace(t: ManagerTree, j: int, now: int, first: int) -> int:
     holder = t.managers[t.plans[j]["place"]]
     end = first
     for k in range(holder["first"], holder["end"]):
-        if calendar.available_at(t.calendars, k, now) < nodes_on(t, j, k):
+        if nodes_on(t, j, k) > 0 and calendar.available_at(t.calendars, k, now) < _lacking(t, j, k):
             link = t.clusters[k]["head"]
             while link >= 0:
                 other = job_of_link(t, link)
                 link = t.links[link]["after"]
                 if _can_be_displaced(t, other, now):
                     place = end
-                    while place > first and t.todo[place - 1] > other:
+                    turn = t.plans[other]["turn"]
+                    while place > first and t.plans[t.todo[place - 1]]["turn"] > turn:
                         t.todo[place] = t.todo[place - 1]
                         place -= 1
                     t.todo[place] = other
@@ -397,8 +427,8 @@ def _run_on(t: ManagerTree, j: int, now: int) -> None:
     plan["end"] = now + t.calendars.levels[0]["duration"]
     for k in range(holder["first"], holder["end"]):
         if nodes_on(t, j, k) > 0:
-            calendar.change(t.calendars, k, now, plan["end"], -nodes_on(t, j, k))
-    time = min(plan["start"] + plan["left"], plan["end"])
+            calendar.change(t.calendars, k, now, plan["end"], -_lacking(t, j, k))
+    time = min(plan["start"] + length(t, j), plan["end"])
     t.counts[0]["ending"] = heap.push(t.events, t.counts[0]["ending"], time, j)
 
 
@@ -406,8 +436,11 @@ def _run_on(t: ManagerTree, j: int, now: int) -> None:
 def _break_off(t: ManagerTree, options: CalendarOptions, j: int, now: int) -> None:
     """Kill a job, or suspend it: what is left of it is a new request, with the same estimate."""
     plan = t.plans[j]
-    _stop(t, j, now)
-    plan["left"] -= now - plan["start"]
+    stop(t, j, now)
+    elapsed = now - plan["start"]
+    work = work_within(t, j, elapsed)
+    plan["left"] -= work
+    plan["lost"] += elapsed - work
     if not options.suspend:
         plan["status"] = _KILLED
         t.counts[0]["killed"] += 1
@@ -415,12 +448,12 @@ def _break_off(t: ManagerTree, options: CalendarOptions, j: int, now: int) -> No
         return
     plan["fixed"] = False
     t.counts[0]["suspended"] += 1
-    place_earliest(t, j, plan["owner"], now, options.seed)
+    place_anew(t, j, now, options.seed)
     let_wait(t, j, plan["owner"])
 
 
 @part
-def _overrun(t: ManagerTree, options: CalendarOptions, now: int, overruns: int) -> None:
+def overrun(t: ManagerTree, options: CalendarOptions, now: int, overruns: int) -> None:
     """Let the first jobs of `todo` go on after their slots are over, in order, if others can make room."""
     for position in range(overruns):
         j = t.todo[position]
@@ -470,7 +503,7 @@ def _trim(t: ManagerTree, k: int, begin: int, end: int) -> None:
 
 
 @part
-def _split(t: ManagerTree) -> bool:
+def split(t: ManagerTree) -> bool:
     """Split slots until every level is above its low-water mark; whether there were any."""
     happened = False
     for level in range(len(t.calendars.levels) - 1):
@@ -528,7 +561,7 @@ def _move(t: ManagerTree, j: int, m: int, begin: int, seed: int) -> None:
 
 
 @part
-def _move_forward(t: ManagerTree, options: CalendarOptions, now: int, has_split: bool) -> None:
+def move_forward(t: ManagerTree, options: CalendarOptions, now: int, has_split: bool) -> None:
     """Let waiting jobs without reservation move forward where slots were split or something was released.
 
     Where nothing was released since the jobs of a manager moved last, none of them can move: this is
@@ -541,7 +574,7 @@ def _move_forward(t: ManagerTree, options: CalendarOptions, now: int, has_split:
             manager["loose"] = False
             j = manager["head"]
             while j >= 0:
-                if not t.plans[j]["fixed"]:
+                if not t.plans[j]["fixed"] and t.plans[j]["start"] < FOREVER:
                     _move(t, j, m, begin, options.seed)
                 j = t.plans[j]["after"]
     for m in t.order:
@@ -549,7 +582,7 @@ def _move_forward(t: ManagerTree, options: CalendarOptions, now: int, has_split:
 
 
 @part
-def _refresh(t: ManagerTree, now: int) -> None:
+def refresh(t: ManagerTree, now: int) -> None:
     """Let managers get their shadow calendars anew when it is time."""
     for m in t.order:
         manager = t.managers[m]
@@ -588,13 +621,13 @@ def instant(t: ManagerTree, options: CalendarOptions, now: int) -> None:
     """All that happens at one instant; see the module."""
     calendar.consume(t.calendars, now)
     overruns = _complete(t, now)
-    has_split = _split(t)
-    _overrun(t, options, now, overruns)
-    _refresh(t, now)
-    _move_forward(t, options, now, has_split)
+    has_split = split(t)
+    overrun(t, options, now, overruns)
+    refresh(t, now)
+    move_forward(t, options, now, has_split)
     while t.counts[0]["arrival"] < len(t.jobs) and t.jobs[t.counts[0]["arrival"]]["submit"] == now:
         _submit(t, options, now)
-    _start_planned(t, now)
+    start_planned(t, now)
 
 
 @leaf

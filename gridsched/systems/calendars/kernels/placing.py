@@ -209,3 +209,30 @@ def place_earliest(t: ManagerTree, j: int, m: int, begin: int, seed: int) -> Non
     while not placed:
         x, start = search(t, j, m, FOREVER, NOWHERE, FOREVER, seed)
         placed = commit(t, j, m, x, start, seed)
+
+
+# --- requests that are made anew ------------------------------------------------------------------
+
+
+@part
+def leave_without_place(t: ManagerTree, j: int) -> None:
+    """Let a job wait without a place: too few nodes are up, and nobody knows for how long."""
+    plan = t.plans[j]
+    plan["place"] = NOWHERE
+    plan["start"] = FOREVER
+    plan["end"] = FOREVER
+
+
+@part
+def place_anew(t: ManagerTree, j: int, begin: int, seed: int) -> None:
+    """Request a place at the owner of a job; while too few of its nodes are up the request goes up."""
+    plan = t.plans[j]
+    m = plan["owner"]
+    while t.jobs[j]["nodes"] > t.managers[m]["nodes"] and t.managers[m]["parent"] >= 0:
+        m = t.managers[m]["parent"]
+        t.counts[0]["messages"] += 1
+    plan["owner"] = m
+    if t.jobs[j]["nodes"] > t.managers[m]["nodes"]:
+        leave_without_place(t, j)
+    else:
+        place_earliest(t, j, m, begin, seed)

@@ -9,7 +9,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gridsched.experiments.inputs import drawing_seed, expected_jobs, logs_of, plain
+from gridsched.experiments.inputs import (
+    drawing_seed,
+    event_files,
+    expected_jobs,
+    logs_of,
+    plain,
+    without_machine,
+)
 from gridsched.experiments.parts import BlocksConfig, ClusterConfig, ScenarioConfig, WorkloadConfig
 from gridsched.experiments.schedulers import Written, scheduler_made
 from gridsched.experiments.study import SchedulerStudy, alone, function_files
@@ -67,7 +74,7 @@ class PartitionsConfig(ConfigModel):
     def _consistent(self) -> Self:
         unique_files("clusters", [cluster.name for cluster in self.clusters])
         for cluster in self.clusters:
-            if cluster.processors is None:
+            if cluster.size is None:
                 raise ValueError(f"clusters[{cluster.name}].processors: missing")
         if not self.workload.is_log:
             raise ValueError("workload: only a log (archive or file) can be divided")
@@ -107,7 +114,24 @@ class CaseConfig(ScenarioConfig, BlocksConfig):
             )
         if self.partitions is not None and self.align != "start":
             raise ValueError("align: partitions keep the submit times of their log; leave it out")
+        if self.partitions is not None and self.partitions.workload.asks_for:
+            key = next(iter(self.partitions.workload.asks_for.values()))
+            raise ValueError(f"partitions.workload.{key}: only for clusters with workloads of their own")
         return self
+
+    @property
+    def machines(self) -> Sequence[ClusterConfig]:
+        """The clusters, or the partitions."""
+        return self.clusters if self.partitions is None else self.partitions.clusters
+
+    @property
+    def without_machines(self) -> Self:
+        """What workloads depend on."""
+        clusters = tuple(map(without_machine, self.clusters))
+        if self.partitions is None:
+            return self.model_copy(update={"clusters": clusters})
+        parts = tuple(map(without_machine, self.partitions.clusters))
+        return self.model_copy(update={"partitions": self.partitions.model_copy(update={"clusters": parts})})
 
     @property
     def workloads(self) -> Sequence[WorkloadConfig]:
@@ -250,7 +274,7 @@ class CalendarStudy(SchedulerStudy):
             name=f"case {case.name}",
             function=f"{_STUDY}.stages:prepare_case",
             arguments={
-                "case": plain(alone(case), paper=None),
+                "case": plain(alone(case.without_machines), paper=None),
                 "seed": drawing_seed(seed, *case.workloads),
                 "logs": logs_of(case.workloads),
             },
@@ -273,7 +297,7 @@ class CalendarStudy(SchedulerStudy):
                 "case": case,
                 "largest_share": self.largest_share,
             },
-            also={"files": function_files(scheduler)},
+            also={"files": [*function_files(scheduler), *event_files(conditions.machines)]},
             labels={"case": run.case, "scheduler": run.scheduler, "estimates": run.estimates},
             cost=0.2 + sum(map(expected_jobs, conditions.workloads)) / 25_000,
         )

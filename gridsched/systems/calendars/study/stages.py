@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.collection import measured_run
+from gridsched.experiments.machines import ended, fates_of, machines
 from gridsched.experiments.parts import label_of
 from gridsched.experiments.prepare import derived_seed, make_workload, selected_jobs
 from gridsched.experiments.schedulers import scheduler_made
@@ -185,15 +187,26 @@ def simulate_run(
     (conditions,), (written,), (estimates,) = study.scenarios, study.schedulers, study.estimates
     (loaded,) = results.grids_from_dataset(files.shared(case)).values()
     # A seed of 64 bits would have a type of its own, for which the kernel would be compiled once more
-    stream = _Stream.of(loaded, conditions, derived_seed(seed, f"{study.name}\n{conditions.name}") >> 1)
-    done = _outcome(stream, study, scheduler_made(written), estimates, largest_share)
+    drawn = derived_seed(seed, f"{study.name}\n{conditions.name}") >> 1
+    stream = _Stream.of(_equipped(loaded, conditions, seed), conditions, drawn)
+    done, fates = _outcome(stream, study, scheduler_made(written), estimates, largest_share)
     labels = {"case": conditions.name, "scheduler": label_of(written), "estimates": estimates}
     own = {
         "aggregate": list(AGGREGATES),
         "job_class": list(LENGTHS),
         "cluster": [cluster.name for cluster in stream.clusters],
     }
-    files.write(measured_run(measure(done), VARIABLES, labels, own), target)
+    measured = measured_run(measure(done), VARIABLES, labels, own)
+    files.write(measured.merge(fates, combine_attrs="override"), target)
+
+
+def _equipped(loaded: LoadedClusters, conditions: CaseConfig, seed: int) -> LoadedClusters:
+    """Workloads and clusters, these with their nodes and failures, by the clock of the stream."""
+    align = conditions.time_alignment
+    workloads = [workload for workload, _ in loaded]
+    first = int(merge_workloads(workloads, align=align)[0].submit_time[0])
+    made = machines(loaded, conditions.machines, align, seed, origin=first)
+    return list(zip(workloads, made, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +244,11 @@ class _Stream:
     def of(cls, loaded: LoadedClusters, conditions: CaseConfig, seed: int) -> _Stream:
         jobs, home = merge_workloads([workload for workload, _ in loaded], align=conditions.time_alignment)
         submit = jobs.submit_time - jobs.submit_time[0]
-        jobs = jobs.select(slice(None), submit_time=submit)
+        changed = {"submit_time": submit}
+        if jobs.gives_up_time is not None:
+            patient = jobs.gives_up_time == UNKNOWN
+            changed["gives_up_time"] = np.where(patient, UNKNOWN, jobs.gives_up_time - jobs.submit_time[0])
+        jobs = jobs.select(slice(None), **changed)
         draw, lead = np.random.default_rng(seed).random((2, len(jobs)))
         return cls(loaded, jobs, home, submit // conditions.block, draw, lead, conditions, seed)
 
@@ -269,7 +286,7 @@ class _Stream:
 
 def _outcome(
     stream: _Stream, study: CalendarStudy, scheduler: Scheduler, estimates: EstimateName, largest_share: float
-) -> JobOutcomes:
+) -> tuple[JobOutcomes, xr.Dataset]:
     """What becomes of the jobs under a scheduler; calendars without managers have each cluster by itself."""
     calendars = scheduler if isinstance(scheduler, Calendars) else None
     step = 1 if calendars is None else calendars.slots.fundamental
@@ -282,6 +299,7 @@ def _outcome(
     trade = {name: np.zeros(len(stream.clusters)) for name in _TRADE}
     moved = np.zeros(len(stream.jobs), np.bool_)
     counts: dict[str, int] = {}
+    runs = []
     for clusters, jobs in parts:
         if not len(jobs):
             continue
@@ -296,8 +314,10 @@ def _outcome(
             overrun=study.overrun if calendars is None else "doubling",
         )
         verify(done)
+        runs.append(done)
         for name, column in columns.items():
             column[jobs] = done[name].values if name in done else NOWHERE
+        columns["start_time"][jobs[~ended(done)]] = NOWHERE
         job, place = jobs[done["segment_job"].values], np.array(clusters)[done["segment_cluster"].values]
         work = (done["segment_processors"] * (done["segment_end"] - done["segment_start"])).values
         home = stream.home[job]
@@ -308,7 +328,7 @@ def _outcome(
         if calendars is not None:
             counts = _with_counts(counts, done.attrs)
     earliest = columns.pop("earliest_time")
-    return stream.outcome(
+    outcome = stream.outcome(
         largest_share,
         **columns,
         **trade,
@@ -316,6 +336,7 @@ def _outcome(
         postponed=(earliest - asked)[earliest >= 0].astype(np.float64),
         counts=counts,
     )
+    return outcome, fates_of(*runs)
 
 
 _TRADE = ("supplied", "consumed", "local")

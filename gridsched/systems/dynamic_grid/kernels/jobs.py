@@ -30,6 +30,7 @@ from gridsched.systems.dynamic_grid.kernels.state import (
     mark_dirty,
     offered,
     set_due,
+    tell,
     whole,
 )
 
@@ -83,9 +84,18 @@ def _finish(g: DynamicGridArrays, j: int, now: int) -> None:
     job["finish"] = now
     job["end"] = NOBODY
     g.clock[0]["present"] -= 1
+    tell(g, len(g.requests) + j)
 
 
 # --- local jobs -----------------------------------------------------------------------------------
+
+
+@leaf
+def _note_first_start(g: DynamicGridArrays, j: int, now: int) -> None:
+    """Note that a job has started, if it is for the first time."""
+    if g.progress[j]["start"] == NOBODY:
+        g.progress[j]["start"] = now
+        tell(g, j)
 
 
 @part
@@ -93,7 +103,7 @@ def note_start(g: DynamicGridArrays, j: int, now: int) -> None:
     """Note that a local scheduler has started a job."""
     job = g.progress[j]
     job["state"] = LOCAL_RUN
-    job["start"] = now
+    _note_first_start(g, j, now)
 
 
 @part
@@ -159,7 +169,10 @@ def add_part(g: DynamicGridArrays, j: int, i: int, tasks: int) -> None:
     new["cluster"] = i
     new["processors"] = processors
     new["tasks"] = tasks
+    new["closed"] = 0
+    new["placed"] = 0
     new["marked"] = 0
+    new["fleeing"] = 0
     new["of_job"] = NOBODY
     new["next"] = NOBODY
     new["previous"] = g.clusters[i]["last_part"]
@@ -184,8 +197,10 @@ def drop_part(g: DynamicGridArrays, p: int) -> None:
     old = g.parts[p]
     i = old["cluster"]
     cluster = g.clusters[i]
-    g.state[i, 0]["free"] += old["processors"]
-    cluster["grid"] -= old["processors"]
+    left = old["processors"] - old["closed"]
+    g.state[i, 0]["free"] += left
+    cluster["grid"] -= left
+    cluster["loose"] += old["closed"]
     mark_dirty(g, i)
     if old["previous"] == NOBODY:
         cluster["part"] = old["next"]
@@ -211,7 +226,7 @@ def drop_part(g: DynamicGridArrays, p: int) -> None:
 
 
 @leaf
-def _drop_all(g: DynamicGridArrays, j: int) -> None:
+def drop_all(g: DynamicGridArrays, j: int) -> None:
     """Take all parts of a job off their clusters."""
     while g.progress[j]["part"] != NOBODY:
         drop_part(g, g.progress[j]["part"])
@@ -220,7 +235,8 @@ def _drop_all(g: DynamicGridArrays, j: int) -> None:
 @leaf
 def is_wanted(g: DynamicGridArrays, p: int) -> bool:
     """Whether a part has to leave its cluster."""
-    return g.parts[p]["marked"] != 0 or g.clusters[g.parts[p]["cluster"]]["member"] == 0
+    told = g.parts[p]["marked"] != 0 or g.parts[p]["fleeing"] != 0
+    return told or g.clusters[g.parts[p]["cluster"]]["member"] == 0
 
 
 # --- spells ---------------------------------------------------------------------------------------
@@ -247,6 +263,44 @@ def expected_length(g: DynamicGridArrays, j: int, clusters: int, pace: int, o: D
     return -(-_estimated(g, j, o) // (share(clusters, o) * pace))
 
 
+@leaf
+def with_checkpoints(work: int, interval: int, pause: int) -> int:
+    """Seconds that so many seconds of work take, checkpoints included; there is none at their end."""
+    if interval <= 0 or work <= 0:
+        return work
+    return work + pause * ((work - 1) // interval)
+
+
+@leaf
+def without_checkpoints(seconds: int, interval: int, pause: int) -> int:
+    """Seconds of work that are done in so many seconds."""
+    if interval <= 0:
+        return seconds
+    rounds = seconds // (interval + pause)
+    return rounds * interval + min(seconds - rounds * (interval + pause), interval)
+
+
+@leaf
+def saved(seconds: int, interval: int, pause: int) -> int:
+    """Seconds of work that the last checkpoint in so many seconds has."""
+    return interval * (seconds // (interval + pause)) if interval > 0 else 0
+
+
+@leaf
+def _set_checkpoints(g: DynamicGridArrays, j: int) -> None:
+    """Let a job save its work as often as the cluster does that does it most often."""
+    job = g.progress[j]
+    job["interval"] = 0
+    job["pause"] = 0
+    p = job["part"]
+    while p != NOBODY:
+        cluster = g.clusters[g.parts[p]["cluster"]]
+        if cluster["interval"] > 0 and (job["interval"] == 0 or cluster["interval"] < job["interval"]):
+            job["interval"] = cluster["interval"]
+        job["pause"] = max(job["pause"], cluster["pause"])
+        p = g.parts[p]["of_job"]
+
+
 @part
 def begin_spell(g: DynamicGridArrays, j: int, now: int, cost: int, o: DynamicGridOptions) -> None:
     """Let a job run on the clusters where it has parts, after the seconds that moving its tasks costs."""
@@ -256,11 +310,12 @@ def begin_spell(g: DynamicGridArrays, j: int, now: int, cost: int, o: DynamicGri
     job["state"] = GRID_RUN
     job["begin"] = now
     job["resume"] = now + cost
-    job["end"] = job["resume"] + -(-job["left"] // speed)
-    job["length"] = expected_length(g, j, job["clusters"], pace, o)
+    _set_checkpoints(g, j)
+    job["end"] = job["resume"] + with_checkpoints(-(-job["left"] // speed), job["interval"], job["pause"])
+    length = expected_length(g, j, job["clusters"], pace, o)
+    job["length"] = with_checkpoints(length, job["interval"], job["pause"])
     job["expected"] = job["resume"] + job["length"]
-    if job["start"] == NOBODY:
-        job["start"] = now
+    _note_first_start(g, j, now)
     _push_end(g, j, job["end"])
     p = job["part"]
     while p != NOBODY:
@@ -269,8 +324,16 @@ def begin_spell(g: DynamicGridArrays, j: int, now: int, cost: int, o: DynamicGri
 
 
 @leaf
-def _write(
-    g: DynamicGridArrays, j: int, i: int, processors: int, tasks: int, start: int, end: int, held: bool
+def write(
+    g: DynamicGridArrays,
+    j: int,
+    i: int,
+    processors: int,
+    tasks: int,
+    start: int,
+    end: int,
+    held: bool,
+    killed: bool,
 ) -> None:
     """Write down that a job had processors for some time."""
     clock = g.clock[0]
@@ -283,22 +346,28 @@ def _write(
     segment["end"] = end
     segment["held"] = held
     segment["tasks"] = tasks
+    segment["killed"] = killed
 
 
 @part
-def _end_spell(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
-    """Write down what a job did in a spell that ends now."""
+def end_spell(g: DynamicGridArrays, j: int, now: int, killed: bool, o: DynamicGridOptions) -> None:
+    """Write down what a job did in a spell that ends now; if it is `killed`, only what was saved counts."""
     job = g.progress[j]
-    seconds = now - job["resume"]
-    done = seconds * share(job["clusters"], o)
+    seconds = max(0, now - job["resume"])
+    if killed:
+        done = saved(seconds, job["interval"], job["pause"])
+    else:
+        done = without_checkpoints(seconds, job["interval"], job["pause"])
+    done *= share(job["clusters"], o)
     p = job["part"]
     while p != NOBODY:
         i = g.parts[p]["cluster"]
         processors = int(g.parts[p]["processors"])
         tasks = g.parts[p]["tasks"]
         if job["begin"] < job["resume"]:
-            _write(g, j, i, processors, tasks, job["begin"], job["resume"], True)
-        _write(g, j, i, processors, tasks, job["resume"], now, False)
+            write(g, j, i, processors, tasks, job["begin"], min(job["resume"], now), True, False)
+        if seconds > 0 or not killed:
+            write(g, j, i, processors, tasks, job["resume"], now, False, killed)
         forget(g, i, j, job["expected"], processors)
         mark_dirty(g, i)
         p = g.parts[p]["of_job"]
@@ -312,7 +381,7 @@ def _end_spell(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) ->
 
 
 @leaf
-def _close_proxies(g: DynamicGridArrays, j: int, now: int) -> None:
+def close_proxies(g: DynamicGridArrays, j: int, now: int) -> None:
     """Let the proxies of a job end."""
     k = g.progress[j]["proxy"]
     while k != NOBODY:
@@ -336,6 +405,20 @@ def _leave_proxy(g: DynamicGridArrays, j: int, i: int, tasks: int, now: int) -> 
     clock["proxies"] += 1
 
 
+@leaf
+def end_hold(g: DynamicGridArrays, k: int, until: int) -> None:
+    """Give back the processors of tasks that were on their way until a time."""
+    clock = g.clock[0]
+    hold = g.holds[k]
+    i = hold["cluster"]
+    left = hold["processors"] - hold["closed"]
+    g.state[i, 0]["free"] += left
+    g.clusters[i]["leaving"] -= left
+    forget(g, i, len(g.requests) + k, until, int(hold["processors"]))
+    hold["next"] = clock["hold"]
+    clock["hold"] = k
+
+
 @part
 def complete(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """Let all jobs end whose time has come, and tasks on their way arrive."""
@@ -346,21 +429,15 @@ def complete(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     while next_end(g) == now:
         j = g.ends[0]["job"]
         clock["ending"] = heap.pop(g.ends, clock["ending"])
-        _end_spell(g, j, now, o)
-        _drop_all(g, j)
-        _close_proxies(g, j, now)
+        end_spell(g, j, now, False, o)
+        drop_all(g, j)
+        close_proxies(g, j, now)
         _finish(g, j, now)
     while clock["moving"] > 0 and g.moves[0]["key"] == now:
         k = g.moves[0]["job"]
         clock["moving"] = heap.pop(g.moves, clock["moving"])
-        i = g.holds[k]["cluster"]
-        processors = int(g.holds[k]["processors"])
-        g.state[i, 0]["free"] += processors
-        g.clusters[i]["leaving"] -= processors
-        forget(g, i, len(g.requests) + k, now, processors)
-        mark_dirty(g, i)
-        g.holds[k]["next"] = clock["hold"]
-        clock["hold"] = k
+        end_hold(g, k, now)
+        mark_dirty(g, g.holds[k]["cluster"])
 
 
 @part
@@ -487,21 +564,27 @@ def _hold(
     j: int,
     i: int,
     processors: int,
+    closed: int,
     tasks: int,
     now: int,
     until: int,
-    o: DynamicGridOptions,
 ) -> None:
-    """Hold the processors that tasks leave until they have arrived."""
+    """Hold the processors that tasks leave, some of which are `closed`, until they have arrived."""
     clock = g.clock[0]
     k = clock["hold"]
     clock["hold"] = g.holds[k]["next"]
-    g.holds[k]["cluster"] = i
-    g.holds[k]["processors"] = processors
+    hold = g.holds[k]
+    hold["cluster"] = i
+    hold["processors"] = processors
+    hold["closed"] = closed
+    hold["placed"] = 0
+    hold["job"] = j
+    hold["segment"] = clock["segments"]
     clock["moving"] = heap.push(g.moves, clock["moving"], until, k)
-    g.state[i, 0]["free"] -= processors
-    g.clusters[i]["leaving"] += processors
-    _write(g, j, i, processors, tasks, now, until, True)
+    g.state[i, 0]["free"] -= processors - closed
+    g.clusters[i]["leaving"] += processors - closed
+    g.clusters[i]["loose"] -= closed
+    write(g, j, i, processors, tasks, now, until, True, False)
     expect(g, i, len(g.requests) + k, until, processors)
 
 
@@ -529,10 +612,11 @@ def _migrate(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> N
         t = g.parts[p]["target"]
         tasks = int(g.parts[p]["tasks"])
         processors = int(g.parts[p]["processors"])
+        closed = int(g.parts[p]["closed"])
         if t != i:
             drop_part(g, p)
             if o.holds_source and cost > 0:
-                _hold(g, j, i, processors, tasks, now, now + cost, o)
+                _hold(g, j, i, processors, closed, tasks, now, now + cost)
             _leave_proxy(g, j, i, tasks, now)
             g.clusters[i]["tasks_out"] += tasks
             g.clusters[t]["tasks_in"] += tasks
@@ -545,11 +629,11 @@ def _migrate(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> N
 
 
 @part
-def _suspend(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
+def suspend(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
     """Give a job back to the grid scheduler."""
     job = g.progress[j]
-    _drop_all(g, j)
-    _close_proxies(g, j, now)
+    drop_all(g, j)
+    close_proxies(g, j, now)
     job["suspensions"] += 1
     job["state"] = GRID_QUEUE
     if not o.keeps:
@@ -571,9 +655,9 @@ def evict(g: DynamicGridArrays, j: int, i: int, now: int, o: DynamicGridOptions)
         g.clusters[g.parts[p]["cluster"]]["evictions"] += is_wanted(g, p)
         p = g.parts[p]["of_job"]
     found = _find_neighbours(g, j, o)
-    _end_spell(g, j, now, o)
+    end_spell(g, j, now, False, o)
     if found:
         _migrate(g, j, now, o)
     else:
         g.clusters[i]["suspensions"] += 1
-        _suspend(g, j, now, o)
+        suspend(g, j, now, o)

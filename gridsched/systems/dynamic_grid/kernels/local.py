@@ -38,7 +38,7 @@ _WAIT, _YIELD, _SEND = 0, 1, 2
 
 
 @leaf
-def _unmark(g: DynamicGridArrays, i: int) -> None:
+def unmark(g: DynamicGridArrays, i: int) -> None:
     """Withdraw what grid jobs were told."""
     p = g.clusters[i]["part"]
     while p != NOBODY:
@@ -69,6 +69,7 @@ def _note_started(g: DynamicGridArrays, i: int, now: int, tracked: bool) -> None
             if not tracked:
                 expect(g, i, j, now + g.jobs[j]["estimate"], int(g.jobs[j]["processors"]))
     set_due(g, i)
+    g.clusters[i]["changed"] = 1
     g.clock[0]["unreported"] = 1
 
 
@@ -88,7 +89,7 @@ def _pass(
     if state["waiting"] < waiting:
         _note_started(g, i, now, g.policies[i]["first_come"] != 0 or backfilling == _EASY)
         if g.clusters[i]["yielding"] != 0:
-            _unmark(g, i)
+            unmark(g, i)
 
 
 @part
@@ -99,7 +100,7 @@ def start_first(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, s
 
 
 @part
-def _first(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, score: Any) -> int:
+def first_waiting(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, score: Any) -> int:
     """First job of a local queue, which is not empty."""
     if g.policies[i]["first_come"]:
         queue = line.row(g.queues, i)
@@ -121,7 +122,7 @@ def enter(g: DynamicGridArrays, i: int, j: int) -> None:
 
 
 @part
-def _leave_queue(g: DynamicGridArrays, i: int, j: int) -> None:
+def leave_queue(g: DynamicGridArrays, i: int, j: int) -> None:
     """Let a job wait no longer in a local queue."""
     if g.policies[i]["first_come"]:
         first_come.withdraw(by_reference(line_of(g, i)), j)
@@ -133,6 +134,8 @@ def _leave_queue(g: DynamicGridArrays, i: int, j: int) -> None:
 def _expected_start(g: DynamicGridArrays, i: int, needed: int) -> int:
     """When so many processors, more than are free, are expected to be free."""
     state = g.state[i, 0]
+    if needed > g.clusters[i]["processors"] - g.clusters[i]["loose"]:
+        return FOREVER
     time, _ = running.shadow(g.blocks[i], g.runs[i], state["blocks"], state["free"], needed)
     return time
 
@@ -156,6 +159,12 @@ def _decide(g: DynamicGridArrays, i: int, j: int, o: DynamicGridOptions) -> int:
 
 
 @leaf
+def _gain(g: DynamicGridArrays, p: int) -> int:
+    """Processors that others may have when a part leaves."""
+    return int(g.parts[p]["processors"] - g.parts[p]["closed"])
+
+
+@leaf
 def _victim(g: DynamicGridArrays, i: int, missing: int, o: DynamicGridOptions) -> int:
     """Part that is told next to make place.
 
@@ -165,7 +174,7 @@ def _victim(g: DynamicGridArrays, i: int, missing: int, o: DynamicGridOptions) -
     chosen = NOBODY
     best = 0
     while p != NOBODY:
-        size = g.parts[p]["processors"]
+        size = _gain(g, p)
         if g.parts[p]["marked"] == 0:
             if o.latest_victim:
                 return p
@@ -188,12 +197,12 @@ def _mark(g: DynamicGridArrays, i: int, j: int, o: DynamicGridOptions) -> None:
     p = cluster["part"]
     while p != NOBODY:
         if g.parts[p]["marked"] != 0:
-            missing -= g.parts[p]["processors"]
+            missing -= _gain(g, p)
         p = g.parts[p]["next"]
     while missing > 0:
         p = _victim(g, i, missing, o)
         g.parts[p]["marked"] = 1
-        missing -= g.parts[p]["processors"]
+        missing -= _gain(g, p)
 
 
 @part
@@ -217,7 +226,9 @@ def enter_new(g: DynamicGridArrays, j: int, now: int) -> None:
     request = g.requests[j]
     g.progress[j]["state"] = GRID_QUEUE
     g.progress[j]["sent"] = now
-    line.append(queue, j, request["processors"], line.as_column(min(request["estimate"], LARGEST)))
+    # of who was killed as a local job there may be little left
+    estimate = request["estimate"] if g.progress[j]["start"] == NOBODY else 1
+    line.append(queue, j, request["processors"], line.as_column(min(estimate, LARGEST)))
     g.clock[0]["new"] += 1
 
 
@@ -229,7 +240,7 @@ def look_after(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, sc
     cluster["in_time"] = 0
     going_on = g.state[i, 0]["waiting"] > 0
     while going_on:
-        j = _first(g, i, now, o, score)
+        j = first_waiting(g, i, now, o, score)
         if g.progress[j]["headed"] == NOBODY:
             g.progress[j]["headed"] = now
         decision = _decide(g, i, j, o)
@@ -240,7 +251,7 @@ def look_after(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, sc
                 g.progress[j]["yielded"] = now
             _mark(g, i, j, o)
         elif decision == _WAIT:
-            _unmark(g, i)
+            unmark(g, i)
             cluster["in_time"] = 1
             if g.policies[i]["backfilling"] != _NONE:
                 waiting = g.state[i, 0]["waiting"]
@@ -249,8 +260,8 @@ def look_after(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, sc
                     # some kinds of backfilling delay the first job
                     mark_dirty(g, i)
         else:
-            _unmark(g, i)
-            _leave_queue(g, i, j)
+            unmark(g, i)
+            leave_queue(g, i, j)
             cluster["sent"] += 1
             enter_new(g, j, now)
             start_first(g, i, now, o, score)

@@ -28,11 +28,16 @@ from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
 from gridsched.systems.dynamic_grid.kernels.jobs import complete, correct, next_end
 from gridsched.systems.dynamic_grid.kernels.local import enter, enter_new, settle
-from gridsched.systems.dynamic_grid.kernels.queue import report, reports_next, scheduling_pass, set_most
+from gridsched.systems.dynamic_grid.kernels.queue import (
+    forget_refusals,
+    report,
+    reports_next,
+    scheduling_pass,
+    set_most,
+)
 from gridsched.systems.dynamic_grid.kernels.state import (
     JOIN,
     LEAVE,
-    NEW,
     NOBODY,
     REJECTED,
     DynamicGridArrays,
@@ -44,7 +49,7 @@ from gridsched.systems.dynamic_grid.kernels.state import (
 
 
 @part
-def _next_instant(g: DynamicGridArrays, o: DynamicGridOptions) -> int:
+def next_instant(g: DynamicGridArrays, o: DynamicGridOptions) -> int:
     """Time of the next event anywhere; FOREVER if nothing will happen."""
     clock = g.clock[0]
     now = min(next_end(g), reports_next(g, o))
@@ -75,7 +80,7 @@ def _queues_have_room(g: DynamicGridArrays, now: int) -> bool:
 
 
 @part
-def _change_members(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
+def change_members(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """Let clusters join, renew their leases and leave."""
     clock = g.clock[0]
     changed = False
@@ -94,9 +99,7 @@ def _change_members(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> No
             cluster["departure"] = NOBODY
             cluster["member"] = 1
             cluster["view"] = NOBODY
-        # who was refused may have a place now
-        clock["retest"] = 1
-        g.grid_queues.span[NEW, 0]["tested"] = 0
+        forget_refusals(g)
         clock["capacity"] = NOBODY
         clock["event"] += 1
         mark_dirty(g, i)
@@ -115,39 +118,50 @@ def _is_too_large(g: DynamicGridArrays, j: int) -> bool:
 
 
 @part
-def _receive(g: DynamicGridArrays, now: int) -> None:
-    """Let the jobs that are submitted now wait in a local queue or in NJ."""
+def receive(g: DynamicGridArrays, j: int, now: int) -> None:
+    """Let a job wait in a local queue or in NJ, unless it is rejected."""
+    home = g.requests[j]["home"]
+    if home != NOBODY and g.requests[j]["processors"] <= g.clusters[home]["processors"]:
+        enter(g, home, j)
+        g.clock[0]["present"] += 1
+        mark_dirty(g, home)
+    elif _is_too_large(g, j):
+        g.progress[j]["state"] = REJECTED
+    else:
+        g.clock[0]["present"] += 1
+        enter_new(g, j, now)
+
+
+@leaf
+def _receive_all(g: DynamicGridArrays, now: int) -> None:
+    """Receive the jobs that are submitted now."""
     clock = g.clock[0]
     while clock["arrival"] < len(g.requests) and g.requests[clock["arrival"]]["submit"] == now:
-        j = clock["arrival"]
         clock["arrival"] += 1
-        home = g.requests[j]["home"]
-        if home != NOBODY and g.requests[j]["processors"] <= g.clusters[home]["processors"]:
-            enter(g, home, j)
-            clock["present"] += 1
-            mark_dirty(g, home)
-        elif _is_too_large(g, j):
-            g.progress[j]["state"] = REJECTED
-        else:
-            clock["present"] += 1
-            enter_new(g, j, now)
+        receive(g, clock["arrival"] - 1, now)
+
+
+@leaf
+def look_at_clocks(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
+    """Correct estimates that are outrun now, and look after clusters where supersteps end."""
+    for i in range(len(g.clusters)):
+        if g.clusters[i]["due"] == now:
+            correct(g, i, now, o)
+            if g.clusters[i]["timer"] == now:
+                mark_dirty(g, i)
 
 
 @part
 def _begin_instant(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """What happens once in an instant, before the schedulers act."""
     complete(g, now, o)
-    for i in range(len(g.clusters)):
-        if g.clusters[i]["due"] == now:
-            correct(g, i, now, o)
-            if g.clusters[i]["timer"] == now:
-                mark_dirty(g, i)
-    _change_members(g, now, o)
-    _receive(g, now)
+    look_at_clocks(g, now, o)
+    change_members(g, now, o)
+    _receive_all(g, now)
 
 
 @leaf
-def _note_departures(g: DynamicGridArrays, now: int) -> None:
+def note_departures(g: DynamicGridArrays, now: int) -> None:
     """Write down which clusters that have left have no grid jobs any more."""
     for i in range(len(g.clusters)):
         cluster = g.clusters[i]
@@ -158,7 +172,7 @@ def _note_departures(g: DynamicGridArrays, now: int) -> None:
 
 
 @leaf
-def _report(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
+def let_report(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """Let clusters report that are to report in this round."""
     clock = g.clock[0]
     if o.status_period == 0:
@@ -179,7 +193,7 @@ def simulate(g: DynamicGridArrays, o: DynamicGridOptions, score: Any) -> bool:
     clock = g.clock[0]
     while True:
         if clock["within"] == 0:
-            now = _next_instant(g, o)
+            now = next_instant(g, o)
             if now == FOREVER:
                 return True
             if not (has_room(g) and _queues_have_room(g, now)):
@@ -191,13 +205,13 @@ def simulate(g: DynamicGridArrays, o: DynamicGridOptions, score: Any) -> bool:
         again = True
         while again:
             settle(g, clock["now"], o, score)
-            _report(g, clock["now"], o)
+            let_report(g, clock["now"], o)
             scheduling_pass(g, clock["now"], o)
             if clock["full"] != 0:
                 clock["full"] = 0
                 return False
             complete(g, clock["now"], o)
             if clock["departing"] > 0:
-                _note_departures(g, clock["now"])
+                note_departures(g, clock["now"])
             again = clock["dirty"] != 0
         clock["within"] = 0

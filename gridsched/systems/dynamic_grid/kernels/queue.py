@@ -24,13 +24,18 @@ from gridsched.systems.dynamic_grid.kernels.state import (
 
 
 @leaf
+def forget_refusals(g: DynamicGridArrays) -> None:
+    """Try all jobs anew: who was refused may have a place now."""
+    g.clock[0]["retest"] = 1
+    g.grid_queues.span[NEW, 0]["tested"] = 0
+
+
+@leaf
 def _learn(g: DynamicGridArrays, i: int, processors: int) -> None:
     """Believe that a cluster has so many processors for the grid."""
     clock = g.clock[0]
     if processors > g.clusters[i]["view"]:
-        # who was refused may have a place now
-        clock["retest"] = 1
-        g.grid_queues.span[NEW, 0]["tested"] = 0
+        forget_refusals(g)
     if processors != g.clusters[i]["view"]:
         clock["capacity"] = NOBODY
     g.clusters[i]["view"] = processors
@@ -81,13 +86,10 @@ def set_most(g: DynamicGridArrays, o: DynamicGridOptions) -> None:
             best = 0
             for k in range(g.clique_ends[c], g.clique_ends[c + 1]):
                 i = g.cliques[k]
-                if (
-                    g.clusters[i]["member"] != 0
-                    and g.scratch[2, i] == 0
-                    and g.clusters[i]["processors"] > best
-                ):
+                has = g.clusters[i]["processors"] - g.clusters[i]["closed"]
+                if g.clusters[i]["member"] != 0 and g.scratch[2, i] == 0 and has > best:
                     chosen = i
-                    best = g.clusters[i]["processors"]
+                    best = has
             g.scratch[2, chosen] = 1
             total += best
         clock["most"] = max(clock["most"], total)
@@ -104,7 +106,7 @@ def _first_in_turn(g: DynamicGridArrays, row: int) -> int:
 @leaf
 def _cost(g: DynamicGridArrays, j: int, o: DynamicGridOptions) -> int:
     """Seconds until a job that is sent to clusters can run."""
-    resumes = o.keeps and g.progress[j]["start"] != NOBODY
+    resumes = o.keeps and g.progress[j]["left"] < g.requests[j]["run"] * o.work
     return cost_of(int(g.requests[j]["processors"]), o.resume_cost) if resumes else 0
 
 
@@ -221,7 +223,8 @@ def _next_new(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> int:
     queue = line.row(g.grid_queues, NEW)
     span = queue.span[0]
     place = max(span["tested"], span["first"])
-    capacity = line.as_column(g.clock[0]["capacity"])
+    # what clusters are believed to have may have failed
+    capacity = line.as_column(min(g.clock[0]["capacity"], g.clock[0]["most"]))
     narrow = line.as_column(-1) if o.heeds else capacity
     window = line.as_column(_longest_lease(g, now, o) if o.heeds else 0)
     while place < span["end"]:
@@ -272,7 +275,7 @@ def _send(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None
 
 
 @part
-def _take(g: DynamicGridArrays, row: int, place: int) -> int:
+def take(g: DynamicGridArrays, row: int, place: int) -> int:
     """Let the job of a place wait no longer in a queue; return it."""
     clock = g.clock[0]
     queue = line.row(g.grid_queues, row)
@@ -311,7 +314,7 @@ def scheduling_pass(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> No
             if place == NOBODY:
                 return
         if _confirm(g, o):
-            _send(g, _take(g, row, place), now, o)
+            _send(g, take(g, row, place), now, o)
 
 
 @leaf

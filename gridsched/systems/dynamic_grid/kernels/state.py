@@ -27,7 +27,7 @@ NOBODY = -1
 """Instead of a job, cluster, part, proxy, event or time: there is none."""
 
 # states of a job
-AHEAD, LOCAL_QUEUE, LOCAL_RUN, GRID_QUEUE, GRID_RUN, FINISHED, REJECTED = 0, 1, 2, 3, 4, 5, 6
+AHEAD, LOCAL_QUEUE, LOCAL_RUN, GRID_QUEUE, GRID_RUN, FINISHED, REJECTED, GONE = 0, 1, 2, 3, 4, 5, 6, 7
 
 # kinds of platform events
 JOIN, RENEW, LEAVE = 0, 1, 2
@@ -71,6 +71,8 @@ PROGRESS = np.dtype(
         ("suspensions", np.int64),
         ("migrations", np.int64),
         ("tasks_moved", np.int64),
+        ("interval", np.int64),  # seconds of work between checkpoints of this spell; 0 for none
+        ("pause", np.int64),  # seconds that a checkpoint takes
         ("listed", np.int64),  # scratch
     ]
 )
@@ -84,8 +86,8 @@ CLUSTER = np.dtype(
         ("member", np.int64),  # whether it belongs to the grid
         ("lease", np.int64),  # end of its lease; FOREVER without one
         ("departure", np.int64),  # the platform event of leaving, while grid jobs are still there
-        ("grid", np.int64),  # processors that parts of grid jobs hold
-        ("leaving", np.int64),  # processors held by tasks on their way to another cluster
+        ("grid", np.int64),  # processors that parts of grid jobs hold and would leave to others
+        ("leaving", np.int64),  # the same of tasks on their way to another cluster
         ("part", np.int64),  # first part of a grid job
         ("last_part", np.int64),
         ("yielding", np.int64),  # whether grid jobs are to make place for the first local job
@@ -93,6 +95,11 @@ CLUSTER = np.dtype(
         ("timer", np.int64),  # when a superstep ends after which a part is to leave
         ("due", np.int64),  # time of the next end of a local job, expected end or timer
         ("dirty", np.int64),  # whether something has changed since the last pass
+        ("changed", np.int64),  # whether processors may have changed hands, see `lived`
+        ("closed", np.int64),  # processors that nothing may start on: out of order, drained, in maintenance
+        ("loose", np.int64),  # of these, those that were left in this instant and are not planned with yet
+        ("interval", np.int64),  # seconds of work between checkpoints; 0 for none
+        ("pause", np.int64),  # seconds that a checkpoint takes
         (
             "view",
             np.int64,
@@ -116,7 +123,10 @@ PART = np.dtype(
         ("cluster", np.int64),
         ("processors", np.int64),  # taken
         ("tasks", np.int64),
+        ("closed", np.int64),  # of these, closed ones: nobody gets them when it leaves
+        ("placed", np.int64),  # of these, those of which it is known which they are
         ("marked", np.int64),  # whether it is to make place for a local job
+        ("fleeing", np.int64),  # whether it is to leave because maintenance comes
         ("target", np.int64),  # where it moves, while that is being decided
         ("of_job", np.int64),  # next part of the job
         ("next", np.int64),  # next part on the cluster
@@ -145,9 +155,10 @@ SEGMENT = np.dtype(
         ("end", np.int64),
         ("held", np.int64),  # whether nothing was executed: tasks were on their way
         ("tasks", np.int64),
+        ("killed", np.int64),  # whether a failing node ended it
     ]
 )
-"""Processors that a grid job had for some time."""
+"""Processors that a grid job had for some time, or a local job that was killed."""
 
 PROXY = np.dtype(
     [
@@ -161,13 +172,23 @@ PROXY = np.dtype(
 )
 """What stays of tasks that moved on: it tells where they are until the job ends or is suspended."""
 
-HOLD = np.dtype([("cluster", np.int64), ("processors", np.int64), ("next", np.int64)])
+HOLD = np.dtype(
+    [
+        ("cluster", np.int64),
+        ("processors", np.int64),
+        ("closed", np.int64),  # of these, closed ones
+        ("placed", np.int64),  # whether it is known which they are
+        ("job", np.int64),
+        ("segment", np.int64),  # where it is written down
+        ("next", np.int64),
+    ]
+)
 """Processors of tasks on their way, at the cluster that they leave; or the next unused entry."""
 
 CLOCK = np.dtype(
     [
         ("now", np.int64),
-        ("within", np.int64),  # whether the instant `now` is not finished
+        ("within", np.int64),  # how far the instant `now` is; 0 if it is finished
         ("reported", np.int64),  # whether the clusters have reported in this instant
         ("arrival", np.int64),  # next job to be submitted
         ("event", np.int64),  # next platform event
@@ -175,6 +196,7 @@ CLOCK = np.dtype(
         ("moving", np.int64),  # entries of the heap of moves
         ("hold", np.int64),  # first unused hold
         ("present", np.int64),  # jobs that were submitted and have not finished
+        ("news", np.int64),  # entries of `news`
         ("parts", np.int64),  # parts in use
         ("spare", np.int64),  # first unused part
         ("segments", np.int64),
@@ -254,6 +276,9 @@ class DynamicGridArrays(NamedTuple):
     candidates: Any  # SCORED[room + 1], for one pass at a time
     steps: Any  # STEP[...], likewise
     grid_queues: line.Line  # NJ, CJ
+    news: (
+        Any  # int64[2n], jobs that have started for the first time, and n + those that have ended; or nothing
+    )
 
 
 FIRST_ROOM = 1024
@@ -273,10 +298,12 @@ def allocate(
     clique_ends: Any,
     events: Any,
     work: int,
+    lived: bool,
 ) -> DynamicGridArrays:
     """Arrays of an idle grid to which no cluster belongs.
 
-    `work` is as in `DynamicGridOptions`, the other names are those of `DynamicGridArrays`.
+    `work` is as in `DynamicGridOptions`, `lived` says whether `lived.simulate` is to simulate it, the other
+    names are those of `DynamicGridArrays`.
     """
     number, total, largest = len(requests), int(processors.sum()), int(processors.max())
     progress = np.zeros(number, PROGRESS)
@@ -297,9 +324,12 @@ def allocate(
     parts["next"] = np.arange(1, most + 1)
     clock = np.zeros(1, CLOCK)
     clock["capacity"] = NOBODY
+    # jobs of a lived grid enter when they are eligible
+    clock["arrival"] = number if lived else 0
     holds = np.zeros(total + 1, HOLD)
     holds["next"] = np.arange(1, total + 2)
-    running_most = min(2 * number + 1, largest)
+    # what is closed is among what runs
+    running_most = largest if lived else min(2 * number + 1, largest)
     blocks, runs = running.allocate(running_most)
     queue_key, order_key = _keys(jobs, requests["home"], policies)
     return DynamicGridArrays(
@@ -333,6 +363,7 @@ def allocate(
         candidates=np.empty(FIRST_ROOM + 1, SCORED),
         steps=np.empty(_steps(running_most + FIRST_ROOM), STEP),
         grid_queues=line.allocate(2, FIRST_ROOM),
+        news=np.empty(2 * number if lived else 0, np.int64),
     )
 
 
@@ -385,8 +416,8 @@ def _next_submission(g: DynamicGridArrays) -> int:
 
 
 def _longest(g: DynamicGridArrays, coming: int) -> int:
-    """Jobs that may be in a local queue after the next submissions."""
-    return int(g.state["waiting"].max()) + coming - int(g.clock[0]["present"])
+    """Jobs that may be in a local queue after the next submissions; those that run may come back."""
+    return int((g.state["waiting"] + g.state["ending"]).max()) + coming - int(g.clock[0]["present"])
 
 
 def _grown(array: Any, used: int, more: int) -> Any:
@@ -426,8 +457,17 @@ def has_room(g: DynamicGridArrays) -> bool:
 def mark_dirty(g: DynamicGridArrays, i: int) -> None:
     """Mark a cluster dirty: it is looked at again in this instant, and reports."""
     g.clusters[i]["dirty"] = 1
+    g.clusters[i]["changed"] = 1
     g.clock[0]["dirty"] = 1
     g.clock[0]["unreported"] = 1
+
+
+@leaf
+def tell(g: DynamicGridArrays, item: int) -> None:
+    """Tell whom it may concern of the first start of a job, or of its end."""
+    if len(g.news) > 0:
+        g.news[g.clock[0]["news"]] = item
+        g.clock[0]["news"] += 1
 
 
 @leaf

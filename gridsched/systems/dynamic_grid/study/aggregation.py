@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.collection import BOUNDS, attrs_of, collected, interval_variables
+from gridsched.experiments.machines import FATES
 from gridsched.experiments.prepare import sources
 from gridsched.metrics import jobs as metrics
 from gridsched.replication import Interval, ratio_interval, times_interval
@@ -67,7 +68,7 @@ def aggregate_dynamic_study(
         The dataset.
     """
     made = [results.read(path) for path in runs]
-    platform = DynamicPlatform.of(study, workloads)
+    platform = DynamicPlatform.of(study, workloads, seed)
     whole = xr.merge(
         [
             *_runs(study, made),
@@ -113,6 +114,9 @@ def _runs(study: DynamicGridStudy, runs: Sequence[xr.Dataset]) -> list[xr.Datase
         else:
             condensed = _largest(values) if name in WORST else _mean(values)
             variables[name] = xr.Variable(("case",), condensed, attrs_of(long_name, units))
+    for name, long_name in FATES.items():
+        if name in whole:
+            variables[name] = xr.Variable(("case",), _mean(whole[name].values), attrs_of(long_name, "1"))
     made = [sum(run.case == label for run in study.runs) for label in study.cases]
     weekly = {
         name: xr.Variable(

@@ -14,7 +14,7 @@ from pydantic import Field, StrictBool, ValidationError, create_model, model_val
 
 from gridsched.errors import GridschedError
 from gridsched.experiments.derived import keys
-from gridsched.experiments.inputs import expected_jobs, prepared_workload
+from gridsched.experiments.inputs import event_files, expected_jobs, failure_seed, prepared_workload
 from gridsched.experiments.parts import ScenarioConfig, WorkloadConfig
 from gridsched.experiments.schedulers import AnyScheduler, combinations, labelled, scheduler_made
 from gridsched.experiments.study import Replicates, SchedulerStudy
@@ -369,7 +369,7 @@ class DynamicGridStudy(SchedulerStudy):
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study."""
         workloads = {each.name: prepared_workload(self.name, each, seed) for each in self.all_workloads}
-        alone = {policy: self._alone(policy, workloads) for policy in self.policies}
+        alone = {policy: self._alone(policy, workloads, seed) for policy in self.policies}
         cases = self.cases
         study = self.study_task(
             f"{_STUDY}.aggregation:aggregate_dynamic_study",
@@ -405,7 +405,7 @@ class DynamicGridStudy(SchedulerStudy):
         """Expected time of a run [CPU s]."""
         return 0.2 + sum(map(expected_jobs, self.all_workloads)) / 50_000
 
-    def _alone(self, policy: PolicyName, workloads: Mapping[str, Task]) -> Task:
+    def _alone(self, policy: PolicyName, workloads: Mapping[str, Task], seed: int) -> Task:
         """Every cluster on its own."""
         return Task(
             stage="simulate",
@@ -416,7 +416,9 @@ class DynamicGridStudy(SchedulerStudy):
                 "study": {**self._basis(), "overrun": self.overrun},
                 "policy": policy,
                 "workloads": dict(workloads),
+                **failure_seed(self.grid.clusters, seed),
             },
+            also={"files": event_files(self.grid.clusters)},
             cost=self._cost / 4,
         )
 
@@ -444,6 +446,7 @@ class DynamicGridStudy(SchedulerStudy):
                 "workloads": dict(workloads),
                 "alone": alone[case.local],
             },
+            also={"files": event_files(self.grid.clusters)},
             labels={"case": run.case, "replicate": run.replicate, **{key: values[key] for key in CASE_KEYS}},
             cost=self._cost,
             memory=1500,

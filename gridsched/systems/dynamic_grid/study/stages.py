@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.collection import measured_run
+from gridsched.experiments.machines import fates_of, machines
 from gridsched.experiments.prepare import derived_seed
 from gridsched.metrics import jobs as metrics
 from gridsched.platform import Cluster, Platform
@@ -77,20 +78,23 @@ class DynamicPlatform:
     home: Integers
 
     @classmethod
-    def of(cls, study: DynamicGridStudy, workloads: Mapping[str, str | Path]) -> DynamicPlatform:
-        """Platform of a study from its prepared workloads."""
+    def of(
+        cls, study: DynamicGridStudy, workloads: Mapping[str, str | Path], seed: int = 0
+    ) -> DynamicPlatform:
+        """Platform of a study from its prepared workloads; its nodes fail alike in all runs."""
         made = {name: results.workload_from_dataset(files.shared(path)) for name, path in workloads.items()}
         jobs, origin = merge_workloads([workload for workload, _ in made.values()], align=study.grid.align)
         own_users = [made[name] for name in study.cluster_names]
         own = study.grid.stream
         stream, stream_cluster = made[own.name] if own is not None else (None, None)
+        # nodes are shared, whatever they were on the cluster of the log
+        plain = [
+            (workload, Cluster(name=name, processors=cluster.processors))
+            for name, (workload, cluster) in zip(study.cluster_names, own_users, strict=True)
+        ]
         return cls(
             workloads=[workload for workload, _ in own_users],
-            # nodes are shared, whatever they were on the cluster of the log
-            clusters=[
-                Cluster(name=name, processors=cluster.processors)
-                for name, (_, cluster) in zip(study.cluster_names, own_users, strict=True)
-            ],
+            clusters=machines(plain, study.grid.clusters, study.grid.align, seed),
             stream=stream,
             stream_cluster=stream_cluster,
             jobs=jobs,
@@ -114,7 +118,12 @@ class DynamicPlatform:
 
 
 def simulate_alone(
-    study: DynamicGridStudy, policy: str, workloads: Mapping[str, str | Path], target: str | Path
+    study: DynamicGridStudy,
+    policy: str,
+    workloads: Mapping[str, str | Path],
+    target: str | Path,
+    *,
+    seed: int = 0,
 ) -> None:
     """Run the jobs of every cluster there, and those of the grid's own users on their cluster.
 
@@ -128,16 +137,17 @@ def simulate_alone(
         Results of `gridsched.experiments.prepare.prepare_workload`, in the order of `all_workloads`.
     target : path
         Dataset to write.
+    seed : int
+        Seed of the whole configuration, where failures are drawn.
     """
-    platform = DynamicPlatform.of(study, workloads)
+    platform = DynamicPlatform.of(study, workloads, seed)
     start, end = (np.full(len(platform.jobs), results.NO_TIME, np.int64) for _ in range(2))
-    for home, jobs, cluster in platform.users:
+    for home, _, cluster in platform.users:
+        place = np.flatnonzero(platform.home == home)
+        jobs = platform.jobs.select(place)
         run = simulate(jobs, cluster, policy, estimates=study.estimates[0], overrun=study.overrun)
         verify(run)
-        place = np.flatnonzero(platform.home == home)
-        shift = platform.jobs.submit_time[place] - jobs.submit_time
-        for column, own in ((start, run["start_time"].values), (end, run["end_time"].values)):
-            column[place] = np.where(own >= 0, own + shift, own)
+        start[place], end[place] = run["start_time"].values, run["end_time"].values
     whole = xr.Dataset(
         {
             "home_cluster": ("job", platform.home),
@@ -222,7 +232,7 @@ def simulate_run(
     target : path
         Dataset to write.
     """
-    platform = DynamicPlatform.of(study, workloads)
+    platform = DynamicPlatform.of(study, workloads, seed)
     parameters = DynamicCase.model_validate(values)
     run = simulate_case(study, platform, parameters, seed, replicate)
     names = [cluster.name for cluster in platform.clusters]
@@ -234,7 +244,8 @@ def simulate_run(
     }
     measures = _measures(platform, parameters, run, files.shared(alone))
     labels = {"case": case, "replicate": replicate}
-    files.write(measured_run(measures, {**RUN_VARIABLES, **WEEKLY_VARIABLES}, labels, own), target)
+    measured = measured_run(measures, {**RUN_VARIABLES, **WEEKLY_VARIABLES}, labels, own)
+    files.write(measured.merge(fates_of(run), combine_attrs="override"), target)
 
 
 def simulate_case(
@@ -462,7 +473,7 @@ def simulate_departure(
     """
     assert study.departure is not None
     leave = study.departure
-    platform = DynamicPlatform.of(study, workloads)
+    platform = DynamicPlatform.of(study, workloads, seed)
     stays = [Stay(begin=0, end=leave.time), Stay(begin=leave.time + leave.absence)]
     drawn = derived_seed(seed, f"{study.name}\ngraph {study.default.graph}\n0")
     graph = study.graph_of(study.default.graph, drawn)

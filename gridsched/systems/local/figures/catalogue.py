@@ -10,6 +10,7 @@ import xarray as xr
 from gridsched.figures.characterisation import workload_characterisation
 from gridsched.figures.gantt import gantt
 from gridsched.figures.style import Drawing
+from gridsched.systems.local.figures.conditions import CONDITION_FIGURES
 from gridsched.systems.local.figures.findings import FINDINGS as FINDINGS
 from gridsched.systems.local.figures.load import load_series
 from gridsched.systems.local.figures.policies import POLICY_FIGURES
@@ -34,6 +35,7 @@ def _common_end(run: xr.Dataset) -> float:
 
 FIGURES: dict[str, Callable[..., Drawing]] = {
     **POLICY_FIGURES,
+    **CONDITION_FIGURES,
     "load": load_series,
     "workload": workload_characterisation,
     "gantt": gantt_of_run,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import pairwise
+from collections.abc import Callable, Mapping
+from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
@@ -255,7 +255,93 @@ def _jobs(labels: list[Any]) -> str:
     return f"Job{'s' if len(labels) > 1 else ''} {listed(labels)}"
 
 
+_METRIC = "response_time"
+"""Metric that findings on conditions tell of."""
+
+
+def effects(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Where and under whom other conditions change the mean response least and most."""
+    rows = known(numbers[numbers["metric"] == _METRIC])
+
+    def tell(part: pd.DataFrame) -> str:
+        what = f"mean response time relative to {name(part['baseline'].iloc[0])}"
+        case = part[_WHO].astype(str) + " in " + part["workload"].astype(str)
+        told = findings.against(part.assign(case=case), "case", what, 1.0)
+        return sentences(told, findings.detail(_killed(part)))
+
+    return _first_and_others(rows, tell)
+
+
+def _first_and_others(rows: pd.DataFrame, tell: Callable[[pd.DataFrame], str]) -> str:
+    """What there is to tell of the first baseline, and as details of the others."""
+    told = [
+        f"{name(baseline)}: {tell(part)}" if rows["baseline"].nunique() > 1 else tell(part)
+        for baseline, part in rows.groupby("baseline", sort=False)
+    ]
+    return sentences(told[0], *map(findings.detail, told[1:])) if told else findings.NOTHING
+
+
+def _killed(rows: pd.DataFrame) -> str:
+    """How many executions failing nodes killed at most, and what that cost."""
+    told = known(rows, "killed")
+    if told.empty or not told["killed"].max():
+        return ""
+    most = findings.highest(told, "killed")
+    where = f"in {name(most['workload'])} under {name(most[_WHO])}"
+    return (
+        f"Failing nodes killed most executions {where}, {int(most['killed']):,}; work that was lost or spent "
+        f"on checkpoints is up to {percent(float(told['extra_work'].max()))} of that of the jobs."
+    )
+
+
+def rankings(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Which pairs of policies change places under other conditions, and for which that is sure."""
+    rows = known(numbers[numbers["metric"] == _METRIC])
+    return _first_and_others(rows, _ranking)
+
+
+def _ranking(rows: pd.DataFrame) -> str:
+    baseline = str(rows["baseline"].iloc[0])
+    orders = {
+        str(scenario): {str(row[_WHO]): row for row in findings.records(part)}
+        for scenario, part in rows.groupby("workload", sort=False)
+    }
+    first = orders.pop(baseline)
+    pairs = [
+        (one, other) for one, other in permutations(first, 2) if first[one]["mean"] < first[other]["mean"]
+    ]
+    changed: list[str] = []
+    sure: list[str] = []
+    for scenario, order in orders.items():
+        for one, other in pairs:
+            if order[other]["mean"] < order[one]["mean"]:
+                told = f"{name(other)} before {name(one)} in {name(scenario)}"
+                changed.append(told)
+                if other in _ahead(first[one]) and one in _ahead(order[other]):
+                    sure.append(told)
+    best = min(first, key=lambda who: float(first[who]["mean"]))
+    text = (
+        f"{name(best)} has the shortest mean response time in {name(baseline)}, of {len(first)} policies. "
+        f"In {len(orders)} other {'scenario' if len(orders) == 1 else 'scenarios'} "
+    )
+    if not changed:
+        return f"{text}the order of the policies is the same."
+    total = findings.counted(len(pairs) * len(orders), "pair")
+    certain = f"surely so: {listed(sure)}" if sure else "for none of them surely in both"
+    return sentences(
+        f"{text}{len(changed)} of {total} change places, {certain}.",
+        findings.detail(f"They are {listed(changed, 3)}." if len(changed) > 1 else f"It is {changed[0]}."),
+    )
+
+
+def _ahead(row: Mapping[str, Any]) -> list[str]:
+    """Policies whose mean is surely larger."""
+    return str(row["ahead_of"]).split(";")
+
+
 FINDINGS: dict[str, Finding] = {
+    "conditions_effects": effects,
+    "conditions_ranking": rankings,
     "policies_means": means,
     "policies_differences": differences,
     "policies_distribution": distribution,

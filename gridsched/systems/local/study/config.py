@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StrictBool, model_validator
 
-from gridsched.experiments.inputs import expected_jobs, prepared_workload
-from gridsched.experiments.parts import MetricsConfig, WorkloadConfig, label_of
+from gridsched.experiments.inputs import (
+    event_files,
+    expected_jobs,
+    failure_seed,
+    prepared_workload,
+    without_machine,
+)
+from gridsched.experiments.parts import (
+    BaselineConfig,
+    ClusterConfig,
+    MetricsConfig,
+    WorkloadConfig,
+    label_of,
+)
 from gridsched.experiments.schedulers import Written, scheduler_made
-from gridsched.experiments.study import SchedulerStudy, function_files
+from gridsched.experiments.study import SchedulerStudy, families, function_files
 from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
-from gridsched.experiments.validation import ConfigModel, Count, Number, Whole
-from gridsched.nodes import RequeueName
 from gridsched.policies.local import PassName
 from gridsched.submission import EstimateName
 
@@ -30,43 +40,23 @@ _STAGES = "gridsched.systems.local.study.stages"
 _FIGURES = "gridsched.systems.local.figures.catalogue:FIGURES"
 
 
-class FailuresConfig(ConfigModel):
-    """Failures of nodes that are drawn, and what becomes of their jobs."""
-
-    mean_time_between: Number = Field(gt=0, le=1e12)
-    """Mean time from the end of a repair of a node to its next failure, seconds."""
-    mean_repair: Number = Field(3600, gt=0, le=1e12)
-    """Mean time of a repair, seconds, exponentially distributed."""
-    shape: Number = Field(1.0, gt=0, le=100)
-    """Shape of the Weibull distribution of times between failures; 1 is exponential."""
-    rack: Count = 1
-    """Nodes that fail together."""
-    requeue: RequeueName = "place"
-    """What becomes of a job whose node fails: it waits again at its place in the queue, or at the end, or it
-    is lost."""
-    checkpoint_interval: Annotated[Whole, Field(ge=0, le=10**9)] = 0
-    """Seconds of work between checkpoints; 0 for none."""
-    checkpoint_cost: Annotated[Whole, Field(ge=0, le=10**9)] = 0
-    """Seconds that a checkpoint takes."""
-    seed: Annotated[Whole, Field(ge=0, le=2**31)] = 0
-    """Seed of what is drawn: scenarios of one seed and the same nodes have the same failures."""
-
-
-class LocalScenario(WorkloadConfig):
+class LocalScenario(WorkloadConfig, BaselineConfig):
     """A cluster by itself and the workload that its users submit."""
 
-    failures: FailuresConfig | None = None
-    """Failures of its nodes; none by default."""
-
     @property
-    def without_failures(self) -> Self:
-        """What of it jobs depend on."""
-        return self.model_copy(update={"failures": None})
+    def machines(self) -> Sequence[ClusterConfig]:
+        """The cluster."""
+        return (self,)
 
     @property
     def workloads(self) -> Sequence[WorkloadConfig]:
         """Workloads that are read or drawn."""
         return (self,)
+
+    @property
+    def workload(self) -> Self:
+        """What of it jobs depend on."""
+        return self.model_copy(update={"baseline": None})
 
 
 @dataclass(frozen=True)
@@ -129,6 +119,14 @@ class LocalStudy(SchedulerStudy):
         """Where a workload is configured, for messages."""
         return f"scenarios[{workload.name}]"
 
+    def _jobs_of(self, scenario: LocalScenario) -> Any:
+        """What tells whether two scenarios have the same jobs: those of one log have, by their numbers."""
+        changes = {"name": "any", "cancelled": "recorded", "preceding": False, "leave_out_status": ()}
+        workload = without_machine(scenario.workload).model_copy(update=changes)
+        return workload.model_copy(
+            update=dict.fromkeys(("processors", "processors_per_node", "node_exclusive"))
+        )
+
     # --- what is made ---------------------------------------------------------------------------------
 
     @property
@@ -144,13 +142,13 @@ class LocalStudy(SchedulerStudy):
 
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study."""
-        workloads = {
-            each.name: prepared_workload(self.name, each.without_failures, seed) for each in self.scenarios
-        }
-        runs = {run: self._run(run, workloads[run.scenario]) for run in self.runs}
+        workloads = {each.name: prepared_workload(self.name, each.workload, seed) for each in self.scenarios}
+        runs = {run: self._run(run, workloads[run.scenario], seed) for run in self.runs}
         summaries = {name: self._summary(name, runs) for name in workloads}
+        comparisons = [self._comparison(names, runs) for names in families(self.scenarios).values()]
         study = self.study_task(
-            f"{_STAGES}:aggregate_study", arguments={"summaries": summaries, "workloads": workloads}
+            f"{_STAGES}:aggregate_study",
+            arguments={"summaries": summaries, "workloads": workloads, "comparisons": comparisons},
         )
         return Experiment(
             datasets=[study],
@@ -165,7 +163,7 @@ class LocalStudy(SchedulerStudy):
                         part=part,
                         title=name,
                     )
-                    for name in self.large_workloads
+                    for name in self.shown_workloads
                     for kind, dataset, parameters, part in (
                         ("load", study, {"workload": name}, "Load over time"),
                         ("workload", self._character(workloads[name]), {}, "Workloads"),
@@ -185,9 +183,9 @@ class LocalStudy(SchedulerStudy):
             tables=[StudyTable("means", f"{_STAGES}:means_table", "means")],
         )
 
-    def _run(self, run: LocalRun, workload: Task) -> Task:
+    def _run(self, run: LocalRun, workload: Task, seed: int) -> Task:
         """Simulation of one run; what it does not depend on is as by default."""
-        scenario, scheduler = self.scenario(run.scenario), self.scheduler(run.scheduler)
+        scenario, scheduler = self.scenario(run.scenario).workload, self.scheduler(run.scheduler)
         return Task(
             stage="simulate",
             study=self.name,
@@ -198,17 +196,18 @@ class LocalStudy(SchedulerStudy):
                     scenario, scheduler, estimates=(run.estimates,), metrics=MetricsConfig()
                 ),
                 "workload": workload,
+                **failure_seed([scenario], seed),
             },
-            also={"files": function_files(scheduler)},
+            also={"files": [*function_files(scheduler), *event_files([scenario])]},
             labels={"scenario": run.scenario, "scheduler": run.scheduler, "estimates": run.estimates},
-            cost=0.1 + _slowness(scheduler) * expected_jobs(scenario) / 300_000,
+            cost=0.1 + _slowness(scenario, scheduler) * expected_jobs(scenario) / 300_000,
             memory=2000,
         )
 
     def _summary(self, workload: str, runs: dict[LocalRun, Task]) -> Task:
         """Metrics of the runs of a workload."""
         own = [task for run, task in runs.items() if run.scenario == workload]
-        measured = self.without_words(scenarios=(self.scenario(workload),), reference=None)
+        measured = self.without_words(scenarios=(self.scenario(workload).workload,), reference=None)
         return Task(
             stage="simulate",
             study=self.name,
@@ -216,6 +215,20 @@ class LocalStudy(SchedulerStudy):
             function=f"{_STAGES}:summarise_workload",
             arguments={"study": measured.values(), "runs": own},
             cost=sum(task.cost for task in own) / 2,
+            memory=1500,
+        )
+
+    def _comparison(self, names: Sequence[str], runs: dict[LocalRun, Task]) -> Task:
+        """Runs of scenarios that have the same jobs, the baseline first, on these."""
+        own = {name: [task for run, task in runs.items() if run.scenario == name] for name in names}
+        kept = tuple(self.scenario(name).workload for name in names)
+        return Task(
+            stage="simulate",
+            study=self.name,
+            name=f"{names[0]} under other conditions",
+            function=f"{_STAGES}:compare_conditions",
+            arguments={"study": self.without_words(scenarios=kept).values(), "runs": own},
+            cost=sum(task.cost for tasks in own.values() for task in tasks) / 4,
             memory=1500,
         )
 
@@ -235,6 +248,8 @@ class LocalStudy(SchedulerStudy):
         """Figures of the whole study: small workloads have no statistics, only logs have recorded waits."""
         if not self.large_workloads:
             return ["policies_means"]
+        if families(self.scenarios):
+            return ["conditions_effects", "conditions_ranking"]
         figures = ["policies_means", "policies_differences", "policies_distribution", "policies_classes"]
         if any(workload.is_log for workload in self.scenarios):
             figures.append("recorded_waits")
@@ -246,15 +261,21 @@ class LocalStudy(SchedulerStudy):
         return [workload.name for workload in self.scenarios if _known_size(workload) > SMALL]
 
     @property
+    def shown_workloads(self) -> list[str]:
+        """Those of them that are looked at one by one: not again under other conditions."""
+        again = {name for names in families(self.scenarios).values() for name in names[1:]}
+        return [name for name in self.large_workloads if name not in again]
+
+    @property
     def gantt_runs(self) -> list[LocalRun]:
         """Runs whose schedules are small enough to be drawn job by job."""
         large = self.large_workloads
         return [run for run in self.runs if run.scenario not in large]
 
 
-def _slowness(scheduler: Written) -> float:
-    """How much longer than others a scheduler takes."""
-    return 5 if "conservative" in str(scheduler) else 1
+def _slowness(scenario: LocalScenario, scheduler: Written) -> float:
+    """How much longer than others a run takes."""
+    return (5 if "conservative" in str(scheduler) else 1) * (5 if scenario.asks_for else 1)
 
 
 def _known_size(workload: WorkloadConfig) -> float:

@@ -8,24 +8,26 @@ sidecar beside the dataset.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import NDArray
 
 from gridsched import results
 from gridsched.experiments import files
+from gridsched.experiments.collection import attrs_of, interval_variables
+from gridsched.experiments.machines import ended, fates_of, machine
 from gridsched.experiments.prepare import sources
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.metrics import jobs as metrics
-from gridsched.nodes import draw_failures
-from gridsched.platform import Cluster
+from gridsched.replication import times_interval
 from gridsched.simulation import simulate
-from gridsched.systems.local.study.config import RECORDED, FailuresConfig, LocalStudy
+from gridsched.systems.local.study.config import RECORDED, LocalStudy
 from gridsched.verification import verify
-from gridsched.workloads import Workload
 from gridsched.workloads.characterisation import characterise
 
 # --- workloads ------------------------------------------------------------------------------------
@@ -40,15 +42,24 @@ def characterise_workload(workload: str | Path, target: str | Path) -> None:
 # --- simulations ----------------------------------------------------------------------------------
 
 
-def simulate_run(study: LocalStudy, workload: str | Path, target: str | Path) -> None:
-    """Simulate the only run of a study, verify its schedule and write it."""
+def simulate_run(study: LocalStudy, workload: str | Path, target: str | Path, *, seed: int = 0) -> None:
+    """Simulate the only run of a study, verify its schedule and write it.
+
+    Parameters
+    ----------
+    study : LocalStudy
+        The study.
+    workload : path
+        Result of `prepare_workload`.
+    target : path
+        The run.
+    seed : int
+        Seed of the whole configuration, where failures are drawn.
+    """
     jobs, cluster = results.workload_from_dataset(files.shared(workload))
-    failures = study.scenarios[0].failures
-    if failures is not None:
-        cluster = with_failures(cluster, failures, jobs)
     run = simulate(
         jobs,
-        cluster,
+        machine(jobs, cluster, study.scenarios[0], seed),
         scheduler_made(study.schedulers[0]),
         estimates=study.estimates[0],
         kill=study.kill,
@@ -58,27 +69,6 @@ def simulate_run(study: LocalStudy, workload: str | Path, target: str | Path) ->
     verify(run)
     run.attrs.update(study=study.name, verified=1)
     files.write(run, target)
-
-
-def with_failures(cluster: Cluster, failures: FailuresConfig, jobs: Workload) -> Cluster:
-    """The cluster with failures during twice the time in which jobs are submitted."""
-    span = int(jobs.submit_time[-1] - jobs.submit_time[0])
-    events = draw_failures(
-        cluster.node_names,
-        until=int(jobs.submit_time[0]) + 2 * span,
-        mean_time_between=failures.mean_time_between,
-        mean_repair=failures.mean_repair,
-        shape=failures.shape,
-        rack=failures.rack,
-        seed=failures.seed,
-    )
-    return replace(
-        cluster,
-        events=events,
-        requeue=failures.requeue,
-        checkpoint_interval=failures.checkpoint_interval,
-        checkpoint_cost=failures.checkpoint_cost,
-    )
 
 
 # --- aggregation ----------------------------------------------------------------------------------
@@ -127,13 +117,110 @@ def _summary(run: xr.Dataset, study: LocalStudy) -> xr.Dataset:
         ("jobs_killed", "jobs that ended at their requested time"),
     ):
         summary[name] = ((), run.attrs.get(name, 0), {"long_name": long_name, "units": "1"})
-    return summary
+    if run.attrs["scheme"] == RECORDED:
+        return summary
+    fates = fates_of(run)
+    return summary.merge(fates.drop_vars([name for name in fates if name in summary]))
+
+
+CONDITIONED = ("response_time", "bounded_slowdown")
+"""Metrics that are set against those under other conditions."""
+
+
+def compare_conditions(
+    study: LocalStudy, runs: Mapping[str, Sequence[str | Path]], target: str | Path
+) -> None:
+    """Set the runs of scenarios of the same jobs against those of the first, by the jobs that all share.
+
+    Shared are jobs of one number and run time that end in all of these runs, and whose users never give up
+    waiting: who does and when differs from policy to policy. Intervals come from batches of consecutive jobs.
+
+    Parameters
+    ----------
+    study : LocalStudy
+        The study with these scenarios alone.
+    runs : mapping of scenario to paths
+        Results of `simulate_run` for each scenario, the baseline first, by estimates and scheduler.
+    target : path
+        The comparison, on dimensions workload (the scenarios), estimate and scheme: `{metric}_shared`, the
+        mean of the shared jobs; `{metric}_effect`, relative to that in the baseline; `{metric}_against`,
+        relative to that of the reference policy in the same scenario; `{metric}_ahead_of`, who surely has a
+        larger one; how many jobs are shared.
+    """
+    found = {name: [results.read(path) for path in paths] for name, paths in runs.items()}
+    every = [run for own in found.values() for run in own]
+    shared = _shared_jobs(every)
+    batches = study.metrics.batches
+    batch = np.arange(len(shared)) * batches // max(len(shared), 1)
+    shape = (len(found), len(study.estimates), len(study.labels))
+    dims = ("workload", "estimate", "scheme")
+    variables: dict[str, Any] = {}
+    places = [_places(run, shared) for run in every]
+    for metric in CONDITIONED:
+        values = [metrics.job_metrics(run)[metric][place] for run, place in zip(every, places, strict=True)]
+        sums = np.array([np.bincount(batch, each, batches) for each in values]).reshape(*shape, batches)
+        label, unit = metrics.METRICS[metric]
+        mean = sums.sum(axis=-1) / max(len(shared), 1)
+        variables[f"{metric}_shared"] = (dims, mean, attrs_of(f"mean {label} of the shared jobs", unit))
+        own = study.labels.index(study.reference_label)
+        for name, base, what in (
+            ("effect", sums[:1], "in the baseline"),
+            ("against", sums[:, :, own : own + 1], "under the reference policy"),
+        ):
+            interval = times_interval(sums, base)
+            text = f"mean {label} of the shared jobs relative to that {what}"
+            variables |= interval_variables(f"{metric}_{name}", dims, interval, text, "1")
+        variables[f"{metric}_ahead_of"] = (
+            dims,
+            _ahead_of(sums, study.labels),
+            {"long_name": f"policies whose mean {label} is surely larger, each behind a semicolon"},
+        )
+    baseline = next(iter(found))
+    variables["baseline"] = ("workload", [baseline] * len(found), {"long_name": "scenario compared with"})
+    variables["jobs_shared"] = (
+        "workload",
+        [float(len(shared))] * len(found),
+        attrs_of("jobs that are the same in all scenarios, and end in all", "1"),
+    )
+    labels = {"workload": list(found), "estimate": list(study.estimates), "scheme": study.labels}
+    files.write(xr.Dataset(variables, labels), target)
+
+
+def _ahead_of(sums: NDArray[np.float64], labels: Sequence[str]) -> NDArray[Any]:
+    """Labels whose sums are surely larger than those of each one, by the interval of the ratio of the two."""
+    high = times_interval(sums[:, :, :, np.newaxis], sums[:, :, np.newaxis]).high
+    found = np.empty(high.shape[:-1], dtype=object)
+    for place in np.ndindex(found.shape):
+        found[place] = ";".join(label for label, bound in zip(labels, high[place], strict=True) if bound < 1)
+    return found
+
+
+def _shared_jobs(runs: Sequence[xr.Dataset]) -> NDArray[np.int64]:
+    """Numbers of the jobs that all runs have alike and bring to their end, in order of submission."""
+    kept: pd.Index[Any] | None = None
+    for run in runs:
+        alike = ended(run)
+        if "gives_up_time" in run:
+            alike &= run["gives_up_time"].to_numpy() < 0
+        jobs = pd.MultiIndex.from_arrays(
+            [run["job_number"].to_numpy()[alike], run["run_time"].to_numpy()[alike]]
+        )
+        kept = jobs if kept is None else kept[kept.isin(jobs)]
+    assert kept is not None
+    return kept.get_level_values(0).to_numpy(np.int64)
+
+
+def _places(run: xr.Dataset, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where the jobs of some numbers are in a run."""
+    places: NDArray[np.int64] = pd.Index(run["job_number"].to_numpy()).get_indexer(numbers).astype(np.int64)
+    return places
 
 
 def aggregate_study(
     study: LocalStudy,
     summaries: Mapping[str, str | Path],
     workloads: Mapping[str, str | Path],
+    comparisons: Sequence[str | Path],
     target: str | Path,
 ) -> None:
     """Put the summaries of all workloads into the dataset of the study, with paired differences.
@@ -144,6 +231,8 @@ def aggregate_study(
         The study.
     summaries, workloads : mapping of workload name to path
         Results of `summarise_workload` and `prepare_workload`.
+    comparisons : sequence of paths
+        Results of `compare_conditions`.
     target : path
         The dataset.
     """
@@ -156,6 +245,9 @@ def aggregate_study(
     whole = whole.merge(metrics.difference(whole, whole.sel(scheme=study.reference_label, drop=True)))
     logs = {name: results.workload_from_dataset(results.read(path))[0] for name, path in workloads.items()}
     whole = whole.merge(sources(logs, "workload"))
+    if comparisons:
+        together = xr.concat([results.read(path) for path in comparisons], dim="workload")
+        whole = whole.merge(together.reindex(workload=whole["workload"], scheme=whole["scheme"]))
     whole.attrs = {
         **{key: value for key, value in whole.attrs.items() if key not in ("title", "workload")},
         **study.attributes(),

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from gridsched.engine import clusters as grid
+from gridsched.engine import heap, running
 from gridsched.engine.clusters import GridArrays, LocalArrays
-from gridsched.engine.jit import jit
+from gridsched.engine.jit import jit, leaf
+from gridsched.engine.overrun import expected_end
 from gridsched.engine.reference import by_reference
 
 
@@ -52,3 +54,62 @@ def foresee(
 ) -> None:
     """When the jobs that wait on a cluster start if no other enters; see `clusters.foresee`."""
     grid.foresee(by_reference(g), by_reference(local), m, now, in_fact, overrun, score)
+
+
+# --- failures and users who give up ---------------------------------------------------------------
+
+
+@jit
+def next_instant(g: GridArrays) -> int:
+    """Time of the next event on any cluster."""
+    return grid.first_due(g)
+
+
+@jit
+def finish(g: GridArrays, local: LocalArrays, now: int, options: grid.GridOptions) -> None:
+    """Let happen on all clusters what ends or is outrun now, without the scheduling passes."""
+    grid.finish_due(by_reference(g), by_reference(local), now, by_reference(options))
+
+
+@leaf
+def _forget_end(local: LocalArrays, e: int, m: int) -> None:
+    """Take a running job out of the heap of ends."""
+    events = local.events[m]
+    state = local.state[m, 0]
+    size = 0
+    for k in range(state["ending"]):
+        # what is read is never behind what is written
+        key, job = events[k]["key"], events[k]["job"]
+        if job != e:
+            size = heap.push(events, size, key, job)
+    state["ending"] = size
+
+
+@jit
+def kill(g: GridArrays, local: LocalArrays, jobs: Any, m: int, now: int, options: grid.GridOptions) -> None:
+    """Take running jobs off a cluster before their ends; `resize` has to follow.
+
+    Estimates that are outrun now have to be corrected before.
+    """
+    g, local, options = by_reference(g), by_reference(local), by_reference(options)
+    state = g.state[m, 0]
+    for k in range(len(jobs)):
+        e = g.entry[jobs[k]]
+        job = local.jobs[0, e]
+        held = job["processors"]
+        _forget_end(local, e, m)
+        if state["blocks"] > 0:
+            end = expected_end(local.starts[0, e], int(job["estimate"]), options.overrun, now + 1)
+            state["blocks"] = running.remove(local.blocks[m], local.runs[m], state["blocks"], end, e, held)
+
+
+@jit
+def requeue(
+    g: GridArrays, local: LocalArrays, jobs: Any, m: int, now: int, options: grid.GridOptions, score: Any
+) -> None:
+    """Let jobs enter a local queue of which every plan is made anew, see `resize`, without a pass."""
+    g, local, options = by_reference(g), by_reference(local), by_reference(options)
+    for k in range(len(jobs)):
+        grid.enter(g, local, jobs[k], m, now, options, score)
+    # all of them are planned in the order of the queue
+    g.state[m, 0]["placed"] = g.state[m, 0]["waiting"]

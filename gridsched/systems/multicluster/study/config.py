@@ -12,7 +12,14 @@ from pydantic import Field, StrictBool, ValidationError, create_model, model_val
 
 from gridsched.errors import GridschedError
 from gridsched.experiments.derived import MadeConfig, keys, object_of, part_model
-from gridsched.experiments.inputs import expected_jobs, log_of, plain
+from gridsched.experiments.inputs import (
+    event_files,
+    expected_jobs,
+    failure_seed,
+    log_of,
+    plain,
+    without_machine,
+)
 from gridsched.experiments.parts import ClusterConfig, ScenarioChoice, WorkloadConfig, label_of
 from gridsched.experiments.schedulers import Written, scheduler_made, scheduler_models
 from gridsched.experiments.study import Replicates, SchedulerStudy, alone
@@ -112,7 +119,7 @@ class PointConfig(ScenarioChoice):
         names = [cluster.name for cluster in self.clusters]
         unique("clusters", names)
         for cluster in self.clusters:
-            if cluster.processors is None:
+            if cluster.size is None:
                 raise ValueError(f"clusters[{cluster.name}].processors: missing")
         given = [f"jobs.{key}" for key in ("level", "load") if getattr(self.jobs, key) is not None]
         given += ["stream"] if self.stream is not None else []
@@ -136,6 +143,11 @@ class PointConfig(ScenarioChoice):
         return self
 
     @property
+    def machines(self) -> Sequence[ClusterConfig]:
+        """The clusters."""
+        return self.clusters
+
+    @property
     def workloads(self) -> Sequence[WorkloadConfig]:
         """Workloads that are read."""
         return () if self.stream is None else (self.stream,)
@@ -144,7 +156,7 @@ class PointConfig(ScenarioChoice):
     def platform(self) -> list[Cluster]:
         """The clusters."""
         return [
-            Cluster(name=each.name, processors=each.processors or 1, speed=each.speed or 1.0)
+            Cluster(name=each.name, processors=each.size or 1, speed=each.speed or 1.0)
             for each in self.clusters
         ]
 
@@ -268,7 +280,7 @@ class MulticlusterStudy(SchedulerStudy):
                     run
                     for point in self.scenarios
                     for label in self.labels_in(point)
-                    for run in self._runs(point, label, jobs[point.name])
+                    for run in self._runs(point, label, jobs[point.name], seed)
                 ],
                 "jobs": jobs,
                 "example": example if self.worked_example else None,
@@ -302,7 +314,12 @@ class MulticlusterStudy(SchedulerStudy):
             name=f"jobs of {point.name}, replicate {replicate}",
             function=f"{_STUDY}.stages:prepare_point",
             arguments={
-                "point": plain(alone(point), parameters={}, changes=()),
+                "point": plain(
+                    alone(point),
+                    parameters={},
+                    changes=(),
+                    clusters=tuple(map(without_machine, point.clusters)),
+                ),
                 "replicate": replicate,
                 "seed": seed,
                 "rate": _calibration(point, seed),
@@ -311,7 +328,7 @@ class MulticlusterStudy(SchedulerStudy):
             cost=0.1 + self._count(point) / 200_000,
         )
 
-    def _runs(self, point: PointConfig, label: str, jobs: Sequence[Task]) -> Iterator[Task]:
+    def _runs(self, point: PointConfig, label: str, jobs: Sequence[Task], seed: int) -> Iterator[Task]:
         """Simulations of the replicates of a run; what they do not depend on is as by default."""
         own = self.of_run(
             point.model_copy(update={"parameters": {}}),
@@ -327,7 +344,13 @@ class MulticlusterStudy(SchedulerStudy):
                 study=self.name,
                 name=f"{point.name}, {label}, replicate {replicate}",
                 function=f"{_STUDY}.stages:simulate_run",
-                arguments={"study": own, "replicate": replicate, "jobs": drawn},
+                arguments={
+                    "study": own,
+                    "replicate": replicate,
+                    "jobs": drawn,
+                    **failure_seed(point.clusters, seed),
+                },
+                also={"files": event_files(point.clusters)},
                 labels={"point": point.name, "scheduler": label, "replicate": replicate},
                 cost=0.2 + genetic * self._count(point) / 150_000,
             )

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from gridsched import results
 from gridsched.experiments import files
+from gridsched.experiments.machines import fates_of, machines_of_stream
 from gridsched.experiments.parts import WorkloadConfig, label_of
 from gridsched.experiments.prepare import derived_seed, make_workload
 from gridsched.experiments.schedulers import scheduler_made
@@ -31,6 +32,8 @@ from gridsched.systems.multicluster.study.config import JobsConfig, Multicluster
 from gridsched.verification import verify
 from gridsched.workloads import Workload
 from gridsched.workloads.deadlines import draw_classes, draw_deadlines
+from gridsched.workloads.dependencies import DEPENDENCY
+from gridsched.workloads.table import UNKNOWN
 
 Integers = NDArray[np.int64]
 
@@ -134,6 +137,12 @@ def prepare_point(
         },
         {"replicate": replicate},
     )
+    if workload.gives_up_time is not None:
+        attributes = {"long_name": "time at which the user gives up, -1 for never", "units": "s"}
+        whole["gives_up_time"] = ("job", workload.gives_up_time, attributes)
+    if workload.dependencies is not None:
+        for name in DEPENDENCY.names or ():
+            whole[f"dependency_{name}"] = ("dependency", workload.dependencies[name].copy())
     whole["policy_seed"] = derived_seed(seed, f"multicluster policy\n{replicate}") % 2**31
     whole["offered_load"] = (
         (),
@@ -173,7 +182,12 @@ def _from_log(point: PointConfig, log: str | Path | None) -> Workload:
         config = config.model_copy(update={"processors": most})
     workload, _ = make_workload(config, 0, log)
     elapsed = workload.submit_time - workload.submit_time[0]
-    return workload.select(slice(None), submit_time=np.floor(elapsed / point.jobs.speed_up).astype(np.int64))
+    submit = np.floor(elapsed / point.jobs.speed_up).astype(np.int64)
+    changed = {"submit_time": submit}
+    if workload.gives_up_time is not None:
+        patience = workload.gives_up_time - workload.submit_time
+        changed["gives_up_time"] = np.where(workload.gives_up_time < 0, UNKNOWN, submit + patience)
+    return workload.select(slice(None), **changed)
 
 
 def _jobs(
@@ -222,7 +236,9 @@ def _offered_load(workload: Workload, capacity: float) -> float:
 # --- runs -----------------------------------------------------------------------------------------
 
 
-def simulate_run(study: MulticlusterStudy, replicate: int, jobs: str | Path, target: str | Path) -> None:
+def simulate_run(
+    study: MulticlusterStudy, replicate: int, jobs: str | Path, target: str | Path, *, seed: int = 0
+) -> None:
     """Simulate, verify and measure the only scheduler of a study on its only point in a replicate.
 
     Parameters
@@ -235,6 +251,8 @@ def simulate_run(study: MulticlusterStudy, replicate: int, jobs: str | Path, tar
         Result of `prepare_point`.
     target : path
         Dataset to write.
+    seed : int
+        Seed of the whole configuration, where failures are drawn.
     """
     (point,), (scheduler,) = study.scenarios, study.schedulers
     drawn = files.shared(jobs)
@@ -247,10 +265,13 @@ def simulate_run(study: MulticlusterStudy, replicate: int, jobs: str | Path, tar
         checksum=str(drawn["workload_checksum"].values),
         home=drawn["entry"].values,
         deadline=drawn["deadline"].values,
+        gives_up_time=drawn["gives_up_time"].values if "gives_up_time" in drawn else None,
+        dependencies=_dependencies(drawn),
     )
+    clusters = machines_of_stream(workload, point.platform, point.clusters, seed, replicate)
     run = simulate(
         workload,
-        Platform(point.platform, changes=point.resource_changes),
+        Platform(clusters, changes=point.resource_changes),
         scheduler_made(scheduler),
         seed=int(drawn["policy_seed"]),
         times="unit",
@@ -261,9 +282,19 @@ def simulate_run(study: MulticlusterStudy, replicate: int, jobs: str | Path, tar
         run["service_class"] = ("job", drawn["service_class"].values, attributes)
         run.attrs["service_classes"] = ", ".join(each.name for each in point.classes)
     labels = {"point": point.name, "scheme": label_of(scheduler), "replicate": replicate}
-    whole = _measures(run).assign_coords(labels)
+    whole = _measures(run).merge(fates_of(run)).assign_coords(labels)
     whole.attrs = {"study": study.name, "verified": 1, **results.provenance()}
     files.write(whole, target)
+
+
+def _dependencies(drawn: xr.Dataset) -> NDArray[Any] | None:
+    """Which jobs of a point wait for which, if any do."""
+    if "dependency_job" not in drawn:
+        return None
+    table = np.empty(drawn.sizes["dependency"], DEPENDENCY)
+    for name in DEPENDENCY.names or ():
+        table[name] = drawn[f"dependency_{name}"].values
+    return table
 
 
 def _measures(run: xr.Dataset) -> xr.Dataset:

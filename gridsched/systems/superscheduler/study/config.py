@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gridsched.experiments.inputs import expected_jobs, prepared_grid
+from gridsched.experiments.inputs import event_files, expected_jobs, failure_seed, prepared_grid
 from gridsched.experiments.parts import GridConfig, label_of
 from gridsched.experiments.schedulers import Policies, Written, scheduler_made
 from gridsched.experiments.study import Replicates, SchedulerStudy, function_files
@@ -76,7 +76,7 @@ class GridStudy(SchedulerStudy):
             run
             for scenario in self.scenarios
             for policy, label in product(self.policies, self.labels_in(scenario))
-            for run in self._runs(scenario, policy, self.scheduler(label), grids[scenario.name])
+            for run in self._runs(scenario, policy, self.scheduler(label), grids[scenario.name], seed)
         ]
         study = self.study_task(
             f"{_STAGES}:aggregate_grid_study",
@@ -106,7 +106,7 @@ class GridStudy(SchedulerStudy):
         )
 
     def _runs(
-        self, scenario: GridConfig, policy: Written, scheduler: Written, grids: Sequence[Task]
+        self, scenario: GridConfig, policy: Written, scheduler: Written, grids: Sequence[Task], seed: int
     ) -> Iterator[Task]:
         """Simulations of the replicates of a run; what they do not depend on is as by default."""
         estimates = tuple(self.estimates_in(scenario))
@@ -127,8 +127,8 @@ class GridStudy(SchedulerStudy):
                 study=self.name,
                 name=", ".join([*map(str, labels.values())][:-1]) + f", replicate {replicate}",
                 function=f"{_STAGES}:simulate_run",
-                arguments={"study": own, "grid": grid},
-                also={"files": function_files(scheduler, policy)},
+                arguments={"study": own, "grid": grid, **failure_seed(scenario.clusters, seed)},
+                also={"files": [*function_files(scheduler, policy), *event_files(scenario.clusters)]},
                 labels=labels,
                 outputs=("schedule",) if kept else (),
                 cost=0.1 + asking * sum(map(expected_jobs, scenario.clusters)) / 300_000,

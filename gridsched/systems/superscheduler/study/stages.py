@@ -18,6 +18,7 @@ import xarray as xr
 from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.collection import attrs_of, collected
+from gridsched.experiments.machines import FATES, fates_of, machines
 from gridsched.experiments.parts import label_of
 from gridsched.experiments.prepare import workload_facts
 from gridsched.experiments.schedulers import policy_made, scheduler_made
@@ -38,7 +39,12 @@ _FIXED = ["cluster_processors", "cluster_speed"]
 
 
 def simulate_run(
-    study: GridStudy, grid: str | Path, target: str | Path, *, schedule: str | Path | None = None
+    study: GridStudy,
+    grid: str | Path,
+    target: str | Path,
+    *,
+    schedule: str | Path | None = None,
+    seed: int = 0,
 ) -> None:
     """Simulate, verify and measure the only scheduler of a study under its only policy on a replicate.
 
@@ -50,6 +56,8 @@ def simulate_run(
         Result of `prepare_grids` for one replicate.
     target, schedule : path
         Measures of the run; start time and cluster of each job, if they are kept.
+    seed : int
+        Seed of the whole configuration, where failures are drawn.
     """
     ((replicate, pairs),) = results.grids_from_dataset(files.shared(grid)).items()
     (scenario,), (written,), (policy,), (estimates,) = (
@@ -58,7 +66,8 @@ def simulate_run(
         study.policies,
         study.estimates,
     )
-    scheduler, clusters = scheduler_made(written), [cluster for _, cluster in pairs]
+    scheduler = scheduler_made(written)
+    clusters = machines(pairs, scenario.clusters, scenario.align, seed, replicate)
     run = simulate(
         [workload for workload, _ in pairs],
         Platform(clusters).with_policy(policy_made(policy)),
@@ -70,6 +79,7 @@ def simulate_run(
     verify(run)
     measures = summarise_grid(run) if "segment_job" in run else summarise_ideal(run)
     whole = measures.merge(offered_loads(*zip(*pairs, strict=True), align=scenario.align))
+    whole = whole.merge(fates_of(run))
     facts = {
         "cluster_processors": ([float(each.processors) for each in clusters], "processors of the cluster"),
         "cluster_speed": (
@@ -181,7 +191,7 @@ def means_table(study: xr.Dataset) -> pd.DataFrame:
         for policy in study["policy"].values:
             for scheme in study["scheme"].values:
                 place = {"scenario": scenario, "policy": policy}
-                for name in MEASURED:
+                for name in (*MEASURED, *(name for name in FATES if name in study)):
                     values = study[name].sel(place | {"scheme": scheme}).values
                     if np.isnan(values).all():
                         continue

@@ -1,0 +1,227 @@
+"""Spells in which a cluster was out, inferred from a log: idle, or far below what waiting jobs could use.
+
+A log says when jobs were submitted, started and ended, so that it is known at every instant how many
+processors were free, and how many of them jobs could use that waited and were not larger than what was free.
+Where these processors are at least a share `unused` of the cluster, or where hardly anything runs although a
+job waits that would fit, something kept jobs from starting. A spell of this that lasts is taken for an
+outage.
+
+What looks alike cannot be told apart: maintenance that was announced, failures, a scheduler that stood still,
+a cluster that was reserved or kept empty for a wide job, and jobs that waited for others or were held. A log
+without waits says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.nodes import NodeEvent, NodeType
+from gridsched.workloads.table import Workload
+
+__all__ = ["Outage", "infer_outages", "outage_events"]
+
+Integers = NDArray[np.int64]
+
+OutageKind = Literal["maintenance", "drain", "down"]
+
+NOTICE = 7 * 86400
+"""Seconds for which maintenance is known before it begins."""
+
+IDLE = 0.02
+"""Share of the processors that may be in use where a cluster counts as idle."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outage:
+    """A spell in which processors were out of use though jobs waited for them.
+
+    Parameters
+    ----------
+    start, end : int
+        When it began and ended [s], on the clock of the submit times.
+    processors : int
+        Processors that nobody used during all of it; all of them, if the cluster was idle.
+    idle : bool
+        Whether the cluster was idle.
+    jobs : int
+        Most jobs that waited at once and would have fit into the free processors, each alone.
+    wanted : int
+        Most processors that these could have used.
+    """
+
+    start: int
+    end: int
+    processors: int
+    idle: bool
+    jobs: int
+    wanted: int
+
+
+def infer_outages(
+    workload: Workload,
+    processors: int,
+    *,
+    unused: float = 0.9,
+    shortest: int = 3600,
+    gap: int = 600,
+) -> list[Outage]:
+    """Outages that a log shows, see the module.
+
+    Parameters
+    ----------
+    workload : Workload
+        As read from a log, or clean.
+    processors : int
+        Processors of the cluster.
+    unused : float
+        Share of the processors that waiting jobs could have used and did not get, above 0 and at most 1.
+    shortest : int
+        Shortest spell that counts [s].
+    gap : int
+        Longest interruption of a spell [s].
+
+    Returns
+    -------
+    list of Outage
+        By time.
+
+    Raises
+    ------
+    WorkloadError
+        If the log recorded the waits of fewer than half of its jobs.
+    ConfigurationError
+        If a number is out of range.
+    """
+    if not 0 < unused <= 1:
+        raise ConfigurationError(f"unused is {unused}; give a share of the processors above 0 and at most 1")
+    for key, value, least in (("processors", processors, 1), ("shortest", shortest, 1), ("gap", gap, 0)):
+        if value < least:
+            raise ConfigurationError(f"{key} is {value}; give {least} or more")
+    size = workload.processors
+    queued = (workload.submit_time >= 0) & (workload.wait_time >= 0) & (size > 0)
+    if 2 * np.count_nonzero(queued) < len(workload) or not len(workload):
+        raise WorkloadError(
+            f"{workload.name}: waits of {np.count_nonzero(queued):,} of {len(workload):,} jobs are recorded, "
+            "too few to tell outages from a cluster without work; give a log with waits"
+        )
+    submit = np.floor(workload.submit_time[queued]).astype(np.int64)
+    start = np.floor(workload.submit_time[queued] + workload.wait_time[queued]).astype(np.int64)
+    end = start + np.ceil(np.maximum(workload.run_time[queued], 0)).astype(np.int64)
+    waiting = _Waiting(submit, start, size[queued])
+    times, busy = _busy(start, end, size[queued], submit)
+    free = processors - busy
+    little = busy <= IDLE * processors
+    looked = np.flatnonzero((free >= unused * processors) | little)
+    jobs, wanted = np.zeros(len(times), np.int64), np.zeros(len(times), np.int64)
+    jobs[looked], wanted[looked] = waiting.that_fit(times[looked], free[looked])
+    spells = _spells(times, little & (jobs > 0), shortest, gap)
+    idle = np.zeros(len(times), np.bool_)
+    for inside, last in spells:
+        idle[inside[0] : last] = True
+    spells += _spells(times, (wanted >= unused * processors) & ~idle, shortest, gap)
+    found = [
+        Outage(
+            start=int(times[inside[0]]),
+            end=int(times[last]),
+            processors=processors if idle[inside[0]] else max(processors - int(busy[inside].max()), 0),
+            idle=bool(idle[inside[0]]),
+            jobs=int(jobs[inside].max()),
+            wanted=int(wanted[inside].max()),
+        )
+        for inside, last in spells
+    ]
+    return sorted(found, key=lambda outage: outage.start)
+
+
+def outage_events(
+    outages: Iterable[Outage], nodes: Sequence[NodeType], *, kind: OutageKind = "maintenance"
+) -> list[NodeEvent]:
+    """Events that take nodes away: all where the cluster was idle, else as many as stayed free.
+
+    The last nodes are out, as many as have no more processors than were out: which ones it was is not known.
+
+    Parameters
+    ----------
+    outages : iterable of Outage
+        Of `infer_outages`.
+    nodes : sequence of NodeType
+        Nodes of the cluster: `Cluster.node_types`.
+    kind : {"maintenance", "drain", "down"}
+        Maintenance is announced a week before, so that schedulers let nodes run empty; a drained node lets
+        its jobs end; one that is down kills them. Run times of a log are what jobs took with its outages, so
+        that killing them once more repeats work that nobody lost.
+
+    Raises
+    ------
+    ConfigurationError
+        If the kind is unknown.
+    """
+    if kind not in get_args(OutageKind):
+        raise ConfigurationError(f"kind is {kind!r}; use one of {', '.join(get_args(OutageKind))}")
+    events: list[NodeEvent] = []
+    names = [(name, each.cores) for each in nodes for name in each.nodes][::-1]
+    together = np.cumsum([cores for _, cores in names])
+    for outage in outages:
+        start, end = outage.start, outage.end
+        count = int(np.searchsorted(together, outage.processors, side="right"))
+        whole = outage.idle or count == len(names)
+        for name in ["*"] if whole else [name for name, _ in names[:count]]:
+            if kind == "maintenance":
+                known = max(0, start - NOTICE)
+                events.append(NodeEvent(time=known, node=name, kind=kind, start=start, end=end))
+            elif kind == "drain":
+                events.append(NodeEvent(time=start, node=name, kind="drain"))
+                events.append(NodeEvent(time=end, node=name, kind="resume"))
+            else:
+                events.append(NodeEvent(time=start, node=name, kind="down"))
+                events.append(NodeEvent(time=end, node=name, kind="up"))
+    return sorted(events, key=lambda event: event.time)
+
+
+@dataclass(frozen=True, eq=False)
+class _Waiting:
+    """Jobs that wait from `submit` until `until`, each for so many processors."""
+
+    submit: Integers
+    until: Integers
+    size: Integers
+
+    def that_fit(self, times: Integers, free: Integers) -> tuple[Integers, Integers]:
+        """Jobs that wait at each time and would fit, each alone; free processors that they could use."""
+        jobs, processors = np.zeros(len(times), np.int64), np.zeros(len(times), np.int64)
+        for size in np.unique(self.size).tolist():
+            mine = self.size == size
+            came = np.searchsorted(np.sort(self.submit[mine]), times, side="right")
+            went = np.searchsorted(np.sort(self.until[mine]), times, side="right")
+            count = np.where(size <= free, came - went, 0)
+            jobs += count
+            processors += count * size
+        return jobs, np.minimum(processors, free)
+
+
+def _busy(start: Integers, end: Integers, size: Integers, submit: Integers) -> tuple[Integers, Integers]:
+    """Instants at which anything happens, and processors in use from each until the next one."""
+    changes = np.concatenate([size, -size, np.zeros(len(submit), np.int64)])
+    moments = np.concatenate([start, end, submit])
+    times, where = np.unique(moments, return_inverse=True)
+    total = np.zeros(len(times), np.int64)
+    np.add.at(total, where.reshape(-1), changes)
+    return times, np.cumsum(total)
+
+
+def _spells(times: Integers, out: NDArray[np.bool_], shortest: int, gap: int) -> list[tuple[Integers, int]]:
+    """Spells that last: the instants from which on the cluster was out, and the one at which it ended."""
+    places = np.flatnonzero(out[:-1])
+    if not len(places):
+        return []
+    begin, end = times[places], times[places + 1]
+    groups = np.split(places, 1 + np.flatnonzero(begin[1:] - end[:-1] > gap))
+    return [
+        (group, int(group[-1]) + 1) for group in groups if times[group[-1] + 1] - times[group[0]] >= shortest
+    ]

@@ -1,0 +1,62 @@
+"""Random workloads on small clusters of nodes, with all that can happen there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import gridsched as gs
+from gridsched.nodes import Limit, NodeEvent, NodeType, Partition
+
+
+def jobs_of(**columns: Any) -> gs.Workload:
+    """A workload of lists."""
+    return gs.Workload(**{"name": "listed", **columns})
+
+
+def some_jobs(rng: np.random.Generator, jobs: int, *, gpus: bool = True, **columns: Any) -> gs.Workload:
+    """Jobs with memory, some of which want whole GPUs, and some a part of one."""
+    run = rng.integers(0, 60, jobs)
+    share = rng.choice([-1, -1, -1, 300, 600] if gpus else [-1], jobs)
+    return gs.Workload(
+        name="drawn",
+        submit_time=np.sort(rng.integers(0, 8 * jobs, jobs)),
+        run_time=run,
+        requested_time=np.maximum(run + rng.integers(-10, 60, jobs), 1),
+        requested_processors=rng.integers(1, 7, jobs),
+        requested_memory=rng.integers(0, 3, jobs) * 1024,
+        requested_gpus=np.where(share < 0, rng.choice([-1, -1, 1, 2] if gpus else [-1], jobs), -1),
+        gpu_share=share,
+        user=rng.integers(0, 3, jobs),
+        partition=rng.integers(0, 2, jobs),
+        **columns,
+    )
+
+
+def some_cluster(rng: np.random.Generator, *, gpus: bool = True, events: bool = True) -> gs.Cluster:
+    """Five nodes of two kinds, in overlapping partitions, some of which are out for some time."""
+    nodes = [
+        NodeType(count=2, cores=8, gpus=2 if gpus else 0, memory=16, name="gpu"),
+        NodeType(count=3, cores=6, memory=12 if rng.random() < 0.5 else None, name="cpu"),
+    ]
+    happened = []
+    kind: Any
+    back: Any
+    for node in ("gpu0", "gpu1", "cpu0", "cpu1") if events else ():
+        kind = rng.choice(["down", "drain", "maintenance"]).item()
+        begin, length = int(rng.integers(0, 150)), int(rng.integers(1, 60))
+        if kind == "maintenance":
+            happened.append(NodeEvent(time=begin // 2, node=node, kind=kind, start=begin, end=begin + length))
+        else:
+            back = {"down": "up", "drain": "resume"}[kind]
+            happened.append(NodeEvent(time=begin, node=node, kind=kind))
+            if rng.random() < 0.8:
+                happened.append(NodeEvent(time=begin + length, node=node, kind=back))
+    return gs.Cluster(
+        nodes=nodes,
+        events=happened,
+        partitions=[Partition(number=0), Partition(number=1, nodes=["gpu", "cpu0"])],
+        limits=[Limit(by="user", of=1, jobs=2)],
+        placement=rng.choice(["first_fit", "best_fit", "spread"]).item(),
+    )

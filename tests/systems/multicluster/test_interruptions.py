@@ -1,0 +1,444 @@
+"""Failures, users who give up, and jobs that wait for others: against a naive walk over the seconds."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from gridsched.errors import ConfigurationError
+from gridsched.nodes import NodeEvent
+from gridsched.platform import Cluster, Platform, ResourceChange
+from gridsched.policies.local import LocalPolicy
+from gridsched.simulation import simulate
+from gridsched.systems.multicluster.jobs import with_prediction_errors
+from gridsched.systems.multicluster.measures import summarise_multicluster
+from gridsched.systems.multicluster.scheduler import Multicluster
+from gridsched.systems.multicluster.titan import resources_of, stream
+from gridsched.verification import verify
+from gridsched.workloads import Workload
+from gridsched.workloads.dependencies import dependency_table
+from tests.oracles.local import Policy
+from tests.oracles.multicluster import LivedJob, LivedMulticluster, Outage, Resize, Site
+from tests.systems.multicluster.test_scheduler import (
+    CASES,
+    CLUSTERS,
+    FAST,
+    NODES,
+    assert_resources_apart,
+    drawn,
+    pick,
+)
+
+FATES = ("completed", "rejected", "gave up", "never eligible", "lost", "starved")
+KINDS = ("after", "afterany", "afterok", "afternotok")
+DELAY = 3
+
+
+class Case:
+    """Jobs for some clusters of which nodes fail, and who schedules them, all drawn."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = rng = random.Random(seed)
+        self.seed = seed
+        self.overrun = rng.choice(["doubling", "increments"])
+        self.dispatcher: Any = rng.choice(["muscle", "dll", "wrand"])
+        self.rounds: Any = rng.choice(["collected", "arrival"])
+        self.ends: Any = rng.choice(["any", "all"])
+        self.threshold = rng.choice([0, 0, 4])
+        self.load: Any = rng.choice(["unfinished", "unstarted"])
+        seedings = ["arrival", "last"] + ["muscle"] * (self.dispatcher == "muscle")
+        self.seeding: Any = rng.choice(seedings)
+        self.planned = rng.random() < 0.5
+        score = rng.choice(["lxf", "lxwf"])
+        self.sites = [self._site(score) for _ in range(rng.choice([1, 2, 2, 3]))]
+        self.nodes = [rng.choice([1, 2]) if site.unit == 1 else 1 for site in self.sites]
+        self.outages = [each for m in range(len(self.sites)) for each in self._outages(m)]
+        self.changes = self._changes()
+        self.jobs = self._jobs()
+
+    def _site(self, score: str) -> Site:
+        rng = self.rng
+        backfilling = rng.choice(["none", "first_fit", "easy", "easy", "conservative"])
+        orders = ["fcfs", "fcfs", "shortest", "smallest", "smallest_area", score]
+        policy = Policy(
+            rng.choice(orders),
+            backfilling,
+            rng.randint(1, 3) if backfilling == "easy" else 1,
+            rng.choice(["queue", "fcfs", "shortest"]) if backfilling in ("easy", "first_fit") else "queue",
+        )
+        return Site(
+            resources=2 * rng.randint(1, 4),
+            unit=rng.choice([1, 1, 2, 3]),
+            speed=rng.choice([1.0, 1.0, 2.0, 0.5]),
+            policy=None if self.planned else policy,
+            requeue=rng.choice(["place", "end", "lost"]),
+            interval=rng.choice([0, 0, 2, 3]),
+            cost=rng.choice([0, 1]),
+        )
+
+    def _outages(self, m: int) -> list[Outage]:
+        rng, size = self.rng, self.nodes[m]
+        found = []
+        for node in range(self.sites[m].resources // size):
+            time = rng.randint(0, 12)
+            while rng.random() < 0.55:
+                end = time + rng.randint(1, 12)
+                until = 10**9 if rng.random() < 0.1 else end
+                drained = rng.random() < 0.3
+                found.append(Outage(m, node * size, (node + 1) * size, time, until, drained))
+                time = until + rng.randint(1, 9)
+        return [each for each in found if each.start < 10**9]
+
+    def _changes(self) -> list[Resize]:
+        """Changes of clusters but the largest, so that it is what jobs are measured by."""
+        rng = self.rng
+        largest = max(self.sites, key=lambda site: site.resources * site.unit)
+        others = [m for m, site in enumerate(self.sites) if site is not largest]
+        if not others or rng.random() < 0.7:
+            return []
+        times = sorted(rng.sample(range(40), 2))
+        chosen = [rng.choice(others) for _ in times]
+        return [
+            Resize(t, m, self.sites[m].unit * rng.randint(0, 5)) for t, m in zip(times, chosen, strict=True)
+        ]
+
+    def _jobs(self) -> list[LivedJob]:
+        rng = self.rng
+        widest = max(site.resources * site.unit for site in self.sites)
+        gives_up, depend = rng.random() < 0.6, rng.random() < 0.6
+        jobs: list[LivedJob] = []
+        gaps = rng.choice([[0, 0, 1, 2, 5], [0, 0, 0, 1]])
+        submit = 0
+        for j in range(rng.randint(1, 18)):
+            submit += rng.choice(gaps)
+            estimate = rng.randint(1, 10)
+            run = rng.choice([estimate, estimate, rng.randint(0, estimate), rng.randint(1, 20)])
+            width = rng.choice([1, widest, rng.randint(1, widest), rng.randint(1, max(1, widest // 2))])
+            others = [on for on in range(j) if depend and rng.random() < 0.15]
+            jobs.append(
+                LivedJob(
+                    submit,
+                    run,
+                    estimate,
+                    width + (rng.random() < 0.03),
+                    submit + rng.randint(0, 60),
+                    rng.choice([0, 0, DELAY]),
+                    submit + rng.randint(0, 15) if gives_up and rng.random() < 0.4 else None,
+                    rng.random() < 0.2,
+                    tuple((on, rng.choice(KINDS), rng.choice([0, 0, 2])) for on in others),
+                )
+            )
+        return jobs
+
+    def workload(self) -> Workload:
+        jobs = self.jobs
+        workload = Workload(
+            name="w",
+            submit_time=np.array([job.submit for job in jobs]),
+            run_time=np.array([job.run for job in jobs]),
+            requested_time=np.array([job.estimate for job in jobs]),
+            requested_processors=np.array([job.processors for job in jobs]),
+            deadline=np.array([job.due for job in jobs]),
+            home=np.array([0 if job.delay else -1 for job in jobs]),
+            status=np.array([0 if job.failed else 1 for job in jobs]),
+        )
+        gives_up = np.array([-1 if job.gives_up is None else job.gives_up for job in jobs])
+        if (gives_up >= 0).any():
+            workload = replace(workload, gives_up_time=gives_up)
+        needs = [(j, *need) for j, job in enumerate(jobs) for need in job.after]
+        return replace(workload, dependencies=dependency_table(needs)) if needs else workload
+
+    def platform(self) -> Platform:
+        """The clusters, with the outages as events of their nodes."""
+        clusters = []
+        for m, site in enumerate(self.sites):
+            size = self.nodes[m] * site.unit
+            events = []
+            for each in self.outages:
+                if each.cluster == m:
+                    down, up = ("drain", "resume") if each.drained else ("down", "up")
+                    name = f"node{each.first // self.nodes[m]}"
+                    if not each.drained and each.until < 10**9 and self.rng.random() < 0.3:
+                        window: dict[str, Any] = {"start": each.start, "end": each.until}
+                        events.append(NodeEvent(time=0, node=name, kind="maintenance", **window))
+                        continue
+                    events.append(NodeEvent(time=each.start, node=name, kind=down))  # type: ignore[arg-type]
+                    if each.until < 10**9:
+                        events.append(NodeEvent(time=each.until, node=name, kind=up))  # type: ignore[arg-type]
+            clusters.append(
+                Cluster(
+                    name=f"c{m}",
+                    processors=site.resources * site.unit,
+                    processors_per_node=size,
+                    node_exclusive=site.unit > 1,
+                    speed=site.speed,
+                    policy="easy" if site.policy is None else LocalPolicy(**site.policy._asdict()),
+                    events=events,
+                    requeue=site.requeue,  # type: ignore[arg-type]
+                    checkpoint_interval=site.interval,
+                    checkpoint_cost=site.cost,
+                )
+            )
+        changes = [ResourceChange(each.time, f"c{each.cluster}", each.processors) for each in self.changes]
+        return Platform(clusters, changes=changes)
+
+    def simulated(self) -> xr.Dataset:
+        scheduler = Multicluster(
+            dispatcher=self.dispatcher,
+            local="seed" if self.planned else "policy",
+            seeding=self.seeding,
+            rounds=self.rounds,
+            ends=self.ends,
+            threshold=self.threshold,
+            load=self.load,
+            announcement_delay=DELAY,
+            measure=self.rng.random() < 0.3,
+        )
+        options: dict[str, Any] = {"seed": self.seed, "times": "unit", "overrun": self.overrun}
+        return simulate(self.workload(), self.platform(), scheduler, **options)
+
+    def expected(self) -> LivedMulticluster:
+        streams: dict[int, Any] = {}
+
+        def draw(number: int, equals: int) -> int:
+            if number not in streams:
+                streams[number] = stream(self.seed, number, len(self.sites))
+            return pick(streams[number], equals)
+
+        naive = LivedMulticluster(
+            self.jobs,
+            self.sites,
+            outages=self.outages,
+            changes=self.changes,
+            overrun=self.overrun,
+            dispatcher=self.dispatcher,
+            seeding=self.seeding,
+            rounds=self.rounds,
+            ends=self.ends,
+            threshold=self.threshold,
+            load=self.load,
+            draw=draw,
+        )
+        accepted = [j for j in range(len(self.jobs)) if naive.fate.get(j) != "rejected"]
+        generator = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(len(self.sites),)))
+        naive.drawn = dict(zip(accepted, generator.random(len(accepted)).tolist(), strict=True))
+        return naive.run()
+
+
+def executions(run: xr.Dataset, units: list[int]) -> list[tuple[Any, ...]]:
+    """Job, cluster, resources, start and end of each segment."""
+    width = 64 * run.sizes["word"]
+    used = [
+        tuple(np.flatnonzero(row).tolist()) for row in resources_of(run["segment_resources"].values, width)
+    ]
+    columns = [run[f"segment_{name}"].values.tolist() for name in ("job", "cluster", "start", "end")]
+    jobs, clusters, start, end = columns
+    return sorted(zip(jobs, clusters, start, end, used, strict=True))
+
+
+def check(seed: int) -> tuple[int, ...]:
+    """One case against the oracle; how often each fate, and killed executions."""
+    case = Case(seed)
+    workload = case.workload()
+    is_lived = case.outages or workload.gives_up_time is not None or workload.dependencies is not None
+    if not is_lived:
+        return (0,) * 7
+    run, naive = case.simulated(), case.expected()
+    verify(run)
+    found = executions(run, [site.unit for site in case.sites])
+    wanted = sorted(
+        (each.job, each.cluster, each.start, each.end, tuple(sorted(each.resources)))
+        for each in naive.executions
+    )
+    assert found == wanted
+    assert [FATES[fate] for fate in run["fate"].values] == [naive.fate[j] for j in range(len(case.jobs))]
+    assert run["killed"].values.tolist() == [naive.kills[j] for j in range(len(case.jobs))]
+    fates = np.bincount(run["fate"].values, minlength=6).tolist()
+    return (*fates, int(run["killed"].sum()))
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_runs_equal_a_walk_over_the_seconds(block: int) -> None:
+    totals = np.sum([check(seed) for seed in range(200 * block, 200 * (block + 1))], axis=0)
+    assert (totals > 0).all()
+
+
+# --- TITAN, which draws ---------------------------------------------------------------------------
+
+
+def failing(clusters: list[Cluster], requeue: Any = "place") -> list[Cluster]:
+    """Clusters of which some nodes fail, are drained or maintained."""
+    events = [
+        NodeEvent(time=300, node="node0", kind="down"),
+        NodeEvent(time=900, node="node0", kind="up"),
+        NodeEvent(time=500, node="node1", kind="drain"),
+        NodeEvent(time=1500, node="node1", kind="resume"),
+        NodeEvent(time=100, kind="maintenance", start=2000, end=2100),
+    ]
+    return [replace(each, events=events, requeue=requeue, checkpoint_interval=50) for each in clusters]
+
+
+def lived(workload: Workload) -> Workload:
+    """The jobs, some of which wait for others, or for their users to give up."""
+    number = np.arange(len(workload))
+    chained = dependency_table([(j, j - 3, KINDS[j % 4], 10 * (j % 2)) for j in range(5, len(workload), 7)])
+    gives_up = np.where(number % 4 == 0, workload.submit_time + 500, -1)
+    return replace(workload, gives_up_time=gives_up, dependencies=chained)
+
+
+@pytest.mark.parametrize("requeue", ["place", "end", "lost"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case.values())))
+def test_every_variant_keeps_off_what_is_out(case: dict[str, Any], requeue: str) -> None:
+    workload = replace(lived(drawn()), home=np.arange(70) % 4 - 1)
+    clusters = failing([*CLUSTERS[:1], *NODES[:2]], requeue)
+    policy = Multicluster(titan=FAST, announcement_delay=40, threads=2, **case)
+    changes = [ResourceChange(900, "N1", 2), ResourceChange(1200, "N1", 10)]
+    run = simulate(workload, Platform(clusters, changes=changes), policy, times="unit")
+    verify(run)
+    assert_resources_apart(run, [each.unit for each in clusters])
+    assert run["killed"].sum() > 0
+    used = resources_of(run["segment_resources"].to_numpy(), 10)
+    for cluster, first, end, start, until in zip(
+        *(run[f"closure_{name}"].values.tolist() for name in ("cluster", "first", "end", "start", "until")),
+        strict=True,
+    ):
+        unit = clusters[cluster].unit
+        there = run["segment_cluster"].to_numpy() == cluster
+        there &= (run["segment_start"].to_numpy() < until) & (run["segment_end"].to_numpy() > start)
+        assert not used[there, first // unit : end // unit].any()
+    assert float(summarise_multicluster(run)["jobs"]) == int((run["start_time"] >= 0).sum())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case.values())))
+def test_who_never_gives_up_changes_nothing(case: dict[str, Any]) -> None:
+    """From instant to instant all is as from round to round."""
+    workload = replace(with_prediction_errors(drawn(), 0.7, seed=3), home=np.arange(70) % 4 - 1)
+    patient = replace(workload, gives_up_time=np.full(70, -1))
+    changes = [ResourceChange(900, "C1", 3), ResourceChange(1200, "C2", 0), ResourceChange(1200, "C1", 9)]
+    place = Platform(CLUSTERS, changes=changes)
+    policy = Multicluster(titan=FAST, announcement_delay=40, **case)
+    plain, other = (simulate(jobs, place, policy, times="unit") for jobs in (workload, patient))
+    assert set(plain.variables) <= set(other.variables)
+    assert all(plain[name].identical(other[name]) for name in plain.variables)
+
+
+# --- by hand --------------------------------------------------------------------------------------
+
+
+def planned(
+    jobs: list[tuple[int, int, int]], clusters: list[Cluster], local: str = "seed", **columns: Any
+) -> xr.Dataset:
+    """A run of jobs by submit time, run time and processors, as they are planned or queued."""
+    submit, run_time, processors = np.array(jobs, np.int64).T
+    workload = Workload(
+        name="w",
+        submit_time=submit,
+        run_time=run_time,
+        requested_processors=processors,
+        deadline=submit + 1000,
+        **columns,
+    )
+    policy = Multicluster(local=local, seeding="last", rounds="arrival")
+    run = simulate(workload, Platform(clusters), policy, times="unit")
+    verify(run)
+    return run
+
+
+def segments(run: xr.Dataset) -> list[tuple[int, ...]]:
+    """Job, cluster, start and end of each execution."""
+    columns = [run[f"segment_{name}"].values.tolist() for name in ("job", "cluster", "start", "end")]
+    return list(zip(*columns, strict=True))
+
+
+DOWN = [NodeEvent(time=4, node="node0", kind="down"), NodeEvent(time=6, node="node0", kind="up")]
+
+
+@pytest.mark.parametrize("local", ["seed", "fcfs"])
+def test_killed_jobs_wait_first_or_last_or_are_lost(local: str) -> None:
+    jobs = [(0, 10, 2), (1, 3, 2)]
+    found = {}
+    for requeue in ("place", "end", "lost"):
+        cluster = Cluster(processors=2, processors_per_node=2, events=DOWN, requeue=requeue)
+        found[requeue] = planned(jobs, [cluster], local)
+    assert segments(found["place"]) == [(0, 0, 0, 4), (0, 0, 6, 16), (1, 0, 16, 19)]
+    assert segments(found["end"]) == [(0, 0, 0, 4), (0, 0, 9, 19), (1, 0, 6, 9)]
+    assert segments(found["lost"]) == [(0, 0, 0, 4), (1, 0, 6, 9)]
+    assert found["place"]["extra_work"].values.tolist() == [8, 0]
+    assert found["lost"].attrs["jobs_lost"] == found["lost"].attrs["executions_killed"] == 1
+
+
+@pytest.mark.parametrize("local", ["seed", "easy"])
+def test_a_checkpoint_goes_with_its_job_to_a_faster_cluster(local: str) -> None:
+    down = Cluster(name="slow", processors=2, processors_per_node=2, events=DOWN[:1], checkpoint_interval=3)
+    fast = Cluster(name="fast", processors=4, speed=0.5)
+    # the first takes the wide cluster; the second has done 3 of its 10 s on the other when that fails
+    run = planned([(0, 3, 4), (0, 10, 2)], [down, fast], local)
+    assert segments(run) == [(0, 1, 0, 6), (1, 0, 0, 4), (1, 1, 6, 20)]
+    # 20 s on the second one, less the 6 s that the checkpoint is worth there
+    assert run["run_time"].values.tolist() == [6, 3 + 14]
+    assert run["extra_work"].values.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("local", ["seed", "easy", "conservative"])
+def test_who_is_too_wide_waits_and_holds_up_nobody(local: str) -> None:
+    clusters = [Cluster(processors=4, processors_per_node=2, events=[*DOWN, NodeEvent(time=9, kind="down")])]
+    # the second asks for all processors while a node is down; the last one for ever
+    run = planned([(4, 1, 2), (5, 2, 4), (5, 1, 1), (7, 5, 4)], clusters, local)
+    assert segments(run) == [(0, 0, 4, 5), (1, 0, 6, 8), (2, 0, 5, 6), (3, 0, 8, 9)]
+    assert run["fate"].values.tolist() == [0, 0, 0, 5]
+
+
+def test_drained_processors_finish_what_they_run() -> None:
+    events = [NodeEvent(time=2, node="node0", kind="drain"), NodeEvent(time=20, node="node0", kind="resume")]
+    run = planned([(0, 9, 1), (3, 5, 1), (4, 5, 1)], [Cluster(processors=2, events=events)])
+    assert segments(run) == [(0, 0, 0, 9), (1, 0, 3, 8), (2, 0, 8, 13)]
+    assert run["killed"].sum() == 0
+    assert run.sizes["closure"] == 0
+
+
+@pytest.mark.parametrize("local", ["seed", "easy"])
+def test_a_user_who_gives_up_leaves_the_plan(local: str) -> None:
+    # the second leaves the queue when it could start, so that the third starts then
+    run = planned(
+        [(0, 8, 2), (1, 9, 2), (2, 4, 2)], [Cluster(processors=2)], local, gives_up_time=[-1, 8, -1]
+    )
+    assert segments(run) == [(0, 0, 0, 8), (2, 0, 8, 12)]
+    assert run.attrs["jobs_gave_up"] == 1
+
+
+def test_collected_jobs_leave_too() -> None:
+    workload = Workload(
+        name="w",
+        submit_time=np.array([0, 0, 1, 2]),
+        run_time=np.array([5, 5, 5, 5]),
+        requested_processors=np.ones(4, np.int64),
+        deadline=np.full(4, 99),
+        gives_up_time=np.array([-1, -1, 3, -1]),
+    )
+    run = simulate(workload, Cluster(processors=1), Multicluster(local="seed"), times="unit")
+    verify(run)
+    # the third job is collected while the second waits
+    assert run["round_time"].values.tolist() == [0, 5]
+    assert run["start_time"].values.tolist() == [0, 5, -1, 10]
+    assert float(run["queue_mean"]) == (2 - 1) / 2
+
+
+@pytest.mark.parametrize("local", ["seed", "easy"])
+def test_jobs_are_collected_once_they_are_eligible(local: str) -> None:
+    needs = dependency_table([(1, 0, "afterok"), (2, 0, "after", 2), (3, 0, "afternotok")])
+    jobs = [(0, 6, 2), (0, 1, 1), (0, 1, 1), (0, 1, 1)]
+    run = planned(jobs, [Cluster(processors=4)], local, dependencies=needs)
+    assert run["start_time"].values.tolist() == [0, 6, 2, -1]
+    assert run["eligible_time"].values.tolist()[:3] == [0, 6, 2]
+    assert run.attrs["jobs_never_eligible"] == 1
+
+
+def test_checkpoints_that_take_too_long_are_refused() -> None:
+    cluster = Cluster(processors=1, events=DOWN, checkpoint_interval=1, checkpoint_cost=2**20)
+    with pytest.raises(ConfigurationError, match="checkpoints let a job of 5000 s take more than"):
+        planned([(0, 5000, 1)], [cluster])
