@@ -111,7 +111,7 @@ class FirstCome:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Machine:
+class SlurmCluster:
     """A cluster as the controller knows it.
 
     Parameters
@@ -143,7 +143,7 @@ class Tickets:
     submit, run : int64[n]
         Ticks.
     limited : int64[n, k]
-        Rows of `Machine.limits` that each is subject to, -1 for none.
+        Rows of `SlurmCluster.limits` that each is subject to, -1 for none.
     lives : Lives, optional
         What happens to them before they run; by default they are submitted, and wait.
     """
@@ -188,7 +188,7 @@ class Controller:
 
     Parameters
     ----------
-    machine, tickets : Machine, Tickets
+    machine, tickets : SlurmCluster, Tickets
         The cluster and the jobs.
     cadence : Cadence
         Parameters.
@@ -202,7 +202,7 @@ class Controller:
 
     def __init__(
         self,
-        machine: Machine,
+        machine: SlurmCluster,
         tickets: Tickets,
         cadence: Cadence,
         priorities: Priorities | None = None,
