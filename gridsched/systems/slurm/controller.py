@@ -111,7 +111,7 @@ class FirstCome:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Machine:
+class SlurmCluster:
     """A cluster as the controller knows it.
 
     Parameters
@@ -143,7 +143,7 @@ class Tickets:
     submit, run : int64[n]
         Ticks.
     limited : int64[n, k]
-        Rows of `Machine.limits` that each is subject to, -1 for none.
+        Rows of `SlurmCluster.limits` that each is subject to, -1 for none.
     lives : Lives, optional
         What happens to them before they run; by default they are submitted, and wait.
     """
@@ -188,7 +188,7 @@ class Controller:
 
     Parameters
     ----------
-    machine, tickets : Machine, Tickets
+    machine, tickets : SlurmCluster, Tickets
         The cluster and the jobs.
     cadence : Cadence
         Parameters.
@@ -202,7 +202,7 @@ class Controller:
 
     def __init__(
         self,
-        machine: Machine,
+        machine: SlurmCluster,
         tickets: Tickets,
         cadence: Cadence,
         priorities: Priorities | None = None,
@@ -256,6 +256,11 @@ class Controller:
         self.backfill = cadence.of_backfill()
         self.lives = _plain_lives(tickets.submit) if tickets.lives is None else tickets.lives
         self.listed = np.zeros(count + 1, np.int64)
+        # who waits for nobody, and does not give up, needs no telling
+        self.linked = len(self.lives.dependents) > 0
+        self.impatient = bool((self.lives.jobs["gives_up"] < FOREVER).any())
+        self.due = 0
+        self._look_at_lives()
         self.ends: list[tuple[int, int]] = []
         self.queue = np.zeros(count + 1, np.int64)
         self.waiting = 0
@@ -268,8 +273,12 @@ class Controller:
 
     def next_event(self) -> int:
         """When a job is submitted, becomes eligible, is given up or ends next [ticks]."""
-        due = lives.next_time(self.lives)
-        return min(due if due < FOREVER else NEVER, self.ends[0][0] if self.ends else NEVER)
+        return min(self.due, self.ends[0][0]) if self.ends else self.due
+
+    def _look_at_lives(self) -> None:
+        """See when something happens next to a job that does not run."""
+        due = int(lives.next_time(self.lives))
+        self.due = due if due < FOREVER else NEVER
 
     def happen(self, until: int) -> None:
         """Let jobs end, enter the queue and leave it up to an instant."""
@@ -280,7 +289,9 @@ class Controller:
                 _, job = heapq.heappop(self.ends)
                 kernels.finish(self.tables, job)
                 self.priorities.ended(job, now - self.latency)
-                lives.end(self.lives, job, now, int(Fate.COMPLETED))
+                if self.linked:
+                    lives.end(self.lives, job, now, int(Fate.COMPLETED))
+                    self._look_at_lives()
                 continue
             for job in self.listed[: lives.enter(self.lives, now, self.listed)].tolist():
                 record = self.tables.jobs
@@ -289,7 +300,8 @@ class Controller:
                 self.queue[self.waiting] = job
                 self.waiting += 1
                 self.sorted = False
-            left = lives.give_up(self.lives, now, self.listed)
+            left = lives.give_up(self.lives, now, self.listed) if self.impatient else 0
+            self._look_at_lives()
             if left:
                 waiting = self.queue[: self.waiting]
                 kept = waiting[~np.isin(waiting, self.listed[:left])]
@@ -336,7 +348,9 @@ class Controller:
             for job in started.tolist():
                 heapq.heappush(self.ends, (now + int(self.tickets.run[job]) + self.latency, job))
                 self.priorities.started(job, now)
-                lives.start(self.lives, job, now)
+                if self.linked or self.impatient:
+                    lives.start(self.lives, job, now)
+                    self._look_at_lives()
             waiting = self.queue[: self.waiting]
             left = waiting[self.start[waiting] < 0]
             self.waiting = len(left)
@@ -404,14 +418,15 @@ class Controller:
                 changed = now
             elif main == now:
                 is_full = now >= full + interval
-                count = self.run_pass(now, MAIN, 0 if is_full else cadence.default_queue_depth)
+                depth = 0 if is_full else cadence.default_queue_depth
+                count = self.run_pass(now, MAIN, depth) if self.waiting else 0
                 # what a pass over the whole queue does not start no other one does until something happens
                 settled = is_full and not count
                 full = now if is_full else full
                 changed = now if count else changed
                 last_main, happened = now, False
             else:
-                changed = now if self.run_pass(now, BACKFILL) else changed
+                changed = now if self.waiting and self.run_pass(now, BACKFILL) else changed
                 last_backfill, check = now, now + cadence.bf_interval * turn
 
     def outcome(self) -> Outcome:

@@ -13,7 +13,7 @@ from gridsched.nodes import Limit
 from gridsched.platform import Cluster
 from gridsched.submission import Submission
 from gridsched.systems.fates import lives_of
-from gridsched.systems.slurm.controller import NEVER, Machine, Tickets, job_records
+from gridsched.systems.slurm.controller import NEVER, SlurmCluster, Tickets, job_records
 from gridsched.systems.slurm.kernels import LIMIT, NODE
 from gridsched.workloads.table import Workload
 
@@ -34,7 +34,7 @@ class ClusterJobs:
 
     Parameters
     ----------
-    machine, tickets : Machine, Tickets
+    machine, tickets : SlurmCluster, Tickets
         For the controller.
     reasons : dict of str to int
         How many jobs were rejected why.
@@ -44,7 +44,7 @@ class ClusterJobs:
         Priority of each partition.
     """
 
-    machine: Machine
+    machine: SlurmCluster
     tickets: Tickets
     reasons: dict[str, int]
     node_names: list[str]
@@ -96,7 +96,7 @@ def cluster_jobs(
     limits, limited = _limits(workload, cluster.limits)
     priority = np.array([each.priority for each in cluster.partitions] or [1], np.int64)
     return ClusterJobs(
-        machine=Machine(nodes=nodes, reach=reach, tier=priority, limits=limits),
+        machine=SlurmCluster(nodes=nodes, reach=reach, tier=priority, limits=limits),
         tickets=Tickets(
             jobs=records,
             submit=np.asarray(workload.submit_time, np.int64),

@@ -21,7 +21,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weights:
+class PriorityWeights:
     """Parameters of priority/multifactor; the parameters of the scheduler say what they are."""
 
     age: int = 0
@@ -150,7 +150,7 @@ class Multifactor:
 
     Parameters
     ----------
-    weights : Weights
+    weights : PriorityWeights
         Parameters.
     jobs : JOB[n]
         The jobs.
@@ -176,7 +176,7 @@ class Multifactor:
 
     def __init__(
         self,
-        weights: Weights,
+        weights: PriorityWeights,
         jobs: NDArray[Any],
         *,
         place: Integers,

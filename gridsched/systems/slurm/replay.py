@@ -21,9 +21,9 @@ from gridsched.systems.slurm.controller import (
     NEVER,
     Controller,
     FirstCome,
-    Machine,
     Outcome,
     Priorities,
+    SlurmCluster,
     Tickets,
     job_records,
 )
@@ -177,13 +177,13 @@ class Replay:
         chosen = [k for k, each in enumerate(self.configuration.partitions) if each.default]
         return chosen[0] if chosen else 0
 
-    def machine(self, limits: NDArray[np.void]) -> Machine:
+    def machine(self, limits: NDArray[np.void]) -> SlurmCluster:
         """The cluster."""
         nodes = np.zeros(len(self.configuration.nodes), NODE)
         for name in ("cores", "memory", "gpus"):
             values = [getattr(node, name) for node in self.configuration.nodes]
             nodes[name] = values
-        return Machine(
+        return SlurmCluster(
             nodes=nodes,
             reach=np.array(
                 [

@@ -29,7 +29,7 @@ from gridsched.systems.slurm.accounts import RESOURCES, ROOT, Accounting, Associ
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
 from gridsched.systems.slurm.controller import Cadence, Controller, FirstCome, Priorities
 from gridsched.systems.slurm.jobs import ClusterJobs, cluster_jobs
-from gridsched.systems.slurm.priority import Multifactor, Shares, Weights
+from gridsched.systems.slurm.priority import Multifactor, PriorityWeights, Shares
 from gridsched.systems.slurm.runs import SlurmRun, node_records, run_of
 from gridsched.workloads.table import Workload, add_counts
 
@@ -83,11 +83,11 @@ class Slurm(Scheduler):
     priority_type : {"multifactor", "basic"}
         PriorityType: a sum of factors times weights, or first come first served.
     priority_weight_age, priority_weight_fairshare, priority_weight_job_size : int
-        Weights of the time that a job has waited, of the fair share of its user, and of its size.
+        PriorityWeights of the time that a job has waited, of the fair share of its user, and of its size.
     priority_weight_partition, priority_weight_qos : int
-        Weights of the factors of its partition and of its quality of service.
+        PriorityWeights of the factors of its partition and of its quality of service.
     priority_weight_tres : mapping of str to float, optional
-        Weights of what it asks for: "cpu", "node", "mem", "gres/gpu".
+        PriorityWeights of what it asks for: "cpu", "node", "mem", "gres/gpu".
     priority_max_age : int
         Seconds of waiting after which the factor of age is 1.
     priority_favor_small : bool
@@ -217,9 +217,9 @@ class Slurm(Scheduler):
         )
 
     @property
-    def weights(self) -> Weights:
+    def weights(self) -> PriorityWeights:
         """Parameters of priority/multifactor."""
-        return Weights(
+        return PriorityWeights(
             age=self.priority_weight_age,
             fairshare=self.priority_weight_fairshare,
             job_size=self.priority_weight_job_size,

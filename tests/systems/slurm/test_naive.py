@@ -13,7 +13,7 @@ from gridsched.systems.slurm.controller import (
     NEVER,
     Cadence,
     Controller,
-    Machine,
+    SlurmCluster,
     Tickets,
     job_records,
 )
@@ -125,7 +125,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
         records[k]["processors"] = job.cores * job.nodes
         limited[k, : len(job.groups)] = job.groups
     return Controller(
-        Machine(nodes=nodes, reach=reach, tier=np.array(cluster.tiers), limits=limits),
+        SlurmCluster(nodes=nodes, reach=reach, tier=np.array(cluster.tiers), limits=limits),
         Tickets(
             jobs=records,
             submit=np.array([job.submit for job in jobs]),

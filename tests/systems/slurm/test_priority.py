@@ -9,7 +9,7 @@ import pytest
 
 from gridsched.systems.slurm.accounts import ROOT, USE_PARENT, Accounting, Association
 from gridsched.systems.slurm.controller import job_records
-from gridsched.systems.slurm.priority import Multifactor, Shares, Weights
+from gridsched.systems.slurm.priority import Multifactor, PriorityWeights, Shares
 
 
 def tree(*rows: tuple[str, str, str, int]) -> Accounting:
@@ -87,7 +87,7 @@ def test_users_with_the_shares_of_their_account_have_its_fair_share() -> None:
     assert found["ann"] == found["bob"]
 
 
-def multifactor(weights: Weights, **changes: object) -> Multifactor:
+def multifactor(weights: PriorityWeights, **changes: object) -> Multifactor:
     """Priorities of two jobs of ann and bob on 4 nodes of 8 processors, one with 2 nodes, one with 1."""
     jobs = job_records(2)
     jobs["nodes"], jobs["cores"], jobs["processors"], jobs["limit"] = [2, 1], 8, [16, 8], [600, 60]
@@ -107,13 +107,13 @@ def multifactor(weights: Weights, **changes: object) -> Multifactor:
 
 
 def test_the_size_is_known_in_full_from_the_first_calculation_on() -> None:
-    priorities = multifactor(Weights(job_size=1000))
+    priorities = multifactor(PriorityWeights(job_size=1000))
     assert priorities.submitted(0, 5) == math.floor(1000 * (2 / 4 + 2 / 32) / 2)
     assert priorities.recalculate(300, np.array([0])).tolist() == [500.0]
 
 
 def test_small_jobs_can_be_favoured() -> None:
-    assert multifactor(Weights(job_size=1000, favor_small=True)).recalculate(
+    assert multifactor(PriorityWeights(job_size=1000, favor_small=True)).recalculate(
         300, np.array([0, 1])
     ).tolist() == [
         500.0,
@@ -122,19 +122,19 @@ def test_small_jobs_can_be_favoured() -> None:
 
 
 def test_age_grows_up_to_its_maximum_at_each_calculation() -> None:
-    priorities = multifactor(Weights(age=100, max_age=1000, calc_period=250))
+    priorities = multifactor(PriorityWeights(age=100, max_age=1000, calc_period=250))
     assert priorities.submitted(0, 0) == 1.0
     assert priorities.due() == 250
     assert [priorities.recalculate(now, np.array([0]))[0] for now in (250, 500, 2000)] == [25.0, 50.0, 100.0]
 
 
 def test_partition_quality_resources_and_nice_add_up() -> None:
-    priorities = multifactor(Weights(partition=100, qos=1000, tres={"processors": 64.0}))
+    priorities = multifactor(PriorityWeights(partition=100, qos=1000, tres={"processors": 64.0}))
     assert [priorities.submitted(job, 0) for job in (0, 1)] == [50 + 1000 + 32, 100 + 16 - 10]
 
 
 def test_what_was_used_decays_by_half_in_the_half_life() -> None:
-    priorities = multifactor(Weights(fairshare=100, decay_half_life=600, calc_period=60))
+    priorities = multifactor(PriorityWeights(fairshare=100, decay_half_life=600, calc_period=60))
     for job in (0, 1):
         priorities.submitted(job, 0)
     priorities.started(0, 0)
@@ -151,7 +151,7 @@ def test_what_was_used_decays_by_half_in_the_half_life() -> None:
 
 @pytest.mark.parametrize(("counted", "expected"), [(True, 30 * 16), (False, 0)])
 def test_the_end_of_a_job_is_counted_where_limits_are_enforced(counted: bool, expected: int) -> None:
-    priorities = multifactor(Weights(fairshare=1, decay_half_life=0, count_ended=counted))
+    priorities = multifactor(PriorityWeights(fairshare=1, decay_half_life=0, count_ended=counted))
     priorities.submitted(0, 0)
     priorities.started(0, 10)
     priorities.ended(0, 40)
