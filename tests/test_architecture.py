@@ -76,7 +76,12 @@ def part_of(module: str) -> str:
     """The part of the package that a module belongs to, as layers know it."""
     parts = module.split(".")
     upper = room_of(module) and len(parts) > 2 and (parts[2] in UPPER or f"{parts[2]}.py" in UPPER)
-    kind_of_study = parts[0] == "experiments" and parts[1:2] in (["arena"], ["models"], ["placements"])
+    kind_of_study = parts[0] == "experiments" and parts[1:2] in (
+        ["arena"],
+        ["models"],
+        ["placements"],
+        ["sequences"],
+    )
     return "rooms" if upper or kind_of_study else parts[0]
 
 

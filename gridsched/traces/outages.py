@@ -24,7 +24,7 @@ from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.nodes import NodeEvent, NodeType
 from gridsched.workloads.table import Workload
 
-__all__ = ["Outage", "infer_outages", "outage_events"]
+__all__ = ["InferredOutage", "infer_outages", "outage_events"]
 
 Integers = NDArray[np.int64]
 
@@ -38,7 +38,7 @@ IDLE = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outage:
+class InferredOutage:
     """A spell in which processors were out of use though jobs waited for them.
 
     Parameters
@@ -70,7 +70,7 @@ def infer_outages(
     unused: float = 0.9,
     shortest: int = 3600,
     gap: int = 600,
-) -> list[Outage]:
+) -> list[InferredOutage]:
     """Outages that a log shows, see the module.
 
     Parameters
@@ -88,7 +88,7 @@ def infer_outages(
 
     Returns
     -------
-    list of Outage
+    list of InferredOutage
         By time.
 
     Raises
@@ -126,7 +126,7 @@ def infer_outages(
         idle[inside[0] : last] = True
     spells += _spells(times, (wanted >= unused * processors) & ~idle, shortest, gap)
     found = [
-        Outage(
+        InferredOutage(
             start=int(times[inside[0]]),
             end=int(times[last]),
             processors=processors if idle[inside[0]] else max(processors - int(busy[inside].max()), 0),
@@ -140,7 +140,7 @@ def infer_outages(
 
 
 def outage_events(
-    outages: Iterable[Outage], nodes: Sequence[NodeType], *, kind: OutageKind = "maintenance"
+    outages: Iterable[InferredOutage], nodes: Sequence[NodeType], *, kind: OutageKind = "maintenance"
 ) -> list[NodeEvent]:
     """Events that take nodes away: all where the cluster was idle, else as many as stayed free.
 
@@ -148,7 +148,7 @@ def outage_events(
 
     Parameters
     ----------
-    outages : iterable of Outage
+    outages : iterable of InferredOutage
         Of `infer_outages`.
     nodes : sequence of NodeType
         Nodes of the cluster: `Cluster.node_types`.

@@ -11,7 +11,7 @@ import pytest
 import gridsched as gs
 from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.nodes import NodeEvent, NodeType, read_events, write_events
-from gridsched.traces.outages import Outage, infer_outages, outage_events
+from gridsched.traces.outages import InferredOutage, infer_outages, outage_events
 
 DAY = 86400
 
@@ -145,12 +145,12 @@ def test_events_can_be_written_and_replayed(kind: Any, tmp_path: Path) -> None:
 
 
 def test_parts_of_a_cluster_are_its_last_nodes() -> None:
-    outage = Outage(start=100, end=200, processors=70, idle=False, jobs=1, wanted=70)
+    outage = InferredOutage(start=100, end=200, processors=70, idle=False, jobs=1, wanted=70)
     nodes = [NodeType(name="a", count=2, cores=64), NodeType(count=3, cores=16, names=["x", "y", "z"])]
     assert [event.node for event in outage_events([outage], nodes)] == ["z", "y", "x"]
-    small = Outage(start=100, end=200, processors=15, idle=False, jobs=1, wanted=15)
+    small = InferredOutage(start=100, end=200, processors=15, idle=False, jobs=1, wanted=15)
     assert outage_events([small], nodes) == []
-    whole = Outage(start=100, end=200, processors=176, idle=False, jobs=1, wanted=176)
+    whole = InferredOutage(start=100, end=200, processors=176, idle=False, jobs=1, wanted=176)
     assert [event.node for event in outage_events([whole], nodes, kind="down")] == ["*", "*"]
 
 
