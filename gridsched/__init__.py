@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gridsched.systems.jscheduler.scheduler import JScheduler
     from gridsched.systems.multicluster.scheduler import Multicluster
     from gridsched.systems.multiple_requests.scheduler import MultipleRequests
+    from gridsched.systems.slurm.scheduler import Slurm
     from gridsched.systems.superscheduler.scheduler import Superscheduler
     from gridsched.traces import clean, fetch, read_sacct, read_swf, select_window, write_swf
     from gridsched.verification import verify
@@ -45,6 +46,7 @@ _HOMES: dict[str, str] = {
     "Multicluster": "gridsched.systems.multicluster.scheduler",
     "MultipleRequests": "gridsched.systems.multiple_requests.scheduler",
     "Platform": "gridsched.platform",
+    "Slurm": "gridsched.systems.slurm.scheduler",
     "Superscheduler": "gridsched.systems.superscheduler.scheduler",
     "Workload": "gridsched.workloads",
     "clean": "gridsched.traces",
@@ -73,6 +75,7 @@ __all__ = [
     "Multicluster",
     "MultipleRequests",
     "Platform",
+    "Slurm",
     "Superscheduler",
     "Workload",
     "clean",

@@ -20,6 +20,7 @@ SYSTEMS: tuple[str, ...] = (
     "multicluster",
     "dynamic_grid",
     "multiple_requests",
+    "slurm",
 )
 """Rooms under `gridsched.systems`; the module `scheduler` of each has `SCHEDULERS`, schedulers by name."""
 

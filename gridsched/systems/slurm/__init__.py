@@ -1,0 +1,1 @@
+"""Slurm as it schedules: main loop, backfilling on named nodes, priorities, limits."""

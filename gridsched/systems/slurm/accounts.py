@@ -1,0 +1,266 @@
+"""Accounts, users and qualities of service: shares and limits, as Slurm's accounting keeps them."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gridsched.errors import ConfigurationError
+
+ROOT = "root"
+USE_PARENT = -1
+"""Shares of those who use the fair share of their account (`fairshare=parent`)."""
+
+
+def words(text: str) -> frozenset[str]:
+    """Words of a text."""
+    return frozenset(text.split())
+
+
+_LINE = re.compile(r"(Cluster|Parent|Account|User)\s*-\s*'([^']*)'(.*)")
+_OPTION = re.compile(r":\s*([A-Za-z]+)=(?:'([^']*)'|([^:]*))")
+
+RUNNING = {
+    "GrpJobs": ("group", "jobs"),
+    "MaxJobs": ("user", "jobs"),
+    "MaxJobsPerUser": ("user", "jobs"),
+    "MaxJobsPU": ("user", "jobs"),
+    "MaxJobsPerAccount": ("account", "jobs"),
+    "MaxJobsPA": ("account", "jobs"),
+}
+"""Limits of the number of running jobs: who has them together, and what is limited."""
+
+OF_RESOURCES = {
+    "GrpTRES": "group",
+    "MaxTRESPU": "user",
+    "MaxTRESPerUser": "user",
+    "MaxTRESPA": "account",
+    "MaxTRESPerAccount": "account",
+}
+"""Limits of what running jobs have together."""
+
+OF_A_JOB = ("MaxTRES", "MaxTRESPerJob", "MaxWall", "MaxWallDurationPerJob")
+"""Limits of one job: a job that is over one never starts."""
+
+RESOURCES = {"cpu": "processors", "node": "nodes", "mem": "memory", "gres/gpu": "gpus"}
+"""Resources that are limited and weighed, by Slurm's names."""
+
+_WITHOUT_EFFECT = words(
+    "Name Description Organization DefaultAccount DefaultQOS AdminLevel QOS QosLevel Fairshare Priority "
+    "Flags GraceTime UsageFactor UsageThres PreemptExemptTime PreemptMode Classification WithDefault "
+    "GrpSubmit GrpSubmitJobs MaxSubmit MaxSubmitJobs MaxSubmitPU MaxSubmitPA MaxSubmitJobsPerUser"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What the jobs of an association or of a quality of service may have.
+
+    Parameters
+    ----------
+    running : mapping of (who, what) to int
+        Who is "group" (all of them), "user" or "account" (each of them); what is "jobs", "processors",
+        "nodes", "memory" [MiB] or "gpus".
+    job : mapping of str to int
+        What one job may have, by the same names; "wall" is its time limit [s].
+    """
+
+    running: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    job: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Association:
+    """An account, or a user in an account.
+
+    Parameters
+    ----------
+    account : str
+        Its account.
+    user : str
+        The user; empty for the account itself.
+    parent : str
+        Account above; empty for the root.
+    shares : int
+        Raw shares, `USE_PARENT` for those of the account.
+    limits : Limits
+        Limits of its jobs.
+    """
+
+    account: str
+    user: str = ""
+    parent: str = ""
+    shares: int = 1
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quality:
+    """A quality of service (QOS)."""
+
+    name: str
+    priority: int = 0
+    usage_factor: float = 1.0
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accounting:
+    """What the accounting knows.
+
+    Parameters
+    ----------
+    associations : sequence of Association
+        The tree, parents before their children.
+    qualities : mapping of str to Quality
+        By name.
+    not_modelled : sequence of str
+        What was found and is not modelled.
+    """
+
+    associations: tuple[Association, ...] = (Association(account=ROOT),)
+    qualities: Mapping[str, Quality] = field(default_factory=dict)
+    not_modelled: tuple[str, ...] = ()
+
+
+def read_accounting(dump: str | Path, qualities: str | Path | None = None) -> Accounting:
+    """Read what `sacctmgr dump` wrote and, if given, `sacctmgr show qos --parsable2`.
+
+    Parameters
+    ----------
+    dump : path
+        The dump of a cluster: accounts, users, their shares and limits.
+    qualities : path, optional
+        The table of the qualities of service; the dump has only their names.
+
+    Raises
+    ------
+    ConfigurationError
+        If a line cannot be read: the message names file and line.
+    """
+    associations = {(ROOT, ""): Association(account=ROOT)}
+    left: list[str] = []
+    parent = ROOT
+    for number, line in enumerate(_text(dump).splitlines(), 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        where = f"{dump}:{number}"
+        found = _LINE.match(text)
+        if not found:
+            raise ConfigurationError(f"{where}: {text[:40]!r} is no line of sacctmgr dump; dump it again")
+        kind, name, rest = found.groups()
+        options = {key: quoted or bare for key, quoted, bare in _OPTION.findall(rest)}
+        shares = _shares(options.get("Fairshare", options.get("FairShare", "1")), where)
+        limits = _limits(options, where, left)
+        if kind == "Parent":
+            if (name, "") not in associations:
+                raise ConfigurationError(f"{where}: parent {name!r} comes before its account; dump it again")
+            parent = name
+        elif kind == "Account" and name != ROOT:
+            associations[name, ""] = Association(account=name, parent=parent, shares=shares, limits=limits)
+        elif kind == "User":
+            associations[parent, name] = Association(
+                account=parent, user=name, parent=parent, shares=shares, limits=limits
+            )
+    return Accounting(
+        associations=tuple(associations.values()),
+        qualities={} if qualities is None else _qualities(qualities, left),
+        not_modelled=tuple(dict.fromkeys(left)),
+    )
+
+
+def _qualities(path: str | Path, left: list[str]) -> dict[str, Quality]:
+    rows = list(csv.DictReader(_text(path).splitlines(), delimiter="|"))
+    found = {}
+    for number, row in enumerate(rows, 2):
+        where = f"{path}:{number}"
+        if not row.get("Name"):
+            raise ConfigurationError(f"{where}: no Name; export it with sacctmgr show qos --parsable2")
+        options = {key: value for key, value in row.items() if key and value}
+        found[row["Name"]] = Quality(
+            name=row["Name"],
+            priority=_number(options.get("Priority", "0"), where),
+            usage_factor=float(options.get("UsageFactor", "1")),
+            limits=_limits(options, where, left),
+        )
+    return found
+
+
+def _limits(options: Mapping[str, str], where: str, left: list[str]) -> Limits:
+    """Limits among the options of a line; names of those that are not modelled go to `left`."""
+    running: dict[tuple[str, str], int] = {}
+    job: dict[str, int] = {}
+    for key, value in options.items():
+        if key in RUNNING:
+            running[RUNNING[key]] = _number(value, f"{where}: {key}")
+        elif key in OF_RESOURCES:
+            for what, most in resources(value, f"{where}: {key}", left).items():
+                running[OF_RESOURCES[key], what] = int(most)
+        elif key in ("MaxTRES", "MaxTRESPerJob"):
+            job |= {what: int(most) for what, most in resources(value, f"{where}: {key}", left).items()}
+        elif key in OF_A_JOB:
+            job["wall"] = 60 * minutes(value, f"{where}: {key}")
+        elif key not in _WITHOUT_EFFECT:
+            left.append(key)
+    return Limits(running=running, job=job)
+
+
+def resources(text: str, where: str, left: list[str] | None = None) -> dict[str, float]:
+    """Amounts of resources of a text such as `cpu=24,mem=10G`, by the names of `RESOURCES`."""
+    found: dict[str, float] = {}
+    for piece in text.split(","):
+        name, _, amount = piece.strip().partition("=")
+        try:
+            number = megabytes(amount) if name.lower() == "mem" else float(amount)
+        except ValueError:
+            raise ConfigurationError(f"{where}: {piece!r} is no amount; give it as cpu=24") from None
+        if name.lower() in RESOURCES:
+            found[RESOURCES[name.lower()]] = number
+        elif left is not None:
+            left.append(f"{where.rsplit(': ', 1)[-1]}={name}")
+    return found
+
+
+def megabytes(text: str) -> float:
+    """MiB of an amount of memory such as 10G; without a letter it is MiB."""
+    unit = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}.get(text[-1:].upper())
+    return float(text) if unit is None else float(text[:-1]) * unit
+
+
+def minutes(text: str, where: str) -> int:
+    """Minutes of a time such as 60, 1:30:00 (hours) or 2-12 (days)."""
+    days, _, rest = text.rpartition("-")
+    parts = rest.split(":")
+    try:
+        numbers = [int(part) for part in parts]
+        if days:
+            hours, mins, seconds = [*numbers, 0, 0][:3]
+        elif len(numbers) == 3:
+            hours, mins, seconds = numbers
+        else:
+            hours, mins, seconds = 0, *[*numbers, 0][:2]
+        return int(days or 0) * 1440 + hours * 60 + mins + (1 if seconds else 0)
+    except ValueError:
+        raise ConfigurationError(f"{where}: {text!r} is no time; give minutes, or 1-12:00:00") from None
+
+
+def _shares(text: str, where: str) -> int:
+    return USE_PARENT if text.lower() == "parent" else _number(text, f"{where}: Fairshare")
+
+
+def _number(text: str, where: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ConfigurationError(f"{where}: {text!r} is no whole number") from None
+
+
+def _text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise ConfigurationError(f"{path}: cannot be read ({error})") from None

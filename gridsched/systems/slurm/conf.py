@@ -1,0 +1,531 @@
+"""Readers of slurm.conf and of what `scontrol show config` prints.
+
+What is modelled becomes parameters of the scheduler, nodes and partitions. What could change a schedule and
+is not modelled is listed by name. What concerns daemons, files and security is left aside without a word. A
+key that Slurm does not know, and keys that contradict each other, are errors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gridsched.errors import ConfigurationError, meant
+from gridsched.systems.slurm.accounts import RESOURCES, minutes, resources, words
+from gridsched.systems.slurm.hostlist import expand_hosts, split_hosts
+
+_NOTHING = frozenset({"", "(null)", "n/a", "none", "(null type)"})
+
+_MODELLED = words(
+    "KillWait PriorityCalcPeriod PriorityDecayHalfLife PriorityFavorSmall PriorityFlags PriorityMaxAge "
+    "PriorityType PriorityUsageResetPeriod PriorityWeightAge PriorityWeightFairshare "
+    "PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS PriorityWeightTRES "
+    "FairShareDampeningFactor SchedulerParameters SchedulerType SelectType SelectTypeParameters "
+    "AccountingStorageEnforce NodeName PartitionName"
+)
+
+_CHANGES_SCHEDULES = words(
+    "BurstBufferType CompleteWait DefMemPerNode DefMemPerCPU DefCpuPerGPU DefMemPerGPU "
+    "DependencyParameters DownNodes EnforcePartLimits Epilog EpilogSlurmctld FederationParameters "
+    "GresTypes InactiveLimit JobDefaults JobRequeue JobSubmitPlugins Licenses MaxJobCount MaxMemPerNode "
+    "MaxMemPerCPU MCSPlugin NodeSet NodeFeaturesPlugins OverTimeLimit PreemptExemptTime PreemptMode "
+    "PreemptParameters PreemptType PriorityParameters PrioritySiteFactorParameters "
+    "PrioritySiteFactorPlugin PriorityWeightAssoc Prolog PrologSlurmctld RebootProgram RequeueExit "
+    "RequeueExitHold ResumeProgram ResvOverRun RoutePlugin SchedulerTimeSlice SuspendProgram "
+    "SuspendTime TopologyParam TopologyPlugin VSizeFactor Include CoreSpecPlugin MaxArraySize"
+)
+
+_ADMINISTRATION = words(
+    "AccountingStorageBackupHost AccountingStorageExternalHost AccountingStorageHost "
+    "AccountingStorageParameters AccountingStoragePass AccountingStoragePort AccountingStorageTRES "
+    "AccountingStorageType AccountingStorageUser AccountingStoreFlags AccountingStorageLoc "
+    "AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInfinibandType AcctGatherInterconnectType "
+    "AcctGatherNodeFreq AcctGatherProfileType AllowSpecResourcesUsage AuthAltParameters AuthAltTypes "
+    "AuthInfo AuthType BatchStartTimeout BcastExclude BcastParameters BOOT_TIME CertmgrType "
+    "CliFilterPlugins ClusterName CommunicationParameters ControlMachine ControlAddr BackupController "
+    "BackupAddr CpuFreqDef CpuFreqGovernors CredType CgroupPlugin DebugFlags DataParserParameters "
+    "DefaultStorageType DisableRootJobs EioTimeout EpilogMsgTime EpilogTimeout ExtSensorsFreq "
+    "ExtSensorsType FastSchedule FirstJobId GetEnvTimeout GpuFreqDef GroupUpdateForce GroupUpdateTime "
+    "HASH_VAL HashPlugin HealthCheckInterval HealthCheckNodeState HealthCheckProgram "
+    "InteractiveStepOptions JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType JobCompHost "
+    "JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompPort JobCompType JobCompUser "
+    "JobContainerType JobCredentialPrivateKey JobCredentialPublicCertificate JobFileAppend "
+    "KeepAliveTime KillOnBadExit LaunchParameters LaunchType LogTimeFormat MailDomain MailProg "
+    "MaxBatchRequeue MaxDBDMsgs MaxJobId MaxNodeCount MaxStepCount MaxTasksPerNode MCSParameters "
+    "MemLimitEnforce MessageTimeout MetricsType MinJobAge MpiDefault MpiParams MULTIPLE_SLURMD "
+    "NEXT_JOB_ID PluginDir PlugStackConfig PowerParameters PowerPlugin PrEpParameters PrEpPlugins "
+    "PrivateData ProctrackType PrologEpilogTimeout PrologFlags PrologTimeout PropagatePrioProcess "
+    "PropagateResourceLimits PropagateResourceLimitsExcept ReconfigFlags ResumeFailProgram ResumeRate "
+    "ResumeTimeout ResvEpilog ResvProlog ReturnToService SallocDefaultCommand ScronParameters "
+    "SlurmctldAddr SlurmctldDebug SlurmctldHost SlurmctldLogFile SlurmctldParameters SlurmctldPidFile "
+    "SlurmctldPlugstack SlurmctldPort SlurmctldPrimaryOffProg SlurmctldPrimaryOnProg "
+    "SlurmctldSyslogDebug SlurmctldTimeout SlurmdDebug SlurmdLogFile SlurmdParameters SlurmdPidFile "
+    "SlurmdPort SlurmdSpoolDir SlurmdSyslogDebug SlurmdTimeout SlurmdUser SlurmSchedLogFile "
+    "SlurmSchedLogLevel SlurmUser SLURM_CONF SLURM_VERSION SrunEpilog SrunPortRange SrunProlog "
+    "StateSaveLocation SuspendExcNodes SuspendExcParts SuspendExcStates SuspendRate SuspendTimeout "
+    "SwitchParameters SwitchType TaskEpilog TaskPlugin TaskPluginParam TaskProlog TCPTimeout TLSType "
+    "TmpFS TrackWCKey TreeWidth UnkillableStepProgram UnkillableStepTimeout UsePAM WaitTime "
+    "X11Parameters"
+)
+
+_KEYS = {key.lower(): key for key in (*_MODELLED, *_CHANGES_SCHEDULES, *_ADMINISTRATION)}
+
+_WHOLE = words(
+    "sched_interval batch_sched_delay default_queue_depth partition_job_depth sched_max_job_start "
+    "bf_interval bf_window bf_resolution bf_max_job_test bf_max_job_user bf_max_job_part "
+    "bf_max_job_start bf_min_prio_reserve bf_min_age_reserve"
+)
+"""SchedulerParameters that are parameters of the scheduler, all of them whole numbers."""
+
+_NO_EFFECT = words(
+    "bf_continue bf_yield_interval bf_yield_sleep bf_max_time bf_yield_rpc_cnt "
+    "bf_job_part_count_reserve_off sched_min_interval max_sched_time max_rpc_cnt nohold_on_prolog_fail "
+    "build_queue_timeout bf_node_space_size enable_job_state_cache spec_cores_first max_script_size "
+    "max_submit_line_size requeue_delay no_env_cache batch_hold_step_timeout disable_user_top "
+    "enable_user_top ignore_constraint_validation"
+)
+"""SchedulerParameters about the time that passes themselves take, and others without effect on a schedule
+here: a pass takes no time, and happens at one instant."""
+
+_OTHERS = words(
+    "allow_zero_lic assoc_limit_stop bf_allow_magnetic_slot bf_busy_nodes bf_hetjob_immediate "
+    "bf_hetjob_prio bf_ignore_newly_avail_nodes bf_job_part_count_reserve bf_licenses "
+    "bf_max_job_array_resv bf_max_job_assoc bf_max_job_user_part bf_node_space bf_one_resv_per_job "
+    "bf_running_job_reserve bf_topopt_enable bf_topopt_iterations bf_window_linear cr_sched_cores "
+    "default_gbytes defer defer_batch delay_boot enable_hetero_jobs enable_hetero_steps "
+    "extra_constraints Ignore_NUMA ignore_prefer_validation max_array_tasks max_depend_depth "
+    "max_switch_wait min_job_age_reserve no_backup_scheduling pack_serial_at_end permit_job_expansion "
+    "preempt_send_user_signal preempt_strict_order preempt_reorder_count preempt_youngest_first "
+    "preempt_youngest_order reduce_completing_frag salloc_wait_nodes sbatch_wait_nodes "
+    "sched_max_job_resv step_retry_count step_retry_time time_min_as_soft_limit whole_hetjob whole_pack "
+    "bf_qos_reserve"
+)
+
+_WEIGHTS = {
+    "priorityweightage": "priority_weight_age",
+    "priorityweightfairshare": "priority_weight_fairshare",
+    "priorityweightjobsize": "priority_weight_job_size",
+    "priorityweightpartition": "priority_weight_partition",
+    "priorityweightqos": "priority_weight_qos",
+}
+
+_FLAGS = {
+    "NO_FAIR_TREE": ("fair_tree", False),
+    "SMALL_RELATIVE_TO_TIME": ("small_relative_to_time", True),
+}
+"""PriorityFlags that are modelled."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlurmNode:
+    """A node of a configuration; memory in MiB."""
+
+    name: str
+    cores: int = 1
+    memory: int = 1
+    gpus: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlurmPartition:
+    """A partition of a configuration.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    nodes : tuple of str
+        Names of its nodes.
+    tier, job_factor : int
+        PriorityTier and PriorityJobFactor.
+    time_limit : int, optional
+        MaxTime [s].
+    default : bool
+        Whether jobs that name no partition use it.
+    exclusive : bool
+        Whether its jobs get whole nodes.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    tier: int = 1
+    job_factor: int = 1
+    time_limit: int | None = None
+    default: bool = False
+    exclusive: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlurmConfiguration:
+    """What a configuration says.
+
+    Parameters
+    ----------
+    parameters : mapping of str to value
+        Parameters of the scheduler `slurm`, by their names there.
+    nodes : tuple of SlurmNode
+        In order of the file; none in what `scontrol show config` prints.
+    partitions : tuple of SlurmPartition
+        In order of the file.
+    not_modelled : tuple of str
+        What could change a schedule and is not modelled, by name.
+    """
+
+    parameters: Mapping[str, Any]
+    nodes: tuple[SlurmNode, ...] = ()
+    partitions: tuple[SlurmPartition, ...] = ()
+    not_modelled: tuple[str, ...] = ()
+
+
+@dataclass
+class _Found:
+    """A file as it is read."""
+
+    path: str
+    values: dict[str, tuple[str, str]] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
+
+    def text(self, key: str, default: str = "") -> str:
+        """Value of a key; the default where it says none."""
+        value = self.values.get(key.lower(), ("", ""))[0]
+        return default if value.lower() in _NOTHING else value
+
+    def where(self, key: str) -> str:
+        """File, line and key."""
+        return f"{self.values[key.lower()][1]}: {_KEYS[key.lower()]}"
+
+    def number(self, key: str, default: int) -> int:
+        """Whole number of a key; units such as `sec` behind it are left aside."""
+        text = self.text(key)
+        if not text:
+            return default
+        try:
+            return int(text.split()[0])
+        except ValueError:
+            raise ConfigurationError(f"{self.where(key)} is {text!r}; give a whole number") from None
+
+    def seconds(self, key: str, default: int) -> int:
+        """Seconds of a time such as 7-0, 00:05:00 or minutes."""
+        text = self.text(key)
+        return 60 * minutes(text, self.where(key)) if text else default
+
+
+def read_configuration(path: str | Path) -> SlurmConfiguration:
+    """Read a slurm.conf, or what `scontrol show config` printed.
+
+    Raises
+    ------
+    ConfigurationError
+        If a key is unknown, a value cannot be read, or two contradict each other: one line that names file,
+        line and key.
+    """
+    found = _Found(path=str(path))
+    nodes: dict[str, SlurmNode] = {}
+    partitions: list[SlurmPartition] = []
+    defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
+    for where, text in _lines(path):
+        key, _, value = text.partition("=")
+        name = re.sub(r"\[\d+\]$", "", key.strip()).lower()
+        value = value.strip()
+        if name in defaults:
+            line = _pairs(text, where)
+            if line[name].upper() == "DEFAULT":
+                defaults[name] |= line
+            elif name == "nodename":
+                for node in _nodes_of(defaults[name] | line, where, found.left):
+                    nodes[node.name] = node
+            else:
+                partitions.append(_partition_of(defaults[name] | line, where, nodes, found.left))
+        elif text.lower().startswith("include "):
+            found.left.append("Include")
+        elif name not in _KEYS:
+            raise ConfigurationError(
+                f"{where}: unknown key {key.strip()}{meant(key.strip(), _KEYS.values())}; "
+                "correct or remove it"
+            )
+        elif name in found.values and found.values[name][0] != value and name not in ("slurmctldhost",):
+            raise ConfigurationError(
+                f"{where}: {_KEYS[name]} is {value!r}, and {found.values[name][0]!r} at "
+                f"{found.values[name][1]}; keep one of them"
+            )
+        else:
+            found.values[name] = (value, where)
+    parameters = _parameters(found)
+    _check_partitions(partitions, str(path))
+    for key in sorted(_CHANGES_SCHEDULES):
+        if found.text(key) and _is_set(key, found.text(key)):
+            found.left.append(key)
+    return SlurmConfiguration(
+        parameters=parameters,
+        nodes=tuple(nodes.values()),
+        partitions=tuple(partitions),
+        not_modelled=tuple(dict.fromkeys(found.left)),
+    )
+
+
+_OFF = {
+    "completewait": ("0",),
+    "overtimelimit": ("0",),
+    "inactivelimit": ("0",),
+    "preemptmode": ("off",),
+    "preempttype": ("preempt/none",),
+    "topologyplugin": ("topology/none", "topology/default", "topology/flat"),
+    "mcsplugin": ("mcs/none",),
+    "enforcepartlimits": ("no",),
+    "priorityweightassoc": ("0",),
+    "suspendtime": ("infinite", "-1"),
+    "defmempernode": ("unlimited",),
+    "maxmempernode": ("unlimited",),
+    "vsizefactor": ("0",),
+    "resvoverrun": ("0",),
+    "routeplugin": ("route/default",),
+    "corespecplugin": ("core_spec/none",),
+    "jobrequeue": ("1",),
+    "grestypes": ("gpu",),
+    "preemptexempttime": ("00:00:00",),
+    "schedulertimeslice": ("30",),
+    "maxarraysize": ("1001",),
+    "maxjobcount": ("10000",),
+}
+
+
+def _is_set(key: str, text: str) -> bool:
+    """Whether a value is one that changes schedules."""
+    return text.lower().split()[0] not in _OFF.get(key.lower(), ())
+
+
+def _lines(path: str | Path) -> Iterable[tuple[str, str]]:
+    """Lines with their place, without comments, joined where they go on."""
+    try:
+        content = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise ConfigurationError(f"{path}: cannot be read ({error})") from None
+    held, first = "", 0
+    for number, raw in enumerate(content.splitlines(), 1):
+        text = re.sub(r"(?<!\\)#.*", "", raw).strip()
+        first = first or number
+        if text.endswith("\\"):
+            held += text[:-1] + " "
+            continue
+        text, held = (held + text).strip(), ""
+        place, first = first, 0
+        if "=" in text or text.lower().startswith("include "):
+            yield f"{path}:{place}", text
+
+
+def _pairs(text: str, where: str) -> dict[str, str]:
+    """Keys and values of a line of a node or a partition, keys in small letters."""
+    pairs = {}
+    for piece in re.findall(r'(?:[^\s"]|"[^"]*")+', text):
+        key, sign, value = piece.partition("=")
+        if not sign:
+            raise ConfigurationError(f"{where}: {piece!r} is no key=value")
+        pairs[key.lower()] = value.strip('"')
+    return pairs
+
+
+_NODE_KEYS = words(
+    "nodename nodehostname nodeaddr port cpus procs sockets boards socketsperboard corespersocket "
+    "threadspercore realmemory gres state tmpdisk bcastaddr feature features reason cpubind"
+)
+_NODE_OTHERS = words("weight corespeccount cpuspeclist memspeclimit topology restrictedcorespergpu")
+
+
+def _nodes_of(line: dict[str, str], where: str, left: list[str]) -> list[SlurmNode]:
+    for key in line:
+        if key in _NODE_OTHERS:
+            left.append(f"NodeName {key}")
+        elif key not in _NODE_KEYS:
+            raise ConfigurationError(f"{where}: unknown key {key} of a node; correct or remove it")
+    number = {key: _whole(line[key], f"{where}: {key}") for key in line if key in _COUNTS}
+    sockets = number.get("sockets", number.get("boards", 1) * number.get("socketsperboard", 1))
+    cores = sockets * number.get("corespersocket", 1) * number.get("threadspercore", 1)
+    gpus = 0
+    for gres in split_hosts(line.get("gres", "").replace("(", "[").replace(")", "]")):
+        kind, *rest = gres.split("[")[0].split(":")
+        if kind == "gpu":
+            gpus += _whole(rest[-1], f"{where}: Gres") if rest and rest[-1].isdigit() else 1
+        else:
+            left.append(f"Gres {kind}")
+    made = SlurmNode(
+        name="",
+        cores=number.get("cpus", number.get("procs", cores)),
+        memory=number.get("realmemory", 1),
+        gpus=gpus,
+    )
+    names = expand_hosts(line["nodename"], f"{where}: NodeName")
+    return [SlurmNode(name=name, cores=made.cores, memory=made.memory, gpus=gpus) for name in names]
+
+
+_COUNTS = words("cpus procs sockets boards socketsperboard corespersocket threadspercore realmemory")
+
+_PARTITION_KEYS = words(
+    "partitionname nodes default maxtime defaulttime state oversubscribe shared prioritytier "
+    "priorityjobfactor priority defmempercpu defmempernode allowgroups allowaccounts alloc allocnodes "
+    "hidden rootonly reqresv disablerootjobs minnodes maxnodes"
+)
+_PARTITION_OTHERS = words(
+    "qos allowqos denyqos denyaccounts gracetime preemptmode maxmempercpu maxmempernode maxcpuspernode "
+    "maxcpuspersocket lln exclusiveuser exclusivetopo selecttypeparameters tresbillingweights "
+    "overtimelimit jobdefaults alternate cpubind powerdownonidle resumetimeout suspendtime "
+    "suspendtimeout defcpupergpu defmempergpu topology"
+)
+
+
+def _partition_of(
+    line: dict[str, str], where: str, nodes: Mapping[str, SlurmNode], left: list[str]
+) -> SlurmPartition:
+    for key in line:
+        if key in _PARTITION_OTHERS or key in ("minnodes", "maxnodes", "allowgroups", "allowaccounts"):
+            left.append(f"PartitionName {key}")
+        elif key not in _PARTITION_KEYS:
+            raise ConfigurationError(f"{where}: unknown key {key} of a partition; correct or remove it")
+    name = line["partitionname"]
+    wanted = line.get("nodes", "ALL")
+    names = list(nodes) if wanted.upper() == "ALL" else expand_hosts(wanted, f"{where}: Nodes")
+    unknown = [each for each in names if each not in nodes]
+    if unknown:
+        raise ConfigurationError(
+            f"{where}: partition {name} names node {unknown[0]}, which no NodeName line before it has"
+        )
+    share = line.get("oversubscribe", line.get("shared", "NO")).upper()
+    if share not in ("NO", "EXCLUSIVE"):
+        left.append(f"OverSubscribe={share}")
+    state = line.get("state", "UP").upper()
+    if state != "UP":
+        left.append(f"PartitionName State={state}")
+    most = line.get("maxtime", "UNLIMITED")
+    both = _whole(line["priority"], f"{where}: Priority") if "priority" in line else 1
+    return SlurmPartition(
+        name=name,
+        nodes=tuple(names),
+        tier=_whole(line["prioritytier"], f"{where}: PriorityTier") if "prioritytier" in line else both,
+        job_factor=_whole(line["priorityjobfactor"], f"{where}: PriorityJobFactor")
+        if "priorityjobfactor" in line
+        else both,
+        time_limit=None
+        if most.upper() in ("UNLIMITED", "INFINITE")
+        else 60 * minutes(most, f"{where}: MaxTime"),
+        default=line.get("default", "NO").upper() in ("YES", "TRUE"),
+        exclusive=share == "EXCLUSIVE",
+    )
+
+
+def _check_partitions(partitions: list[SlurmPartition], path: str) -> None:
+    """Refuse two partitions of one name, or two default ones."""
+    names = [partition.name for partition in partitions]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigurationError(f"{path}: partition {name} is given twice; keep one of them")
+    chosen = [partition.name for partition in partitions if partition.default]
+    if len(chosen) > 1:
+        raise ConfigurationError(
+            f"{path}: partitions {' and '.join(chosen)} are Default=YES; keep one of them"
+        )
+
+
+def _whole(text: str, where: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ConfigurationError(f"{where} is {text!r}; give a whole number") from None
+
+
+def _parameters(found: _Found) -> dict[str, Any]:
+    """Parameters of the scheduler."""
+    scheduler = found.text("SchedulerType", "sched/backfill")
+    select = found.text("SelectType", "select/cons_tres")
+    priority = found.text("PriorityType", "priority/multifactor")
+    for key, value, known in (
+        ("SchedulerType", scheduler, ("sched/backfill", "sched/builtin")),
+        ("SelectType", select, ("select/linear", "select/cons_tres", "select/cons_res")),
+        ("PriorityType", priority, ("priority/basic", "priority/multifactor")),
+    ):
+        if value not in known:
+            raise ConfigurationError(f"{found.where(key)} is {value!r}; use one of {', '.join(known)}")
+    kinds = [kind.upper() for kind in split_hosts(found.text("SelectTypeParameters"))]
+    if select == "select/linear" and any(
+        kind.startswith(("CR_CORE", "CR_CPU", "CR_SOCKET")) for kind in kinds
+    ):
+        raise ConfigurationError(
+            f"{found.where('SelectTypeParameters')} shares out {kinds[0]}, but SelectType is select/linear, "
+            "which gives whole nodes; correct one of them"
+        )
+    consumed = {
+        "CR_CPU",
+        "CR_CORE",
+        "CR_SOCKET",
+        "CR_CPU_MEMORY",
+        "CR_CORE_MEMORY",
+        "CR_SOCKET_MEMORY",
+        "CR_MEMORY",
+    }
+    found.left += [f"SelectTypeParameters={kind}" for kind in kinds if kind not in consumed]
+    if any(kind.startswith("CR_SOCKET") for kind in kinds):
+        found.left.append("SelectTypeParameters=CR_Socket")
+    parameters: dict[str, Any] = {
+        "scheduler_type": scheduler.removeprefix("sched/"),
+        "select_type": "linear" if select == "select/linear" else "cons_tres",
+        "memory_is_consumed": any(kind.endswith("MEMORY") for kind in kinds),
+        "priority_type": priority.removeprefix("priority/"),
+        "kill_wait": found.number("KillWait", 30),
+        "priority_max_age": found.seconds("PriorityMaxAge", 7 * 86400),
+        "priority_decay_half_life": found.seconds("PriorityDecayHalfLife", 7 * 86400),
+        "priority_calc_period": found.seconds("PriorityCalcPeriod", 300),
+        "priority_favor_small": found.text("PriorityFavorSmall", "NO").upper() in ("YES", "TRUE"),
+        "fair_share_dampening_factor": found.number("FairShareDampeningFactor", 1),
+        "enforce_limits": bool(
+            {"limits", "safe", "qos", "all"} & set(found.text("AccountingStorageEnforce").lower().split(","))
+        ),
+    }
+    for key, name in _WEIGHTS.items():
+        parameters[name] = found.number(key, 0)
+    for flag in split_hosts(found.text("PriorityFlags")):
+        if flag.upper() in _FLAGS:
+            name, on = _FLAGS[flag.upper()]
+            parameters[name] = on
+        else:
+            found.left.append(f"PriorityFlags={flag}")
+    if found.text("PriorityUsageResetPeriod"):
+        found.left.append("PriorityUsageResetPeriod")
+    if found.text("PriorityWeightTRES"):
+        parameters["priority_weight_tres"] = _weights_of_resources(found)
+    return parameters | _scheduler_parameters(found)
+
+
+def _weights_of_resources(found: _Found) -> dict[str, float]:
+    """Weights of resources, by the names of `RESOURCES` in Slurm's letters."""
+    text, where = found.text("PriorityWeightTRES"), found.where("PriorityWeightTRES")
+    left: list[str] = []
+    by_name = {ours: theirs for theirs, ours in RESOURCES.items()}
+    weights = {by_name[name]: weight for name, weight in resources(text, where, left).items()}
+    found.left += [f"PriorityWeightTRES {each.partition('=')[2]}" for each in left]
+    return weights
+
+
+def _scheduler_parameters(found: _Found) -> dict[str, Any]:
+    """What SchedulerParameters says."""
+    parameters: dict[str, Any] = {}
+    known = {
+        name.lower(): name for name in (*_WHOLE, *_NO_EFFECT, *_OTHERS, "max_job_bf", "bf_window_linear")
+    }
+    for piece in split_hosts(found.text("SchedulerParameters")):
+        key, _, value = piece.partition("=")
+        key = {"max_job_bf": "bf_max_job_test", "interval": "bf_interval"}.get(key.lower(), key.lower())
+        where = f"{found.where('SchedulerParameters')}: {key}"
+        if key in _WHOLE:
+            number = _whole(value, where)
+            if number < 0 or (number == 0 and key in ("bf_interval", "bf_resolution", "bf_window")):
+                raise ConfigurationError(f"{where} is {value}; give a number that is not too small")
+            parameters[key] = number
+        elif key not in known:
+            raise ConfigurationError(
+                f"{found.where('SchedulerParameters')}: unknown option {key}{meant(key, known)}; "
+                "correct or remove it"
+            )
+        elif key not in {name.lower() for name in _NO_EFFECT}:
+            found.left.append(f"SchedulerParameters={key}")
+    return parameters

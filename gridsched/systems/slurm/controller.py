@@ -1,0 +1,462 @@
+"""The controller: when it looks at its queue, and what becomes of the jobs.
+
+slurmctld does nothing at the instant of a submission or an end but note that there is something to do. Its
+main loop wakes each second, and starts jobs if something happened (`batch_sched_delay`) or if it has not for
+`sched_interval`; the backfill scheduler wakes each `bf_interval`, and again each second while nothing has
+changed since.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.engine import lives
+from gridsched.engine.lives import DEPENDENT, LIFE, Fate, Lives
+from gridsched.engine.records import FOREVER
+from gridsched.systems.slurm import kernels
+from gridsched.systems.slurm.kernels import JOB, LIMIT, Backfill, Room, Space, Tables
+
+Integers = NDArray[np.int64]
+
+MAIN, BACKFILL = 0, 1
+"""Kinds of passes."""
+
+NEVER = kernels.NEVER
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cadence:
+    """When the controller works, and how far it looks; the parameters of the scheduler of the same names."""
+
+    backfill: bool = True
+    sched_interval: int = 60
+    batch_sched_delay: int = 3
+    default_queue_depth: int = 100
+    partition_job_depth: int = 0
+    sched_max_job_start: int = 0
+    bf_interval: int = 30
+    bf_window: int = 1440
+    bf_resolution: int = 60
+    bf_max_job_test: int = 500
+    bf_max_job_user: int = 0
+    bf_max_job_part: int = 0
+    bf_max_job_start: int = 0
+    bf_min_prio_reserve: float = 0
+    bf_min_age_reserve: int = 0
+    kill_wait: int = 30
+
+    def of_backfill(self) -> Backfill:
+        """Parameters of a backfill pass."""
+        return Backfill(
+            window=60 * self.bf_window,
+            resolution=self.bf_resolution,
+            most_tests=self.bf_max_job_test,
+            most_of_user=self.bf_max_job_user,
+            most_of_partition=self.bf_max_job_part,
+            most_starts=self.bf_max_job_start,
+            least_priority=float(self.bf_min_prio_reserve),
+            least_age=self.bf_min_age_reserve,
+            kill_wait=self.kill_wait,
+        )
+
+
+class Priorities(Protocol):
+    """Where priorities come from."""
+
+    def submitted(self, job: int, now: int) -> float:
+        """Priority of a job that is submitted at `now` [ticks]."""
+
+    def started(self, job: int, now: int) -> None:
+        """A job starts."""
+
+    def ended(self, job: int, now: int) -> None:
+        """A job ends."""
+
+    def due(self) -> int:
+        """When priorities change next [ticks]."""
+
+    def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
+        """New priorities of the waiting jobs."""
+
+
+class FirstCome:
+    """priority/basic: who was submitted first comes first."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+
+    def submitted(self, job: int, now: int) -> float:
+        """Priority of a job that is submitted at `now` [ticks]."""
+        return float(self.jobs - job)
+
+    def started(self, job: int, now: int) -> None:
+        """A job starts."""
+
+    def ended(self, job: int, now: int) -> None:
+        """A job ends."""
+
+    def due(self) -> int:
+        """When priorities change next [ticks]."""
+        return NEVER
+
+    def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
+        """New priorities of the waiting jobs."""
+        return np.array([self.submitted(int(job), now) for job in waiting])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Machine:
+    """A cluster as the controller knows it.
+
+    Parameters
+    ----------
+    nodes : NODE[m]
+        Its nodes.
+    reach : uint8[p, m]
+        Nodes of each partition.
+    tier : int64[p]
+        PriorityTier of each partition.
+    limits : LIMIT[...]
+        What groups of jobs may have.
+    """
+
+    nodes: NDArray[Any]
+    reach: NDArray[np.uint8]
+    tier: Integers
+    limits: NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tickets:
+    """Jobs as they are submitted, in order of submission.
+
+    Parameters
+    ----------
+    jobs : JOB[n]
+        What they ask for.
+    submit, run : int64[n]
+        Ticks.
+    limited : int64[n, k]
+        Rows of `Machine.limits` that each is subject to, -1 for none.
+    lives : Lives, optional
+        What happens to them before they run; by default they are submitted, and wait.
+    """
+
+    jobs: NDArray[Any]
+    submit: Integers
+    run: Integers
+    limited: Integers
+    lives: Lives | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Outcome:
+    """What became of n jobs.
+
+    Parameters
+    ----------
+    start : int64[n]
+        Ticks; -1 for jobs that never started.
+    by : int64[n]
+        MAIN or BACKFILL: the pass that started each.
+    placed, first : int64[...], int64[n]
+        Nodes of each job, one job after the other, and where those of each begin.
+    fate, eligible : int64[n]
+        Values of `gridsched.engine.lives.Fate`, and when each could have started first [ticks].
+    """
+
+    start: Integers
+    by: Integers
+    placed: Integers
+    first: Integers
+    fate: Integers
+    eligible: Integers
+
+    def nodes_of(self, job: int, count: int) -> list[int]:
+        """Nodes of a job, by number."""
+        return sorted(self.placed[self.first[job] : self.first[job] + count].tolist())
+
+
+class Controller:
+    """One run of the controller.
+
+    Parameters
+    ----------
+    machine, tickets : Machine, Tickets
+        The cluster and the jobs.
+    cadence : Cadence
+        Parameters.
+    priorities : Priorities, optional
+        First come first served by default.
+    unit : int
+        Ticks a second.
+    latency : int
+        Ticks from the end of a job until its nodes can be used.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        tickets: Tickets,
+        cadence: Cadence,
+        priorities: Priorities | None = None,
+        *,
+        unit: int = 1,
+        latency: int = 0,
+    ) -> None:
+        jobs = tickets.jobs.copy()
+        count, nodes = len(jobs), len(machine.nodes)
+        jobs["first"] = np.concatenate([[0], np.cumsum(jobs["nodes"])[:-1]]) if count else 0
+        reach = np.ascontiguousarray(machine.reach, np.uint8)
+        suits, jobs["kind"] = _suits(jobs, machine.nodes, reach)
+        self.tables = Tables(
+            jobs=jobs,
+            free=np.array([machine.nodes[name] for name in ("cores", "memory", "gpus")], np.int64),
+            idle=np.ones(nodes, np.uint8),
+            alone=np.zeros(nodes, np.uint8),
+            busy=np.zeros(nodes, np.int64),
+            release=np.zeros(nodes, np.int64),
+            reach=reach,
+            suits=suits,
+            limits=machine.limits.copy() if len(machine.limits) else np.zeros(1, LIMIT),
+            limited=np.ascontiguousarray(tickets.limited, np.int64),
+            placed=np.full(int(jobs["nodes"].sum()) + 1, -1, np.int64),
+            running=np.zeros(count + 1, np.int64),
+            counts=np.zeros(1, np.int64),
+        )
+        partitions = len(machine.reach)
+        users = int(jobs["user"].max(initial=0)) + 1
+        self.room = Room(
+            usable=np.zeros(nodes, np.uint8),
+            fitting=np.zeros(nodes, np.uint8),
+            chosen=np.zeros(nodes, np.int64),
+            lost=np.zeros(nodes, np.uint8),
+            free=np.zeros((3, nodes), np.int64),
+            alone=np.zeros(nodes, np.uint8),
+            tested=np.zeros(partitions + users, np.int64),
+        )
+        most = 2 * (cadence.bf_max_job_test or count) + 4 if cadence.backfill else 4
+        most = min(most, 2 * count + 4)
+        self.space = Space(
+            begin=np.zeros(most, np.int64),
+            end=np.zeros(most, np.int64),
+            free=np.zeros((most, nodes), np.uint8),
+            order=np.zeros(most, np.int64),
+            count=np.zeros(1, np.int64),
+        )
+        self.tickets, self.cadence, self.unit, self.latency = tickets, cadence, unit, latency
+        self.tier = np.asarray(machine.tier, np.int64)[jobs["partition"]]
+        self.priorities = priorities or FirstCome(count)
+        self.backfill = cadence.of_backfill()
+        self.lives = _plain_lives(tickets.submit) if tickets.lives is None else tickets.lives
+        self.listed = np.zeros(count + 1, np.int64)
+        self.ends: list[tuple[int, int]] = []
+        self.queue = np.zeros(count + 1, np.int64)
+        self.waiting = 0
+        self.sorted = True
+        self.started = np.zeros(count + 1, np.int64)
+        self.start = np.full(count, -1, np.int64)
+        self.by = np.full(count, -1, np.int64)
+
+    # --- what happens -----------------------------------------------------------------------------
+
+    def next_event(self) -> int:
+        """When a job is submitted, becomes eligible, is given up or ends next [ticks]."""
+        due = lives.next_time(self.lives)
+        return min(due if due < FOREVER else NEVER, self.ends[0][0] if self.ends else NEVER)
+
+    def happen(self, until: int) -> None:
+        """Let jobs end, enter the queue and leave it up to an instant."""
+        while (now := self.next_event()) <= until:
+            while self.priorities.due() <= now:
+                self.recalculate(self.priorities.due())
+            if self.ends and self.ends[0][0] == now:
+                _, job = heapq.heappop(self.ends)
+                kernels.finish(self.tables, job)
+                self.priorities.ended(job, now - self.latency)
+                lives.end(self.lives, job, now, int(Fate.COMPLETED))
+                continue
+            for job in self.listed[: lives.enter(self.lives, now, self.listed)].tolist():
+                record = self.tables.jobs
+                record["begin"][job] = now // self.unit
+                record["priority"][job] = self.priorities.submitted(job, now)
+                self.queue[self.waiting] = job
+                self.waiting += 1
+                self.sorted = False
+            left = lives.give_up(self.lives, now, self.listed)
+            if left:
+                waiting = self.queue[: self.waiting]
+                kept = waiting[~np.isin(waiting, self.listed[:left])]
+                self.waiting = len(kept)
+                self.queue[: self.waiting] = kept
+
+    def recalculate(self, now: int) -> None:
+        """Give the waiting jobs new priorities."""
+        waiting = self.queue[: self.waiting]
+        self.tables.jobs["priority"][waiting] = self.priorities.recalculate(now, waiting)
+        self.sorted = False
+
+    def run_pass(self, now: int, kind: int, depth: int = 0) -> int:
+        """One pass of the main loop or of the backfill scheduler; how many jobs it started."""
+        while self.priorities.due() <= now:
+            self.recalculate(self.priorities.due())
+        if not self.waiting:
+            return 0
+        if not self.sorted:
+            waiting = self.queue[: self.waiting]
+            priority = self.tables.jobs["priority"][waiting]
+            self.queue[: self.waiting] = waiting[np.lexsort((waiting, -priority, -self.tier[waiting]))]
+            self.sorted = True
+        second = now // self.unit
+        if kind == MAIN:
+            most = (depth, self.cadence.partition_job_depth, self.cadence.sched_max_job_start)
+            count = kernels.main_pass(
+                self.tables, self.room, self.queue, self.waiting, second, most, self.started
+            )
+        else:
+            count = kernels.backfill_pass(
+                self.tables,
+                self.room,
+                self.space,
+                self.backfill,
+                self.queue,
+                self.waiting,
+                second,
+                self.started,
+            )
+        if count:
+            started = self.started[:count]
+            self.start[started], self.by[started] = now, kind
+            for job in started.tolist():
+                heapq.heappush(self.ends, (now + int(self.tickets.run[job]) + self.latency, job))
+                self.priorities.started(job, now)
+                lives.start(self.lives, job, now)
+            waiting = self.queue[: self.waiting]
+            left = waiting[self.start[waiting] < 0]
+            self.waiting = len(left)
+            self.queue[: self.waiting] = left
+        return count
+
+    # --- when -------------------------------------------------------------------------------------
+
+    def follow(self, passes: Iterable[tuple[int, int]]) -> Outcome:
+        """Work at the instants that are given.
+
+        Parameters
+        ----------
+        passes : iterable of (int, int)
+            Instant [ticks] and kind of each pass. What happens at such an instant is not known to it yet.
+        """
+        for now, kind in passes:
+            self.happen(now - 1)
+            self.run_pass(now, kind)
+        return self.outcome()
+
+    def work(self, phase: Sequence[float] = (0.0, 0.0, 0.0), drift: float = 0.0) -> Outcome:
+        """Work at the instants that the parameters say, until all jobs have ended.
+
+        Parameters
+        ----------
+        phase : (float, float, float)
+            Parts of a turn of the main loop, of an interval of the backfill scheduler and of one between
+            passes over the whole queue that are over at the first submission.
+        drift : float
+            Seconds that each second of waiting of the controller takes longer than one.
+        """
+        unit, cadence = self.unit, self.cadence
+        interval = cadence.sched_interval * unit
+        begin = self.next_event()
+        if begin == NEVER:
+            return self.outcome()
+        turn = max(round(unit * (1 + drift)), 1)
+        origin = begin - int(phase[0] * unit)
+        full = begin - int(phase[2] * interval)
+        check = begin - int(phase[1] * unit * cadence.bf_interval)
+        last_main = last_backfill = changed = -1
+        happened, settled = False, False
+        while True:
+            event = self.next_event()
+            if event == NEVER and (settled or not self.waiting):
+                return self.outcome()  # nothing runs, and nothing that waits can ever start
+            wanted = NEVER if settled else full + interval
+            if happened:
+                wanted = min(wanted, max(last_main + cadence.batch_sched_delay * unit, changed))
+            main = origin + -(-(wanted - origin) // turn) * turn if wanted < NEVER else NEVER
+            backfill = NEVER
+            if cadence.backfill and changed // unit >= last_backfill // unit:
+                backfill = check + max(-(-(changed - check) // turn), 0) * turn
+            due = self.priorities.due() if self.waiting else NEVER
+            now = min(event, main, backfill, due)
+            if settled and now in (event, due):
+                full += (now - full) // interval * interval
+                settled = False
+            if event == now:
+                self.happen(now)
+                changed, happened = now, True
+            elif due == now:
+                self.recalculate(now)
+                changed = now
+            elif main == now:
+                is_full = now >= full + interval
+                count = self.run_pass(now, MAIN, 0 if is_full else cadence.default_queue_depth)
+                # what a pass over the whole queue does not start no other one does until something happens
+                settled = is_full and not count
+                full = now if is_full else full
+                changed = now if count else changed
+                last_main, happened = now, False
+            else:
+                changed = now if self.run_pass(now, BACKFILL) else changed
+                last_backfill, check = now, now + cadence.bf_interval * turn
+
+    def outcome(self) -> Outcome:
+        """What became of the jobs."""
+        fate = self.lives.jobs["fate"].astype(np.int64)
+        fate[(fate == int(Fate.COMPLETED)) & (self.start < 0)] = int(Fate.STARVED)
+        return Outcome(
+            start=self.start,
+            by=self.by,
+            placed=self.tables.placed,
+            first=self.tables.jobs["first"].copy(),
+            fate=fate,
+            eligible=self.lives.jobs["eligible"].astype(np.int64),
+        )
+
+
+def _plain_lives(submit: Integers) -> Lives:
+    """Lives of jobs that wait for nothing but their nodes."""
+    jobs = np.zeros(len(submit), LIFE)
+    jobs["submit"], jobs["gives_up"], jobs["unmet"] = submit, FOREVER, 1
+    return lives.allocate(jobs, np.zeros(0, DEPENDENT), np.zeros(len(submit) + 1, np.int64))
+
+
+def _suits(
+    jobs: NDArray[Any], nodes: NDArray[Any], reach: NDArray[np.uint8]
+) -> tuple[NDArray[np.uint8], Integers]:
+    """Nodes that could hold a part of each kind of job, and the kind of each job."""
+    kinds, kind = np.unique(jobs[["partition", "cores", "memory", "gpus"]], return_inverse=True)
+    rows = [
+        reach[each["partition"]]
+        & (nodes["cores"] >= each["cores"])
+        & (nodes["memory"] >= each["memory"])
+        & (nodes["gpus"] >= each["gpus"])
+        for each in kinds
+    ]
+    return np.array(rows, np.uint8).reshape(len(kinds), len(nodes)), kind.reshape(-1)
+
+
+def no_limits(count: int) -> Integers:
+    """No limits for so many jobs."""
+    return np.full((count, 1), -1, np.int64)
+
+
+def job_records(count: int) -> NDArray[Any]:
+    """Records of jobs that wait and ask for nothing yet."""
+    jobs = np.zeros(count, JOB)
+    jobs["start"] = -1
+    return jobs

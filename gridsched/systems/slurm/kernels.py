@@ -1,0 +1,648 @@
+"""One pass of Slurm's main loop, and one of its backfill scheduler, on named nodes.
+
+Rules: `schedule` of slurmctld (src/slurmctld/job_scheduler.c), `_attempt_backfill` of sched/backfill, and the
+node selection of select/linear and select/cons_tres, as of Slurm 22.05. Times are whole seconds of the
+controller's clock; a set of nodes is an array with 1 for its nodes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gridsched.engine.jit import jit, leaf, part
+
+NEVER = 2**62
+
+JOB = np.dtype(
+    [
+        ("nodes", np.int64),
+        ("cores", np.int64),  # of each node
+        ("memory", np.int64),  # of each node
+        ("gpus", np.int64),  # of each node
+        ("whole", np.int64),  # whether its nodes run nothing else
+        ("limit", np.int64),  # time limit [s]
+        ("partition", np.int64),
+        ("user", np.int64),
+        ("processors", np.int64),  # that count for limits
+        ("priority", np.float64),
+        ("begin", np.int64),  # when it became eligible [s]
+        ("start", np.int64),  # [s]; -1 while it waits
+        ("expected", np.int64),  # when it has to end [s]
+        ("first", np.int64),  # of its nodes in `placed`
+        ("kind", np.int64),  # row of `suits`
+    ]
+)
+"""A job: what it asks for, and where it stands. Times are seconds."""
+
+NODE = np.dtype([("cores", np.int64), ("memory", np.int64), ("gpus", np.int64)])
+"""What a node has."""
+
+LIMIT = np.dtype(
+    [
+        ("jobs", np.int64),
+        ("processors", np.int64),
+        ("nodes", np.int64),
+        ("memory", np.int64),
+        ("gpus", np.int64),
+        ("used_jobs", np.int64),
+        ("used_processors", np.int64),
+        ("used_nodes", np.int64),
+        ("used_memory", np.int64),
+        ("used_gpus", np.int64),
+    ]
+)
+"""What the running jobs of a group may have, and have."""
+
+CORES, MEMORY, GPUS = 0, 1, 2
+"""Rows of what is free."""
+
+
+class Tables(NamedTuple):
+    """The cluster and its jobs; n jobs, m nodes."""
+
+    jobs: Any  # JOB[n]
+    free: Any  # int64[3, m]: what each node has left
+    idle: Any  # uint8[m]: 1 if nothing runs there
+    alone: Any  # uint8[m]: 1 if a job runs there that has the node to itself
+    busy: Any  # int64[m]: jobs on each node
+    release: Any  # int64[m]: when the job has to end that has the node to itself, 0 without one
+    reach: Any  # uint8[partitions, m]: nodes of each partition
+    suits: Any  # uint8[kinds, m]: nodes of its partition that could hold a part of a job if nothing else ran
+    limits: Any  # LIMIT[...]
+    limited: Any  # int64[n, k]: limits of each job, -1 for none
+    placed: Any  # int64[...]: nodes of each job that started, from its `first` on
+    running: Any  # int64[n]: jobs that run, by expected end and place among the jobs
+    counts: Any  # int64[1]: how many run
+
+
+class Space(NamedTuple):
+    """What backfilling plans: stretches of time, each with the nodes that no planned job has then."""
+
+    begin: Any  # int64[most]
+    end: Any  # int64[most]
+    free: Any  # uint8[most, m]
+    order: Any  # int64[most]: stretches by time
+    count: Any  # int64[1]
+
+
+class Room(NamedTuple):
+    """Arrays to work in."""
+
+    usable: Any  # uint8[m]: nodes that a job could have by time
+    fitting: Any  # uint8[m]: those of them that have what it asks for
+    chosen: Any  # int64[m]: nodes that it gets
+    lost: Any  # uint8[m]: nodes that are of no use any more in a pass
+    free: Any  # int64[3, m]: what each node will have left
+    alone: Any  # uint8[m]: nodes that a job will have to itself
+    tested: Any  # int64[...]: jobs of each partition, then of each user, that a pass tested
+
+
+# --- limits, starts and ends ----------------------------------------------------------------------
+
+
+@leaf
+def over_limit(t: Any, j: int) -> bool:
+    """Whether a group of the job has too much running for it to start now."""
+    for k in range(t.limited.shape[1]):
+        which = t.limited[j, k]
+        if which < 0:
+            continue
+        group, job = t.limits[which], t.jobs[j]
+        if (
+            group["used_jobs"] + 1 > group["jobs"]
+            or group["used_processors"] + job["processors"] > group["processors"]
+            or group["used_nodes"] + job["nodes"] > group["nodes"]
+            or group["used_memory"] + job["memory"] * job["nodes"] > group["memory"]
+            or group["used_gpus"] + job["gpus"] * job["nodes"] > group["gpus"]
+        ):
+            return True
+    return False
+
+
+@leaf
+def count_for_limits(t: Any, j: int, sign: int) -> None:
+    """Add a job to what its groups have, or take it off."""
+    for k in range(t.limited.shape[1]):
+        which = t.limited[j, k]
+        if which >= 0:
+            job = t.jobs[j]
+            t.limits[which]["used_jobs"] += sign
+            t.limits[which]["used_processors"] += sign * job["processors"]
+            t.limits[which]["used_nodes"] += sign * job["nodes"]
+            t.limits[which]["used_memory"] += sign * job["memory"] * job["nodes"]
+            t.limits[which]["used_gpus"] += sign * job["gpus"] * job["nodes"]
+
+
+@leaf
+def take(t: Any, j: int, node: int, sign: int) -> None:
+    """Take what a job asks for from a node, or give it back."""
+    job = t.jobs[j]
+    t.busy[node] += sign
+    t.idle[node] = 1 if t.busy[node] == 0 else 0
+    t.alone[node] = 1 if sign > 0 and job["whole"] else 0
+    t.release[node] = job["expected"] if sign > 0 and job["whole"] else 0
+    t.free[CORES, node] -= sign * job["cores"]
+    t.free[MEMORY, node] -= sign * job["memory"]
+    t.free[GPUS, node] -= sign * job["gpus"]
+
+
+@part
+def start(t: Any, r: Any, j: int, now: int) -> None:
+    """Start a job on the chosen nodes."""
+    job = t.jobs[j]
+    count_for_limits(t, j, 1)
+    t.jobs[j]["start"] = now
+    expected = now + job["limit"]
+    t.jobs[j]["expected"] = expected
+    for k in range(job["nodes"]):
+        node = r.chosen[k]
+        t.placed[job["first"] + k] = node
+        take(t, j, node, 1)
+    place = t.counts[0]
+    while place > 0:
+        other = t.running[place - 1]
+        ends = t.jobs[other]["expected"]
+        if ends < expected or (ends == expected and other < j):
+            break
+        t.running[place] = other
+        place -= 1
+    t.running[place] = j
+    t.counts[0] += 1
+
+
+@jit
+def finish(t: Tables, j: int) -> None:
+    """End a job: its nodes are free."""
+    job = t.jobs[j]
+    count_for_limits(t, j, -1)
+    for k in range(job["nodes"]):
+        take(t, j, t.placed[job["first"] + k], -1)
+    place = 0
+    while t.running[place] != j:
+        place += 1
+    for k in range(place, t.counts[0] - 1):
+        t.running[k] = t.running[k + 1]
+    t.counts[0] -= 1
+
+
+# --- which nodes ----------------------------------------------------------------------------------
+
+
+@leaf
+def count_of(nodes: Any) -> int:
+    """How many nodes a set has."""
+    count = 0
+    for node in range(len(nodes)):
+        count += nodes[node]
+    return count
+
+
+@part
+def fitting_nodes(free: Any, idle: Any, alone: Any, usable: Any, fitting: Any, job: Any) -> int:
+    """Mark the usable nodes that have what a job asks for, beside what others have; how many there are."""
+    if job["whole"]:
+        for node in range(len(usable)):
+            fitting[node] = usable[node] & idle[node]
+        return int(count_of(fitting))
+    cores, memory, gpus = job["cores"], job["memory"], job["gpus"]
+    count = 0
+    for node in range(len(usable)):
+        yes = (
+            usable[node] != 0
+            and alone[node] == 0
+            and free[CORES, node] >= cores
+            and free[MEMORY, node] >= memory
+            and free[GPUS, node] >= gpus
+        )
+        fitting[node] = 1 if yes else 0
+        count += 1 if yes else 0
+    return count
+
+
+@part
+def choose(free: Any, r: Any, job: Any) -> None:
+    """Choose among the fitting nodes, of which there are enough: best-fit runs of neighbours.
+
+    A run is worth its nodes if they are whole, else their free cores, or for a job with GPUs the cores that
+    it would take. Of the runs that suffice it is the one of least worth, else the one of most; the first on
+    ties. A run gives its first nodes; the last node of a job that shares nodes is the one of least worth.
+    What a run does not give comes from the others in the same way.
+    """
+    wanted, whole, gpus, cores = job["nodes"], job["whole"], job["gpus"], job["cores"]
+    found = 0
+    while found < wanted:
+        need = wanted - found
+        best, best_worth, best_end, best_enough = -1, 0, -1, False
+        begin, worth = -1, 0
+        for node in range(len(r.fitting) + 1):
+            if node < len(r.fitting) and r.fitting[node] != 0:
+                if begin < 0:
+                    begin, worth = node, 0
+                if whole:
+                    worth += 1
+                elif gpus > 0:
+                    worth += cores
+                else:
+                    worth += free[CORES, node]
+            elif begin >= 0:
+                enough = node - begin >= need
+                if best < 0:
+                    better = True
+                elif enough:
+                    better = not best_enough or worth < best_worth
+                else:
+                    better = not best_enough and worth > best_worth
+                if better:
+                    best, best_worth, best_end, best_enough = begin, worth, node, enough
+                begin = -1
+        first, end = best, best_end
+        if need == 1 and not whole and gpus == 0:
+            for node in range(best, best_end):
+                if free[CORES, node] < free[CORES, first]:
+                    first = node
+            end = first + 1
+        for node in range(first, end):
+            if found < wanted:
+                r.chosen[found] = node
+                found += 1
+        for node in range(best, best_end):
+            r.fitting[node] = 0
+
+
+# --- the main loop --------------------------------------------------------------------------------
+
+
+@jit
+def main_pass(t: Tables, r: Room, queue: Any, waiting: int, now: int, most: Any, started: Any) -> int:
+    """Start jobs in order of priority; the first that does not fit ends it for its partition.
+
+    Parameters
+    ----------
+    t, r : Tables, Room
+        The cluster, and arrays to work in.
+    queue : int64[...]
+        Waiting jobs by priority, of which there are `waiting`.
+    now : int
+        Second of the pass.
+    most : (int, int, int)
+        Jobs that are looked at, in all and of each partition, and that are started; 0 for all of them.
+    started : int64[...]
+        The jobs that it started, afterwards.
+
+    Returns
+    -------
+    int
+        How many it started.
+    """
+    count = 0
+    partitions = t.reach.shape[0]
+    r.tested[:partitions] = 0
+    r.lost[:] = 0
+    closed = np.zeros(partitions, np.uint8)
+    left = partitions
+    for k in range(waiting):
+        if left == 0 or (most[0] and k >= most[0]) or (most[2] and count >= most[2]):
+            break
+        j = queue[k]
+        p = t.jobs[j]["partition"]
+        if closed[p]:
+            continue
+        r.tested[p] += 1
+        if (most[1] and r.tested[p] > most[1]) or over_limit(t, j):
+            continue
+        suits = t.suits[t.jobs[j]["kind"]]
+        for node in range(len(r.usable)):
+            r.usable[node] = suits[node] & (1 - r.lost[node])
+        enough = fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]
+        if enough:
+            choose(t.free, r, t.jobs[j])
+            start(t, r, j, now)
+            started[count] = j
+            count += 1
+        else:
+            closed[p] = 1
+            left -= 1
+            for node in range(len(r.usable)):
+                r.lost[node] |= t.reach[p, node]
+    return count
+
+
+# --- the backfill scheduler -----------------------------------------------------------------------
+
+
+class Backfill(NamedTuple):
+    """Parameters of the backfill scheduler."""
+
+    window: int  # [s] that are planned
+    resolution: int  # [s]
+    most_tests: int  # jobs that are tested; 0 for all of them, as in the other numbers
+    most_of_user: int
+    most_of_partition: int
+    most_starts: int
+    least_priority: float  # of jobs that get a plan
+    least_age: int  # [s] of jobs that get a plan
+    kill_wait: int  # [s] that a job has after its time limit
+
+
+@leaf
+def has_other(following: Any, present: Any, suits: Any, usable: Any) -> int:
+    """Whether a node of `suits` is free in the following stretch, and not usable in the present one."""
+    other = 0
+    for node in range(len(usable)):
+        other |= suits[node] & following[node] & (1 - (present[node] & usable[node]))
+    return other
+
+
+@part
+def usable_at(t: Any, s: Any, r: Any, j: int, moment: int) -> int:
+    """Mark the nodes that no plan has from a moment on until the job would end; when to try again.
+
+    That is the end of the first stretch after which there are other nodes, or 0.
+    """
+    until = moment + t.jobs[j]["limit"]
+    later = 0
+    suits = t.suits[t.jobs[j]["kind"]]
+    for node in range(len(r.usable)):
+        r.usable[node] = suits[node]
+    last = s.count[0] - 1
+    for k in range(last + 1):
+        row = s.order[k]
+        if s.end[row] <= moment:
+            continue
+        if k < last and later == 0 and has_other(s.free[s.order[k + 1]], s.free[row], suits, r.usable):
+            later = s.end[row]
+        if s.begin[row] > until:
+            break
+        free = s.free[row]
+        for node in range(len(r.usable)):
+            r.usable[node] &= free[node]
+    return later
+
+
+@part
+def earliest_whole(t: Any, r: Any, j: int, now: int, horizon: int) -> int:
+    """When a job of whole nodes could start on the usable ones: running jobs are taken off one at a time."""
+    job = t.jobs[j]
+    possible = 0
+    for node in range(len(t.release)):
+        possible += r.usable[node] & (1 if t.release[node] <= horizon else 0)
+    if possible < job["nodes"]:
+        return NEVER
+    for node in range(len(t.busy)):
+        r.free[CORES, node] = t.busy[node]
+    count = count_of(r.fitting)
+    for k in range(t.counts[0]):
+        other = t.jobs[t.running[k]]
+        if other["expected"] > horizon:
+            return NEVER
+        for i in range(other["nodes"]):
+            # one that shares a node with others frees it only when it is the last
+            node = t.placed[other["first"] + i]
+            r.free[CORES, node] -= 1
+            if r.free[CORES, node] == 0 and r.usable[node]:
+                r.fitting[node] = 1
+                count += 1
+        if count >= job["nodes"]:
+            choose(t.free, r, job)
+            return int(max(other["expected"], now + 1))
+    return NEVER
+
+
+@leaf
+def overlaps(t: Any, r: Any, other: Any) -> bool:
+    """Whether a running job has a usable node."""
+    found = False
+    for i in range(other["nodes"]):
+        found |= r.usable[t.placed[other["first"] + i]] != 0
+    return found
+
+
+@part
+def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> int:
+    """When a job that shares nodes could start on the usable ones.
+
+    Running jobs are taken off by the time when they have to end, all of a stretch of time together; each
+    stretch is at least twice as long as the one before.
+    """
+    k, bound, step = 0, 0, 30
+    running = t.counts[0]
+    while k < running:
+        last, taken = -1, 0
+        while k < running:
+            other = t.jobs[t.running[k]]
+            k += 1
+            if not overlaps(t, r, other):
+                continue
+            expected = other["expected"]
+            if bound == 0:
+                bound = expected + 30 - expected % 30
+            if expected > horizon:
+                return NEVER
+            last = t.running[k - 1]
+            for i in range(other["nodes"]):
+                node = t.placed[other["first"] + i]
+                r.free[CORES, node] += other["cores"]
+                r.free[MEMORY, node] += other["memory"]
+                r.free[GPUS, node] += other["gpus"]
+                r.alone[node] &= 1 - other["whole"]
+            taken += 1
+            if k < running and t.jobs[t.running[k]]["expected"] > bound + step:
+                break
+            if taken > 201:
+                break
+        if last < 0:
+            return NEVER
+        if taken > 201:
+            continue
+        step *= 2
+        while k < running and t.jobs[t.running[k]]["expected"] > bound + step:
+            step *= 2
+        if fitting_nodes(r.free, t.idle, r.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]:
+            choose(r.free, r, t.jobs[j])
+            expected = t.jobs[last]["expected"]
+            if expected > now:
+                return int(expected)
+            return int(max(expected + b.kill_wait, now + 1))
+    return NEVER
+
+
+@part
+def earliest(t: Any, r: Any, b: Any, j: int, now: int, now_only: bool, horizon: int) -> int:
+    """When a job could start on the usable nodes if no other came, and on which.
+
+    NEVER if it could not, or not before the horizon. Without one this is what select/linear and
+    select/cons_tres answer; with one it saves work.
+    """
+    job = t.jobs[j]
+    if fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, job) >= job["nodes"]:
+        choose(t.free, r, job)
+        return now
+    if now_only:
+        return NEVER
+    if job["whole"]:
+        return int(earliest_whole(t, r, j, now, horizon))
+    for node in range(len(t.busy)):
+        r.free[CORES, node] = t.free[CORES, node]
+        r.free[MEMORY, node] = t.free[MEMORY, node]
+        r.free[GPUS, node] = t.free[GPUS, node]
+        r.alone[node] = t.alone[node]
+    return int(earliest_shared(t, r, b, j, now, horizon))
+
+
+@part
+def clashes(t: Any, s: Any, r: Any, j: int, begin: int, end: int) -> bool:
+    """Whether a plan has one of the chosen nodes at some time in a stretch."""
+    for k in range(s.count[0]):
+        row = s.order[k]
+        if s.end[row] > begin and s.begin[row] < end:
+            for i in range(t.jobs[j]["nodes"]):
+                if s.free[row, r.chosen[i]] == 0:
+                    return True
+    return False
+
+
+@leaf
+def differ(one: Any, other: Any) -> int:
+    """Whether two sets of nodes differ."""
+    found = 0
+    for node in range(len(one)):
+        found |= one[node] ^ other[node]
+    return found
+
+
+@leaf
+def split(s: Any, moment: int) -> None:
+    """Let a stretch begin at a moment, if it lies within one."""
+    count = s.count[0]
+    for k in range(count):
+        row = s.order[k]
+        if s.begin[row] < moment < s.end[row]:
+            new = s.order[count]
+            for i in range(count, k + 1, -1):
+                s.order[i] = s.order[i - 1]
+            s.order[k + 1] = new
+            s.begin[new], s.end[new] = moment, s.end[row]
+            s.end[row] = moment
+            for node in range(s.free.shape[1]):
+                s.free[new, node] = s.free[row, node]
+            s.count[0] += 1
+            return
+
+
+@part
+def plan(t: Any, s: Any, r: Any, j: int, begin: int, end: int) -> None:
+    """Plan a job on the chosen nodes; one pair of neighbouring stretches with the same nodes becomes one."""
+    begin = max(begin, s.begin[s.order[0]])
+    split(s, begin)
+    split(s, end)
+    for k in range(s.count[0]):
+        row = s.order[k]
+        if s.begin[row] >= begin and s.end[row] <= end:
+            for i in range(t.jobs[j]["nodes"]):
+                s.free[row, r.chosen[i]] = 0
+    for k in range(s.count[0] - 1):
+        row, following = s.order[k], s.order[k + 1]
+        if not differ(s.free[row], s.free[following]):
+            s.end[row] = s.end[following]
+            for i in range(k + 1, s.count[0] - 1):
+                s.order[i] = s.order[i + 1]
+            s.count[0] -= 1
+            s.order[s.count[0]] = following
+            return
+
+
+@part
+def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> bool:
+    """Start a job now or plan it; whether it started."""
+    no_plan = t.jobs[j]["priority"] < b.least_priority or now - t.jobs[j]["begin"] < b.least_age
+    limit = t.jobs[j]["limit"]
+    later = now
+    while True:
+        moment = later
+        later = usable_at(t, s, r, j, moment)
+        begin = NEVER
+        if count_of(r.usable) >= t.jobs[j]["nodes"]:
+            # what begins after `later` is not looked at: the job is tried then
+            horizon = max(later, now) if later and not no_plan else NEVER
+            begin = earliest(t, r, b, j, now, no_plan, horizon)
+        if begin == NEVER:
+            if later and not no_plan:
+                continue
+            return False
+        begin = max(begin, moment)
+        if begin <= now:
+            if over_limit(t, j):
+                return False
+            start(t, r, j, now)
+            return True
+        if no_plan:
+            return False
+        if later and begin > later:
+            continue
+        if begin > now + b.window:
+            return False
+        first = begin // b.resolution * b.resolution
+        end = max((begin + limit) // b.resolution * b.resolution, first + b.resolution)
+        if clashes(t, s, r, j, first, end):
+            later = begin if begin > moment else begin + b.resolution
+            continue
+        if not over_limit(t, j):
+            plan(t, s, r, j, first, end)
+        return False
+
+
+@jit
+def backfill_pass(
+    t: Tables, r: Room, s: Space, b: Backfill, queue: Any, waiting: int, now: int, started: Any
+) -> int:
+    """Start or plan jobs in order of priority, each such that it delays no plan of one before it.
+
+    Parameters
+    ----------
+    t, r, s : Tables, Room, Space
+        The cluster, arrays to work in, and what is planned.
+    b : Backfill
+        Parameters.
+    queue : int64[...]
+        Waiting jobs by priority, of which there are `waiting`.
+    now : int
+        Second of the pass.
+    started : int64[...]
+        The jobs that it started, afterwards.
+
+    Returns
+    -------
+    int
+        How many it started.
+    """
+    for k in range(len(s.order)):
+        s.order[k] = k
+    s.count[0] = 1
+    s.begin[0] = now // b.resolution * b.resolution
+    s.end[0] = (now + b.window) // b.resolution * b.resolution
+    s.free[0, :] = 1
+    r.tested[:] = 0
+    partitions = t.reach.shape[0]
+    count, tests = 0, 0
+    for k in range(waiting):
+        if (b.most_tests and tests >= b.most_tests) or s.count[0] + 2 >= len(s.order):
+            break
+        j = queue[k]
+        if over_limit(t, j):
+            continue
+        p, u = t.jobs[j]["partition"], partitions + t.jobs[j]["user"]
+        if (b.most_of_partition and r.tested[p] >= b.most_of_partition) or (
+            b.most_of_user and r.tested[u] >= b.most_of_user
+        ):
+            continue
+        r.tested[p] += 1
+        r.tested[u] += 1
+        tests += 1
+        if test_job(t, s, r, b, j, now):
+            started[count] = j
+            count += 1
+            if b.most_starts and count >= b.most_starts:
+                break
+    return count

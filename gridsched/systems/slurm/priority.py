@@ -1,0 +1,275 @@
+"""priority/multifactor: age, fair share, size, partition, quality of service, resources.
+
+Each factor is between 0 and 1; the priority is the sum of factors times weights, less the job's nice value.
+Source: Slurm's manual ("Multifactor Priority Plugin", "Fair Tree Fairshare Algorithm", "Classic Fairshare
+Algorithm"), and src/plugins/priority/multifactor of Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.systems.slurm.accounts import ROOT, USE_PARENT, Accounting
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """Parameters of priority/multifactor; the parameters of the scheduler say what they are."""
+
+    age: int = 0
+    fairshare: int = 0
+    job_size: int = 0
+    partition: int = 0
+    qos: int = 0
+    tres: Mapping[str, float] = field(default_factory=dict)
+    max_age: int = 7 * 86400
+    favor_small: bool = False
+    decay_half_life: int = 7 * 86400
+    calc_period: int = 300
+    fair_tree: bool = True
+    small_relative_to_time: bool = False
+    damping: int = 1
+    count_ended: bool = True
+
+
+class Shares:
+    """The tree of accounts and users, what they used, and their fair shares.
+
+    Parameters
+    ----------
+    accounting : Accounting
+        The tree.
+    fair_tree : bool
+        Fair Tree, else the classic formula.
+    damping : int
+        `FairShareDampeningFactor` of the classic formula.
+    """
+
+    def __init__(self, accounting: Accounting, *, fair_tree: bool = True, damping: int = 1) -> None:
+        tree = accounting.associations
+        self.place = {(each.account, each.user): k for k, each in enumerate(tree)}
+        self.fair_tree, self.damping = fair_tree, damping
+        self.is_user = [bool(each.user) for each in tree]
+        self.shares = [each.shares for each in tree]
+        self.parent = [
+            -1 if each.account == ROOT and not each.user else self.place[each.parent, ""] for each in tree
+        ]
+        self.children: list[list[int]] = [[] for _ in tree]
+        for k, above in enumerate(self.parent):
+            if above >= 0:
+                self.children[above].append(k)
+        self.used = np.zeros(len(tree))
+        self.factor = np.ones(len(tree))
+        self.known = False
+        self.users = sum(self.is_user)
+
+    def add(self, place: int, usage: float) -> None:
+        """Add billed seconds to an association and those above it."""
+        while place >= 0:
+            self.used[place] += usage
+            place = self.parent[place]
+        self.known = False
+
+    def decay(self, factor: float) -> None:
+        """Let what was used count less."""
+        self.used *= factor
+
+    def refresh(self) -> None:
+        """Work out the fair shares anew, if anything was used since."""
+        if self.known:
+            return
+        self.known = True
+        if self.fair_tree:
+            self.rank = self.left = self.users
+            self._rank(self.children[self.place[ROOT, ""]], False)
+        else:
+            self._classic(self.place[ROOT, ""], 1.0, 1.0)
+
+    def _level(self, k: int) -> float:
+        """Fair share of an association among its siblings: its part of the shares by its part of the use."""
+        siblings = self.children[self.parent[k]]
+        total = sum(max(self.shares[each], 0) for each in siblings)
+        above = self.used[self.parent[k]]
+        if self.shares[k] == USE_PARENT:
+            return math.inf if above <= 0 else self._level(self.parent[k])
+        if total == 0 or self.shares[k] == 0:
+            return 0.0
+        used = self.used[k] / above if above > 0 else 0.0
+        return math.inf if used <= 0 else self.shares[k] / total / used
+
+    def _rank(self, siblings: list[int], tied: bool) -> None:
+        """Rank users by the fair share of their level, depth first; accounts that tie are merged."""
+        level = {k: self._level(k) for k in siblings}
+        ordered = sorted(siblings, key=lambda k: (-level[k], not self.is_user[k]))
+        before: float | None = None
+        i = 0
+        while i < len(ordered):
+            k = ordered[i]
+            same = tied if before is None else level[k] == before
+            before = level[k]
+            if self.is_user[k]:
+                if not same:
+                    self.rank = self.left
+                self.factor[k] = self.rank / self.users
+                self.left -= 1
+                i += 1
+                continue
+            merged: list[int] = []
+            while i < len(ordered) and level[ordered[i]] == before and not self.is_user[ordered[i]]:
+                merged += self.children[ordered[i]]
+                i += 1
+            self._rank(merged, same)
+
+    def _classic(self, k: int, normal: float, effective: float) -> None:
+        """Two to the minus effective use by normalised shares, for all below an association."""
+        total = sum(max(self.shares[each], 0) for each in self.children[k])
+        whole = self.used[self.place[ROOT, ""]]
+        for child in self.children[k]:
+            part = max(self.shares[child], 0) / total if total else 0.0
+            used = self.used[child] / whole if whole > 0 else 0.0
+            if self.shares[child] == USE_PARENT:
+                own_normal, own_effective = normal, effective
+            else:
+                own_normal = normal * part
+                own_effective = used if self.parent[k] < 0 else used + (effective - used) * part
+            exponent = own_effective / own_normal / self.damping if own_normal > 0 else math.inf
+            self.factor[child] = 2.0**-exponent
+            self._classic(child, own_normal, own_effective)
+
+
+class Multifactor:
+    """Priorities of priority/multifactor, for the controller.
+
+    Parameters
+    ----------
+    weights : Weights
+        Parameters.
+    jobs : JOB[n]
+        The jobs.
+    place : int64[n]
+        Association of each job in the tree, -1 for none.
+    quality, partition : float64[n]
+        Factors of its quality of service and of its partition.
+    nice : int64[n]
+        Its nice value.
+    early_processors : int64[n]
+        Processors by which its size is known until it was tested first.
+    machine : mapping
+        Nodes, processors, memory [MiB] and GPUs of the cluster, by those names.
+    shares : Shares
+        The tree.
+    unit : int
+        Ticks a second.
+    begin : int
+        When the controller started [ticks]: priorities are calculated each period from then on.
+    usage_factor : float64[n], optional
+        Of the quality of service of each job.
+    """
+
+    def __init__(
+        self,
+        weights: Weights,
+        jobs: NDArray[Any],
+        *,
+        place: Integers,
+        quality: NDArray[np.float64],
+        partition: NDArray[np.float64],
+        nice: Integers,
+        early_processors: Integers,
+        machine: Mapping[str, float],
+        shares: Shares,
+        unit: int,
+        begin: int,
+        usage_factor: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.weights, self.jobs, self.shares, self.unit = weights, jobs, shares, unit
+        self.place = place
+        self.usage_factor = np.ones(len(jobs)) if usage_factor is None else usage_factor
+        self.period = weights.calc_period * unit
+        self.next = begin + self.period
+        self.last = begin // unit
+        self.decay = 1 - 0.693 / weights.decay_half_life if weights.decay_half_life > 0 else 1.0
+        self.running: dict[int, int] = {}
+        self.submit = np.zeros(len(jobs), np.int64)
+        self.machine = machine
+        # what does not change
+        fixed = weights.qos * quality + weights.partition * partition - nice
+        per_job = {
+            "processors": jobs["processors"],
+            "nodes": jobs["nodes"],
+            "memory": jobs["memory"] * jobs["nodes"],
+            "gpus": jobs["gpus"] * jobs["nodes"],
+        }
+        for name, weight in weights.tres.items():
+            fixed = fixed + weight * per_job[name] / max(machine[name], 1)
+        self.fixed = fixed
+        self.early = weights.job_size * self._size(jobs["nodes"], early_processors, jobs["limit"])
+        self.late = weights.job_size * self._size(jobs["nodes"], jobs["processors"], jobs["limit"])
+        shares.refresh()
+
+    def _size(self, nodes: Any, processors: Any, limit: Any) -> NDArray[np.float64]:
+        """Factor of the size of jobs."""
+        all_nodes, all_processors = self.machine["nodes"], self.machine["processors"]
+        if self.weights.small_relative_to_time:
+            size = np.maximum(nodes * all_processors / all_nodes, processors)
+            size = size / np.maximum(limit / 60, 1) / all_processors
+            factor = 1 - size if self.weights.favor_small else size
+        elif self.weights.favor_small:
+            factor = ((all_nodes - nodes) / all_nodes + (all_processors - processors) / all_processors) / 2
+        else:
+            factor = (nodes / all_nodes + processors / all_processors) / 2
+        return np.clip(np.asarray(factor, np.float64), 0.0, 1.0)
+
+    def _sum(self, size: Any, age: Any, which: Any) -> Any:
+        """Whole-number priorities, at least 1."""
+        weights = self.weights
+        factor = np.where(self.place[which] >= 0, self.shares.factor[self.place[which]], 0.0)
+        total = weights.age * age + weights.fairshare * factor + size + self.fixed[which]
+        return np.maximum(np.floor(total), 1.0)
+
+    def submitted(self, job: int, now: int) -> float:
+        """Priority of a job that is submitted at `now` [ticks]."""
+        self.submit[job] = now // self.unit
+        return float(self._sum(self.early[job], 0.0, job))
+
+    def started(self, job: int, now: int) -> None:
+        """A job starts."""
+        self.running[job] = now // self.unit
+
+    def ended(self, job: int, now: int) -> None:
+        """A job ends."""
+        if self.weights.count_ended:
+            self._use(job, now // self.unit)
+        del self.running[job]
+
+    def due(self) -> int:
+        """When priorities change next [ticks]."""
+        return self.next
+
+    def _use(self, job: int, now: int) -> None:
+        """Add what a job used since the last calculation, decayed by as many seconds as it ran since."""
+        ran = now - max(self.running[job], self.last)
+        if ran > 0 and self.place[job] >= 0:
+            billed = ran * self.decay**ran * float(self.jobs["processors"][job]) * self.usage_factor[job]
+            self.shares.add(int(self.place[job]), billed)
+
+    def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
+        """New priorities of the waiting jobs."""
+        self.next = now + self.period
+        second = now // self.unit
+        self.shares.decay(self.decay ** (second - self.last))
+        for job in sorted(self.running):
+            self._use(job, second)
+        self.last = second
+        self.shares.refresh()
+        age = np.clip((second - self.submit[waiting]) / max(self.weights.max_age, 1), 0.0, 1.0)
+        priorities: NDArray[np.float64] = self._sum(self.late[waiting], age, waiting)
+        return priorities

@@ -1,0 +1,369 @@
+"""Recorded schedules against the model: at the recorded passes, or at passes of the model's own.
+
+Closed loop: submissions, run times and the instants of the controller's passes are given, and its priorities
+if it logged them; every start is predicted. Open loop: only submissions, configuration and run times are
+given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.errors import ConfigurationError
+from gridsched.systems.slurm.accounts import Accounting, Limits, read_accounting
+from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
+from gridsched.systems.slurm.controller import (
+    NEVER,
+    Controller,
+    FirstCome,
+    Machine,
+    Outcome,
+    Priorities,
+    Tickets,
+    job_records,
+)
+from gridsched.systems.slurm.jobs import unlimited
+from gridsched.systems.slurm.kernels import LIMIT, NODE
+from gridsched.systems.slurm.priority import Multifactor, Shares
+from gridsched.systems.slurm.recording import RecordedJob, Recording, read_recording
+from gridsched.systems.slurm.scheduler import Slurm
+
+Integers = NDArray[np.int64]
+
+MILLISECONDS = 1000
+"""Ticks a second."""
+
+
+class LoggedPriorities:
+    """The priorities that a controller logged, each from the instant on at which it was given.
+
+    Parameters
+    ----------
+    log : list of (int, int, float)
+        Instant, place of the job, priority; by instant.
+    """
+
+    def __init__(self, log: list[tuple[int, int, float]]) -> None:
+        self.log, self.next = log, 0
+        self.known: dict[int, float] = {}
+
+    def submitted(self, job: int, now: int) -> float:
+        """Priority of a job that is submitted at `now` [ticks]."""
+        return self.known.get(job, 0.0)
+
+    def started(self, job: int, now: int) -> None:
+        """A job starts."""
+
+    def ended(self, job: int, now: int) -> None:
+        """A job ends."""
+
+    def due(self) -> int:
+        """When priorities change next [ticks]."""
+        return self.log[self.next][0] if self.next < len(self.log) else NEVER
+
+    def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
+        """New priorities of the waiting jobs."""
+        while self.due() <= now:
+            _, job, priority = self.log[self.next]
+            self.known[job] = priority
+            self.next += 1
+        return np.array([self.known.get(job, 0.0) for job in waiting.tolist()])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Replay:
+    """A recording with what the controller was told.
+
+    Parameters
+    ----------
+    recording : Recording
+        What it did.
+    scheduler : Slurm
+        Its parameters.
+    configuration : SlurmConfiguration
+        Its nodes and partitions.
+    accounting : Accounting
+        Shares and limits.
+    """
+
+    recording: Recording
+    scheduler: Slurm
+    configuration: SlurmConfiguration
+    accounting: Accounting
+
+    @classmethod
+    def of(cls, folder: str | Path) -> Replay:
+        """A folder with slurm.conf and what `read_recording` wants; sacctmgr_dump.cfg and qos.txt if there.
+
+        Raises
+        ------
+        TraceError, ConfigurationError
+            If a file is missing or cannot be read.
+        """
+        folder = Path(folder)
+        configuration = read_configuration(folder / "slurm.conf")
+        accounting = Accounting()
+        if (folder / "sacctmgr_dump.cfg").exists():
+            qualities = folder / "qos.txt"
+            accounting = read_accounting(
+                folder / "sacctmgr_dump.cfg", qualities if qualities.exists() else None
+            )
+        return cls(
+            recording=read_recording(folder),
+            scheduler=Slurm.from_configuration(configuration),
+            configuration=configuration,
+            accounting=accounting,
+        )
+
+    def closed_loop(self, *, priorities: str = "logged", latency: int = 0) -> Outcome:
+        """Starts at the recorded passes.
+
+        Parameters
+        ----------
+        priorities : {"logged", "computed"}
+            Where priorities come from.
+        latency : int
+            Milliseconds from the end of a job until its nodes can be used.
+        """
+        return self.follow(self._priorities(priorities), latency=latency)
+
+    def follow(self, priorities: Priorities, *, latency: int = 0) -> Outcome:
+        """Starts at the recorded passes under some priorities."""
+        return self._controller(priorities, latency).follow(self.recording.passes)
+
+    def open_loop(
+        self, phase: tuple[float, float, float], *, latency: int = 8, drift: float = 0.001
+    ) -> Outcome:
+        """Starts at passes of the model's own.
+
+        Parameters
+        ----------
+        phase : (float, float, float)
+            See `Controller.work`.
+        latency : int
+            Milliseconds from the end of a job until its nodes can be used.
+        drift : float
+            See `Controller.work`.
+        """
+        return self._controller(self._priorities("computed"), latency).work(phase, drift)
+
+    # --- what the controller knows ----------------------------------------------------------------
+
+    @property
+    def partitions(self) -> dict[str, int]:
+        """Place of each partition."""
+        return {each.name: k for k, each in enumerate(self.configuration.partitions)}
+
+    def place_of(self, job: RecordedJob) -> int:
+        """Place of the partition of a job: its own, else the default one.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such partition.
+        """
+        if job.partition in self.partitions:
+            return self.partitions[job.partition]
+        if job.partition:
+            raise ConfigurationError(
+                f"{self.recording.folder}: job {job.number} is in partition {job.partition}, which "
+                "slurm.conf does not have; give the configuration of that time"
+            )
+        chosen = [k for k, each in enumerate(self.configuration.partitions) if each.default]
+        return chosen[0] if chosen else 0
+
+    def machine(self, limits: NDArray[np.void]) -> Machine:
+        """The cluster."""
+        nodes = np.zeros(len(self.configuration.nodes), NODE)
+        for name in ("cores", "memory", "gpus"):
+            values = [getattr(node, name) for node in self.configuration.nodes]
+            nodes[name] = values
+        return Machine(
+            nodes=nodes,
+            reach=np.array(
+                [
+                    [node.name in set(each.nodes) for node in self.configuration.nodes]
+                    for each in self.configuration.partitions
+                ],
+                np.uint8,
+            ),
+            tier=np.array([each.tier for each in self.configuration.partitions], np.int64),
+            limits=limits,
+        )
+
+    def records(self) -> NDArray[np.void]:
+        """What the jobs ask for."""
+        jobs = job_records(len(self.recording.jobs))
+        users = sorted({job.user for job in self.recording.jobs})
+        cores = {node.name: node.cores for node in self.configuration.nodes}
+        for k, job in enumerate(self.recording.jobs):
+            partition = self.configuration.partitions[self.place_of(job)]
+            whole = self.scheduler.select_type == "linear" or partition.exclusive
+            each = cores[partition.nodes[0]] if whole else max(job.cores, 1)
+            memory = 0 if whole or not self.scheduler.memory_is_consumed else job.memory
+            jobs[k]["nodes"], jobs[k]["cores"], jobs[k]["memory"] = job.nodes, each, memory
+            jobs[k]["gpus"], jobs[k]["whole"], jobs[k]["limit"] = job.gpus, whole, job.limit
+            jobs[k]["partition"], jobs[k]["user"] = self.place_of(job), users.index(job.user)
+            jobs[k]["processors"] = each * job.nodes
+        return jobs
+
+    def _limits(self) -> tuple[NDArray[np.void], Integers]:
+        """Limits of qualities of service and associations, a row each, and those of each job."""
+        rows: dict[tuple[str, ...], dict[str, int]] = {}
+        of_jobs: list[list[int]] = []
+        places: dict[tuple[str, ...], int] = {}
+
+        def row(key: tuple[str, ...], limits: Mapping[str, int]) -> int:
+            if key not in places:
+                places[key] = len(places)
+                rows[key] = dict(limits)
+            return places[key]
+
+        by_name = {(each.account, each.user): each for each in self.accounting.associations}
+        for job in self.recording.jobs:
+            own: list[int] = []
+            if self.scheduler.enforce_limits:
+                quality = self.accounting.qualities.get(job.qos)
+                if quality is not None:
+                    for who, limits in by_holder(quality.limits).items():
+                        holder = {"user": job.user, "account": job.account, "group": ""}[who]
+                        own.append(row(("qos", job.qos, who, holder), limits))
+                association = by_name.get((job.account, job.user))
+                while association is not None:
+                    # limits of an account for each of its users hold for the users' own associations
+                    for limits in by_holder(association.limits).values():
+                        own.append(row(("association", association.account, association.user), limits))
+                    above = by_name.get((association.parent, ""))
+                    association = above if above is not association else None
+            of_jobs.append(own)
+        table = unlimited(len(rows))
+        for key, limits in rows.items():
+            for what, most in limits.items():
+                table[places[key]][what] = most
+        limited = np.full((len(of_jobs), max(map(len, of_jobs), default=0) or 1), -1, np.int64)
+        for k, own in enumerate(of_jobs):
+            limited[k, : len(own)] = own
+        return (table if len(table) else np.zeros(0, LIMIT)), limited
+
+    def _controller(self, priorities: Priorities, latency: int) -> Controller:
+        limits, limited = self._limits()
+        jobs = self.recording.jobs
+        return Controller(
+            self.machine(limits),
+            Tickets(
+                jobs=self.records(),
+                submit=np.array([job.submit for job in jobs], np.int64),
+                run=np.array([job.end - job.start for job in jobs], np.int64),
+                limited=limited,
+            ),
+            self.scheduler.cadence,
+            priorities,
+            unit=MILLISECONDS,
+            latency=latency,
+        )
+
+    def _priorities(self, priorities: str) -> Priorities:
+        if self.scheduler.priority_type == "basic":
+            return FirstCome(len(self.recording.jobs))
+        if priorities == "computed":
+            return self.multifactor()
+        place = {job.number: k for k, job in enumerate(self.recording.jobs)}
+        log = [
+            (at, place[number], given) for at, number, given in self.recording.priorities if number in place
+        ]
+        return LoggedPriorities(sorted(log))
+
+    def multifactor(self) -> Multifactor:
+        """Priorities from shares, ages and sizes.
+
+        Raises
+        ------
+        ConfigurationError
+            If the log does not say when the controller began to calculate priorities.
+        """
+        jobs, records = self.recording.jobs, self.records()
+        if self.recording.priorities_since is None:
+            raise ConfigurationError(
+                f"{self.recording.folder}: the log does not say when priorities were calculated first; log "
+                "from the start of the controller on"
+            )
+        shares = Shares(
+            self.accounting,
+            fair_tree=self.scheduler.fair_tree,
+            damping=self.scheduler.fair_share_dampening_factor,
+        )
+        qualities = self.accounting.qualities
+        highest = max((each.priority for each in qualities.values()), default=0)
+        quality = [qualities[job.qos].priority if job.qos in qualities else 0 for job in jobs]
+        factor = np.array([each.job_factor for each in self.configuration.partitions], np.float64)
+        nodes = self.machine(np.zeros(0, LIMIT)).nodes
+        return Multifactor(
+            self.scheduler.weights,
+            records,
+            place=np.array([shares.place.get((job.account, job.user), -1) for job in jobs], np.int64),
+            quality=np.array(quality, np.float64) / max(highest, 1),
+            partition=factor[records["partition"]] / max(factor.max(initial=0), 1),
+            nice=np.zeros(len(jobs), np.int64),
+            early_processors=np.where(records["whole"] != 0, records["nodes"], records["processors"]),
+            machine={
+                "nodes": float(len(nodes)),
+                "processors": float(nodes["cores"].sum()),
+                "memory": float(nodes["memory"].sum()),
+                "gpus": float(nodes["gpus"].sum()),
+            },
+            shares=shares,
+            unit=MILLISECONDS,
+            begin=self.recording.priorities_since,
+            usage_factor=np.array(
+                [qualities[job.qos].usage_factor if job.qos in qualities else 1.0 for job in jobs]
+            ),
+        )
+
+    # --- what came out ----------------------------------------------------------------------------
+
+    def differences(self, outcome: Outcome, tolerance: int = 200) -> list[str]:
+        """Jobs that started at another time than recorded, in order of the earlier start: a line each."""
+        found = []
+        for k, job in enumerate(self.recording.jobs):
+            start = int(outcome.start[k])
+            if start < 0 or abs(start - job.start) > tolerance:
+                first = min(start if start >= 0 else job.start, job.start)
+                when = f"{start / 1000:.3f}" if start >= 0 else "never"
+                found.append((first, f"job {job.number} started at {job.start / 1000:.3f}, predicted {when}"))
+        return [line for _, line in sorted(found)]
+
+    def measures(self, outcome: Outcome) -> dict[str, float]:
+        """How near starts are to recorded ones: parts within 0.2, 1, 3 s; mean waits [s]; swapped pairs."""
+        real = np.array([job.start for job in self.recording.jobs], np.int64)
+        submit = np.array([job.submit for job in self.recording.jobs], np.int64)
+        away = np.abs(outcome.start - real)
+        here, there = np.triu_indices(len(real), 1)
+        before, after = real[here] - real[there], outcome.start[here] - outcome.start[there]
+        swapped = (before * after < 0) & (np.abs(before) > 500) & (np.abs(after) > 500)
+        same = [
+            tuple(self.configuration.nodes[n].name for n in outcome.nodes_of(k, job.nodes))
+            == tuple(sorted(job.where))
+            for k, job in enumerate(self.recording.jobs)
+        ]
+        return {
+            "within_0.2": float((away <= 200).mean()),
+            "within_1": float((away <= 1000).mean()),
+            "within_3": float((away <= 3000).mean()),
+            "same_nodes": float(np.mean(same)),
+            "mean_wait": float((outcome.start - submit).mean() / 1000),
+            "recorded_mean_wait": float((real - submit).mean() / 1000),
+            "pairs_swapped": float(swapped.mean()) if len(swapped) else 0.0,
+        }
+
+
+def by_holder(limits: Limits) -> dict[str, dict[str, int]]:
+    """Limits of running jobs by who has them together."""
+    found: dict[str, dict[str, int]] = {}
+    for (who, what), most in limits.running.items():
+        found.setdefault(who, {})[what] = most
+    return found

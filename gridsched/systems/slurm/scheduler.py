@@ -1,0 +1,361 @@
+"""Slurm: the scheduler of the clusters that run it, with its parameters, its cadence and its nodes.
+
+Slurm starts jobs in two ways. Its main loop takes them in order of priority, and the first that does not fit
+ends the pass for its partition. Its backfill scheduler plans every job that it tests, on named nodes, and
+starts those that delay no plan of a job before them; it forgets its plans at the end of each pass. Neither
+looks at the queue at once when a job comes or ends: there is a cadence, and jobs wait for it.
+
+What is modelled follows Slurm 22.05 and was compared with schedules that its controller made, see
+docs/slurm.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.engine.lives import Fate
+from gridsched.errors import ConfigurationError
+from gridsched.platform import Cluster
+from gridsched.results import NO_TIME, Schedule, of_tasks
+from gridsched.submission import Submission
+from gridsched.systems.base import Scheduler
+from gridsched.systems.fates import Lived, fate_variables
+from gridsched.systems.slurm.accounts import RESOURCES, ROOT, Accounting, Association
+from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
+from gridsched.systems.slurm.controller import Cadence, Controller, FirstCome, Priorities
+from gridsched.systems.slurm.jobs import ClusterJobs, cluster_jobs
+from gridsched.systems.slurm.priority import Multifactor, Shares, Weights
+from gridsched.systems.slurm.runs import SlurmRun, node_records, run_of
+from gridsched.workloads.table import Workload, add_counts
+
+SchedulerType = Literal["backfill", "builtin"]
+SelectType = Literal["cons_tres", "linear"]
+PriorityType = Literal["multifactor", "basic"]
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slurm(Scheduler):
+    """Slurm with the parameters of slurm.conf, by their names there in small letters, with Slurm's defaults.
+
+    Parameters
+    ----------
+    scheduler_type : {"backfill", "builtin"}
+        SchedulerType: the main loop and the backfill scheduler, or the main loop alone.
+    select_type : {"cons_tres", "linear"}
+        SelectType: jobs share nodes, or get whole ones.
+    memory_is_consumed : bool
+        Whether jobs that share nodes are given memory (CR_Core_Memory), or only cores and GPUs.
+    sched_interval : int
+        Seconds between passes of the main loop over the whole queue.
+    batch_sched_delay : int
+        Seconds from one pass of the main loop to the next at least, where jobs came or ended.
+    default_queue_depth : int
+        Jobs that a pass of the main loop looks at, but for those over the whole queue; 0 for all.
+    partition_job_depth : int
+        Jobs of each partition that a pass of the main loop looks at; 0 for all.
+    sched_max_job_start : int
+        Jobs that a pass of the main loop starts at most; 0 for any number.
+    bf_interval : int
+        Seconds between passes of the backfill scheduler.
+    bf_window : int
+        Minutes that the backfill scheduler plans ahead.
+    bf_resolution : int
+        Seconds to which plans are rounded.
+    bf_max_job_test : int
+        Jobs that a backfill pass tests; 0 for all.
+    bf_max_job_user, bf_max_job_part : int
+        Jobs of each user, and of each partition, that a backfill pass tests; 0 for all.
+    bf_max_job_start : int
+        Jobs that a backfill pass starts at most; 0 for any number.
+    bf_min_prio_reserve : int
+        Jobs of a lower priority may be backfilled, but get no plan.
+    bf_min_age_reserve : int
+        Jobs that have waited fewer seconds may be backfilled, but get no plan.
+    kill_wait : int
+        KillWait: seconds that a job is thought to go on after its time limit.
+    priority_type : {"multifactor", "basic"}
+        PriorityType: a sum of factors times weights, or first come first served.
+    priority_weight_age, priority_weight_fairshare, priority_weight_job_size : int
+        Weights of the time that a job has waited, of the fair share of its user, and of its size.
+    priority_weight_partition, priority_weight_qos : int
+        Weights of the factors of its partition and of its quality of service.
+    priority_weight_tres : mapping of str to float, optional
+        Weights of what it asks for: "cpu", "node", "mem", "gres/gpu".
+    priority_max_age : int
+        Seconds of waiting after which the factor of age is 1.
+    priority_favor_small : bool
+        Whether the factor of size is large for small jobs.
+    small_relative_to_time : bool
+        PriorityFlags=SMALL_RELATIVE_TO_TIME: size by time limit.
+    priority_decay_half_life : int
+        Seconds after which what was used counts half; 0 for never.
+    priority_calc_period : int
+        Seconds after which priorities are calculated anew.
+    fair_tree : bool
+        Fair Tree, else the classic formula (PriorityFlags=NO_FAIR_TREE).
+    fair_share_dampening_factor : int
+        Of the classic formula.
+    enforce_limits : bool
+        Whether AccountingStorageEnforce has limits. Without them Slurm counts what jobs use only while they
+        run when priorities are calculated.
+    account_shares, user_shares : mapping of int to int, optional
+        Raw shares of accounts and users by number, 1 for the others. Accounts are the groups of the workload.
+
+    Raises
+    ------
+    ConfigurationError
+        If a value is unknown or out of range.
+    """
+
+    scheduler_type: SchedulerType = "backfill"
+    select_type: SelectType = "cons_tres"
+    memory_is_consumed: bool = False
+    sched_interval: int = 60
+    batch_sched_delay: int = 3
+    default_queue_depth: int = 100
+    partition_job_depth: int = 0
+    sched_max_job_start: int = 0
+    bf_interval: int = 30
+    bf_window: int = 1440
+    bf_resolution: int = 60
+    bf_max_job_test: int = 500
+    bf_max_job_user: int = 0
+    bf_max_job_part: int = 0
+    bf_max_job_start: int = 0
+    bf_min_prio_reserve: int = 0
+    bf_min_age_reserve: int = 0
+    kill_wait: int = 30
+    priority_type: PriorityType = "multifactor"
+    priority_weight_age: int = 0
+    priority_weight_fairshare: int = 0
+    priority_weight_job_size: int = 0
+    priority_weight_partition: int = 0
+    priority_weight_qos: int = 0
+    priority_weight_tres: Mapping[str, float] | None = None
+    priority_max_age: int = 7 * 86400
+    priority_favor_small: bool = False
+    small_relative_to_time: bool = False
+    priority_decay_half_life: int = 7 * 86400
+    priority_calc_period: int = 300
+    fair_tree: bool = True
+    fair_share_dampening_factor: int = 1
+    enforce_limits: bool = False
+    account_shares: Mapping[int, int] | None = None
+    user_shares: Mapping[int, int] | None = None
+
+    system: ClassVar[str] = "slurm"
+    knows: ClassVar[str] = "its own cluster, its nodes included"
+    not_in_studies: ClassVar[frozenset[str]] = frozenset(
+        {"priority_weight_tres", "account_shares", "user_shares"}
+    )
+    cannot: ClassVar[Mapping[str, str]] = {
+        "failures": "not built yet: its nodes do not fail",
+        "local policies": "Slurm is the local scheduler",
+        "overrun": "Slurm expects a job that outruns its limit to end at once",
+        "passes": "passes come at Slurm's own cadence",
+        "message delay": "no messages are sent",
+        "migration delay": "jobs do not move",
+        "deadlines": "not built yet: --deadline is not modelled",
+        "reservations": "not built yet: jobs start as soon as they can",
+        "membership": "a cluster on its own belongs to no grid",
+        "changes": "the nodes of a cluster stay the same",
+        "own functions": "the rules are Slurm's",
+    }
+
+    def __post_init__(self) -> None:
+        for key, words in (
+            ("scheduler_type", get_args(SchedulerType)),
+            ("select_type", get_args(SelectType)),
+            ("priority_type", get_args(PriorityType)),
+        ):
+            if getattr(self, key) not in words:
+                raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
+        least_one = {"sched_interval", "bf_interval", "bf_window", "bf_resolution", "priority_calc_period"}
+        least_one |= {"priority_max_age", "fair_share_dampening_factor"}
+        for key, value in vars(self).items():
+            if isinstance(value, int) and value < (1 if key in least_one else 0):
+                raise ConfigurationError(
+                    f"{key} is {value}; give a whole number from {1 if key in least_one else 0} on"
+                )
+        for name in self.priority_weight_tres or ():
+            if name not in RESOURCES:
+                raise ConfigurationError(
+                    f"priority_weight_tres names {name!r}; use some of {', '.join(RESOURCES)}"
+                )
+
+    @classmethod
+    def from_configuration(cls, configuration: SlurmConfiguration | str) -> Self:
+        """The scheduler of a slurm.conf, or of what `scontrol show config` printed.
+
+        Raises
+        ------
+        ConfigurationError
+            If the file cannot be read.
+        """
+        if not isinstance(configuration, SlurmConfiguration):
+            configuration = read_configuration(configuration)
+        return cls(**configuration.parameters)
+
+    @property
+    def label(self) -> str:
+        """Name in results."""
+        return "slurm" if self.scheduler_type == "backfill" else "slurm-builtin"
+
+    @property
+    def cadence(self) -> Cadence:
+        """When the controller works, and how far it looks."""
+        names = [name for name in Cadence.__dataclass_fields__ if name != "backfill"]
+        return Cadence(
+            backfill=self.scheduler_type == "backfill", **{name: getattr(self, name) for name in names}
+        )
+
+    @property
+    def weights(self) -> Weights:
+        """Parameters of priority/multifactor."""
+        return Weights(
+            age=self.priority_weight_age,
+            fairshare=self.priority_weight_fairshare,
+            job_size=self.priority_weight_job_size,
+            partition=self.priority_weight_partition,
+            qos=self.priority_weight_qos,
+            tres={RESOURCES[name]: weight for name, weight in (self.priority_weight_tres or {}).items()},
+            max_age=self.priority_max_age,
+            favor_small=self.priority_favor_small,
+            decay_half_life=self.priority_decay_half_life,
+            calc_period=self.priority_calc_period,
+            fair_tree=self.fair_tree,
+            small_relative_to_time=self.small_relative_to_time,
+            damping=self.fair_share_dampening_factor,
+            count_ended=self.enforce_limits,
+        )
+
+    def schedule(self, submission: Submission) -> Schedule:
+        """Let the controller of each cluster work."""
+        submission = submission.at_home()
+        workload, clusters, number = submission.workload, submission.clusters, len(submission)
+        rng = np.random.default_rng(submission.seed)
+        runs: list[tuple[int, Cluster, Integers, SlurmRun]] = []
+        for index, cluster in enumerate(clusters):
+            own = np.flatnonzero(submission.home == index)
+            phase = rng.random(3)
+            if len(own):
+                runs.append((index, cluster, own, self._run(submission, cluster, own, index, phase)))
+        start = np.full(number, NO_TIME, np.int64)
+        fate = np.full(number, int(Fate.REJECTED), np.int64)
+        by = np.full(number, -1, np.int64)
+        eligible = np.zeros(number, np.int64)
+        reasons: dict[str, int] = {}
+        for _, _, own, run in runs:
+            start[own], fate[own], by[own], eligible[own] = run.start, run.fate, run.by, run.eligible
+            reasons = add_counts(reasons, run.jobs.reasons)
+        segments, told_nodes = node_records(runs, number)
+        told, counted = fate_variables(
+            workload,
+            Lived(
+                fate=fate,
+                killed=np.zeros(number, np.int64),
+                extra_work=np.zeros(number, np.int64),
+                eligible_time=eligible,
+            ),
+        )
+        size = np.asarray(workload.processors, np.int64)
+        return Schedule(
+            start_time=start,
+            run_time=submission.run_time,
+            estimate=submission.estimate,
+            segments=segments,
+            variables={
+                **of_tasks(size[segments["job"]]),
+                **told_nodes,
+                **told,
+                "started_by": (
+                    "job",
+                    by,
+                    "0 if the main loop started it, 1 if the backfill scheduler, else -1",
+                    "1",
+                ),
+            },
+            counters={
+                **counted,
+                "backfilled": int((by == 1).sum()),
+                **{f"rejected: {reason}": count for reason, count in reasons.items()},
+            },
+        )
+
+    def _run(
+        self, submission: Submission, cluster: Cluster, own: Integers, index: int, phase: NDArray[np.float64]
+    ) -> SlurmRun:
+        """Run the jobs of one cluster."""
+        jobs = cluster_jobs(
+            submission,
+            own,
+            cluster,
+            whole=self.select_type == "linear" or cluster.node_exclusive,
+            memory_is_consumed=self.memory_is_consumed or self.select_type == "linear",
+        )
+        priorities = self._priorities(submission.workload.select(own), jobs)
+        controller = Controller(jobs.machine, jobs.tickets, self.cadence, priorities)
+        return run_of(jobs, controller.work(phase.tolist()), index)
+
+    def _priorities(self, workload: Workload, jobs: ClusterJobs) -> Priorities:
+        """Where the priorities of the jobs of a cluster come from."""
+        weights, records, number = self.weights, jobs.tickets.jobs, len(workload)
+        weighed = (weights.age, weights.fairshare, weights.job_size, weights.partition, weights.qos)
+        if self.priority_type == "basic" or not (any(weighed) or weights.tres):
+            return FirstCome(number)
+        account, user = np.asarray(workload.group, np.int64), np.asarray(workload.user, np.int64)
+        tree = _tree(account, user, self.account_shares or {}, self.user_shares or {})
+        shares = Shares(tree, fair_tree=self.fair_tree, damping=self.fair_share_dampening_factor)
+        place = [shares.place[str(a), str(u)] for a, u in zip(account.tolist(), user.tolist(), strict=True)]
+        nodes = jobs.machine.nodes
+        partition = np.asarray(jobs.factor, np.float64)[records["partition"]]
+        return Multifactor(
+            weights,
+            records,
+            place=np.array(place, np.int64),
+            quality=np.zeros(number),
+            partition=partition / max(float(jobs.factor.max(initial=0)), 1.0),
+            nice=np.zeros(number, np.int64),
+            early_processors=records["nodes"] if self.select_type == "linear" else records["processors"],
+            machine={
+                "nodes": float(len(nodes)),
+                "processors": float(nodes["cores"].sum()),
+                "memory": float(nodes["memory"].sum()),
+                "gpus": float(nodes["gpus"].sum()),
+            },
+            shares=shares,
+            unit=1,
+            begin=int(workload.submit_time[0]),
+        )
+
+
+def _tree(
+    account: Integers, user: Integers, account_shares: Mapping[int, int], user_shares: Mapping[int, int]
+) -> Accounting:
+    """A tree of the accounts that there are, and of the users in them."""
+    made = [Association(account=ROOT)]
+    for number in np.unique(account).tolist():
+        made.append(Association(account=str(number), parent=ROOT, shares=account_shares.get(number, 1)))
+        for member in np.unique(user[account == number]).tolist():
+            made.append(
+                Association(
+                    account=str(number),
+                    user=str(member),
+                    parent=str(number),
+                    shares=user_shares.get(member, 1),
+                )
+            )
+    return Accounting(associations=tuple(made))
+
+
+SCHEDULER = Slurm
+
+SCHEDULERS: dict[str, Callable[[], Scheduler]] = {"slurm": Slurm}
+"""Slurm with its default parameters."""

@@ -1,0 +1,194 @@
+"""Readers of slurm.conf, of scontrol show config, of host lists and of the accounting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gridsched.errors import ConfigurationError
+from gridsched.systems.slurm.accounts import USE_PARENT, minutes, read_accounting
+from gridsched.systems.slurm.conf import SlurmNode, read_configuration
+from gridsched.systems.slurm.hostlist import expand_hosts
+from gridsched.systems.slurm.scheduler import Slurm
+from tests.systems.slurm.recordings import RECORDINGS
+
+CONF = """
+# a cluster
+ClusterName=small
+SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=60,bf_window=2880,bf_continue,defer,\\
+    batch_sched_delay=5   # goes on
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+PriorityType=priority/multifactor
+PriorityWeightAge=1000
+PriorityWeightTRES=CPU=100,GRES/gpu=500
+PriorityDecayHalfLife=14-0
+PriorityMaxAge=1-12
+PriorityFlags=NO_FAIR_TREE,MAX_TRES
+PreemptType=preempt/partition_prio
+AccountingStorageEnforce=limits,qos
+NodeName=DEFAULT Sockets=2 CoresPerSocket=8 ThreadsPerCore=1 RealMemory=64000
+NodeName=n[01-03] Weight=5
+NodeName=gpu1 CPUs=32 RealMemory=128000 Gres=gpu:a100:4
+PartitionName=DEFAULT MaxTime=1-0
+PartitionName=batch Nodes=ALL Default=YES
+PartitionName=gpu Nodes=gpu1 PriorityTier=5 PriorityJobFactor=10 MaxTime=2:00:00 OverSubscribe=EXCLUSIVE \\
+    QOS=gpu
+"""
+
+
+def written(folder: Path, text: str, name: str = "slurm.conf") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Path) -> None:
+    conf = read_configuration(written(tmp_path, CONF))
+    scheduler = Slurm.from_configuration(conf)
+    assert (scheduler.bf_interval, scheduler.bf_window, scheduler.batch_sched_delay) == (60, 2880, 5)
+    assert (scheduler.memory_is_consumed, scheduler.fair_tree, scheduler.enforce_limits) == (
+        True,
+        False,
+        True,
+    )
+    assert scheduler.priority_weight_age == 1000
+    assert scheduler.priority_weight_tres == {"cpu": 100, "gres/gpu": 500}
+    assert (scheduler.priority_max_age, scheduler.priority_decay_half_life) == (36 * 3600, 14 * 86400)
+    assert scheduler.bf_max_job_test == 500
+    assert [node.name for node in conf.nodes] == ["n01", "n02", "n03", "gpu1"]
+    assert conf.nodes[0] == SlurmNode(name="n01", cores=16, memory=64000)
+    assert conf.nodes[3] == SlurmNode(name="gpu1", cores=32, memory=128000, gpus=4)
+    batch, gpu = conf.partitions
+    assert (batch.default, len(batch.nodes), batch.time_limit) == (True, 4, 86400)
+    assert (gpu.tier, gpu.job_factor, gpu.time_limit, gpu.exclusive) == (5, 10, 7200, True)
+    assert set(conf.not_modelled) == {
+        "SchedulerParameters=defer",
+        "PriorityFlags=MAX_TRES",
+        "PreemptType",
+        "NodeName weight",
+        "PartitionName qos",
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("PriorityWeightAeg=5", ["slurm.conf:3", "PriorityWeightAeg", "PriorityWeightAge"]),
+        ("SchedulerParameters=bf_windw=5", ["slurm.conf:3", "bf_windw", "bf_window"]),
+        ("SchedulerParameters=bf_window=many", ["slurm.conf:3", "bf_window", "many"]),
+        ("SchedulerParameters=bf_interval=0", ["slurm.conf:3", "bf_interval"]),
+        ("ClusterName=other", ["slurm.conf:3", "ClusterName", "slurm.conf:2"]),
+        ("SchedulerType=sched/wiki", ["slurm.conf:3", "sched/wiki", "sched/backfill"]),
+        ("SelectType=select/linear\nSelectTypeParameters=CR_Core", ["slurm.conf:4", "select/linear"]),
+        ("PriorityMaxAge=soon", ["slurm.conf:3", "PriorityMaxAge", "soon"]),
+        ("NodeName=n[1-", ["slurm.conf:3", "NodeName"]),
+        ("NodeName=n[3-1]", ["slurm.conf:3", "3-1"]),
+        ("NodeName=n1 CPUs=two", ["slurm.conf:3", "cpus", "two"]),
+        ("NodeName=n1 Cpu=2", ["slurm.conf:3", "cpu"]),
+        ("PartitionName=p Nodes=n1", ["slurm.conf:3", "n1"]),
+        ("PartitionName=p Tier=1", ["slurm.conf:3", "tier"]),
+        ("PartitionName=p\nPartitionName=p", ["partition p"]),
+        ("PartitionName=p Default=YES\nPartitionName=q Default=YES", ["p and q"]),
+    ],
+)
+def test_what_makes_no_sense_is_one_line_with_file_line_and_key(
+    tmp_path: Path, line: str, named: list[str]
+) -> None:
+    path = written(tmp_path, f"\nClusterName=small\n{line}\n")
+    with pytest.raises(ConfigurationError) as error:
+        read_configuration(path)
+    message = str(error.value)
+    assert "\n" not in message
+    for word in named:
+        assert word in message
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"none\.conf"):
+        read_configuration(tmp_path / "none.conf")
+
+
+def test_a_running_configuration_says_the_same_as_the_file_it_came_from() -> None:
+    folder = RECORDINGS / "w3"
+    if not folder.exists():
+        pytest.skip("no recording w3 in ../shared/slurm")
+    shown = read_configuration(folder / "scontrol_config.txt")
+    file = read_configuration(folder / "slurm.conf")
+    assert shown.parameters == file.parameters
+    assert not shown.not_modelled
+    assert not shown.nodes
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("n1", ["n1"]),
+        ("n[01-03]", ["n01", "n02", "n03"]),
+        ("a,b[1,3-4]c", ["a", "b1c", "b3c", "b4c"]),
+        ("r[1-2]n[08-09]", ["r1n08", "r1n09", "r2n08", "r2n09"]),
+        ("", []),
+    ],
+)
+def test_host_lists(text: str, hosts: list[str]) -> None:
+    assert expand_hosts(text) == hosts
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("5", 5), ("90:00", 90), ("1:30:00", 90), ("1-0", 1440), ("1-12:30", 2190), ("0:01", 1)],
+)
+def test_times(text: str, expected: int) -> None:
+    assert minutes(text, "here") == expected
+
+
+DUMP = """# a comment
+Cluster - 'small':Fairshare=1:QOS='normal'
+Parent - 'root'
+User - 'root':DefaultAccount='root':AdminLevel='Administrator':Fairshare=1
+Account - 'physics':Description='physics':Organization='o':Fairshare=60:GrpTRES=cpu=128,mem=1T
+Parent - 'physics'
+User - 'ann':DefaultAccount='physics':Fairshare=parent:MaxJobs=4:GrpTRESMins=cpu=1000
+"""
+
+QUALITIES = """Name|Priority|UsageFactor|GrpTRES|MaxJobsPU|MaxTRES|MaxWall
+normal|0|1.000000||||
+short|500|0.500000|node=8|2|cpu=64|02:00:00
+"""
+
+
+def test_accounts_users_shares_and_limits(tmp_path: Path) -> None:
+    dump = written(tmp_path, DUMP, "dump.cfg")
+    accounting = read_accounting(dump, written(tmp_path, QUALITIES, "qos.txt"))
+    by_name = {(each.account, each.user): each for each in accounting.associations}
+    assert list(by_name) == [("root", ""), ("root", "root"), ("physics", ""), ("physics", "ann")]
+    assert by_name["physics", ""].shares == 60
+    assert by_name["physics", ""].limits.running == {
+        ("group", "processors"): 128,
+        ("group", "memory"): 1024 * 1024,
+    }
+    assert by_name["physics", "ann"].shares == USE_PARENT
+    assert by_name["physics", "ann"].limits.running == {("user", "jobs"): 4}
+    short = accounting.qualities["short"]
+    assert (short.priority, short.usage_factor) == (500, 0.5)
+    assert short.limits.running == {("group", "nodes"): 8, ("user", "jobs"): 2}
+    assert short.limits.job == {"processors": 64, "wall": 7200}
+    assert accounting.not_modelled == ("GrpTRESMins",)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("Nonsense\n", ["dump.cfg:1", "Nonsense"]),
+        ("Parent - 'physics'\n", ["dump.cfg:1", "physics"]),
+        ("Account - 'a':Fairshare=lots\n", ["dump.cfg:1", "lots"]),
+        ("Account - 'a':GrpTRES=cpu=few\n", ["dump.cfg:1", "cpu=few"]),
+    ],
+)
+def test_a_broken_dump_is_one_line(tmp_path: Path, text: str, named: list[str]) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        read_accounting(written(tmp_path, text, "dump.cfg"))
+    for word in named:
+        assert word in str(error.value)

@@ -1,0 +1,169 @@
+"""Thousands of small clusters and queues: every start, pass and node as in the naive twin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gridsched.systems.slurm import kernels
+from gridsched.systems.slurm.controller import (
+    NEVER,
+    Cadence,
+    Controller,
+    Machine,
+    Tickets,
+    job_records,
+)
+from tests.oracles import slurm as naive
+
+
+class Given:
+    """Priorities that do not change."""
+
+    def __init__(self, priorities: list[float]) -> None:
+        self.priorities = priorities
+
+    def submitted(self, job: int, now: int) -> float:
+        return self.priorities[job]
+
+    def started(self, job: int, now: int) -> None: ...
+
+    def ended(self, job: int, now: int) -> None: ...
+
+    def due(self) -> int:
+        return NEVER
+
+    def recalculate(self, now: int, waiting: NDArray[np.int64]) -> NDArray[np.float64]:
+        raise AssertionError("they do not change")
+
+
+def draw(
+    rng: np.random.Generator, whole: str
+) -> tuple[list[naive.Job], naive.Cluster, list[tuple[int, int]]]:
+    """Jobs, a cluster and passes."""
+
+    def number(low: int, high: int) -> int:
+        return int(rng.integers(low, high + 1))
+
+    count = number(2, 8)
+    alike = rng.random() < 0.6
+    kinds = [naive.Node(number(2, 6), number(2, 8), number(0, 3)) for _ in range(count)]
+    nodes = [kinds[0]] * count if alike else kinds
+    everywhere = set(range(count))
+    partitions = [everywhere]
+    if rng.random() < 0.5:
+        partitions.append(set(range(number(0, count - 1), count)))
+    limits = [
+        naive.Limit(jobs=number(1, 3)) if rng.random() < 0.5 else naive.Limit(cores=number(4, 16))
+        for _ in range(number(0, 2))
+    ]
+    jobs = []
+    for _ in range(number(4, 24)):
+        run = number(0, 300)
+        jobs.append(
+            naive.Job(
+                submit=number(0, 300),
+                run=run,
+                limit=max(run + number(-30, 200), 1),
+                nodes=number(1, max(count // 2, 1)) if rng.random() < 0.8 else count,
+                cores=number(1, 4),
+                memory=number(0, 4),
+                gpus=number(0, 2) if rng.random() < 0.4 else 0,
+                whole={"all": True, "none": False}.get(whole, rng.random() < 0.4),
+                partition=number(0, len(partitions) - 1),
+                user=number(0, 2),
+                priority=float(number(0, 3)),
+                groups=tuple(g for g in range(len(limits)) if rng.random() < 0.5),
+            )
+        )
+    jobs.sort(key=lambda job: job.submit)
+    cluster = naive.Cluster(
+        nodes=nodes,
+        partitions=partitions,
+        tiers=[number(0, 2) for _ in partitions],
+        limits=limits,
+        window=60 * number(2, 30),
+        resolution=int(rng.choice([1, 1, 30, 60])),
+        kill_wait=number(0, 40),
+    )
+    for key, high in (
+        ("partition_depth", 4),
+        ("most_started", 3),
+        ("tests", 6),
+        ("tests_of_user", 3),
+        ("tests_of_partition", 4),
+        ("most_backfilled", 3),
+        ("least_priority", 3),
+        ("least_age", 60),
+    ):
+        if rng.random() < 0.15:
+            setattr(cluster, key, number(1, high))
+    instants = sorted({number(1, 900) for _ in range(number(10, 60))})
+    return jobs, cluster, [(now, number(0, 1)) for now in instants]
+
+
+def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
+    """The same for the package."""
+    nodes = np.array(cluster.nodes, kernels.NODE)
+    reach = np.array(
+        [[n in partition for n in range(len(nodes))] for partition in cluster.partitions], np.uint8
+    )
+    limits = np.zeros(len(cluster.limits), kernels.LIMIT)
+    for name in ("jobs", "processors", "nodes", "memory", "gpus"):
+        limits[name] = NEVER
+    for k, limit in enumerate(cluster.limits):
+        limits[k]["jobs"] = min(limit.jobs, NEVER)
+        limits[k]["processors"] = min(limit.cores, NEVER)
+    records = job_records(len(jobs))
+    limited = np.full((len(jobs), 2), -1, np.int64)
+    for k, job in enumerate(jobs):
+        for name in ("nodes", "cores", "memory", "gpus", "whole", "limit", "partition", "user"):
+            records[k][name] = getattr(job, name)
+        records[k]["processors"] = job.cores * job.nodes
+        limited[k, : len(job.groups)] = job.groups
+    return Controller(
+        Machine(nodes=nodes, reach=reach, tier=np.array(cluster.tiers), limits=limits),
+        Tickets(
+            jobs=records,
+            submit=np.array([job.submit for job in jobs]),
+            run=np.array([job.run for job in jobs]),
+            limited=limited,
+        ),
+        Cadence(
+            partition_job_depth=cluster.partition_depth,
+            sched_max_job_start=cluster.most_started,
+            bf_window=cluster.window // 60,
+            bf_resolution=cluster.resolution,
+            bf_max_job_test=cluster.tests,
+            bf_max_job_user=cluster.tests_of_user,
+            bf_max_job_part=cluster.tests_of_partition,
+            bf_max_job_start=cluster.most_backfilled,
+            bf_min_prio_reserve=cluster.least_priority,
+            bf_min_age_reserve=cluster.least_age,
+            kill_wait=cluster.kill_wait,
+        ),
+        Given([job.priority for job in jobs]),
+    )
+
+
+def compare(seed: int, whole: str) -> int:
+    """Compare one case; how many jobs started."""
+    jobs, cluster, passes = draw(np.random.default_rng(seed), whole)
+    expected = naive.Controller(jobs, cluster).work(passes)
+    outcome = controller_of(jobs, cluster).follow(passes)
+    found: dict[int, Any] = {
+        j: naive.Started(int(outcome.start[j]), int(outcome.by[j]), outcome.nodes_of(j, job.nodes))
+        for j, job in enumerate(jobs)
+        if outcome.start[j] >= 0
+    }
+    assert found == {j: done._replace(nodes=sorted(done.nodes)) for j, done in expected.items()}, seed
+    return len(found)
+
+
+@pytest.mark.parametrize("whole", ["all", "none", "some"])
+def test_every_start_is_that_of_the_naive_twin(whole: str) -> None:
+    started = sum(compare(seed, whole) for seed in range(1000))
+    assert started > 5000

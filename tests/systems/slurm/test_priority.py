@@ -1,0 +1,158 @@
+"""Fair shares and priorities, worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from gridsched.systems.slurm.accounts import ROOT, USE_PARENT, Accounting, Association
+from gridsched.systems.slurm.controller import job_records
+from gridsched.systems.slurm.priority import Multifactor, Shares, Weights
+
+
+def tree(*rows: tuple[str, str, str, int]) -> Accounting:
+    """Associations of (account, user, parent, shares)."""
+    made = [
+        Association(account=account, user=user, parent=parent, shares=shares)
+        for account, user, parent, shares in rows
+    ]
+    return Accounting(associations=(Association(account=ROOT), *made))
+
+
+TWO = tree(
+    ("a", "", ROOT, 60),
+    ("a", "ann", "a", 3),
+    ("a", "bob", "a", 1),
+    ("b", "", ROOT, 40),
+    ("b", "cleo", "b", 1),
+)
+
+
+def factors(shares: Shares, **used: float) -> dict[str, float]:
+    """Fair share of each user after some use."""
+    for (_, user), place in shares.place.items():
+        if user in used:
+            shares.add(place, used[user])
+    shares.refresh()
+    return {user: float(shares.factor[place]) for (_, user), place in shares.place.items() if user}
+
+
+def test_with_nothing_used_all_are_first() -> None:
+    assert set(factors(Shares(TWO)).values()) == {1.0}
+
+
+def test_fair_tree_ranks_users_below_the_better_account_first() -> None:
+    # b: 0.4 of the shares by 0.25 of the use is 1.6; a: 0.6 by 0.75 is 0.8;
+    # in it ann 0.75 by 1/3, bob 0.25 by 2/3
+    found = factors(Shares(TWO), ann=100.0, bob=200.0, cleo=100.0)
+    assert found == {"cleo": 1.0, "ann": pytest.approx(2 / 3), "bob": pytest.approx(1 / 3)}
+
+
+def test_fair_tree_merges_accounts_that_tie() -> None:
+    equal = tree(
+        ("a", "", ROOT, 1),
+        ("a", "ann", "a", 1),
+        ("a", "bob", "a", 1),
+        ("b", "", ROOT, 1),
+        ("b", "cleo", "b", 1),
+    )
+    # both accounts used as much: ann, who used nothing, is before cleo, and cleo before bob
+    found = factors(Shares(equal), bob=50.0, cleo=50.0)
+    assert found["ann"] > found["cleo"] > found["bob"]
+
+
+def test_fair_tree_gives_no_shares_the_last_rank() -> None:
+    found = factors(
+        Shares(tree(("a", "", ROOT, 1), ("a", "ann", "a", 0), ("a", "bob", "a", 1))), ann=1.0, bob=99.0
+    )
+    assert found["bob"] > found["ann"]
+
+
+def test_the_classic_formula_by_hand() -> None:
+    found = factors(Shares(TWO, fair_tree=False), ann=100.0, bob=200.0, cleo=100.0)
+    # the use of a is 0.75; that of ann, with what a used beside her, 0.25 + (0.75 - 0.25) * 3 / 4
+    assert found["ann"] == pytest.approx(2 ** -((0.25 + 0.5 * 0.75) / (0.6 * 0.75)))
+    assert found["cleo"] == pytest.approx(2 ** -((0.25 + 0.0 * 1) / 0.4))
+    damped = factors(Shares(TWO, fair_tree=False, damping=2), ann=100.0, bob=200.0, cleo=100.0)
+    assert damped["cleo"] == pytest.approx(math.sqrt(found["cleo"]))
+
+
+def test_users_with_the_shares_of_their_account_have_its_fair_share() -> None:
+    both = tree(
+        ("a", "", ROOT, 1), ("a", "ann", "a", USE_PARENT), ("a", "bob", "a", USE_PARENT), ("b", "", ROOT, 1)
+    )
+    found = factors(Shares(both, fair_tree=False), ann=10.0)
+    assert found["ann"] == found["bob"]
+
+
+def multifactor(weights: Weights, **changes: object) -> Multifactor:
+    """Priorities of two jobs of ann and bob on 4 nodes of 8 processors, one with 2 nodes, one with 1."""
+    jobs = job_records(2)
+    jobs["nodes"], jobs["cores"], jobs["processors"], jobs["limit"] = [2, 1], 8, [16, 8], [600, 60]
+    shares = Shares(TWO)
+    given: dict[str, object] = {
+        "place": np.array([shares.place["a", "ann"], shares.place["a", "bob"]]),
+        "quality": np.array([1.0, 0.0]),
+        "partition": np.array([0.5, 1.0]),
+        "nice": np.array([0, 10]),
+        "early_processors": np.array([2, 1]),
+        "machine": {"nodes": 4.0, "processors": 32.0, "memory": 1.0, "gpus": 1.0},
+        "shares": shares,
+        "unit": 1,
+        "begin": 0,
+    }
+    return Multifactor(weights, jobs, **{**given, **changes})  # type: ignore[arg-type]
+
+
+def test_the_size_is_known_in_full_from_the_first_calculation_on() -> None:
+    priorities = multifactor(Weights(job_size=1000))
+    assert priorities.submitted(0, 5) == math.floor(1000 * (2 / 4 + 2 / 32) / 2)
+    assert priorities.recalculate(300, np.array([0])).tolist() == [500.0]
+
+
+def test_small_jobs_can_be_favoured() -> None:
+    assert multifactor(Weights(job_size=1000, favor_small=True)).recalculate(
+        300, np.array([0, 1])
+    ).tolist() == [
+        500.0,
+        740.0,
+    ]
+
+
+def test_age_grows_up_to_its_maximum_at_each_calculation() -> None:
+    priorities = multifactor(Weights(age=100, max_age=1000, calc_period=250))
+    assert priorities.submitted(0, 0) == 1.0
+    assert priorities.due() == 250
+    assert [priorities.recalculate(now, np.array([0]))[0] for now in (250, 500, 2000)] == [25.0, 50.0, 100.0]
+
+
+def test_partition_quality_resources_and_nice_add_up() -> None:
+    priorities = multifactor(Weights(partition=100, qos=1000, tres={"processors": 64.0}))
+    assert [priorities.submitted(job, 0) for job in (0, 1)] == [50 + 1000 + 32, 100 + 16 - 10]
+
+
+def test_what_was_used_decays_by_half_in_the_half_life() -> None:
+    priorities = multifactor(Weights(fairshare=100, decay_half_life=600, calc_period=60))
+    for job in (0, 1):
+        priorities.submitted(job, 0)
+    priorities.started(0, 0)
+    priorities.recalculate(60, np.array([1]))
+    place = priorities.shares.place["a", "ann"]
+    used = priorities.shares.used[place]
+    assert used == pytest.approx(60 * 16 * (1 - 0.693 / 600) ** 60)
+    assert priorities._sum(0.0, 0.0, np.array([0, 1])).tolist() == [33.0, 56.0]
+    priorities.ended(0, 60)
+    for now in range(120, 720, 60):
+        priorities.recalculate(now, np.array([1]))
+    assert priorities.shares.used[place] == pytest.approx(used / 2, rel=0.01)
+
+
+@pytest.mark.parametrize(("counted", "expected"), [(True, 30 * 16), (False, 0)])
+def test_the_end_of_a_job_is_counted_where_limits_are_enforced(counted: bool, expected: int) -> None:
+    priorities = multifactor(Weights(fairshare=1, decay_half_life=0, count_ended=counted))
+    priorities.submitted(0, 0)
+    priorities.started(0, 10)
+    priorities.ended(0, 40)
+    assert priorities.shares.used[priorities.shares.place[ROOT, ""]] == expected

@@ -1,0 +1,127 @@
+"""The model against schedules that a real Slurm 22.05 controller made."""
+
+from __future__ import annotations
+
+import gzip
+import re
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gridsched.systems.slurm.controller import FirstCome, Outcome
+from gridsched.systems.slurm.priority import Multifactor
+from gridsched.systems.slurm.recording import milliseconds
+from gridsched.systems.slurm.replay import Replay
+from tests.systems.slurm.recordings import recorded
+
+LATENCY = {"w5": 10}
+"""Milliseconds from the end of a job until its nodes can be used, where jobs share nodes."""
+
+SLURM_AGAINST_ITSELF = {"w2a": 0.75, "w2b": 0.75, "ft": 0.16}
+"""Starts within 3 s of each other in two runs of one plan."""
+
+
+@pytest.mark.parametrize("name", ["w1", "w2a", "w2b", "w3", "w4", "w5", "ft"])
+def test_at_the_recorded_passes_every_job_starts_when_and_where_it_did(name: str) -> None:
+    replay = recorded(name)
+    outcome = replay.closed_loop(latency=LATENCY.get(name, 0))
+    assert replay.differences(outcome) == []
+    assert replay.measures(outcome)["same_nodes"] == 1.0
+    assert [int(by) for by in outcome.by] == [job.by for job in replay.recording.jobs]
+
+
+@pytest.mark.parametrize("name", ["w3", "w4"])
+def test_so_it_does_with_computed_priorities(name: str) -> None:
+    replay = recorded(name)
+    assert replay.differences(replay.closed_loop(priorities="computed")) == []
+
+
+class Watched:
+    """Priorities, written down as they are given."""
+
+    def __init__(self, inner: Multifactor) -> None:
+        self.inner = inner
+        self.given: dict[int, list[tuple[int, float]]] = {}
+
+    def submitted(self, job: int, now: int) -> float:
+        priority = self.inner.submitted(job, now)
+        self.given.setdefault(job, []).append((now, priority))
+        return priority
+
+    def started(self, job: int, now: int) -> None:
+        self.inner.started(job, now)
+
+    def ended(self, job: int, now: int) -> None:
+        self.inner.ended(job, now)
+
+    def due(self) -> int:
+        return self.inner.due()
+
+    def recalculate(self, now: int, waiting: NDArray[np.int64]) -> NDArray[np.float64]:
+        priorities = self.inner.recalculate(now, waiting)
+        for job, priority in zip(waiting.tolist(), priorities.tolist(), strict=True):
+            self.given.setdefault(job, []).append((now, priority))
+        return priorities
+
+
+def watched(replay: Replay) -> dict[int, list[tuple[int, float]]]:
+    """Priorities that the model gives at the recorded passes, with their instants."""
+    priorities = Watched(replay.multifactor())
+    replay.follow(priorities)
+    return priorities.given
+
+
+@pytest.mark.parametrize(("name", "least"), [("w3", 400), ("w4", 100)])
+def test_priorities_are_those_of_the_log(name: str, least: int) -> None:
+    replay = recorded(name)
+    given = watched(replay)
+    place = {job.number: k for k, job in enumerate(replay.recording.jobs)}
+    compared = 0
+    for at, number, logged in replay.recording.priorities:
+        near = [priority for when, priority in given[place[number]] if abs(when - at) < 500]
+        assert near, (number, at)
+        assert min(abs(priority - logged) for priority in near) <= 0.01 * logged
+        compared += 1
+    assert compared > least
+
+
+def test_backfill_passes_saw_the_priorities_that_are_computed() -> None:
+    replay = recorded("w4")
+    given = watched(replay)
+    place = {job.number: k for k, job in enumerate(replay.recording.jobs)}
+    compared = 0
+    with gzip.open(replay.recording.folder / "slurmctld.log.gz", "rt", errors="replace") as file:
+        for line in file:
+            found = re.match(r"\[(\S+)\] .*BACKFILL: test for JobId=(\d+) Prio=(\d+)", line)
+            if found:
+                at, job = milliseconds(found[1]), place[int(found[2])]
+                before = [priority for when, priority in given[job] if when < at]
+                assert abs(before[-1] - int(found[3])) <= max(0.01 * int(found[3]), 1)
+                compared += 1
+    assert compared > 1000
+
+
+def test_given_plans_of_nothing_the_first_come_is_first_served() -> None:
+    replay = recorded("w1")
+    order = np.argsort(replay.follow(FirstCome(len(replay.recording.jobs))).start, kind="stable")
+    assert (np.diff(order) > 0).all()
+
+
+def open_loops(replay: Replay, runs: int) -> list[Outcome]:
+    """Open loops at several phases of the cadence."""
+    rng = np.random.default_rng(0)
+    # the accelerated controller sleeps 1 % longer, and takes ten times as long to free a node
+    latency, drift = (80, 0.01) if replay.recording.folder.name == "ft" else (8, 0.001)
+    phases = [(rng.random(), rng.random(), rng.random()) for _ in range(runs)]
+    return [replay.open_loop(phase, latency=latency, drift=drift) for phase in phases]
+
+
+@pytest.mark.parametrize("name", ["w1", "w2a", "w2b", "w3", "w4", "ft"])
+def test_at_passes_of_its_own_mean_waits_are_near(name: str) -> None:
+    replay = recorded(name)
+    measures = [replay.measures(outcome) for outcome in open_loops(replay, 16)]
+    means = {key: float(np.mean([each[key] for each in measures])) for key in measures[0]}
+    assert means["mean_wait"] == pytest.approx(means["recorded_mean_wait"], rel=0.05)
+    assert means["pairs_swapped"] < 0.045
+    assert means["within_3"] > SLURM_AGAINST_ITSELF.get(name, 0.4) - 0.05

@@ -1,0 +1,190 @@
+"""Slurm on workloads: cadence, whole and shared nodes, limits, priorities, refusals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gridsched.errors import ConfigurationError
+from gridsched.nodes import Limit, NodeType, Partition
+from gridsched.platform import Cluster, Platform
+from gridsched.simulation import simulate
+from gridsched.systems.slurm.scheduler import Slurm
+from gridsched.verification import verify
+from gridsched.workloads.dependencies import dependency_table
+from gridsched.workloads.table import Workload
+
+
+def workload(rows: list[tuple[int, int, int]], **columns: Any) -> Workload:
+    """Jobs of (submit time, run time, processors) that ask for what they need."""
+    submit, run, size = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+    return Workload(
+        name="jobs",
+        submit_time=submit,
+        run_time=run,
+        requested_processors=size,
+        **{"requested_time": np.maximum(run, 60), **columns},
+    )
+
+
+def mixed(count: int = 300, seed: int = 1) -> Workload:
+    """Jobs of many kinds."""
+    rng = np.random.default_rng(seed)
+    run = rng.integers(0, 7200, count)
+    return Workload(
+        name="mixed",
+        submit_time=np.sort(rng.integers(0, 86400, count)),
+        run_time=run,
+        requested_time=np.maximum(run * 2, 60),
+        requested_processors=rng.choice([1, 4, 8, 32], count),
+        requested_memory=rng.choice([1, 2, 8], count) * 2**20,
+        requested_gpus=rng.choice([-1, -1, 1, 2], count),
+        requested_nodes=rng.choice([-1, 2], count),
+        user=rng.integers(0, 10, count),
+        group=rng.integers(0, 3, count),
+        queue=rng.integers(0, 2, count),
+    )
+
+
+NODES = [
+    NodeType(name="gpu", count=4, cores=32, memory=256 * 1024, gpus=4),
+    NodeType(name="cpu", count=8, cores=64, memory=128 * 1024),
+]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"select_type": "linear"},
+        {"scheduler_type": "builtin"},
+        {"memory_is_consumed": True, "bf_max_job_test": 5, "bf_resolution": 1},
+        {"priority_weight_age": 1000, "priority_weight_fairshare": 5000, "priority_weight_job_size": 100},
+        {"priority_weight_partition": 100, "priority_weight_tres": {"cpu": 50.0}, "enforce_limits": True},
+    ],
+)
+def test_runs_on_nodes_keep_the_rules(parameters: dict[str, Any]) -> None:
+    cluster = Cluster(
+        nodes=NODES,
+        partitions=[Partition(number=0), Partition(number=1, nodes=["gpu"], priority=5)],
+        partition_of="queue",
+        limits=[Limit(by="user", processors=128), Limit(by="queue", of=1, jobs=6)],
+    )
+    run = simulate(mixed(), cluster, Slurm(**parameters))
+    verify(run)
+    assert int((run["start_time"] >= 0).sum()) == 300 - run.attrs["jobs_rejected"]
+    assert run.attrs["jobs_rejected"] < 20
+
+
+def test_runs_repeat_themselves_and_the_seed_moves_the_phase() -> None:
+    cluster = Cluster(processors=64, processors_per_node=8)
+    starts = [simulate(mixed(), cluster, "slurm", seed=seed)["start_time"].to_numpy() for seed in (3, 3, 4)]
+    assert (starts[0] == starts[1]).all()
+    assert (starts[0] != starts[2]).any()
+
+
+def test_every_cluster_of_a_platform_has_a_controller() -> None:
+    clusters = [Cluster(processors=64, processors_per_node=8, name=name) for name in ("north", "south")]
+    run = simulate([mixed(seed=1), mixed(seed=2)], Platform(clusters), "slurm")
+    verify(run)
+    assert set(run["segment_cluster"].to_numpy().tolist()) == {0, 1}
+
+
+def test_a_job_waits_for_the_next_turn_of_the_main_loop() -> None:
+    # Passes are at most `batch_sched_delay` apart where jobs come, though nobody is in the way.
+    run = simulate(
+        workload([(second, 10, 1) for second in range(100, 200)]),
+        64,
+        Slurm(scheduler_type="builtin", batch_sched_delay=7, sched_interval=1000),
+    )
+    waits = (run["start_time"] - run["submit_time"]).to_numpy()
+    assert waits.max() == 6
+    assert 14 <= len(np.unique(run["start_time"])) <= 17
+
+
+def test_the_main_loop_looks_at_the_whole_queue_only_now_and_then() -> None:
+    # The second job is in a partition of its own, but deeper in the queue than passes look.
+    jobs = workload([(0, 5000, 64), (1, 60, 64), (2, 60, 4)], queue=np.array([0, 0, 1]))
+    nodes = [NodeType(count=68, cores=1, name="n")]
+    first = [f"n{k}" for k in range(64)]
+    partitions = [
+        Partition(number=0, nodes=first),
+        Partition(number=1, nodes=[f"n{k}" for k in range(64, 68)]),
+    ]
+    cluster = Cluster(nodes=nodes, partitions=partitions, partition_of="queue")
+    parameters: dict[str, Any] = {"scheduler_type": "builtin", "sched_interval": 1000}
+    deep = simulate(jobs, cluster, Slurm(**parameters))["start_time"].to_numpy()
+    shallow = simulate(jobs, cluster, Slurm(default_queue_depth=1, **parameters))["start_time"].to_numpy()
+    assert deep[2] < 10
+    assert shallow[2] > 10
+
+
+def test_backfilling_fills_holes_that_the_main_loop_leaves() -> None:
+    jobs = workload([(0, 1000, 6), (10, 1000, 8), (20, 600, 2)])
+    backfilled = simulate(jobs, 8, Slurm())
+    alone = simulate(jobs, 8, Slurm(scheduler_type="builtin"))
+    assert backfilled["start_time"].to_numpy()[2] < 60
+    assert backfilled["started_by"].to_numpy().tolist() == [0, 0, 1]
+    assert alone["start_time"].to_numpy()[2] > 1000
+
+
+def test_a_narrow_window_plans_nothing_beyond_it() -> None:
+    # With a plan for the second job the third may not run over it; beyond the window there is none.
+    jobs = workload([(0, 3000, 6), (10, 1000, 8), (20, 6000, 2)])
+    wide = simulate(jobs, 8, Slurm(bf_window=1440))["start_time"].to_numpy()
+    narrow = simulate(jobs, 8, Slurm(bf_window=10))["start_time"].to_numpy()
+    assert narrow[2] < 100 < wide[2]
+
+
+def test_shares_decide_who_comes_first() -> None:
+    count = 60
+    rows = [(0, 600, 8)] * count
+    users = np.arange(count) % 2
+    jobs = workload(rows, user=users, group=users)
+    scheduler = Slurm(
+        priority_weight_fairshare=10000,
+        account_shares={0: 9, 1: 1},
+        enforce_limits=True,
+        priority_calc_period=60,
+    )
+    start = simulate(jobs, 8, scheduler)["start_time"].to_numpy()
+    assert start[users == 0].mean() < start[users == 1].mean() - 600
+
+
+def test_a_job_that_no_nodes_can_hold_is_rejected_with_a_reason() -> None:
+    cluster = Cluster(nodes=NODES, limits=[Limit(by="user", processors=100)])
+    jobs = workload([(0, 10, 1000), (0, 10, 128), (0, 10, 1)], user=np.zeros(3, np.int64))
+    run = simulate(jobs, cluster, "slurm")
+    verify(run)
+    assert run.attrs["rejected: larger than the nodes that it may use"] == 1
+    assert run.attrs["rejected: over a limit of its group"] == 1
+
+
+@pytest.mark.parametrize(
+    ("parameters", "named"),
+    [
+        ({"scheduler_type": "wiki"}, "backfill, builtin"),
+        ({"select_type": "serial"}, "cons_tres, linear"),
+        ({"bf_interval": 0}, "bf_interval is 0"),
+        ({"default_queue_depth": -1}, "default_queue_depth is -1"),
+        ({"priority_weight_tres": {"licenses": 5}}, "licenses"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(parameters: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigurationError, match=named):
+        Slurm(**parameters)
+
+
+def test_jobs_wait_for_others_and_users_give_up() -> None:
+    jobs = mixed()
+    table = dependency_table(
+        [(5, 2, "afterok"), (9, 5, "afterany", 600), (20, 19, "after"), (30, 0, "afternotok")]
+    )
+    jobs = replace(jobs, gives_up_time=jobs.submit_time + 3600, dependencies=table)
+    run = simulate(jobs, Cluster(nodes=NODES), Slurm(select_type="linear"))
+    verify(run)
+    assert run.attrs["jobs_gave_up"] > 10
+    assert run.attrs["jobs_never_eligible"] >= 1
