@@ -283,3 +283,17 @@ def test_workloads_of_a_grid_come_back(jobs: list[tuple[int, int, int]]) -> None
     for found, given_pair in zip([*back[3], *back[5]], [*pairs, pairs[0]], strict=True):
         assert found[0].equals(given_pair[0])
         assert found[1] == given_pair[1]
+
+
+def test_a_killed_job_counts_as_one_with_all_of_its_pieces(tmp_path: Path) -> None:
+    jobs = [[0, 5000, 5000, 1], [10, 400, 400, 4], [900, 3000, 3000, 2], [4000, 900, 900, 4]]
+    clusters = [{"name": name, "processors": 4, "jobs": jobs} for name in ("A", "B")]
+    scenario = {"name": "one", "clusters": clusters, "failures": {"mean_time_between": 9000}}
+    values = {"name": "s", "kind": "grid", "title": "S", "scenarios": [scenario], "schedulers": ["local"]}
+    study = GridStudy.model_validate(values)
+    whole = run_study(study, tmp_path, 1).squeeze()
+    assert whole["executions_killed"] > 0
+    assert whole["jobs"] == 2 * len(jobs)
+    work = sum(run * size for _, run, _, size in jobs)
+    total = float((whole["utilisation"] * whole["cluster_processors"]).sum() * whole["makespan"])
+    assert total == pytest.approx(2 * work * (1 + float(whole["extra_work_share"])))

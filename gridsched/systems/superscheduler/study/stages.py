@@ -77,7 +77,7 @@ def simulate_run(
         overrun="doubling" if "overrun" in scheduler.cannot else study.overrun,
     )
     verify(run)
-    measures = summarise_grid(run) if "segment_job" in run else summarise_ideal(run)
+    measures = summarise_grid(_in_one_piece(run)) if "segment_job" in run else summarise_ideal(run)
     whole = measures.merge(offered_loads(*zip(*pairs, strict=True), align=scenario.align))
     whole = whole.merge(fates_of(run))
     facts = {
@@ -100,6 +100,22 @@ def simulate_run(
     if schedule is not None:
         files.write(_schedule(run).assign_attrs({**labels, **results.provenance()}), schedule)
     files.write(whole, target)
+
+
+def _in_one_piece(run: xr.Dataset) -> xr.Dataset:
+    """A run with one segment a job, at its end and as long as all of them together.
+
+    A job that is killed waits again at the cluster that it was sent to, so that flows and work stay the same.
+    """
+    if "fate" not in run:
+        return run
+    job, end = run["segment_job"].values, run["segment_end"].values
+    seconds = np.bincount(job, end - run["segment_start"].values, run.sizes["job"]).astype(np.int64)
+    last = np.full(run.sizes["job"], -1)
+    last[job[np.argsort(end, kind="stable")]] = np.argsort(end, kind="stable")
+    whole = run.isel(segment=last[last >= 0])
+    starts = whole["segment_end"].values - seconds[whole["segment_job"].values]
+    return whole.assign(segment_start=("segment", starts, run["segment_start"].attrs))
 
 
 def _schedule(run: xr.Dataset) -> xr.Dataset:
