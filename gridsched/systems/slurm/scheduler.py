@@ -83,11 +83,11 @@ class Slurm(Scheduler):
     priority_type : {"multifactor", "basic"}
         PriorityType: a sum of factors times weights, or first come first served.
     priority_weight_age, priority_weight_fairshare, priority_weight_job_size : int
-        PriorityWeights of the time that a job has waited, of the fair share of its user, and of its size.
+        Weights of the time that a job has waited, of the fair share of its user, and of its size.
     priority_weight_partition, priority_weight_qos : int
-        PriorityWeights of the factors of its partition and of its quality of service.
+        Weights of the factors of its partition and of its quality of service.
     priority_weight_tres : mapping of str to float, optional
-        PriorityWeights of what it asks for: "cpu", "node", "mem", "gres/gpu".
+        Weights of what it asks for: "cpu", "node", "mem", "gres/gpu".
     priority_max_age : int
         Seconds of waiting after which the factor of age is 1.
     priority_favor_small : bool
