@@ -34,7 +34,7 @@ from gridsched.systems.multicluster.backlogs import (
     MulticlusterJobs,
     Started,
 )
-from gridsched.systems.multicluster.rounds import Outcome, Run
+from gridsched.systems.multicluster.rounds import RoundsOutcome, Run
 
 _COMPLETED, _LOST, _STARVED = int(Fate.COMPLETED), int(Fate.LOST), int(Fate.STARVED)
 
@@ -295,13 +295,13 @@ class LivedRun(Run):
 
     # --- what became of the jobs ------------------------------------------------------------------
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> RoundsOutcome:
         """What became of the jobs: how they were executed, in pieces where they were killed."""
         order = sorted(range(len(self._segments)), key=lambda k: (self._segments[k][0], self._segments[k][3]))
         ran = np.flatnonzero(self.start >= 0)
         run_time = np.zeros(len(self.start), np.int64)
         run_time[ran] = self._progress.saved[ran] + self._progress.work[self.cluster[ran], ran]
-        return Outcome(
+        return RoundsOutcome(
             self.start,
             self._last_end,
             run_time,

@@ -50,7 +50,7 @@ class Round(NamedTuple):
     generations: list[int]
 
 
-class Outcome(NamedTuple):
+class RoundsOutcome(NamedTuple):
     """What became of p jobs: when they first started and last ended, how long they worked, and where last.
 
     Segments name jobs by their places among the p, and have the resources of each as bits.
@@ -224,11 +224,11 @@ class Run:
 
     # --- what became of the jobs ------------------------------------------------------------------
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> RoundsOutcome:
         """What became of the jobs: each has run in one piece."""
         jobs = np.arange(len(self.start))
         run_time, taken = self.jobs.actual[self.cluster, jobs], self._taken()[self.cluster, jobs]
-        return Outcome(
+        return RoundsOutcome(
             self.start,
             self.start + run_time,
             run_time,
