@@ -497,7 +497,7 @@ def _parameters(found: _Found) -> dict[str, Any]:
 
 
 def _weights_of_resources(found: _Found) -> dict[str, float]:
-    """PriorityWeights of resources, by the names of `RESOURCES` in Slurm's letters."""
+    """Weights of resources, by the names of `RESOURCES` in Slurm's letters."""
     text, where = found.text("PriorityWeightTRES"), found.where("PriorityWeightTRES")
     left: list[str] = []
     by_name = {ours: theirs for theirs, ours in RESOURCES.items()}
