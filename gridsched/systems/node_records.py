@@ -325,7 +325,7 @@ def times_of(segments: NDArray[Any], jobs: int) -> tuple[Integers, Integers]:
     return np.where(start == 2**62, -1, start), end
 
 
-_PIECE = {
+PIECES: dict[str, tuple[str, str]] = {
     "segment": ("index of the segment", "1"),
     "node": ("index of the node", "1"),
     "units": ("parts of the job that run on the node", "1"),
@@ -334,7 +334,7 @@ _PIECE = {
     "devices": ("GPUs of which it has something, one bit each", "1"),
     "share": ("thousandths of each of these GPUs that it has", "1"),
 }
-_ASKED = {
+ASKED_TEXTS: dict[str, tuple[str, str]] = {
     "units": ("equal parts of a job, each on one node", "1"),
     "cores": ("processors of a part", "1"),
     "memory": ("memory of a part", "KiB"),
@@ -369,9 +369,9 @@ def node_variables(
     """What runs on nodes say of jobs, pieces, nodes and outages; jobs of other clusters ask for nothing."""
     variables: dict[str, Variable] = {}
     node_offset, row_offset = 0, 0
-    pieces: dict[str, list[Integers]] = {name: [] for name in _PIECE}
+    pieces: dict[str, list[Integers]] = {name: [] for name in PIECES}
     nodes, owner, names, outages, rows = [], [], [], [], []
-    asked = {name: np.zeros(jobs, np.int64) for name in _ASKED}
+    asked = {name: np.zeros(jobs, np.int64) for name in ASKED_TEXTS}
     for (index, cluster, own, run), segment in zip(runs, first_segment, strict=True):
         for name, parts in pieces.items():
             shift = {"segment": segment, "node": node_offset}.get(name, 0)
@@ -392,9 +392,9 @@ def node_variables(
     for offset, allowed in rows:
         reach[row : row + len(allowed), offset : offset + allowed.shape[1]] = allowed
         row += len(allowed)
-    for name, (text, unit) in _PIECE.items():
+    for name, (text, unit) in PIECES.items():
         variables[f"piece_{name}"] = ("piece", np.concatenate(pieces[name]), text, unit)
-    for name, (text, unit) in _ASKED.items():
+    for name, (text, unit) in ASKED_TEXTS.items():
         variables[f"asked_{name}"] = ("job", asked[name], text, unit)
     table = np.concatenate(nodes)
     variables |= {

@@ -101,7 +101,9 @@ def test_mistakes(queue: Path, tmp_path: Path, mistake: Callable[..., str]) -> N
         line(11, State="CANCELLED by 1", Start="Unknown", AllocCPUS=0),
     )
     assert "it is a job array; name one of its tasks: 10_1" in mistake("explain", path, "10")
-    assert "left out: cancelled before it started" in mistake("explain", path, "11")
+    assert "left out: cancelled before it started" in mistake(
+        "explain", path, "11", "--cancelled", "recorded"
+    )
     assert "the export has no such job" in mistake("explain", path, "12")
     assert "it was left out, by cleaning" in mistake("explain", path, "10_1", "--processors", 1)
 

@@ -17,8 +17,8 @@ from tests.conftest import REPOSITORY
 @pytest.fixture(scope="module")
 def studies() -> dict[str, Study]:
     listed = yaml.safe_load((REPOSITORY / "config" / "reproduction.yaml").read_text(encoding="utf-8"))
-    # Its trace has to be fetched by hand, so that it is in no other configuration
-    paths = [*listed["studies"], "config/studies/placements.yaml"]
+    # Their traces have to be fetched by hand, so that they are in no other configuration
+    paths = [*listed["studies"], "config/studies/placements.yaml", "config/studies/sequences.yaml"]
     loaded = [load_study(REPOSITORY / path) for path in paths]
     return {study.name: study for study in loaded}
 

@@ -822,6 +822,19 @@ def placement_study() -> xr.Dataset:
     return ones({"allocated_full": ("placement", "node_order", "replicate")}, coords)
 
 
+def sequence_study() -> xr.Dataset:
+    """A dataset of the study of sequences, filled with ones."""
+    coords: dict[str, list[Any]] = {
+        "workload": ["Lublin-1", "SDSC-SP2", "HPC2N", "Lublin-2"],
+        "backfilling": ["none", "shadow"],
+        "waits": ["unset", "true"],
+        "order": ["fcfs", "wfp3", "unicep", "shortest", "f1"],
+        "replicate": [0, 1],
+    }
+    dims = tuple(coords)
+    return ones({"bounded_slowdown": dims, "utilisation_to_last_start": dims}, coords)
+
+
 def ones(dims: dict[str, tuple[str, ...]], coords: dict[str, list[Any]]) -> xr.Dataset:
     sizes = {name: len(labels) for name, labels in coords.items()}
     variables = {name: (names, np.ones([sizes[dim] for dim in names])) for name, names in dims.items()}
@@ -870,6 +883,7 @@ def studies() -> dict[str, xr.Dataset]:
         "muscle-size": multicluster_study([f"{number}-clusters" for number in (4, 6, 8, 10)], 10),
         "muscle-variants": multicluster_study(["level-40", "level-100", "sizes-normal", "sizes-log"]),
         "placements": placement_study(),
+        "sequences": sequence_study(),
     }
 
 

@@ -7,6 +7,7 @@ instant at which the occupation changes. It shares no code with the engine.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from copy import copy
 from functools import partial
@@ -241,6 +242,20 @@ class Cluster:
             "smallest_area": job.estimate * job.processors,
             "lxf": -expansion,
             "lxwf": -(expansion + 0.02 * wait / 3600),
+        }
+        return ranks[order] if order in ranks else self.rank_of_papers(order, job, wait)
+
+    @staticmethod
+    def rank_of_papers(order: str, job: Job, wait: int) -> float:
+        """Orders that learned policies are compared with; submit times count from 1."""
+        run, size, age = job.estimate, job.processors, math.log10(max(job.submit_time, 1))
+        ranks: dict[str, float] = {
+            "wfp3": -((wait / run) ** 3) * size,
+            "unicep": -(wait + 1e-15) / (math.log2(size + 1e-15) * run),
+            "f1": math.log10(run) * size + 870 * age,
+            "f2": math.sqrt(run) * size + 25_600 * age,
+            "f3": run * size + 6_860_000 * age,
+            "f4": run * math.sqrt(size) + 530_000 * age,
         }
         return ranks[order]
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gridsched.platform import Cluster
 from gridsched.results import NO_TIME, SEGMENT, Variable
+from gridsched.systems.node_records import ASKED_TEXTS, PIECES
 from gridsched.systems.slurm.controller import Outcome
 from gridsched.systems.slurm.jobs import ClusterJobs
 
@@ -89,34 +90,13 @@ def _devices(start: Integers, end: Integers, node: Integers, gpus: Integers) -> 
     return devices
 
 
-_PIECE = {
-    "segment": ("index of the segment", "1"),
-    "node": ("index of the node", "1"),
-    "units": ("parts of the job that run on the node", "1"),
-    "cores": ("processors of the node that it has", "1"),
-    "memory": ("memory of the node that it has", "KiB"),
-    "devices": ("GPUs of which it has something, one bit each", "1"),
-    "share": ("thousandths of each of these GPUs that it has", "1"),
-}
-_ASKED = {
-    "units": ("equal parts of a job, each on one node", "1"),
-    "cores": ("processors of a part", "1"),
-    "memory": ("memory of a part", "KiB"),
-    "gpus": ("whole GPUs of a part", "1"),
-    "share": ("thousandths of one GPU of a part", "1"),
-    "most": ("most parts on one node", "1"),
-    "whole": ("1 if its nodes run nothing else", "1"),
-    "where": ("index of the nodes that it may use, see node_reach", "1"),
-}
-
-
 def node_records(
     runs: list[tuple[int, Cluster, Integers, SlurmRun]], number: int
 ) -> tuple[NDArray[Any], dict[str, Variable]]:
     """Segments of all jobs, and what runs on nodes say of jobs, pieces, nodes and outages."""
     segments: list[NDArray[Any]] = []
-    pieces: dict[str, list[Integers]] = {name: [] for name in _PIECE}
-    asked = {name: np.zeros(number, np.int64) for name in _ASKED}
+    pieces: dict[str, list[Integers]] = {name: [] for name in PIECES}
+    asked = {name: np.zeros(number, np.int64) for name in ASKED_TEXTS}
     nodes, owner, names = [], [], []
     rows = sum(len(run.jobs.machine.reach) for *_, run in runs)
     columns = sum(len(run.jobs.machine.nodes) for *_, run in runs)
@@ -146,8 +126,8 @@ def node_records(
     table = np.concatenate(nodes)
     none = np.zeros(0, np.int64)
     variables: dict[str, Variable] = {
-        **{f"piece_{name}": ("piece", np.concatenate(pieces[name]), *text) for name, text in _PIECE.items()},
-        **{f"asked_{name}": ("job", asked[name], *text) for name, text in _ASKED.items()},
+        **{f"piece_{name}": ("piece", np.concatenate(pieces[name]), *text) for name, text in PIECES.items()},
+        **{f"asked_{name}": ("job", asked[name], *text) for name, text in ASKED_TEXTS.items()},
         "node_name": ("node", np.array(names), "name of the node", "1"),
         "node_cluster": ("node", np.concatenate(owner), "index of the cluster", "1"),
         "node_cores": ("node", table["cores"].copy(), "processors of the node", "1"),
@@ -157,5 +137,7 @@ def node_records(
         "outage_node": ("outage", none, "index of the node that was out", "1"),
         "outage_start": ("outage", none, "start of an outage", "s"),
         "outage_end": ("outage", none, "end of an outage", "s"),
+        "outage_kind": ("outage", none, "why", "1"),
+        "outage_announced": ("outage", none, "when it was known", "s"),
     }
     return np.concatenate(segments), variables

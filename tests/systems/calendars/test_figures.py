@@ -153,7 +153,7 @@ def test_page_takes_text_literally(page: Page) -> None:
     assert page.open == []
     assert page.foreign == []
     assert page.text.count(NASTY) >= 3
-    assert all(source.startswith("data:image/svg+xml;base64,") for source in page.attributes("src"))
+    assert all(source.startswith("data:image/svg+xml;charset=utf-8,") for source in page.attributes("src"))
 
 
 def test_page_says_what_was_found(page: Page, dataset: xr.Dataset) -> None:

@@ -559,7 +559,7 @@ def test_the_page_is_well_formed_and_takes_text_literally(page: Page) -> None:
     assert page.foreign == []
     assert page.text.count(NASTY) >= 3
     assert "<img src=x> & co" in page.text
-    assert all(source.startswith("data:image/svg+xml;base64,") for source in page.attributes("src"))
+    assert all(source.startswith("data:image/svg+xml;charset=utf-8,") for source in page.attributes("src"))
 
 
 def test_the_page_has_every_figure_with_its_caption(page: Page, configuration: SelfSchedulingStudy) -> None:
