@@ -9,6 +9,7 @@ every scheduling pass.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numba
@@ -98,6 +99,12 @@ def changes_with_time(score: Score) -> bool:
     return "now" in SCORE.parameters_of(score)
 
 
+@cache
+def _universal(score: Score, parameters: int) -> Any:
+    """Compiled score of whole columns."""
+    return numba.vectorize([types.float64(*[types.int64] * parameters)])(score)
+
+
 def evaluate_once(score: Score, values: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
     """Value of a score that does not look at the time, for each job.
 
@@ -111,9 +118,8 @@ def evaluate_once(score: Score, values: dict[str, NDArray[Any]]) -> NDArray[np.f
         raise ConfigurationError(f"{SCORE.named(score)}: takes no parameter, so it cannot order jobs")
     columns = [values[name] for name in names]
     try:
-        universal = numba.vectorize([types.float64(*[types.int64] * len(names))])(score)
         with np.errstate(all="ignore"):
-            result = np.asarray(universal(*columns), dtype=np.float64)
+            result = np.asarray(_universal(score, len(names))(*columns), dtype=np.float64)
     except numba.core.errors.NumbaError as error:
         raise SCORE.cannot_compile(score, error) from None
     except Exception as error:
