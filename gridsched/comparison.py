@@ -238,7 +238,9 @@ def what_each_changes(
     movable = not any(event.node != "*" for event in cluster.events)
     names = [name for name in aspects_of(workload, cluster) if name != "nodes" or movable]
     left = never_ran(workload)
-    waits, slowdowns, shares = ({} for _ in range(3))  # type: ignore[var-annotated]
+    waits: dict[str, Floats] = {}
+    slowdowns: dict[str, Floats] = {}
+    shares: dict[str, float] = {}
     fates: dict[str, list[int]] = {name: [] for name in FATES}
     for name in (EVERYTHING, *names):
         report(f"simulating {chosen.name}" + (f" without {name}" if name != EVERYTHING else ""))

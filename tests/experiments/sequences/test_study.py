@@ -13,9 +13,10 @@ import xarray as xr
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.config import load_config
 from gridsched.experiments.sequences import figures, stages
-from gridsched.experiments.sequences.config import FOLDER, SequenceStudy
+from gridsched.experiments.sequences.config import FOLDER, SequenceBackfilling, SequenceStudy
 from gridsched.experiments.sequences.findings import FINDINGS
 from gridsched.experiments.sequences.report import sequences_view
+from gridsched.policies.local import OrderName
 from gridsched.results import read
 from gridsched.traces import read_swf
 from tests.conftest import REPOSITORY
@@ -137,12 +138,13 @@ def test_published_baselines_come_out_to_the_printed_decimals(archive_mirror: Pa
     """Two rows of the table of the paper; the study has all eighty cells."""
     log = archive_mirror / "HPC2N-2002-2.2-cln.swf.gz"
     starts = [1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085]
-    for order, backfilling, slowdown, utilisation in (
+    rows: list[tuple[OrderName, SequenceBackfilling, float, float]] = [
         ("wfp3", "none", 426.99, 0.636),
         ("unicep", "shadow", 175.12, 0.638),
-    ):
+    ]
+    for order, backfilling, slowdown, utilisation in rows:
         target = tmp_path / f"{order}.nc"
-        stages.run_sequences("HPC2N", 240, starts, 1024, order, backfilling, "unset", log, target)  # type: ignore[arg-type]
+        stages.run_sequences("HPC2N", 240, starts, 1024, order, backfilling, "unset", log, target)
         run = read(target)
         assert round(float(run["bounded_slowdown"].mean()), 2) == slowdown
         assert round(float(run["utilisation_to_last_start"].mean()), 3) == utilisation
