@@ -81,7 +81,7 @@ def nodes_of(cluster: Cluster) -> tuple[NDArray[Any], list[str], int]:
     return nodes, cluster.node_names, 1
 
 
-def _column(workload: Workload, name: str) -> Integers:
+def column_of(workload: Workload, name: str) -> Integers:
     """A column of numbers of which unknown ones are none."""
     column = getattr(workload, name)
     return (
@@ -97,8 +97,8 @@ def asked_for(workload: Workload, cluster: Cluster, nodes: NDArray[Any], unit: i
     """
     size = -(-workload.processors // unit) * unit
     jobs = np.zeros(len(workload), JOB)
-    spread = np.minimum(_column(workload, "requested_nodes"), size)
-    gpus, share = _column(workload, "requested_gpus"), _column(workload, "gpu_share")
+    spread = np.minimum(column_of(workload, "requested_nodes"), size)
+    gpus, share = column_of(workload, "requested_gpus"), column_of(workload, "gpu_share")
     if not cluster.has_nodes:
         spread, gpus, share = 0 * spread, 0 * gpus, 0 * share
     together = (spread == 0) & ((gpus > 0) | (share > 0))
@@ -108,7 +108,7 @@ def asked_for(workload: Workload, cluster: Cluster, nodes: NDArray[Any], unit: i
     jobs["cores"] = -(-size // jobs["units"])
     jobs["gpus"] = -(-gpus // jobs["units"])
     jobs["share"] = share
-    jobs["memory"] = _column(workload, "requested_memory") * jobs["cores"] if cluster.has_nodes else 0
+    jobs["memory"] = column_of(workload, "requested_memory") * jobs["cores"] if cluster.has_nodes else 0
     jobs["most"] = np.where((spread > 0) | (share > 0), 1, jobs["units"])
     jobs["whole"] = cluster.node_exclusive and cluster.has_nodes
     jobs["affinity"] = affinities(jobs)
@@ -353,6 +353,9 @@ _OUTAGE = {
     "kind": (f"why: {', '.join(f'{each.value} {each.name.lower()}' for each in Outage)}", "1"),
     "announced": ("when it was known", "s"),
 }
+NO_OUTAGES: Integers = np.zeros((0, len(_OUTAGE)), np.int64)
+"""Outages of nodes that are never out."""
+
 _LIMIT = {
     "jobs": ("most jobs of a group at once, -1 for any number", "1"),
     "cores": ("most processors of a group at once, -1 for any number", "1"),

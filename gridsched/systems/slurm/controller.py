@@ -34,22 +34,22 @@ NEVER = kernels.NEVER
 class Cadence:
     """When the controller works, and how far it looks; the parameters of the scheduler of the same names."""
 
-    backfill: bool = True
-    sched_interval: int = 60
-    batch_sched_delay: int = 3
-    default_queue_depth: int = 100
-    partition_job_depth: int = 0
-    sched_max_job_start: int = 0
-    bf_interval: int = 30
-    bf_window: int = 1440
-    bf_resolution: int = 60
-    bf_max_job_test: int = 500
-    bf_max_job_user: int = 0
-    bf_max_job_part: int = 0
-    bf_max_job_start: int = 0
-    bf_min_prio_reserve: float = 0
-    bf_min_age_reserve: int = 0
-    kill_wait: int = 30
+    backfill: bool
+    sched_interval: int
+    batch_sched_delay: int
+    default_queue_depth: int
+    partition_job_depth: int
+    sched_max_job_start: int
+    bf_interval: int
+    bf_window: int
+    bf_resolution: int
+    bf_max_job_test: int
+    bf_max_job_user: int
+    bf_max_job_part: int
+    bf_max_job_start: int
+    bf_min_prio_reserve: float
+    bf_min_age_reserve: int
+    kill_wait: int
 
     def of_backfill(self) -> Backfill:
         """Parameters of a backfill pass."""

@@ -9,10 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.nodes import Limit
+from gridsched.errors import ConfigurationError
+from gridsched.nodes import UNLIMITED_MEMORY
 from gridsched.platform import Cluster
 from gridsched.submission import Submission
 from gridsched.systems.fates import lives_of
+from gridsched.systems.node_records import (
+    OVER_LIMIT,
+    OVER_PARTITION,
+    TOO_LARGE,
+    column_of,
+    groups_of,
+    limits_of,
+    partitions_of,
+    reach_of,
+)
 from gridsched.systems.slurm.controller import NEVER, SlurmCluster, Tickets, job_records
 from gridsched.systems.slurm.kernels import LIMIT, NODE
 from gridsched.workloads.table import Workload
@@ -20,12 +31,6 @@ from gridsched.workloads.table import Workload
 Integers = NDArray[np.int64]
 
 _KIBIBYTES = 1024
-_UNLIMITED = 2**51
-"""Memory [KiB] of a node that does not say how much it has."""
-
-TOO_LARGE = "larger than the nodes that it may use"
-OVER_PARTITION = "over a limit of its partition"
-OVER_LIMIT = "over a limit of its group"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,6 +47,8 @@ class ClusterJobs:
         Names of the nodes.
     factor : int64[...]
         Priority of each partition.
+    limits, limited
+        Limits of groups and job arrays, and those that each job is subject to.
     """
 
     machine: SlurmCluster
@@ -49,6 +56,8 @@ class ClusterJobs:
     reasons: dict[str, int]
     node_names: list[str]
     factor: Integers
+    limits: NDArray[Any]
+    limited: Integers
 
 
 def cluster_jobs(
@@ -80,8 +89,8 @@ def cluster_jobs(
     workload = submission.workload.select(own)
     nodes = _nodes(cluster)
     names = cluster.node_names
-    reach = _reach(cluster, names)
-    where = _partition_of(workload, cluster)
+    where = partitions_of(workload, cluster)
+    reach = reach_of(cluster, nodes, names, where)[0].astype(np.uint8)
     records = _records(
         workload,
         nodes,
@@ -93,20 +102,24 @@ def cluster_jobs(
     )
     records["limit"] = submission.estimate[own]
     rejected, reasons = _rejected(records, workload, cluster, nodes, reach)
-    limits, limited = _limits(workload, cluster.limits)
+    limits, table, limited = _limits(workload, cluster)
+    # the controller wants a column, if only an empty one
+    subject = limited if limited.shape[1] else np.full((len(workload), 1), -1, np.int64)
     priority = np.array([each.priority for each in cluster.partitions] or [1], np.int64)
     return ClusterJobs(
-        machine=SlurmCluster(nodes=nodes, reach=reach, tier=priority, limits=limits),
+        machine=SlurmCluster(nodes=nodes, reach=reach, tier=priority, limits=table),
         tickets=Tickets(
             jobs=records,
             submit=np.asarray(workload.submit_time, np.int64),
             run=submission.run_time[own],
-            limited=limited,
+            limited=subject,
             lives=lives_of(replace(submission, workload=workload), rejected),
         ),
         reasons=reasons,
         node_names=names,
         factor=priority,
+        limits=limits,
+        limited=limited,
     )
 
 
@@ -114,41 +127,11 @@ def _nodes(cluster: Cluster) -> NDArray[Any]:
     kinds = cluster.node_types
     which = np.repeat(np.arange(len(kinds)), [kind.count for kind in kinds])
     nodes = np.zeros(len(which), NODE)
-    memory = [_UNLIMITED if kind.memory is None else kind.memory * _KIBIBYTES for kind in kinds]
+    memory = [UNLIMITED_MEMORY if kind.memory is None else kind.memory * _KIBIBYTES for kind in kinds]
     nodes["cores"] = np.array([kind.cores for kind in kinds])[which]
     nodes["memory"] = np.array(memory)[which]
     nodes["gpus"] = np.array([kind.gpus for kind in kinds])[which]
     return nodes
-
-
-def _reach(cluster: Cluster, names: list[str]) -> NDArray[np.uint8]:
-    """Nodes of each partition; all nodes of the only one if none is given."""
-    kinds = [kind.name for kind in cluster.node_types for _ in range(kind.count)]
-    rows = []
-    for partition in cluster.partitions:
-        chosen = set(partition.nodes)
-        rows.append(
-            [not chosen or bool({name, kind, "*"} & chosen) for name, kind in zip(names, kinds, strict=True)]
-        )
-    return np.array(rows or [[True] * len(names)], np.uint8)
-
-
-def _partition_of(workload: Workload, cluster: Cluster) -> Integers:
-    """Place of each job's partition among those of the cluster, the first for those of another number."""
-    numbers = np.array([partition.number for partition in cluster.partitions], np.int64)
-    if not len(numbers):
-        return np.zeros(len(workload), np.int64)
-    asked = np.asarray(getattr(workload, cluster.partition_of), np.int64)
-    place: Integers = np.argmax(asked[:, np.newaxis] == numbers, axis=1)
-    return place
-
-
-def _column(workload: Workload, name: str) -> Integers:
-    """A column of numbers of which unknown ones are none."""
-    column = getattr(workload, name)
-    return (
-        np.zeros(len(workload), np.int64) if column is None else np.maximum(np.asarray(column, np.int64), 0)
-    )
 
 
 def _records(
@@ -168,7 +151,7 @@ def _records(
     records["whole"] = whole
     records["user"] = np.unique(workload.user, return_inverse=True)[1].reshape(-1)
     asked_for = {
-        name: _column(workload, name) if has_nodes else np.zeros_like(size)
+        name: column_of(workload, name) if has_nodes else np.zeros_like(size)
         for name in ("requested_gpus", "gpu_share", "requested_memory", "requested_nodes")
     }
     gpus = asked_for["requested_gpus"] + (asked_for["gpu_share"] > 0)
@@ -238,7 +221,7 @@ def _rejected(
     over_limit = np.zeros(len(records), np.bool_)
     for limit in cluster.limits:
         if limit.processors is not None:
-            over_limit |= (_groups(workload, limit) >= 0) & (records["processors"] > limit.processors)
+            over_limit |= (groups_of(workload, limit) >= 0) & (records["processors"] > limit.processors)
     rejected, reasons = np.zeros(len(records), np.bool_), {}
     for reason, unfit in ((OVER_PARTITION, over_partition), (TOO_LARGE, too_large), (OVER_LIMIT, over_limit)):
         count = int((unfit & ~rejected).sum())
@@ -248,29 +231,24 @@ def _rejected(
     return rejected, reasons
 
 
-def _groups(workload: Workload, limit: Limit) -> Integers:
-    """Group of each job under a limit; -1 for those that it does not concern."""
-    values = np.asarray(getattr(workload, limit.by), np.int64)
-    if limit.of is not None:
-        return np.where(values == limit.of, 0, -1)
-    known = values >= 0
-    return np.where(known, np.unique(np.where(known, values, -1), return_inverse=True)[1].reshape(-1), -1)
+def _limits(workload: Workload, cluster: Cluster) -> tuple[NDArray[Any], NDArray[Any], Integers]:
+    """Limits of groups and job arrays, also as the controller wants them, and those of each job.
 
-
-def _limits(workload: Workload, limits: Sequence[Limit]) -> tuple[NDArray[Any], Integers]:
-    """Limits, one row for each group, and those that each job is subject to."""
-    limited = np.full((len(workload), max(len(limits), 1)), -1, np.int64)
-    rows = 0
-    tables = []
-    for k, limit in enumerate(limits):
-        groups = _groups(workload, limit)
-        limited[:, k] = np.where(groups >= 0, groups + rows, -1)
-        table = unlimited(int(groups.max(initial=-1)) + 1)
-        table["jobs"] = NEVER if limit.jobs is None else limit.jobs
-        table["processors"] = NEVER if limit.processors is None else limit.processors
-        tables.append(table)
-        rows += len(table)
-    return np.concatenate(tables) if tables else np.zeros(0, LIMIT), limited
+    Raises
+    ------
+    ConfigurationError
+        If a limit is on processor-minutes, which the controller does not know.
+    """
+    for limit in cluster.limits:
+        if limit.processor_minutes is not None:
+            raise ConfigurationError(
+                f"cluster {cluster.name}: slurm knows no limit on processor_minutes of running jobs; "
+                "leave it out, or use another scheduler"
+            )
+    limits, limited = limits_of(workload, cluster.limits)
+    table = unlimited(len(limits))
+    table["jobs"], table["processors"] = limits["jobs"], limits["cores"]
+    return limits, table, limited
 
 
 def unlimited(count: int) -> NDArray[Any]:

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.platform import Cluster
-from gridsched.results import NO_TIME, SEGMENT, Variable
-from gridsched.systems.node_records import ASKED_TEXTS, PIECES
+from gridsched.results import NO_TIME, SEGMENT
+from gridsched.systems.node_records import ASKED_NAMES, NO_OUTAGES, NodeUse
 from gridsched.systems.slurm.controller import Outcome
 from gridsched.systems.slurm.jobs import ClusterJobs
 
@@ -90,54 +89,20 @@ def _devices(start: Integers, end: Integers, node: Integers, gpus: Integers) -> 
     return devices
 
 
-def node_records(
-    runs: list[tuple[int, Cluster, Integers, SlurmRun]], number: int
-) -> tuple[NDArray[Any], dict[str, Variable]]:
-    """Segments of all jobs, and what runs on nodes say of jobs, pieces, nodes and outages."""
-    segments: list[NDArray[Any]] = []
-    pieces: dict[str, list[Integers]] = {name: [] for name in PIECES}
-    asked = {name: np.zeros(number, np.int64) for name in ASKED_TEXTS}
-    nodes, owner, names = [], [], []
-    rows = sum(len(run.jobs.machine.reach) for *_, run in runs)
-    columns = sum(len(run.jobs.machine.nodes) for *_, run in runs)
-    reach = np.zeros((rows, columns), np.int8)
-    row, column, segment = 0, 0, 0
-    for index, cluster, own, run in runs:
-        machine, records = run.jobs.machine, run.jobs.tickets.jobs
-        segments.append(run.segments.copy())
-        segments[-1]["job"] = own[run.segments["job"]]
-        shift = {"segment": segment, "node": column}
-        for name, parts in pieces.items():
-            parts.append(run.pieces[name] + shift.get(name, 0))
-        asked["units"][own] = records["nodes"]
-        asked["cores"][own] = records["cores"]
-        asked["memory"][own] = records["memory"]
-        asked["gpus"][own] = records["gpus"]
-        asked["most"][own] = 1
-        asked["whole"][own] = records["whole"]
-        asked["where"][own] = records["partition"] + row
-        nodes.append(machine.nodes)
-        owner.append(np.full(len(machine.nodes), index))
-        prefix = f"{cluster.name}/" if len(runs) > 1 else ""
-        names += [prefix + name for name in run.jobs.node_names]
-        reach[row : row + len(machine.reach), column : column + len(machine.nodes)] = machine.reach
-        row, column = row + len(machine.reach), column + len(machine.nodes)
-        segment += len(run.segments)
-    table = np.concatenate(nodes)
-    none = np.zeros(0, np.int64)
-    variables: dict[str, Variable] = {
-        **{f"piece_{name}": ("piece", np.concatenate(pieces[name]), *text) for name, text in PIECES.items()},
-        **{f"asked_{name}": ("job", asked[name], *text) for name, text in ASKED_TEXTS.items()},
-        "node_name": ("node", np.array(names), "name of the node", "1"),
-        "node_cluster": ("node", np.concatenate(owner), "index of the cluster", "1"),
-        "node_cores": ("node", table["cores"].copy(), "processors of the node", "1"),
-        "node_memory": ("node", table["memory"].copy(), "memory of the node", "KiB"),
-        "node_gpus": ("node", table["gpus"].copy(), "GPUs of the node", "1"),
-        "node_reach": (("reach", "node"), reach, "1 for the nodes that jobs may use", "1"),
-        "outage_node": ("outage", none, "index of the node that was out", "1"),
-        "outage_start": ("outage", none, "start of an outage", "s"),
-        "outage_end": ("outage", none, "end of an outage", "s"),
-        "outage_kind": ("outage", none, "why", "1"),
-        "outage_announced": ("outage", none, "when it was known", "s"),
-    }
-    return np.concatenate(segments), variables
+def node_use(run: SlurmRun) -> NodeUse:
+    """What the jobs of a cluster had of its nodes."""
+    records, machine = run.jobs.tickets.jobs, run.jobs.machine
+    asked = {name: np.zeros(len(records), np.int64) for name in ASKED_NAMES}
+    asked |= {name: records[name].astype(np.int64) for name in ("cores", "memory", "gpus", "whole")}
+    asked |= {"units": records["nodes"].astype(np.int64), "where": records["partition"].astype(np.int64)}
+    return NodeUse(
+        segments=run.segments,
+        pieces=run.pieces,
+        nodes=machine.nodes,
+        node_names=run.jobs.node_names,
+        outages=NO_OUTAGES,
+        asked=asked | {"most": np.ones(len(records), np.int64)},
+        limits=run.jobs.limits,
+        limited=run.jobs.limited,
+        priority=np.zeros(len(records), np.int64),
+    )

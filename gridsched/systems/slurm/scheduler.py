@@ -25,12 +25,13 @@ from gridsched.results import NO_TIME, Schedule, of_tasks
 from gridsched.submission import Submission
 from gridsched.systems.base import Scheduler
 from gridsched.systems.fates import Lived, fate_variables
+from gridsched.systems.node_records import node_variables
 from gridsched.systems.slurm.accounts import RESOURCES, ROOT, Accounting, Association
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
 from gridsched.systems.slurm.controller import Cadence, Controller, FirstCome, Priorities
 from gridsched.systems.slurm.jobs import ClusterJobs, cluster_jobs
 from gridsched.systems.slurm.priority import Multifactor, PriorityWeights, Shares
-from gridsched.systems.slurm.runs import SlurmRun, node_records, run_of
+from gridsched.systems.slurm.runs import SlurmRun, node_use, run_of
 from gridsched.workloads.table import Workload, add_counts
 
 SchedulerType = Literal["backfill", "builtin"]
@@ -255,7 +256,10 @@ class Slurm(Scheduler):
         for _, _, own, run in runs:
             start[own], fate[own], by[own], eligible[own] = run.start, run.fate, run.by, run.eligible
             reasons = add_counts(reasons, run.jobs.reasons)
-        segments, told_nodes = node_records(runs, number)
+        uses = [(index, cluster, own, node_use(run)) for index, cluster, own, run in runs]
+        first = np.cumsum([0, *(len(run.segments) for *_, run in runs)]).tolist()[:-1]
+        segments = np.concatenate([run.segments for *_, run in runs])
+        segments["job"] = np.concatenate([own[run.segments["job"]] for *_, own, run in runs])
         told, counted = fate_variables(
             workload,
             Lived(
@@ -273,7 +277,7 @@ class Slurm(Scheduler):
             segments=segments,
             variables={
                 **of_tasks(size[segments["job"]]),
-                **told_nodes,
+                **node_variables(uses, clusters, number, first),
                 **told,
                 "started_by": (
                     "job",

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from gridsched.systems.slurm import kernels
 from gridsched.systems.slurm.controller import (
     NEVER,
-    Cadence,
     Controller,
     SlurmCluster,
     Tickets,
     job_records,
 )
+from gridsched.systems.slurm.scheduler import Slurm
 from tests.oracles import slurm as naive
 
 
@@ -132,7 +132,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             run=np.array([job.run for job in jobs]),
             limited=limited,
         ),
-        Cadence(
+        Slurm(
             partition_job_depth=cluster.partition_depth,
             sched_max_job_start=cluster.most_started,
             bf_window=cluster.window // 60,
@@ -141,10 +141,10 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             bf_max_job_user=cluster.tests_of_user,
             bf_max_job_part=cluster.tests_of_partition,
             bf_max_job_start=cluster.most_backfilled,
-            bf_min_prio_reserve=cluster.least_priority,
+            bf_min_prio_reserve=int(cluster.least_priority),
             bf_min_age_reserve=cluster.least_age,
             kill_wait=cluster.kill_wait,
-        ),
+        ).cadence,
         Given([job.priority for job in jobs]),
     )
 

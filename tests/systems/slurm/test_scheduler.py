@@ -188,3 +188,18 @@ def test_jobs_wait_for_others_and_users_give_up() -> None:
     verify(run)
     assert run.attrs["jobs_gave_up"] > 10
     assert run.attrs["jobs_never_eligible"] >= 1
+
+
+def test_only_some_tasks_of_an_array_run_at_once() -> None:
+    rows = [(0, 600, 1) for _ in range(6)]
+    jobs = workload(rows, array=np.zeros(6, np.int64), array_limit=np.full(6, 2))
+    run = simulate(jobs, Cluster(processors=8), Slurm())
+    verify(run)
+    start, end = run["start_time"].values, run["end_time"].values
+    assert max(int(((start <= now) & (now < end)).sum()) for now in start) == 2
+
+
+def test_limits_that_the_controller_does_not_know_are_refused() -> None:
+    cluster = Cluster(processors=8, limits=[Limit(by="user", processor_minutes=60)])
+    with pytest.raises(ConfigurationError, match="processor_minutes"):
+        simulate(workload([(0, 600, 1)]), cluster, Slurm())
