@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from gridsched.cli import calibrated
 from gridsched.cli.logs import Log, find_trace, read_log
 from gridsched.cli.options import (
     add_cluster,
@@ -37,6 +38,8 @@ from gridsched.cli.targets import check_folder, writing_folder
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+
+    from gridsched.calibration.trust import Trusted
 
 _MOST_NAMES = 5
 _HOUR = 3600
@@ -69,6 +72,7 @@ def add(commands: Any) -> None:
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"))
     add_happenings(parser.add_argument_group("what happens"))
+    calibrated.add_calibration(parser.add_argument_group("trust"))
     output = parser.add_argument_group("output")
     add_human(output)
     output.add_argument(
@@ -89,7 +93,7 @@ def _compare(options: argparse.Namespace) -> None:
     find_trace(options.trace)
     policies = named_policies(options.policy, None)
     if options.out:
-        check_folder(options.out, [*_FILES, *_CHANGES, _INDEX])
+        check_folder(options.out, [*_FILES, *_CHANGES, *calibrated.FILES, _INDEX])
     log = read_log(options)
     setting = prepared(log, options)
     workload, cluster = setting.workload, setting.cluster
@@ -97,13 +101,17 @@ def _compare(options: argparse.Namespace) -> None:
     conventions: dict[str, Any] = {
         name: getattr(options, name) for name in ("estimates", "kill", "overrun", "passes", "warm_up")
     }
+    times = Times(options.human)
+    trusted = calibrated.calibrate(setting, policies, options) if options.calibrate else None
+    if trusted is not None:
+        print()
+        print_blocks(*calibrated.blocks(trusted, log, times))
     changes = None
     with progress("simulating") as report:
         compared = compare(workload, cluster, policies, names=log.names, report=report, **conventions)
         if aspects_of(workload, cluster) and not options.no_changes:
             changes = what_each_changes(workload, cluster, policies[0], report=report, **conventions)
     print()
-    times = Times(options.human)
     aside = left_aside(workload, log.accounting, cluster)
     print_blocks(
         _schemes(compared, times),
@@ -116,7 +124,7 @@ def _compare(options: argparse.Namespace) -> None:
     )
     if options.out:
         with progress(f"writing {options.out}"):
-            files = _write(compared, changes, options, log, aside)
+            files = _write(compared, changes, trusted, options, log, aside)
         print()
         print_blocks(facts_table([(str(options.out / name), what) for name, what in files.items()]))
 
@@ -271,6 +279,7 @@ def _changes(compared: xr.Dataset, kind: str, times: Times) -> list[Any]:
 def _write(
     compared: xr.Dataset,
     changes: xr.Dataset | None,
+    trusted: Trusted | None,
     options: argparse.Namespace,
     log: Log,
     aside: Sequence[tuple[str, str]],
@@ -280,8 +289,8 @@ def _write(
     from gridsched.figures.comparison import comparison
     from gridsched.figures.style import save
 
-    files = _FILES if changes is None else _FILES | _CHANGES
-    with writing_folder(options.out, [*_FILES, *_CHANGES, _INDEX]) as folder:
+    files = _FILES | ({} if changes is None else _CHANGES) | ({} if trusted is None else calibrated.FILES)
+    with writing_folder(options.out, [*_FILES, *_CHANGES, *calibrated.FILES, _INDEX]) as folder:
         save(*comparison(compared), folder / "compare")
         (folder / "compare.csv").rename(folder / "figure.csv")
         tables = {
@@ -293,6 +302,8 @@ def _write(
             tables["counts.csv"] = changes.to_dataframe().reset_index()
         for name, rows in tables.items():
             rows.to_csv(folder / name, index=False, lineterminator="\n")
+        if trusted is not None:
+            calibrated.write(trusted, folder)
         results.write(compared, folder / "compare.nc")
         index = {
             "command": ["gridsched", *sys.argv[1:]],
