@@ -138,8 +138,10 @@ def evaluated(site: Site, rung: Rung, calibration: Calibration) -> float:
 
 def best_of(fitted: Sequence[Fitted]) -> list[Fitted]:
     """Candidates by loss, each once; ties go by their parameters, whoever tried them."""
-    found = {(each.loss, *sorted(each.calibration.items())): each for each in fitted}
-    return [found[key] for key in sorted(found)]
+    found: dict[tuple[Any, ...], Fitted] = {}
+    for each in sorted(fitted, key=lambda one: (one.loss, *sorted(one.calibration.items()))):
+        found.setdefault(tuple(sorted(each.calibration.items())), each)
+    return list(found.values())
 
 
 def band(fitted: Sequence[Fitted], most: int = 12) -> list[Fitted]:
