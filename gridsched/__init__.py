@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gridsched.systems.jscheduler.scheduler import JScheduler
     from gridsched.systems.multicluster.scheduler import Multicluster
     from gridsched.systems.multiple_requests.scheduler import MultipleRequests
+    from gridsched.systems.slurm.differences import explain_against
     from gridsched.systems.slurm.scheduler import Slurm
     from gridsched.systems.superscheduler.scheduler import Superscheduler
     from gridsched.traces import clean, fetch, read_sacct, read_swf, select_window, write_swf
@@ -52,6 +53,7 @@ _HOMES: dict[str, str] = {
     "clean": "gridsched.traces",
     "compare": "gridsched.comparison",
     "explain": "gridsched.explanation",
+    "explain_against": "gridsched.systems.slurm.differences",
     "fetch": "gridsched.traces",
     "plot": "gridsched.plot",
     "read_sacct": "gridsched.traces",
@@ -81,6 +83,7 @@ __all__ = [
     "clean",
     "compare",
     "explain",
+    "explain_against",
     "fetch",
     "plot",
     "read_sacct",

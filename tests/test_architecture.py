@@ -42,7 +42,16 @@ LAYERS = (
 UPPER = ("study", "figures", "figures.py", "findings.py", "report.py")
 """Parts of a room that may use experiments, figures and the report."""
 
-SHARED = ("base", "registry", "cluster_records", "capabilities", "fates", "node_records", "node_grids")
+SHARED = (
+    "base",
+    "registry",
+    "cluster_records",
+    "capabilities",
+    "differences",
+    "fates",
+    "node_records",
+    "node_grids",
+)
 """Modules of `systems` that are no room."""
 
 NAMES_SYSTEMS = {"__init__.py", "conformance/running.py"}
