@@ -16,7 +16,7 @@ from gridsched.lazy import attach
 
 if TYPE_CHECKING:
     from gridsched import plot
-    from gridsched.comparison import compare
+    from gridsched.comparison import compare, what_if
     from gridsched.errors import GridschedError
     from gridsched.explanation import explain
     from gridsched.platform import Cluster, Platform
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gridsched.systems.multiple_requests.scheduler import MultipleRequests
     from gridsched.systems.slurm.differences import explain_against
     from gridsched.systems.slurm.scheduler import Slurm
+    from gridsched.systems.slurm.site import read_slurm_site
     from gridsched.systems.superscheduler.scheduler import Superscheduler
     from gridsched.traces import clean, fetch, read_sacct, read_swf, select_window, write_swf
     from gridsched.verification import verify
@@ -57,12 +58,14 @@ _HOMES: dict[str, str] = {
     "fetch": "gridsched.traces",
     "plot": "gridsched.plot",
     "read_sacct": "gridsched.traces",
+    "read_slurm_site": "gridsched.systems.slurm.site",
     "read_swf": "gridsched.traces",
     "select_window": "gridsched.traces",
     "simulate": "gridsched.simulation",
     "summarise": "gridsched.summary",
     "synthesise": "gridsched.workloads",
     "verify": "gridsched.verification",
+    "what_if": "gridsched.comparison",
     "write_swf": "gridsched.traces",
 }
 
@@ -87,12 +90,14 @@ __all__ = [
     "fetch",
     "plot",
     "read_sacct",
+    "read_slurm_site",
     "read_swf",
     "select_window",
     "simulate",
     "summarise",
     "synthesise",
     "verify",
+    "what_if",
     "write_swf",
 ]
 

@@ -137,6 +137,11 @@ def add_policy(parser: argparse.ArgumentParser, *, several: bool = True) -> None
     )
 
 
+def policies_given(options: argparse.Namespace) -> bool:
+    """Whether policies were named, not only taken by default."""
+    return hasattr(options, "_policy_given")
+
+
 def add_cluster(group: argparse._ArgumentGroup) -> None:
     """The cluster and its nodes."""
     group.add_argument(

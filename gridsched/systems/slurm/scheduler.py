@@ -12,7 +12,7 @@ docs/slurm.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -26,7 +26,7 @@ from gridsched.submission import Submission
 from gridsched.systems.base import Scheduler
 from gridsched.systems.fates import Lived, fate_variables
 from gridsched.systems.node_records import node_variables
-from gridsched.systems.slurm.accounts import RESOURCES, ROOT, Accounting, Association
+from gridsched.systems.slurm.accounts import RESOURCES, ROOT, Accounting, Association, Quality
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
 from gridsched.systems.slurm.controller import Cadence, Controller, FirstCome, Priorities
 from gridsched.systems.slurm.jobs import ClusterJobs, cluster_jobs
@@ -108,6 +108,12 @@ class Slurm(Scheduler):
         run when priorities are calculated.
     account_shares, user_shares : mapping of int to int, optional
         Raw shares of accounts and users by number, 1 for the others. Accounts are the groups of the workload.
+    partition_factors : mapping of int to int, optional
+        PriorityJobFactor of partitions by number; by default their priority.
+    accounting : Accounting, optional
+        Accounts, users and qualities of service with shares, priorities and limits, instead of these shares.
+        Their names are their numbers in the workload: its groups, users and queues. Limits count where
+        `enforce_limits` says so.
 
     Raises
     ------
@@ -150,11 +156,13 @@ class Slurm(Scheduler):
     enforce_limits: bool = False
     account_shares: Mapping[int, int] | None = None
     user_shares: Mapping[int, int] | None = None
+    partition_factors: Mapping[int, int] | None = None
+    accounting: Accounting | None = None
 
     system: ClassVar[str] = "slurm"
     knows: ClassVar[str] = "its own cluster, its nodes included"
     not_in_studies: ClassVar[frozenset[str]] = frozenset(
-        {"priority_weight_tres", "account_shares", "user_shares"}
+        {"priority_weight_tres", "account_shares", "user_shares", "partition_factors", "accounting"}
     )
     cannot: ClassVar[Mapping[str, str]] = {
         "local policies": "Slurm is the local scheduler",
@@ -303,7 +311,11 @@ class Slurm(Scheduler):
             cluster,
             whole=self.select_type == "linear" or cluster.node_exclusive,
             memory_is_consumed=self.memory_is_consumed or self.select_type == "linear",
+            accounting=self.accounting if self.enforce_limits else None,
         )
+        if self.partition_factors is not None:
+            factor = [self.partition_factors.get(each.number, 1) for each in cluster.partitions] or [1]
+            jobs = replace(jobs, factor=np.array(factor, np.int64))
         priorities = self._priorities(submission.workload.select(own), jobs)
         controller = Controller(jobs.machine, jobs.tickets, self.cadence, priorities)
         return run_of(jobs, controller.work(phase.tolist()), index)
@@ -315,16 +327,23 @@ class Slurm(Scheduler):
         if self.priority_type == "basic" or not (any(weighed) or weights.tres):
             return FirstCome(number)
         account, user = np.asarray(workload.group, np.int64), np.asarray(workload.user, np.int64)
-        tree = _tree(account, user, self.account_shares or {}, self.user_shares or {})
+        if self.accounting is None:
+            tree = _tree(account, user, self.account_shares or {}, self.user_shares or {})
+            qualities = {}
+        else:
+            tree = _with_strangers(self.accounting, account, user)
+            qualities = dict(self.accounting.qualities)
         shares = Shares(tree, fair_tree=self.fair_tree, damping=self.fair_share_dampening_factor)
         place = [shares.place[str(a), str(u)] for a, u in zip(account.tolist(), user.tolist(), strict=True)]
+        highest = max((each.priority for each in qualities.values()), default=0)
+        of_jobs = [qualities.get(str(queue), _NO_QUALITY) for queue in workload.queue.tolist()]
         nodes = jobs.machine.nodes
         partition = np.asarray(jobs.factor, np.float64)[records["partition"]]
         return Multifactor(
             weights,
             records,
             place=np.array(place, np.int64),
-            quality=np.zeros(number),
+            quality=np.array([each.priority for each in of_jobs], np.float64) / max(highest, 1),
             partition=partition / max(float(jobs.factor.max(initial=0)), 1.0),
             nice=np.zeros(number, np.int64),
             early_processors=records["nodes"] if self.select_type == "linear" else records["processors"],
@@ -337,7 +356,21 @@ class Slurm(Scheduler):
             shares=shares,
             unit=1,
             begin=int(workload.submit_time[0]),
+            usage_factor=np.array([each.usage_factor for each in of_jobs]),
         )
+
+
+_NO_QUALITY = Quality(name="")
+
+
+def _with_strangers(accounting: Accounting, account: Integers, user: Integers) -> Accounting:
+    """The tree, and those who have jobs and are not in it: accounts below the root, users in accounts."""
+    made = {(each.account, each.user): each for each in accounting.associations}
+    for a, u in sorted(set(zip(account.tolist(), user.tolist(), strict=True))):
+        own = Association(account=str(a), user=str(u), parent=str(a))
+        made.setdefault((str(a), ""), Association(account=str(a), parent=ROOT))
+        made.setdefault((str(a), str(u)), own)
+    return replace(accounting, associations=tuple(made.values()))
 
 
 def _tree(
