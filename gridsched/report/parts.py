@@ -14,6 +14,7 @@ import xarray as xr
 from gridsched.experiments.captions import caption, finding, headline
 from gridsched.experiments.config import Study
 from gridsched.replication import Interval
+from gridsched.report.conditions import failures_told, fate_table
 
 Form = Callable[[float], str]
 """How a number is written."""
@@ -52,13 +53,15 @@ def main_figure(study: Study, views: Iterable[FigureView]) -> FigureView | None:
 
 
 def heading(study: Study, dataset: xr.Dataset) -> dict[str, Any]:
-    """What the page says of every study: its names and where its runs are listed."""
+    """What the page says of every study: its names, where its runs are listed, and how nodes failed."""
     return {
         "name": study.name,
         "title": study.title,
         "description": study.description,
         "configuration_hash": dataset.attrs["configuration_hash"],
         "runs": f"{study.name}/runs.csv",
+        "failures": failures_told(study),
+        "fate_table": fate_table(dataset),
     }
 
 

@@ -97,6 +97,7 @@ def arena_view(study: ArenaStudy, folder: Path) -> dict[str, Any]:
         "workloads": _workloads(dataset),
         "conventions": _conventions(study),
         "fates": study.tells_fates,
+        "fate_table": None,  # the tables above say it
         "figures": figures(folder, study.study_figures),
         "comparisons": f"{study.name}/tables/comparisons.csv",
         "acknowledgements": _acknowledgements(dataset),
@@ -124,7 +125,7 @@ def _conventions(study: ArenaStudy) -> list[str]:
         *(deadlines if any("deadlines" not in scheduler.cannot for scheduler in made) else ()),
         "Response counts from submission to the end of the last part of a job, with all that multi-site "
         "overhead, migration and preemption add.",
-        f"Local policy where a system leaves it open: {policy}. Jobs are never killed.",
+        f"Local policy where a system leaves it open: {policy}. Jobs are never killed for their length.",
         *(_FATES if study.tells_fates else ()),
         "A message is a question with its answer, or a piece of information sent. They are counted as each "
         "system needs them; their sizes differ.",

@@ -63,6 +63,7 @@ def local_view(study: LocalStudy, folder: Path) -> dict[str, Any]:
         ],
         "workloads": [_workload_view(dataset.sel(workload=name)) for name in labels(dataset, "workload")],
         "fates": "jobs_gave_up" in dataset,
+        "fate_table": None,  # the tables above say it
         "figures": _figures(study, folder),
         "acknowledgements": acknowledgements(dataset.sel(workload=_logs(study)), "workload"),
     }
@@ -95,7 +96,7 @@ def _conventions(study: LocalStudy) -> list[str]:
         _PASSES[study.passes],
         "Jobs end at their requested time."
         if study.kill
-        else "Jobs are never killed; one that outruns its estimate keeps running.",
+        else "Jobs are never killed for their length; one that outruns its estimate keeps running.",
         "The expected end of a job that outran its estimate "
         + ("doubles its estimate." if study.overrun == "doubling" else "grows by fixed increments."),
         f"Intervals are 95 % intervals from the means of {metrics.batches} batches of consecutive jobs "

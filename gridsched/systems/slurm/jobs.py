@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.nodes.records import Happening
 from gridsched.engine.records import FOREVER
 from gridsched.errors import ConfigurationError
 from gridsched.nodes import UNLIMITED_MEMORY
@@ -20,14 +21,15 @@ from gridsched.systems.node_records import (
     OVER_PARTITION,
     TOO_LARGE,
     column_of,
+    events_of,
     groups_of,
     limits_of,
     partitions_of,
     reach_of,
 )
 from gridsched.systems.slurm.accounts import Accounting
-from gridsched.systems.slurm.controller import NEVER, SlurmCluster, Tickets, job_records
-from gridsched.systems.slurm.kernels import LIMIT, NODE
+from gridsched.systems.slurm.controller import NEVER, NO_WINDOWS, SlurmCluster, Tickets, job_records
+from gridsched.systems.slurm.kernels import LIMIT, NODE, WINDOW
 from gridsched.systems.slurm.limits import LimitsOfJobs, limits_of_jobs
 from gridsched.workloads.table import Workload
 
@@ -52,6 +54,8 @@ class ClusterJobs:
         Priority of each partition.
     limits, limited
         Limits of groups and job arrays, and those that each job is subject to.
+    outages : int64[..., 5]
+        When which node was out.
     """
 
     machine: SlurmCluster
@@ -61,6 +65,7 @@ class ClusterJobs:
     factor: Integers
     limits: NDArray[Any]
     limited: Integers
+    outages: Integers
 
 
 def cluster_jobs(
@@ -117,8 +122,20 @@ def cluster_jobs(
     # the controller wants a column, if only an empty one
     subject = limited if limited.shape[1] else np.full((len(workload), 1), -1, np.int64)
     priority = np.array([each.priority for each in cluster.partitions] or [1], np.int64)
+    singles, of_nodes, outages = events_of(cluster, names)
+    events, windows, reserved = _reservations(singles, of_nodes, len(names))
     return ClusterJobs(
-        machine=SlurmCluster(nodes=nodes, reach=reach, tier=priority, limits=table),
+        machine=SlurmCluster(
+            nodes=nodes,
+            reach=reach,
+            tier=priority,
+            limits=table,
+            events=events,
+            windows=windows,
+            reserved=reserved,
+            requeue=cluster.requeue,
+            checkpoints=(cluster.checkpoint_interval, cluster.checkpoint_cost),
+        ),
         tickets=Tickets(
             jobs=records,
             submit=np.asarray(workload.submit_time, np.int64),
@@ -131,7 +148,32 @@ def cluster_jobs(
         factor=priority,
         limits=limits,
         limited=limited,
+        outages=outages,
     )
+
+
+def _reservations(
+    singles: NDArray[Any], of_nodes: NDArray[Any], nodes: int
+) -> tuple[list[tuple[int, Happening, int]], NDArray[Any], NDArray[np.uint8] | None]:
+    """Events of nodes where maintenance of several nodes at one time is one reservation."""
+    announced = {each["window"]: each["time"] for each in singles if each["kind"] == Happening.ANNOUNCE}
+    places: dict[tuple[int, int, int], int] = {}
+    of_window = []
+    for k, window in enumerate(of_nodes):
+        key = (int(announced[k]), int(window["start"]), int(window["end"]))
+        of_window.append(places.setdefault(key, len(places)))
+    events: dict[tuple[int, Happening, int], None] = {}
+    for each in singles:
+        single = each["window"] < 0
+        which = int(each["node"]) if single else of_window[each["window"]]
+        events[int(each["time"]), Happening(int(each["kind"])), which] = None
+    if not places:
+        return list(events), NO_WINDOWS, None
+    windows = np.array([(begin, end) for _, begin, end in places], WINDOW)
+    reserved = np.zeros((len(places), nodes), np.uint8)
+    for window, place in zip(of_nodes, of_window, strict=True):
+        reserved[place, window["node"]] = 1
+    return list(events), windows, reserved
 
 
 def _nodes(cluster: Cluster) -> NDArray[Any]:

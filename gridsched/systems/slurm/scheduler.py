@@ -165,7 +165,6 @@ class Slurm(Scheduler):
         {"priority_weight_tres", "account_shares", "user_shares", "partition_factors", "accounting"}
     )
     cannot: ClassVar[Mapping[str, str]] = {
-        "failures": "not built yet: its nodes do not fail",
         "local policies": "Slurm is the local scheduler",
         "overrun": "Slurm expects a job that outruns its limit to end at once",
         "passes": "passes come at Slurm's own cadence",
@@ -256,30 +255,31 @@ class Slurm(Scheduler):
             phase = rng.random(3)
             if len(own):
                 runs.append((index, cluster, own, self._run(submission, cluster, own, index, phase)))
-        start = np.full(number, NO_TIME, np.int64)
-        fate = np.full(number, int(Fate.REJECTED), np.int64)
-        by = np.full(number, -1, np.int64)
-        eligible = np.zeros(number, np.int64)
+        columns = {name: np.full(number, NO_TIME, np.int64) for name in ("start", "end", "by")}
+        columns["fate"] = np.full(number, int(Fate.REJECTED), np.int64)
+        columns |= {name: np.zeros(number, np.int64) for name in ("eligible", "killed", "extra")}
         reasons: dict[str, int] = {}
         for _, _, own, run in runs:
-            start[own], fate[own], by[own], eligible[own] = run.start, run.fate, run.by, run.eligible
+            for name, column in columns.items():
+                column[own] = run.end_time if name == "end" else getattr(run.outcome, name)
             reasons = add_counts(reasons, run.jobs.reasons)
         uses = [(index, cluster, own, node_use(run)) for index, cluster, own, run in runs]
         first = np.cumsum([0, *(len(run.segments) for *_, run in runs)]).tolist()[:-1]
         segments = np.concatenate([run.segments for *_, run in runs])
         segments["job"] = np.concatenate([own[run.segments["job"]] for *_, own, run in runs])
+        size = np.asarray(workload.processors, np.int64)
         told, counted = fate_variables(
             workload,
             Lived(
-                fate=fate,
-                killed=np.zeros(number, np.int64),
-                extra_work=np.zeros(number, np.int64),
-                eligible_time=eligible,
+                fate=columns["fate"],
+                killed=columns["killed"],
+                extra_work=columns["extra"] * size,
+                eligible_time=columns["eligible"],
             ),
         )
-        size = np.asarray(workload.processors, np.int64)
         return Schedule(
-            start_time=start,
+            start_time=columns["start"],
+            end_time=columns["end"],
             run_time=submission.run_time,
             estimate=submission.estimate,
             segments=segments,
@@ -289,14 +289,14 @@ class Slurm(Scheduler):
                 **told,
                 "started_by": (
                     "job",
-                    by,
+                    columns["by"],
                     "0 if the main loop started it, 1 if the backfill scheduler, else -1",
                     "1",
                 ),
             },
             counters={
                 **counted,
-                "backfilled": int((by == 1).sum()),
+                "backfilled": int((columns["by"] == 1).sum()),
                 **{f"rejected: {reason}": count for reason, count in reasons.items()},
             },
         )

@@ -95,7 +95,7 @@ def _conventions(study: GridStudy) -> list[str]:
         else "There is one replicate, so there are no intervals.",
         "Synthetic workloads are drawn anew in each replicate; a log is the same in all of them.",
         "The same cluster has the same draws in every scenario and under every scheme.",
-        "Jobs are never killed; the expected end of a job that outran its estimate "
+        "Jobs are never killed for their length; the expected end of a job that outran its estimate "
         + ("doubles its estimate." if study.overrun == "doubling" else "grows by fixed increments."),
         _estimates(study),
         _predictions(study),
