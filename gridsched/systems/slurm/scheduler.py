@@ -157,6 +157,7 @@ class Slurm(Scheduler):
         {"priority_weight_tres", "account_shares", "user_shares"}
     )
     cannot: ClassVar[Mapping[str, str]] = {
+        "predictions": "Slurm is the local scheduler",
         "failures": "not built yet: its nodes do not fail",
         "local policies": "Slurm is the local scheduler",
         "overrun": "Slurm expects a job that outruns its limit to end at once",
