@@ -262,6 +262,8 @@ class WorkloadConfig(ClusterConfig):
     """SWF status codes of jobs to leave out (0 failed, 5 cancelled)."""
     leave_out_queue: tuple[Annotated[Whole, Field(ge=-1, le=LARGEST)], ...] = ()
     """Queue numbers of jobs to leave out."""
+    leave_out_incomplete: StrictBool = False
+    """Whether jobs that took no time, or requested none, are left out of a log, as in the simulator pyss."""
     cancelled: Literal["recorded", "wait"] = "recorded"
     """Jobs of a log that were cancelled before they ran: as they are recorded (left out, or of no length), or
     waiting until their users gave up."""
@@ -271,7 +273,8 @@ class WorkloadConfig(ClusterConfig):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if not self.is_log:
-            for key in ("window", "leave_out_status", "leave_out_queue", "preceding"):
+            keys = ("window", "leave_out_status", "leave_out_queue", "leave_out_incomplete", "preceding")
+            for key in keys:
                 if getattr(self, key):
                     raise ValueError(f"{key}: only a log (archive or file) has one")
             if self.cancelled != "recorded":

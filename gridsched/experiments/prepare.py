@@ -77,11 +77,19 @@ def _from_log(workload: WorkloadConfig, log: Path) -> tuple[Workload, Cluster]:
 
 
 def selected_jobs(workload: WorkloadConfig, log: str | Path) -> Workload:
-    """Window of a log without some queues; jobs that cannot be replayed are still in it."""
+    """Window of a log without the jobs that the study leaves out; others may not be fit to be replayed."""
     made = read_swf(log, name=workload.name)
     if workload.window is not None:
         made = select_window(made, **workload.window.model_dump())
-    return _without_queues(made, workload.leave_out_queue)
+    made = _without_queues(made, workload.leave_out_queue)
+    return _without_incomplete(made) if workload.leave_out_incomplete else made
+
+
+def _without_incomplete(workload: Workload) -> Workload:
+    """Leave out the jobs without a length or a requested time, counted."""
+    instant, unasked = workload.run_time == 0, workload.requested_time <= 0
+    counts = {"run time 0": int(instant.sum()), "no requested time": int((unasked & ~instant).sum())}
+    return workload.select(~(instant | unasked), left_out=add_counts(workload.left_out, counts))
 
 
 def _without_queues(workload: Workload, queues: Sequence[int]) -> Workload:

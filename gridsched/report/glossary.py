@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from gridsched.metrics import jobs
 from gridsched.policies import scores
-from gridsched.policies.local import POLICIES, described, named_policy
+from gridsched.policies.local import POLICIES, PREDICTING, described, named_policy
 from gridsched.systems import registry
 from gridsched.systems.base import Scheduler
 
@@ -85,8 +85,8 @@ def summary(declared: object) -> str:
 
 def _meaning(name: str, made: Scheduler) -> str:
     """Sentence of a scheduler: that of its name in the table of its module, or the first of the module."""
-    if name in POLICIES:
-        return described(POLICIES[name])
+    if name in POLICIES or name in PREDICTING:
+        return described(named_policy(name))
     table = inspect.getdoc(sys.modules[type(made).__module__]) or ""
     row = re.search(rf"^``{re.escape(name)}``\s\s+(.+)$", table, re.MULTILINE)
     text = row[1].replace("`", "").removesuffix(", see backlogs") if row else table.partition("\n\n")[0]
