@@ -142,7 +142,10 @@ class LocalStudy(SchedulerStudy):
 
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study."""
-        workloads = {each.name: prepared_workload(self.name, each.workload, seed) for each in self.scenarios}
+        workloads = {
+            each.name: prepared_workload(self.name, each.workload, seed, baseline=each.baseline)
+            for each in self.scenarios
+        }
         runs = {run: self._run(run, workloads[run.scenario], seed) for run in self.runs}
         summaries = {name: self._summary(name, runs) for name in workloads}
         comparisons = [self._comparison(names, runs) for names in families(self.scenarios).values()]
