@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gridsched.systems.superscheduler.scheduler import Superscheduler
     from gridsched.traces import clean, fetch, read_sacct, read_swf, select_window, write_swf
     from gridsched.verification import verify
-    from gridsched.workloads import Workload, synthesise
+    from gridsched.workloads import Workload, resample, shake, synthesise
 
 _HOMES: dict[str, str] = {
     "Calendars": "gridsched.systems.calendars.scheduler",
@@ -56,7 +56,9 @@ _HOMES: dict[str, str] = {
     "plot": "gridsched.plot",
     "read_sacct": "gridsched.traces",
     "read_swf": "gridsched.traces",
+    "resample": "gridsched.workloads",
     "select_window": "gridsched.traces",
+    "shake": "gridsched.workloads",
     "simulate": "gridsched.simulation",
     "summarise": "gridsched.summary",
     "synthesise": "gridsched.workloads",
@@ -85,7 +87,9 @@ __all__ = [
     "plot",
     "read_sacct",
     "read_swf",
+    "resample",
     "select_window",
+    "shake",
     "simulate",
     "summarise",
     "synthesise",
