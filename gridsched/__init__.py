@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gridsched.systems.superscheduler.scheduler import Superscheduler
     from gridsched.traces import clean, fetch, read_sacct, read_swf, select_window, write_swf
     from gridsched.verification import verify
-    from gridsched.workloads import Workload, synthesise
+    from gridsched.workloads import Workload, resample, shake, synthesise
 
 _HOMES: dict[str, str] = {
     "Calendars": "gridsched.systems.calendars.scheduler",
@@ -60,7 +60,9 @@ _HOMES: dict[str, str] = {
     "read_sacct": "gridsched.traces",
     "read_slurm_site": "gridsched.systems.slurm.site",
     "read_swf": "gridsched.traces",
+    "resample": "gridsched.workloads",
     "select_window": "gridsched.traces",
+    "shake": "gridsched.workloads",
     "simulate": "gridsched.simulation",
     "summarise": "gridsched.summary",
     "synthesise": "gridsched.workloads",
@@ -92,7 +94,9 @@ __all__ = [
     "read_sacct",
     "read_slurm_site",
     "read_swf",
+    "resample",
     "select_window",
+    "shake",
     "simulate",
     "summarise",
     "synthesise",
