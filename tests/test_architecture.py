@@ -29,6 +29,7 @@ LAYERS = (
     ("simulation", "verification", "summary"),
     ("node_explanation",),
     ("aspects", "comparison", "explanation"),
+    ("calibration",),
     ("conformance",),
     ("figures",),
     ("plot",),
@@ -90,6 +91,7 @@ def part_of(module: str) -> str:
         ["models"],
         ["placements"],
         ["sequences"],
+        ["calibration"],
     )
     return "rooms" if upper or kind_of_study else parts[0]
 
