@@ -487,7 +487,7 @@ class ClaimVerdict:
     @property
     def studies(self) -> str:
         """Names of the studies that the claim is about."""
-        return ", ".join(_studies(self.claim))
+        return ", ".join(studies_of(self.claim))
 
 
 class _AbsentError(Exception):
@@ -628,7 +628,7 @@ def labels_of(claim: Claim) -> frozenset[str]:
     )
 
 
-def _studies(claim: Claim) -> list[str]:
+def studies_of(claim: Claim) -> list[str]:
     """Names of the studies of a claim, each once."""
     if claim.source is None:
         return []

@@ -21,6 +21,7 @@ KINDS: dict[str, str] = {
     "workload-models": "gridsched.experiments.models.config:ModelStudy",
     "placements": "gridsched.experiments.placements.config:PlacementStudy",
     "sequences": "gridsched.experiments.sequences.config:SequenceStudy",
+    "readings": "gridsched.experiments.readings.config:ReadingsStudy",
 }
 """Place of the model of each kind of study; it is loaded when a study asks for it."""
 
