@@ -81,6 +81,7 @@ def part_of(module: str) -> str:
         ["models"],
         ["placements"],
         ["sequences"],
+        ["readings"],
     )
     return "rooms" if upper or kind_of_study else parts[0]
 

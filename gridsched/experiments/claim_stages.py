@@ -26,8 +26,8 @@ def evaluate_claims(studies: Sequence[Study], datasets: Sequence[str | Path], ta
     datasets : sequence of path
         Their datasets, in the same order.
     target : path
-        The table: the columns of `claims.claims_table`; in `dataset` and `figure` the files that hold and show
-        our value, from the folder of results on; and where studies of readings judged the claim, in
+        The table: the columns of `claims.claims_table`; in `dataset` and `figure` the files that hold and
+        show our value, from the folder of results on; and where studies of readings judged the claim, in
         `robustness`, `share`, `readings` and `condition` what they found. Empty where there is none.
     """
     known = {study.name: study for study in studies}
@@ -49,8 +49,11 @@ _READINGS = ("robustness", "share", "readings", "condition")
 def _over_readings(studies: Mapping[str, Study], datasets: Mapping[str, xr.Dataset]) -> pd.DataFrame:
     """What studies of readings found, one row a claim; the first one that judged it."""
     empty = pd.DataFrame(columns=[*_CLAIM, *_READINGS], dtype=object)
-    tables = [function_at(study.verdicts)(datasets[name]) for name, study in studies.items() if study.verdicts]
-    return pd.concat([empty, *tables]).drop_duplicates(_CLAIM)
+    tables = [
+        function_at(study.verdicts)(datasets[name]) for name, study in studies.items() if study.verdicts
+    ]
+    found: pd.DataFrame = pd.concat([empty, *tables]).drop_duplicates(_CLAIM)
+    return found
 
 
 def _dataset(claim: Claim, studies: Mapping[str, Study]) -> str:

@@ -1,1 +1,1 @@
-"""Studies of readings: what becomes of the claims of a paper under every value of the choices it leaves open."""
+"""Studies of readings: claims of a paper under many values of what it leaves open."""

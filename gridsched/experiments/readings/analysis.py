@@ -63,9 +63,9 @@ def importance(design: Integers, holds: Flags, seed: int = 1) -> Importance:
     """How much worse a forest tells whether a claim holds when the values of one choice are shuffled.
 
     Extremely randomised trees (Geurts, Ernst and Wehenkel, Machine Learning 63, 2006) learn the outcome from
-    four fifths of the readings. On the others the share that they tell right, the mean of the shares of either
-    outcome, falls by the importance when the column of a choice is permuted (Breiman, Machine Learning 45,
-    2001). It is 0 for a choice that does not matter and at most 0.5 for one that decides alone.
+    four fifths of the readings. On the others the share that they tell right, the mean of the shares of
+    either outcome, falls by the importance when the column of a choice is permuted (Breiman, Machine Learning
+    45, 2001). It is 0 for a choice that does not matter and at most 0.5 for one that decides alone.
 
     Parameters
     ----------
@@ -355,7 +355,9 @@ def contradictions(reproduced: Flags, counts: Flags) -> list[Contradiction]:
     expected = alone * alone.T / np.maximum(both, 1)
     pairs = np.argwhere(np.triu((expected >= ENOUGH) & (together == 0), 1)).tolist()
     found = [
-        Contradiction(one, other, (int(alone[one, other]), int(alone[other, one])), float(expected[one, other]))
+        Contradiction(
+            one, other, (int(alone[one, other]), int(alone[other, one])), float(expected[one, other])
+        )
         for one, other in pairs
     ]
     return sorted(found, key=lambda pair: -pair.expected)

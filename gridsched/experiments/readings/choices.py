@@ -80,9 +80,10 @@ class Choice(ConfigModel):
             raise ValueError(f"default: found {self.default!r}; {suggestion(self.default, names)}")
         for value in self.values:
             if (value.name == self.default) != value.changes_nothing:
-                what = "changes something" if value.name == self.default else "changes nothing"
+                what = "something" if value.name == self.default else "nothing"
                 raise ValueError(
-                    f"values[{value.name}]: {what}; the default, and only the default, is what the studies have"
+                    f"values[{value.name}]: changes {what}; the default, and only the default, is what the "
+                    "studies have"
                 )
         if not self.drawn:
             raise ValueError("values: no reading is drawn that has any of them; let some be drawn")
@@ -190,8 +191,9 @@ def _put(inside: Any, steps: Sequence[tuple[str, str]], value: Any, where: str) 
             continue
         if isinstance(inside, dict) and inside.get(place) is None:
             inside[place] = {}
-        if isinstance(inside[place], tuple):
-            inside[place] = list(inside[place])
+        if isinstance(inside[place], str):
+            # A scheduler that is written as a name
+            inside[place] = {"name": inside[place], "scheduler": inside[place]}
         _put(inside[place], rest, value, where)
 
 
@@ -213,9 +215,10 @@ def _members(inside: Any, selector: str, where: str) -> list[int]:
     if selector == "*":
         found = list(range(len(inside)))
     elif equals:
-        found = [i for i, each in enumerate(inside) if isinstance(each, dict) and str(each.get(key)) == wanted]
+        written = [each if isinstance(each, dict) else {"scheduler": each} for each in inside]
+        found = [i for i, each in enumerate(written) if str(each.get(key)) == wanted]
     else:
-        found = [i for i, each in enumerate(inside) if isinstance(each, dict) and name_of(each) == selector]
+        found = [i for i, each in enumerate(inside) if name_of(each) == selector]
     if not found:
         known = suggestion(selector, map(name_of, inside))
         raise ConfigurationError(f"{where}: there is no [{selector}]; {known}")

@@ -1,4 +1,4 @@
-"""What studies of readings are made of: the choices of a paper, the studies that answer its claims, a design."""
+"""What studies of readings are made of: open choices, the studies that answer claims."""
 
 from __future__ import annotations
 
@@ -26,7 +26,15 @@ from gridsched.experiments.readings.choices import (
 )
 from gridsched.experiments.readings.design import draw_design
 from gridsched.experiments.tasks import Experiment, Figure, OwnFile, StudyTable, Task
-from gridsched.experiments.validation import ConfigModel, Label, PathText, Whole, suggestion, unique, validated
+from gridsched.experiments.validation import (
+    ConfigModel,
+    Label,
+    PathText,
+    Whole,
+    suggestion,
+    unique,
+    validated,
+)
 from gridsched.io import resource
 
 _ROOM = "gridsched.experiments.readings"
@@ -146,7 +154,11 @@ class ReadingsStudy(Study):
         found: dict[tuple[str, ...], list[Claim]] = {}
         for claim in load_claims([self.claims_file]):
             names = tuple(studies_of(claim))
-            if not isinstance(claim, InputClaim | UntestableClaim) and names and set(names) <= set(self.bases):
+            if (
+                not isinstance(claim, InputClaim | UntestableClaim)
+                and names
+                and set(names) <= set(self.bases)
+            ):
                 found.setdefault(names, []).append(claim)
         if not found:
             raise ConfigurationError(f"{self.claims_file}: no claim is about {', '.join(self.bases)} alone")
@@ -190,7 +202,7 @@ class ReadingsStudy(Study):
         seed: int,
         variations: dict[tuple[str, str], Task],
     ) -> Task:
-        """Claims about some studies, judged under a reading; the same for all readings that are alike there."""
+        """Claims about some studies, judged under a reading; one task for all that are alike there."""
         values = self.paper.values(reading)
         labels = together(values)
         return Task(

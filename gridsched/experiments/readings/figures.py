@@ -48,7 +48,8 @@ def readings_claims(study: xr.Dataset) -> style.Drawing:
         default, in the order of the figure.
     """
     numbers = _claims(study)
-    order = study.indexes["claim"].get_indexer(numbers["claim"])
+    place = {name: i for i, name in enumerate(study["claim"].values.tolist())}
+    order = [place[name] for name in numbers["claim"]]
     agree = study["agreement_mean"].to_numpy()[1:]
     columns = 1 + np.argsort(-agree, kind="stable")
     codes = study["outcome"].to_numpy()[np.ix_(columns, order)].T.astype(np.int64)
@@ -160,7 +161,8 @@ def _importance(study: xr.Dataset) -> pd.DataFrame:
     table = study[list(names)].to_dataframe(dim_order=["choice", "claim"]).reset_index().rename(columns=names)
     where = study["where"].to_series()
     table.insert(2, "where", table["claim"].map(where))
-    return table[np.isfinite(table["mean"])]
+    known: pd.DataFrame = table[np.isfinite(table["mean"])]
+    return known
 
 
 READINGS_FIGURES: dict[str, Callable[[xr.Dataset], style.Drawing]] = {

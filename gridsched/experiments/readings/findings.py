@@ -12,7 +12,7 @@ from gridsched.figures.findings import Finding, counted, detail, listed, records
 
 
 def claims(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
-    """How many claims are robust, contingent and contradicted, and what that says of the default's verdicts."""
+    """How many claims are robust, contingent and contradicted, and of those that the default misses."""
     if numbers.empty:
         return findings.NOTHING
     count = numbers["robustness"].value_counts()

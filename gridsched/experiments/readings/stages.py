@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,20 @@ import xarray as xr
 
 from gridsched import results
 from gridsched.experiments import files
-from gridsched.experiments.claims import Claim, InputClaim, Outcome, UntestableClaim, evaluate, load_claims
-from gridsched.experiments.claims import studies_of
+from gridsched.experiments.claims import (
+    Claim,
+    InputClaim,
+    Outcome,
+    UntestableClaim,
+    evaluate,
+    load_claims,
+    studies_of,
+)
 from gridsched.experiments.readings import analysis
 from gridsched.experiments.readings.choices import ClaimLabels, belongs, read_as
 from gridsched.experiments.readings.config import ReadingsStudy
 from gridsched.experiments.readings.words import condition_text, contradicted_text
+from gridsched.io import checksum
 
 CODES: dict[Outcome, int] = {
     "not": analysis.NOT,
@@ -50,7 +58,11 @@ def judge_claims(
         belongs to the reading.
     """
     read = {name: files.shared(path) for name, path in datasets.items()}
-    own = judged_claims(claims, tuple(datasets))
+    own = [
+        claim
+        for claim in _claims(str(claims), checksum(claims))
+        if not isinstance(claim, InputClaim | UntestableClaim) and set(studies_of(claim)) == set(datasets)
+    ]
     verdicts = evaluate([read_as(claim, labels) for claim in own], read)
     whole = xr.Dataset(
         {
@@ -64,13 +76,10 @@ def judge_claims(
     files.write(whole, target)
 
 
-def judged_claims(file: str | Path, studies: Sequence[str]) -> list[Claim]:
-    """Claims with a value of ours that are about exactly these studies."""
-    return [
-        claim
-        for claim in load_claims([file])
-        if not isinstance(claim, InputClaim | UntestableClaim) and set(studies_of(claim)) == set(studies)
-    ]
+@lru_cache(maxsize=1)
+def _claims(file: str, content: str) -> list[Claim]:
+    """Claims of a file with this checksum, which many tasks of a process read."""
+    return load_claims([file])
 
 
 # --- all readings ---------------------------------------------------------------------------------
@@ -249,7 +258,9 @@ def _of_readings(design: np.ndarray, raw: xr.Dataset, claims: Sequence[Claim]) -
             "judged_best": ("direction", [each.best for each in chosen]),
             "pair_claims": (
                 ("pair", "side"),
-                np.array([[names[pair.one], names[pair.other]] for pair in pairs], dtype=object).reshape(-1, 2),
+                np.array([[names[pair.one], names[pair.other]] for pair in pairs], dtype=object).reshape(
+                    -1, 2
+                ),
             ),
             "pair_expected": ("pair", np.array([pair.expected for pair in pairs], np.float64)),
             "pair_readings": (
@@ -266,7 +277,16 @@ def _of_readings(design: np.ndarray, raw: xr.Dataset, claims: Sequence[Claim]) -
 
 def claims_of_readings(whole: xr.Dataset) -> pd.DataFrame:
     """One row a claim: how many readings reproduce it, what it is called, when it holds."""
-    names = ["where", "statement", "robustness", "share", "share_low", "share_high", "partly_share", "condition"]
+    names = [
+        "where",
+        "statement",
+        "robustness",
+        "share",
+        "share_low",
+        "share_high",
+        "partly_share",
+        "condition",
+    ]
     table = whole[names].to_dataframe().reset_index()
     default = whole["outcome"].sel(reading=0).values.tolist()
     table.insert(4, "default", [WORDS[code] for code in default])
@@ -274,7 +294,7 @@ def claims_of_readings(whole: xr.Dataset) -> pd.DataFrame:
 
 
 def readings_table(whole: xr.Dataset) -> pd.DataFrame:
-    """One row a reading: its values, and how far it agrees with the paper; those that agree most come first."""
+    """One row a reading, those that agree most with the paper first: agreement and values."""
     values = pd.DataFrame(
         whole["value"].values, columns=whole["choice"].values.tolist(), index=whole["reading"].values
     )

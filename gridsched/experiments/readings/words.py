@@ -52,8 +52,8 @@ def _deciding(decided: Importance, choices: Sequence[Choice]) -> str:
         return " No choice is surely important."
     low, high = (100 * bound[first] for bound in (decided.low, decided.high))
     return (
-        f" {choices[first].name[:1].upper()}{choices[first].name[1:]} decides most: without it the outcome is "
-        f"told {100 * decided.mean[first]:.0f} points worse ({low:.0f} to {high:.0f})."
+        f" {choices[first].name[:1].upper()}{choices[first].name[1:]} decides most: without it the outcome "
+        f"is told {100 * decided.mean[first]:.0f} points worse ({low:.0f} to {high:.0f})."
     )
 
 
