@@ -92,6 +92,7 @@ def part_of(module: str) -> str:
         ["placements"],
         ["sequences"],
         ["calibration"],
+        ["readings"],
     )
     return "rooms" if upper or kind_of_study else parts[0]
 

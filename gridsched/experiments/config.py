@@ -61,6 +61,9 @@ class Study(ConfigModel):
     """Kind of the figure that says most, for the first screen; its first figure where a study has none."""
     leads: ClassVar[bool] = False
     """Whether studies of this kind stand before others on the first screen."""
+    verdicts: ClassVar[str] = ""
+    """Place of the function that says, given the dataset, what the ledger shows beside its verdicts: a table
+    with columns paper and id of claims, robustness, share, readings and condition."""
     view: ClassVar[str]
     """Place of the function that says what the report page shows of a study, given with its folder."""
 
