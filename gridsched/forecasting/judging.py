@@ -1,0 +1,234 @@
+"""How good forecasts are: how many jobs start in the interval that was told, and how wide it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from gridsched.errors import ConfigurationError
+from gridsched.forecasting.adjustment import LEVELS, MEDIAN, fit_adjustment, horizon_range
+from gridsched.forecasting.present import quantiles_of, waiting_instants
+from gridsched.forecasting.futures import Futures, learned
+from gridsched.forecasting.predictors import fit_log_uniform, residual_waits, wait_bounds
+from gridsched.forecasting.snapshot import Timeline
+from gridsched.policies.local import Conventions, LocalPolicy
+from gridsched.prediction.lifetimes import LEVELS as PARTS
+
+METHODS: dict[str, str] = {
+    "futures": "simulated futures",
+    "null": "residual waits of like jobs",
+    "estimates": "squeue --start: estimates only",
+    "smith": "predicted run times (Smith et al. 1999)",
+    "downey": "log-uniform run times (Downey 1997)",
+    "qbets": "bounds of waits (QBETS 2007)",
+}
+"""Ways to forecast, see `gridsched.forecasting.predictors`."""
+
+LOW, HIGH = 1, 17
+"""Places of the 10 % and 90 % quantiles among `LEVELS`."""
+
+MISS = 0.2
+"""What an interval of 80 % leaves out."""
+
+LATEST = 1000
+"""How many of the last forecasts with known outcome correct a forecast as it goes."""
+
+_MIDDLE = PARTS // 2
+
+
+@dataclass(frozen=True, eq=False)
+class Forecasts:
+    """Forecasts of some jobs at some instants, and what became of them.
+
+    Parameters
+    ----------
+    now, submit, start : int64[n]
+        When the forecast was made; when the job was submitted and did start, seconds.
+    remaining : mapping of str to float64[n, 19]
+        By method, quantiles of the time from the forecast to the start, seconds, at `LEVELS`.
+    begin, end : int
+        When the timeline begins and ends, seconds.
+    """
+
+    now: NDArray[np.int64]
+    submit: NDArray[np.int64]
+    start: NDArray[np.int64]
+    remaining: dict[str, NDArray[np.float64]]
+    begin: int
+    end: int
+
+    @property
+    def truth(self) -> NDArray[np.float64]:
+        """Time from the forecast to the start, seconds."""
+        return (self.start - self.now).astype(np.float64)
+
+
+def make_forecasts(
+    timeline: Timeline,
+    policy: LocalPolicy,
+    conventions: Conventions,
+    *,
+    instants: int,
+    jobs: int,
+    futures: int,
+    seed: int,
+) -> Forecasts:
+    """Forecast waiting jobs by all methods at instants of a timeline at which somebody waits.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        What happened.
+    policy, conventions
+        What futures go on with.
+    instants : int
+        How many, drawn evenly over the time in which somebody waits.
+    jobs : int
+        Most jobs of an instant, drawn among those that wait.
+    futures : int
+        Futures of each.
+    seed : int
+        Of everything that is drawn.
+
+    Raises
+    ------
+    ConfigurationError
+        If nobody ever waits.
+    """
+    begin, end = int(timeline.jobs["submit"][0]), int(timeline.jobs["submit"][-1])
+    rng = np.random.default_rng([seed, 2])
+    moments = waiting_instants(timeline, begin, end, instants, rng)
+    if not len(moments):
+        raise ConfigurationError(f"{timeline.name}: nobody ever waits, so that there is nothing to forecast")
+    parts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in METHODS if name != "qbets"}
+    places, times = [], []
+    for moment in moments.tolist():
+        snapshot = timeline.at(moment)
+        waiting = snapshot.waiting
+        chosen = np.sort(rng.choice(len(waiting), min(jobs, len(waiting)), replace=False))
+        present = Futures(snapshot, policy, conventions)
+        drawn = present.starts(futures, seed)[:, chosen].T - moment
+        parts["futures"].append(quantiles_of(np.sort(drawn, axis=1), LEVELS))
+        parts["null"].append(residual_waits(snapshot, waiting[chosen]))
+        parts["estimates"].append(_point(present.expected()[chosen] - moment))
+        parts["smith"].append(_point(_predicted(present)[chosen] - moment))
+        finished = snapshot.past[snapshot.finished]
+        law = fit_log_uniform(finished["end"] - finished["start"])
+        alone = Futures(snapshot, policy, conventions, law, arrivals=False)
+        drawn = alone.starts(futures, seed)[:, chosen].T - moment
+        parts["downey"].append(quantiles_of(np.sort(drawn, axis=1), LEVELS))
+        places.append(waiting[chosen])
+        times.append(np.full(len(chosen), moment))
+    place, now = np.concatenate(places), np.concatenate(times)
+    told = timeline.jobs[place]
+    wanted = np.zeros(len(timeline.jobs), bool)
+    wanted[place] = True
+    elapsed = (now - told["submit"])[:, np.newaxis]
+    remaining = {name: np.concatenate(found) for name, found in parts.items()}
+    remaining["qbets"] = np.maximum(wait_bounds(timeline, wanted)[place] - elapsed, 0.0)
+    return Forecasts(now, told["submit"], told["start"], remaining, begin, end)
+
+
+def _point(seconds: NDArray[np.int64]) -> NDArray[np.float64]:
+    """A distribution of one point."""
+    return np.repeat(seconds[:, np.newaxis].astype(np.float64), len(LEVELS), axis=1)
+
+
+def _predicted(present: Futures) -> NDArray[np.int64]:
+    """Starts if every job runs as long as is likely at the median, and nobody comes."""
+    snapshot = present.snapshot
+    past, known = snapshot.past, learned(snapshot)
+    found = []
+    for places, age in (
+        (snapshot.waiting, np.full(len(snapshot.waiting), -1, np.int64)),
+        (snapshot.running, snapshot.now - past["start"][snapshot.running]),
+    ):
+        median = known.quantiles(past["user"][places], past["estimate"][places], age)[:, _MIDDLE]
+        found.append(np.maximum(np.ceil(median).astype(np.int64), age + 1))
+    return present.starts_with(found[0], found[1])
+
+
+# --- what they are worth --------------------------------------------------------------------------
+
+
+def corrected(forecasts: Forecasts, method: str, half: int) -> dict[str, NDArray[np.float64]]:
+    """Quantiles for the second half: as they are, corrected by the first half, and corrected as it goes.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+        In order of time.
+    method : str
+        Key of `METHODS`.
+    half : int
+        When the second half begins, seconds.
+
+    Returns
+    -------
+    mapping of str to float64[n, 19]
+        "raw", "first half" and "as it goes", of the forecasts made from `half` on. The second looks at outcomes
+        that were known at that time, the last at those that were known at the time of each forecast.
+    """
+    remaining, truth = forecasts.remaining[method], forecasts.truth
+    later = forecasts.now >= half
+    before = forecasts.start < half
+    fixed = fit_adjustment(remaining[before], truth[before])
+    moving = np.empty((int(later.sum()), len(LEVELS)))
+    rows = np.flatnonzero(later)
+    for moment in np.unique(forecasts.now[later]).tolist():
+        known = np.flatnonzero((forecasts.start <= moment) & (forecasts.now < moment))[-LATEST:]
+        own = forecasts.now[rows] == moment
+        moving[own] = fit_adjustment(remaining[known], truth[known]).apply(remaining[rows[own]])
+    return {
+        "raw": remaining[later],
+        "first half": fixed.apply(remaining[later]),
+        "as it goes": moving,
+    }
+
+
+def judge(forecasts: Forecasts) -> pd.DataFrame:
+    """Coverage and width of the 80 % intervals in the second half of the time.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each method, correction and range of horizons (-1: all together): `forecasts`, `coverage`,
+        `low_misses` and `high_misses`, `width` (mean, s), `median_width` (s), `score` (mean interval score of
+        Gneiting and Raftery 2007: width plus 10 times the miss, s), `error` (median of the absolute error of the
+        median forecast, s) and `early` (share of starts before the median). Ranges are those of the time
+        that was still to be waited.
+    """
+    half = (forecasts.begin + forecasts.end) // 2
+    later = forecasts.now >= half
+    truth = forecasts.truth[later]
+    ranges = horizon_range(truth)
+    rows = []
+    for method in METHODS:
+        for correction, quantiles in corrected(forecasts, method, half).items():
+            for each in (-1, *np.unique(ranges).tolist()):
+                own = np.ones(len(truth), bool) if each < 0 else ranges == each
+                rows.append(
+                    {"method": method, "correction": correction, "range": each}
+                    | _worth(quantiles[own], truth[own])
+                )
+    return pd.DataFrame(rows)
+
+
+def _worth(quantiles: NDArray[np.float64], truth: NDArray[np.float64]) -> dict[str, float]:
+    """Measures of some forecasts."""
+    low, high = quantiles[:, LOW], quantiles[:, HIGH]
+    miss = np.maximum(low - truth, 0) + np.maximum(truth - high, 0)
+    return {
+        "forecasts": len(truth),
+        "coverage": float(((truth >= low) & (truth <= high)).mean()),
+        "low_misses": float((truth < low).mean()),
+        "high_misses": float((truth > high).mean()),
+        "width": float((high - low).mean()),
+        "median_width": float(np.median(high - low)),
+        "score": float((high - low + 2 / MISS * miss).mean()),
+        "error": float(np.median(abs(quantiles[:, MEDIAN] - truth))),
+        "early": float((truth < quantiles[:, MEDIAN]).mean()),
+    }
