@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gridsched.comparison import compare
     from gridsched.errors import GridschedError
     from gridsched.explanation import explain
+    from gridsched.forecasting.present import forecast
     from gridsched.platform import Cluster, Platform
     from gridsched.policies.local import LocalPolicy
     from gridsched.simulation import simulate
@@ -53,6 +54,7 @@ _HOMES: dict[str, str] = {
     "compare": "gridsched.comparison",
     "explain": "gridsched.explanation",
     "fetch": "gridsched.traces",
+    "forecast": "gridsched.forecasting.present",
     "plot": "gridsched.plot",
     "read_sacct": "gridsched.traces",
     "read_swf": "gridsched.traces",
@@ -82,6 +84,7 @@ __all__ = [
     "compare",
     "explain",
     "fetch",
+    "forecast",
     "plot",
     "read_sacct",
     "read_swf",

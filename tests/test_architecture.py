@@ -29,6 +29,7 @@ LAYERS = (
     ("simulation", "verification", "summary"),
     ("node_explanation",),
     ("aspects", "comparison", "explanation"),
+    ("forecasting",),
     ("conformance",),
     ("figures",),
     ("plot",),

@@ -1,14 +1,14 @@
 """Simulations that begin with a queue: jobs that run already, jobs that wait, and jobs that come later.
 
-The jobs of a cluster stand in this order: those that run, in order of their starts; those that wait, in order of
-submission; those that are submitted later. A
-simulation ends when all jobs have started that wait at its beginning, or at its horizon.
+The jobs of a cluster stand in this order: those that run, in order of their starts; those that wait, in order
+of submission; those that are submitted later. A simulation ends when all jobs have started that wait at its
+beginning, or at its horizon.
 
-Where the policy itself has made the queue, the state is that after the pass of an instant. A pass more changes nothing as
-long as the queue order does not change with time.
+Where the policy itself has made the queue, the state is that after the pass of an instant. A pass more
+changes nothing as long as the queue order does not change with time.
 
-There is one scheduling pass an instant. Under conservative backfilling the reservations of the waiting jobs are not part of the state: all are placed
-anew, in queue order.
+There is one scheduling pass an instant. Under conservative backfilling the reservations of the waiting jobs
+are not part of the state: all are placed anew, in queue order.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _first_unstarted(c: Any, j: int, end: int) -> int:
 
 @jit
 def resume_static_order(c: StaticOrderArrays, options: StaticOrderOptions, begin: Beginning) -> bool:
-    """Simulate a cluster on from a queue, as `static_order.schedule`; whether all that waited have started."""
+    """Simulate a cluster on from a queue, as `static_order.schedule`; whether all waiting jobs started."""
     state = c.state[0]
     easy = options.backfilling == _EASY
     _let_run(c, begin, options.overrun, easy)
@@ -93,7 +93,7 @@ def resume_reserving(c: ReservingArrays, options: ReservingOptions, score: Any, 
 
 @jit
 def resume_conservative(c: ReservingArrays, options: ReservingOptions, score: Any, begin: Beginning) -> bool:
-    """Simulate a cluster on from a queue, as `conservative.schedule`; whether all that waited have started."""
+    """Simulate a cluster on from a queue, as `conservative.schedule`; whether all waiting jobs started."""
     state = c.state[0]
     _let_run(c, begin, options.overrun, True)
     end = begin.running + begin.waiting

@@ -1,7 +1,8 @@
 """When waiting jobs will start: simulated futures of a queue, their correction, and other ways to tell.
 
-`forecast` gives quantiles of the start of every job that waits in a run, in a log or in a queue that `read_queue` has
-read. `make_forecasts` and `judge` measure how good forecasts of a `Timeline` are, beside other methods.
+`forecast` gives quantiles of the start of every job that waits in a run, in a log or in a queue that
+`read_queue` has read. `make_forecasts` and `judge` measure how good forecasts of a `Timeline` are, beside
+other methods.
 """
 
 from typing import TYPE_CHECKING
@@ -10,9 +11,9 @@ from gridsched.lazy import attach
 
 if TYPE_CHECKING:
     from gridsched.forecasting.adjustment import Adjustment, fit_adjustment
-    from gridsched.forecasting.present import forecast
     from gridsched.forecasting.futures import Futures
     from gridsched.forecasting.judging import METHODS, judge, make_forecasts
+    from gridsched.forecasting.present import forecast
     from gridsched.forecasting.queues import read_queue
     from gridsched.forecasting.snapshot import Snapshot, Timeline, recorded_timeline, timeline_of_run
 

@@ -1,16 +1,20 @@
-"""Simulated futures of a queue: run times and arrivals are drawn from what is known, the policy does the rest.
+"""Simulated futures of a queue: run times and arrivals are drawn from what is known, the policy does the
+rest.
 
-A future draws a run time for each job that runs or waits from its distribution (`gridsched.prediction.lifetimes`),
-and the jobs to come from the past: each day to come is one of the last eight weeks, at the same hour of the week.
-Then it is simulated until all jobs have started that wait now (`gridsched.engine.snapshot`).
+A future draws a run time for each job that runs or waits from its distribution
+(`gridsched.prediction.lifetimes`), and the jobs to come from the past: each day to come is one of the last
+eight weeks, at the same hour of the week. Then it is simulated until all jobs have started that wait now
+(`gridsched.engine.snapshot`).
 
-Jobs of one user with the same estimate run alike. Their draws are tied by a Gaussian copula with correlation `TIE`.
+Jobs of one user with the same estimate run alike. Their draws are tied by a Gaussian copula with correlation
+`TIE`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +69,7 @@ class Futures:
 
     snapshot: Snapshot
     policy: LocalPolicy
-    conventions: Conventions = Conventions()
+    conventions: Conventions
     run_times: RunTimes | None = None
     arrivals: bool = True
 
@@ -91,10 +95,11 @@ class Futures:
             return np.empty((count, 0))
         rng = np.random.default_rng(seed)
         drawn = self._run_times(present, len(running), count, rng)
-        expected = self.expected()
+        expected = self.expected
         source = _Source(self.snapshot) if self.arrivals else None
         made = np.empty((count, len(waiting)))
         span = int(expected.max()) - self.snapshot.now + _MARGIN
+        longest = 0
         run_time = past["end"] - past["start"]
         for future in range(count):
             run_time[present] = drawn[future]
@@ -106,13 +111,15 @@ class Futures:
                     break
                 span *= 2
             made[future] = np.where(starts >= 0, starts, np.inf)
-            if future == 0:
+            if complete:
+                longest = max(longest, int(starts.max()) - self.snapshot.now)
                 # Estimates are mostly far too long: what was needed so far is a better guess.
-                span = int(min(span, 2 * (starts.max() - self.snapshot.now) + _MARGIN))
+                span = longest + longest // 4 + _MARGIN
         return made
 
+    @cached_property
     def expected(self) -> NDArray[np.int64]:
-        """Starts of the waiting jobs if all estimates are right and nobody comes, as ``squeue --start`` has it."""
+        """Starts of the waiting jobs if all estimates are right and nobody comes, as ``squeue --start``."""
         return self.starts_with(self.snapshot.past["estimate"][self.snapshot.waiting])
 
     def starts_with(
@@ -123,8 +130,8 @@ class Futures:
         Parameters
         ----------
         waiting_run_time, running_run_time : int64
-            Run times [s] of the jobs that wait and run, in the order of the snapshot. Jobs that run are expected to
-            end at their estimates by default; at the next correction if they have outrun them.
+            Run times [s] of the jobs that wait and run, in the order of the snapshot. Jobs that run are
+            expected to end at their estimates by default; at the next correction if they have outrun them.
         """
         past, now = self.snapshot.past, self.snapshot.now
         running, waiting = self.snapshot.running, self.snapshot.waiting
@@ -139,6 +146,20 @@ class Futures:
         run_time[running], run_time[waiting] = running_run_time, waiting_run_time
         present = np.concatenate([running, waiting])
         return self._simulated(present, len(running), _NOBODY, run_time, None)[0]
+
+    @cached_property
+    def _columns(self) -> _Columns:
+        """The past as kernels want it, without run times."""
+        past = self.snapshot.past
+        jobs = np.zeros(len(past), JOB)
+        for name in ("submit", "estimate", "processors"):
+            jobs[name] = past[name]
+        if all(isinstance(each, str) for each in (self.policy.order, self.policy.backfill_order)):
+            return _Columns(jobs, None)  # no named order looks at labels
+        labels = np.empty(len(past), LABELS)
+        for name in LABELS.names or ():
+            labels[name] = past[name]
+        return _Columns(jobs, labels)
 
     def _run_times(
         self, present: NDArray[np.int64], running: int, count: int, rng: np.random.Generator
@@ -172,18 +193,14 @@ class Futures:
         """Starts of the waiting jobs in one future, and whether all of them started."""
         past, now = self.snapshot.past, self.snapshot.now
         which = np.concatenate([present, later[0]])
-        chosen = past[which]
-        jobs = np.empty(len(which), JOB)
-        jobs["submit"] = chosen["submit"]
+        columns = self._columns
+        jobs = columns.jobs[which]
         jobs["submit"][len(present) :] = later[1]
         jobs["run"] = run_time[which]
-        jobs["estimate"] = chosen["estimate"]
-        jobs["processors"] = chosen["processors"]
-        labels = np.empty(len(which), LABELS)
-        for name in LABELS.names or ():
-            labels[name] = chosen[name]
         horizon = FOREVER - 1 if span is None else now + span
-        begin = Beginning(now, running, len(present) - running, horizon, self.snapshot.settled)
+        # Under another policy than the one that made the queue, jobs may start at once.
+        settled = self.snapshot.policy == self.policy.name
+        begin = Beginning(now, running, len(present) - running, horizon, settled)
         starts, complete = schedule_from(
             jobs,
             past["start"][present[:running]],
@@ -191,9 +208,16 @@ class Futures:
             self.policy,
             begin,
             self.conventions,
-            labels,
+            None if columns.labels is None else columns.labels[which],
         )
         return starts[running : len(present)], complete
+
+
+class _Columns(NamedTuple):
+    """JOB[n], and LABELS[n] if they are needed."""
+
+    jobs: NDArray[Any]
+    labels: NDArray[Any] | None
 
 
 _NOBODY = (np.empty(0, np.int64), np.empty(0, np.int64))
@@ -210,7 +234,7 @@ class _Source:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._now = snapshot.now
-        self._submit = snapshot.past["submit"]
+        self._submit = np.ascontiguousarray(snapshot.past["submit"])
         self._age = snapshot.now - int(self._submit[0])
 
     def draw(self, span: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

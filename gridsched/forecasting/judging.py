@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
-from gridsched.forecasting.adjustment import LEVELS, MEDIAN, fit_adjustment, horizon_range
-from gridsched.forecasting.present import quantiles_of, waiting_instants
+from gridsched.forecasting.adjustment import (
+    HIGH,
+    LEVELS,
+    LOW,
+    MEDIAN,
+    Adjustment,
+    fit_adjustment,
+    interval_score,
+)
 from gridsched.forecasting.futures import Futures, learned
 from gridsched.forecasting.predictors import fit_log_uniform, residual_waits, wait_bounds
+from gridsched.forecasting.present import quantiles_of, waiting_instants
 from gridsched.forecasting.snapshot import Timeline
 from gridsched.policies.local import Conventions, LocalPolicy
 from gridsched.prediction.lifetimes import LEVELS as PARTS
 
 METHODS: dict[str, str] = {
     "futures": "simulated futures",
+    "combined": "futures and residual waits",
     "null": "residual waits of like jobs",
     "estimates": "squeue --start: estimates only",
     "smith": "predicted run times (Smith et al. 1999)",
@@ -27,11 +37,11 @@ METHODS: dict[str, str] = {
 }
 """Ways to forecast, see `gridsched.forecasting.predictors`."""
 
-LOW, HIGH = 1, 17
-"""Places of the 10 % and 90 % quantiles among `LEVELS`."""
+DRAWN = ("futures", "null", "estimates", "smith", "downey")
+"""Those of them that are asked at each instant."""
 
-MISS = 0.2
-"""What an interval of 80 % leaves out."""
+HORIZONS = (600, 3600, 6 * 3600, 86400)
+"""Bounds of the ranges of the time until the start that are judged apart, seconds."""
 
 LATEST = 1000
 """How many of the last forecasts with known outcome correct a forecast as it goes."""
@@ -103,7 +113,7 @@ def make_forecasts(
     moments = waiting_instants(timeline, begin, end, instants, rng)
     if not len(moments):
         raise ConfigurationError(f"{timeline.name}: nobody ever waits, so that there is nothing to forecast")
-    parts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in METHODS if name != "qbets"}
+    parts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in DRAWN}
     places, times = [], []
     for moment in moments.tolist():
         snapshot = timeline.at(moment)
@@ -113,7 +123,7 @@ def make_forecasts(
         drawn = present.starts(futures, seed)[:, chosen].T - moment
         parts["futures"].append(quantiles_of(np.sort(drawn, axis=1), LEVELS))
         parts["null"].append(residual_waits(snapshot, waiting[chosen]))
-        parts["estimates"].append(_point(present.expected()[chosen] - moment))
+        parts["estimates"].append(_point(present.expected[chosen] - moment))
         parts["smith"].append(_point(_predicted(present)[chosen] - moment))
         finished = snapshot.past[snapshot.finished]
         law = fit_log_uniform(finished["end"] - finished["start"])
@@ -151,9 +161,6 @@ def _predicted(present: Futures) -> NDArray[np.int64]:
     return present.starts_with(found[0], found[1])
 
 
-# --- what they are worth --------------------------------------------------------------------------
-
-
 def corrected(forecasts: Forecasts, method: str, half: int) -> dict[str, NDArray[np.float64]]:
     """Quantiles for the second half: as they are, corrected by the first half, and corrected as it goes.
 
@@ -169,24 +176,29 @@ def corrected(forecasts: Forecasts, method: str, half: int) -> dict[str, NDArray
     Returns
     -------
     mapping of str to float64[n, 19]
-        "raw", "first half" and "as it goes", of the forecasts made from `half` on. The second looks at outcomes
-        that were known at that time, the last at those that were known at the time of each forecast.
+        "raw" (not of "combined"), "first half" and "as it goes", of the forecasts made from `half` on. The
+        second looks at outcomes that were known at that time, the last at those that were known at the time
+        of each forecast.
     """
-    remaining, truth = forecasts.remaining[method], forecasts.truth
-    later = forecasts.now >= half
-    before = forecasts.start < half
-    fixed = fit_adjustment(remaining[before], truth[before])
-    moving = np.empty((int(later.sum()), len(LEVELS)))
-    rows = np.flatnonzero(later)
+    mixed = method == "combined"
+    remaining, truth = forecasts.remaining["futures" if mixed else method], forecasts.truth
+    other = forecasts.remaining["null"] if mixed else None
+
+    def fit(known: NDArray[Any]) -> Adjustment:
+        return fit_adjustment(remaining[known], truth[known], None if other is None else other[known])
+
+    def apply(fitted: Adjustment, rows: NDArray[Any]) -> NDArray[np.float64]:
+        return fitted.apply(remaining[rows], None if other is None else other[rows])
+
+    later = np.flatnonzero(forecasts.now >= half)
+    fixed = fit(np.flatnonzero(forecasts.start < half))
+    moving = np.empty((len(later), len(LEVELS)))
     for moment in np.unique(forecasts.now[later]).tolist():
         known = np.flatnonzero((forecasts.start <= moment) & (forecasts.now < moment))[-LATEST:]
-        own = forecasts.now[rows] == moment
-        moving[own] = fit_adjustment(remaining[known], truth[known]).apply(remaining[rows[own]])
-    return {
-        "raw": remaining[later],
-        "first half": fixed.apply(remaining[later]),
-        "as it goes": moving,
-    }
+        own = forecasts.now[later] == moment
+        moving[own] = apply(fit(known), later[own])
+    told = {"first half": apply(fixed, later), "as it goes": moving}
+    return told if mixed else {"raw": remaining[later], **told}
 
 
 def judge(forecasts: Forecasts) -> pd.DataFrame:
@@ -197,14 +209,14 @@ def judge(forecasts: Forecasts) -> pd.DataFrame:
     pandas.DataFrame
         One row for each method, correction and range of horizons (-1: all together): `forecasts`, `coverage`,
         `low_misses` and `high_misses`, `width` (mean, s), `median_width` (s), `score` (mean interval score of
-        Gneiting and Raftery 2007: width plus 10 times the miss, s), `error` (median of the absolute error of the
-        median forecast, s) and `early` (share of starts before the median). Ranges are those of the time
+        Gneiting and Raftery 2007: width plus 10 times the miss, s), `error` (median of the absolute error of
+        the median forecast, s) and `early` (share of starts before the median). Ranges are those of the time
         that was still to be waited.
     """
     half = (forecasts.begin + forecasts.end) // 2
     later = forecasts.now >= half
     truth = forecasts.truth[later]
-    ranges = horizon_range(truth)
+    ranges = np.searchsorted(HORIZONS, truth, "right")
     rows = []
     for method in METHODS:
         for correction, quantiles in corrected(forecasts, method, half).items():
@@ -220,7 +232,6 @@ def judge(forecasts: Forecasts) -> pd.DataFrame:
 def _worth(quantiles: NDArray[np.float64], truth: NDArray[np.float64]) -> dict[str, float]:
     """Measures of some forecasts."""
     low, high = quantiles[:, LOW], quantiles[:, HIGH]
-    miss = np.maximum(low - truth, 0) + np.maximum(truth - high, 0)
     return {
         "forecasts": len(truth),
         "coverage": float(((truth >= low) & (truth <= high)).mean()),
@@ -228,7 +239,7 @@ def _worth(quantiles: NDArray[np.float64], truth: NDArray[np.float64]) -> dict[s
         "high_misses": float((truth > high).mean()),
         "width": float((high - low).mean()),
         "median_width": float(np.median(high - low)),
-        "score": float((high - low + 2 / MISS * miss).mean()),
+        "score": float(interval_score(quantiles, truth).mean()),
         "error": float(np.median(abs(quantiles[:, MEDIAN] - truth))),
         "early": float((truth < quantiles[:, MEDIAN]).mean()),
     }

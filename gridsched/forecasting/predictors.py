@@ -4,20 +4,21 @@
     What ``squeue --start`` does: a simulation in which all estimates are right and nobody comes.
 ``smith``
     Smith, Taylor and Foster, "Using run-time predictions to estimate queue wait times and improve scheduler
-    performance", JSSPP 1999: the same with predicted run times. The prediction here is the median of the distribution
-    that futures are drawn from, in place of their templates.
+    performance", JSSPP 1999: the same with predicted run times. The prediction here is the median of the
+    distribution that futures are drawn from, in place of their templates.
 ``downey``
-    Downey, "Predicting queue times on space-sharing parallel computers", IPPS 1997: run times are log-uniform between
-    bounds that are fitted to all finished jobs, given how long a job has run; nobody comes. The paper gives a
-    point for first come, first served; here futures are drawn from its distributions under the policy at hand.
+    Downey, "Predicting queue times on space-sharing parallel computers", IPPS 1997: run times are log-uniform
+    between bounds that are fitted to all finished jobs, given how long a job has run; nobody comes. The paper
+    gives a point for first come, first served; here futures are drawn from its distributions under the policy
+    at hand.
 ``qbets``
-    Nurmi, Brevik and Wolski, "QBETS: queue bounds estimation from time series", JSSPP 2007: bounds of quantiles of the
-    waits of jobs of about as many processors, by the binomial distribution, made when the job is submitted. After
-    three misses in a row the history is cut to its end, since something has changed. Confidence is 95 %, levels above
-    1/2 are bounded from above, those below from below.
+    Nurmi, Brevik and Wolski, "QBETS: queue bounds estimation from time series", JSSPP 2007: bounds of
+    quantiles of the waits of jobs of about as many processors, by the binomial distribution, made when the
+    job is submitted. After three misses in a row the history is cut to its end, since something has changed.
+    Confidence is 95 %, levels above 1/2 are bounded from above, those below from below.
 ``null``
-    Quantiles of what was still to be waited by jobs of about as many processors and about the same estimate that
-    had waited as long: no queue, no policy.
+    Quantiles of what was still to be waited by jobs of about as many processors and about the same estimate
+    that had waited as long: no queue, no policy.
 """
 
 from __future__ import annotations

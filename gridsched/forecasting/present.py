@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from gridsched.errors import ConfigurationError
 from gridsched.forecasting.adjustment import LEVELS, Adjustment, fit_adjustment
 from gridsched.forecasting.futures import Futures
+from gridsched.forecasting.predictors import residual_waits
 from gridsched.forecasting.snapshot import (
     Snapshot,
     Timeline,
@@ -45,9 +45,9 @@ def forecast(
 ) -> xr.Dataset:
     """Quantiles of the start of every job that waits.
 
-    Futures are simulated from the present queue on: run times are drawn from those of earlier jobs of the same
-    user, given how long a job has run; jobs to come are drawn from the weeks before; the policy does the rest.
-    Nothing is used that was not known at the time: no later start, end or submission.
+    Futures are simulated from the present queue on: run times are drawn from those of earlier jobs of the
+    same user, given how long a job has run; jobs to come are drawn from the weeks before; the policy does the
+    rest. Nothing is used that was not known at the time: no later start, end or submission.
 
     Parameters
     ----------
@@ -65,17 +65,18 @@ def forecast(
     futures : int
         How many are simulated.
     adjust : int
-        How many earlier instants, of the last eight weeks, are forecast first to correct the quantiles by what
-        became of these forecasts, see `gridsched.forecasting.fit_adjustment`. 0: none.
+        How many earlier instants, of the last eight weeks, are forecast first to correct the quantiles by
+        what became of these forecasts, see `gridsched.forecasting.fit_adjustment`; and to find out how much
+        the waits of like jobs say beside the queue. 0: none.
     seed : int
         Of everything that is drawn.
 
     Returns
     -------
     xarray.Dataset
-        For each waiting job, in order of submission: `start` (job, quantile), seconds, -1 where it is beyond all
-        that was simulated; `probability`, to start within the time; `expected_start`, if all estimates were right
-        and nobody came; submit_time, processors, estimate, user. Attributes say what was known.
+        For each waiting job, in order of submission: `start` (job, quantile), seconds, -1 where it is beyond
+        all that was simulated; `probability`, to start within the time; `expected_start`, if all estimates
+        were right and nobody came; submit_time, processors, estimate, user. Attributes say what was known.
 
     Raises
     ------
@@ -93,8 +94,6 @@ def forecast(
             raise ConfigurationError(f"{key} is {value}; give {least} or more")
     chosen, conventions = _rules(queue, policy)
     timeline, snapshot = _state(queue, now)
-    if timeline is not None and timeline.policy != chosen.name:
-        snapshot = replace(snapshot, settled=False)
     correction = None
     if adjust:
         if timeline is None:
@@ -105,8 +104,8 @@ def forecast(
     made = Futures(snapshot, chosen, conventions)
     ensemble = np.sort(made.starts(futures, seed).T - snapshot.now, axis=1)
     if correction is not None:
-        own = np.arange(1, futures + 1) / (futures + 1)
-        ensemble = correction.apply(ensemble, own)
+        others = residual_waits(snapshot, snapshot.waiting)
+        ensemble = correction.apply(quantiles_of(ensemble, LEVELS), others)
     return _dataset(snapshot, chosen, made, ensemble, levels, within, seed, correction)
 
 
@@ -181,7 +180,7 @@ def _dataset(
     starts = snapshot.now + quantiles_of(ensemble, levels)
     whole = np.where(np.isfinite(starts), np.round(starts), _NOT_YET).astype(np.int64)
     soon = (ensemble <= within).mean(axis=1) if ensemble.shape[1] else np.zeros(len(waiting))
-    expected = made.expected() if len(waiting) else np.empty(0, np.int64)
+    expected = made.expected if len(waiting) else np.empty(0, np.int64)
     return xr.Dataset(
         {
             "start": (("job", "quantile"), whole, _attributes("start, -1 beyond all futures", "s")),
@@ -204,7 +203,8 @@ def _dataset(
             "jobs_finished": len(snapshot.finished),
             "futures": ensemble.shape[1],
             "seed": seed,
-            "adjusted_by": 0 if correction is None else int(correction.jobs.sum()),
+            "adjusted_by": 0 if correction is None else correction.forecasts,
+            "weight": 1.0 if correction is None else correction.weight,
         },
     )
 
@@ -235,10 +235,10 @@ def earlier_forecasts(
     moments = waiting_instants(timeline, begin, now, instants, rng)
     if not len(moments):
         raise ConfigurationError(
-            f"{timeline.name}: nobody waited in the eight weeks before, so that no forecast can be corrected; "
-            "leave adjust out"
+            f"{timeline.name}: nobody waited in the eight weeks before, so that no forecast can be "
+            "corrected; leave adjust out"
         )
-    told, true = [], []
+    told, true, others = [], [], []
     for moment in moments.tolist():
         snapshot = timeline.at(moment)
         starts = timeline.starts(snapshot)
@@ -247,7 +247,10 @@ def earlier_forecasts(
         drawn = Futures(snapshot, policy, conventions).starts(futures, seed)[:, chosen]
         told.append(quantiles_of(np.sort(drawn.T - moment, axis=1), LEVELS))
         true.append(starts[chosen] - moment)
-    return fit_adjustment(np.concatenate(told), np.concatenate(true).astype(np.float64))
+        others.append(residual_waits(snapshot, snapshot.waiting[chosen]))
+    return fit_adjustment(
+        np.concatenate(told), np.concatenate(true).astype(np.float64), np.concatenate(others)
+    )
 
 
 def waiting_instants(

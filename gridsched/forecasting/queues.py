@@ -51,18 +51,19 @@ def read_queue(
     ----------
     table : pandas.DataFrame or path
         One row a job, the waiting ones in order of the queue: columns job, state (running or pending, or as
-        ``squeue`` writes them), elapsed (since the start), processors, time_limit, and if known user and waited (since
-        the submission). Times are seconds or written like 1-02:03:04, as of Slurm. A file is CSV, or has its fields
-        between ``|`` as those of ``squeue -o "%i|%T|%M|%C|%l|%u"``.
+        ``squeue`` writes them), elapsed (since the start), processors, time_limit, and if known user and
+        waited (since the submission). Times are seconds or written like 1-02:03:04, as of Slurm. A file is
+        CSV, or has its fields between ``|`` as those of ``squeue -o "%i|%T|%M|%C|%l|%u"``.
     processors : int
         Processors of the cluster.
     now : int, optional
         The time on the clock of the history, seconds. By default when its last job ended.
     history : Workload, optional
-        A clean log with recorded waits, from which run times and jobs to come are drawn. Without it, run times are
-        anywhere between 0 and the time limit, and no jobs come.
+        A clean log with recorded waits, from which run times and jobs to come are drawn. Without it, run
+        times are anywhere between 0 and the time limit, and no jobs come.
     users : sequence of str
-        Names of the users of the history, in the order of their numbers; without them the queue has their numbers.
+        Names of the users of the history, in the order of their numbers; without them the queue has their
+        numbers.
 
     Returns
     -------
@@ -72,7 +73,8 @@ def read_queue(
     Raises
     ------
     TraceError
-        If a file cannot be read as a table, lacks a column, or a value is none; the line and column are named.
+        If a file cannot be read as a table, lacks a column, or a value is none; the line and column are
+        named.
     ConfigurationError
         If the running jobs have more processors than there are, or a job is larger than the cluster.
     """
@@ -90,7 +92,8 @@ def read_queue(
         past = before.past[before.finished]
     if instant < oldest:
         raise ConfigurationError(
-            f"{named}: a job came {oldest} s ago, before time 0 of the clock; now is {instant}, give a later time"
+            f"{named}: a job came {oldest} s ago, before time 0 of the clock; now is {instant}, give a "
+            "later time"
         )
     rows["submit"] += instant
     rows["start"] += np.where(rows["start"] > _WAITS, instant, 0)

@@ -1,12 +1,13 @@
 """What is known of a cluster at an instant: who runs and since when, who waits, and what has been before.
 
-A `Timeline` knows everything that happened, a `Snapshot` only what was known at its time: ends that are still to
-come, and starts of jobs that wait, are not in it.
+A `Timeline` knows everything that happened, a `Snapshot` only what was known at its time: ends that are still
+to come, and starts of jobs that wait, are not in it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import xarray as xr
@@ -31,7 +32,7 @@ RECORD = np.dtype(
         ("queue", np.int64),
     ]
 )
-"""A job: its number, times in seconds (-1 where a start or an end is not known), what it asks for, whose it is."""
+"""A job: number, times in seconds (-1 where not known), what it asks for, whose it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,29 +46,29 @@ class Snapshot:
     processors : int
         Processors of the cluster.
     past : RECORD[n]
-        The jobs that have been submitted, in order of submission. Jobs without start wait; those with a start but
-        no end run; the others have finished.
-    settled: bool
-        Whether the policy of the futures has made the queue, so that nothing can start now.
+        The jobs that have been submitted, in order of submission. Jobs without start wait; those with a start
+        but no end run; the others have finished.
+    policy: str
+        Name of the policy that made the queue; empty where that is not known.
     """
 
     now: int
     processors: int
     past: NDArray[np.void]
-    settled: bool = False
+    policy: str = ""
 
-    @property
+    @cached_property
     def waiting(self) -> NDArray[np.int64]:
         """Places of the waiting jobs in `past`, in order of submission."""
         return np.flatnonzero(self.past["start"] < 0)
 
-    @property
+    @cached_property
     def running(self) -> NDArray[np.int64]:
         """Places of the running jobs in `past`, in order of their starts."""
         places = np.flatnonzero((self.past["start"] >= 0) & (self.past["end"] < 0))
         return places[np.argsort(self.past["start"][places], kind="stable")]
 
-    @property
+    @cached_property
     def finished(self) -> NDArray[np.int64]:
         """Places of the finished jobs in `past`."""
         return np.flatnonzero(self.past["end"] >= 0)
@@ -119,7 +120,9 @@ class Timeline:
         past["start"][past["start"] > now] = NO_TIME
         running = (past["start"] >= 0) & (past["end"] < 0)
         # Logs may show more processors in use than they say the cluster has.
-        return Snapshot(now, max(self.processors, int(past["processors"][running].sum())), past, bool(self.policy))
+        return Snapshot(
+            now, max(self.processors, int(past["processors"][running].sum())), past, bool(self.policy)
+        )
 
     def starts(self, snapshot: Snapshot) -> NDArray[np.int64]:
         """When the jobs that wait in a snapshot of this did start."""
@@ -141,8 +144,8 @@ def timeline_of_run(run: xr.Dataset) -> Timeline:
         )
     if "piece_segment" in run or "fate" in run:
         raise ConfigurationError(
-            f"{name}: forecasts are of clusters whose processors are counted; simulate without nodes, limits, "
-            "dependencies, cancellations and failures"
+            f"{name}: forecasts are of clusters whose processors are counted; simulate without nodes, "
+            "limits, dependencies, cancellations and failures"
         )
     if run.sizes.get("segment", 0) != int((run["start_time"] >= 0).sum()) or "estimate" not in run:
         raise ConfigurationError(f"{name}: forecasts are of local policies, which run each job in one piece")
@@ -193,8 +196,8 @@ def recorded_timeline(workload: Workload, processors: int | None = None) -> Time
     known = wait >= 0
     if not known.any():
         raise WorkloadError(
-            f"{workload.name}: the log has no recorded waits, so that nobody knows who waited; simulate it and "
-            "forecast the run"
+            f"{workload.name}: the log has no recorded waits, so that nobody knows who waited; "
+            "simulate it and forecast the run"
         )
     # Only jobs that fit could ever start in a future.
     fits = workload.processors <= processors

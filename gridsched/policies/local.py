@@ -307,7 +307,8 @@ def schedule_from(
     starts : int64[r]
         When the running jobs started, seconds.
     processors, policy, conventions, labels
-        See `schedule`; passes can only be "instant". Conservative backfilling makes its plan anew at the beginning.
+        See `schedule`; passes can only be "instant". Conservative backfilling makes its plan anew at the
+        beginning.
     begin : Beginning
         How many jobs run and wait, when, and how far to simulate.
 

@@ -6,15 +6,15 @@ A job is like some that have finished, and the distribution of its run time is a
 * its estimate times the accuracy, run time over estimate, of the last jobs of its user;
 * its estimate times the accuracy of the last jobs of all users with about the same estimate, a factor of 2.
 
-With n jobs of a kind, it has n / (n + 4) of the weight that those before it have left; the last has the rest. A job
-that runs already is known to run longer than it has run: the distribution is that of the mixture beyond
+With n jobs of a kind, it has n / (n + 4) of the weight that those before it have left; the last has the rest.
+A job that runs already is known to run longer than it has run: the distribution is that of the mixture beyond
 this age. Where no job like it has lived so long, the end is anywhere between now and the estimate, and beyond
 that, by the log-uniform law of Downey ("Predicting queue times on space-sharing parallel computers", IPPS
 1997), before its age has doubled.
 
-Without any history the accuracy is uniform between 0 and 1, which is about what the histograms of logs look like
-(Mu'alem and Feitelson, "Utilization, predictability, workloads, and user runtime estimates in scheduling the
-IBM SP2 with backfilling", IEEE TPDS 12(6), 2001).
+Without any history the accuracy is uniform between 0 and 1, which is about what the histograms of logs look
+like (Mu'alem and Feitelson, "Utilization, predictability, workloads, and user runtime estimates in scheduling
+the IBM SP2 with backfilling", IEEE TPDS 12(6), 2001).
 """
 
 from __future__ import annotations

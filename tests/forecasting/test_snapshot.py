@@ -46,7 +46,7 @@ def resumed(
     return waiting, found[len(running) : len(running) + len(waiting)].tolist(), complete
 
 
-@pytest.mark.parametrize("policy", (*EXACT, "conservative"))
+@pytest.mark.parametrize("policy", [*EXACT, "conservative"])
 def test_what_is_known_exactly_comes_true(policy: str) -> None:
     """With the actual run times and submissions, waiting jobs start when they do in the whole run."""
     rng = np.random.default_rng(20)
@@ -146,9 +146,8 @@ def test_other_runs_are_refused() -> None:
     two = gs.simulate([workload, workload], [gs.Cluster(processors=8, name=name) for name in "ab"], "local")
     with pytest.raises(ConfigurationError, match="2 clusters"):
         timeline_of_run(two)
-    node = gs.simulate(workload, gs.Cluster(nodes=[gs.nodes.NodeType(count=1, cores=8)]), "easy")
     with pytest.raises(ConfigurationError, match="counted"):
-        timeline_of_run(node)
+        timeline_of_run(gs.simulate(workload, 8, "easy").assign(fate=("job", [0])))
     with pytest.raises(ConfigurationError, match="passes 'event'"):
         timeline_of_run(gs.simulate(workload, 8, "easy", passes="event"))
     with pytest.raises(ConfigurationError, match="no job has been submitted"):
