@@ -106,7 +106,7 @@ def forecast(
     if correction is not None:
         others = residual_waits(snapshot, snapshot.waiting)
         ensemble = correction.apply(quantiles_of(ensemble, LEVELS), others)
-    return _dataset(snapshot, chosen, made, ensemble, levels, within, seed, correction)
+    return _dataset(snapshot, chosen, made, ensemble, levels, within, futures, seed, correction)
 
 
 def _rules(
@@ -172,6 +172,7 @@ def _dataset(
     ensemble: NDArray[np.float64],
     levels: NDArray[np.float64],
     within: int,
+    futures: int,
     seed: int,
     correction: Adjustment | None,
 ) -> xr.Dataset:
@@ -201,7 +202,7 @@ def _dataset(
             "jobs_running": len(snapshot.running),
             "jobs_waiting": len(waiting),
             "jobs_finished": len(snapshot.finished),
-            "futures": ensemble.shape[1],
+            "futures": futures,
             "seed": seed,
             "adjusted_by": 0 if correction is None else correction.forecasts,
             "weight": 1.0 if correction is None else correction.weight,

@@ -215,3 +215,14 @@ def _user(value: Any, users: dict[str, int], strangers: dict[str, int]) -> int:
         return users[text]
     number = None if users else _whole(value)
     return strangers.setdefault(text, _STRANGER - len(strangers)) if number is None else number
+
+
+def is_queue(path: Path) -> bool:
+    """Whether the first line of a file names the columns of a queue."""
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            first = file.readline(10_000).lower()
+    except (OSError, UnicodeDecodeError):
+        return False
+    names = {name.strip() for name in first.split("|" if "|" in first else ",")}
+    return all(names & set(COLUMNS[key]) for key in _NEEDED)

@@ -107,9 +107,9 @@ def test_without_history_every_run_time_is_as_likely() -> None:
 def test_a_job_that_outlives_all_others_ends_somewhere() -> None:
     known = learn(np.array([10]), np.array([100]), np.array([1]), np.array([10]))
     found = known.quantiles(np.array([1, 1]), np.array([100, 100]), np.array([60, 200]))
-    assert 60 < found[0].min()
+    assert found[0].min() > 60
     assert found[0].max() < 100
-    assert 200 < found[1].min()
+    assert found[1].min() > 200
     assert found[1].max() < 400
 
 
@@ -120,7 +120,7 @@ def test_log_uniform_law() -> None:
     assert law.longest == pytest.approx(10_000, rel=0.1)
     found = law.quantiles(np.zeros(2), np.zeros(2), np.array([100, 50_000]))
     assert np.median(found[0]) == pytest.approx(1000, rel=0.1)
-    assert 50_000 < found[1].min()
+    assert found[1].min() > 50_000
     assert found[1].max() < 100_000
 
 
@@ -224,17 +224,13 @@ def test_instants_at_which_somebody_waits(run: Any) -> None:
 
 def test_intervals_cover_what_they_say(run: Any) -> None:
     """Of our own simulation, as they are; corrected, also where the policy is another one."""
-    made = make_forecasts(
-        timeline_of_run(run), EASY, Conventions(), instants=150, jobs=6, futures=40, seed=4
-    )
+    made = make_forecasts(timeline_of_run(run), EASY, Conventions(), instants=150, jobs=6, futures=40, seed=4)
     table = judge(made)
     worth = table[table["range"] == -1].set_index(["method", "correction"])
     assert 0.72 < worth.loc[("futures", "raw"), "coverage"] < 0.88
-    for method in ("futures", "combined", "null", "estimates"):
-        assert 0.68 < worth.loc[(method, "as it goes"), "coverage"] < 0.92
-    assert (
-        worth.loc[("combined", "as it goes"), "width"] < 0.8 * worth.loc[("null", "as it goes"), "width"]
-    )
+    for method in ("futures", "combined", "estimates"):
+        assert 0.7 < worth.loc[(method, "as it goes"), "coverage"] < 0.9
+    assert worth.loc[("combined", "as it goes"), "width"] < 0.5 * worth.loc[("null", "raw"), "width"]
 
 
 def test_wrong_forecasts_are_corrected() -> None:
@@ -286,7 +282,7 @@ def test_bounds_of_waits_hold_and_forget() -> None:
     bounds = wait_bounds(timeline, np.ones(1200, bool))
     for part in (slice(200, 600), slice(800, 1200)):
         assert 0.88 < (waits[part] <= bounds[part, HIGH]).mean() <= 0.99
-        assert 0.88 < (waits[part] >= bounds[part, LOW]).mean()
+        assert (waits[part] >= bounds[part, LOW]).mean() > 0.88
     assert bounds[0].tolist() == [0] * len(LEVELS)
 
 
