@@ -118,6 +118,16 @@ class Futures:
         return made
 
     @cached_property
+    def known(self) -> RunTimes:
+        """What run times are drawn from."""
+        if self.run_times is not None:
+            return self.run_times
+        finished = self.snapshot.past[self.snapshot.finished]
+        return learn(
+            finished["end"] - finished["start"], finished["estimate"], finished["user"], finished["end"]
+        )
+
+    @cached_property
     def expected(self) -> NDArray[np.int64]:
         """Starts of the waiting jobs if all estimates are right and nobody comes, as ``squeue --start``."""
         return self.starts_with(self.snapshot.past["estimate"][self.snapshot.waiting])
@@ -168,7 +178,7 @@ class Futures:
         from scipy.special import ndtr  # takes longer to load than a small simulation
 
         past, now = self.snapshot.past, self.snapshot.now
-        known = self.run_times or learned(self.snapshot)
+        known = self.known
         user, estimate = past["user"][present], past["estimate"][present]
         age = np.full(len(present), -1, np.int64)
         age[:running] = now - past["start"][present[:running]]
@@ -221,12 +231,6 @@ class _Columns(NamedTuple):
 
 
 _NOBODY = (np.empty(0, np.int64), np.empty(0, np.int64))
-
-
-def learned(snapshot: Snapshot) -> Any:
-    """Distributions of run times as the history of a snapshot shows them."""
-    finished = snapshot.past[snapshot.finished]
-    return learn(finished["end"] - finished["start"], finished["estimate"], finished["user"], finished["end"])
 
 
 class _Source:

@@ -19,12 +19,13 @@ from gridsched.forecasting.adjustment import (
     fit_adjustment,
     interval_score,
 )
-from gridsched.forecasting.futures import Futures, learned
+from gridsched.forecasting.futures import Futures
 from gridsched.forecasting.predictors import fit_log_uniform, residual_waits, wait_bounds
 from gridsched.forecasting.present import quantiles_of, waiting_instants
 from gridsched.forecasting.snapshot import Timeline
 from gridsched.policies.local import Conventions, LocalPolicy
 from gridsched.prediction.lifetimes import LEVELS as PARTS
+from gridsched.replication import mean_interval
 
 METHODS: dict[str, str] = {
     "futures": "simulated futures",
@@ -43,10 +44,20 @@ DRAWN = ("futures", "null", "estimates", "smith", "downey")
 HORIZONS = (600, 3600, 6 * 3600, 86400)
 """Bounds of the ranges of the time until the start that are judged apart, seconds."""
 
+RANGES = ("all", "up to 10 min", "10 min to 1 h", "1 h to 6 h", "6 h to 1 d", "over 1 d")
+"""All forecasts, and those of each range."""
+
+CORRECTIONS = ("raw", "first half", "as it goes")
+"""Forecasts as they are, corrected by the first half, and by all whose outcome is known by then."""
+
 LATEST = 1000
 """How many of the last forecasts with known outcome correct a forecast as it goes."""
 
+RENEWALS = 50
+"""How often the correction is worked out anew in the second half."""
+
 _MIDDLE = PARTS // 2
+_PARTS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +161,7 @@ def _point(seconds: NDArray[np.int64]) -> NDArray[np.float64]:
 def _predicted(present: Futures) -> NDArray[np.int64]:
     """Starts if every job runs as long as is likely at the median, and nobody comes."""
     snapshot = present.snapshot
-    past, known = snapshot.past, learned(snapshot)
+    past, known = snapshot.past, present.known
     found = []
     for places, age in (
         (snapshot.waiting, np.full(len(snapshot.waiting), -1, np.int64)),
@@ -193,10 +204,12 @@ def corrected(forecasts: Forecasts, method: str, half: int) -> dict[str, NDArray
     later = np.flatnonzero(forecasts.now >= half)
     fixed = fit(np.flatnonzero(forecasts.start < half))
     moving = np.empty((len(later), len(LEVELS)))
-    for moment in np.unique(forecasts.now[later]).tolist():
-        known = np.flatnonzero((forecasts.start <= moment) & (forecasts.now < moment))[-LATEST:]
-        own = forecasts.now[later] == moment
-        moving[own] = apply(fit(known), later[own])
+    moments, number = np.unique(forecasts.now[later], return_inverse=True)
+    step = -(-len(moments) // RENEWALS)
+    for place in range(0, len(moments), step):
+        known = np.flatnonzero((forecasts.start <= moments[place]) & (forecasts.now < moments[place]))
+        own = number // step == place // step
+        moving[own] = apply(fit(known[-LATEST:]), later[own])
     told = {"first half": apply(fixed, later), "as it goes": moving}
     return told if mixed else {"raw": remaining[later], **told}
 
@@ -207,34 +220,40 @@ def judge(forecasts: Forecasts) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row for each method, correction and range of horizons (-1: all together): `forecasts`, `coverage`,
-        `low_misses` and `high_misses`, `width` (mean, s), `median_width` (s), `score` (mean interval score of
-        Gneiting and Raftery 2007: width plus 10 times the miss, s), `error` (median of the absolute error of
-        the median forecast, s) and `early` (share of starts before the median). Ranges are those of the time
-        that was still to be waited.
+        One row for each method, correction and range of the time that was still to be waited: `forecasts`;
+        `coverage`, with a 95 % interval over ten parts of the time, `coverage_low` and `coverage_high`;
+        `low_misses` and `high_misses`; `width` (mean, s); `median_width` (s); `score` (mean of
+        `gridsched.forecasting.adjustment.interval_score`, s); `error` (median of the absolute error of the
+        median forecast, s); `early` (share of starts before the median).
     """
     half = (forecasts.begin + forecasts.end) // 2
     later = forecasts.now >= half
     truth = forecasts.truth[later]
-    ranges = np.searchsorted(HORIZONS, truth, "right")
+    ranges = np.searchsorted(HORIZONS, truth, "right") + 1
+    part = np.minimum(_PARTS * np.arange(len(truth)) // max(len(truth), 1), _PARTS - 1)
     rows = []
     for method in METHODS:
         for correction, quantiles in corrected(forecasts, method, half).items():
-            for each in (-1, *np.unique(ranges).tolist()):
-                own = np.ones(len(truth), bool) if each < 0 else ranges == each
-                rows.append(
-                    {"method": method, "correction": correction, "range": each}
-                    | _worth(quantiles[own], truth[own])
-                )
+            for place, name in enumerate(RANGES):
+                own = np.ones(len(truth), bool) if place == 0 else ranges == place
+                if own.any():
+                    labels = {"method": method, "correction": correction, "range": name}
+                    rows.append(labels | _worth(quantiles[own], truth[own], part[own]))
     return pd.DataFrame(rows)
 
 
-def _worth(quantiles: NDArray[np.float64], truth: NDArray[np.float64]) -> dict[str, float]:
+def _worth(
+    quantiles: NDArray[np.float64], truth: NDArray[np.float64], part: NDArray[np.int64]
+) -> dict[str, float]:
     """Measures of some forecasts."""
     low, high = quantiles[:, LOW], quantiles[:, HIGH]
+    inside = (truth >= low) & (truth <= high)
+    interval = mean_interval(np.array([inside[part == each].mean() for each in np.unique(part)]))
     return {
         "forecasts": len(truth),
-        "coverage": float(((truth >= low) & (truth <= high)).mean()),
+        "coverage": float(inside.mean()),
+        "coverage_low": float(interval.low),
+        "coverage_high": float(min(interval.high, 1.0)),
         "low_misses": float((truth < low).mean()),
         "high_misses": float((truth > high).mean()),
         "width": float((high - low).mean()),

@@ -33,6 +33,9 @@ LEVELS = 64
 OWN_JOBS = 50
 """How many of the last jobs of a user count."""
 
+HISTORY = 20_000
+"""How many of the last jobs are looked at in all."""
+
 CLASS_JOBS = 2000
 """How many of the last jobs of a class of estimates count."""
 
@@ -100,7 +103,7 @@ class Lifetimes:
 def learn(
     run_time: NDArray[np.int64], estimate: NDArray[np.int64], user: NDArray[np.int64], end: NDArray[np.int64]
 ) -> Lifetimes:
-    """Learn from the jobs that have finished.
+    """Learn from the last jobs that have finished.
 
     Parameters
     ----------
@@ -111,7 +114,7 @@ def learn(
     end : int64[k]
         When each job ended.
     """
-    order = np.argsort(end, kind="stable")
+    order = np.argsort(end, kind="stable")[-HISTORY:]
     run_time, estimate, user = run_time[order], estimate[order], user[order]
     users, inverse = np.unique(user, return_inverse=True)
     by_user = np.argsort(inverse, kind="stable")

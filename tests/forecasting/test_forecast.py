@@ -226,7 +226,7 @@ def test_intervals_cover_what_they_say(run: Any) -> None:
     """Of our own simulation, as they are; corrected, also where the policy is another one."""
     made = make_forecasts(timeline_of_run(run), EASY, Conventions(), instants=150, jobs=6, futures=40, seed=4)
     table = judge(made)
-    worth = table[table["range"] == -1].set_index(["method", "correction"])
+    worth = table[table["range"] == "all"].set_index(["method", "correction"])
     assert 0.72 < worth.loc[("futures", "raw"), "coverage"] < 0.88
     for method in ("futures", "combined", "estimates"):
         assert 0.7 < worth.loc[(method, "as it goes"), "coverage"] < 0.9
