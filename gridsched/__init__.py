@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gridsched.comparison import compare, what_if
     from gridsched.errors import GridschedError
     from gridsched.explanation import explain
+    from gridsched.forecasting.present import forecast
     from gridsched.platform import Cluster, Platform
     from gridsched.policies.local import LocalPolicy
     from gridsched.simulation import simulate
@@ -56,6 +57,7 @@ _HOMES: dict[str, str] = {
     "explain": "gridsched.explanation",
     "explain_against": "gridsched.systems.slurm.differences",
     "fetch": "gridsched.traces",
+    "forecast": "gridsched.forecasting.present",
     "plot": "gridsched.plot",
     "read_sacct": "gridsched.traces",
     "read_slurm_site": "gridsched.systems.slurm.site",
@@ -90,6 +92,7 @@ __all__ = [
     "explain",
     "explain_against",
     "fetch",
+    "forecast",
     "plot",
     "read_sacct",
     "read_slurm_site",
