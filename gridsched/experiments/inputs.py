@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from gridsched.experiments.parts import ClusterConfig, ScenarioConfig, WorkloadConfig
+from gridsched.experiments.parts import ClusterConfig, ScenarioConfig, VariedConfig, WorkloadConfig
 from gridsched.experiments.tasks import ArchiveFile, OwnFile, Task
 from gridsched.traces import find_log
 
@@ -96,9 +96,16 @@ def prepared_workload(
     )
 
 
+def varied_keys(scenario: VariedConfig) -> dict[str, Any]:
+    """What makes replicates of the logs of a scenario, as arguments of tasks; others do not depend on it."""
+    keys = ("resampling", "shaking")
+    return {key: plain(varied) for key in keys if (varied := getattr(scenario, key)) is not None}
+
+
 def prepared_grid(study: str, scenario: ScenarioConfig, replicates: Iterable[int], seed: int) -> Task:
     """Task that prepares the clusters of a scenario with their workloads for some replicates."""
     numbers = list(replicates)
+    varied = varied_keys(scenario)
     several = f"replicates {numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else f"replicate {numbers[0]}"
     return Task(
         stage="prepare",
@@ -109,8 +116,9 @@ def prepared_grid(study: str, scenario: ScenarioConfig, replicates: Iterable[int
             "scenario": scenario.name,
             "clusters": [plain(without_machine(cluster)) for cluster in scenario.clusters],
             "replicates": numbers,
-            "seed": drawing_seed(seed, *scenario.clusters),
+            "seed": seed if varied else drawing_seed(seed, *scenario.clusters),
             "logs": logs_of(scenario.clusters),
+            **varied,
         },
         cost=0.5 + len(numbers) * sum(map(expected_jobs, scenario.clusters)) / 50_000,
         memory=1500,
