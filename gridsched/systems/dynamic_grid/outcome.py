@@ -280,9 +280,7 @@ def _is_stopped(
     return np.where(progress["sent"] >= 0, as_grid_job, as_local_job)
 
 
-def _work_time(
-    jobs: NDArray[Any], stopped: NDArray[np.bool_], options: DynamicGrid
-) -> dict[str, Variable]:
+def _work_time(jobs: NDArray[Any], stopped: NDArray[np.bool_], options: DynamicGrid) -> dict[str, Variable]:
     """Run times as at speed 1, up to where jobs are stopped.
 
     In whole seconds of its own cluster a local job may end before it is stopped, and at speed 1 be stopped.

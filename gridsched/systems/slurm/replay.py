@@ -32,6 +32,7 @@ from gridsched.systems.slurm.controller import (
     SlurmCluster,
     Tickets,
     Watcher,
+    chain_tasks,
     job_records,
 )
 from gridsched.systems.slurm.jobs import unlimited
@@ -240,6 +241,8 @@ class Replay:
             jobs[k]["gpus"], jobs[k]["whole"], jobs[k]["limit"] = job.gpus, whole, job.limit
             jobs[k]["partition"], jobs[k]["user"] = self.place_of(job), users.index(job.user)
             jobs[k]["processors"] = each * job.nodes
+        of_array = [job.array if job.task >= 0 else -1 for job in self.recording.jobs]
+        chain_tasks(jobs, np.array(of_array, np.int64))
         return jobs
 
     def _limits(self) -> tuple[NDArray[np.void], Integers]:
