@@ -706,8 +706,8 @@ def chain_tasks(jobs: NDArray[Any], array: Integers) -> None:
     """Let the tasks of each job array follow each other.
 
     Slurm has one record for the tasks that wait. When one of them starts, those that are left get a new
-    record, which is younger than the jobs that came meanwhile: among running jobs that have to end at one time
-    it is taken off later.
+    record, which is younger than the jobs that came meanwhile. Among running jobs that have to end at one
+    time it is taken off later.
 
     Parameters
     ----------
