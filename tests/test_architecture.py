@@ -29,6 +29,8 @@ LAYERS = (
     ("simulation", "verification", "summary"),
     ("node_explanation",),
     ("aspects", "comparison", "explanation"),
+    ("calibration",),
+    ("forecasting",),
     ("conformance",),
     ("figures",),
     ("plot",),
@@ -87,9 +89,12 @@ def part_of(module: str) -> str:
     upper = room_of(module) and len(parts) > 2 and (parts[2] in UPPER or f"{parts[2]}.py" in UPPER)
     kind_of_study = parts[0] == "experiments" and parts[1:2] in (
         ["arena"],
+        ["forecasts"],
         ["models"],
         ["placements"],
         ["sequences"],
+        ["calibration"],
+        ["readings"],
     )
     return "rooms" if upper or kind_of_study else parts[0]
 
