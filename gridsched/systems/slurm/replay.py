@@ -21,7 +21,7 @@ from gridsched.engine.nodes.records import Happening
 from gridsched.engine.records import FOREVER
 from gridsched.errors import ConfigurationError
 from gridsched.systems.fates import dependents_of
-from gridsched.systems.slurm.accounts import Accounting, Limits, read_accounting
+from gridsched.systems.slurm.accounts import Accounting, Limits, read_accounting, read_usage
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
 from gridsched.systems.slurm.controller import (
     NEVER,
@@ -107,7 +107,9 @@ class Replay:
 
     @classmethod
     def of(cls, folder: str | Path) -> Replay:
-        """A folder with slurm.conf and what `read_recording` wants; sacctmgr_dump.cfg and qos.txt if there.
+        """A folder with slurm.conf and what `read_recording` wants.
+
+        Where there are sacctmgr_dump.cfg, qos.txt and sshare.txt, they say what accounts and users have.
 
         Raises
         ------
@@ -122,6 +124,8 @@ class Replay:
             accounting = read_accounting(
                 folder / "sacctmgr_dump.cfg", qualities if qualities.exists() else None
             )
+            if (folder / "sshare.txt").exists():
+                accounting = read_usage(folder / "sshare.txt", accounting)
         return cls(
             recording=read_recording(folder),
             scheduler=Slurm.from_configuration(configuration),

@@ -163,6 +163,38 @@ def watched(replay: Replay) -> dict[int, list[tuple[int, float]]]:
     return priorities.given
 
 
+def polled_usage(replay: Replay) -> list[tuple[int, dict[tuple[str, str], int]]]:
+    """Instants [ms] at which sshare was asked, and RawUsage of accounts and users."""
+    polls = []
+    for block in (replay.recording.folder / "sshare_poll.txt").read_text().split("# ")[1:]:
+        at, _, *rows = block.splitlines()
+        fields = [row.split("|") for row in rows]
+        polls.append((round(float(at) * 1000), {(f[0].strip(), f[1].strip()): int(f[4]) for f in fields}))
+    return polls
+
+
+def test_what_was_used_is_what_sshare_said() -> None:
+    replay = recorded("w3")
+    priorities = replay.multifactor()
+    used: list[tuple[int, dict[tuple[str, str], float]]] = []
+
+    class Noted(Watched):
+        def recalculate(self, now: int, waiting: NDArray[np.int64]) -> NDArray[np.float64]:
+            given = super().recalculate(now, waiting)
+            shares = self.inner.shares
+            used.append((now, {who: float(shares.used[k]) for who, k in shares.place.items()}))
+            return given
+
+    replay.follow(Noted(priorities))
+    compared = 0
+    for at, polled in polled_usage(replay):
+        before = [each for when, each in used if when < at - 100]
+        if before:
+            assert {who: int(amount) for who, amount in before[-1].items()} == polled
+            compared += 1
+    assert compared > 40
+
+
 @pytest.mark.parametrize(("name", "least"), [("w3", 400), ("w4", 100)])
 def test_priorities_are_those_of_the_log(name: str, least: int) -> None:
     replay = recorded(name)
