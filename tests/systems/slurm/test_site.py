@@ -75,7 +75,7 @@ def test_what_was_used_before_decides_who_comes_first(tmp_path: Path) -> None:
         paths[kind].write_text(text)
     conf = written(tmp_path, CONF)
     names = {kind: NAMES[kind] for kind in ("group", "user")}
-    found = gs.read_slurm_site(conf, names=names, **paths)
+    found = gs.read_slurm_site(conf, names=names, accounts=paths["accounts"], usage=paths["usage"])
     accounting = slurm(found).accounting
     assert accounting is not None
     assert accounting.usage == {("1", "1"): 0.0, ("0", "2"): 800.0, ("0", "0"): 100.0}
@@ -102,7 +102,7 @@ def test_what_was_used_before_decides_who_comes_first(tmp_path: Path) -> None:
     ):
         paths["usage"].write_text(text)
         with pytest.raises(ConfigurationError, match=named):
-            gs.read_slurm_site(conf, names=names, **paths)
+            gs.read_slurm_site(conf, names=names, accounts=paths["accounts"], usage=paths["usage"])
 
 
 def test_a_site_without_nodes_has_no_cluster(tmp_path: Path) -> None:
