@@ -110,7 +110,7 @@ def _compare(options: argparse.Namespace) -> None:
     print()
     times = Times(options.human)
     aside = left_aside(setting.workload, log.accounting, setting.cluster)
-    aside = aside if site is None else told_of(site, aside)
+    aside = aside if site is None else told_of(site, aside, options)
     print_blocks(
         _schemes(compared, times, "policy" if site is None else "configuration"),
         _explanation(compared),

@@ -22,6 +22,7 @@ class Job(NamedTuple):
     user: int = 0
     priority: float = 0.0
     groups: tuple[int, ...] = ()
+    array: int = -1
 
 
 class Node(NamedTuple):
@@ -96,6 +97,8 @@ class Controller:
         self.jobs, self.cluster = jobs, cluster
         self.started: dict[int, Started] = {}
         self.killed: list[tuple[int, Started]] = []
+        self.records: dict[int, tuple[int, int]] = {j: (j, 0) for j in range(len(jobs))}
+        self.split: set[int] = set()
 
     def work(self, passes: list[tuple[int, int]]) -> dict[int, Started]:
         """Have all passes: instants and kinds, 0 for the main loop and 1 for backfilling."""
@@ -139,7 +142,7 @@ class Controller:
     def running(self, now: int) -> list[int]:
         """Jobs that run, by the time when they have to end."""
         on = [j for j, done in self.started.items() if done.time + self.jobs[j].run >= now]
-        return sorted(on, key=lambda j: (self.started[j].time + self.jobs[j].limit, j))
+        return sorted(on, key=lambda j: (self.started[j].time + self.jobs[j].limit, self.records[j]))
 
     def waiting(self, now: int) -> list[int]:
         """Jobs that wait, by tier, priority and number."""
@@ -189,6 +192,13 @@ class Controller:
     def start(self, j: int, now: int, by: int, nodes: list[int]) -> None:
         """Start a job."""
         self.started[j] = Started(now, by, nodes)
+        if self.jobs[j].array >= 0 and j not in self.split:
+            # the tasks that are left get a new record
+            self.split.add(j)
+            tasks = [k for k in range(j + 1, len(self.jobs)) if self.jobs[k].array == self.jobs[j].array]
+            if tasks and tasks[0] not in self.started:
+                youngest = max(k for k, job in enumerate(self.jobs) if job.submit < now)
+                self.records[tasks[0]] = (youngest, len(self.split))
 
     # --- which nodes ------------------------------------------------------------------------------
 

@@ -201,6 +201,9 @@ class Tickets:
     lives: Lives | None = None
 
 
+_APART = 2**24
+"""Places of records from one job to the next one."""
+
 EXECUTION = np.dtype([("job", np.int64), ("start", np.int64), ("end", np.int64), ("first", np.int64)])
 """A job ran once [ticks]; `first` is the place of its nodes."""
 
@@ -296,7 +299,7 @@ class Controller:
             if machine.reserved is None
             else np.ascontiguousarray(machine.reserved, np.uint8),
             known=np.zeros(len(machine.windows) + 1, np.int64),
-            counts=np.zeros(2, np.int64),
+            counts=np.zeros(3, np.int64),
         )
         partitions = len(machine.reach)
         users = int(jobs["user"].max(initial=0)) + 1
@@ -328,6 +331,8 @@ class Controller:
         # who waits for nobody, and does not give up, needs no telling
         self.linked = len(self.lives.dependents) > 0
         self.impatient = bool((self.lives.jobs["gives_up"] < FOREVER).any())
+        self.tables.jobs["record"] = np.arange(count) * _APART
+        self.submitted = 0
         self.due = 0
         self._look_at_lives()
         self.machine, self.happened = machine, 0
@@ -503,6 +508,10 @@ class Controller:
             priority = self.tables.jobs["priority"][waiting]
             self.queue[: self.waiting] = waiting[np.lexsort((waiting, -priority, -self.tier[waiting]))]
             self.sorted = True
+        if self.submitted != (submitted := int(self.lives.state["arrival"][0])):
+            # records of tasks that are made now follow that of the youngest job
+            self.submitted = submitted
+            self.tables.counts[2] = (submitted - 1) * _APART + 1
         if self.watch is not None:
             self.watch.before(self, now, kind)
         count = self._make_pass(now, kind, depth)
@@ -689,5 +698,25 @@ def no_limits(count: int) -> Integers:
 def job_records(count: int) -> NDArray[Any]:
     """Records of jobs that wait and ask for nothing yet."""
     jobs = np.zeros(count, JOB)
-    jobs["start"] = -1
+    jobs["start"] = jobs["next_task"] = -1
     return jobs
+
+
+def chain_tasks(jobs: NDArray[Any], array: Integers) -> None:
+    """Let the tasks of each job array follow each other.
+
+    Slurm has one record for the tasks that wait. When one of them starts, those that are left get a new
+    record, which is younger than the jobs that came meanwhile. Among running jobs that have to end at one
+    time it is taken off later.
+
+    Parameters
+    ----------
+    jobs : JOB[n]
+        The jobs in order of submission.
+    array : int64[n]
+        Number of the array of each, -1 for none.
+    """
+    tasks = np.flatnonzero(array >= 0)
+    tasks = tasks[np.argsort(array[tasks], kind="stable")]
+    follows = array[tasks[1:]] == array[tasks[:-1]]
+    jobs["next_task"][tasks[:-1][follows]] = tasks[1:][follows]

@@ -32,6 +32,8 @@ JOB = np.dtype(
         ("expected", np.int64),  # when it has to end [s]
         ("first", np.int64),  # of its nodes in `placed`
         ("kind", np.int64),  # row of `suits`
+        ("record", np.int64),  # place among the records of jobs, which follows their age
+        ("next_task", np.int64),  # of its job array, whose record is made when this one starts; -1 for none
         ("plan", np.int64),  # start that was planned last [s]; its nodes are in `placed` then
     ]
 )
@@ -77,12 +79,12 @@ class Tables(NamedTuple):
     limits: Any  # LIMIT[...]
     limited: Any  # int64[n, k]: limits of each job, -1 for none
     placed: Any  # int64[...]: nodes of each job that started, from its `first` on
-    running: Any  # int64[n]: jobs that run, by expected end and place among the jobs
+    running: Any  # int64[n]: jobs that run, by expected end and record
     up: Any  # uint8[m]: 1 for nodes that take jobs, neither down nor drained
     windows: Any  # WINDOW[...]: reservations
     reserved: Any  # uint8[windows, m]: nodes of each
     known: Any  # int64[windows]: those that have been announced and are not over
-    counts: Any  # int64[2]: how many run, and how many reservations are known
+    counts: Any  # int64[3]: how many run, how many reservations are known, and the place of the next record
 
 
 class Space(NamedTuple):
@@ -173,12 +175,17 @@ def start(t: Any, r: Any, j: int, now: int) -> None:
     while place > 0:
         other = t.running[place - 1]
         ends = t.jobs[other]["expected"]
-        if ends < expected or (ends == expected and other < j):
+        if ends < expected or (ends == expected and t.jobs[other]["record"] < job["record"]):
             break
         t.running[place] = other
         place -= 1
     t.running[place] = j
     t.counts[0] += 1
+    following = job["next_task"]
+    if following >= 0 and t.jobs[following]["start"] < 0:
+        t.jobs[following]["record"] = t.counts[2]
+        t.counts[2] += 1
+        t.jobs[j]["next_task"] = -1
 
 
 @jit

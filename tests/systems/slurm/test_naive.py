@@ -13,6 +13,7 @@ from gridsched.systems.slurm.controller import (
     Controller,
     SlurmCluster,
     Tickets,
+    chain_tasks,
     job_records,
 )
 from gridsched.systems.slurm.scheduler import Slurm
@@ -76,6 +77,7 @@ def draw(
                 user=number(0, 2),
                 priority=float(number(0, 3)),
                 groups=tuple(g for g in range(len(limits)) if rng.random() < 0.5),
+                array=number(0, 1) if rng.random() < 0.3 else -1,
             )
         )
     jobs.sort(key=lambda job: job.submit)
@@ -133,6 +135,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             records[k][name] = getattr(job, name)
         records[k]["processors"] = job.cores * job.nodes
         limited[k, : len(job.groups)] = job.groups
+    chain_tasks(records, np.array([job.array for job in jobs]))
     events = []
     for out in cluster.outages:
         kinds = (Happening.DOWN, Happening.UP) if out.kills else (Happening.DRAIN, Happening.RESUME)
