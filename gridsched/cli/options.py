@@ -34,11 +34,12 @@ def add_command(
     return parser
 
 
-def add_trace(parser: argparse.ArgumentParser) -> None:
+def add_trace(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
     """The log, and how to read it."""
     parser.add_argument(
         "trace",
         type=_named,
+        nargs=None if needed else "?",
         metavar="TRACE",
         help="SWF file, export of sacct --parsable2, or another table of jobs (docs/formats.md), plain or "
         "compressed, or the name of a fetched log",

@@ -129,6 +129,32 @@ def interval_text(interval: Interval, form: Form) -> str:
     return f"{form(max(float(interval.low), 0.0))} to {form(float(interval.high))}"
 
 
+def variations(scenarios: Iterable[Any]) -> list[str]:
+    """What replicates of logs are, for the conventions of a study; nothing where there are none."""
+    lines = []
+    for scenario in scenarios:
+        if scenario.resampling is not None:
+            chosen = scenario.resampling
+            weeks = "" if chosen.weeks is None else f" of {chosen.weeks} weeks"
+            lines.append(
+                f"{scenario.name}: {chosen.replicates} logs{weeks} resampled by users, with "
+                f"{chosen.users:g} times the users. Their intervals are those of the mean over such logs: "
+                "how a policy does with these users, not how far another site would be from that."
+            )
+        if scenario.shaking is not None:
+            chosen = scenario.shaking
+            lines.append(
+                f"{scenario.name}: {chosen.replicates} logs whose submissions are shaken by up to "
+                f"{chosen.seconds} s. A mean is marked unstable where the middle 95 % of them are further "
+                f"apart than {UNSTABLE:.0%} of it."
+            )
+    return lines
+
+
+UNSTABLE = 0.1
+"""A mean is unstable where the middle 95 % of its shaken replicates are further apart than this share."""
+
+
 def acknowledgements(
     dataset: xr.Dataset, dimension: str, variable: str = "acknowledgement"
 ) -> list[tuple[str, str]]:

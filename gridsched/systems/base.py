@@ -24,6 +24,7 @@ CAPABILITIES: dict[str, str] = {
     "speed": "clusters of different speed",
     "whole nodes": "clusters that give whole nodes to jobs",
     "local policies": "any local policy on the clusters",
+    "predictions": "local policies that predict run times while they run",
     "estimates": "requested times, actual run times, clairvoyant or given estimates",
     "kill": "jobs killed at their requested time",
     "overrun": "both rules for jobs that outrun their estimate",
@@ -107,6 +108,7 @@ class Scheduler(ABC):
         needed = {
             "speed": len({cluster.speed for cluster in platform.clusters}) > 1,
             "whole nodes": any(cluster.node_exclusive for cluster in platform.clusters),
+            "predictions": any(policy.predicts for policy in platform.policies),
             "overrun": conventions.overrun != Conventions.overrun,
             "passes": conventions.passes != Conventions.passes,
             "membership": platform.membership is not None,

@@ -17,7 +17,7 @@ from gridsched.experiments.arena.grids import IDEAL_MACHINE
 from gridsched.experiments.parts import label_of
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.figures.style import duration, number
-from gridsched.report.parts import as_text, counts, figures, heading, known, labels
+from gridsched.report.parts import as_text, counts, figures, heading, known, labels, variations
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,7 @@ def _conventions(study: ArenaStudy) -> list[str]:
         "schedulers of a scenario. Intervals are simultaneous for all schedulers (Bonferroni). Both come "
         "from a jackknife over blocks of jobs: replicates, or all jobs submitted within some days, which are "
         "nearly independent only if queues empty in between.",
+        *variations(study.scenarios),
         *(ideal if not all(scheduler.names_clusters for scheduler in made) else ()),
         *(deadlines if any("deadlines" not in scheduler.cannot for scheduler in made) else ()),
         "Response counts from submission to the end of the last part of a job, with all that multi-site "

@@ -87,6 +87,16 @@ class Priorities(Protocol):
         """New priorities of the waiting jobs."""
 
 
+class Watcher(Protocol):
+    """Who looks at each pass, before and after it."""
+
+    def before(self, controller: Controller, now: int, kind: int) -> None:
+        """A pass of a kind is about to be made at `now` [ticks]."""
+
+    def after(self, controller: Controller, now: int, kind: int) -> None:
+        """It has been made."""
+
+
 class FirstCome:
     """priority/basic: who was submitted first comes first.
 
@@ -246,6 +256,8 @@ class Controller:
         Ticks a second.
     latency : int
         Ticks from the end of a job until its nodes can be used.
+    watch : Watcher, optional
+        Who looks at each pass.
     """
 
     def __init__(
@@ -257,7 +269,9 @@ class Controller:
         *,
         unit: int = 1,
         latency: int = 0,
+        watch: Watcher | None = None,
     ) -> None:
+        self.watch = watch
         jobs = tickets.jobs.copy()
         count, nodes = len(jobs), len(machine.nodes)
         jobs["first"] = np.concatenate([[0], np.cumsum(jobs["nodes"])[:-1]]) if count else 0
@@ -499,6 +513,15 @@ class Controller:
             priority = self.tables.jobs["priority"][waiting]
             self.queue[: self.waiting] = waiting[np.lexsort((waiting, -priority, -self.tier[waiting]))]
             self.sorted = True
+        if self.watch is not None:
+            self.watch.before(self, now, kind)
+        count = self._make_pass(now, kind, depth)
+        if self.watch is not None:
+            self.watch.after(self, now, kind)
+        return count
+
+    def _make_pass(self, now: int, kind: int, depth: int) -> int:
+        """Let the passes' rules decide who starts."""
         second = now // self.unit
         if kind == MAIN:
             most = (depth, self.cadence.partition_job_depth, self.cadence.sched_max_job_start)

@@ -34,6 +34,7 @@ JOB = np.dtype(
         ("expected", np.int64),  # when it has to end [s]
         ("first", np.int64),  # of its nodes in `placed`
         ("kind", np.int64),  # row of `suits`
+        ("plan", np.int64),  # start that was planned last [s]; its nodes are in `placed` then
     ]
 )
 """A job: what it asks for, and where it stands. Times are seconds."""
@@ -712,8 +713,12 @@ def split(s: Any, moment: int) -> None:
 
 
 @part
-def plan(s: Any, r: Any, begin: int, end: int) -> None:
+def plan(t: Any, s: Any, r: Any, j: int, begin: int, end: int) -> None:
     """Plan a job on the wanted nodes; one pair of neighbouring stretches with the same nodes becomes one."""
+    job = t.jobs[j]
+    t.jobs[j]["plan"] = begin
+    for i in range(job["nodes"]):
+        t.placed[job["first"] + i] = r.chosen[i]
     begin = max(begin, s.begin[s.order[0]])
     split(s, begin)
     split(s, end)
@@ -777,7 +782,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> bool:
             later = begin if begin > moment else begin + b.resolution
             continue
         if not over_limit(t, j):
-            plan(s, r, first, end)
+            plan(t, s, r, j, first, end)
         return False
 
 

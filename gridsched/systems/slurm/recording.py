@@ -70,6 +70,11 @@ class RecordedJob:
     array_limit: int = 0
     dependencies: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def identifier(self) -> str:
+        """Its ID as users know it."""
+        return f"{self.array}_{self.task}" if self.task >= 0 else str(self.number)
+
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedReservation:
@@ -166,7 +171,7 @@ def _read_log(folder: Path) -> _Log:
     """Read the controller's log."""
     log = _Log()
     away: set[str] = set()
-    for stamp, text in _log_lines(folder):
+    for stamp, text in log_lines(folder):
         if "Running job scheduler for" in text:
             log.passes.append((milliseconds(stamp), MAIN))
         elif "_attempt_backfill: beginning" in text:
@@ -279,7 +284,7 @@ def _rows(path: Path, *, missing_ok: bool = False) -> list[dict[str, str]]:
         raise TraceError(f"{path}: cannot be read ({error})") from None
 
 
-def _log_lines(folder: Path) -> list[tuple[str, str]]:
+def log_lines(folder: Path) -> list[tuple[str, str]]:
     """Time stamps and texts of the controller's log."""
     for name, opener in (("slurmctld.log.gz", gzip.open), ("slurmctld.log", open)):
         if (folder / name).exists():

@@ -31,6 +31,7 @@ from gridsched.systems.slurm.controller import (
     Priorities,
     SlurmCluster,
     Tickets,
+    Watcher,
     job_records,
 )
 from gridsched.systems.slurm.jobs import unlimited
@@ -142,6 +143,10 @@ class Replay:
     def follow(self, priorities: Priorities, *, latency: int = 0) -> Outcome:
         """Starts at the recorded passes under some priorities."""
         return self._controller(priorities, latency).follow(self.recording.passes)
+
+    def controller(self, priorities: str, latency: int, *, watch: Watcher | None = None) -> Controller:
+        """The controller with its jobs, before it does anything; see `closed_loop`."""
+        return self._controller(self._priorities(priorities), latency, watch)
 
     def open_loop(
         self, phase: tuple[float, float, float], *, latency: int = 8, drift: float = 0.001
@@ -277,7 +282,7 @@ class Replay:
             limited[k, : len(own)] = own
         return (table if len(table) else np.zeros(0, LIMIT)), limited
 
-    def _controller(self, priorities: Priorities, latency: int) -> Controller:
+    def _controller(self, priorities: Priorities, latency: int, watch: Watcher | None = None) -> Controller:
         limits, limited = self._limits()
         jobs = self.recording.jobs
         return Controller(
@@ -293,6 +298,7 @@ class Replay:
             priorities,
             unit=MILLISECONDS,
             latency=latency,
+            watch=watch,
         )
 
     def _lives(self) -> Lives:

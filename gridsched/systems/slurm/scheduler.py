@@ -165,6 +165,7 @@ class Slurm(Scheduler):
         {"priority_weight_tres", "account_shares", "user_shares", "partition_factors", "accounting"}
     )
     cannot: ClassVar[Mapping[str, str]] = {
+        "predictions": "Slurm is the local scheduler",
         "local policies": "Slurm is the local scheduler",
         "overrun": "Slurm expects a job that outruns its limit to end at once",
         "passes": "passes come at Slurm's own cadence",
