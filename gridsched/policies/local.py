@@ -33,7 +33,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import conservative, predicting, reserving, static_order
+from gridsched.engine import conservative, predicting, reserving, snapshot, static_order
 from gridsched.engine.records import LABELS, LARGEST, Backfilling, Correction, Overrun
 from gridsched.errors import ConfigurationError, meant
 from gridsched.policies import scores
@@ -344,11 +344,69 @@ def schedule(
         labels = np.broadcast_to(_UNKNOWN, len(jobs))
     if policy.predicts:
         return schedule_predicting(jobs, processors, policy, conventions, labels)[:2]
-    order = order_score(policy.order, "order")
-    kept = policy.backfilling == "conservative" or policy.reservations > 1
-    if scores.changes_with_time(order) or kept:
-        return _schedule_generally(jobs, processors, policy, conventions, labels)
-    return _schedule_static_order(jobs, processors, policy, conventions, labels)
+    cluster, options, score = _made(jobs, processors, policy, conventions, labels)
+    if score is None:
+        static_order.schedule(cluster, options)
+    else:
+        kernel = conservative if policy.backfilling == "conservative" else reserving
+        kernel.schedule(cluster, options, score)
+        _check_order(cluster, policy)
+    return cluster.starts, int(cluster.state["corrections"][0])
+
+
+def schedule_from(
+    jobs: NDArray[Any],
+    starts: NDArray[np.int64],
+    processors: int,
+    policy: LocalPolicy,
+    begin: snapshot.Beginning,
+    conventions: Conventions | None = None,
+    labels: NDArray[Any] | None = None,
+) -> tuple[NDArray[np.int64], bool]:
+    """Start times of jobs on one cluster from a time on at which some run and some wait.
+
+    Parameters
+    ----------
+    jobs : JOB[n]
+        The jobs that run, in order of their starts; those that wait, in order of submission; those that are
+        submitted later.
+    starts : int64[r]
+        When the running jobs started, seconds.
+    processors, policy, conventions, labels
+        See `schedule`; passes can only be "instant". Conservative backfilling makes its plan anew at the
+        beginning.
+    begin : Beginning
+        How many jobs run and wait, when, and how far to simulate.
+
+    Returns
+    -------
+    starts : int64[n]
+        Start times, seconds; -1 of jobs that have not started when the simulation ends.
+    complete : bool
+        Whether all jobs have started that wait at the beginning; else none of these starts up to the horizon.
+
+    Raises
+    ------
+    ConfigurationError
+        See `schedule`.
+    """
+    if policy.predicts:
+        raise ConfigurationError(
+            f"policy {policy.name!r} predicts run times while it runs; simulations from a queue on use "
+            "given estimates: use a policy that goes by them"
+        )
+    if labels is None:
+        labels = np.broadcast_to(_UNKNOWN, len(jobs))
+    cluster, options, score = _made(jobs, processors, policy, conventions or Conventions(), labels)
+    cluster.starts[: begin.running] = starts
+    if score is None:
+        complete = snapshot.resume_static_order(cluster, options, begin)
+    else:
+        kept = policy.backfilling == "conservative"
+        kernel = snapshot.resume_conservative if kept else snapshot.resume_reserving
+        complete = kernel(cluster, options, score, begin)
+        _check_order(cluster, policy)
+    return cluster.starts, bool(complete)
 
 
 _UNKNOWN = np.array((UNKNOWN, UNKNOWN, UNKNOWN), LABELS)
@@ -399,10 +457,28 @@ def schedule_predicting(
     return (*schedule(known, processors, plain, conventions, labels), predictions)
 
 
-def _schedule_static_order(
+def _made(
+    jobs: NDArray[Any],
+    processors: int,
+    policy: LocalPolicy,
+    conventions: Conventions,
+    labels: NDArray[Any],
+) -> tuple[Any, Any, Any]:
+    """An empty cluster, options of its kernel, and the compiled score.
+
+    The score is None where the order is known at submission, which has the fast kernel.
+    """
+    order = order_score(policy.order, "order")
+    kept = policy.backfilling == "conservative" or policy.reservations > 1
+    if scores.changes_with_time(order) or kept:
+        return _made_for_any_order(jobs, processors, policy, conventions, labels)
+    return *_made_for_static_order(jobs, processors, policy, conventions, labels), None
+
+
+def _made_for_static_order(
     jobs: NDArray[Any], processors: int, policy: LocalPolicy, conventions: Conventions, labels: NDArray[Any]
-) -> tuple[NDArray[np.int64], int]:
-    """Run the fast kernel, for orders that are known at submission."""
+) -> tuple[static_order.StaticOrderArrays, static_order.StaticOrderOptions]:
+    """Cluster and options of the fast kernel, for orders that are known at submission."""
     order = order_score(policy.order, "order")
     as_queue = policy.backfill_order == AS_QUEUE
     if order is _first_come and policy.backfilling == "none":
@@ -421,15 +497,13 @@ def _schedule_static_order(
         first_come=_in_order(queue_rank),
         two_orders=not as_queue,
     )
-    cluster = static_order.allocate(jobs, processors, queue_rank, order_rank, options.backfilling)
-    static_order.schedule(cluster, options)
-    return cluster.starts, int(cluster.state["corrections"][0])
+    return static_order.allocate(jobs, processors, queue_rank, order_rank, options.backfilling), options
 
 
-def _schedule_generally(
+def _made_for_any_order(
     jobs: NDArray[Any], processors: int, policy: LocalPolicy, conventions: Conventions, labels: NDArray[Any]
-) -> tuple[NDArray[np.int64], int]:
-    """Run one of the kernels for any order, several reservations, and conservative backfilling."""
+) -> tuple[reserving.ReservingArrays, reserving.ReservingOptions, Any]:
+    """The same of the kernels for any order, several reservations, and conservative backfilling."""
     order = order_score(policy.order, "order")
     changing = scores.changes_with_time(order)
     as_queue = policy.backfill_order == AS_QUEUE
@@ -450,15 +524,16 @@ def _schedule_generally(
         changing=changing,
         queue_as_order=as_queue,
     )
-    kernel = conservative if policy.backfilling == "conservative" else reserving
-    score = scores.SCORE.compile(order if changing else scores.largest_expansion_factor)
-    kernel.schedule(cluster, options, score)
+    return cluster, options, scores.SCORE.compile(order if changing else scores.largest_expansion_factor)
+
+
+def _check_order(cluster: reserving.ReservingArrays, policy: LocalPolicy) -> None:
+    """Refuse a score that was not a number for some job."""
     unordered = int(cluster.state["unordered"][0]) - 1
     if unordered >= 0:
-        job = jobs[unordered]
+        job = cluster.jobs[unordered]
         found = f"submit_time={job['submit']}, estimate={job['estimate']}, processors={job['processors']}"
-        raise scores.SCORE.not_a_number(order, found)
-    return cluster.starts, int(cluster.state["corrections"][0])
+        raise scores.SCORE.not_a_number(order_score(policy.order, "order"), found)
 
 
 def sort_keys(score: Score, jobs: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import xarray as xr
 
-from gridsched.platform import Platform
+from gridsched.platform import Cluster, Platform
 from gridsched.policies.callbacks import Kind
 from gridsched.policies.local import Conventions
 from gridsched.results import Schedule
@@ -132,3 +133,22 @@ class Scheduler(ABC):
     def measures(cls, run: xr.Dataset) -> xr.Dataset:
         """Measures of a run of this scheduler besides those of every run."""
         return xr.Dataset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """A cluster and the scheduler that runs it, as the configuration of the real one says.
+
+    Parameters
+    ----------
+    cluster : Cluster or None
+        The cluster; none where the configuration does not have its nodes.
+    scheduler : Scheduler
+        The scheduler with its parameters.
+    not_modelled : tuple of str
+        What the configuration says and is not modelled, by name.
+    """
+
+    cluster: Cluster | None
+    scheduler: Scheduler
+    not_modelled: tuple[str, ...] = ()

@@ -31,7 +31,8 @@ overruns
 managers
     A leaf manager has one cluster, where users submit jobs. A job goes up to the parent if the rule of its
     manager says so (`promote_processors`, `promote_duration`), if it needs more nodes than the manager has,
-    or if its first fit is later than `bump` seconds from now and managers above have an earlier one. A
+    or if its first fit is later than `bump` seconds (and `bump_stretch` times its estimate) from now and
+    managers above have an earlier one. A
     manager above places a job at the sub-manager with the earliest first fit; if only some clusters together
     have the nodes, the job spans these, with parts as large as possible on one after the other.
 shadow calendars
