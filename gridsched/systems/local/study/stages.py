@@ -25,7 +25,13 @@ from gridsched.experiments.parts import ResamplingConfig, ShakingConfig
 from gridsched.experiments.prepare import derived_seed, sources
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.metrics import jobs as metrics
-from gridsched.replication import difference_interval, mean_interval, times_interval
+from gridsched.replication import (
+    difference_interval,
+    holm,
+    mean_interval,
+    times_interval,
+    times_significance,
+)
 from gridsched.simulation import simulate
 from gridsched.systems.local.study.config import RECORDED, LocalStudy
 from gridsched.verification import verify
@@ -303,6 +309,8 @@ def aggregate_study(
     whole = whole.merge(metrics.difference(whole, whole.sel(scheme=study.reference_label, drop=True)))
     logs = {name: results.workload_from_dataset(results.read(path))[0] for name, path in workloads.items()}
     whole = whole.merge(sources(logs, "workload"))
+    if study.pairs:
+        whole = whole.merge(_pairs(whole, study.reference_label))
     if comparisons:
         together = xr.concat([results.read(path) for path in comparisons], dim="workload")
         whole = whole.merge(together.reindex(workload=whole["workload"], scheme=whole["scheme"]))
@@ -323,6 +331,43 @@ def aggregate_study(
         "passes": study.passes,
     }
     files.write(whole, target)
+
+
+def _pairs(whole: xr.Dataset, reference: str) -> xr.Dataset:
+    """Every two policies on each workload, by batches of the same jobs.
+
+    For each metric of `CONDITIONED`: `{metric}_ratio` with the bounds of its interval, relative to the
+    reference policy, and `{metric}_beats`, the policies whose mean is surely larger. Sure is what has a
+    probability below 5 % without a difference, after Holm's correction for all pairs of a workload, estimate
+    and metric.
+    """
+    variables: dict[str, Any] = {}
+    own = whole.sel(job_class="all", scheme=[each for each in whole["scheme"].values if each != RECORDED])
+    dims = ("workload", "estimate", "scheme")
+    schemes = [str(each) for each in own["scheme"].values]
+    first, second = np.triu_indices(len(schemes), 1)
+    for metric in CONDITIONED:
+        batches = own[f"{metric}_batch"].transpose(*dims, "batch").values
+        base = batches[:, :, schemes.index(reference)][:, :, np.newaxis]
+        label = metrics.METRICS[metric][0]
+        text = f"mean {label} relative to that under the reference policy"
+        variables |= interval_variables(f"{metric}_ratio", dims, times_interval(batches, base), text, "1")
+        beats = np.full(batches.shape[:3], "", dtype=object)
+        for place in np.ndindex(batches.shape[:2]):
+            values = batches[place]
+            sure = holm(times_significance(values[first], values[second])) < 1 - CONFIDENCE
+            smaller = np.nanmean(values, axis=-1)
+            for one, other in zip(first[sure], second[sure], strict=True):
+                better, worse = (one, other) if smaller[one] < smaller[other] else (other, one)
+                beats[(*place, better)] += f"{schemes[worse]};"
+        what = f"policies whose mean {label} is surely larger, each with a semicolon behind it"
+        variables[f"{metric}_beats"] = (dims, beats, {"long_name": what})
+    made = xr.Dataset(variables, {name: own[name].values for name in dims})
+    return made.reindex(scheme=whole["scheme"], fill_value={f"{metric}_beats": "" for metric in CONDITIONED})
+
+
+CONFIDENCE = 0.95
+"""Confidence at which one policy is surely better than another."""
 
 
 def _varied(study: LocalStudy, name: str, paths: Sequence[str | Path]) -> xr.Dataset:
