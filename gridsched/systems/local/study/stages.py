@@ -33,7 +33,7 @@ from gridsched.replication import (
     times_significance,
 )
 from gridsched.simulation import simulate
-from gridsched.systems.local.study.config import RECORDED, LocalStudy
+from gridsched.systems.local.study.config import RECORDED, LocalScenario, LocalStudy
 from gridsched.verification import verify
 from gridsched.workloads.characterisation import characterise
 
@@ -74,7 +74,7 @@ def simulate_run(study: LocalStudy, workload: str | Path, target: str | Path, *,
         passes=study.passes,
     )
     verify(run)
-    run.attrs.update(study=study.name, verified=1)
+    run.attrs.update(study=study.name, verified=1, **_reacting(study.scenarios[0]))
     files.write(run, target)
 
 
@@ -121,10 +121,18 @@ def simulate_replicates(
             passes=study.passes,
         )
         verify(run)
-        measured.append(_summary(run, study)[[f"{name}_mean" for name in metrics.METRICS] + list(SYSTEM)])
+        run.attrs.update(_reacting(scenario))
+        own_names = [*(f"{name}_mean" for name in metrics.METRICS), *SYSTEM]
+        summary = _summary(run, study)
+        measured.append(summary[[*own_names, *(name for name in ("productivity",) if name in summary)]])
     whole = xr.concat(measured, dim=pd.RangeIndex(len(measured), name="replicate"), combine_attrs="drop")
     whole.attrs = {"study": study.name, "verified": 1, **results.provenance()}
     files.write(whole, target)
+
+
+def _reacting(scenario: LocalScenario) -> dict[str, str]:
+    """Attributes of runs whose users react."""
+    return {} if scenario.feedback is None else {"feedback": scenario.feedback.sessions}
 
 
 SYSTEM = ("jobs", "utilisation", "queue_length_mean", "rejected")
@@ -141,7 +149,8 @@ def summarise_workload(study: LocalStudy, runs: Sequence[str | Path], target: st
         run = results.read(path)
         summaries[estimate, label] = _summary(run, study)
         if (estimate, RECORDED) not in summaries:
-            history = metrics.recorded(run)
+            # submissions that follow a simulation are not those of the log
+            history = None if "feedback" in run.attrs else metrics.recorded(run)
             if history is not None:
                 summaries[estimate, RECORDED] = _summary(history, study)
     schemes = [scheme for scheme in (*study.labels, RECORDED) if (study.estimates[0], scheme) in summaries]
@@ -171,7 +180,11 @@ def _summary(run: xr.Dataset, study: LocalStudy) -> xr.Dataset:
         bins=settings.bins,
         long_run_time=settings.classes.long,
         wide_processors=settings.classes.wide,
+        since=_since(run),
     )
+    if "feedback" in run.attrs:
+        attributes = attrs_of("jobs a day that ended before the last submission", "day-1")
+        summary["productivity"] = ((), metrics.productivity(run), attributes)
     for name, long_name in (
         ("corrections", "estimates that were outrun"),
         ("jobs_killed", "jobs that ended at their requested time"),
@@ -181,6 +194,11 @@ def _summary(run: xr.Dataset, study: LocalStudy) -> xr.Dataset:
         return summary
     fates = fates_of(run)
     return summary.merge(fates.drop_vars([name for name in fates if name in summary]))
+
+
+def _since(run: xr.Dataset) -> metrics.SinceName:
+    """What waits count from: where users react, when their jobs became eligible."""
+    return "eligible" if "feedback" in run.attrs else "submit"
 
 
 CONDITIONED = ("response_time", "bounded_slowdown")
@@ -395,7 +413,7 @@ def _varied(study: LocalStudy, name: str, paths: Sequence[str | Path]) -> xr.Dat
             spread = np.where(high > low, (high - low) / mean.mean, 0.0)
         text = f"middle 95 % of the replicates of the mean {label}, relative to their mean"
         found[f"{metric}_spread"] = (dims, np.where(np.isnan(mean.mean), np.nan, spread), attrs_of(text, "1"))
-    for each in SYSTEM:
+    for each in (*SYSTEM, *(name for name in ("productivity",) if name in runs_of)):
         variable = runs_of[each]
         long_name = f"{variable.attrs.get('long_name', each)}, of a replicate"
         found[f"{each}_replicates"] = (variable.dims, variable.to_numpy(), attrs_of(long_name, "1"))
