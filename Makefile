@@ -63,7 +63,7 @@ test-slow: $(STAMP)  ## tests that take long: kernels interpreted and with bound
 test-faults: $(STAMP)  ## kill the workflow at random moments (KILLS=20 of them), fill its disk, damage its files
 	$(BIN)/pytest tests/faults -n 0 -o python_files='fault_*.py' --kills $(KILLS)
 
-test-slurm: $(STAMP)  ## install and start Slurm, run the workflow through it, remove it again (root on Debian)
+test-slurm: $(STAMP)  ## install and start Slurm, run the workflow and a schedule through it, remove it again (root on Debian)
 	$(BIN)/python -m tests.slurm $(SLURM) $(BIN)/pytest tests/slurm -n 0 -o python_files='slurm_*.py'
 
 test-browser: $(STAMP)  ## look at the report page with Chromium, which is installed if need be (root on Debian)

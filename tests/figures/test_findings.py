@@ -19,6 +19,7 @@ NAN = float("nan")
 
 CATALOGUES = (
     "gridsched.experiments.arena.figures:ARENA_FIGURES",
+    "gridsched.experiments.forecasts.figures:FORECAST_FIGURES",
     "gridsched.experiments.models.figures:MODEL_FIGURES",
     "gridsched.experiments.placements.figures:PLACEMENT_FIGURES",
     "gridsched.experiments.readings.figures:READINGS_FIGURES",

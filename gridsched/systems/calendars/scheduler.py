@@ -166,6 +166,7 @@ class Calendars(Scheduler):
     knows: ClassVar[str] = "slots of the clusters below, by each manager"
     not_in_studies: ClassVar[frozenset[str]] = frozenset({"managers"})
     cannot: ClassVar[Mapping[str, str]] = {
+        "predictions": "the slots of the calendars are the policy",
         "arrays": "a manager books jobs one by one",
         "nodes": "a slot of a calendar says how many processors are free, not which, so that it stays small",
         "local policies": "the slots of the calendars are the policy",
