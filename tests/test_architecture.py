@@ -29,6 +29,7 @@ LAYERS = (
     ("simulation", "verification", "summary"),
     ("node_explanation",),
     ("aspects", "comparison", "explanation"),
+    ("calibration",),
     ("forecasting",),
     ("conformance",),
     ("figures",),
@@ -43,7 +44,16 @@ LAYERS = (
 UPPER = ("study", "figures", "figures.py", "findings.py", "report.py")
 """Parts of a room that may use experiments, figures and the report."""
 
-SHARED = ("base", "registry", "cluster_records", "capabilities", "fates", "node_records", "node_grids")
+SHARED = (
+    "base",
+    "registry",
+    "cluster_records",
+    "capabilities",
+    "differences",
+    "fates",
+    "node_records",
+    "node_grids",
+)
 """Modules of `systems` that are no room."""
 
 NAMES_SYSTEMS = {"__init__.py", "conformance/running.py"}
@@ -83,6 +93,8 @@ def part_of(module: str) -> str:
         ["models"],
         ["placements"],
         ["sequences"],
+        ["calibration"],
+        ["readings"],
     )
     return "rooms" if upper or kind_of_study else parts[0]
 

@@ -30,7 +30,7 @@ from gridsched.engine.kernel_cache import seal
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_KERNEL_FOLDERS = ("engine", "prediction", "systems", "traces", "workloads")
+_KERNEL_FOLDERS = ("calibration", "engine", "prediction", "systems", "traces", "workloads")
 
 _MARK = b"gridsched.engine.jit import"
 """What every module with kernels has, so that a change elsewhere compiles nothing anew."""

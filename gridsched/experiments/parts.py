@@ -33,6 +33,9 @@ from gridsched.platform import Cluster
 from gridsched.submission import AlignName, EstimateName
 from gridsched.traces import find_log
 from gridsched.workloads import Machine, load_machines
+from gridsched.workloads.resampling import TEMPORARY_WEEKS, resample
+from gridsched.workloads.shaking import shake
+from gridsched.workloads.table import Workload
 
 
 def _known_log(name: str) -> str:
@@ -262,6 +265,8 @@ class WorkloadConfig(ClusterConfig):
     """SWF status codes of jobs to leave out (0 failed, 5 cancelled)."""
     leave_out_queue: tuple[Annotated[Whole, Field(ge=-1, le=LARGEST)], ...] = ()
     """Queue numbers of jobs to leave out."""
+    leave_out_incomplete: StrictBool = False
+    """Whether jobs that took no time, or requested none, are left out of a log, as in the simulator pyss."""
     cancelled: Literal["recorded", "wait"] = "recorded"
     """Jobs of a log that were cancelled before they ran: as they are recorded (left out, or of no length), or
     waiting until their users gave up."""
@@ -271,7 +276,8 @@ class WorkloadConfig(ClusterConfig):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if not self.is_log:
-            for key in ("window", "leave_out_status", "leave_out_queue", "preceding"):
+            keys = ("window", "leave_out_status", "leave_out_queue", "leave_out_incomplete", "preceding")
+            for key in keys:
                 if getattr(self, key):
                     raise ValueError(f"{key}: only a log (archive or file) has one")
             if self.cancelled != "recorded":
@@ -333,7 +339,65 @@ class MetricsConfig(ConfigModel):
     """Borders of the job classes."""
 
 
-class ScenarioChoice(ConfigModel):
+class ResamplingConfig(ConfigModel):
+    """Logs put together anew from the histories of their users (Zakay and Feitelson 2014)."""
+
+    replicates: Annotated[Whole, Field(ge=2, le=10_000)] = 10
+    """How many resampled logs."""
+    weeks: Count | None = None
+    """Weeks of each; by default as many as the log has in full."""
+    users: Factor = 1.0
+    """Users relative to the log: the load grows with their number, while hours of the day and think times
+    stay."""
+    temporary_weeks: Count = TEMPORARY_WEEKS
+    """Users whose jobs lie within so many consecutive weeks are temporary and come at random; the others are
+    always there."""
+
+    def made(self, workload: Workload, seed: int) -> Workload:
+        """A resampled workload."""
+        return resample(
+            workload,
+            seed=seed,
+            weeks=self.weeks,
+            users=self.users,
+            temporary_weeks=self.temporary_weeks,
+        )
+
+
+class ShakingConfig(ConfigModel):
+    """Logs with small random changes of their submit times (Tsafrir, Ouaknine and Feitelson 2007)."""
+
+    replicates: Annotated[Whole, Field(ge=2, le=10_000)] = 30
+    """How many shaken logs."""
+    seconds: Duration = 60
+    """Each submission moves by a random time of at most so many seconds, either way."""
+
+    def made(self, workload: Workload, seed: int) -> Workload:
+        """A shaken workload."""
+        return shake(workload, seed=seed, seconds=self.seconds)
+
+
+class VariedConfig(ConfigModel):
+    """What makes several workloads of one log."""
+
+    resampling: ResamplingConfig | None = None
+    """Replicates are resampled logs; by default a log is replayed as it is."""
+    shaking: ShakingConfig | None = None
+    """Replicates are shaken logs; by default a log is replayed as it is."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.resampling is not None and self.shaking is not None:
+            raise ValueError("resampling, shaking: give one of them, or a scenario for each")
+        return self
+
+    @property
+    def variation(self) -> ResamplingConfig | ShakingConfig | None:
+        """How replicates differ from the log; none where it is replayed as it is."""
+        return self.resampling or self.shaking
+
+
+class ScenarioChoice(VariedConfig):
     """A scenario by name, and which runs of the study there are in it."""
 
     name: Slug

@@ -22,6 +22,8 @@ KINDS: dict[str, str] = {
     "placements": "gridsched.experiments.placements.config:PlacementStudy",
     "forecast": "gridsched.experiments.forecasts.config:ForecastStudy",
     "sequences": "gridsched.experiments.sequences.config:SequenceStudy",
+    "calibration": "gridsched.experiments.calibration.config:CalibrationStudy",
+    "readings": "gridsched.experiments.readings.config:ReadingsStudy",
 }
 """Place of the model of each kind of study; it is loaded when a study asks for it."""
 

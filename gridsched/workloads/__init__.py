@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         size_classes_of,
     )
     from gridsched.workloads.patience import KaplanMeier, Weibull, fit_patience, with_patience
+    from gridsched.workloads.resampling import resample
+    from gridsched.workloads.shaking import shake
     from gridsched.workloads.size_classes import (
         Machine,
         SizeClass,
@@ -71,6 +73,8 @@ _HOMES: dict[str, str] = {
     "load_machines": "gridsched.workloads.size_classes",
     "non_central_moments": "gridsched.workloads.fitting",
     "offered_load": "gridsched.workloads.size_classes",
+    "resample": "gridsched.workloads.resampling",
+    "shake": "gridsched.workloads.shaking",
     "size_classes_of": "gridsched.workloads.machine_fit",
     "synthesise": "gridsched.workloads.synthesis",
     "with_estimates": "gridsched.workloads.estimates",
@@ -110,6 +114,8 @@ __all__ = [
     "load_machines",
     "non_central_moments",
     "offered_load",
+    "resample",
+    "shake",
     "size_classes_of",
     "synthesise",
     "with_estimates",

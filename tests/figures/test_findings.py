@@ -22,6 +22,7 @@ CATALOGUES = (
     "gridsched.experiments.forecasts.figures:FORECAST_FIGURES",
     "gridsched.experiments.models.figures:MODEL_FIGURES",
     "gridsched.experiments.placements.figures:PLACEMENT_FIGURES",
+    "gridsched.experiments.readings.figures:READINGS_FIGURES",
     "gridsched.figures.prediction:PREDICTION_FIGURES",
     "gridsched.systems.calendars.figures:CALENDAR_FIGURES",
     "gridsched.systems.calendars.figures:CASE_FIGURES",

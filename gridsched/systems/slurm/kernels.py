@@ -32,6 +32,7 @@ JOB = np.dtype(
         ("expected", np.int64),  # when it has to end [s]
         ("first", np.int64),  # of its nodes in `placed`
         ("kind", np.int64),  # row of `suits`
+        ("plan", np.int64),  # start that was planned last [s]; its nodes are in `placed` then
     ]
 )
 """A job: what it asks for, and where it stands. Times are seconds."""
@@ -55,6 +56,9 @@ LIMIT = np.dtype(
 )
 """What the running jobs of a group may have, and have."""
 
+WINDOW = np.dtype([("begin", np.int64), ("end", np.int64)])
+"""A reservation of nodes that no job may use [s]."""
+
 CORES, MEMORY, GPUS = 0, 1, 2
 """Rows of what is free."""
 
@@ -74,7 +78,11 @@ class Tables(NamedTuple):
     limited: Any  # int64[n, k]: limits of each job, -1 for none
     placed: Any  # int64[...]: nodes of each job that started, from its `first` on
     running: Any  # int64[n]: jobs that run, by expected end and place among the jobs
-    counts: Any  # int64[1]: how many run
+    up: Any  # uint8[m]: 1 for nodes that take jobs, neither down nor drained
+    windows: Any  # WINDOW[...]: reservations
+    reserved: Any  # uint8[windows, m]: nodes of each
+    known: Any  # int64[windows]: those that have been announced and are not over
+    counts: Any  # int64[2]: how many run, and how many reservations are known
 
 
 class Space(NamedTuple):
@@ -91,6 +99,7 @@ class Room(NamedTuple):
     """Arrays to work in."""
 
     usable: Any  # uint8[m]: nodes that a job could have by time
+    allowed: Any  # uint8[m]: nodes that no reservation keeps from a job
     fitting: Any  # uint8[m]: those of them that have what it asks for
     chosen: Any  # int64[m]: nodes that it gets
     lost: Any  # uint8[m]: nodes that are of no use any more in a pass
@@ -271,6 +280,60 @@ def choose(free: Any, r: Any, job: Any) -> None:
             r.fitting[node] = 0
 
 
+# --- reservations ---------------------------------------------------------------------------------
+
+
+@leaf
+def has_all_of(t: Any, w: int, p: int) -> bool:
+    """Whether a reservation has all nodes of a partition."""
+    beside = 0
+    for node in range(len(t.up)):
+        beside |= t.reach[p, node] & (1 - t.reserved[w, node])
+    return beside == 0
+
+
+@part
+def past_reservations(t: Any, p: int, limit: int, moment: int) -> int:
+    """First moment from one on from which no reservation with all nodes of a partition hinders a job."""
+    moved = True
+    while moved:
+        moved = False
+        for i in range(t.counts[1]):
+            window = t.windows[t.known[i]]
+            hinders = window["begin"] < moment + limit and window["end"] > moment
+            if hinders and has_all_of(t, t.known[i], p):
+                moment = window["end"]
+                moved = True
+    return int(moment)
+
+
+@part
+def keep_off(t: Any, r: Any, p: int, limit: int, moment: int) -> bool:
+    """Take nodes off the usable ones that are reserved before a job would end; whether its partition has any.
+
+    Only a job that would start at the moment is looked at. Plans for later can run into a reservation.
+    """
+    hindered = 0
+    for i in range(t.counts[1]):
+        w = t.known[i]
+        if t.windows[w]["begin"] < moment + limit and t.windows[w]["end"] > moment:
+            for node in range(len(t.up)):
+                r.usable[node] &= 1 - t.reserved[w, node]
+                hindered |= t.reserved[w, node] & t.reach[p, node]
+    return hindered != 0
+
+
+@leaf
+def after_reservations(t: Any, moment: int, resolution: int) -> int:
+    """Second after the first end of a reservation from a moment on."""
+    first = NEVER
+    for i in range(t.counts[1]):
+        end = t.windows[t.known[i]]["end"]
+        if end >= moment:
+            first = min(first, end)
+    return int(-(-first // resolution) * resolution + 1)
+
+
 # --- the main loop --------------------------------------------------------------------------------
 
 
@@ -299,7 +362,8 @@ def main_pass(t: Tables, r: Room, queue: Any, waiting: int, now: int, most: Any,
     count = 0
     partitions = t.reach.shape[0]
     r.tested[:partitions] = 0
-    r.lost[:] = 0
+    for node in range(len(r.lost)):
+        r.lost[node] = 1 - t.up[node]
     closed = np.zeros(partitions, np.uint8)
     left = partitions
     for k in range(waiting):
@@ -315,6 +379,11 @@ def main_pass(t: Tables, r: Room, queue: Any, waiting: int, now: int, most: Any,
         suits = t.suits[t.jobs[j]["kind"]]
         for node in range(len(r.usable)):
             r.usable[node] = suits[node] & (1 - r.lost[node])
+        if t.counts[1] > 0:
+            limit = t.jobs[j]["limit"]
+            if past_reservations(t, p, limit, now) > now:
+                continue
+            keep_off(t, r, p, limit, now)
         enough = fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]
         if enough:
             choose(t.free, r, t.jobs[j])
@@ -356,16 +425,24 @@ def has_other(following: Any, present: Any, suits: Any, usable: Any) -> int:
 
 
 @part
-def usable_at(t: Any, s: Any, r: Any, j: int, moment: int) -> int:
+def usable_at(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> int:
     """Mark the nodes that no plan has from a moment on until the job would end; when to try again.
 
-    That is the end of the first stretch after which there are other nodes, or 0.
+    That is the end of the first stretch after which there are other nodes, or of the first reservation where
+    one is in the way, or 0.
     """
-    until = moment + t.jobs[j]["limit"]
-    later = 0
+    limit = t.jobs[j]["limit"]
+    until = moment + limit
+    later, reopened = 0, 0
     suits = t.suits[t.jobs[j]["kind"]]
     for node in range(len(r.usable)):
-        r.usable[node] = suits[node]
+        r.usable[node] = suits[node] & t.up[node]
+    if t.counts[1] > 0:
+        if keep_off(t, r, t.jobs[j]["partition"], limit, moment):
+            reopened = after_reservations(t, moment, b.resolution)
+        for node in range(len(r.usable)):
+            r.allowed[node] = r.usable[node]
+        suits = r.allowed
     last = s.count[0] - 1
     for k in range(last + 1):
         row = s.order[k]
@@ -378,7 +455,9 @@ def usable_at(t: Any, s: Any, r: Any, j: int, moment: int) -> int:
         free = s.free[row]
         for node in range(len(r.usable)):
             r.usable[node] &= free[node]
-    return later
+    if 0 < reopened < now + b.window and (later == 0 or reopened < later):
+        later = reopened
+    return int(later)
 
 
 @part
@@ -534,6 +613,10 @@ def split(s: Any, moment: int) -> None:
 @part
 def plan(t: Any, s: Any, r: Any, j: int, begin: int, end: int) -> None:
     """Plan a job on the chosen nodes; one pair of neighbouring stretches with the same nodes becomes one."""
+    job = t.jobs[j]
+    t.jobs[j]["plan"] = begin
+    for i in range(job["nodes"]):
+        t.placed[job["first"] + i] = r.chosen[i]
     begin = max(begin, s.begin[s.order[0]])
     split(s, begin)
     split(s, end)
@@ -561,7 +644,11 @@ def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> bool:
     later = now
     while True:
         moment = later
-        later = usable_at(t, s, r, j, moment)
+        if t.counts[1] > 0:
+            moment = past_reservations(t, t.jobs[j]["partition"], limit, moment)
+            if moment > now + b.window:
+                return False
+        later = usable_at(t, s, r, b, j, now, moment)
         begin = NEVER
         if count_of(r.usable) >= t.jobs[j]["nodes"]:
             # what begins after `later` is not looked at: the job is tried then
@@ -622,7 +709,7 @@ def backfill_pass(
     s.count[0] = 1
     s.begin[0] = now // b.resolution * b.resolution
     s.end[0] = (now + b.window) // b.resolution * b.resolution
-    s.free[0, :] = 1
+    s.free[0, :] = t.up
     r.tested[:] = 0
     partitions = t.reach.shape[0]
     count, tests = 0, 0

@@ -156,6 +156,12 @@ def test_figures_of_conditions_have_a_row_for_each(folder: Path, dataset: xr.Dat
     assert [row.gave_up != "" for row in wait["rows"]][:2] == [True, True]
 
 
+def test_figures_of_conditions_may_have_nothing_to_compare(dataset: xr.Dataset) -> None:
+    nothing = dataset.assign(response_time_effect=np.nan * dataset["response_time_effect"])
+    nothing = nothing.assign(bounded_slowdown_effect=np.nan * dataset["bounded_slowdown_effect"])
+    assert conditions_effects(nothing)[1].empty
+
+
 def test_failures_depend_on_the_seed_alone_where_they_are_drawn(folder: Path) -> None:
     tasks = {seed: study(folder).experiment(seed).tasks for seed in (1, 2)}
     changed = [

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gzip
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from gridsched.engine.lives import Fate
+from gridsched.errors import TraceError
 from gridsched.systems.slurm.controller import FirstCome, Outcome
 from gridsched.systems.slurm.priority import Multifactor
-from gridsched.systems.slurm.recording import milliseconds
+from gridsched.systems.slurm.recording import milliseconds, read_recording
 from gridsched.systems.slurm.replay import Replay
 from tests.systems.slurm.recordings import recorded
 
@@ -22,19 +25,38 @@ SLURM_AGAINST_ITSELF = {"w2a": 0.75, "w2b": 0.75, "ft": 0.16}
 """Starts within 3 s of each other in two runs of one plan."""
 
 
-@pytest.mark.parametrize("name", ["w1", "w2a", "w2b", "w3", "w4", "w5", "ft"])
+@pytest.mark.parametrize("name", ["w1", "w2a", "w2b", "w3", "w4", "w5", "w6", "ft"])
 def test_at_the_recorded_passes_every_job_starts_when_and_where_it_did(name: str) -> None:
     replay = recorded(name)
     outcome = replay.closed_loop(latency=LATENCY.get(name, 0))
     assert replay.differences(outcome) == []
     assert replay.measures(outcome)["same_nodes"] == 1.0
-    assert [int(by) for by in outcome.by] == [job.by for job in replay.recording.jobs]
+    ran = [k for k, job in enumerate(replay.recording.jobs) if job.start >= 0]
+    assert [int(outcome.by[k]) for k in ran] == [replay.recording.jobs[k].by for k in ran]
 
 
 @pytest.mark.parametrize("name", ["w3", "w4"])
 def test_so_it_does_with_computed_priorities(name: str) -> None:
     replay = recorded(name)
     assert replay.differences(replay.closed_loop(priorities="computed")) == []
+
+
+def test_what_befell_jobs_that_never_ran_is_known() -> None:
+    replay = recorded("w6")
+    fate = replay.closed_loop().fate
+    never = {job.name: Fate(fate[k]) for k, job in enumerate(replay.recording.jobs) if job.start < 0}
+    cancelled = dict.fromkeys(("j18", "j26", "j35", "j55"), Fate.GAVE_UP)
+    # the job that j40 waited for was cancelled, before it was itself
+    assert never == {**cancelled, "j40": Fate.NEVER_ELIGIBLE, "depfail": Fate.NEVER_ELIGIBLE}
+
+
+def test_a_reservation_that_changes_is_not_modelled(tmp_path: Path) -> None:
+    (tmp_path / "outcome.csv").write_text("jobid\n")
+    (tmp_path / "slurmctld.log").write_text(
+        "[2026-11-22T07:12:29.043] sched: Updated reservation=maint users\n"
+    )
+    with pytest.raises(TraceError, match="reservation maint was changed"):
+        read_recording(tmp_path)
 
 
 class Watched:
@@ -117,7 +139,7 @@ def open_loops(replay: Replay, runs: int) -> list[Outcome]:
     return [replay.open_loop(phase, latency=latency, drift=drift) for phase in phases]
 
 
-@pytest.mark.parametrize("name", ["w1", "w2a", "w2b", "w3", "w4", "ft"])
+@pytest.mark.parametrize("name", ["w1", "w2a", "w2b", "w3", "w4", "w6", "ft"])
 def test_at_passes_of_its_own_mean_waits_are_near(name: str) -> None:
     replay = recorded(name)
     measures = [replay.measures(outcome) for outcome in open_loops(replay, 16)]

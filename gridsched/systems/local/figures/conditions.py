@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from gridsched.figures import panels, style
+from gridsched.figures import grid_panels, panels, style
 from gridsched.metrics.jobs import METRICS
 from gridsched.systems.local.study.stages import CONDITIONED
 
@@ -93,6 +93,8 @@ _SIDES = {"": "mean", "_low": "low", "_high": "high"}
 
 def _panels_of(study: xr.Dataset, numbers: pd.DataFrame, against: str, *, joined: bool) -> style.Drawing:
     """A row of panels for each baseline, a panel for each metric, in it a row for each scenario."""
+    if numbers.empty:
+        return grid_panels.nothing("no job is the same and ends under all conditions"), numbers
     schemes = panels.schemes_in(study, numbers)
     looks = style.scheme_styles(panels.labels(study, "scheme"))
     families = {

@@ -14,12 +14,14 @@ from gridsched.experiments.inputs import (
     expected_jobs,
     failure_seed,
     prepared_workload,
+    varied_keys,
     without_machine,
 )
 from gridsched.experiments.parts import (
     BaselineConfig,
     ClusterConfig,
     MetricsConfig,
+    VariedConfig,
     WorkloadConfig,
     label_of,
 )
@@ -40,7 +42,7 @@ _STAGES = "gridsched.systems.local.study.stages"
 _FIGURES = "gridsched.systems.local.figures.catalogue:FIGURES"
 
 
-class LocalScenario(WorkloadConfig, BaselineConfig):
+class LocalScenario(WorkloadConfig, BaselineConfig, VariedConfig):
     """A cluster by itself and the workload that its users submit."""
 
     @property
@@ -56,7 +58,7 @@ class LocalScenario(WorkloadConfig, BaselineConfig):
     @property
     def workload(self) -> Self:
         """What of it jobs depend on."""
-        return self.model_copy(update={"baseline": None})
+        return self.model_copy(update={"baseline": None, "resampling": None, "shaking": None})
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ class LocalStudy(SchedulerStudy):
     """A study of one cluster at a time: every scheduler on every workload under every kind of estimate."""
 
     view = "gridsched.systems.local.report:local_view"
+    varies = True
     main_figure = "policies_differences"
 
     kind: Literal["local-policies"] = "local-policies"
@@ -142,13 +145,26 @@ class LocalStudy(SchedulerStudy):
 
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study."""
-        workloads = {each.name: prepared_workload(self.name, each.workload, seed) for each in self.scenarios}
+        workloads = {
+            each.name: prepared_workload(self.name, each.workload, seed, baseline=each.baseline)
+            for each in self.scenarios
+        }
         runs = {run: self._run(run, workloads[run.scenario], seed) for run in self.runs}
         summaries = {name: self._summary(name, runs) for name in workloads}
         comparisons = [self._comparison(names, runs) for names in families(self.scenarios).values()]
+        replicates = {
+            each.name: [self._replicates(run, runs[run], seed) for run in runs if run.scenario == each.name]
+            for each in self.scenarios
+            if each.variation is not None
+        }
         study = self.study_task(
             f"{_STAGES}:aggregate_study",
-            arguments={"summaries": summaries, "workloads": workloads, "comparisons": comparisons},
+            arguments={
+                "summaries": summaries,
+                "workloads": workloads,
+                "comparisons": comparisons,
+                **({"replicates": replicates} if replicates else {}),
+            },
         )
         return Experiment(
             datasets=[study],
@@ -201,6 +217,29 @@ class LocalStudy(SchedulerStudy):
             also={"files": [*function_files(scheduler), *event_files([scenario])]},
             labels={"scenario": run.scenario, "scheduler": run.scheduler, "estimates": run.estimates},
             cost=0.1 + _slowness(scenario, scheduler) * expected_jobs(scenario) / 300_000,
+            memory=2000,
+        )
+
+    def _replicates(self, run: LocalRun, plain: Task, seed: int) -> Task:
+        """Measures of a run on replicates of its log; `plain` is the run on the log as it is."""
+        scenario, scheduler = self.scenario(run.scenario), self.scheduler(run.scheduler)
+        what = "resampled" if scenario.resampling else "shaken"
+        number = scenario.variation.replicates
+        own = self.of_run(scenario.workload, scheduler, estimates=(run.estimates,))
+        return Task(
+            stage="simulate",
+            study=self.name,
+            name=f"{run.title}, {number} {what} logs",
+            function=f"{_STAGES}:simulate_replicates",
+            arguments={
+                **plain.arguments,
+                "study": {**own, "metrics": self.metrics.model_dump(mode="json", exclude_defaults=True)},
+                "seed": seed,
+                **varied_keys(scenario),
+            },
+            also=plain.also,
+            labels={**plain.labels, "scenario": f"{run.scenario}, {number} {what} logs"},
+            cost=0.5 + number * plain.cost,
             memory=2000,
         )
 

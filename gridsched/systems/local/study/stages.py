@@ -21,10 +21,11 @@ from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.collection import attrs_of, interval_variables
 from gridsched.experiments.machines import ended, fates_of, machine
-from gridsched.experiments.prepare import sources
+from gridsched.experiments.parts import ResamplingConfig, ShakingConfig
+from gridsched.experiments.prepare import derived_seed, sources
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.metrics import jobs as metrics
-from gridsched.replication import times_interval
+from gridsched.replication import difference_interval, mean_interval, times_interval
 from gridsched.simulation import simulate
 from gridsched.systems.local.study.config import RECORDED, LocalStudy
 from gridsched.verification import verify
@@ -69,6 +70,59 @@ def simulate_run(study: LocalStudy, workload: str | Path, target: str | Path, *,
     verify(run)
     run.attrs.update(study=study.name, verified=1)
     files.write(run, target)
+
+
+def simulate_replicates(
+    study: LocalStudy,
+    workload: str | Path,
+    target: str | Path,
+    *,
+    seed: int,
+    resampling: ResamplingConfig | None = None,
+    shaking: ShakingConfig | None = None,
+) -> None:
+    """Simulate, verify and measure the only run of a study on replicates of its log.
+
+    Replicate k of two runs of a scenario has the same jobs, so that runs can be compared.
+
+    Parameters
+    ----------
+    study : LocalStudy
+        The study.
+    workload : path
+        Result of `prepare_workload`.
+    target : path
+        Means of the metrics of jobs, on replicate and job class, and measures of the system, on replicate.
+    seed : int
+        Seed of the whole configuration.
+    resampling, shaking : ResamplingConfig, ShakingConfig, optional
+        How replicates differ from the log; one of them.
+    """
+    jobs, cluster = results.workload_from_dataset(files.shared(workload))
+    (scenario,), variation = study.scenarios, resampling or shaking
+    assert variation is not None
+    measured = []
+    for replicate in range(variation.replicates):
+        own = derived_seed(seed, f"{scenario.name}\n{replicate}")
+        made = variation.made(jobs, own)
+        run = simulate(
+            made,
+            machine(made, cluster, scenario, own),
+            scheduler_made(study.schedulers[0]),
+            estimates=study.estimates[0],
+            kill=study.kill,
+            overrun=study.overrun,
+            passes=study.passes,
+        )
+        verify(run)
+        measured.append(_summary(run, study)[[f"{name}_mean" for name in metrics.METRICS] + list(SYSTEM)])
+    whole = xr.concat(measured, dim=pd.RangeIndex(len(measured), name="replicate"), combine_attrs="drop")
+    whole.attrs = {"study": study.name, "verified": 1, **results.provenance()}
+    files.write(whole, target)
+
+
+SYSTEM = ("jobs", "utilisation", "queue_length_mean", "rejected")
+"""Further measures of each replicate."""
 
 
 # --- aggregation ----------------------------------------------------------------------------------
@@ -222,6 +276,8 @@ def aggregate_study(
     workloads: Mapping[str, str | Path],
     comparisons: Sequence[str | Path],
     target: str | Path,
+    *,
+    replicates: Mapping[str, Sequence[str | Path]] | None = None,
 ) -> None:
     """Put the summaries of all workloads into the dataset of the study, with paired differences.
 
@@ -235,6 +291,8 @@ def aggregate_study(
         Results of `compare_conditions`.
     target : path
         The dataset.
+    replicates : mapping of workload name to paths, optional
+        Results of `simulate_replicates` for workloads that have some, by estimates and scheduler.
     """
     parts = [results.read(path) for path in summaries.values()]
     whole = xr.concat(
@@ -248,6 +306,16 @@ def aggregate_study(
     if comparisons:
         together = xr.concat([results.read(path) for path in comparisons], dim="workload")
         whole = whole.merge(together.reindex(workload=whole["workload"], scheme=whole["scheme"]))
+    if replicates:
+        own = [_varied(study, name, paths) for name, paths in replicates.items()]
+        varied = xr.concat(own, dim="workload", join="outer")
+        whole = whole.merge(varied.reindex(workload=whole["workload"], scheme=whole["scheme"]))
+        said = {each.name: "resampling" if each.resampling else "shaking" for each in study.scenarios}
+        whole["variation"] = (
+            "workload",
+            [said[name] if name in replicates else "" for name in summaries],
+            {"long_name": "what makes the replicates of the log"},
+        )
     whole.attrs = {
         **{key: value for key, value in whole.attrs.items() if key not in ("title", "workload")},
         **study.attributes(),
@@ -255,6 +323,44 @@ def aggregate_study(
         "passes": study.passes,
     }
     files.write(whole, target)
+
+
+def _varied(study: LocalStudy, name: str, paths: Sequence[str | Path]) -> xr.Dataset:
+    """What the replicates of a workload say together: means with intervals, paired differences, spread."""
+    runs = iter([results.read(path) for path in paths])
+    rows = [
+        xr.concat([next(runs) for _ in study.labels], dim=pd.Index(study.labels, name="scheme"))
+        for _ in study.estimates
+    ]
+    runs_of = xr.concat(rows, dim=pd.Index(study.estimates, name="estimate")).transpose(..., "replicate")
+    dims = ("estimate", "scheme", "job_class")
+    own = study.labels.index(study.reference_label)
+    found: dict[str, Any] = {}
+    for metric, (label, unit) in metrics.METRICS.items():
+        values = runs_of[f"{metric}_mean"].transpose(*dims, "replicate").to_numpy()
+        text = f"mean {label} of a replicate of the log"
+        found[f"{metric}_replicates"] = ((*dims, "replicate"), values, attrs_of(text, unit))
+        mean = mean_interval(values)
+        found |= interval_variables(f"{metric}_varied", dims, mean, f"{text}, mean of all", unit)
+        against = difference_interval(values, values[:, own : own + 1])
+        text = f"{text}, difference from the reference"
+        found |= interval_variables(f"{metric}_varied_difference", dims, against, text, unit)
+        low, high = np.quantile(values, (0.025, 0.975), axis=-1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            spread = np.where(high > low, (high - low) / mean.mean, 0.0)
+        text = f"middle 95 % of the replicates of the mean {label}, relative to their mean"
+        found[f"{metric}_spread"] = (dims, np.where(np.isnan(mean.mean), np.nan, spread), attrs_of(text, "1"))
+    for each in SYSTEM:
+        variable = runs_of[each]
+        long_name = f"{variable.attrs.get('long_name', each)}, of a replicate"
+        found[f"{each}_replicates"] = (variable.dims, variable.to_numpy(), attrs_of(long_name, "1"))
+    labels = {
+        "estimate": list(study.estimates),
+        "scheme": study.labels,
+        "job_class": list(metrics.JOB_CLASSES),
+        "replicate": runs_of["replicate"].to_numpy(),
+    }
+    return xr.Dataset(found, labels).expand_dims(workload=[name])
 
 
 def means_table(study: xr.Dataset) -> pd.DataFrame:
@@ -265,6 +371,16 @@ def means_table(study: xr.Dataset) -> pd.DataFrame:
         for part in ("mean", "mean_low", "mean_high", "difference", "difference_low", "difference_high")
     ]
     by_run = ["utilisation", "makespan", "queue_length_mean", "queue_length_max"]
+    if "variation" in study:
+        ends = ("_varied", "_varied_low", "_varied_high", "_spread")
+        names += [
+            *(f"{metric}{end}" for metric in metrics.METRICS for end in ends),
+            *(
+                f"{metric}_varied_difference{end}"
+                for metric in metrics.METRICS
+                for end in ("", "_low", "_high")
+            ),
+        ]
     keys = ["workload", "estimate", "scheme", "job_class"]
     frame = study[[*names, *by_run, "jobs"]].to_dataframe(dim_order=keys).reset_index()
     frame = frame[frame["wait_time_mean"].notna()]

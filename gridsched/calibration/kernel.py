@@ -1,0 +1,328 @@
+"""Replay of a site: EASY with what keeps jobs from starting at real sites, one small kernel.
+
+A pass goes through the waiting jobs in order of their score. A job that a limit, the calendar or an announced
+outage keeps from starting is passed over and holds up nobody. The first that lacks processors has a
+reservation, as in EASY. Without any of this it is EASY of `gridsched.engine.static_order`, start by start.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gridsched.engine import heap
+from gridsched.engine.jit import jit, leaf
+from gridsched.engine.overrun import expected_end
+from gridsched.engine.records import ENTRY, FOREVER
+
+NONE = 0
+FIRST_FIT = 1
+EASY = 2
+
+_HOUR = 3600
+_WEEK = 168
+_REFRESH = 600
+"""Seconds after which the use of processors by users is added up anew."""
+
+
+class Jobs(NamedTuple):
+    """Jobs in order of eligible time."""
+
+    submit: Any  # int64[n]
+    eligible: Any  # int64[n], when they enter the queue
+    run: Any  # int64[n]
+    estimate: Any  # int64[n], at least 1
+    processors: Any  # int64[n]
+    user: Any  # int64[n], from 0
+    queue: Any  # int64[n], from 0
+    kind: Any  # int64[n], from 0: what the calendar tells apart
+    score: Any  # float64[n], hours that are added to the wait
+
+
+class Rules(NamedTuple):
+    """What jobs may have together; a group that has nothing may always have one job."""
+
+    user_jobs: Any  # int64[users]
+    user_processors: Any  # int64[users]
+    queue_processors: Any  # int64[queues]
+    kind_processors: Any  # int64[kinds, 168], by hour of the week; 0 if none may start
+    times: Any  # int64[m], when the number of processors changes; the first before all jobs
+    capacity: Any  # int64[m]
+
+
+class Numbers(NamedTuple):
+    """What else a replay depends on."""
+
+    backfilling: int  # NONE, FIRST_FIT or EASY
+    age: float  # weight of the hours that a job waited
+    expansion: float  # weight of wait / estimate
+    fair: float  # hours that a user loses who had all processors
+    half_life: float  # seconds after which what a user had counts half
+    patience: int  # seconds that a job waits before it has a reservation
+    drain: int  # seconds after which no other job starts before the first one
+    notice: int  # seconds for which outages are known before
+    week: int  # seconds from Monday, 0 h, to time 0
+    most: int  # jobs that may wait; a replay with more is given up
+
+
+class _State(NamedTuple):
+    """Arrays of a replay."""
+
+    starts: Any  # int64[n]
+    ends: Any  # ENTRY[...], heap of the ends of running jobs
+    expected: Any  # int64[...], expected ends of running jobs, sorted
+    running: Any  # int64[...], these jobs
+    waiting: Any  # int64[...], waiting jobs by score
+    keys: Any  # float64[...], their scores
+    user_jobs: Any
+    user_processors: Any
+    queue_processors: Any
+    kind_processors: Any
+    used: Any  # float64[users], processor-seconds that count
+    now: Any  # int64[9], by the numbers below
+
+
+_RUNNING, _ENDING, _WAITING, _BUSY, _ARRIVAL, _STEP, _COUNTED, _STARTED, _HOURLY = range(9)
+
+
+def replay(jobs: Jobs, rules: Rules, numbers: Numbers) -> Any:
+    """Start time of each job [s], -1 for those that never started; see the module."""
+    count = len(jobs.submit)
+    most = int(min(count, max(1, rules.capacity.max()))) + 1
+    state = _State(
+        starts=np.full(count, -1, np.int64),
+        ends=np.empty(most + 1, ENTRY),
+        expected=np.empty(most, np.int64),
+        running=np.empty(most, np.int64),
+        waiting=np.empty(count, np.int64),
+        keys=np.empty(count, np.float64),
+        user_jobs=np.zeros(len(rules.user_jobs), np.int64),
+        user_processors=np.zeros(len(rules.user_jobs), np.int64),
+        queue_processors=np.zeros(len(rules.queue_processors), np.int64),
+        kind_processors=np.zeros(len(rules.kind_processors), np.int64),
+        used=np.zeros(len(rules.user_jobs), np.float64),
+        now=np.zeros(9, np.int64),
+    )
+    if count:
+        state.now[_COUNTED] = jobs.eligible[0]
+        _replay(jobs, rules, numbers, state, bool((rules.kind_processors < FOREVER).any()))
+    return state.starts
+
+
+@jit
+def _replay(jobs: Jobs, rules: Rules, numbers: Numbers, s: _State, calendar: bool) -> None:
+    now = s.now
+    changing = numbers.expansion != 0.0 or numbers.fair != 0.0
+    while now[_STARTED] < len(jobs.submit):
+        time = _next_event(jobs, rules, numbers, s, calendar)
+        if time == FOREVER:
+            return
+        if numbers.fair != 0.0 and time - now[_COUNTED] >= _REFRESH:
+            _count(numbers, s, time)
+        while now[_ENDING] > 0 and s.ends[0]["key"] <= time:
+            _end(jobs, s)
+        while now[_RUNNING] > 0 and s.expected[0] <= time:
+            j = s.running[0]
+            _forget(s, 0)
+            _expect(s, expected_end(s.starts[j], jobs.estimate[j], 0, time + 1), j)
+        while now[_STEP] + 1 < len(rules.times) and rules.times[now[_STEP] + 1] <= time:
+            now[_STEP] += 1
+        while now[_ARRIVAL] < len(jobs.submit) and jobs.eligible[now[_ARRIVAL]] <= time:
+            j = now[_ARRIVAL]
+            now[_ARRIVAL] += 1
+            _queue(s, now[_WAITING], jobs.score[j] - numbers.age * jobs.submit[j] / 3600.0, j)
+            now[_WAITING] += 1
+        if now[_WAITING] > numbers.most:
+            return
+        now[_HOURLY] = ((time + numbers.week) // _HOUR + 1) * _HOUR - numbers.week
+        if now[_WAITING] == 0 or rules.capacity[now[_STEP]] <= now[_BUSY]:
+            continue
+        if changing:
+            _sort(jobs, numbers, s, time)
+        _pass(jobs, rules, numbers, s, time)
+
+
+@leaf
+def _next_event(jobs: Jobs, rules: Rules, numbers: Numbers, s: _State, calendar: bool) -> int:
+    """Time of the next event; without waiting jobs only ends and submissions count."""
+    now = s.now
+    time = FOREVER
+    if now[_ARRIVAL] < len(jobs.submit):
+        time = jobs.eligible[now[_ARRIVAL]]
+    if now[_ENDING] > 0:
+        time = min(time, s.ends[0]["key"])
+    if now[_WAITING] > 0:
+        if now[_RUNNING] > 0:
+            time = min(time, s.expected[0])
+        if now[_STEP] + 1 < len(rules.times):
+            time = min(time, rules.times[now[_STEP] + 1])
+        if calendar:
+            time = min(time, now[_HOURLY])
+    return time
+
+
+@leaf
+def _queue(s: _State, place: int, key: float, j: int) -> None:
+    """Put a job among the `place` first waiting jobs; ties go by number."""
+    while place > 0 and (s.keys[place - 1] < key or (s.keys[place - 1] == key and s.waiting[place - 1] > j)):
+        s.keys[place] = s.keys[place - 1]
+        s.waiting[place] = s.waiting[place - 1]
+        place -= 1
+    s.keys[place] = key
+    s.waiting[place] = j
+
+
+@leaf
+def _count(numbers: Numbers, s: _State, time: int) -> None:
+    """Add up what users had since this was done last, as if they had what they have now."""
+    length = time - s.now[_COUNTED]
+    rest = 0.5 ** (length / numbers.half_life)
+    for u in range(len(s.used)):
+        s.used[u] = s.used[u] * rest + s.user_processors[u] * length
+    s.now[_COUNTED] = time
+
+
+@leaf
+def _sort(jobs: Jobs, numbers: Numbers, s: _State, time: int) -> None:
+    """Order the waiting jobs by their present scores."""
+    now = s.now
+    total = 0.0
+    if numbers.fair != 0.0:
+        for u in range(len(s.used)):
+            total += s.used[u]
+    for place in range(now[_WAITING]):
+        j = s.waiting[place]
+        key = jobs.score[j] - numbers.age * jobs.submit[j] / 3600.0
+        key += numbers.expansion * (time - jobs.submit[j]) / jobs.estimate[j]
+        if total > 0.0:
+            key -= numbers.fair * s.used[jobs.user[j]] / total
+        _queue(s, place, key, j)
+
+
+@leaf
+def _expect(s: _State, end: int, j: int) -> None:
+    """Add a running job by its expected end."""
+    place = s.now[_RUNNING]
+    while place > 0 and s.expected[place - 1] > end:
+        s.expected[place] = s.expected[place - 1]
+        s.running[place] = s.running[place - 1]
+        place -= 1
+    s.expected[place] = end
+    s.running[place] = j
+    s.now[_RUNNING] += 1
+
+
+@leaf
+def _forget(s: _State, place: int) -> None:
+    """Take out the running job at a place."""
+    s.now[_RUNNING] -= 1
+    for k in range(place, s.now[_RUNNING]):
+        s.expected[k] = s.expected[k + 1]
+        s.running[k] = s.running[k + 1]
+
+
+@leaf
+def _have(jobs: Jobs, s: _State, j: int, sign: int) -> None:
+    """Count a job that starts (1) or ends (-1)."""
+    processors = sign * jobs.processors[j]
+    s.now[_BUSY] += processors
+    s.user_jobs[jobs.user[j]] += sign
+    s.user_processors[jobs.user[j]] += processors
+    s.queue_processors[jobs.queue[j]] += processors
+    s.kind_processors[jobs.kind[j]] += processors
+
+
+@leaf
+def _end(jobs: Jobs, s: _State) -> None:
+    """Let the first running job end."""
+    j = s.ends[0]["job"]
+    s.now[_ENDING] = heap.pop(s.ends, s.now[_ENDING])
+    place = 0
+    while s.running[place] != j:
+        place += 1
+    _forget(s, place)
+    _have(jobs, s, j, -1)
+
+
+@leaf
+def _start(jobs: Jobs, s: _State, j: int, time: int) -> None:
+    """Let a job run from now on."""
+    s.starts[j] = time
+    s.now[_STARTED] += 1
+    _have(jobs, s, j, 1)
+    _expect(s, time + jobs.estimate[j], j)
+    s.now[_ENDING] = heap.push(s.ends, s.now[_ENDING], time + jobs.run[j], j)
+
+
+@leaf
+def _is_held(jobs: Jobs, rules: Rules, s: _State, j: int, hour: int) -> bool:
+    """Whether a limit or the calendar keeps a job from starting."""
+    size, user, queue, kind = jobs.processors[j], jobs.user[j], jobs.queue[j], jobs.kind[j]
+    allowed = rules.kind_processors[kind, hour]
+    held: bool = (
+        s.user_jobs[user] >= rules.user_jobs[user]
+        or (s.user_processors[user] > 0 and s.user_processors[user] + size > rules.user_processors[user])
+        or (
+            s.queue_processors[queue] > 0 and s.queue_processors[queue] + size > rules.queue_processors[queue]
+        )
+        or allowed == 0
+        or (s.kind_processors[kind] > 0 and s.kind_processors[kind] + size > allowed)
+    )
+    return held
+
+
+@leaf
+def _pass(jobs: Jobs, rules: Rules, numbers: Numbers, s: _State, time: int) -> None:
+    """Start waiting jobs."""
+    now = s.now
+    free = rules.capacity[now[_STEP]] - now[_BUSY]
+    hour = ((time + numbers.week) // _HOUR) % _WEEK
+    outage, left = FOREVER, 0
+    following = now[_STEP] + 1
+    if (
+        following < len(rules.times)
+        and rules.times[following] <= time + numbers.notice
+        and rules.capacity[following] < rules.capacity[now[_STEP]]
+    ):
+        outage, left = rules.times[following], rules.capacity[following]
+        for k in range(now[_RUNNING]):
+            if s.expected[k] > outage:
+                left -= jobs.processors[s.running[k]]
+    shadow, extra, reserved = FOREVER, 0, False
+    kept = 0
+    for place in range(now[_WAITING]):
+        j = s.waiting[place]
+        size, end = jobs.processors[j], time + jobs.estimate[j]
+        can = free > 0 and not (end > outage and size > left) and not _is_held(jobs, rules, s, j, hour)
+        if can and reserved:
+            can = size <= free and (end <= shadow or size <= extra)
+        elif can and size > free:
+            can = False
+            waited = time - jobs.submit[j]
+            if numbers.backfilling == NONE or waited >= numbers.drain:
+                free = 0
+            elif numbers.backfilling == EASY and waited >= numbers.patience:
+                reserved = True
+                extra = free
+                k = 0
+                while k < now[_RUNNING] and (extra < size or s.expected[k] == shadow):
+                    extra += jobs.processors[s.running[k]]
+                    shadow = s.expected[k]
+                    k += 1
+                extra -= size
+                if extra < 0:
+                    # it waits for processors that are out
+                    shadow, extra = FOREVER, 0
+        if can:
+            if reserved and end > shadow:
+                extra -= size
+            free -= size
+            if end > outage:
+                left -= size
+            _start(jobs, s, j, time)
+        else:
+            s.waiting[kept] = j
+            s.keys[kept] = s.keys[place]
+            kept += 1
+    now[_WAITING] = kept

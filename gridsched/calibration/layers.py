@@ -1,0 +1,365 @@
+"""Layers of a present policy: what keeps jobs from starting at real sites, each with its parameters.
+
+A calibration is a mapping of parameters to numbers; a layer is there if one of its parameters is. Without
+any, the present policy is EASY on requested times with all processors of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from gridsched.calibration import kernel
+from gridsched.calibration.measures import UNKNOWN, Explained, explained
+from gridsched.calibration.site import KINDS, QUEUED, Site, kinds, steps
+from gridsched.engine.records import FOREVER
+
+Calibration = Mapping[str, float]
+Integers = NDArray[np.int64]
+
+_HOUR = 3600
+_DAY = 86400
+_DAYTIME = range(8, 18)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What keeps jobs from starting.
+
+    Parameters
+    ----------
+    text : str
+        What it is, for people.
+    draw : callable
+        Parameters drawn at random for a site, given a generator; by name, of which some may be missing.
+    """
+
+    text: str
+    draw: Callable[[Site, Generator], dict[str, float]]
+
+
+def _log_uniform(rng: Generator, low: float, high: float) -> float:
+    return float(np.exp(rng.uniform(np.log(low), np.log(high))))
+
+
+def _some(rng: Generator, **chances: tuple[float, Callable[[], float]]) -> dict[str, float]:
+    """Each parameter with its chance; one at least."""
+    names = [name for name, (chance, _) in chances.items() if rng.random() < chance]
+    names = names or [str(rng.choice(list(chances)))]
+    return {name: float(chances[name][1]()) for name in names}
+
+
+def _queues(site: Site, rng: Generator) -> dict[str, float]:
+    found: dict[str, float] = {}
+    if site.history.apart.any() and rng.random() < 0.9:
+        found["apart"] = 1.0
+    large = site.history.large_queues
+    if len(large) > 1:
+        spread = _log_uniform(rng, 2, 200)
+        for queue in large.tolist():
+            found[f"priority {int(site.queue_numbers[queue])}"] = float(spread * rng.normal())
+        if rng.random() < 0.4:
+            found["queue_share"] = rng.uniform(0.5, 1.1)
+    return found
+
+
+def _shares(site: Site, rng: Generator) -> dict[str, float]:
+    return {
+        "long": float(rng.integers(1, KINDS)),
+        "long_share": rng.uniform(0.6, 1.0),
+        "daytime": float(rng.random() < 0.5),
+    }
+
+
+def _limits(site: Site, rng: Generator) -> dict[str, float]:
+    return _some(
+        rng,
+        user_jobs=(0.6, lambda: _log_uniform(rng, 2, 80)),
+        user_peak=(0.4, lambda: rng.uniform(0.6, 1.5)),
+        user_share=(0.4, lambda: _log_uniform(rng, 0.05, 0.8)),
+    )
+
+
+def _calendar(site: Site, rng: Generator) -> dict[str, float]:
+    return {"closed": rng.uniform(0.05, 0.5)}
+
+
+def _outages(site: Site, rng: Generator) -> dict[str, float]:
+    return {"notice": float(rng.choice([0, _HOUR, 6 * _HOUR, _DAY, 3 * _DAY, 7 * _DAY]))}
+
+
+def _holds(site: Site, rng: Generator) -> dict[str, float]:
+    return {"held": rng.uniform(0.2, 0.8)}
+
+
+def _fair_share(site: Site, rng: Generator) -> dict[str, float]:
+    return {"fair": _log_uniform(rng, 3, 3000), "half_life": _log_uniform(rng, 0.3, 30)}
+
+
+def _processors(site: Site, rng: Generator) -> dict[str, float]:
+    return {"processors": _log_uniform(rng, 0.75, 1.5)}
+
+
+def _order(site: Site, rng: Generator) -> dict[str, float]:
+    return _some(
+        rng,
+        size=(0.5, lambda: 4 * rng.normal()),
+        length=(0.5, lambda: 6 * rng.normal()),
+        expansion=(0.5, lambda: _log_uniform(rng, 0.1, 30)),
+    )
+
+
+def _draining(site: Site, rng: Generator) -> dict[str, float]:
+    return _some(
+        rng,
+        patience=(0.7, lambda: _log_uniform(rng, 0.5, 200)),
+        drain=(0.4, lambda: _log_uniform(rng, 12, 1000)),
+    )
+
+
+LAYERS: dict[str, Layer] = {
+    "queues": Layer("queues whose jobs start at once, priorities and shares of queues", _queues),
+    "shares": Layer("processors that long jobs may not have, always or on weekdays from 8 to 18 h", _shares),
+    "limits": Layer("running jobs and processors of a user", _limits),
+    "calendar": Layer("hours of weekdays and weekends at which jobs of some lengths do not start", _calendar),
+    "outages": Layer("outages that the log shows, known for some time before", _outages),
+    "holds": Layer("seconds that jobs of like users, queues and sizes wait in any case", _holds),
+    "fair share": Layer("users who had much come later", _fair_share),
+    "processors": Layer("processors that the log does not show, or that were not there", _processors),
+    "order": Layer("priorities by size, requested time, and wait relative to requested time", _order),
+    "draining": Layer("when a blocked job has a reservation, and when nothing else may start", _draining),
+}
+"""Layers by name."""
+
+PARAMETERS: dict[str, str] = {
+    "apart": "queues",
+    "priority": "queues",
+    "queue_share": "queues",
+    "long": "shares",
+    "long_share": "shares",
+    "daytime": "shares",
+    "user_jobs": "limits",
+    "user_peak": "limits",
+    "user_share": "limits",
+    "closed": "calendar",
+    "notice": "outages",
+    "held": "holds",
+    "fair": "fair share",
+    "half_life": "fair share",
+    "processors": "processors",
+    "size": "order",
+    "length": "order",
+    "expansion": "order",
+    "patience": "draining",
+    "drain": "draining",
+}
+"""Layer of each parameter; those that begin with `priority` have the number of a queue behind it."""
+
+
+def layer_of(parameter: str) -> str:
+    """Layer that a parameter belongs to."""
+    return PARAMETERS[parameter.partition(" ")[0]]
+
+
+def without_layer(calibration: Calibration, layer: str) -> dict[str, float]:
+    """A calibration without a layer."""
+    return {name: value for name, value in calibration.items() if layer_of(name) != layer}
+
+
+def layers_in(calibration: Calibration) -> list[str]:
+    """Layers of a calibration, in their order."""
+    there = {layer_of(name) for name in calibration}
+    return [layer for layer in LAYERS if layer in there]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """Queue order and backfilling, which another policy has in place of those that are fitted.
+
+    Parameters
+    ----------
+    age : float
+        Weight of the hours that a job waited.
+    expansion : float
+        Weight of wait over estimate.
+    length : float
+        Points that a job loses for each second of its estimate.
+    backfilling : int
+        As of `kernel`.
+    """
+
+    age: float = 1.0
+    expansion: float = 0.0
+    length: float = 0.0
+    backfilling: int = kernel.EASY
+
+
+ORDERS: dict[str, Order] = {
+    "fcfs": Order(backfilling=kernel.NONE),
+    "ff": Order(backfilling=kernel.FIRST_FIT),
+    "easy": Order(),
+    "sjf": Order(age=0.0, length=1.0, backfilling=kernel.NONE),
+    "lxf": Order(age=0.0, expansion=1.0),
+    "lxwf": Order(age=0.02, expansion=1.0),
+}
+"""Local policies, by their names in `gridsched.policies.local`, that a calibrated site can have instead."""
+
+
+def simulated_waits(
+    site: Site,
+    calibration: Calibration,
+    *,
+    order: Order | None = None,
+    jobs: Integers | None = None,
+) -> Integers:
+    """Wait of each job [s] under a calibrated present policy.
+
+    Parameters
+    ----------
+    site : Site
+        The jobs.
+    calibration : mapping
+        Parameters by name.
+    order : Order, optional
+        Another policy: its queue order and backfilling take the place of priorities of queues, fair share,
+        `order` and `draining`; all else stays.
+    jobs : int64, optional
+        Jobs to replay, by number; all of them if not given.
+
+    Returns
+    -------
+    int64[n]
+        -1 for jobs that are not replayed or never start. Replays in which three times as many jobs wait
+        as the log shows at most are given up.
+    """
+    given = calibration.get
+    n = len(site)
+    waits = np.full(n, -1, np.int64)
+    chosen = np.arange(n) if jobs is None else jobs
+    if "apart" in calibration:
+        apart = site.history.apart[site.queue[chosen]]
+        waits[chosen[apart]] = 0
+        chosen = chosen[~apart]
+    held = site.history.short_waits(calibration["held"]) if "held" in calibration else np.zeros(n, np.int64)
+    eligible = site.submit + held
+    if "apart" in calibration:
+        waits = np.where(waits == 0, held, waits)
+    if not len(chosen):
+        return waits
+    chosen = chosen[np.argsort(eligible[chosen], kind="stable")]
+    numbers = _numbers(site, calibration, order, chosen)
+    score = np.zeros(n)
+    if order is None:
+        score += given("size", 0.0) * np.log2(site.processors)
+        score -= given("length", 0.0) * np.log2(site.estimate / _HOUR)
+        for code, queue in enumerate(site.queue_numbers.tolist()):
+            score[site.queue == code] += given(f"priority {queue}", 0.0)
+    else:
+        score -= order.length * site.estimate
+    replayed = kernel.Jobs(
+        submit=site.submit[chosen],
+        eligible=eligible[chosen],
+        run=site.run[chosen],
+        estimate=site.estimate[chosen],
+        processors=site.processors[chosen],
+        user=site.user[chosen],
+        queue=site.queue[chosen],
+        kind=kinds(site.estimate)[chosen],
+        score=score[chosen],
+    )
+    start = kernel.replay(replayed, _rules(site, calibration), numbers)
+    waits[chosen] = np.where(start >= 0, start - site.submit[chosen], -1)
+    return waits
+
+
+def _numbers(site: Site, calibration: Calibration, order: Order | None, chosen: Integers) -> kernel.Numbers:
+    given = calibration.get
+    plain = order or Order(expansion=given("expansion", 0.0))
+    own = order is None
+    return kernel.Numbers(
+        backfilling=plain.backfilling,
+        age=plain.age,
+        expansion=plain.expansion,
+        fair=given("fair", 0.0) if own else 0.0,
+        half_life=_DAY * given("half_life", 7.0),
+        patience=int(_HOUR * given("patience", 0.0)) if own else 0,
+        drain=int(_HOUR * calibration["drain"]) if own and "drain" in calibration else FOREVER,
+        notice=int(given("notice", 0.0)),
+        week=site.week,
+        most=len(chosen) if order is not None else 3 * max(_waiting(site), QUEUED),
+    )
+
+
+def _waiting(site: Site) -> int:
+    """Most jobs that waited at once by the log."""
+    start = site.submit + np.maximum(site.recorded, 0)
+    times = np.concatenate([site.submit, start])
+    change = np.repeat([1, -1], len(site))
+    return int(np.cumsum(change[np.lexsort((change, times))]).max())
+
+
+def _rules(site: Site, calibration: Calibration) -> kernel.Rules:
+    given, history = calibration.get, site.history
+    processors = max(round(given("processors", 1.0) * site.size), int(site.processors.max()))
+    times, capacity = steps(site, processors, site.outages if "notice" in calibration else site.outages[:0])
+    user_jobs = np.full(history.users, FOREVER, np.int64)
+    if "user_jobs" in calibration:
+        user_jobs[:] = max(1, round(calibration["user_jobs"]))
+    if "user_peak" in calibration:
+        own = np.maximum(1, np.ceil(calibration["user_peak"] * history.user_jobs)).astype(np.int64)
+        user_jobs = np.where(history.user_jobs > 0, np.minimum(own, user_jobs), user_jobs)
+    user_processors = np.full(history.users, FOREVER, np.int64)
+    if "user_share" in calibration:
+        user_processors[:] = max(1, round(calibration["user_share"] * processors))
+    queue_processors = np.full(history.queues, FOREVER, np.int64)
+    if "queue_share" in calibration:
+        own = np.ceil(calibration["queue_share"] * history.queue_processors).astype(np.int64)
+        queue_processors = np.where(history.queue_processors > 0, own, FOREVER)
+    return kernel.Rules(
+        user_jobs=user_jobs,
+        user_processors=user_processors,
+        queue_processors=queue_processors,
+        kind_processors=_by_hour(site, calibration, processors),
+        times=times,
+        capacity=capacity,
+    )
+
+
+def _by_hour(site: Site, calibration: Calibration, processors: int) -> Integers:
+    """Processors that each kind of jobs may have at each hour of the week."""
+    table = np.full((KINDS, 7, 24), FOREVER, np.int64)
+    if "long" in calibration:
+        # jobs of one kind each, so that together they have no more than their share
+        most = max(1, int(calibration["long_share"] * processors))
+        days, hours = (range(5), _DAYTIME) if calibration["daytime"] else (range(7), range(24))
+        for kind in range(int(calibration["long"]), KINDS):
+            table[kind, days.start : days.stop, hours.start : hours.stop] = most
+    if "closed" in calibration:
+        closed = site.history.starts_by_hour < calibration["closed"]
+        table[:, :5][np.repeat(closed[:, None, 0], 5, axis=1)] = 0
+        table[:, 5:][np.repeat(closed[:, None, 1], 2, axis=1)] = 0
+    return table.reshape(KINDS, 168)
+
+
+STARTED = 0.99
+"""Share of the jobs that have to start in a replay; else it says nothing."""
+
+
+def judged(site: Site, waits: Integers, half: str) -> Explained:
+    """Measures of waits over the jobs of a half ("first" or "second"); unknown where 1 % never started."""
+    mine = site.known & (site.second if half == "second" else ~site.second)
+    there = mine & (waits >= 0)
+    if there.sum() < STARTED * mine.sum():
+        return UNKNOWN
+    return explained(waits[there], site.recorded[there])
+
+
+def described(calibration: Calibration) -> Iterable[tuple[str, str]]:
+    """Layers of a calibration with their parameters as text."""
+    for layer in layers_in(calibration):
+        own = {name: value for name, value in calibration.items() if layer_of(name) == layer}
+        yield layer, ", ".join(f"{name} {value:.3g}" for name, value in own.items())

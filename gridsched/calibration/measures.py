@@ -1,0 +1,68 @@
+"""How well simulated waits explain recorded ones."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+CLOSE = 300
+"""Seconds by which a simulated wait may differ and is near the recorded one all the same ..."""
+
+FACTOR = 2
+"""... or this factor."""
+
+WEIGHT = 0.5
+"""Weight of the logarithm of the ratio of means beside the rank correlation, in `Explained.loss`."""
+
+
+class Explained(NamedTuple):
+    """Simulated waits beside recorded ones.
+
+    Parameters
+    ----------
+    ratio : float
+        Mean simulated wait over mean recorded wait.
+    correlation : float
+        Spearman's rank correlation of the waits of jobs; tied ranks are averaged.
+    near : float
+        Share of the jobs whose simulated wait is within five minutes or a factor of two of the recorded one.
+    """
+
+    ratio: float
+    correlation: float
+    near: float
+
+    @property
+    def loss(self) -> float:
+        """What a fit makes small: 1 less the rank correlation, and half of |log(ratio)|."""
+        loss = 1 - self.correlation + WEIGHT * abs(np.log(max(self.ratio, 1e-9)))
+        return float(loss) if np.isfinite(loss) else np.inf
+
+    @property
+    def good(self) -> bool:
+        """Rank correlation of at least 0.6 and a ratio from 0.8 to 1.25."""
+        return self.correlation >= 0.6 and 0.8 <= self.ratio <= 1.25
+
+
+UNKNOWN = Explained(np.nan, np.nan, np.nan)
+"""Of waits that were not simulated."""
+
+
+def explained(simulated: NDArray[Any], recorded: NDArray[Any]) -> Explained:
+    """Measures of simulated waits beside recorded ones, both in seconds, one for each job."""
+    from scipy.stats import rankdata
+
+    simulated, recorded = np.asarray(simulated, np.float64), np.asarray(recorded, np.float64)
+    if len(recorded) < 2 or recorded.sum() == 0:
+        return UNKNOWN
+    apart = np.abs(simulated - recorded) <= CLOSE
+    alike = (simulated <= FACTOR * recorded) & (recorded <= FACTOR * simulated)
+    ranks = [rankdata(values) for values in (simulated, recorded)]
+    constant = any(each.min() == each.max() for each in ranks)
+    return Explained(
+        ratio=float(simulated.mean() / recorded.mean()),
+        correlation=np.nan if constant else float(np.corrcoef(*ranks)[0, 1]),
+        near=float((apart | alike).mean()),
+    )

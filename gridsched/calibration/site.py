@@ -1,0 +1,305 @@
+"""A site as calibration sees it: jobs with recorded waits, and what the first half of its log shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from gridsched.errors import WorkloadError
+from gridsched.submission import runtime_estimates
+from gridsched.traces.outages import infer_outages
+from gridsched.workloads.table import Workload
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+QUEUED = 600
+"""A recorded wait of more seconds is queueing ..."""
+
+FEWEST_QUEUED = 100
+"""... of which the first half has to show so many jobs."""
+
+_WEEK = 7 * 86400
+_MONDAY = 3 * 86400
+"""Seconds from a Monday to Unix time 0, a Thursday."""
+
+_COLUMNS = ("submit", "run", "estimate", "processors", "user", "queue", "recorded")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Site:
+    """Jobs of a log with the waits that it recorded, in order of submission.
+
+    Parameters
+    ----------
+    name : str
+        Of the log.
+    size : int
+        Processors that the log says the site has.
+    submit, run, estimate, processors : int64[n]
+        Seconds, and processors.
+    user, queue : int64[n]
+        From 0, in the order of the numbers of the log.
+    queue_numbers : int64
+        Number of each queue in the log.
+    recorded : int64[n]
+        Recorded wait [s], -1 if unknown.
+    week : int
+        Seconds from Monday, 0 h local time, to time 0. Summer time is not followed.
+    outages : int64[m, 3]
+        Start, end and processors of the outages that the log shows.
+    """
+
+    name: str
+    size: int
+    submit: Integers
+    run: Integers
+    estimate: Integers
+    processors: Integers
+    user: Integers
+    queue: Integers
+    queue_numbers: Integers
+    recorded: Integers
+    week: int
+    outages: Integers
+
+    def __len__(self) -> int:
+        return len(self.submit)
+
+    @cached_property
+    def second(self) -> NDArray[np.bool_]:
+        """Jobs of the second half of the log, by number."""
+        return np.arange(len(self)) >= len(self) // 2
+
+    @cached_property
+    def known(self) -> NDArray[np.bool_]:
+        """Jobs whose wait was recorded."""
+        return self.recorded >= 0
+
+    @property
+    def split(self) -> int:
+        """Submission of the first job of the second half [s]."""
+        return int(self.submit[len(self) // 2])
+
+    @cached_property
+    def history(self) -> History:
+        """What the first half shows."""
+        return History(self)
+
+    def dataset(self) -> xr.Dataset:
+        """The site as a dataset, see `from_dataset`."""
+        return xr.Dataset(
+            {
+                **{name: ("job", getattr(self, name)) for name in _COLUMNS},
+                "queue_number": ("queues", self.queue_numbers),
+                "outage": (("outages", "what"), self.outages),
+            },
+            attrs={"name": self.name, "size": self.size, "week": self.week},
+        )
+
+
+def from_dataset(stored: xr.Dataset) -> Site:
+    """Site that was stored."""
+    return Site(
+        name=str(stored.attrs["name"]),
+        size=int(stored.attrs["size"]),
+        week=int(stored.attrs["week"]),
+        queue_numbers=stored["queue_number"].values.astype(np.int64),
+        outages=stored["outage"].values.astype(np.int64).reshape(-1, 3),
+        **{name: stored[name].values.astype(np.int64) for name in _COLUMNS},
+    )
+
+
+def site_of(workload: Workload, processors: int, *, seen_outages: bool = True) -> Site:
+    """Site of a clean workload.
+
+    Parameters
+    ----------
+    workload : Workload
+        Clean jobs in order of submission.
+    processors : int
+        Processors of the cluster.
+    seen_outages : bool
+        Whether to look for outages that the log shows, see `gridsched.traces.outages`. They are those of the
+        whole log, as an operator knows them; one counts only where at least two jobs waited at once.
+
+    Raises
+    ------
+    WorkloadError
+        If the first half holds no queueing: without waits there is nothing to calibrate.
+    """
+    run = np.asarray(workload.run_time, np.int64)
+    recorded = np.where(workload.wait_time >= 0, workload.wait_time, -1).astype(np.int64)
+    first = recorded[: len(recorded) // 2]
+    queued = int(np.count_nonzero(first > QUEUED))
+    if queued < FEWEST_QUEUED:
+        raise WorkloadError(
+            f"{workload.name}: its first half holds no queueing ({queued:,} of {len(first):,} jobs waited "
+            f"more than {QUEUED // 60} minutes), so that nothing can be calibrated; give a longer "
+            "log, or compare without --calibrate"
+        )
+    queues, queue = np.unique(workload.queue, return_inverse=True)
+    spells = infer_outages(workload, processors) if seen_outages else []
+    outages = [
+        (spell.start, spell.end, processors if spell.idle else spell.processors)
+        for spell in spells
+        if spell.jobs >= 2
+    ]
+    return Site(
+        name=workload.name,
+        size=processors,
+        submit=np.asarray(workload.submit_time, np.int64),
+        run=run,
+        estimate=runtime_estimates(run, np.asarray(workload.requested_time, np.int64), "requested"),
+        processors=np.asarray(workload.processors, np.int64),
+        user=np.unique(workload.user, return_inverse=True)[1].reshape(-1).astype(np.int64),
+        queue=queue.reshape(-1).astype(np.int64),
+        queue_numbers=queues.astype(np.int64),
+        recorded=recorded,
+        week=_week(workload),
+        outages=np.array(outages, np.int64).reshape(-1, 3),
+    )
+
+
+def _week(workload: Workload) -> int:
+    """Seconds from Monday, 0 h local time, to time 0 of a log; in UTC where it does not say its zone."""
+    origin = workload.unix_start_time or 0
+    zone: Any = UTC
+    if workload.time_zone:
+        try:
+            zone = ZoneInfo(workload.time_zone)
+        except (KeyError, ValueError, OSError):
+            zone = UTC
+    offset = datetime.fromtimestamp(origin, zone).utcoffset()
+    local = origin + (0 if offset is None else int(offset.total_seconds()))
+    return (local + _MONDAY) % _WEEK
+
+
+class History:
+    """What the first half of a log shows of its users, queues and hours; the second half is not looked at.
+
+    Parameters
+    ----------
+    site : Site
+        The log. Of its first half those jobs count that started before the second began.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        start = site.submit + site.recorded
+        self.jobs = ~site.second & site.known & (start <= site.split)
+        self.start = start[self.jobs]
+        self.end = self.start + site.run[self.jobs]
+        self.users = int(site.user.max()) + 1
+        self.queues = len(site.queue_numbers)
+
+    def of(self, values: Any) -> Any:
+        """Values of these jobs."""
+        return values[self.jobs]
+
+    @cached_property
+    def user_jobs(self) -> Integers:
+        """Most jobs of each user that ran at once; 0 for those who are not there."""
+        return peaks(
+            self.start, self.end, np.ones(len(self.start), np.int64), self.of(self.site.user), self.users
+        )
+
+    @cached_property
+    def queue_processors(self) -> Integers:
+        """Most processors that jobs of each queue had at once."""
+        return peaks(
+            self.start, self.end, self.of(self.site.processors), self.of(self.site.queue), self.queues
+        )
+
+    @cached_property
+    def large_queues(self) -> Integers:
+        """Queues with at least 1 % of the jobs."""
+        counts = np.bincount(self.of(self.site.queue), minlength=self.queues)
+        return np.flatnonzero(counts >= 0.01 * counts.sum())
+
+    @cached_property
+    def apart(self) -> NDArray[np.bool_]:
+        """Queues whose jobs start at once: at least 50, of which 95 % waited a minute or less."""
+        queue = self.of(self.site.queue)
+        counts = np.bincount(queue, minlength=self.queues)
+        prompt = np.bincount(queue, self.of(self.site.recorded) <= 60, minlength=self.queues)
+        return (counts >= 50) & (prompt >= 0.95 * counts)
+
+    @cached_property
+    def starts_by_hour(self) -> Floats:
+        """Starts of jobs that had waited, relative to even ones: kind x hour of weekdays and of weekends."""
+        waited = self.of(self.site.recorded) > QUEUED
+        hour = ((self.start[waited] + self.site.week) // 3600) % 168
+        kind = self.of(kinds(self.site.estimate))[waited]
+        rates = np.ones((KINDS, 2, 24))
+        for each in range(KINDS):
+            mine = hour[kind == each]
+            if len(mine) >= 200:
+                counts = np.bincount(mine, minlength=168).astype(np.float64).reshape(7, 24)
+                rates[each] = np.stack([counts[:5].mean(axis=0), counts[5:].mean(axis=0)]) / counts.mean()
+        return rates
+
+    def short_waits(self, quantile: float) -> Integers:
+        """Wait [s] of jobs that waited less than ten minutes, by like jobs: user, queue and size.
+
+        Where fewer than 20 are alike, those of queue and size, or all of them.
+        """
+        site = self.site
+        short = self.jobs & (site.recorded < QUEUED)
+        if not short.any():
+            return np.zeros(len(site), np.int64)
+        found = np.full(len(site), np.quantile(site.recorded[short], quantile))
+        size = doublings(site.processors)
+        for key in (site.queue * 64 + size, (site.user * self.queues + site.queue) * 64 + size):
+            codes = np.unique(key, return_inverse=True)[1].reshape(-1)
+            order = np.argsort(codes[short], kind="stable")
+            there, first = np.unique(codes[short][order], return_index=True)
+            for code, values in zip(there, np.split(site.recorded[short][order], first[1:]), strict=True):
+                if len(values) >= 20:
+                    found[codes == code] = np.quantile(values, quantile)
+        return found.astype(np.int64)
+
+
+KINDS = 4
+_BORDERS = (900, 3600, 4 * 3600)
+
+
+def kinds(estimate: Integers) -> Integers:
+    """What the calendar tells apart: requested times up to 15 minutes, 1 hour, 4 hours, and more."""
+    return np.searchsorted(_BORDERS, estimate, side="left").astype(np.int64)
+
+
+def doublings(values: Integers) -> Integers:
+    """Logarithm of base 2, rounded up."""
+    return np.ceil(np.log2(np.maximum(values, 1))).astype(np.int64)
+
+
+def peaks(start: Integers, end: Integers, weight: Integers, group: Integers, groups: int) -> Integers:
+    """Largest sum of weights of each group at any instant; what ends at an instant is gone."""
+    times = np.concatenate([end, start])
+    change = np.concatenate([-weight, weight])
+    both = np.concatenate([group, group])
+    # ends come first at one instant
+    order = np.lexsort((change, times, both))
+    total, owner = np.cumsum(change[order]), both[order]
+    found = np.zeros(groups, np.int64)
+    # every group begins and ends with nothing, so that sums start at 0 in each
+    np.maximum.at(found, owner, total)
+    return found
+
+
+def steps(site: Site, processors: int, lost: Integers) -> tuple[Integers, Integers]:
+    """When the number of processors changes, and to how many, given (start, end, processors) of outages."""
+    before = int(site.submit[0]) - 1 if len(site) else 0
+    times = np.concatenate([[before], lost[:, 0], lost[:, 1]])
+    change = np.concatenate([[processors], -lost[:, 2], lost[:, 2]])
+    when, place = np.unique(np.maximum(times, before), return_inverse=True)
+    capacity = np.cumsum(np.bincount(place.reshape(-1), change, minlength=len(when)))
+    return when.astype(np.int64), np.maximum(capacity, 0).astype(np.int64)

@@ -1,0 +1,133 @@
+"""Figures of a study of calibration: before and after for all logs, and every layer of one log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from gridsched.experiments.calibration.findings import FINDINGS as FINDINGS
+from gridsched.experiments.calibration.stages import ALL, HALVES, NULL, PLAIN
+from gridsched.figures import panels, style
+
+_LABELS = {
+    "correlation": "rank correlation of waits",
+    "ratio": "mean simulated / mean recorded wait",
+}
+_GOALS = {"correlation": (0.6,), "ratio": (0.8, 1.25)}
+_HALVES = {"first": "first half, which was fitted", "second": "second half"}
+
+
+def _table(study: xr.Dataset, workload: str, names: list[str]) -> pd.DataFrame:
+    """One row for each set of layers and half of a log."""
+    rows = []
+    for name in names:
+        for half in HALVES:
+            part = study.sel(workload=workload, layers=name, half=half)
+            values = {measure: float(part[measure]) for measure in ("ratio", "correlation", "near")}
+            if np.isfinite(values["ratio"]):
+                rows.append({"workload": workload, "layers": name, "half": half, **values})
+    return pd.DataFrame(rows, columns=["workload", "layers", "half", "ratio", "correlation", "near"])
+
+
+@style.styled
+def calibration_overview(study: xr.Dataset) -> style.Drawing:
+    """Rank correlation and ratio of waits on the second half of every log, before and after.
+
+    Parameters
+    ----------
+    study : xarray.Dataset
+        A study of calibration.
+
+    Returns
+    -------
+    tuple of Figure and DataFrame
+        Columns workload, layers (EASY, all, null model), half, ratio, correlation, near.
+    """
+    workloads, names = panels.labels(study, "workload"), [PLAIN, ALL, NULL]
+    numbers = pd.concat([_table(study, each, names) for each in workloads], ignore_index=True)
+    looks = style.scheme_styles(names)
+    figure = style.new_figure(0.32 * len(workloads) + 1.1)
+    shown = numbers[numbers["half"] == "second"]
+    for axes, measure in zip(figure.subplots(1, 2, sharey=True), _LABELS, strict=True):
+        places = panels.scheme_rows(axes, workloads)
+        _goals(axes, measure)
+        for row in panels.each_row(shown):
+            look = looks[row.layers]
+            axes.plot(
+                [getattr(row, measure)],
+                [places[row.workload]],
+                marker=look.marker,
+                color=look.color,
+                linestyle="",
+                markersize=5.5,
+            )
+        style.set_axis(axes.xaxis, shown[[measure]], "1", ticks=5, log=measure == "ratio")
+        axes.set_xlabel(_LABELS[measure])
+    entries: list[tuple[Any, str]] = [
+        (Line2D([], [], linestyle="", marker=looks[name].marker, color=looks[name].color), text)
+        for name, text in ((PLAIN, "EASY"), (ALL, "calibrated"), (NULL, "null model"))
+    ]
+    style.entries_below(figure, entries)
+    return figure, numbers
+
+
+@style.styled
+def calibration_layers(study: xr.Dataset, *, workload: str) -> style.Drawing:
+    """Rank correlation and ratio of waits of one log under each layer alone, and all of them but each.
+
+    Parameters
+    ----------
+    study : xarray.Dataset
+        A study of calibration.
+    workload : str
+        The log.
+
+    Returns
+    -------
+    tuple of Figure and DataFrame
+        Columns workload, layers, half, ratio, correlation, near.
+    """
+    numbers = _table(study, workload, panels.labels(study, "layers"))
+    names = list(dict.fromkeys(numbers["layers"]))
+    looks = style.scheme_styles(list(HALVES))
+    figure = style.new_figure(0.2 * len(names) + 1.1)
+    for axes, measure in zip(figure.subplots(1, 2, sharey=True), _LABELS, strict=True):
+        places = panels.scheme_rows(axes, names)
+        _goals(axes, measure)
+        for row in panels.each_row(numbers):
+            look = looks[row.half]
+            axes.plot(
+                [getattr(row, measure)],
+                [places[row.layers]],
+                marker=look.marker,
+                color=look.color,
+                linestyle="",
+                markersize=4.5,
+            )
+        style.set_axis(axes.xaxis, numbers[[measure]], "1", ticks=5, log=measure == "ratio")
+        axes.set_xlabel(_LABELS[measure])
+    entries: list[tuple[Any, str]] = [
+        (Line2D([], [], linestyle="", marker=looks[half].marker, color=looks[half].color), _HALVES[half])
+        for half in HALVES
+    ]
+    style.entries_below(figure, entries)
+    return figure, numbers
+
+
+def _goals(axes: Axes, measure: str) -> None:
+    """Lines at the values from which waits count as explained."""
+    for value in _GOALS[measure]:
+        axes.axvline(value, color=style.FAINT, linewidth=0.8, zorder=0)
+
+
+CALIBRATION_FIGURES: dict[str, Callable[..., style.Drawing]] = {
+    "calibration_overview": calibration_overview,
+    "calibration_layers": calibration_layers,
+}
+"""Figures of a study of calibration by name."""

@@ -1,0 +1,77 @@
+"""What the figures of a study of calibration show of its data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from gridsched.figures import findings
+from gridsched.figures.findings import Finding, counted, detail, listed, name, records, sentences
+
+_ALL, _PLAIN, _NULL, _WITHOUT = "all", "EASY", "null model", "all but "
+
+
+def overview(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """For how many logs the waits are explained, and where the null model does better."""
+    second = numbers[numbers["half"] == "second"].dropna(subset=["ratio", "correlation"])
+    after = second[second["layers"] == _ALL]
+    if after.empty:
+        return findings.NOTHING
+    ranked = after[after["correlation"] >= 0.6]
+    good = ranked[ranked["ratio"].between(0.8, 1.25)]
+    before = second[second["layers"] == _PLAIN].set_index("workload")["correlation"]
+    null = second[second["layers"] == _NULL].set_index("workload")["correlation"]
+    told = [
+        f"{name(row['workload'])} {before.get(row['workload'], float('nan')):.2f} to {row['correlation']:.2f}"
+        f" (ratio {row['ratio']:.2f})"
+        for row in records(after)
+    ]
+    ahead = [
+        str(row["workload"])
+        for row in records(after)
+        if null.get(row["workload"], float("-inf")) > row["correlation"]
+    ]
+    return sentences(
+        f"On the second half a rank correlation of at least 0.6 is reached for {len(ranked)} of "
+        f"{counted(len(after), 'log')}, together with a ratio from 0.8 to 1.25 for {len(good)}",
+        f"Rank correlation before and after: {'; '.join(told)}",
+        f"The null model, told recorded waits up to each submission, ranks jobs better on {listed(ahead)}"
+        if ahead
+        else "The null model ranks jobs better on none",
+    )
+
+
+def layers(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Which layer alone explains most on the second half, and which one is missed most."""
+    second = numbers[numbers["half"] == "second"].dropna(subset=["correlation"])
+    by_name = {str(row["layers"]): row for row in records(second)}
+    if _ALL not in by_name or _PLAIN not in by_name:
+        return findings.NOTHING
+    alone = {
+        key: row["correlation"]
+        for key, row in by_name.items()
+        if key not in (_ALL, _PLAIN, _NULL) and not key.startswith(_WITHOUT)
+    }
+    missed = {
+        key.removeprefix(_WITHOUT): by_name[_ALL]["correlation"] - row["correlation"]
+        for key, row in by_name.items()
+        if key.startswith(_WITHOUT)
+    }
+    whole, plain = by_name[_ALL], by_name[_PLAIN]
+    parts = [
+        f"The rank correlation on the second half is {plain['correlation']:.2f} under EASY and "
+        f"{whole['correlation']:.2f} with all layers, the ratio {plain['ratio']:.2f} and {whole['ratio']:.2f}"
+    ]
+    if alone:
+        best = max(alone, key=lambda key: alone[key])
+        parts.append(f"Alone {name(best)} reaches most, {alone[best]:.2f}")
+    if missed:
+        most = max(missed, key=lambda key: missed[key])
+        parts.append(detail(f"Without {name(most)} the rank correlation falls by {missed[most]:.2f}."))
+    return sentences(*parts)
+
+
+FINDINGS: dict[str, Finding] = {"calibration_overview": overview, "calibration_layers": layers}
+"""Findings by kind of figure."""

@@ -1,0 +1,132 @@
+"""The replay kernel beside a plain one, and beside the engine where no layer is there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gridsched as gs
+from gridsched.calibration import kernel
+from gridsched.calibration.layers import ORDERS, simulated_waits
+from gridsched.engine.records import FOREVER
+from tests.calibration.logs import log, site
+from tests.oracles import calibration as oracle
+
+NAMES = {"none": kernel.NONE, "first fit": kernel.FIRST_FIT, "easy": kernel.EASY}
+
+
+def case(rng: np.random.Generator) -> tuple[list[oracle.Job], oracle.Site, oracle.Policy]:
+    """A few jobs, limits that bind, outages and closed hours."""
+    count, users, queues, kinds = int(rng.integers(2, 30)), 3, 2, 2
+    size = int(rng.integers(2, 9))
+    unit = int(rng.choice([1, 300, 1800]))
+    jobs = []
+    for _ in range(count):
+        submit = unit * int(rng.integers(0, 40))
+        eligible = submit + (unit * int(rng.integers(0, 6)) if rng.random() < 0.3 else 0)
+        run = unit * int(rng.integers(1, 12))
+        estimate = max(1, int(run * rng.choice([0.5, 1.0, 2.0])))
+        who = [int(rng.integers(0, most)) for most in (users, queues, kinds)]
+        score = float(rng.integers(0, 3)) if rng.random() < 0.3 else 0.0
+        jobs.append(oracle.Job(submit, eligible, run, estimate, int(rng.integers(1, size + 1)), *who, score))
+    jobs.sort(key=lambda job: job.eligible)
+
+    def limit(most: int) -> int:
+        return int(rng.integers(1, most + 1)) if rng.random() < 0.4 else FOREVER
+
+    table = np.full((kinds, 168), FOREVER, np.int64)
+    if rng.random() < 0.4:
+        table[0, rng.random(168) < 0.3] = 0
+        table[1, rng.random(168) < 0.3] = size // 2
+    capacity = [(-1, size)]
+    if rng.random() < 0.5:
+        begin = unit * int(rng.integers(0, 60))
+        capacity += [(begin, int(rng.integers(0, size))), (begin + unit * int(rng.integers(1, 20)), size)]
+    site = oracle.Site(
+        user_jobs=[limit(3) for _ in range(users)],
+        user_processors=[limit(size) for _ in range(users)],
+        queue_processors=[limit(size) for _ in range(queues)],
+        kind_processors=table.tolist(),
+        capacity=capacity,
+    )
+    policy = oracle.Policy(
+        backfilling=str(rng.choice(list(NAMES))),
+        age=float(rng.choice([0.0, 1.0])),
+        expansion=float(rng.choice([0.0, 1.0])),
+        patience=int(rng.choice([0, 10 * unit])),
+        drain=[None, 15 * unit][int(rng.random() < 0.3)],
+        notice=int(rng.choice([0, 10 * unit])),
+        week=int(rng.integers(0, 168 * 3600)),
+    )
+    return jobs, site, policy
+
+
+def starts(jobs: list[oracle.Job], site: oracle.Site, policy: oracle.Policy) -> list[int]:
+    columns = list(zip(*jobs, strict=True))
+    values = [np.array(column, np.int64) for column in columns[:-1]]
+    whole = kernel.Jobs(*values, np.array(columns[-1], np.float64))
+    rules = kernel.Rules(
+        np.array(site.user_jobs),
+        np.array(site.user_processors),
+        np.array(site.queue_processors),
+        np.array(site.kind_processors),
+        *(np.array(column, np.int64) for column in zip(*site.capacity, strict=True)),
+    )
+    numbers = kernel.Numbers(
+        backfilling=NAMES[policy.backfilling],
+        age=policy.age,
+        expansion=policy.expansion,
+        fair=0.0,
+        half_life=1.0,
+        patience=policy.patience,
+        drain=FOREVER if policy.drain is None else policy.drain,
+        notice=policy.notice,
+        week=policy.week,
+        most=len(jobs),
+    )
+    return [int(each) for each in kernel.replay(whole, rules, numbers)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_starts_are_those_of_the_oracle(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(60):
+        given = case(rng)
+        assert starts(*given) == oracle.replay(*given), given
+
+
+@pytest.mark.parametrize("policy", ORDERS)
+def test_without_layers_policies_are_those_of_the_engine(policy: str) -> None:
+    jobs = log(600, seed=3)
+    run = gs.simulate(jobs, 32, policy)
+    waits = simulated_waits(site(jobs), {}, order=ORDERS[policy])
+    assert waits.tolist() == (run["start_time"].values - jobs.submit_time).tolist()
+
+
+def test_a_replay_that_piles_up_is_given_up() -> None:
+    whole = site(log(600, seed=3))
+    waits = simulated_waits(whole, {"user_jobs": 1.0, "processors": 0.1})
+    assert (simulated_waits(whole, {}) >= 0).all()
+    assert len(waits) == len(whole)
+
+
+def test_who_had_much_comes_later() -> None:
+    # user 0 has the cluster for long; then both ask for all of it, user 0 first
+    submit = np.array([0, 50_000, 50_001])
+    whole = kernel.Jobs(
+        submit=submit,
+        eligible=submit,
+        run=np.array([60_000, 100, 100]),
+        estimate=np.array([60_000, 100, 100]),
+        processors=np.array([4, 4, 4]),
+        user=np.array([0, 0, 1]),
+        queue=np.zeros(3, np.int64),
+        kind=np.zeros(3, np.int64),
+        score=np.zeros(3),
+    )
+    free = np.array([FOREVER, FOREVER])
+    rules = kernel.Rules(free, free, free[:1], np.full((1, 168), FOREVER), np.array([-1]), np.array([4]))
+    plain = kernel.Numbers(kernel.EASY, 1.0, 0.0, 0.0, 86400.0, 0, FOREVER, 0, 0, 10)
+    assert kernel.replay(whole, rules, plain).tolist() == [0, 60_000, 60_100]
+    fair = plain._replace(fair=10.0)
+    assert kernel.replay(whole, rules, fair).tolist() == [0, 60_100, 60_000]
