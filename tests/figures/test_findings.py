@@ -20,6 +20,7 @@ NAN = float("nan")
 CATALOGUES = (
     "gridsched.experiments.arena.figures:ARENA_FIGURES",
     "gridsched.experiments.forecasts.figures:FORECAST_FIGURES",
+    "gridsched.experiments.calibration.figures:CALIBRATION_FIGURES",
     "gridsched.experiments.models.figures:MODEL_FIGURES",
     "gridsched.experiments.placements.figures:PLACEMENT_FIGURES",
     "gridsched.experiments.readings.figures:READINGS_FIGURES",
@@ -622,6 +623,8 @@ EMPTY: dict[str, tuple[str, ...]] = {
     "model_shares": ("quantity", "size_class", "source", "value"),
     "model_quantiles": ("kind", "size_class", "source", "quantile", "value", "ks"),
     "size_spread": ("quantity", "machine", "spread", "nodes", "value"),
+    "calibration_overview": ("workload", "layers", "half", "ratio", "correlation", "near"),
+    "calibration_layers": ("workload", "layers", "half", "ratio", "correlation", "near"),
     "placement_shares": ("placement", "node_order", "mean", "low", "high", "published", "change"),
     "placement_curves": ("placement", "node_order", "arrived", "mean", "low", "high", "waiting_low"),
 }
