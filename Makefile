@@ -15,7 +15,7 @@ RESOLVE := uv pip compile pyproject.toml --quiet --universal --python-version 3.
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
 SITE   := docs/_build/html
 
-.PHONY: help demo reproduce golden test test-slow test-faults test-slurm test-browser lint schemas docs bench clean lock dist
+.PHONY: help demo reproduce readings golden test test-slow test-faults test-slurm test-browser lint schemas docs bench clean lock dist
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -39,6 +39,10 @@ reproduce: $(STAMP)  ## run the studies on archive traces (downloaded, or from t
 	@$(SNAKEMAKE) --configfile config/reproduction.yaml --report results/reproduction/snakemake-report.html 2>/dev/null
 	@echo "The report: results/reproduction/report.html"
 
+readings: $(STAMP)  ## judge the claims of papers under many readings of what these leave open
+	$(SNAKEMAKE) --configfile config/readings.yaml
+	@echo "The report: results/readings/report.html"
+
 golden: $(STAMP)  ## run the demo and reduced studies, and compare every variable with the record in tests/golden
 	@status=0; for action in run check; do \
 		$(BIN)/python -m tests.golden $$action --cores $(CORES) || status=1; done; exit $$status
@@ -59,7 +63,7 @@ test-slow: $(STAMP)  ## tests that take long: kernels interpreted and with bound
 test-faults: $(STAMP)  ## kill the workflow at random moments (KILLS=20 of them), fill its disk, damage its files
 	$(BIN)/pytest tests/faults -n 0 -o python_files='fault_*.py' --kills $(KILLS)
 
-test-slurm: $(STAMP)  ## install and start Slurm, run the workflow through it, remove it again (root on Debian)
+test-slurm: $(STAMP)  ## install and start Slurm, run the workflow and a schedule through it, remove it again (root on Debian)
 	$(BIN)/python -m tests.slurm $(SLURM) $(BIN)/pytest tests/slurm -n 0 -o python_files='slurm_*.py'
 
 test-browser: $(STAMP)  ## look at the report page with Chromium, which is installed if need be (root on Debian)

@@ -16,9 +16,10 @@ from gridsched.lazy import attach
 
 if TYPE_CHECKING:
     from gridsched import plot
-    from gridsched.comparison import compare
+    from gridsched.comparison import compare, what_if
     from gridsched.errors import GridschedError
     from gridsched.explanation import explain
+    from gridsched.forecasting.present import forecast
     from gridsched.platform import Cluster, Platform
     from gridsched.policies.local import LocalPolicy
     from gridsched.simulation import simulate
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
     from gridsched.systems.jscheduler.scheduler import JScheduler
     from gridsched.systems.multicluster.scheduler import Multicluster
     from gridsched.systems.multiple_requests.scheduler import MultipleRequests
+    from gridsched.systems.slurm.differences import explain_against
     from gridsched.systems.slurm.scheduler import Slurm
+    from gridsched.systems.slurm.site import read_slurm_site
     from gridsched.systems.superscheduler.scheduler import Superscheduler
     from gridsched.traces import clean, fetch, read_sacct, read_swf, select_window, write_swf
     from gridsched.verification import verify
-    from gridsched.workloads import Workload, synthesise
+    from gridsched.workloads import Workload, resample, shake, synthesise
 
 _HOMES: dict[str, str] = {
     "Calendars": "gridsched.systems.calendars.scheduler",
@@ -52,15 +55,21 @@ _HOMES: dict[str, str] = {
     "clean": "gridsched.traces",
     "compare": "gridsched.comparison",
     "explain": "gridsched.explanation",
+    "explain_against": "gridsched.systems.slurm.differences",
     "fetch": "gridsched.traces",
+    "forecast": "gridsched.forecasting.present",
     "plot": "gridsched.plot",
     "read_sacct": "gridsched.traces",
+    "read_slurm_site": "gridsched.systems.slurm.site",
     "read_swf": "gridsched.traces",
+    "resample": "gridsched.workloads",
     "select_window": "gridsched.traces",
+    "shake": "gridsched.workloads",
     "simulate": "gridsched.simulation",
     "summarise": "gridsched.summary",
     "synthesise": "gridsched.workloads",
     "verify": "gridsched.verification",
+    "what_if": "gridsched.comparison",
     "write_swf": "gridsched.traces",
 }
 
@@ -81,15 +90,21 @@ __all__ = [
     "clean",
     "compare",
     "explain",
+    "explain_against",
     "fetch",
+    "forecast",
     "plot",
     "read_sacct",
+    "read_slurm_site",
     "read_swf",
+    "resample",
     "select_window",
+    "shake",
     "simulate",
     "summarise",
     "synthesise",
     "verify",
+    "what_if",
     "write_swf",
 ]
 

@@ -22,6 +22,7 @@ from gridsched.replication import Interval, ratio_interval
 from gridsched.results import provenance
 from gridsched.simulation import simulate
 from gridsched.submission import EstimateName
+from gridsched.systems.base import Scheduler, Site
 from gridsched.traces.cleaning import NEVER_RAN, never_ran
 from gridsched.traces.sacct import AccountingLog
 from gridsched.verification import verify
@@ -117,31 +118,125 @@ def compare(
     ConfigurationError
         If a policy is unknown or given twice, none is given, or there is more than one cluster.
     """
-    cluster, chosen = _only(platform_of(cluster)), _each_once(policies)
+    cluster = _only(platform_of(cluster))
+    setups = [(policy.name, cluster, policy) for policy in _each_once(policies)]
+    return _beside_the_log(
+        workload,
+        setups,
+        {"estimates": estimates, "kill": kill, "overrun": overrun, "passes": passes},
+        title=f"policies on {workload.name}",
+        warm_up=warm_up,
+        names=names,
+        report=report,
+    )
+
+
+def what_if(
+    workload: Workload,
+    sites: Mapping[str, Site],
+    *,
+    estimates: EstimateName = "requested",
+    kill: bool = False,
+    overrun: OverrunName = "doubling",
+    passes: PassName = "instant",
+    seed: int = 0,
+    warm_up: float = 0.0,
+    names: Mapping[str, Sequence[str]] | None = None,
+    report: Callable[[str], Any] = lambda _: None,
+) -> xr.Dataset:
+    """Simulate a workload on a site as it is, and as it would be, beside the waits of its log.
+
+    Parameters
+    ----------
+    workload : Workload
+        Clean jobs in order of submission.
+    sites : mapping of str to Site
+        The site as it is, then with changes, by the names that they have in results; see
+        `gridsched.read_slurm_site`. Every schedule is verified.
+    estimates, kill, overrun, passes, seed
+        See `gridsched.simulate`; all draw with the same seed.
+    warm_up, names, report
+        See `compare`.
+
+    Returns
+    -------
+    xarray.Dataset
+        As that of `compare`, but differences are those from the site as it is.
+
+    Raises
+    ------
+    ConfigurationError
+        If a site has no cluster, or is the same as it is without its changes.
+    """
+    if not sites:
+        raise ConfigurationError("no site; give it as it is, and with changes")
+    first, *others = sites.values()
+    for name, site in zip(list(sites)[1:], others, strict=True):
+        if (site.cluster, site.scheduler) == (first.cluster, first.scheduler):
+            raise ConfigurationError(
+                f"{name} changes nothing: the configuration says so already, or it is not modelled; "
+                "leave it out"
+            )
+    setups = []
+    for name, site in sites.items():
+        if site.cluster is None:
+            raise ConfigurationError(f"{name}: the configuration has no nodes; give the site a cluster")
+        setups.append((name, site.cluster, site.scheduler))
+    return _beside_the_log(
+        workload,
+        setups,
+        {"estimates": estimates, "kill": kill, "overrun": overrun, "passes": passes, "seed": seed},
+        title=f"configurations on {workload.name}",
+        reference=next(iter(sites)) if others else None,
+        warm_up=warm_up,
+        names=names,
+        report=report,
+    )
+
+
+def _beside_the_log(
+    workload: Workload,
+    setups: Sequence[tuple[str, Cluster, LocalPolicy | Scheduler]],
+    options: Mapping[str, Any],
+    *,
+    title: str,
+    reference: str | None = None,
+    warm_up: float,
+    names: Mapping[str, Sequence[str]] | None,
+    report: Callable[[str], Any],
+) -> xr.Dataset:
+    """Simulate setups of a name, a cluster and a scheduler, and set the waits beside those of the log.
+
+    Differences are those from the reference, by default the first scheme.
+    """
     waits: dict[str, Floats] = {}
     slowdowns: dict[str, Floats] = {}
     shares: dict[str, float] = {}
     fates: dict[str, list[int]] = {name: [] for name in FATES}
-    attributes: dict[str, Any] = {}
+    shared: dict[str, Any] = {}
+    share: dict[str, Any] = {}
     left = never_ran(workload)
-    for policy in chosen:
-        report(f"simulating {policy.name}")
-        run = simulate(
-            workload, cluster, policy, estimates=estimates, kill=kill, overrun=overrun, passes=passes
-        )
+    processors = setups[0][1].processors
+    for name, cluster, scheduler in setups:
+        report(f"simulating {name}")
+        run = simulate(workload, cluster, scheduler, **options)
         verify(run)
+        of_run = {key: value for key, value in run.attrs.items() if key not in _PER_RUN}
+        # what is not the same in all runs says nothing of all of them
+        shared = (
+            of_run if not waits else {key: shared[key] for key in shared if shared[key] == of_run.get(key)}
+        )
         if not waits:
             history = recorded(_as_the_log_has_it(run, workload, left))
             if history is not None:
-                for name, counts in fates.items():
-                    counts.append(int(left.sum()) if name == "jobs_gave_up" else 0)
-                same = cluster.processors == workload.processors_available
+                for fate, counts in fates.items():
+                    counts.append(int(left.sum()) if fate == "jobs_gave_up" else 0)
+                same = processors == workload.processors_available
                 _measure(RECORDED, history, waits, slowdowns, shares, used=same or not _is_known(workload))
-                attributes["recorded_share"] = history.attrs["recorded_share"]
-        _measure(policy.name, run, waits, slowdowns, shares)
-        for name, counts in fates.items():
-            counts.append(int(run.attrs.get(name, 0)))
-        attributes |= {key: value for key, value in run.attrs.items() if key not in _PER_RUN}
+                share = {"recorded_share": history.attrs["recorded_share"]}
+        _measure(name, run, waits, slowdowns, shares)
+        for fate, counts in fates.items():
+            counts.append(int(run.attrs.get(fate, 0)))
     report("comparing")
     measured = np.arange(len(workload)) >= int(warm_up * len(workload))
     values = {"wait_time": np.stack([*waits.values()]), "bounded_slowdown": np.stack([*slowdowns.values()])}
@@ -150,27 +245,32 @@ def compare(
     values = {name: matrix[:, measured] for name, matrix in values.items()}
     jobs = workload.select(measured)
     weeks = (jobs.submit_time - jobs.submit_time[:1]) // _WEEK
-    variables = _of_schemes(values, weeks)
+    schemes = [*waits]
+    base = 0 if reference is None else schemes.index(reference)
+    variables = _of_schemes(values, weeks, base)
     variables["utilisation"] = (
         "scheme",
         np.array([*shares.values()]),
         {"long_name": "share of the processors allocated to jobs", "units": "1"},
     )
-    for name, counts in fates.items():
-        variables[name] = ("scheme", np.array(counts), {"long_name": FATES[name], "units": "1"})
-    coordinates: dict[str, Any] = {"scheme": [*waits], "quantile": [*QUANTILES]}
+    for fate, counts in fates.items():
+        variables[fate] = ("scheme", np.array(counts), {"long_name": FATES[fate], "units": "1"})
+    coordinates: dict[str, Any] = {"scheme": schemes, "quantile": [*QUANTILES]}
     for kind in _DIMENSIONS:
-        found, by_name = _of_names(kind, jobs, values["wait_time"], (names or {}).get(kind, ()))
+        found, by_name = _of_names(kind, jobs, values["wait_time"], (names or {}).get(kind, ()), base)
         coordinates[kind] = found
         variables |= by_name
-    attributes |= {
-        "title": f"policies on {workload.name}",
-        "reference": next(iter(waits)),
+    attributes = {
+        **shared,
+        **share,
+        "title": title,
+        "reference": schemes[base],
+        "shown": schemes[-1] if reference is not None else schemes[min(1, len(schemes) - 1)],
         "jobs_measured": int(np.count_nonzero(measured)),
         "jobs_not_measured": int(np.count_nonzero(~measured)),
         "warm_up": warm_up,
         "weeks": len(np.unique(weeks)),
-        "processors": cluster.processors,
+        "processors": processors,
         **provenance(),
     }
     return xr.Dataset(variables, coordinates, attributes)
@@ -312,15 +412,15 @@ def _measure(
     shares[name] = utilisation(run) if used else np.nan
 
 
-def _of_schemes(values: dict[str, Floats], weeks: NDArray[np.int64]) -> dict[str, Any]:
-    """Means and quantiles of each scheme, and how they differ from the first."""
+def _of_schemes(values: dict[str, Floats], weeks: NDArray[np.int64], base: int) -> dict[str, Any]:
+    """Means and quantiles of each scheme, and how they differ from those of one of them."""
     variables: dict[str, Any] = {}
     for name, matrix in values.items():
         label, unit = _SHOWN[name]
         parts = {"mean": (by_weeks(matrix, weeks), f"mean {label}")}
         parts["difference"] = (
-            by_weeks(matrix - matrix[0], weeks, signed=True),
-            f"mean {label} less that of the first",
+            by_weeks(matrix - matrix[base], weeks, signed=True),
+            f"mean {label} less that of the reference",
         )
         for suffix, (interval, text) in parts.items():
             for bound in ("mean", "low", "high"):
@@ -367,7 +467,7 @@ def by_weeks(values: Floats, weeks: NDArray[np.int64], *, signed: bool = False) 
 
 
 def _of_names(
-    kind: str, jobs: Workload, waits: Floats, names: Sequence[str]
+    kind: str, jobs: Workload, waits: Floats, names: Sequence[str], base: int
 ) -> tuple[list[str], dict[str, Any]]:
     """What each user or group has, those with most jobs first; jobs without one are left aside."""
     numbers = getattr(jobs, kind)
@@ -389,8 +489,8 @@ def _of_names(
         "wait_time_mean": (("scheme", kind), sums / np.maximum(count[order], 1), "mean wait time", "s"),
         "wait_time_change": (
             ("scheme", kind),
-            (sums - sums[0]) / _HOUR,
-            "waiting of all jobs less that in the first scheme",
+            (sums - sums[base]) / _HOUR,
+            "waiting of all jobs less that in the reference",
             "h",
         ),
     }

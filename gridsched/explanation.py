@@ -206,6 +206,10 @@ def _policy_of(run: xr.Dataset, policy: str | LocalPolicy | None) -> LocalPolicy
         raise ConfigurationError(
             f"policy {policy.name!r}: its order is a function; use one of {', '.join(ORDERS)}"
         )
+    if policy.predicts:
+        raise ConfigurationError(
+            f"policy {policy.name!r}: explanations do not know predictions; explain a run of another policy"
+        )
     return policy
 
 

@@ -282,7 +282,7 @@ def _event_of(row: dict[str, str | None], where: str, origin: int | None, zone: 
     for key in ("time", "start", "end"):
         text = (row.get(key) or "").strip()
         if text or key == "time":
-            times[key] = _seconds(text, f"{where}: {key}", origin, zone)
+            times[key] = seconds_on_clock(text, f"{where}: {key}", origin, zone)
     kind: Any = (row["kind"] or "").strip()
     try:
         return NodeEvent(node=(row["node"] or "").strip(), kind=kind, **times)
@@ -290,8 +290,14 @@ def _event_of(row: dict[str, str | None], where: str, origin: int | None, zone: 
         raise ConfigurationError(f"{where}: {error}") from None
 
 
-def _seconds(text: str, where: str, origin: int | None, zone: ZoneInfo) -> int:
-    """Seconds on the clock of the submit times."""
+def seconds_on_clock(text: str, where: str, origin: int | None, zone: ZoneInfo) -> int:
+    """Seconds on the clock of the submit times, from a number of them or a date; `where` is for messages.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is neither, or the log does not say when it starts.
+    """
     try:
         return int(text)
     except ValueError:

@@ -30,6 +30,7 @@ LAYERS = (
     ("node_explanation",),
     ("aspects", "comparison", "explanation"),
     ("calibration",),
+    ("forecasting",),
     ("conformance",),
     ("figures",),
     ("plot",),
@@ -43,7 +44,16 @@ LAYERS = (
 UPPER = ("study", "figures", "figures.py", "findings.py", "report.py")
 """Parts of a room that may use experiments, figures and the report."""
 
-SHARED = ("base", "registry", "cluster_records", "capabilities", "fates", "node_records", "node_grids")
+SHARED = (
+    "base",
+    "registry",
+    "cluster_records",
+    "capabilities",
+    "differences",
+    "fates",
+    "node_records",
+    "node_grids",
+)
 """Modules of `systems` that are no room."""
 
 NAMES_SYSTEMS = {"__init__.py", "conformance/running.py"}
@@ -79,10 +89,12 @@ def part_of(module: str) -> str:
     upper = room_of(module) and len(parts) > 2 and (parts[2] in UPPER or f"{parts[2]}.py" in UPPER)
     kind_of_study = parts[0] == "experiments" and parts[1:2] in (
         ["arena"],
+        ["forecasts"],
         ["models"],
         ["placements"],
         ["sequences"],
         ["calibration"],
+        ["readings"],
     )
     return "rooms" if upper or kind_of_study else parts[0]
 

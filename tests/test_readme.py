@@ -22,14 +22,14 @@ def test_python_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_schedulers_of_the_table_are_the_named_ones() -> None:
     import gridsched
-    from gridsched.policies.local import POLICIES
+    from gridsched.policies.local import POLICIES, PREDICTING
     from gridsched.systems.registry import names
 
     rows = re.findall(
         r"^\| (.+) \| (.*) \|.*\|$", README.split("| grid scheduler |")[1].split("\n\n")[0], re.MULTILINE
     )
     listed = {name for first, _ in rows for name in re.findall(r"`([\w-]+)`", first)}
-    assert listed == set(names()) - set(POLICIES) - {"multicluster"}
+    assert listed == set(names()) - {*POLICIES, *PREDICTING, "multicluster"}
     for _, second in rows:
         for described in re.findall(r"`gs\.(\w+)`", second):
             assert hasattr(gridsched, described), described
@@ -44,9 +44,9 @@ def test_make_targets_and_files_exist() -> None:
 
 
 def test_policies_of_the_table_are_the_named_ones() -> None:
-    from gridsched.policies.local import POLICIES, named_policy
+    from gridsched.policies.local import POLICIES, PREDICTING, named_policy
 
     table = README.split("| policy |")[1].split("\n\n")[0]
-    names = re.findall(r"`([a-z()]+)`", table)
-    assert set(names) - {"easy(r)"} == set(POLICIES)
+    names = re.findall(r"`([a-z()+]+)`", table)
+    assert set(names) - {"easy(r)"} == {*POLICIES, *PREDICTING}
     assert named_policy("easy(3)").reservations == 3

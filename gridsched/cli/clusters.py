@@ -29,7 +29,7 @@ class Setting:
 
 
 def cluster_of(
-    log: Log, workload: Workload, options: argparse.Namespace
+    log: Log, workload: Workload, options: argparse.Namespace, configured: Cluster | None = None
 ) -> tuple[Cluster, list[tuple[str, str]]]:
     """The cluster, and where its nodes are from.
 
@@ -41,10 +41,12 @@ def cluster_of(
         Its jobs, or those of the chosen partitions.
     options : argparse.Namespace
         What was said on the command line.
+    configured : Cluster, optional
+        What its configuration says; options go before it.
     """
     from gridsched.platform import Cluster
 
-    site, notes = _nodes(log, workload, options)
+    site, notes = _nodes(log, workload, options, configured)
     if site is not None:
         shape: dict[str, Any] = {
             "nodes": site.nodes,
@@ -58,7 +60,7 @@ def cluster_of(
         shape = {"processors": processors, "processors_per_node": options.processors_per_node}
     cluster = Cluster(
         **shape,
-        node_exclusive=options.node_exclusive,
+        node_exclusive=options.node_exclusive or (configured is not None and configured.node_exclusive),
         speed=options.speed,
         name=workload.name,
         events=_events(workload, options, shape),
@@ -68,9 +70,9 @@ def cluster_of(
 
 
 def _nodes(
-    log: Log, workload: Workload, options: argparse.Namespace
+    log: Log, workload: Workload, options: argparse.Namespace, configured: Cluster | None
 ) -> tuple[SiteNodes | None, list[tuple[str, str]]]:
-    """Nodes that are given, or that an export shows; none if neither is there."""
+    """Nodes that are given, configured, or shown by an export; none if none of them is there."""
     from gridsched.traces.node_files import SiteNodes
     from gridsched.traces.node_lists import infer_nodes
 
@@ -94,6 +96,11 @@ def _nodes(
         return site, [("nodes", f"as in {options.nodes}"), *_strangers(log, workload, site)]
     if options.node_type is not None:
         return SiteNodes(nodes=_types(options.node_type)), []
+    if configured is not None and not pool and "nodes" not in names_of_aspects(options.without):
+        site = SiteNodes(nodes=tuple(configured.nodes), partitions=tuple(configured.partitions))
+        # with one partition it does not matter what jobs call it
+        strangers = _strangers(log, workload, site) if len(site.partitions) > 1 else []
+        return site, [("nodes", "as configured"), *strangers]
     if (
         log.accounting is None
         or not len(log.accounting.node_list)

@@ -6,7 +6,7 @@ import argparse
 import hashlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gridsched.cli import calibrated
@@ -33,6 +33,7 @@ from gridsched.cli.printing import (
     with_interval,
 )
 from gridsched.cli.runs import fates, named_policies, preparation, prepared
+from gridsched.cli.sites import add_site, check_site, site_of, sites_of, told_of
 from gridsched.cli.targets import check_folder, writing_folder
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from gridsched.calibration.trust import Trusted
+    from gridsched.cli.clusters import Setting
+    from gridsched.policies.local import LocalPolicy
+    from gridsched.systems.base import Site
 
 _MOST_NAMES = 5
 _HOUR = 3600
@@ -65,9 +69,11 @@ def add(commands: Any) -> None:
         "gridsched compare our-export.txt --timezone Europe/Rome --policy easy,conservative",
         "gridsched compare our-export.txt --nodes nodes.yaml --without memory,gpus",
         "gridsched compare log.swf --policy all --warm-up 0.1 --out comparison",
+        "gridsched compare october.txt --slurm-conf slurm.conf --change SchedulerParameters=bf_window=2880",
     )
     add_trace(parser)
     add_policy(parser)
+    add_site(parser.add_argument_group("Slurm"))
     add_cluster(parser.add_argument_group("cluster"))
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"))
@@ -87,34 +93,33 @@ def add(commands: Any) -> None:
 
 
 def _compare(options: argparse.Namespace) -> None:
-    from gridsched.aspects import aspects_of
-    from gridsched.comparison import compare, left_aside, what_each_changes
+    from gridsched.comparison import left_aside
 
+    check_site(options)
     find_trace(options.trace)
     policies = named_policies(options.policy, None)
     if options.out:
         check_folder(options.out, [*_FILES, *_CHANGES, *calibrated.FILES, _INDEX])
     log = read_log(options)
-    setting = prepared(log, options)
-    workload, cluster = setting.workload, setting.cluster
+    site = None if options.slurm_conf is None else site_of(options, log)
+    setting = prepared(log, options, None if site is None else site.cluster)
+    sites = {} if site is None else sites_of(options, log, setting)
     print_blocks(facts_table(preparation(setting, options)))
-    conventions: dict[str, Any] = {
-        name: getattr(options, name) for name in ("estimates", "kill", "overrun", "passes", "warm_up")
-    }
     times = Times(options.human)
     trusted = calibrated.calibrate(setting, policies, options) if options.calibrate else None
     if trusted is not None:
         print()
         print_blocks(*calibrated.blocks(trusted, log, times))
-    changes = None
     with progress("simulating") as report:
-        compared = compare(workload, cluster, policies, names=log.names, report=report, **conventions)
-        if aspects_of(workload, cluster) and not options.no_changes:
-            changes = what_each_changes(workload, cluster, policies[0], report=report, **conventions)
+        if site is None:
+            compared, changes = _policies_compared(log, setting, policies, options, report)
+        else:
+            compared, changes = _sites_compared(log, setting, sites, options, report), None
     print()
-    aside = left_aside(workload, log.accounting, cluster)
+    aside = left_aside(setting.workload, log.accounting, setting.cluster)
+    aside = aside if site is None else told_of(site, aside, options)
     print_blocks(
-        _schemes(compared, times),
+        _schemes(compared, times, "policy" if site is None else "configuration"),
         _explanation(compared),
         *_fates(compared),
         *([] if changes is None else _what_counts(changes, times)),
@@ -129,20 +134,56 @@ def _compare(options: argparse.Namespace) -> None:
         print_blocks(facts_table([(str(options.out / name), what) for name, what in files.items()]))
 
 
+def _policies_compared(
+    log: Log,
+    setting: Setting,
+    policies: Sequence[LocalPolicy],
+    options: argparse.Namespace,
+    report: Callable[[str], Any],
+) -> tuple[xr.Dataset, xr.Dataset | None]:
+    """Policies beside recorded waits, and what each of nodes, memory and so on changes under the first."""
+    from gridsched.aspects import aspects_of
+    from gridsched.comparison import compare, what_each_changes
+
+    workload, cluster = setting.workload, setting.cluster
+    conventions: dict[str, Any] = {
+        name: getattr(options, name) for name in ("estimates", "kill", "overrun", "passes", "warm_up")
+    }
+    compared = compare(workload, cluster, policies, names=log.names, report=report, **conventions)
+    if options.no_changes or not aspects_of(workload, cluster):
+        return compared, None
+    return compared, what_each_changes(workload, cluster, policies[0], report=report, **conventions)
+
+
+def _sites_compared(
+    log: Log,
+    setting: Setting,
+    sites: Mapping[str, Site],
+    options: argparse.Namespace,
+    report: Callable[[str], Any],
+) -> xr.Dataset:
+    """Configurations beside recorded waits."""
+    from gridsched.comparison import what_if
+
+    names = ("estimates", "kill", "overrun", "passes", "warm_up", "seed")
+    chosen: dict[str, Any] = {name: getattr(options, name) for name in names}
+    return what_if(setting.workload, sites, names=log.names, report=report, **chosen)
+
+
 # --- what is printed ------------------------------------------------------------------------------
 
 
-def _schemes(compared: xr.Dataset, times: Times) -> Any:
-    """Table of the policies; the recorded schedule, where there is one, is first."""
-    first = str(compared["scheme"].values[0])
+def _schemes(compared: xr.Dataset, times: Times, what: str) -> Any:
+    """Table of the policies, or configurations; the recorded schedule, where there is one, is first."""
+    reference = compared.attrs["reference"]
     columns = [
-        "policy",
+        what,
         times.header("mean wait"),
         times.header("median"),
         times.header("95%"),
         "mean bounded slowdown",
         "utilisation",
-        times.header(f"mean wait - {first}"),
+        times.header(f"mean wait - {reference}"),
     ]
     rows = []
     for index, scheme in enumerate(compared["scheme"].values.tolist()):
@@ -156,7 +197,7 @@ def _schemes(compared: xr.Dataset, times: Times) -> Any:
                 times.text(most),
                 quantity(float(one["bounded_slowdown_mean"]), 2),
                 quantity(float(one["utilisation"]), 3),
-                _difference(one, times) if index else UNKNOWN_TEXT,
+                _difference(one, times) if scheme != reference else UNKNOWN_TEXT,
             )
         )
     return table(columns, rows)
@@ -169,6 +210,7 @@ def _difference(one: xr.Dataset, times: Times) -> str:
 
 def _explanation(compared: xr.Dataset) -> str:
     from gridsched.comparison import FEWEST_WEEKS
+    from gridsched.metrics.jobs import RECORDED
 
     jobs = f"{compared.attrs['jobs_measured']:,} jobs measured"
     missing = compared.attrs["jobs_not_measured"]
@@ -180,9 +222,7 @@ def _explanation(compared: xr.Dataset) -> str:
         else f"No intervals: they need jobs in {FEWEST_WEEKS} weeks, these are {weeks}."
     )
     recorded = (
-        ""
-        if compared.attrs["reference"] == "recorded"
-        else "\nThe log recorded too few waits to compare with."
+        "" if RECORDED in compared["scheme"].values else "\nThe log recorded too few waits to compare with."
     )
     return f"{jobs}{without}. {interval}{recorded}\nThe schedule of every policy was verified."
 
@@ -236,40 +276,46 @@ def _what_counts(changes: xr.Dataset, times: Times) -> list[Any]:
 
 
 def _changes(compared: xr.Dataset, kind: str, times: Times) -> list[Any]:
-    """Table of the users or groups that gain and lose most under the first policy beside the reference."""
+    """Table of the users or groups that gain and lose most beside the reference."""
     from gridsched.figures.comparison import extremes, one_user_each
+    from gridsched.metrics.jobs import RECORDED
 
     if compared.sizes["scheme"] < 2 or compared.sizes[kind] < 2:
         return []
     if kind == "group" and one_user_each(compared):
         return []
     schemes = [str(scheme) for scheme in compared["scheme"].values]
-    change = compared[f"{kind}_wait_time_change"].values
+    reference, shown = compared.attrs["reference"], compared.attrs["shown"]
+    beside = (
+        schemes if schemes[0] == reference else [name for name in (RECORDED, reference) if name in schemes]
+    )
+    columns = [*dict.fromkeys([*beside, shown])]
+    means = compared[f"{kind}_wait_time_mean"].sel(scheme=columns).values
+    change = compared[f"{kind}_wait_time_change"].sel(scheme=shown).values
     rows = []
-    for index in extremes(change[1], _MOST_NAMES):
-        means = compared[f"{kind}_wait_time_mean"].values[:, index]
+    for index in extremes(change, _MOST_NAMES):
         rows.append(
             (
                 str(compared[kind].values[index]),
                 quantity(float(compared[f"{kind}_jobs"].values[index])),
-                *(times.text(float(mean)) for mean in means),
-                times.change(_HOUR * change[1, index]) if times.human else f"{change[1, index]:+,.1f}",
+                *(times.text(float(mean)) for mean in means[:, index]),
+                times.change(_HOUR * change[index]) if times.human else f"{change[index]:+,.1f}",
             )
         )
     if not rows:
-        return [f"No {kind} waits more or less under {schemes[1]}."]
-    gain, lose = int((change[1] < 0).sum()), int((change[1] > 0).sum())
+        return [f"No {kind} waits more or less under {shown}."]
+    gain, lose = int((change < 0).sum()), int((change > 0).sum())
     most = "; those with most to gain and lose" if len(rows) < gain + lose else ""
-    columns = [
+    headers = [
         kind,
         "jobs",
-        *map(times.header, schemes),
-        f"{schemes[1]}, in all{'' if times.human else ' [h]'}",
+        *map(times.header, columns),
+        f"{shown}, in all{'' if times.human else ' [h]'}",
     ]
     return [
-        f"Mean wait by {kind}: under {schemes[1]} {gain:,} wait less than {schemes[0]}, {lose:,} more, "
+        f"Mean wait by {kind}: under {shown} {gain:,} wait less than {reference}, {lose:,} more, "
         f"of {compared.sizes[kind]:,}{most}:",
-        table(columns, rows),
+        table(headers, rows),
     ]
 
 
@@ -348,6 +394,6 @@ def _name_table(compared: xr.Dataset, kind: str) -> pd.DataFrame:
     }
     for index, scheme in enumerate(compared["scheme"].values.tolist()):
         columns[f"mean_wait_time {scheme}"] = compared[f"{kind}_wait_time_mean"].values[index]
-        if index:
+        if scheme != compared.attrs["reference"]:
             columns[f"change_hours {scheme}"] = compared[f"{kind}_wait_time_change"].values[index]
     return pd.DataFrame(columns)

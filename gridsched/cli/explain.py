@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from gridsched.cli.against import add_against, explain_record
 from gridsched.cli.logs import Log, find_trace, moment, read_log
 from gridsched.cli.options import (
     add_cluster,
@@ -48,9 +49,12 @@ def add(commands: Any) -> None:
         "gridsched explain KTH-SP2-1996 1234 --policy easy",
         "gridsched explain our-export.txt 123_4 --timezone Europe/Rome --run 1",
         "gridsched explain SDSC-SP2-1998 4711 --policy easy --cancelled wait --preceding --events events.csv",
+        "gridsched explain --against recorded/outcome.csv",
     )
-    add_trace(parser)
-    parser.add_argument("job", metavar="JOB", help="job number of the log, or job ID such as 123_4")
+    add_trace(parser, needed=False)
+    parser.add_argument(
+        "job", nargs="?", metavar="JOB", help="job number of the log, or job ID such as 123_4"
+    )
     parser.add_argument(
         "--run",
         type=positive_integer,
@@ -62,7 +66,19 @@ def add(commands: Any) -> None:
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"), measured=False)
     add_happenings(parser.add_argument_group("what happens"))
-    parser.set_defaults(command=_explain)
+    add_against(parser)
+
+    def run(options: argparse.Namespace) -> None:
+        if options.against is not None:
+            if options.job is not None:
+                parser.error("--against takes no TRACE")
+            explain_record(options.against, options.trace, options)
+        elif options.trace is None or options.job is None:
+            parser.error("name a TRACE and a JOB, or a record with --against")
+        else:
+            _explain(options)
+
+    parser.set_defaults(command=run)
 
 
 def _explain(options: argparse.Namespace) -> None:

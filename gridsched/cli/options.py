@@ -34,11 +34,12 @@ def add_command(
     return parser
 
 
-def add_trace(parser: argparse.ArgumentParser) -> None:
+def add_trace(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
     """The log, and how to read it."""
     parser.add_argument(
         "trace",
         type=_named,
+        nargs=None if needed else "?",
         metavar="TRACE",
         help="SWF file, export of sacct --parsable2, or another table of jobs (docs/formats.md), plain or "
         "compressed, or the name of a fetched log",
@@ -134,6 +135,11 @@ def add_policy(parser: argparse.ArgumentParser, *, several: bool = True) -> None
         help="runtime estimates of the scheduler: the requested times, the actual run times, or the "
         "larger of both (default: requested)",
     )
+
+
+def policies_given(options: argparse.Namespace) -> bool:
+    """Whether policies were named, not only taken by default."""
+    return hasattr(options, "_policy_given")
 
 
 def add_cluster(group: argparse._ArgumentGroup) -> None:

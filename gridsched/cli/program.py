@@ -19,6 +19,7 @@ from gridsched.cli import (
     doctor,
     explain,
     fetch,
+    forecast,
     info,
     simulate,
 )
@@ -118,6 +119,7 @@ def _parser() -> argparse.ArgumentParser:
         simulate,
         compare,
         explain,
+        forecast,
         conformance,
         fetch,
         cache,

@@ -37,15 +37,15 @@ def named_policies(names: str, score: str | None) -> list[LocalPolicy]:
     return [own.get(name) or named_policy(name) for name in dict.fromkeys([*wanted, *own])]
 
 
-def prepared(log: Log, options: argparse.Namespace) -> Setting:
-    """Clean jobs of the window and partitions, and the cluster that replays them."""
+def prepared(log: Log, options: argparse.Namespace, configured: Cluster | None = None) -> Setting:
+    """Clean jobs of the window and partitions, and the cluster that replays them, maybe as configured."""
     from gridsched.aspects import aspects_of, without
     from gridsched.traces import clean, select_window
     from gridsched.workloads import fit_patience, with_patience
     from gridsched.workloads.dependencies import with_preceding_jobs
 
     workload = _of_partitions(log, options.partition)
-    cluster, notes = cluster_of(log, workload, options)
+    cluster, notes = cluster_of(log, workload, options, configured)
     chosen = cancelled(options, accounting=log.accounting is not None)
     waiting: Any = "wait" if chosen == "patience" else chosen
     model = None

@@ -165,6 +165,27 @@ def scheduling_pass(c: ReservingArrays, now: int, options: ReservingOptions, sco
     state["outrun"] = False
 
 
+@leaf
+def advance(c: ReservingArrays, options: ReservingOptions, score: Any) -> None:
+    """Go on to the next event; there must be one."""
+    state = c.state[0]
+    now = cluster_state.next_event(c)
+    more = True
+    ends_wait = options.arrivals_first and cluster_state.ends_wait(c, now, options.overrun, True)
+    while more and not ends_wait and cluster_state.ends(c, now):
+        complete(c, now, options.overrun)
+        if options.arrivals_first:
+            state["early"] = True  # every end, also one on time, lets jobs move
+        more = not options.pass_per_event
+    while more and cluster_state.first_expected_end(c) == now:
+        correct(c, now, options.overrun)
+        more = not options.pass_per_event
+    while more and cluster_state.arrives(c, now):
+        submit(c)
+        more = not options.pass_per_event
+    scheduling_pass(c, now, options, score)
+
+
 @jit
 def schedule(c: ReservingArrays, options: ReservingOptions, score: Any) -> None:
     """Simulate the cluster to the end of its last job; `c.starts` is the result. See `reserving.schedule`."""
@@ -172,18 +193,4 @@ def schedule(c: ReservingArrays, options: ReservingOptions, score: Any) -> None:
     if options.arrivals_first:
         cluster_state.order_ends_by_start(c)
     while state["arrival"] < len(c.jobs) or state["ending"] > 0 or state["waiting"] > 0:
-        now = cluster_state.next_event(c)
-        more = True
-        ends_wait = options.arrivals_first and cluster_state.ends_wait(c, now, options.overrun, True)
-        while more and not ends_wait and cluster_state.ends(c, now):
-            complete(c, now, options.overrun)
-            if options.arrivals_first:
-                state["early"] = True  # every end, also one on time, lets jobs move
-            more = not options.pass_per_event
-        while more and cluster_state.first_expected_end(c) == now:
-            correct(c, now, options.overrun)
-            more = not options.pass_per_event
-        while more and cluster_state.arrives(c, now):
-            submit(c)
-            more = not options.pass_per_event
-        scheduling_pass(c, now, options, score)
+        advance(c, options, score)

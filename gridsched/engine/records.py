@@ -51,3 +51,11 @@ class Overrun(IntEnum):
 
     DOUBLING = 0
     INCREMENTS = 1
+
+
+class Correction(IntEnum):
+    """How a prediction is corrected that a job outruns."""
+
+    DOUBLING = 0
+    REQUESTED = 1
+    INCREMENTS = 2

@@ -213,6 +213,25 @@ def scheduling_pass(c: ReservingArrays, now: int, options: ReservingOptions, sco
     drop_started(c)
 
 
+@leaf
+def advance(c: ReservingArrays, options: ReservingOptions, score: Any) -> None:
+    """Go on to the next event; there must be one."""
+    easy = options.backfilling == _EASY
+    now = cluster_state.next_event(c)
+    more = True
+    ends_wait = options.arrivals_first and cluster_state.ends_wait(c, now, options.overrun, easy)
+    while more and not ends_wait and cluster_state.ends(c, now):
+        cluster_state.complete(c, now, options.overrun, easy)
+        more = not options.pass_per_event
+    while more and cluster_state.first_expected_end(c) == now:
+        cluster_state.correct(c, now, options.overrun)
+        more = not options.pass_per_event
+    while more and cluster_state.arrives(c, now):
+        submit(c)
+        more = not options.pass_per_event
+    scheduling_pass(c, now, options, score)
+
+
 @jit
 def schedule(c: ReservingArrays, options: ReservingOptions, score: Any) -> None:
     """Simulate the cluster to the end of its last job; `c.starts` is the result.
@@ -221,20 +240,7 @@ def schedule(c: ReservingArrays, options: ReservingOptions, score: Any) -> None:
     waiting job of the largest score is first in the queue.
     """
     state = c.state[0]
-    easy = options.backfilling == _EASY
     if options.arrivals_first:
         cluster_state.order_ends_by_start(c)
     while state["arrival"] < len(c.jobs) or state["ending"] > 0:
-        now = cluster_state.next_event(c)
-        more = True
-        ends_wait = options.arrivals_first and cluster_state.ends_wait(c, now, options.overrun, easy)
-        while more and not ends_wait and cluster_state.ends(c, now):
-            cluster_state.complete(c, now, options.overrun, easy)
-            more = not options.pass_per_event
-        while more and cluster_state.first_expected_end(c) == now:
-            cluster_state.correct(c, now, options.overrun)
-            more = not options.pass_per_event
-        while more and cluster_state.arrives(c, now):
-            submit(c)
-            more = not options.pass_per_event
-        scheduling_pass(c, now, options, score)
+        advance(c, options, score)

@@ -70,7 +70,7 @@ def allocate(
 
 
 @leaf
-def _enqueue(c: StaticOrderArrays, j: int, options: StaticOrderOptions) -> None:
+def enqueue(c: StaticOrderArrays, j: int, options: StaticOrderOptions) -> None:
     """Let a job wait."""
     state = c.state[0]
     if options.backfilling != _NONE:
@@ -136,9 +136,9 @@ def _arrive_alone(c: StaticOrderArrays, j: int, now: int, options: StaticOrderOp
         if options.backfilling != _NONE and _fits_beside_head(c, j, now):
             _start_beside_head(c, j, now, options.backfilling)
         else:
-            _enqueue(c, j, options)
+            enqueue(c, j, options)
         return False
-    _enqueue(c, j, options)
+    enqueue(c, j, options)
     return True
 
 
@@ -196,7 +196,7 @@ def _comes_alone(c: StaticOrderArrays, now: int, options: StaticOrderOptions) ->
 
 
 @leaf
-def _next_event(c: StaticOrderArrays, easy: bool) -> int:
+def next_event(c: StaticOrderArrays, easy: bool) -> int:
     """Time of the next submission or end, and of the next outrun estimate where that matters."""
     state = c.state[0]
     now = FOREVER
@@ -207,37 +207,51 @@ def _next_event(c: StaticOrderArrays, easy: bool) -> int:
     return min(now, cluster_state.first_expected_end(c)) if easy else now
 
 
+@leaf
+def scheduling_pass(c: StaticOrderArrays, now: int, options: StaticOrderOptions) -> None:
+    """Start what the policy starts now."""
+    state = c.state[0]
+    _start_in_order(c, now, options)
+    if state["waiting"] > 0 and state["free"] > 0 and options.backfilling != _NONE:
+        _reserve_for_head(c, now, options.backfilling)
+        _backfill(c, now, options.backfilling)
+
+
+@leaf
+def advance(c: StaticOrderArrays, options: StaticOrderOptions) -> None:
+    """Go on to the next event; there must be one."""
+    state = c.state[0]
+    easy = options.backfilling == _EASY
+    now = next_event(c, easy)
+    more = True
+    ends_wait = options.arrivals_first and cluster_state.ends_wait(c, now, options.overrun, easy)
+    changed = ends_wait  # processors may have been given back without a pass
+    while more and not ends_wait and cluster_state.ends(c, now):
+        cluster_state.complete(c, now, options.overrun, easy)
+        changed = True
+        more = not options.pass_per_event
+    while easy and more and cluster_state.first_expected_end(c) == now:
+        cluster_state.correct(c, now, options.overrun)
+        changed = True
+        more = not options.pass_per_event
+    while more and cluster_state.arrives(c, now):
+        j = state["arrival"]
+        state["arrival"] += 1
+        if not changed and _comes_alone(c, now, options):
+            changed = _arrive_alone(c, j, now, options)
+        else:
+            enqueue(c, j, options)
+            changed = True
+        more = not options.pass_per_event
+    if changed:
+        scheduling_pass(c, now, options)
+
+
 @jit
 def schedule(c: StaticOrderArrays, options: StaticOrderOptions) -> None:
     """Simulate the cluster to the end of its last job; `c.starts` is the result."""
     state = c.state[0]
-    easy = options.backfilling == _EASY
     if options.arrivals_first:
         cluster_state.order_ends_by_start(c)
     while state["arrival"] < len(c.jobs) or state["ending"] > 0:
-        now = _next_event(c, easy)
-        more = True
-        ends_wait = options.arrivals_first and cluster_state.ends_wait(c, now, options.overrun, easy)
-        changed = ends_wait  # processors may have been given back without a pass
-        while more and not ends_wait and cluster_state.ends(c, now):
-            cluster_state.complete(c, now, options.overrun, easy)
-            changed = True
-            more = not options.pass_per_event
-        while easy and more and cluster_state.first_expected_end(c) == now:
-            cluster_state.correct(c, now, options.overrun)
-            changed = True
-            more = not options.pass_per_event
-        while more and cluster_state.arrives(c, now):
-            j = state["arrival"]
-            state["arrival"] += 1
-            if not changed and _comes_alone(c, now, options):
-                changed = _arrive_alone(c, j, now, options)
-            else:
-                _enqueue(c, j, options)
-                changed = True
-            more = not options.pass_per_event
-        if changed:
-            _start_in_order(c, now, options)
-            if state["waiting"] > 0 and state["free"] > 0 and options.backfilling != _NONE:
-                _reserve_for_head(c, now, options.backfilling)
-                _backfill(c, now, options.backfilling)
+        advance(c, options)

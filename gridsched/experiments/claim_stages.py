@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+import pandas as pd
+import xarray as xr
+
 from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.captions import shown_by
 from gridsched.experiments.claims import Claim, claims_table, evaluate, labels_of, load_claims
 from gridsched.experiments.config import Study
-from gridsched.experiments.tasks import Figure
+from gridsched.experiments.tasks import Figure, function_at
 
 
 def evaluate_claims(studies: Sequence[Study], datasets: Sequence[str | Path], target: str | Path) -> None:
@@ -23,8 +26,9 @@ def evaluate_claims(studies: Sequence[Study], datasets: Sequence[str | Path], ta
     datasets : sequence of path
         Their datasets, in the same order.
     target : path
-        The table: the columns of `claims.claims_table`, and in `dataset` and `figure` the files
-        that hold and show our value, from the folder of results on; empty where there is none.
+        The table: the columns of `claims.claims_table`; in `dataset` and `figure` the files that hold and
+        show our value, from the folder of results on; and where studies of readings judged the claim, in
+        `robustness`, `share`, `readings` and `condition` what they found. Empty where there is none.
     """
     known = {study.name: study for study in studies}
     read = {name: results.read(path) for name, path in zip(known, datasets, strict=True)}
@@ -34,7 +38,22 @@ def evaluate_claims(studies: Sequence[Study], datasets: Sequence[str | Path], ta
     # Figures do not depend on the seed
     figures = {name: study.experiment(0).figures for name, study in known.items()}
     table["figure"] = [_figure(claim, figures) for claim in claims]
-    files.write_table(table, target)
+    files.write_table(table.merge(_over_readings(known, read), how="left", on=_CLAIM), target)
+
+
+_CLAIM = ["paper", "id"]
+
+_READINGS = ("robustness", "share", "readings", "condition")
+
+
+def _over_readings(studies: Mapping[str, Study], datasets: Mapping[str, xr.Dataset]) -> pd.DataFrame:
+    """What studies of readings found, one row a claim; the first one that judged it."""
+    empty = pd.DataFrame(columns=[*_CLAIM, *_READINGS], dtype=object)
+    tables = [
+        function_at(study.verdicts)(datasets[name]) for name, study in studies.items() if study.verdicts
+    ]
+    found: pd.DataFrame = pd.concat([empty, *tables]).drop_duplicates(_CLAIM)
+    return found
 
 
 def _dataset(claim: Claim, studies: Mapping[str, Study]) -> str:

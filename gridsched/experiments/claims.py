@@ -487,7 +487,7 @@ class ClaimVerdict:
     @property
     def studies(self) -> str:
         """Names of the studies that the claim is about."""
-        return ", ".join(_studies(self.claim))
+        return ", ".join(studies_of(self.claim))
 
 
 class _AbsentError(Exception):
@@ -628,7 +628,7 @@ def labels_of(claim: Claim) -> frozenset[str]:
     )
 
 
-def _studies(claim: Claim) -> list[str]:
+def studies_of(claim: Claim) -> list[str]:
     """Names of the studies of a claim, each once."""
     if claim.source is None:
         return []
@@ -837,6 +837,7 @@ def _values(term: _Term, studies: Mapping[str, xr.Dataset]) -> Floats:
             f"{_suggestion(term.replicates, map(str, array.dims))}"
         )
     known = [str(name) for name in array.dims if name != term.replicates]
+    places: dict[str, Any] = {}
     for dimension, label in term.select.items():
         if dimension not in known:
             raise ConfigurationError(
@@ -846,14 +847,15 @@ def _values(term: _Term, studies: Mapping[str, xr.Dataset]) -> Floats:
         labels = array[dimension].values.tolist()
         if label not in labels:
             raise _AbsentError(f"{term.study} was run without {dimension} {label}")
-        array = array.isel({dimension: labels.index(label)})
-    left = [str(name) for name in array.dims if name != term.replicates]
+        places[dimension] = labels.index(label)
+    left = [name for name in known if name not in places]
     if left:
         raise ConfigurationError(
             f"ours.select: {term.variable} of {term.study} varies with {', '.join(left)}; "
             "select a label of each"
         )
-    values = np.asarray(array.values, np.float64)
+    index = tuple(places.get(str(name), slice(None)) for name in array.dims)
+    values = np.asarray(array.values[index], np.float64)
     if np.isnan(values).all():
         raise _AbsentError(f"{term.study} has no {_value_text(term)}")
     return values

@@ -61,6 +61,9 @@ class Study(ConfigModel):
     """Kind of the figure that says most, for the first screen; its first figure where a study has none."""
     leads: ClassVar[bool] = False
     """Whether studies of this kind stand before others on the first screen."""
+    verdicts: ClassVar[str] = ""
+    """Place of the function that says, given the dataset, what the ledger shows beside its verdicts: a table
+    with columns paper and id of claims, robustness, share, readings and condition."""
     view: ClassVar[str]
     """Place of the function that says what the report page shows of a study, given with its folder."""
 
@@ -90,6 +93,12 @@ class Study(ConfigModel):
 
     def check_files(self) -> None:
         """Refuse to begin without files that are no workloads, with a `ConfigurationError`."""
+
+    def with_fewer(self, replicates: int) -> Self:
+        """The study with no more replicates than these."""
+        if getattr(self, "replicates", 0) <= replicates:
+            return self
+        return self.model_copy(update={"replicates": replicates})
 
     def find_workload(self, name: str) -> WorkloadConfig:
         """The workload of a name."""
@@ -142,13 +151,6 @@ def load_study(path: str | Path) -> Study:
     return study
 
 
-def _quick(study: Study, replicates: int | None) -> Study:
-    """The study with no more replicates than these."""
-    if replicates is None or getattr(study, "replicates", 0) <= replicates:
-        return study
-    return study.model_copy(update={"replicates": replicates})
-
-
 def study_from(values: Mapping[str, Any]) -> Study:
     """Study of values that have been validated before, as workflow rules hand them on."""
     return study_kind(values.get("kind", DEFAULT_KIND)).model_validate(values)
@@ -193,5 +195,5 @@ def load_config(
                 f"{path}: name: found {study.name!r}; the study of {other} has this name already, "
                 "and both would write to the same folder"
             )
-        studies[study.name] = _quick(study, config.replicates)
+        studies[study.name] = study if config.replicates is None else study.with_fewer(config.replicates)
     return config, studies

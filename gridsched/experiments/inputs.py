@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from gridsched.experiments.parts import ClusterConfig, ScenarioConfig, WorkloadConfig
+from gridsched.experiments.parts import ClusterConfig, ScenarioConfig, VariedConfig, WorkloadConfig
 from gridsched.experiments.tasks import ArchiveFile, OwnFile, Task
 from gridsched.traces import find_log
 
@@ -73,8 +73,14 @@ def event_files(configs: Iterable[ClusterConfig]) -> list[OwnFile]:
     return [OwnFile(file) for file in sorted(file for file in found if file is not None)]
 
 
-def prepared_workload(study: str, workload: WorkloadConfig, seed: int) -> Task:
-    """Task that prepares one workload with the cluster that replays it."""
+def prepared_workload(
+    study: str, workload: WorkloadConfig, seed: int, *, baseline: str | None = None
+) -> Task:
+    """Task that prepares one workload with the cluster that replays it.
+
+    Where it is drawn, the jobs are those of the workload with the name of its baseline, if it has one.
+    """
+    drawn_as = {} if workload.synthetic is None or baseline is None else {"drawn_as": baseline}
     return Task(
         stage="prepare",
         study=study,
@@ -84,14 +90,22 @@ def prepared_workload(study: str, workload: WorkloadConfig, seed: int) -> Task:
             "workload": plain(without_machine(workload)),
             "seed": drawing_seed(seed, workload),
             "log": log_of(workload),
+            **drawn_as,
         },
         cost=1 + expected_jobs(workload) / 50_000,
     )
 
 
+def varied_keys(scenario: VariedConfig) -> dict[str, Any]:
+    """What makes replicates of the logs of a scenario, as arguments of tasks; others do not depend on it."""
+    keys = ("resampling", "shaking")
+    return {key: plain(varied) for key in keys if (varied := getattr(scenario, key)) is not None}
+
+
 def prepared_grid(study: str, scenario: ScenarioConfig, replicates: Iterable[int], seed: int) -> Task:
     """Task that prepares the clusters of a scenario with their workloads for some replicates."""
     numbers = list(replicates)
+    varied = varied_keys(scenario)
     several = f"replicates {numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else f"replicate {numbers[0]}"
     return Task(
         stage="prepare",
@@ -102,8 +116,9 @@ def prepared_grid(study: str, scenario: ScenarioConfig, replicates: Iterable[int
             "scenario": scenario.name,
             "clusters": [plain(without_machine(cluster)) for cluster in scenario.clusters],
             "replicates": numbers,
-            "seed": drawing_seed(seed, *scenario.clusters),
+            "seed": seed if varied else drawing_seed(seed, *scenario.clusters),
             "logs": logs_of(scenario.clusters),
+            **varied,
         },
         cost=0.5 + len(numbers) * sum(map(expected_jobs, scenario.clusters)) / 50_000,
         memory=1500,

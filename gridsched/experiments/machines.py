@@ -76,14 +76,14 @@ def machines(
 
 
 def machines_of_stream(
-    jobs: Workload,
+    submit_time: NDArray[np.int64],
     clusters: Sequence[Cluster],
     configs: Sequence[ClusterConfig],
     seed: int,
     replicate: int = 0,
 ) -> list[Cluster]:
-    """The clusters that one workload is submitted to, with their nodes and failures, see `machines`."""
-    window = int(jobs.submit_time[0]), int(jobs.submit_time[-1])
+    """The clusters that jobs of these submit times share, with nodes and failures, see `machines`."""
+    window = int(submit_time[0]), int(submit_time[-1])
     return [
         _equipped(cluster, config, window, 0, seed, f"{cluster.name}\n{replicate}")
         for cluster, config in zip(clusters, configs, strict=True)
@@ -119,7 +119,7 @@ def _equipped(
     events = (
         _drawn(cluster, failures, window, derived_seed(seed, f"failures {failures.seed}\n{drawn}"))
         if failures.events is None
-        else _shifted(read_events(failures.events), shift)
+        else shifted(read_events(failures.events), shift)
     )
     return replace(
         cluster,
@@ -143,10 +143,10 @@ def _drawn(cluster: Cluster, failures: FailuresConfig, window: tuple[int, int], 
         rack=failures.rack,
         seed=seed,
     )
-    return _shifted(events, first)
+    return shifted(events, first)
 
 
-def _shifted(events: Iterable[NodeEvent], shift: int) -> list[NodeEvent]:
+def shifted(events: Iterable[NodeEvent], shift: int) -> list[NodeEvent]:
     """Events by another clock; what was before its time 0 holds from then on."""
     moved = []
     for event in events:

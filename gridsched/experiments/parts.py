@@ -33,6 +33,10 @@ from gridsched.platform import Cluster
 from gridsched.submission import AlignName, EstimateName
 from gridsched.traces import find_log
 from gridsched.workloads import Machine, load_machines
+from gridsched.workloads.feedback import THINK_TIME, SessionName, with_feedback
+from gridsched.workloads.resampling import TEMPORARY_WEEKS, resample
+from gridsched.workloads.shaking import shake
+from gridsched.workloads.table import Workload
 
 
 def _known_log(name: str) -> str:
@@ -242,6 +246,20 @@ class ClusterConfig(ConfigModel):
         return Cluster(name=default.name, **known)
 
 
+class FeedbackConfig(ConfigModel):
+    """Users who submit jobs some time after earlier ones ended (Shmueli and Feitelson 2006)."""
+
+    think_time: Duration = THINK_TIME
+    """Longest time between the end of a batch and the next one of the same session, seconds."""
+    sessions: SessionName = "clock"
+    """When sessions begin: when the log says, but not before the session before has ended, or as long after
+    that as in the log."""
+
+    def made(self, workload: Workload) -> Workload:
+        """The workload whose submissions follow the ends of earlier jobs."""
+        return with_feedback(workload, think_time=self.think_time, sessions=self.sessions)
+
+
 class WorkloadConfig(ClusterConfig):
     """A cluster and the workload that its users submit, which is replayed on it."""
 
@@ -262,20 +280,35 @@ class WorkloadConfig(ClusterConfig):
     """SWF status codes of jobs to leave out (0 failed, 5 cancelled)."""
     leave_out_queue: tuple[Annotated[Whole, Field(ge=-1, le=LARGEST)], ...] = ()
     """Queue numbers of jobs to leave out."""
+    leave_out_incomplete: StrictBool = False
+    """Whether jobs that took no time, or requested none, are left out of a log, as in the simulator pyss."""
     cancelled: Literal["recorded", "wait"] = "recorded"
     """Jobs of a log that were cancelled before they ran: as they are recorded (left out, or of no length), or
     waiting until their users gave up."""
     preceding: StrictBool = False
     """Whether jobs wait for the preceding jobs that their log names (SWF fields 17 and 18)."""
+    feedback: FeedbackConfig | None = None
+    """Users react: a batch of jobs is submitted some time after the one before it has ended; by default
+    jobs are submitted when the log says."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if not self.is_log:
-            for key in ("window", "leave_out_status", "leave_out_queue", "preceding"):
+            keys = (
+                "window",
+                "leave_out_status",
+                "leave_out_queue",
+                "leave_out_incomplete",
+                "preceding",
+                "feedback",
+            )
+            for key in keys:
                 if getattr(self, key):
                     raise ValueError(f"{key}: only a log (archive or file) has one")
             if self.cancelled != "recorded":
                 raise ValueError("cancelled: only a log (archive or file) says when users gave up")
+        if self.feedback is not None and self.cancelled == "wait":
+            raise ValueError("feedback, cancelled: users who react do not give up yet; give one of them")
         if self.jobs and self.size is None:
             raise ValueError("processors: missing; give those of the cluster for jobs that are written out")
         self._check_nodes()
@@ -305,6 +338,7 @@ class WorkloadConfig(ClusterConfig):
         return {
             **super().asks_for,
             **({"cancellations": "cancelled"} if self.cancelled == "wait" else {}),
+            **({"dependencies": "feedback"} if self.feedback is not None else {}),
             **({"dependencies": "preceding"} if self.preceding else {}),
         }
 
@@ -333,7 +367,65 @@ class MetricsConfig(ConfigModel):
     """Borders of the job classes."""
 
 
-class ScenarioChoice(ConfigModel):
+class ResamplingConfig(ConfigModel):
+    """Logs put together anew from the histories of their users (Zakay and Feitelson 2014)."""
+
+    replicates: Annotated[Whole, Field(ge=2, le=10_000)] = 10
+    """How many resampled logs."""
+    weeks: Count | None = None
+    """Weeks of each; by default as many as the log has in full."""
+    users: Factor = 1.0
+    """Users relative to the log: the load grows with their number, while hours of the day and think times
+    stay."""
+    temporary_weeks: Count = TEMPORARY_WEEKS
+    """Users whose jobs lie within so many consecutive weeks are temporary and come at random; the others are
+    always there."""
+
+    def made(self, workload: Workload, seed: int) -> Workload:
+        """A resampled workload."""
+        return resample(
+            workload,
+            seed=seed,
+            weeks=self.weeks,
+            users=self.users,
+            temporary_weeks=self.temporary_weeks,
+        )
+
+
+class ShakingConfig(ConfigModel):
+    """Logs with small random changes of their submit times (Tsafrir, Ouaknine and Feitelson 2007)."""
+
+    replicates: Annotated[Whole, Field(ge=2, le=10_000)] = 30
+    """How many shaken logs."""
+    seconds: Duration = 60
+    """Each submission moves by a random time of at most so many seconds, either way."""
+
+    def made(self, workload: Workload, seed: int) -> Workload:
+        """A shaken workload."""
+        return shake(workload, seed=seed, seconds=self.seconds)
+
+
+class VariedConfig(ConfigModel):
+    """What makes several workloads of one log."""
+
+    resampling: ResamplingConfig | None = None
+    """Replicates are resampled logs; by default a log is replayed as it is."""
+    shaking: ShakingConfig | None = None
+    """Replicates are shaken logs; by default a log is replayed as it is."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.resampling is not None and self.shaking is not None:
+            raise ValueError("resampling, shaking: give one of them, or a scenario for each")
+        return self
+
+    @property
+    def variation(self) -> ResamplingConfig | ShakingConfig | None:
+        """How replicates differ from the log; none where it is replayed as it is."""
+        return self.resampling or self.shaking
+
+
+class ScenarioChoice(VariedConfig):
     """A scenario by name, and which runs of the study there are in it."""
 
     name: Slug
@@ -361,7 +453,7 @@ class ScenarioChoice(ConfigModel):
         return {**whole, "required": ["name"]}
 
 
-_FOR_ALL = ("failures", "cancelled", "preceding")
+_FOR_ALL = ("failures", "cancelled", "preceding", "feedback")
 """Keys of clusters that a scenario may say for all of them."""
 
 
@@ -378,6 +470,8 @@ class ScenarioConfig(ScenarioChoice):
     """What becomes of cancelled jobs on all clusters that do not say it themselves."""
     preceding: StrictBool | None = None
     """Whether jobs wait for preceding jobs on all clusters that do not say it themselves."""
+    feedback: FeedbackConfig | None = None
+    """How users react on all clusters that do not say it themselves."""
 
     @model_validator(mode="before")
     @classmethod

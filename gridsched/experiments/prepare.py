@@ -13,7 +13,7 @@ import xarray as xr
 from gridsched import results
 from gridsched.errors import ConfigurationError
 from gridsched.experiments import files, parts
-from gridsched.experiments.parts import WorkloadConfig
+from gridsched.experiments.parts import ResamplingConfig, ShakingConfig, WorkloadConfig
 from gridsched.platform import Cluster
 from gridsched.submission import cluster_of
 from gridsched.traces import clean, read_swf, select_window
@@ -73,15 +73,24 @@ def _from_log(workload: WorkloadConfig, log: Path) -> tuple[Workload, Cluster]:
         statuses=frozenset(workload.leave_out_status),
         cancelled=workload.cancelled,
     )
-    return with_preceding_jobs(made) if workload.preceding else made, cluster
+    made = with_preceding_jobs(made) if workload.preceding else made
+    return made if workload.feedback is None else workload.feedback.made(made), cluster
 
 
 def selected_jobs(workload: WorkloadConfig, log: str | Path) -> Workload:
-    """Window of a log without some queues; jobs that cannot be replayed are still in it."""
+    """Window of a log without the jobs that the study leaves out; others may not be fit to be replayed."""
     made = read_swf(log, name=workload.name)
     if workload.window is not None:
         made = select_window(made, **workload.window.model_dump())
-    return _without_queues(made, workload.leave_out_queue)
+    made = _without_queues(made, workload.leave_out_queue)
+    return _without_incomplete(made) if workload.leave_out_incomplete else made
+
+
+def _without_incomplete(workload: Workload) -> Workload:
+    """Leave out the jobs without a length or a requested time, counted."""
+    instant, unasked = workload.run_time == 0, workload.requested_time <= 0
+    counts = {"run time 0": int(instant.sum()), "no requested time": int((unasked & ~instant).sum())}
+    return workload.select(~(instant | unasked), left_out=add_counts(workload.left_out, counts))
 
 
 def _without_queues(workload: Workload, queues: Sequence[int]) -> Workload:
@@ -158,7 +167,14 @@ def derived_seed(seed: int, name: str) -> int:
 # --- tasks ----------------------------------------------------------------------------------------
 
 
-def prepare_workload(workload: WorkloadConfig, seed: int, log: str | Path | None, target: str | Path) -> None:
+def prepare_workload(
+    workload: WorkloadConfig,
+    seed: int,
+    log: str | Path | None,
+    target: str | Path,
+    *,
+    drawn_as: str | None = None,
+) -> None:
     """Make a workload and write it with the cluster that replays it.
 
     Parameters
@@ -171,8 +187,10 @@ def prepare_workload(workload: WorkloadConfig, seed: int, log: str | Path | None
         The SWF file of a log.
     target : path
         Dataset to write.
+    drawn_as : str, optional
+        Name of the workload whose jobs are drawn, if it is another one.
     """
-    made, cluster = make_workload(workload, derived_seed(seed, workload.name), log)
+    made, cluster = make_workload(workload, derived_seed(seed, drawn_as or workload.name), log)
     files.write(results.workload_dataset(made, cluster), target)
 
 
@@ -183,6 +201,9 @@ def prepare_grids(
     seed: int,
     logs: Mapping[str, str | Path],
     target: str | Path,
+    *,
+    resampling: ResamplingConfig | None = None,
+    shaking: ShakingConfig | None = None,
 ) -> None:
     """Make the workloads of all clusters for some replicates and write them with the clusters.
 
@@ -203,25 +224,31 @@ def prepare_grids(
         SWF files of the clusters that replay a log.
     target : path
         Dataset to write.
+    resampling, shaking : ResamplingConfig, ShakingConfig, optional
+        How the replicates of logs differ; without these all are the log as it is.
     """
-    grids = {replicate: _grid(clusters, replicate, seed, logs) for replicate in replicates}
+    variation = resampling or shaking
+    grids = {replicate: _grid(clusters, replicate, seed, logs, variation) for replicate in replicates}
     whole = results.grids_dataset(grids)
     whole.attrs["scenario"] = scenario
     files.write(whole, target)
 
 
 def _grid(
-    clusters: Sequence[WorkloadConfig], replicate: int, seed: int, logs: Mapping[str, str | Path]
+    clusters: Sequence[WorkloadConfig],
+    replicate: int,
+    seed: int,
+    logs: Mapping[str, str | Path],
+    variation: ResamplingConfig | ShakingConfig | None,
 ) -> Sequence[tuple[Workload, Cluster]]:
-    return [
-        make_workload(
-            cluster,
-            derived_seed(seed, f"{cluster.name}\n{replicate}"),
-            logs.get(cluster.name),
-            in_grid=True,
-        )
-        for cluster in clusters
-    ]
+    pairs = []
+    for config in clusters:
+        own = derived_seed(seed, f"{config.name}\n{replicate}")
+        workload, cluster = make_workload(config, own, logs.get(config.name), in_grid=True)
+        if variation is not None and config.is_log:
+            workload = variation.made(workload, own)
+        pairs.append((workload, cluster))
+    return pairs
 
 
 # --- what is known of workloads -------------------------------------------------------------------

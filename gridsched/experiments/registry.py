@@ -20,8 +20,10 @@ KINDS: dict[str, str] = {
     "multicluster": "gridsched.systems.multicluster.study.config:MulticlusterStudy",
     "workload-models": "gridsched.experiments.models.config:ModelStudy",
     "placements": "gridsched.experiments.placements.config:PlacementStudy",
+    "forecast": "gridsched.experiments.forecasts.config:ForecastStudy",
     "sequences": "gridsched.experiments.sequences.config:SequenceStudy",
     "calibration": "gridsched.experiments.calibration.config:CalibrationStudy",
+    "readings": "gridsched.experiments.readings.config:ReadingsStudy",
 }
 """Place of the model of each kind of study; it is loaded when a study asks for it."""
 

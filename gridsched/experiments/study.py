@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, get_args
+from typing import Annotated, Any, ClassVar, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -44,6 +44,8 @@ class SchedulerStudy(Study):
 
     refuses_the_unable: ClassVar[bool] = True
     """Whether a scheduler that cannot run in a scenario is a mistake, and no result."""
+    varies: ClassVar[bool] = False
+    """Whether it can make replicates of a log."""
 
     common: dict[str, Any] = Field({})
     """What all scenarios say that do not say otherwise, key by key."""
@@ -99,6 +101,7 @@ class SchedulerStudy(Study):
             if self.refuses_the_unable:
                 self._check_abilities(scenario)
             self._check_baseline(scenario)
+            self._check_variation(scenario)
         return self
 
     def _check_choice(self, scenario: Any) -> None:
@@ -133,7 +136,31 @@ class SchedulerStudy(Study):
 
     def _jobs_of(self, scenario: Any) -> Any:
         """What jobs of a scenario follow from, to tell whether two scenarios have the same."""
-        return [scenario.align, *map(without_machine, scenario.clusters)]
+        return [scenario.align, scenario.variation, *map(without_machine, scenario.clusters)]
+
+    def _check_variation(self, scenario: Any) -> None:
+        """Refuse replicates of logs where there are none."""
+        if scenario.variation is None:
+            return
+        where = f"scenarios[{scenario.name}].{'resampling' if scenario.resampling else 'shaking'}"
+        if not self.varies:
+            raise ValueError(
+                f"{where}: this kind of study has no replicates of a log; "
+                "local-policies, grid and arena have, the last for all grid schedulers"
+            )
+        if not any(workload.is_log for workload in scenario.workloads):
+            raise ValueError(f"{where}: only a log (archive or file) is varied; models draw replicates")
+        reacting = [each.feedback for each in scenario.workloads if each.feedback is not None]
+        if scenario.resampling is not None and any(each.sessions == "think" for each in reacting):
+            raise ValueError(
+                f"{where}: feedback.sessions: with 'think' a history has no weeks that could be moved; "
+                "use 'clock'"
+            )
+        if scenario.resampling is not None and event_files(scenario.machines):
+            raise ValueError(
+                f"{where}: failures.events are by the clock of the log, which resampled logs do not have; "
+                "draw failures (mean_time_between)"
+            )
 
     def check_files(self) -> None:
         """Refuse to begin without the files of failures, with a `ConfigurationError`."""
@@ -186,6 +213,15 @@ class SchedulerStudy(Study):
         """Runtime estimates of the schedulers in a scenario."""
         return getattr(scenario, "estimates", None) or self.estimates
 
+    def with_fewer(self, replicates: int) -> Self:
+        """The study with no more replicates than these."""
+        changes: dict[str, Any] = {
+            "scenarios": tuple(_with_fewer(each, replicates) for each in self.scenarios)
+        }
+        if getattr(self, "replicates", 0) > replicates:
+            changes["replicates"] = replicates
+        return self.model_copy(update=changes)
+
     # --- what is made ---------------------------------------------------------------------------------
 
     def of_run(self, scenario: Any, scheduler: Written, **changes: Any) -> dict[str, Any]:
@@ -220,10 +256,20 @@ class SchedulerStudy(Study):
 
 
 def alone(scenario: Any) -> Any:
-    """A scenario without what it chooses of its study: schedulers, estimates, what it is set against."""
-    keys = ("schedulers", "estimates", "baseline")
+    """A scenario without what it chooses of its study, and without what makes replicates of its logs."""
+    keys = ("schedulers", "estimates", "baseline", "resampling", "shaking")
     choice = {key: None for key in keys if key in type(scenario).model_fields}
     return scenario.model_copy(update=choice)
+
+
+def _with_fewer(scenario: Any, replicates: int) -> Any:
+    """A scenario with no more replicates of its logs than these, but two, which an interval needs."""
+    changes = {
+        key: varied.model_copy(update={"replicates": min(varied.replicates, max(replicates, 2))})
+        for key in ("resampling", "shaking")
+        if (varied := getattr(scenario, key)) is not None
+    }
+    return scenario.model_copy(update=changes) if changes else scenario
 
 
 def families(scenarios: Sequence[Any]) -> dict[str, list[str]]:

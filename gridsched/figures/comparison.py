@@ -18,12 +18,13 @@ _COLUMNS = ["panel", "name", "scheme", "statistic", "value", "low", "high"]
 
 @style.styled
 def comparison(compared: xr.Dataset) -> style.Drawing:
-    """Waits of every scheme, differences from the first, and the users and groups that gain and lose most.
+    """Waits of every scheme, differences from one of them, and the users and groups that gain and lose most.
 
     Parameters
     ----------
     compared : xarray.Dataset
-        What `gridsched.comparison.compare` gives. Users and groups are those of its second scheme.
+        What `gridsched.comparison.compare` or `what_if` gives. Differences are those from its attribute
+        `reference`, users and groups those of the scheme of its attribute `shown`.
 
     Returns
     -------
@@ -39,10 +40,11 @@ def comparison(compared: xr.Dataset) -> style.Drawing:
     grid = figure.subplots(len(heights), 2, squeeze=False, height_ratios=heights)
     styles = style.scheme_styles(schemes)
     _waits_panel(grid[0, 0], numbers[numbers["panel"] == "wait"], schemes, styles)
-    _differences_panel(grid[0, 1], numbers[numbers["panel"] == "difference"], schemes, styles)
+    reference = compared.attrs["reference"]
+    _differences_panel(grid[0, 1], numbers[numbers["panel"] == "difference"], schemes, styles, reference)
     if rows:
         for axes, kind in zip(grid[1], ("user", "group"), strict=True):
-            _changes_panel(axes, numbers[numbers["panel"] == kind], kind, schemes, styles)
+            _changes_panel(axes, numbers[numbers["panel"] == kind], kind, styles, reference)
         if one_user_each(compared):
             grid[1, 1].set_visible(False)
     panels.wait_legend(figure)
@@ -60,7 +62,7 @@ def _waits(compared: xr.Dataset) -> pd.DataFrame:
 
 
 def _differences(compared: xr.Dataset) -> pd.DataFrame:
-    """How the mean wait of each scheme differs from that of the first."""
+    """How the mean wait of each scheme differs from that of the reference."""
     rows = pd.DataFrame(
         {
             "scheme": panels.labels(compared, "scheme"),
@@ -69,22 +71,25 @@ def _differences(compared: xr.Dataset) -> pd.DataFrame:
             "high": compared["wait_time_difference_high"].to_numpy(),
         }
     )
-    return rows.iloc[1:].assign(panel="difference", name="", statistic="difference of the mean")
+    others = rows["scheme"] != compared.attrs["reference"]
+    chosen: pd.DataFrame = rows.loc[others]
+    return chosen.assign(panel="difference", name="", statistic="difference of the mean")
 
 
 def _changes(compared: xr.Dataset) -> list[pd.DataFrame]:
-    """Who gains and who loses most under the second scheme."""
+    """Who gains and who loses most under the scheme that is shown."""
     schemes = panels.labels(compared, "scheme")
+    shown = compared.attrs["shown"]
     parts = []
     for kind in ("user", "group"):
         if len(schemes) < 2 or not compared.sizes[kind] or (kind == "group" and one_user_each(compared)):
             continue
-        change = compared[f"{kind}_wait_time_change"].isel(scheme=1).to_numpy()
+        change = compared[f"{kind}_wait_time_change"].isel(scheme=schemes.index(shown)).to_numpy()
         chosen = extremes(change, MOST_NAMES)
         names = [panels.labels(compared, kind)[index] for index in chosen]
         parts.append(
             pd.DataFrame({"name": names, "value": change[chosen]}).assign(
-                panel=kind, scheme=schemes[1], statistic="change in all [h]", low=np.nan, high=np.nan
+                panel=kind, scheme=shown, statistic="change in all [h]", low=np.nan, high=np.nan
             )
         )
     return parts
@@ -121,7 +126,11 @@ def _waits_panel(
 
 
 def _differences_panel(
-    axes: Axes, rows: pd.DataFrame, schemes: list[str], styles: dict[str, style.SchemeStyle]
+    axes: Axes,
+    rows: pd.DataFrame,
+    schemes: list[str],
+    styles: dict[str, style.SchemeStyle],
+    reference: str,
 ) -> None:
     if rows.empty:
         style.no_data(axes, "nothing to compare with")
@@ -134,22 +143,23 @@ def _differences_panel(
         axes.hlines(place, row.low, row.high, color=color, linewidth=1.6)
         axes.plot([row.value], [place], marker="D", color=color)
     axes.tick_params(labelleft=False)
-    axes.set_xlabel(f"mean wait, change from {style.plain(schemes[0])}")
+    axes.set_xlabel(f"mean wait, change from {style.plain(reference)}")
 
 
 def _changes_panel(
-    axes: Axes, rows: pd.DataFrame, kind: str, schemes: list[str], styles: dict[str, style.SchemeStyle]
+    axes: Axes, rows: pd.DataFrame, kind: str, styles: dict[str, style.SchemeStyle], reference: str
 ) -> None:
     if rows.empty:
         style.no_data(axes, f"no {kind} waits more or less")
         return
     places = np.arange(len(rows))
-    color = styles[schemes[1]].color
+    shown = str(rows["scheme"].iloc[0])
+    color = styles[shown].color
     axes.barh(places, rows["value"] * _HOUR, color=color, alpha=0.75, height=0.7)
     style.set_axis(axes.xaxis, np.append(rows["value"] * _HOUR, 0.0), "s", ticks=4)
     axes.axvline(0, color=style.INK, linewidth=0.8)
     axes.set_yticks(places, [style.plain(name, 18) for name in rows["name"]])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
-    axes.set_title(f"{kind}s that gain and lose most under {style.plain(schemes[1])}", fontweight="normal")
-    axes.set_xlabel(f"waiting of all jobs, change from {style.plain(schemes[0])}")
+    axes.set_title(f"{kind}s that gain and lose most under {style.plain(shown)}", fontweight="normal")
+    axes.set_xlabel(f"waiting of all jobs, change from {style.plain(reference)}")

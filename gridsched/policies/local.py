@@ -13,7 +13,11 @@ name                    queue order                 backfilling         backfill
 ``lxf``                 largest expansion factor    EASY                queue
 ``lxwf``                largest expansion and wait  EASY                queue
 ``conservative``        first come, first served    every waiting job
+``easy++``              first come, first served    EASY                shortest first
 ======================  ==========================  ==================  ==============
+
+``easy++`` works with run times that it predicts while it runs (Tsafrir, Etsion and Feitelson, "Backfilling
+using system-generated predictions rather than user runtime estimates", IEEE TPDS 18(6), 2007).
 
 The space is that of the Alvio simulator (Guim et al., "The XtreemOS JScheduler: using self-scheduling
 techniques in large computing architectures", LASCO 2008); EASY is that of Lifka, "The ANL/IBM SP scheduling
@@ -29,8 +33,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import conservative, reserving, static_order
-from gridsched.engine.records import LABELS, Backfilling, Overrun
+from gridsched.engine import conservative, predicting, reserving, snapshot, static_order
+from gridsched.engine.records import LABELS, LARGEST, Backfilling, Correction, Overrun
 from gridsched.errors import ConfigurationError, meant
 from gridsched.policies import scores
 from gridsched.policies.scores import Score
@@ -42,6 +46,8 @@ OrderName = Literal[
 BackfillingName = Literal["none", "first_fit", "easy", "conservative"]
 OverrunName = Literal["doubling", "increments"]
 PassName = Literal["instant", "event", "arrivals-first"]
+PredictionName = Literal["estimate", "double", "actual", "recent"]
+CorrectionName = Literal["doubling", "requested", "increments"]
 
 
 def _first_come(submit_time: Any) -> Any:
@@ -97,6 +103,12 @@ _BACKFILLING_WORDS = {
     "conservative": "every waiting job has a reservation, and later jobs may start if they delay none",
 }
 
+_PREDICTION_WORDS = {
+    "double": "twice the estimate counts as one",
+    "actual": "the run time counts as the estimate",
+    "recent": "the mean of the last two run times of the user counts as the estimate",
+}
+
 AS_QUEUE = "queue"
 """Name of the backfill order that is the queue order."""
 
@@ -118,6 +130,14 @@ class LocalPolicy:
     backfill_order : str or score
         Order in which later jobs are tried: "queue", a key of `ORDERS` or a user's score that does not
         change with time. Conservative backfilling has none.
+    prediction : {"estimate", "double", "actual", "recent"}
+        What the policy takes for run times: the runtime estimates of the run, twice these, the run times
+        themselves, or the mean of the last two run times of the job's user that are known when it is
+        submitted, at most its estimate (for EASY with one reservation, first come, first served). Other
+        parts that say "estimate" or "shortest" mean the prediction.
+    correction : {"doubling", "requested", "increments"}
+        What a prediction of "recent" becomes that a job outruns: it is doubled again and again, becomes the
+        estimate, or grows by the increments of Tsafrir et al. up to it (`gridsched.engine.predicting`).
 
     Raises
     ------
@@ -130,6 +150,8 @@ class LocalPolicy:
     backfilling: BackfillingName = "none"
     reservations: int = 1
     backfill_order: Literal["queue"] | OrderName | Score = "queue"
+    prediction: PredictionName = "estimate"
+    correction: CorrectionName = "increments"
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -142,6 +164,7 @@ class LocalPolicy:
         if self.reservations > 1 and self.backfilling != "easy":
             raise self._error("reservations", self.reservations, "only backfilling 'easy' takes a number")
         order_score(self.order, f"policy {self.name!r}: order")
+        self._check_prediction()
         if self.backfill_order == AS_QUEUE:
             return
         if self.backfilling not in ("first_fit", "easy"):
@@ -151,9 +174,35 @@ class LocalPolicy:
         ):
             raise self._error("backfill_order", self.backfill_order, "it must not change with time")
 
+    def __repr__(self) -> str:
+        """As a dataclass has it; what policies without predictions do not use is left out."""
+        used = [key for key in ("name", *_PARTS) if self.predicts or key not in _OF_PREDICTIONS]
+        return f"LocalPolicy({', '.join(f'{key}={getattr(self, key)!r}' for key in used)})"
+
+    @property
+    def predicts(self) -> bool:
+        """Whether it works with other run times than the runtime estimates of the run."""
+        return self.prediction != "estimate"
+
+    def _check_prediction(self) -> None:
+        """Refuse predictions and corrections that do not exist, or that other parts cannot work with."""
+        for key, words in (("prediction", PredictionName), ("correction", CorrectionName)):
+            if getattr(self, key) not in get_args(words):
+                raise self._error(key, getattr(self, key), f"use one of {', '.join(get_args(words))}")
+        if self.prediction != "recent":
+            if self.correction != type(self).correction:
+                raise self._error("correction", self.correction, "only prediction 'recent' is corrected")
+        elif (self.order, self.backfilling, self.reservations) != ("fcfs", "easy", 1) or (
+            self.backfill_order not in (AS_QUEUE, "fcfs", "shortest")
+        ):
+            remedy = (
+                "use it with order 'fcfs', backfilling 'easy', one reservation, backfill_order 'shortest'"
+            )
+            raise self._error("prediction", self.prediction, f"{remedy} or 'queue'")
+
     def _label(self) -> str:
         """Name of a policy whose user gave none."""
-        for policy in POLICIES.values():
+        for policy in (*POLICIES.values(), *PREDICTING.values()):
             if all(getattr(policy, key) == getattr(self, key) for key in _PARTS):
                 return policy.name
         order, backfill_order = (
@@ -162,13 +211,16 @@ class LocalPolicy:
         )
         count = f"({self.reservations})" if self.reservations > 1 else ""
         tried = "" if backfill_order == AS_QUEUE else f", {backfill_order}"
-        return f"{order} + {self.backfilling}{count}{tried}"
+        corrected = f" ({self.correction})" if self.prediction == "recent" else ""
+        predicted = f" + {self.prediction}{corrected}" if self.predicts else ""
+        return f"{order} + {self.backfilling}{count}{tried}{predicted}"
 
     def _error(self, key: str, value: object, remedy: str) -> ConfigurationError:
         return ConfigurationError(f"policy {self.name!r}: {key} is {value!r}; {remedy}")
 
 
-_PARTS = ("order", "backfilling", "reservations", "backfill_order")
+_OF_PREDICTIONS = ("prediction", "correction")
+_PARTS = ("order", "backfilling", "reservations", "backfill_order", *_OF_PREDICTIONS)
 
 
 def order_score(order: str | Score, where: str) -> Score:
@@ -196,6 +248,14 @@ POLICIES: dict[str, LocalPolicy] = {
 }
 """The named policies."""
 
+PREDICTING: dict[str, LocalPolicy] = {
+    policy.name: policy
+    for policy in (
+        LocalPolicy(name="easy++", backfilling="easy", backfill_order="shortest", prediction="recent"),
+    )
+}
+"""The named policies that predict run times; they run on single clusters of processors."""
+
 
 def named_policy(policy: str | LocalPolicy) -> LocalPolicy:
     """Policy of a name such as ``easy`` or ``easy(4)``; a policy is returned as it is.
@@ -209,12 +269,13 @@ def named_policy(policy: str | LocalPolicy) -> LocalPolicy:
         return policy
     if not isinstance(policy, str):
         raise ConfigurationError(f"policy is {policy!r}; give a name or a LocalPolicy")
-    if policy in POLICIES:
-        return POLICIES[policy]
+    if policy in POLICIES or policy in PREDICTING:
+        return POLICIES.get(policy) or PREDICTING[policy]
     reservations = re.fullmatch(r"easy\((\d{1,9})\)", policy)
     if reservations:
         return replace(POLICIES["easy"], name=policy, reservations=int(reservations[1]))
-    instead = meant(policy, POLICIES) or f"; use one of {', '.join(POLICIES)}, easy(r)"
+    known = [*POLICIES, *PREDICTING]
+    instead = meant(policy, known) or f"; use one of {', '.join(known)}, easy(r)"
     raise ConfigurationError(f"unknown policy {policy!r}{instead}")
 
 
@@ -281,20 +342,143 @@ def schedule(
     conventions = conventions or Conventions()
     if labels is None:
         labels = np.broadcast_to(_UNKNOWN, len(jobs))
-    order = order_score(policy.order, "order")
-    kept = policy.backfilling == "conservative" or policy.reservations > 1
-    if scores.changes_with_time(order) or kept:
-        return _schedule_generally(jobs, processors, policy, conventions, labels)
-    return _schedule_static_order(jobs, processors, policy, conventions, labels)
+    if policy.predicts:
+        return schedule_predicting(jobs, processors, policy, conventions, labels)[:2]
+    cluster, options, score = _made(jobs, processors, policy, conventions, labels)
+    if score is None:
+        static_order.schedule(cluster, options)
+    else:
+        kernel = conservative if policy.backfilling == "conservative" else reserving
+        kernel.schedule(cluster, options, score)
+        _check_order(cluster, policy)
+    return cluster.starts, int(cluster.state["corrections"][0])
+
+
+def schedule_from(
+    jobs: NDArray[Any],
+    starts: NDArray[np.int64],
+    processors: int,
+    policy: LocalPolicy,
+    begin: snapshot.Beginning,
+    conventions: Conventions | None = None,
+    labels: NDArray[Any] | None = None,
+) -> tuple[NDArray[np.int64], bool]:
+    """Start times of jobs on one cluster from a time on at which some run and some wait.
+
+    Parameters
+    ----------
+    jobs : JOB[n]
+        The jobs that run, in order of their starts; those that wait, in order of submission; those that are
+        submitted later.
+    starts : int64[r]
+        When the running jobs started, seconds.
+    processors, policy, conventions, labels
+        See `schedule`; passes can only be "instant". Conservative backfilling makes its plan anew at the
+        beginning.
+    begin : Beginning
+        How many jobs run and wait, when, and how far to simulate.
+
+    Returns
+    -------
+    starts : int64[n]
+        Start times, seconds; -1 of jobs that have not started when the simulation ends.
+    complete : bool
+        Whether all jobs have started that wait at the beginning; else none of these starts up to the horizon.
+
+    Raises
+    ------
+    ConfigurationError
+        See `schedule`.
+    """
+    if policy.predicts:
+        raise ConfigurationError(
+            f"policy {policy.name!r} predicts run times while it runs; simulations from a queue on use "
+            "given estimates: use a policy that goes by them"
+        )
+    if labels is None:
+        labels = np.broadcast_to(_UNKNOWN, len(jobs))
+    cluster, options, score = _made(jobs, processors, policy, conventions or Conventions(), labels)
+    cluster.starts[: begin.running] = starts
+    if score is None:
+        complete = snapshot.resume_static_order(cluster, options, begin)
+    else:
+        kept = policy.backfilling == "conservative"
+        kernel = snapshot.resume_conservative if kept else snapshot.resume_reserving
+        complete = kernel(cluster, options, score, begin)
+        _check_order(cluster, policy)
+    return cluster.starts, bool(complete)
 
 
 _UNKNOWN = np.array((UNKNOWN, UNKNOWN, UNKNOWN), LABELS)
 
 
-def _schedule_static_order(
+def schedule_predicting(
     jobs: NDArray[Any], processors: int, policy: LocalPolicy, conventions: Conventions, labels: NDArray[Any]
-) -> tuple[NDArray[np.int64], int]:
-    """Run the fast kernel, for orders that are known at submission."""
+) -> tuple[NDArray[np.int64], int, NDArray[np.int64]]:
+    """Like `schedule`, for policies that predict run times.
+
+    Returns
+    -------
+    starts : int64[n]
+        Start times, seconds.
+    corrections : int
+        How often a running job outran its expected end.
+    predictions : int64[n]
+        Predicted run time of each job when it was submitted, seconds.
+
+    Raises
+    ------
+    ConfigurationError
+        If a prediction is longer than the engine can hold.
+    """
+    if policy.prediction == "recent":
+        _, users = np.unique(labels["user"], return_inverse=True)
+        cluster = predicting.allocate(jobs, processors, np.where(labels["user"] < 0, UNKNOWN, users))
+        options = predicting.PredictingOptions(
+            correction=int(Correction[policy.correction.upper()]),
+            overrun=int(Overrun[conventions.overrun.upper()]),
+            pass_per_event=conventions.passes != "instant",
+            arrivals_first=conventions.passes == "arrivals-first",
+            shortest_first=policy.backfill_order == "shortest",
+        )
+        predicting.schedule(cluster, options)
+        predictions = cluster.jobs["estimate"].astype(np.int64)
+        return cluster.starts, int(cluster.state["corrections"][0]), predictions
+    run_time, estimate = jobs["run"], jobs["estimate"].astype(np.int64)
+    predictions = np.maximum(run_time, 1) if policy.prediction == "actual" else 2 * estimate
+    if predictions.max(initial=0) > LARGEST:
+        longest = int(predictions.max())
+        raise ConfigurationError(
+            f"policy {policy.name!r}: a prediction of {longest} s; at most {LARGEST} s can be simulated"
+        )
+    known = jobs.copy()
+    known["estimate"] = predictions
+    plain = replace(policy, prediction="estimate")
+    return (*schedule(known, processors, plain, conventions, labels), predictions)
+
+
+def _made(
+    jobs: NDArray[Any],
+    processors: int,
+    policy: LocalPolicy,
+    conventions: Conventions,
+    labels: NDArray[Any],
+) -> tuple[Any, Any, Any]:
+    """An empty cluster, options of its kernel, and the compiled score.
+
+    The score is None where the order is known at submission, which has the fast kernel.
+    """
+    order = order_score(policy.order, "order")
+    kept = policy.backfilling == "conservative" or policy.reservations > 1
+    if scores.changes_with_time(order) or kept:
+        return _made_for_any_order(jobs, processors, policy, conventions, labels)
+    return *_made_for_static_order(jobs, processors, policy, conventions, labels), None
+
+
+def _made_for_static_order(
+    jobs: NDArray[Any], processors: int, policy: LocalPolicy, conventions: Conventions, labels: NDArray[Any]
+) -> tuple[static_order.StaticOrderArrays, static_order.StaticOrderOptions]:
+    """Cluster and options of the fast kernel, for orders that are known at submission."""
     order = order_score(policy.order, "order")
     as_queue = policy.backfill_order == AS_QUEUE
     if order is _first_come and policy.backfilling == "none":
@@ -313,15 +497,13 @@ def _schedule_static_order(
         first_come=_in_order(queue_rank),
         two_orders=not as_queue,
     )
-    cluster = static_order.allocate(jobs, processors, queue_rank, order_rank, options.backfilling)
-    static_order.schedule(cluster, options)
-    return cluster.starts, int(cluster.state["corrections"][0])
+    return static_order.allocate(jobs, processors, queue_rank, order_rank, options.backfilling), options
 
 
-def _schedule_generally(
+def _made_for_any_order(
     jobs: NDArray[Any], processors: int, policy: LocalPolicy, conventions: Conventions, labels: NDArray[Any]
-) -> tuple[NDArray[np.int64], int]:
-    """Run one of the kernels for any order, several reservations, and conservative backfilling."""
+) -> tuple[reserving.ReservingArrays, reserving.ReservingOptions, Any]:
+    """The same of the kernels for any order, several reservations, and conservative backfilling."""
     order = order_score(policy.order, "order")
     changing = scores.changes_with_time(order)
     as_queue = policy.backfill_order == AS_QUEUE
@@ -342,15 +524,16 @@ def _schedule_generally(
         changing=changing,
         queue_as_order=as_queue,
     )
-    kernel = conservative if policy.backfilling == "conservative" else reserving
-    score = scores.SCORE.compile(order if changing else scores.largest_expansion_factor)
-    kernel.schedule(cluster, options, score)
+    return cluster, options, scores.SCORE.compile(order if changing else scores.largest_expansion_factor)
+
+
+def _check_order(cluster: reserving.ReservingArrays, policy: LocalPolicy) -> None:
+    """Refuse a score that was not a number for some job."""
     unordered = int(cluster.state["unordered"][0]) - 1
     if unordered >= 0:
-        job = jobs[unordered]
+        job = cluster.jobs[unordered]
         found = f"submit_time={job['submit']}, estimate={job['estimate']}, processors={job['processors']}"
-        raise scores.SCORE.not_a_number(order, found)
-    return cluster.starts, int(cluster.state["corrections"][0])
+        raise scores.SCORE.not_a_number(order_score(policy.order, "order"), found)
 
 
 def sort_keys(score: Score, jobs: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
@@ -392,4 +575,5 @@ def described(policy: LocalPolicy) -> str:
     if policy.reservations > 1:
         backfilling = backfilling.replace("the first", f"the first {policy.reservations}")
     tried = _ORDER_WORDS.get(str(policy.backfill_order), "")
-    return f"{order[:1].upper()}{order[1:]}; {backfilling}{', tried ' + tried if tried else ''}."
+    predicted = f"; {_PREDICTION_WORDS[policy.prediction]}" if policy.predicts else ""
+    return f"{order[:1].upper()}{order[1:]}; {backfilling}{', tried ' + tried if tried else ''}{predicted}."

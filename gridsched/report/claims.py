@@ -33,6 +33,12 @@ class ClaimView:
     variable: str
     dataset: str
     figure_anchor: str
+    robustness: str
+    """What the claim is called over all readings of the paper; empty where there are none."""
+    share: str
+    """Share of the readings that reproduce it, with their number."""
+    condition: str
+    """When it holds."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +53,18 @@ class PaperView:
     @property
     def judged(self) -> bool:
         """Whether some claim has a result of ours."""
-        return any(name in JUDGED for name, _ in self.verdicts)
+        return bool(self.over_readings) or any(name in JUDGED for name, _ in self.verdicts)
 
     @property
     def evaluated(self) -> int:
         """Number of claims with a result of ours."""
         return sum(map(self.count, JUDGED))
+
+    @property
+    def over_readings(self) -> list[tuple[str, int]]:
+        """How many claims are called what over all readings of the paper."""
+        names = [claim.robustness for _, claims in self.groups for claim in claims]
+        return [(name, names.count(name)) for name in ROBUSTNESS if name in names]
 
     @property
     def total(self) -> int:
@@ -68,6 +80,8 @@ JUDGED = ("reproduced", "partly", "not")
 """Verdicts of claims with a result of ours."""
 VERDICTS = (*JUDGED, "not testable", "input", "not run")
 """All verdicts, in the order of the page."""
+ROBUSTNESS = ("robust", "contingent", "contradicted")
+"""What claims are called over all readings of a paper."""
 
 
 def claims_view(table: str | Path) -> list[PaperView]:
@@ -111,7 +125,15 @@ def _claim(row: pd.Series[str]) -> ClaimView:
         variable=row["variable"],
         dataset=row["dataset"],
         figure_anchor=_anchor(row["figure"]),
+        robustness=row["robustness"],
+        share=f"{_shown_share(row['share'])} of {int(float(row['readings'])):,}" if row["share"] else "",
+        condition=row["condition"],
     )
+
+
+def _shown_share(text: str) -> str:
+    """A share in whole per cent."""
+    return f"{100 * float(text):.0f} %"
 
 
 def _anchor(path: str) -> str:

@@ -12,22 +12,36 @@ from markupsafe import Markup, escape
 
 from gridsched.metrics import jobs
 from gridsched.policies import scores
-from gridsched.policies.local import POLICIES, described, named_policy
+from gridsched.policies.local import POLICIES, PREDICTING, described, named_policy
+from gridsched.report.pitfalls import meanings
 from gridsched.systems import registry
 from gridsched.systems.base import Scheduler
 
-_ORDINARY = ("local", "central", "calendars", "slowdown", "response", "wait")
+_ORDINARY = ("local", "central", "calendars", "slowdown", "response", "wait", "saturation", "productivity")
 """Names that are words of the language too: in running text they are left alone."""
 
 _RESERVATIONS = r"easy\(\d{1,9}\)"
 """EASY with several reservations, which has a sentence of its own."""
 
 
+_STATISTICS = {
+    "resampled": "A log put together anew from the histories of its users, which move by whole weeks, so "
+    "that other users meet: one of many workloads with the structure of one log (Zakay and Feitelson 2014).",
+    "shaken": "A log whose submissions are moved by a few random seconds, to see which results hang on them "
+    "(Tsafrir, Ouaknine and Feitelson 2007).",
+    "unstable": "A mean that small random changes of the submit times move by more than a tenth from one log "
+    "to the next: it says more of this log than of the policy.",
+}
+"""Words of intervals and replicates."""
+
+
 @cache
 def glossary() -> Mapping[str, str]:
     """Sentence of every word, those of measures first."""
     words = {long_name: summary(getattr(jobs, function)) for function, (long_name, _) in jobs.METRICS.items()}
+    words["productivity"] = summary(jobs.productivity)
     words["expansion factor"] = summary(scores.largest_expansion_factor)
+    words |= {**_STATISTICS, **dict(meanings())}
     for system in registry.SYSTEMS:
         words |= registry.system_of(system).terms
     words |= {name: _meaning(name, make()) for name, make in registry.names().items()}
@@ -85,8 +99,8 @@ def summary(declared: object) -> str:
 
 def _meaning(name: str, made: Scheduler) -> str:
     """Sentence of a scheduler: that of its name in the table of its module, or the first of the module."""
-    if name in POLICIES:
-        return described(POLICIES[name])
+    if name in POLICIES or name in PREDICTING:
+        return described(named_policy(name))
     table = inspect.getdoc(sys.modules[type(made).__module__]) or ""
     row = re.search(rf"^``{re.escape(name)}``\s\s+(.+)$", table, re.MULTILINE)
     text = row[1].replace("`", "").removesuffix(", see backlogs") if row else table.partition("\n\n")[0]

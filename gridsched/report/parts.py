@@ -14,6 +14,7 @@ import xarray as xr
 from gridsched.experiments.captions import caption, finding, headline
 from gridsched.experiments.config import Study
 from gridsched.replication import Interval
+from gridsched.report.conditions import failures_told, fate_table
 
 Form = Callable[[float], str]
 """How a number is written."""
@@ -52,13 +53,15 @@ def main_figure(study: Study, views: Iterable[FigureView]) -> FigureView | None:
 
 
 def heading(study: Study, dataset: xr.Dataset) -> dict[str, Any]:
-    """What the page says of every study: its names and where its runs are listed."""
+    """What the page says of every study: its names, where its runs are listed, and how nodes failed."""
     return {
         "name": study.name,
         "title": study.title,
         "description": study.description,
         "configuration_hash": dataset.attrs["configuration_hash"],
         "runs": f"{study.name}/runs.csv",
+        "failures": failures_told(study),
+        "fate_table": fate_table(dataset),
     }
 
 
@@ -124,6 +127,32 @@ def interval_text(interval: Interval, form: Form) -> str:
     if np.isnan(interval.low) or interval.low == interval.high:
         return ""
     return f"{form(max(float(interval.low), 0.0))} to {form(float(interval.high))}"
+
+
+def variations(scenarios: Iterable[Any]) -> list[str]:
+    """What replicates of logs are, for the conventions of a study; nothing where there are none."""
+    lines = []
+    for scenario in scenarios:
+        if scenario.resampling is not None:
+            chosen = scenario.resampling
+            weeks = "" if chosen.weeks is None else f" of {chosen.weeks} weeks"
+            lines.append(
+                f"{scenario.name}: {chosen.replicates} logs{weeks} resampled by users, with "
+                f"{chosen.users:g} times the users. Their intervals are those of the mean over such logs: "
+                "how a policy does with these users, not how far another site would be from that."
+            )
+        if scenario.shaking is not None:
+            chosen = scenario.shaking
+            lines.append(
+                f"{scenario.name}: {chosen.replicates} logs whose submissions are shaken by up to "
+                f"{chosen.seconds} s. A mean is marked unstable where the middle 95 % of them are further "
+                f"apart than {UNSTABLE:.0%} of it."
+            )
+    return lines
+
+
+UNSTABLE = 0.1
+"""A mean is unstable where the middle 95 % of its shaken replicates are further apart than this share."""
 
 
 def acknowledgements(

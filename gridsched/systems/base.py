@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import xarray as xr
 
-from gridsched.platform import Platform
+from gridsched.platform import Cluster, Platform
 from gridsched.policies.callbacks import Kind
 from gridsched.policies.local import Conventions
 from gridsched.results import Schedule
@@ -23,6 +24,7 @@ CAPABILITIES: dict[str, str] = {
     "speed": "clusters of different speed",
     "whole nodes": "clusters that give whole nodes to jobs",
     "local policies": "any local policy on the clusters",
+    "predictions": "local policies that predict run times while they run",
     "estimates": "requested times, actual run times, clairvoyant or given estimates",
     "kill": "jobs killed at their requested time",
     "overrun": "both rules for jobs that outrun their estimate",
@@ -106,6 +108,7 @@ class Scheduler(ABC):
         needed = {
             "speed": len({cluster.speed for cluster in platform.clusters}) > 1,
             "whole nodes": any(cluster.node_exclusive for cluster in platform.clusters),
+            "predictions": any(policy.predicts for policy in platform.policies),
             "overrun": conventions.overrun != Conventions.overrun,
             "passes": conventions.passes != Conventions.passes,
             "membership": platform.membership is not None,
@@ -130,3 +133,22 @@ class Scheduler(ABC):
     def measures(cls, run: xr.Dataset) -> xr.Dataset:
         """Measures of a run of this scheduler besides those of every run."""
         return xr.Dataset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """A cluster and the scheduler that runs it, as the configuration of the real one says.
+
+    Parameters
+    ----------
+    cluster : Cluster or None
+        The cluster; none where the configuration does not have its nodes.
+    scheduler : Scheduler
+        The scheduler with its parameters.
+    not_modelled : tuple of str
+        What the configuration says and is not modelled, by name.
+    """
+
+    cluster: Cluster | None
+    scheduler: Scheduler
+    not_modelled: tuple[str, ...] = ()

@@ -353,8 +353,6 @@ _OUTAGE = {
     "kind": (f"why: {', '.join(f'{each.value} {each.name.lower()}' for each in Outage)}", "1"),
     "announced": ("when it was known", "s"),
 }
-NO_OUTAGES: Integers = np.zeros((0, len(_OUTAGE)), np.int64)
-"""Outages of nodes that are never out."""
 
 _LIMIT = {
     "jobs": ("most jobs of a group at once, -1 for any number", "1"),

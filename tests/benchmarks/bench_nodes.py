@@ -57,3 +57,10 @@ def test_easy_on_nodes(load: float, placement: PlacementName, table: Table) -> N
         table.add_target(what, f"{speed:,.0f} jobs/s", value=speed, at_least=LEAST_JOBS[load], unit=" jobs/s")
     else:
         table.add(what, f"{speed:,.0f} jobs/s")
+
+
+def test_conservative_on_nodes(table: Table) -> None:
+    workload, cluster = jobs_at(1.1), Cluster(nodes=NODES)
+    (best,) = best_times([lambda: simulate(workload, cluster, "conservative")])
+    what = "conservative backfilling on 1,500 nodes with three resources, load 1.1"
+    table.add(what, f"{JOBS / best:,.0f} jobs/s")

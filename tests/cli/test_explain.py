@@ -9,6 +9,7 @@ import pytest
 
 from gridsched.policies.local import POLICIES
 from tests.support.logs import swf
+from tests.systems.slurm.recordings import Row, made_up
 from tests.traces.test_sacct import export, line
 
 JOBS = [(0, 50, 3, 100), (5, 60, 4, 60), (6, 20, 1, 20), (7, 90, 1, 200)]
@@ -137,3 +138,23 @@ def test_each_run_of_a_requeued_job_can_be_explained(
     assert said(first, "run ").startswith("1 of 2")
     assert said(first, "recorded") == "the log has it wait for 1 min"
     assert "give 1 to 2" in mistake("explain", path, "5", "--run", 3)
+
+
+def test_a_recorded_schedule_is_explained(tmp_path: Path, printed: Callable[..., str]) -> None:
+    jobs = [Row(0.1, 3, 1, 11.0, 20.0, "n[1-3]"), Row(0.2, 3, 1, 21.0, 25.0, "n[1-3]")]
+    outcome = made_up(tmp_path / "record", jobs, [(1, "main"), (11, "main"), (21, "main")]) / "outcome.csv"
+    text = printed("explain", "--against", outcome)
+    assert said(text, "same start").startswith("0 of 2 jobs")
+    assert said(text, "they part at") == "00:00:01.000, with job 1"
+    assert said(printed("explain", 2, "--against", outcome), "follows from") == "1"
+    jobs = [Row(0.1, 3, 1, 1.0, 10.0, "n[1-3]")]
+    outcome = made_up(tmp_path / "record", jobs, [(1, "main"), (11, "main")]) / "outcome.csv"
+    assert "No difference is left" in printed("explain", "--against", outcome)
+    assert "starts when it did" in printed("explain", 1, "--against", outcome)
+
+
+def test_mistakes_with_a_record(tmp_path: Path, mistake: Callable[..., str]) -> None:
+    outcome = made_up(tmp_path, [Row(0.1, 3, 1, 1.0, 10.0, "n[1-3]")], [(1, "main")]) / "outcome.csv"
+    assert "has no such job" in mistake("explain", 7, "--against", outcome)
+    assert "give milliseconds" in mistake("explain", "--against", outcome, "--latency=-1")
+    assert "no outcome.csv" in mistake("explain", "--against", tmp_path / "other.csv")

@@ -221,9 +221,9 @@ def _some_events(draw: random.Random, nodes: int) -> list[oracle.Event]:
 
 
 def some_case(
-    seed: int, wanted: tuple[str, ...] = (), placement: str = ""
+    seed: int, wanted: tuple[str, ...] = (), placement: str = "", *, plans: bool = False
 ) -> tuple[oracle.Cluster, list[oracle.Event]]:
-    """A cluster with its workload, and what happens to it."""
+    """A cluster with its workload, and what happens to it; with `plans` many jobs with a reservation each."""
     draw = random.Random(seed)
     failures = "failures" in wanted
     nodes = _some_nodes(draw)
@@ -239,11 +239,12 @@ def some_case(
         "limits": limits,
     }
     now, jobs = 0, []
-    for index in range(draw.randint(1, 14)):
+    for index in range(draw.randint(20, 40) if plans else draw.randint(1, 14)):
         now += draw.choice([0, draw.randint(0, 8)])
         jobs.append(_some_job(draw, now, index, options))
     easy = draw.random() < 0.4
     backfilling = "easy" if easy else draw.choice(["none", "first_fit", "easy", "conservative"])
+    backfilling = "conservative" if plans else backfilling
     policy = oracle.Policy(
         order=draw.choice(["fcfs", "fcfs", "shortest", "smallest", "lxf"]),
         backfilling=backfilling,
@@ -290,6 +291,13 @@ def test_capabilities(capability: str, block: int) -> None:
     """Partitions, limits, users who give up, dependencies and failures, one at a time."""
     for seed in range(100 * block, 100 * block + 50):
         compare(*some_case(seed, (capability,)))
+
+
+@pytest.mark.parametrize("wanted", [(), ("partitions",), ("failures",), CAPABILITIES])
+def test_plans_of_long_queues(wanted: tuple[str, ...]) -> None:
+    """Under conservative backfilling the earliest place is found among many plans."""
+    for seed in range(3000, 3015):
+        compare(*some_case(seed, wanted, plans=True))
 
 
 @pytest.mark.parametrize("block", range(8))

@@ -835,6 +835,22 @@ def sequence_study() -> xr.Dataset:
     return ones({"bounded_slowdown": dims, "utilisation_to_last_start": dims}, coords)
 
 
+def predicting_study() -> xr.Dataset:
+    """A dataset of the study of EASY++, filled with ones."""
+    corrections = ("doubling", "requested", "increments")
+    coords: dict[str, list[Any]] = {
+        "workload": ["KTH-SP2", "CTC-SP2", "SDSC-SP2", "SDSC-BLUE"],
+        "estimate": ["requested"],
+        "scheme": [
+            *(f"{policy}{known}" for policy in ("easy", "sjbf") for known in ("", " actual", " double")),
+            *(f"{policy}, correction {each}" for policy in ("easy recent", "easy++") for each in corrections),
+        ],
+        "job_class": ["all"],
+    }
+    dims = tuple(coords)
+    return ones({"bounded_slowdown_mean": dims, "response_time_mean": dims}, coords)
+
+
 def ones(dims: dict[str, tuple[str, ...]], coords: dict[str, list[Any]]) -> xr.Dataset:
     sizes = {name: len(labels) for name, labels in coords.items()}
     variables = {name: (names, np.ones([sizes[dim] for dim in names])) for name, names in dims.items()}
@@ -884,6 +900,7 @@ def studies() -> dict[str, xr.Dataset]:
         "muscle-variants": multicluster_study(["level-40", "level-100", "sizes-normal", "sizes-log"]),
         "placements": placement_study(),
         "sequences": sequence_study(),
+        "easy-plus-plus": predicting_study(),
     }
 
 

@@ -72,7 +72,7 @@ def test_failures_follow_seed_replicate_and_name() -> None:
     assert all(events != first[0] for events in (drawn(2)[0], drawn(replicate=1)[0], drawn(more=7)[0]))
     alone = machine(*pairs[0], configs[0], 1)
     assert alone.events == machine(*pairs[1], configs[0], 1).events
-    stream = machines_of_stream(pairs[0][0], [pair[1] for pair in pairs], configs, 1)
+    stream = machines_of_stream(pairs[0][0].submit_time, [pair[1] for pair in pairs], configs, 1)
     assert [cluster.events for cluster in stream] == first
 
 
@@ -112,7 +112,7 @@ def test_events_of_a_file_move_with_the_jobs_of_their_log(tmp_path: Path) -> Non
 
 def test_nodes_have_as_many_processors_as_the_study_says() -> None:
     own = config(processors_per_node=2, failures=FAILURES)
-    (made,) = machines_of_stream(jobs(0, 90_000), [Cluster(processors=4, name="A")], [own], 1)
+    (made,) = machines_of_stream(jobs(0, 90_000).submit_time, [Cluster(processors=4, name="A")], [own], 1)
     assert made.node_names == ["node0", "node1"]
 
 

@@ -542,7 +542,7 @@ class Simulation:
         found = self.search(j, m, known, FOREVER, None)
         assert found
         owner = m
-        while m.parent and m.rule("bump") is not None and found[1] > self.now + (m.rule("bump") or 0):
+        while m.parent and m.rule("bump") is not None and found[1] > self.now + self.patience(j, m):
             if not free_to_go:
                 self.counts["kept_home"] += 1
                 break
@@ -558,6 +558,10 @@ class Simulation:
             known[found[0]] = (self.behind(found[1]), False)
             found = self.search(j, owner, known, FOREVER, None)
             assert found
+
+    def patience(self, j: int, m: Node) -> int:
+        """How late the first fit of a job may be before a manager bumps it up."""
+        return max(m.rule("bump") or 0, (m.rule("bump_stretch") or 0) * self.jobs[j].estimate)
 
     def reserve(self, j: int) -> bool:
         start = self.jobs[j].reserved

@@ -22,6 +22,7 @@ class Job(NamedTuple):
     user: int = 0
     priority: float = 0.0
     groups: tuple[int, ...] = ()
+    array: int = -1
 
 
 class Node(NamedTuple):
@@ -30,6 +31,24 @@ class Node(NamedTuple):
     cores: int
     memory: int
     gpus: int
+
+
+class Outage(NamedTuple):
+    """A node takes no jobs from one instant to another; those that run there are killed, or go on."""
+
+    node: int
+    begin: int
+    end: int
+    kills: bool
+
+
+class Reservation(NamedTuple):
+    """Nodes that are kept free from one second to another, which is known from an instant on."""
+
+    known: int
+    begin: int
+    end: int
+    nodes: frozenset[int]
 
 
 class Limit(NamedTuple):
@@ -59,6 +78,8 @@ class Cluster:
     least_priority: float = 0.0
     least_age: int = 0
     kill_wait: int = 30
+    outages: list[Outage] = field(default_factory=list)
+    reservations: list[Reservation] = field(default_factory=list)
 
 
 class Started(NamedTuple):
@@ -75,19 +96,53 @@ class Controller:
     def __init__(self, jobs: list[Job], cluster: Cluster) -> None:
         self.jobs, self.cluster = jobs, cluster
         self.started: dict[int, Started] = {}
+        self.killed: list[tuple[int, Started]] = []
+        self.records: dict[int, tuple[int, int]] = {j: (j, 0) for j in range(len(jobs))}
+        self.split: set[int] = set()
 
     def work(self, passes: list[tuple[int, int]]) -> dict[int, Started]:
         """Have all passes: instants and kinds, 0 for the main loop and 1 for backfilling."""
+        failures = sorted((each for each in self.cluster.outages if each.kills), key=lambda each: each.begin)
         for now, kind in passes:
+            while failures and failures[0].begin < now:
+                self.fail(failures.pop(0))
             (self.backfill if kind else self.main)(now)
         return self.started
+
+    def fail(self, failure: Outage) -> None:
+        """Kill the jobs that run on a node; they wait again."""
+        for j, done in list(self.started.items()):
+            if failure.node in done.nodes and done.time + self.jobs[j].run > failure.begin:
+                self.killed.append((j, self.started.pop(j)))
+
+    def up(self, now: int) -> set[int]:
+        """Nodes that take jobs."""
+        out = {each.node for each in self.cluster.outages if each.begin < now <= each.end}
+        return set(range(len(self.cluster.nodes))) - out
+
+    def hindering(self, j: int, now: int, moment: int) -> list[Reservation]:
+        """Known reservations that a job would run into that starts at a moment."""
+        return [
+            each
+            for each in self.cluster.reservations
+            if each.known < now <= each.end and each.begin < moment + self.jobs[j].limit and each.end > moment
+        ]
+
+    def reserved(self, j: int, now: int, moment: int) -> set[int]:
+        """Nodes that a job may not have that starts at a moment."""
+        return {node for each in self.hindering(j, now, moment) for node in each.nodes}
+
+    def of_all(self, j: int, now: int, moment: int) -> list[int]:
+        """Ends of hindering reservations that have all nodes of the partition of a job."""
+        partition = self.cluster.partitions[self.jobs[j].partition]
+        return [each.end for each in self.hindering(j, now, moment) if partition <= each.nodes]
 
     # --- what there is at an instant --------------------------------------------------------------
 
     def running(self, now: int) -> list[int]:
         """Jobs that run, by the time when they have to end."""
         on = [j for j, done in self.started.items() if done.time + self.jobs[j].run >= now]
-        return sorted(on, key=lambda j: (self.started[j].time + self.jobs[j].limit, j))
+        return sorted(on, key=lambda j: (self.started[j].time + self.jobs[j].limit, self.records[j]))
 
     def waiting(self, now: int) -> list[int]:
         """Jobs that wait, by tier, priority and number."""
@@ -137,6 +192,13 @@ class Controller:
     def start(self, j: int, now: int, by: int, nodes: list[int]) -> None:
         """Start a job."""
         self.started[j] = Started(now, by, nodes)
+        if self.jobs[j].array >= 0 and j not in self.split:
+            # the tasks that are left get a new record
+            self.split.add(j)
+            tasks = [k for k in range(j + 1, len(self.jobs)) if self.jobs[k].array == self.jobs[j].array]
+            if tasks and tasks[0] not in self.started:
+                youngest = max(k for k, job in enumerate(self.jobs) if job.submit < now)
+                self.records[tasks[0]] = (youngest, len(self.split))
 
     # --- which nodes ------------------------------------------------------------------------------
 
@@ -195,7 +257,10 @@ class Controller:
             looked[p] = looked.get(p, 0) + 1
             if (cluster.partition_depth and looked[p] > cluster.partition_depth) or self.over_limit(j, now):
                 continue
-            nodes = self.pick(j, self.suits(j) - lost, self.running(now))
+            if self.of_all(j, now, now):
+                continue
+            there = (self.suits(j) & self.up(now)) - lost - self.reserved(j, now, now)
+            nodes = self.pick(j, there, self.running(now))
             if nodes is None:
                 closed.add(p)
                 lost |= cluster.partitions[p]
@@ -208,7 +273,7 @@ class Controller:
         cluster = self.cluster
         begin = now // cluster.resolution * cluster.resolution
         end = (now + cluster.window) // cluster.resolution * cluster.resolution
-        stretches: list[tuple[int, int, set[int]]] = [(begin, end, set(range(len(cluster.nodes))))]
+        stretches: list[tuple[int, int, set[int]]] = [(begin, end, self.up(now))]
         of_user: dict[int, int] = {}
         of_partition: dict[int, int] = {}
         tests = count = 0
@@ -242,7 +307,11 @@ class Controller:
         no_plan = job.priority < cluster.least_priority or now - job.submit < cluster.least_age
         moment = now
         while True:
-            usable, later = self.usable(j, moment, stretches)
+            while ends := self.of_all(j, now, moment):
+                moment = max(ends)
+            if moment > now + cluster.window:
+                return stretches
+            usable, later = self.usable(j, now, moment, stretches)
             found = self.earliest(j, usable, now, no_plan) if len(usable) >= job.nodes else None
             if found is None:
                 if later is None or no_plan:
@@ -270,10 +339,10 @@ class Controller:
             return stretches if self.over_limit(j, now) else planned(stretches, nodes, first, last)
 
     def usable(
-        self, j: int, moment: int, stretches: list[tuple[int, int, set[int]]]
+        self, j: int, now: int, moment: int, stretches: list[tuple[int, int, set[int]]]
     ) -> tuple[set[int], int | None]:
         """Nodes that no plan has from a moment on until the job would end, and when to try again."""
-        suits = self.suits(j)
+        suits = (self.suits(j) & self.up(now)) - self.reserved(j, now, moment)
         usable, later = set(suits), None
         for k, (begin, end, free) in enumerate(stretches):
             if end <= moment:
@@ -285,6 +354,12 @@ class Controller:
             if begin > moment + self.jobs[j].limit:
                 break
             usable &= free
+        if self.reserved(j, now, moment) & self.cluster.partitions[self.jobs[j].partition]:
+            known = [each.end for each in self.cluster.reservations if each.known < now <= each.end]
+            unit = self.cluster.resolution
+            reopened = -(-min(end for end in known if end >= moment) // unit) * unit + 1
+            if reopened < now + self.cluster.window and (later is None or reopened < later):
+                later = reopened
         return usable, later
 
     def earliest(self, j: int, usable: set[int], now: int, now_only: bool) -> tuple[int, list[int]] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from gridsched.policies.local import (
     OrderName,
     OverrunName,
     PassName,
+    PredictionName,
     named_policy,
     schedule,
 )
@@ -197,11 +198,49 @@ def test_corrections_are_counted() -> None:
         ({"backfill_order": "shortest"}, "none has none"),
         ({"backfill_order": "lxf", "backfilling": "easy"}, "must not change with time"),
         ({"order": lambda runtime: runtime}, "unknown parameter 'runtime'"),
+        ({"prediction": "last"}, "prediction is 'last'"),
+        ({"prediction": "recent"}, "backfilling 'easy'"),
+        ({"prediction": "recent", "backfilling": "easy", "backfill_order": "smallest"}, "'shortest' or"),
+        ({"prediction": "double", "correction": "doubling"}, "only prediction 'recent'"),
     ],
 )
 def test_impossible_policies_are_refused(parts: dict[str, object], complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         LocalPolicy(name="odd", **parts)  # type: ignore[arg-type]
+
+
+def test_predictions_take_the_place_of_estimates() -> None:
+    rng = np.random.default_rng(2)
+    jobs = np.empty(60, JOB)
+    jobs["submit"] = np.sort(rng.integers(0, 900, 60))
+    jobs["run"], jobs["processors"] = rng.integers(0, 200, 60), rng.integers(1, 9, 60)
+    jobs["estimate"] = jobs["run"] + rng.integers(1, 300, 60)
+    cases: list[tuple[PredictionName, Any]] = [
+        ("actual", np.maximum(jobs["run"], 1)),
+        ("double", 2 * jobs["estimate"]),
+    ]
+    for prediction, known in cases:
+        for part in ({}, {"order": "shortest"}, {"backfill_order": "shortest"}, {"reservations": 3}):
+            parts: dict[str, Any] = {"backfilling": "easy", **part}
+            told = jobs.copy()
+            told["estimate"] = known
+            expected = schedule(told, 8, LocalPolicy(**parts))[0]
+            assert (schedule(jobs, 8, LocalPolicy(prediction=prediction, **parts))[0] == expected).all()
+            assert (jobs["estimate"] != known).any()
+
+
+def test_predictions_that_are_too_long_are_refused() -> None:
+    jobs = np.array([(0, 1, 2**30, 1)], JOB)
+    with pytest.raises(ConfigurationError, match="2147483648 s"):
+        schedule(jobs, 1, LocalPolicy(prediction="double"))
+
+
+def test_policies_say_what_they_predict_and_the_others_do_not() -> None:
+    assert "prediction" not in repr(named_policy("easy"))
+    assert repr(named_policy("easy++")).endswith("prediction='recent', correction='increments')")
+    assert LocalPolicy(backfilling="easy", backfill_order="shortest", prediction="recent").name == "easy++"
+    names = {LocalPolicy(backfilling="easy", prediction=each).name for each in get_args(PredictionName)}
+    assert len(names) == 4
 
 
 @pytest.mark.parametrize("name", ["eazy", "easy(0)", "easy(-1)", "easy(x)", ""])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.slow.slow_kinds import AllKinds
 from tests.support.workspace import TARGET, Bits, Workspace, bits_of_files
-from tests.workflow.test_kinds import AllKinds
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, kernel_cache: Path) -> di
     return bits_of_files(workspace.results)
 
 
-def test_another_division_gives_the_same_bits(tmp_path: Path, kernel_cache: Path) -> None:
+def test_another_division_of_a_grid_gives_the_same_bits(tmp_path: Path, kernel_cache: Path) -> None:
     ours, theirs = (AllKinds(tmp_path / name, kernel_cache) for name in ("ours", "theirs"))
     theirs.run("results/own-grid/study.nc")
     ours.write(chunk_size=1)
@@ -26,6 +26,27 @@ def test_another_division_gives_the_same_bits(tmp_path: Path, kernel_cache: Path
     found = bits_of_files(ours.results)
     assert len([name for name in found if name.endswith(".schedule.nc")]) == 6, "first replicate"
     assert found == bits_of_files(theirs.results)
+
+
+def test_another_folder_and_division_give_the_same_bits(
+    tmp_path: Path, kernel_cache: Path, finished: dict[str, Bits]
+) -> None:
+    workspace = Workspace(tmp_path / "elsewhere", kernel_cache)
+    workspace.write(chunk_size=1)
+    workspace.run("results/tiny/figures", cores=1)
+    batches = workspace.results / "batches" / "tiny"
+    assert len(list(batches.glob("simulate/*.json"))) == 4 + 2, "runs and measures of two workloads"
+    assert bits_of_files(workspace.results) == finished
+
+
+def test_batch_that_was_interrupted_goes_on(tmp_path: Path, kernel_cache: Path) -> None:
+    workspace = Workspace(tmp_path / "interrupted", kernel_cache)
+    workspace.run_until("results/tiny/runs/[0-9a-f]*.nc", TARGET)
+    done = {path: path.stat().st_mtime_ns for path in workspace.results.glob("tiny/runs/[0-9a-f]*.nc")}
+    workspace.run("--unlock")
+    workspace.run(TARGET)
+    assert {path: path.stat().st_mtime_ns for path in done} == done
+    assert workspace.missing() == set()
 
 
 def test_killed_runs_resume_and_give_the_same_bits(

@@ -25,8 +25,11 @@ FOLDER = Path("/run/gridsched-slurm")
 """Journal, key, logs and state of the daemons."""
 
 CONFIGURATION = Path("/etc/slurm/slurm.conf")
-PACKAGES = ("slurm-wlm", "munge")
-PROGRAMS = ("slurmctld", "slurmd", "sbatch", "srun", "squeue", "sinfo", "scancel", "munged", "mungekey")
+PACKAGES = ("slurm-wlm", "munge", "faketime")
+PROGRAMS = (
+    *("slurmctld", "slurmd", "sbatch", "srun", "squeue", "sinfo", "scancel", "scontrol"),
+    *("munged", "mungekey", "faketime"),
+)
 DAEMONS = frozenset({"slurmctld", "slurmd", "slurmdbd", "slurmrestd", "slurmstepd"})
 POLICY = Path("/usr/sbin/policy-rc.d")
 """Debian asks it whether services may start when packages are installed."""
@@ -259,7 +262,7 @@ def start(journal: Journal) -> None:
     folders = [folder for folder in (CONFIGURATION.parent,) if not folder.exists()]
     journal.note(written=[str(CONFIGURATION), *map(str, folders)])
     CONFIGURATION.parent.mkdir(exist_ok=True)
-    ports = _free_ports(2)
+    ports = free_ports(2)
     CONFIGURATION.write_text(
         _CONFIGURATION.format(
             folder=FOLDER,
@@ -311,7 +314,7 @@ def _memory() -> int:
     return pages * 9 // 10 // 2**20
 
 
-def _free_ports(number: int) -> list[int]:
+def free_ports(number: int) -> list[int]:
     """Ports that nobody listens at."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
@@ -330,9 +333,9 @@ def take_back(journal: Journal) -> None:
         _said("timeout", "10", "scancel", "--user=root")
     for process in reversed(journal.processes):
         _end(process)
-    # No Slurm ran here before, so what is left of its jobs is the session's
-    for name, number in daemons():
-        if name == "slurmstepd" and journal.processes:
+    # No Slurm ran here before, so what is left of it is the session's: its jobs, and what tests started
+    if journal.processes:
+        for _, number in daemons():
             _end(identity(number))
     for path in map(Path, journal.written):
         if path.is_dir():

@@ -80,6 +80,9 @@ class Cell:
     def _whole_nodes(self) -> None:
         self.platform = platform(node_exclusive=True)
 
+    def _predictions(self) -> None:
+        self.platform = platform(policy="easy++")
+
     def _kill(self) -> None:
         self.options = {"kill": True}
 
@@ -145,6 +148,7 @@ CELLS = [(name, capability) for name in SYSTEMS for capability in CAPABILITIES]
 REFUSED = (
     "speed",
     "whole nodes",
+    "predictions",
     "overrun",
     "passes",
     "deadlines",

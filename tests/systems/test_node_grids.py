@@ -389,7 +389,7 @@ def multiple_requests_case(seed: int, priority: Any, wanted: tuple[str, ...]) ->
 @pytest.mark.parametrize("wanted", WANTED)
 @pytest.mark.parametrize("priority", ["equal", "home"])
 def test_multiple_requests(priority: str, wanted: tuple[str, ...]) -> None:
-    for seed in range(60):
+    for seed in range(20):
         multiple_requests_case(seed, priority, wanted)
 
 

@@ -80,27 +80,6 @@ def test_report_of_snakemake_is_one_file(finished: Workspace) -> None:
     Loads().feed(page)
 
 
-def test_another_folder_and_division_give_the_same_bits(
-    tmp_path: Path, kernel_cache: Path, reference: dict[str, Bits]
-) -> None:
-    workspace = Workspace(tmp_path / "elsewhere", kernel_cache)
-    workspace.write(chunk_size=1)
-    workspace.run("results/tiny/figures", cores=1)
-    batches = workspace.results / "batches" / "tiny"
-    assert len(list(batches.glob("simulate/*.json"))) == 4 + 2, "runs and measures of two workloads"
-    assert bits_of_files(workspace.results) == reference
-
-
-def test_batch_that_was_interrupted_goes_on(tmp_path: Path, kernel_cache: Path) -> None:
-    workspace = Workspace(tmp_path / "interrupted", kernel_cache)
-    workspace.run_until("results/tiny/runs/[0-9a-f]*.nc", TARGET)
-    done = {path: path.stat().st_mtime_ns for path in workspace.results.glob("tiny/runs/[0-9a-f]*.nc")}
-    workspace.run("--unlock")
-    workspace.run(TARGET)
-    assert {path: path.stat().st_mtime_ns for path in done} == done
-    assert workspace.missing() == set()
-
-
 def test_result_that_was_deleted_is_made_again(
     tmp_path: Path, finished: Workspace, reference: dict[str, Bits]
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gridsched.engine.jit import leaf, part
 from gridsched.engine.nodes.arrays import CLOSED, CORES, DEVICES, MEMORY, UNTIL, NodeArrays
 from gridsched.engine.nodes.records import WHOLE
@@ -74,13 +76,13 @@ def _apply(a: NodeArrays, c: int, gpus: int) -> None:
 
 
 @leaf
-def _set_level(a: NodeArrays, n: int) -> None:
-    """Let the level be what is free now."""
+def _set_level(a: NodeArrays, n: int, gpus: int) -> None:
+    """Let the level be what is free now, of so many GPUs."""
     node = a.nodes[n]
     a.level[CORES] = node["free_cores"]
     a.level[MEMORY] = node["free_memory"]
     a.level[CLOSED] = node["down"] + node["drained"] + node["windows"]
-    for d in range(node["gpus"]):
+    for d in range(gpus):
         a.level[DEVICES + d] = a.devices[node["device"] + d]
 
 
@@ -102,7 +104,7 @@ def _lower(a: NodeArrays, gpus: int, anew: bool) -> None:
 def find_least(a: NodeArrays, n: int, start: int, end: int) -> None:
     """Write into `least` what is free on a node throughout [start, end), and until which start that holds."""
     gpus = a.nodes[n]["gpus"]
-    _set_level(a, n)
+    _set_level(a, n, gpus)
     begun = False
     until = FOREVER
     c = a.nodes[n]["change"]
@@ -144,18 +146,60 @@ def _units_in(a: NodeArrays, j: int, cores: int, memory: int, gpus: int, largest
 
 
 @leaf
-def _units_in_least(a: NodeArrays, j: int, n: int) -> int:
-    """Units of a job that fit into `least`."""
+def _units_in_slots(a: NodeArrays, j: int, n: int, free: Any, gpus: int) -> int:
+    """Units of a job that fit into what is free, a level or the least, of so many GPUs."""
     node = a.nodes[n]
-    if a.least[CLOSED] > 0:
+    if free[CLOSED] > 0:
         return 0
-    if a.jobs[j]["whole"] and (a.least[CORES] < node["cores"] or a.least[MEMORY] < node["memory"]):
+    if a.jobs[j]["whole"] and (free[CORES] < node["cores"] or free[MEMORY] < node["memory"]):
         return 0
     idle, largest = 0, 0
-    for d in range(node["gpus"]):
-        idle += int(a.least[DEVICES + d] == WHOLE)
-        largest = max(largest, a.least[DEVICES + d])
-    return _units_in(a, j, a.least[CORES], a.least[MEMORY], idle, largest)
+    for d in range(gpus):
+        idle += int(free[DEVICES + d] == WHOLE)
+        largest = max(largest, free[DEVICES + d])
+    return _units_in(a, j, free[CORES], free[MEMORY], idle, largest)
+
+
+@leaf
+def _units_in_least(a: NodeArrays, j: int, n: int) -> int:
+    """Units of a job that fit into `least`."""
+    return _units_in_slots(a, j, n, a.least, a.nodes[n]["gpus"])
+
+
+@part
+def _fewest_units(a: NodeArrays, j: int, n: int, start: int, gpus: int) -> int:
+    """Fewest units of a job that fit at an instant while it runs; `least` says until which start that holds.
+
+    The start moves on over the changes of the node as long as the answer stays: the time that allows no more
+    is still in the time of the job, and nothing that allows less has come into it.
+    """
+    length = a.jobs[j]["estimate"]
+    _set_level(a, n, gpus)
+    c = a.nodes[n]["change"]
+    while c >= 0 and a.changes[c]["time"] <= start:
+        _apply(a, c, gpus)
+        c = a.changes[c]["next"]
+    fewest = _units_in_slots(a, j, n, a.level, gpus)
+    until = FOREVER
+    while c >= 0:
+        time = a.changes[c]["time"]
+        # an end after that gives no less, if nothing is planned
+        if until < FOREVER and (time - length >= until or a.nodes[n]["plans"] == 0):
+            break
+        while c >= 0 and a.changes[c]["time"] == time:
+            _apply(a, c, gpus)
+            c = a.changes[c]["next"]
+        units = _units_in_slots(a, j, n, a.level, gpus)
+        if units < fewest and time - length >= start:
+            until = time - length + 1
+            break
+        if units <= fewest:
+            fewest = units
+            until = FOREVER
+        elif until == FOREVER:
+            until = time
+    a.least[UNTIL] = until
+    return fewest
 
 
 @leaf
@@ -179,8 +223,14 @@ def units_beside_plans(a: NodeArrays, j: int, n: int, now: int) -> int:
 @leaf
 def units_at(a: NodeArrays, j: int, n: int, start: int) -> int:
     """Units of a job that fit on a node if it starts then; `least` says until which start."""
-    if not a.allowed[a.jobs[j]["where"], n]:
+    job = a.jobs[j]
+    if not a.allowed[job["where"], n]:
         a.least[UNTIL] = FOREVER
         return 0
-    find_least(a, n, start, start + a.jobs[j]["estimate"])
-    return _units_in_least(a, j, n)
+    gpus = a.nodes[n]["gpus"] if job["gpus"] + job["share"] > 0 else 0
+    units = _fewest_units(a, j, n, start, gpus)
+    if units > 0 and gpus > 0:
+        # at each instant other GPUs may be free
+        find_least(a, n, start, start + job["estimate"])
+        units = _units_in_least(a, j, n)
+    return units

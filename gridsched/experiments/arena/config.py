@@ -35,6 +35,7 @@ class ArenaStudy(SchedulerStudy):
 
     view = "gridsched.experiments.arena.report:arena_view"
     refuses_the_unable = False
+    varies = True
     main_figure = "arena_ranking"
     leads = True
 
@@ -48,7 +49,8 @@ class ArenaStudy(SchedulerStudy):
     policies: Annotated[Policies, Field(max_length=1)] = ("easy",)
     """The local policy of all clusters, where a scheduler leaves it open."""
     replicates: Replicates = 1
-    """How often synthetic workloads are drawn; only scenarios of synthetic workloads alone have several."""
+    """How often synthetic workloads are drawn; only scenarios of synthetic workloads alone, or with
+    `resampling` or `shaking`, which say it themselves, have several."""
     loads: Annotated[tuple[Annotated[Number, Field(ge=0.01, le=100)], ...], Field(min_length=1)] = (1.0,)
     """Loads, relative to the workloads as they are: times between submissions are divided by this."""
     estimate_errors: Annotated[tuple[Annotated[Number, Field(ge=0, le=100)], ...], Field(min_length=1)] = (
@@ -68,8 +70,11 @@ class ArenaStudy(SchedulerStudy):
         return self
 
     def draws(self, scenario: str) -> int:
-        """How many replicates a scenario has: one if it replays a log."""
-        drawn = all(cluster.synthetic is not None for cluster in self.scenario(scenario).clusters)
+        """How many replicates a scenario has: one if it replays a log as it is."""
+        conditions = self.scenario(scenario)
+        if conditions.variation is not None:
+            return int(conditions.variation.replicates)
+        drawn = all(cluster.synthetic is not None for cluster in conditions.clusters)
         return self.replicates if drawn else 1
 
     @property

@@ -17,7 +17,7 @@ from gridsched.experiments.arena.grids import IDEAL_MACHINE
 from gridsched.experiments.parts import label_of
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.figures.style import duration, number
-from gridsched.report.parts import as_text, counts, figures, heading, known, labels
+from gridsched.report.parts import as_text, counts, figures, heading, known, labels, variations
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,7 @@ def arena_view(study: ArenaStudy, folder: Path) -> dict[str, Any]:
         "workloads": _workloads(dataset),
         "conventions": _conventions(study),
         "fates": study.tells_fates,
+        "fate_table": None,  # the tables above say it
         "figures": figures(folder, study.study_figures),
         "comparisons": f"{study.name}/tables/comparisons.csv",
         "acknowledgements": _acknowledgements(dataset),
@@ -120,11 +121,12 @@ def _conventions(study: ArenaStudy) -> list[str]:
         "schedulers of a scenario. Intervals are simultaneous for all schedulers (Bonferroni). Both come "
         "from a jackknife over blocks of jobs: replicates, or all jobs submitted within some days, which are "
         "nearly independent only if queues empty in between.",
+        *variations(study.scenarios),
         *(ideal if not all(scheduler.names_clusters for scheduler in made) else ()),
         *(deadlines if any("deadlines" not in scheduler.cannot for scheduler in made) else ()),
         "Response counts from submission to the end of the last part of a job, with all that multi-site "
         "overhead, migration and preemption add.",
-        f"Local policy where a system leaves it open: {policy}. Jobs are never killed.",
+        f"Local policy where a system leaves it open: {policy}. Jobs are never killed for their length.",
         *(_FATES if study.tells_fates else ()),
         "A message is a question with its answer, or a piece of information sent. They are counted as each "
         "system needs them; their sizes differ.",

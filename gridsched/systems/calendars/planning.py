@@ -367,6 +367,7 @@ def _set_rules(node: Any, flat: Flat) -> None:
     for name, value in given.items():
         node[name] = NOWHERE if value is None else value
     node["period"] = rules.period
+    node["bump_stretch"] = rules.bump_stretch
     node["unbiased"] = rules.placement == "unbiased"
 
 

@@ -31,7 +31,8 @@ overruns
 managers
     A leaf manager has one cluster, where users submit jobs. A job goes up to the parent if the rule of its
     manager says so (`promote_processors`, `promote_duration`), if it needs more nodes than the manager has,
-    or if its first fit is later than `bump` seconds from now and managers above have an earlier one. A
+    or if its first fit is later than `bump` seconds (and `bump_stretch` times its estimate) from now and
+    managers above have an earlier one. A
     manager above places a job at the sub-manager with the earliest first fit; if only some clusters together
     have the nodes, the job spans these, with parts as large as possible on one after the other.
 shadow calendars
@@ -165,6 +166,7 @@ class Calendars(Scheduler):
     knows: ClassVar[str] = "slots of the clusters below, by each manager"
     not_in_studies: ClassVar[frozenset[str]] = frozenset({"managers"})
     cannot: ClassVar[Mapping[str, str]] = {
+        "predictions": "the slots of the calendars are the policy",
         "arrays": "a manager books jobs one by one",
         "nodes": "a slot of a calendar says how many processors are free, not which, so that it stays small",
         "local policies": "the slots of the calendars are the policy",

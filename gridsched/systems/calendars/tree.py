@@ -106,6 +106,8 @@ class Rules:
         Jobs with an estimate of so many seconds or more go up to the parent.
     bump : int, optional
         Jobs whose first fit is later than so many seconds from now are bumped up to the parent.
+    bump_stretch : int
+        With `bump`: only those whose first fit is also later than so many times their estimate.
     period : int
         Seconds between updates of its shadow calendars; 0: they are always fresh. Not used by local managers.
     placement : {"lowest", "unbiased"}
@@ -123,6 +125,7 @@ class Rules:
     promote_processors: int | None = None
     promote_duration: int | None = None
     bump: int | None = None
+    bump_stretch: int = 0
     period: int = 0
     placement: PlacementName = "lowest"
     borrow_limit: int | None = None
@@ -132,6 +135,10 @@ class Rules:
             value = getattr(self, key)
             if value is not None and not (isinstance(value, Integral) and 0 <= int(value) < 2**62):
                 raise self._error(key, "use a whole number from 0 on, or None")
+        if not _is_whole(self.bump_stretch, 0):
+            raise self._error("bump_stretch", f"use a whole number from 0 to {LARGEST}")
+        if self.bump_stretch and self.bump is None:
+            raise self._error("bump_stretch", "give bump, too, for instance 0")
         if not _is_whole(self.period, 0):
             raise self._error("period", f"use whole seconds from 0 to {LARGEST}")
         if self.placement not in get_args(PlacementName):
@@ -196,7 +203,7 @@ class Level(Rules):
             raise self._error("children", "use a whole number from 1 on, or None")
 
 
-_UPWARD = ("promote_processors", "promote_duration", "bump")
+_UPWARD = ("promote_processors", "promote_duration", "bump", "bump_stretch")
 _DOWNWARD = ("period", "placement")
 
 
@@ -273,6 +280,7 @@ def describe(root: Manager | Cluster) -> Iterator[str]:
                 "promote_processors",
                 "promote_duration",
                 "bump",
+                "bump_stretch",
                 "period",
                 "placement",
                 "borrow_limit",

@@ -108,7 +108,8 @@ def outcome(
         run_time = _run_time_at_speeds(whole_run, estimate, options, progress)
     else:
         run_time = _run_time(jobs, options, progress)
-    became = _outcome(_is_stopped(jobs, whole_run, estimate, options, progress), progress)
+    stopped = _is_stopped(jobs, whole_run, estimate, options, progress)
+    became = _outcome(stopped, progress)
     if lives is not None:
         became[np.isin(lives.jobs["fate"], _LEFT)] = LEFT
     executed = progress["single"] + progress["multi"] + _local_time(segments, progress)
@@ -148,7 +149,7 @@ def outcome(
             **(of_tasks(segments["tasks"].copy()) if any(each.unit > 1 for each in clusters) else {}),
             **fates,
             **_described("", "job", _JOB_VARIABLES, columns),
-            **(_work_time(jobs, options) if mixed else {}),
+            **(_work_time(jobs, stopped, options) if mixed else {}),
             **_of_clusters(done),
         },
         counters={
@@ -279,9 +280,12 @@ def _is_stopped(
     return np.where(progress["sent"] >= 0, as_grid_job, as_local_job)
 
 
-def _work_time(jobs: NDArray[Any], options: DynamicGrid) -> dict[str, Variable]:
-    """Run times as at speed 1, up to where jobs are stopped."""
-    run = options.stopped_at(jobs["run"], jobs["estimate"])
+def _work_time(jobs: NDArray[Any], stopped: NDArray[np.bool_], options: DynamicGrid) -> dict[str, Variable]:
+    """Run times as at speed 1, up to where jobs are stopped.
+
+    In whole seconds of its own cluster a local job may end before it is stopped, and at speed 1 be stopped.
+    """
+    run = np.where(stopped, options.stopped_at(jobs["run"], jobs["estimate"]), jobs["run"])
     return {"work_time": ("job", run, "run time as at speed 1", "s")}
 
 

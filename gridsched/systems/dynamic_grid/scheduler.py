@@ -253,6 +253,7 @@ class DynamicGrid(Scheduler):
     system: ClassVar[str] = "dynamic_grid"
     knows: ClassVar[str] = "idle processors of all clusters by reports, and of neighbours by inquiry"
     cannot: ClassVar[Mapping[str, str]] = {
+        "predictions": "not built yet: clusters of a grid go by runtime estimates",
         "arrays": "the grid scheduler starts jobs one by one",
         "nodes": "tasks run on any processors of a clique; its clusters are numbers of them",
         "passes": "the grid scheduler acts once for all events of an instant",

@@ -65,6 +65,7 @@ class Ideal(Scheduler):
     knows: ClassVar[str] = "everything, at once"
     names_clusters: ClassVar[bool] = False
     cannot: ClassVar[Mapping[str, str]] = {
+        "predictions": "the pool knows run times",
         "arrays": "it is a bound for jobs that start as soon as they can",
         "nodes": "the pool is one machine of processors",
         "failures": "it is a bound for platforms that stay the same",

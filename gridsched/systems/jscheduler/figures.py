@@ -111,7 +111,7 @@ def _improvement(study: xr.Dataset, measure: str, estimates: str | None) -> styl
     figure = style.new_figure(3.3)
     grid = figure.subplots(1, len(factors), squeeze=False)[0]
     for axes, factor in zip(grid, factors, strict=True):
-        axes.set_title(_factor_name(factor))
+        axes.set_title(factor_name(factor))
         _ratio_panel(axes, numbers[numbers["factor"] == factor], "metric", _LOOKS)
         axes.set_xlabel("clusters asked (K)")
     grid[0].set_ylabel(_improvement_text(measure))
@@ -153,8 +153,11 @@ def _known(study: xr.Dataset, dimension: str, numbers: pd.DataFrame) -> list[str
     return grid_panels.known(study, dimension, numbers)
 
 
-def _factor_name(factor: str) -> str:
-    return FACTOR_NAMES.get(factor, style.plain(factor))
+def factor_name(case: str) -> str:
+    """What a reading of the CPU factor is called, with the scenario where nodes fail."""
+    reading, _, scenario = case.partition(", ")
+    name = FACTOR_NAMES.get(reading, style.plain(reading))
+    return f"{name}, {style.plain(scenario)}" if scenario else name
 
 
 # --- panels of ratios against the number of clusters ---------------------------------------------
@@ -265,7 +268,7 @@ def prediction_worth(study: xr.Dataset) -> style.Drawing:
         rows = chosen[(chosen["factor"] == factor) & (chosen["measure"] == measure)]
         _ratio_panel(axes, rows[rows["metric"] == metric], "estimates", looks)
         name = METRIC_NAMES[metric].removesuffix("-pred")
-        axes.set_title(name if len(factors) == 1 else f"{name}, {_factor_name(factor)}")
+        axes.set_title(name if len(factors) == 1 else f"{name}, {factor_name(factor)}")
         if panels.is_left(axes):
             axes.set_ylabel(_improvement_text(measure))
     _legend(figure, chosen, "estimates", looks)
@@ -324,7 +327,7 @@ def _comparison(
         (_share_panel if title in _SHARE_PANEL else _pair_panel)(axes, rows)
         axes.set_title(title)
         if panels.is_left(axes):
-            axes.set_ylabel(text if len(factors) == 1 else f"{_factor_name(factor)}\n{text}")
+            axes.set_ylabel(text if len(factors) == 1 else f"{factor_name(factor)}\n{text}")
     _legend(figure, drawn, "metric", _LOOKS, METRIC_NAMES)
     return figure, numbers
 
@@ -555,7 +558,7 @@ def offered_loads(study: xr.Dataset) -> style.Drawing:
     axes.set_xlabel("offered load")
     marked = numbers.assign(mean=numbers["load"], low=np.nan, high=np.nan)
     grid_panels.dots(axes, marked, ("centre", centres), ("factor", looks))
-    grid_panels.marker_legend(figure, {_factor_name(factor): look for factor, look in looks.items()})
+    grid_panels.marker_legend(figure, {factor_name(factor): look for factor, look in looks.items()})
     return figure, numbers
 
 

@@ -101,7 +101,9 @@ def cohort(submit_time: Integers, centre: Integers, measured: NDArray[np.bool_],
     )
 
 
-def measure(jobs: Cohort, start_time: Integers, run_time: Integers) -> dict[str, float | Floats]:
+def measure(
+    jobs: Cohort, start_time: Integers, run_time: Integers, end_time: Integers
+) -> dict[str, float | Floats]:
     """Measures of a schedule.
 
     Parameters
@@ -112,6 +114,8 @@ def measure(jobs: Cohort, start_time: Integers, run_time: Integers) -> dict[str,
         Start of every job [s], also of those that are not measured.
     run_time : int64[n]
         Seconds on the cluster that ran the job.
+    end_time : int64[n]
+        Last end of every job [s]; of one that was killed and ran again more than a run time after its start.
 
     Returns
     -------
@@ -119,7 +123,7 @@ def measure(jobs: Cohort, start_time: Integers, run_time: Integers) -> dict[str,
         Values of `VARIABLES`; NaN for means without jobs, 0 for sums.
     """
     values: dict[str, float | Floats] = {}
-    for metric, each in _of_jobs(jobs, start_time, run_time).items():
+    for metric, each in _of_jobs(jobs, start_time, run_time, end_time).items():
         values[f"{metric}_mean"] = float(each.mean()) if len(each) else np.nan
         groups = np.split(each, jobs.borders[1:-1])
         values[f"{metric}_mean_by_centre"] = np.array([g.mean() if len(g) else np.nan for g in groups])
@@ -130,11 +134,11 @@ def measure(jobs: Cohort, start_time: Integers, run_time: Integers) -> dict[str,
     return values
 
 
-def _of_jobs(jobs: Cohort, start_time: Integers, run_time: Integers) -> dict[str, Floats]:
+def _of_jobs(jobs: Cohort, start_time: Integers, run_time: Integers, end_time: Integers) -> dict[str, Floats]:
     """Metrics of each job."""
     wait = metrics.wait_time(jobs.submit_time, start_time[jobs.jobs])
     run = run_time[jobs.jobs].astype(np.float64)
-    response = wait + run
+    response = (end_time[jobs.jobs] - jobs.submit_time).astype(np.float64)
     return {
         "wait_time": wait,
         "slowdown": metrics.slowdown(response, run),
@@ -142,12 +146,12 @@ def _of_jobs(jobs: Cohort, start_time: Integers, run_time: Integers) -> dict[str
     }
 
 
-def makespan(submit_time: Integers, start_time: Integers, run_time: Integers) -> float:
+def makespan(submit_time: Integers, start_time: Integers, end_time: Integers) -> float:
     """Seconds from the first submission to the last end of the jobs that ran; NaN if none did."""
     ran = start_time != metrics.NOT_STARTED
     if not ran.any():
         return np.nan
-    return float((start_time + run_time)[ran].max() - submit_time[ran].min())
+    return float(end_time[ran].max() - submit_time[ran].min())
 
 
 @dataclass(frozen=True, eq=False)

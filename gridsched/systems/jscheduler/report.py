@@ -24,11 +24,11 @@ from gridsched.report.parts import (
     labels,
 )
 from gridsched.systems.jscheduler.figures import (
-    FACTOR_NAMES,
     METRIC_NAMES,
     PLAN,
     PREDICTED,
     REQUESTED,
+    factor_name,
     preferred,
 )
 from gridsched.systems.jscheduler.study.config import PREDICTION_FIGURES, SelfSchedulingStudy
@@ -109,7 +109,7 @@ def self_scheduling_view(study: SelfSchedulingStudy, folder: Path) -> dict[str, 
         "statistics": ["mean wait", "95th percentile", "mean slowdown", "95th percentile"],
         "published": any(bool(dataset[f"paper_{column}"].notnull().any()) for column in _COMPARED),
         "centres": [
-            {"factor": _factor_name(factor), "rows": _centre_rows(dataset.sel(factor=factor))}
+            {"factor": factor_name(factor), "rows": _centre_rows(dataset.sel(factor=factor))}
             for factor in factors
         ],
         "improvements": [table for factor in factors if (table := _improvements(dataset, factor))["rows"]],
@@ -152,7 +152,8 @@ def _conventions(study: SelfSchedulingStudy, dataset: xr.Dataset) -> list[str]:
     )
     part = "whole logs" if study.window is None else part
     history = "each log" if study.predictor.scope == "source" else "all logs"
-    readings = ", ".join(_factor_name(factor) for factor in labels(dataset, "factor"))
+    readings = ", ".join(factor_name(case) for case in labels(dataset, "factor"))
+    failing = any(scenario.failures is not None for scenario in study.scenarios)
     return [
         f"The jobs are {part}, merged into one stream in which the first job of every log is submitted at "
         "the same time.",
@@ -168,30 +169,34 @@ def _conventions(study: SelfSchedulingStudy, dataset: xr.Dataset) -> list[str]:
         f"history for {history}, that learn from what finishes in the original scenario; estimates called "
         "retrained learn from what finishes in the run itself.",
         "Starts are predicted from a conservative plan (plan), or by simulating the local policy on (exact).",
-        "Jobs are never killed; the expected end of a job that outran its estimate "
+        "Jobs are never killed for their length; the expected end of a job that outran its estimate "
         + ("doubles its estimate." if study.overrun == "doubling" else "grows by fixed increments."),
         "Slowdown divides by the run time on the cluster that ran the job, of at least 1 s; bounded "
         "slowdown by at least 10 s.",
         f"The readings of the CPU factor that were run: {readings}.",
+        *([_FAILING] if failing else ()),
         _overloads(dataset),
     ]
+
+
+_FAILING = (
+    "Where nodes fail, each processor is one, and the same ones fail at the same times in the original "
+    "scenario, with which improvements compare. The time of a job counts from its submission until it ends "
+    "at last."
+)
 
 
 def _overloads(dataset: xr.Dataset) -> str:
     """How many centres each reading of the CPU factor overloads."""
     loads = dataset["offered_load_by_reading"]
     counted = [
-        f"{int((loads.sel(reading=reading) >= 1).sum())} ({_factor_name(reading)})"
+        f"{int((loads.sel(reading=reading) >= 1).sum())} ({factor_name(reading)})"
         for reading in labels(dataset, "reading")
     ]
     return (
         f"Of the {dataset.sizes['centre']} centres with a log, an offered load of 1 or more has "
         f"{', '.join(counted)}: their waits grow with the length of the log."
     )
-
-
-def _factor_name(factor: str) -> str:
-    return FACTOR_NAMES.get(factor, factor)
 
 
 def _log_row(part: xr.Dataset) -> LogRow:
@@ -260,7 +265,7 @@ def _improvements(dataset: xr.Dataset, factor: str) -> dict[str, Any]:
     asked = [int(k) for k in dataset["k"].values if int(k) in SHOWN_K and bool(known.sel(k=k).any())]
     columns = [(metric, measure) for metric in metrics for measure in _IMPROVEMENTS]
     return {
-        "caption": f"{_factor_name(factor)}, estimates: {estimates}, starts: {mode}",
+        "caption": f"{factor_name(factor)}, estimates: {estimates}, starts: {mode}",
         "header": [f"{METRIC_NAMES[metric]}: {_IMPROVEMENTS[measure]}" for metric, measure in columns],
         "rows": [
             ImprovementRow(k, [_improvement(runs.sel(k=k, metric=metric), name) for metric, name in columns])

@@ -13,7 +13,7 @@ from gridsched.platform import Cluster, Platform
 from gridsched.policies.local import Conventions, LocalPolicy, OverrunName
 from gridsched.prediction.options import PredictorOptions
 from gridsched.prediction.predictor import Predictor
-from gridsched.submission import NOWHERE, Submission, labels_of
+from gridsched.submission import NOWHERE, Estimates, Submission, labels_of
 from gridsched.systems.jscheduler.scheduler import (
     JScheduler,
     SelfSchedule,
@@ -105,7 +105,9 @@ def retrained_schedule(
         samples=samples,
         overrun=overrun,
         labels=labels_of(workload),
-        submission=_as_submitted(workload, resources, overrun) if is_node_grid(resources, workload) else None,
+        submission=submitted_to(resources, workload, overrun=overrun)
+        if is_node_grid(resources, workload)
+        else None,
     )
     histories = _histories(workloads, workload, source, options)
     estimate = np.ones(jobs, np.int64)
@@ -123,12 +125,19 @@ def retrained_schedule(
     return RetrainedSchedule(simulation.result(), estimate, trainings)
 
 
-def _as_submitted(workload: Workload, resources: Sequence[Cluster], overrun: OverrunName) -> Submission:
-    """The jobs with all that they ask for, submitted nowhere in particular."""
+def submitted_to(
+    resources: Sequence[Cluster],
+    workload: Workload,
+    *,
+    estimates: Estimates = "requested",
+    overrun: OverrunName = "doubling",
+) -> Submission:
+    """Jobs with all that they ask for, submitted nowhere in particular, with times as at speed 1."""
     return Submission(
         workload=workload,
         home=np.full(len(workload), NOWHERE, np.int64),
         platform=Platform(list(resources)),
+        estimates=estimates,
         conventions=Conventions(overrun=overrun),
         times="unit",
     )

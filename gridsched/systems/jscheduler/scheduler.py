@@ -114,6 +114,7 @@ class JScheduler(Scheduler):
     knows: ClassVar[str] = "predicted starts on the clusters asked, by each job for itself"
     functions: ClassVar[Mapping[str, Kind]] = {"metric": COST}
     cannot: ClassVar[Mapping[str, str]] = {
+        "predictions": "not built yet: clusters of a grid go by runtime estimates",
         "arrays": "a cluster counts its own tasks, not those that run elsewhere",
         "passes": "predicted starts assume one pass for all events of an instant",
         "message delay": "a job's questions take no time in the paper",

@@ -13,6 +13,7 @@ from gridsched import results
 from gridsched.experiments.study import families
 from gridsched.figures.style import duration, number
 from gridsched.report.parts import (
+    UNSTABLE,
     FigureView,
     acknowledgements,
     counts,
@@ -21,6 +22,7 @@ from gridsched.report.parts import (
     heading,
     known,
     labels,
+    variations,
 )
 from gridsched.systems.local.study.config import RECORDED, LocalStudy
 
@@ -43,7 +45,21 @@ class PolicyRow:
     gave_up: str
     killed: str
     extra_work: str
+    productivity: str
     reference: bool
+    varied: Varied
+
+
+@dataclass(frozen=True)
+class Varied:
+    """What the replicates of a log say of a policy."""
+
+    wait: str = ""
+    wait_interval: str = ""
+    difference: str = ""
+    slowdown: str = ""
+    slowdown_interval: str = ""
+    unstable: str = ""
 
 
 def local_view(study: LocalStudy, folder: Path) -> dict[str, Any]:
@@ -56,16 +72,29 @@ def local_view(study: LocalStudy, folder: Path) -> dict[str, Any]:
         "estimates": study.estimates,
         "conventions": _conventions(study),
         "tables": [
-            {"workload": workload, "estimate": estimate, "rows": rows}
+            {
+                "workload": workload,
+                "estimate": estimate,
+                "rows": rows,
+                "variation": _VARIED[str(dataset["variation"].sel(workload=workload).values)]
+                if "variation" in dataset
+                else "",
+            }
             for workload in labels(dataset, "workload")
             for estimate in labels(dataset, "estimate")
             if (rows := _policy_rows(dataset.sel(workload=workload, estimate=estimate)))
         ],
         "workloads": [_workload_view(dataset.sel(workload=name)) for name in labels(dataset, "workload")],
         "fates": "jobs_gave_up" in dataset,
+        "fate_table": None,  # the tables above say it
+        "reacting": "productivity" in dataset,
         "figures": _figures(study, folder),
         "acknowledgements": acknowledgements(dataset.sel(workload=_logs(study)), "workload"),
     }
+
+
+_VARIED = {"": "", "resampling": "resampled", "shaking": "shaken"}
+"""What replicates of a log are, in a table, by the value of the variable `variation`."""
 
 
 def _logs(study: LocalStudy) -> list[str]:
@@ -95,7 +124,7 @@ def _conventions(study: LocalStudy) -> list[str]:
         _PASSES[study.passes],
         "Jobs end at their requested time."
         if study.kill
-        else "Jobs are never killed; one that outruns its estimate keeps running.",
+        else "Jobs are never killed for their length; one that outruns its estimate keeps running.",
         "The expected end of a job that outran its estimate "
         + ("doubles its estimate." if study.overrun == "doubling" else "grows by fixed increments."),
         f"Intervals are 95 % intervals from the means of {metrics.batches} batches of consecutive jobs "
@@ -103,6 +132,7 @@ def _conventions(study: LocalStudy) -> list[str]:
         + (trimmed if metrics.warm_up or metrics.cool_down else "all jobs count")
         + ".",
         *(_AGAIN if families(study.scenarios) else ()),
+        *variations(study.scenarios),
         f"Long jobs run more than {metrics.classes.long} s, wide jobs use more than "
         f"{metrics.classes.wide} processors. Bounded slowdown has a threshold of 10 s.",
     ]
@@ -131,10 +161,32 @@ def _policy_rows(dataset: xr.Dataset) -> list[PolicyRow]:
                 gave_up=_fate(row, "jobs_gave_up", "{:,.0f}"),
                 killed=_fate(row, "executions_killed", "{:,.0f}"),
                 extra_work=_fate(row, "extra_work_share", "{:.1%}"),
+                productivity=_fate(row, "productivity", "{:,.1f}"),
                 reference=scheme == dataset.attrs["reference"],
+                varied=_varied(row),
             )
         )
     return rows
+
+
+def _varied(row: xr.Dataset) -> Varied:
+    """What replicates say; nothing for a workload or scheme without."""
+    if "variation" not in row or np.isnan(float(row["wait_time_varied"])):
+        return Varied()
+    shaken = str(row["variation"].values) == "shaking"
+    far = [
+        text
+        for metric, text in (("wait_time", "mean wait"), ("bounded_slowdown", "mean bounded slowdown"))
+        if float(row[f"{metric}_spread"]) > UNSTABLE
+    ]
+    return Varied(
+        wait=duration(float(row["wait_time_varied"])),
+        wait_interval=_interval(row, "wait_time_varied", duration),
+        difference=_difference(row, "wait_time_varied_difference"),
+        slowdown=number(float(row["bounded_slowdown_varied"])),
+        slowdown_interval=_interval(row, "bounded_slowdown_varied", number),
+        unstable=" and ".join(far) if shaken else "",
+    )
 
 
 def _fate(row: xr.Dataset, variable: str, form: str) -> str:
@@ -148,9 +200,9 @@ def _interval(row: xr.Dataset, name: str, form: Any) -> str:
     return "" if np.isnan(low) else f"{form(max(low, 0.0))} to {form(high)}"
 
 
-def _difference(row: xr.Dataset) -> str:
+def _difference(row: xr.Dataset, name: str = "wait_time_difference") -> str:
     """Paired difference of the mean wait from the reference, and whether its interval excludes zero."""
-    mean, low, high = (float(row[f"wait_time_difference{side}"]) for side in ("", "_low", "_high"))
+    mean, low, high = (float(row[f"{name}{side}"]) for side in ("", "_low", "_high"))
     if np.isnan(mean) or mean == 0.0:
         return ""
     sign = "+" if mean > 0 else "\N{MINUS SIGN}"

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from gridsched.engine.records import JOB
 from gridsched.platform import Platform
 from gridsched.policies.callbacks import Kind
-from gridsched.policies.local import POLICIES, Conventions, LocalPolicy, named_policy, schedule
+from gridsched.policies.local import (
+    POLICIES,
+    PREDICTING,
+    Conventions,
+    LocalPolicy,
+    named_policy,
+    schedule,
+    schedule_predicting,
+)
 from gridsched.policies.scores import SCORE
 from gridsched.results import NO_TIME, Schedule, Variable, in_one_piece, of_tasks
 from gridsched.submission import Submission, labels_of
@@ -71,22 +79,31 @@ class Local(Scheduler):
     ) -> str:
         """Why it cannot schedule such jobs on such a platform under such conventions; empty if it can."""
         reason = super().incompatibility(platform, conventions, workload)
-        if reason or conventions is None or workload is None or conventions.passes == "instant":
+        if reason or conventions is None or workload is None:
             return reason
-        if any(needs_nodes(cluster, workload) for cluster in platform.clusters):
+        if not any(needs_nodes(cluster, workload) for cluster in platform.clusters):
+            return ""
+        if conventions.passes != "instant":
             return "scheduling passes: where nodes matter or jobs leave the queue there is one an instant"
+        if any(policy.predicts for policy in self._policies_on(platform)):
+            return "predictions: where nodes matter or jobs leave the queue there are none"
         return ""
+
+    def _policies_on(self, platform: Platform) -> list[LocalPolicy]:
+        """Local policy of each cluster."""
+        return platform.policies if self.policy is None else [named_policy(self.policy)] * len(platform)
 
     def schedule(self, submission: Submission) -> Schedule:
         """Run the jobs of each cluster through its local policy."""
         clusters, workload = submission.clusters, submission.workload
-        policies = submission.policies if self.policy is None else [named_policy(self.policy)] * len(clusters)
+        policies = self._policies_on(submission.platform)
         submission = submission.at_home()
         home, run_time, estimate = submission.home, submission.run_time, submission.estimate
         labels = labels_of(workload)
         if any(needs_nodes(cluster, workload) for cluster in clusters):
             return self._schedule_nodes(submission, policies)
         start_time = np.full(len(submission), NO_TIME, np.int64)
+        predicted = estimate.copy()
         allocated = np.asarray(workload.processors, np.int64).copy()
         corrections = 0
         for index, (cluster, policy) in enumerate(zip(clusters, policies, strict=True)):
@@ -98,18 +115,25 @@ class Local(Scheduler):
             jobs["run"] = run_time[accepted]
             jobs["estimate"] = estimate[accepted]
             jobs["processors"] = allocated[accepted]
-            starts, corrected = schedule(
-                jobs, cluster.processors, policy, submission.conventions, labels[accepted]
-            )
+            given = jobs, cluster.processors, policy, submission.conventions, labels[accepted]
+            if policy.predicts:
+                starts, corrected, predicted[accepted] = schedule_predicting(*given)
+            else:
+                starts, corrected = schedule(*given)
             start_time[accepted] = starts
             corrections += corrected
         reach = np.array([cluster.processors for cluster in clusters], np.int64)[home]
+        variables: dict[str, Variable] = {
+            "reach_processors": ("job", reach, "processors of the cluster of submission", "1")
+        }
+        if any(policy.predicts for policy in policies):
+            variables["predicted_run_time"] = ("job", predicted, "run time predicted at submission", "s")
         return Schedule(
             start_time=start_time,
             run_time=run_time,
             estimate=estimate,
             segments=in_one_piece(start_time, run_time, home, allocated),
-            variables={"reach_processors": ("job", reach, "processors of the cluster of submission", "1")},
+            variables=variables,
             counters={
                 "corrections": corrections,
                 "policies": ", ".join(policy.name for policy in policies),
@@ -173,6 +197,6 @@ SCHEDULER = Local
 
 SCHEDULERS: dict[str, Callable[[], Scheduler]] = {
     "local": Local,
-    **{name: partial(Local, policy) for name, policy in POLICIES.items()},
+    **{name: partial(Local, policy) for name, policy in {**POLICIES, **PREDICTING}.items()},
 }
 """Local policies by name."""

@@ -160,6 +160,7 @@ class Multicluster(Scheduler):
     }
     not_in_studies: ClassVar[frozenset[str]] = frozenset({"threads"})
     cannot: ClassVar[Mapping[str, str]] = {
+        "predictions": "not built yet: clusters of a grid go by runtime estimates",
         "arrays": "a cluster counts its own tasks, not those that run elsewhere",
         "nodes": "its resources are interchangeable: a composition table adds up numbers of processors",
         "passes": "jobs are handed over in rounds",

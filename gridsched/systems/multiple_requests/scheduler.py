@@ -80,6 +80,7 @@ class MultipleRequests(Scheduler):
     system: ClassVar[str] = "multiple_requests"
     knows: ClassVar[str] = "the work left on all clusters"
     cannot: ClassVar[Mapping[str, str]] = {
+        "predictions": "not built yet: clusters of a grid go by runtime estimates",
         "arrays": "a cluster counts its own tasks, not those that run elsewhere",
         "passes": "requests are cancelled once for all events of an instant",
         "message delay": "a job that two clusters could start at once needs an answer at that instant",

@@ -8,13 +8,14 @@ key that Slurm does not know, and keys that contradict each other, are errors.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gridsched.errors import ConfigurationError, meant
 from gridsched.systems.slurm.accounts import RESOURCES, minutes, resources, words
+from gridsched.systems.slurm.changes import ALIASES, with_changes
 from gridsched.systems.slurm.hostlist import expand_hosts, split_hosts
 
 _NOTHING = frozenset({"", "(null)", "n/a", "none", "(null type)"})
@@ -103,6 +104,9 @@ _OTHERS = words(
     "sched_max_job_resv step_retry_count step_retry_time time_min_as_soft_limit whole_hetjob whole_pack "
     "bf_qos_reserve"
 )
+
+_OPTIONS = {name.lower(): name for name in (*_WHOLE, *_NO_EFFECT, *_OTHERS, *ALIASES)}
+"""All options of SchedulerParameters, by their names in small letters."""
 
 _WEIGHTS = {
     "priorityweightage": "priority_weight_age",
@@ -213,8 +217,15 @@ class _Found:
         return 60 * minutes(text, self.where(key)) if text else default
 
 
-def read_configuration(path: str | Path) -> SlurmConfiguration:
+def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmConfiguration:
     """Read a slurm.conf, or what `scontrol show config` printed.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    changes : sequence of str
+        What it says otherwise, see `gridsched.systems.slurm.changes`.
 
     Raises
     ------
@@ -226,7 +237,7 @@ def read_configuration(path: str | Path) -> SlurmConfiguration:
     nodes: dict[str, SlurmNode] = {}
     partitions: list[SlurmPartition] = []
     defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
-    for where, text in _lines(path):
+    for where, text in with_changes(_lines(path), changes):
         key, _, value = text.partition("=")
         name = re.sub(r"\[\d+\]$", "", key.strip()).lower()
         value = value.strip()
@@ -241,6 +252,11 @@ def read_configuration(path: str | Path) -> SlurmConfiguration:
                 partitions.append(_partition_of(defaults[name] | line, where, nodes, found.left))
         elif text.lower().startswith("include "):
             found.left.append("Include")
+        elif name in _OPTIONS:
+            raise ConfigurationError(
+                f"{where}: {key.strip()} is an option of SchedulerParameters; "
+                f"write SchedulerParameters={text.strip()}"
+            )
         elif name not in _KEYS:
             raise ConfigurationError(
                 f"{where}: unknown key {key.strip()}{meant(key.strip(), _KEYS.values())}; "
@@ -509,21 +525,18 @@ def _weights_of_resources(found: _Found) -> dict[str, float]:
 def _scheduler_parameters(found: _Found) -> dict[str, Any]:
     """What SchedulerParameters says."""
     parameters: dict[str, Any] = {}
-    known = {
-        name.lower(): name for name in (*_WHOLE, *_NO_EFFECT, *_OTHERS, "max_job_bf", "bf_window_linear")
-    }
     for piece in split_hosts(found.text("SchedulerParameters")):
         key, _, value = piece.partition("=")
-        key = {"max_job_bf": "bf_max_job_test", "interval": "bf_interval"}.get(key.lower(), key.lower())
+        key = ALIASES.get(key.lower(), key.lower())
         where = f"{found.where('SchedulerParameters')}: {key}"
         if key in _WHOLE:
             number = _whole(value, where)
             if number < 0 or (number == 0 and key in ("bf_interval", "bf_resolution", "bf_window")):
                 raise ConfigurationError(f"{where} is {value}; give a number that is not too small")
             parameters[key] = number
-        elif key not in known:
+        elif key not in _OPTIONS:
             raise ConfigurationError(
-                f"{found.where('SchedulerParameters')}: unknown option {key}{meant(key, known)}; "
+                f"{found.where('SchedulerParameters')}: unknown option {key}{meant(key, _OPTIONS)}; "
                 "correct or remove it"
             )
         elif key not in {name.lower() for name in _NO_EFFECT}:

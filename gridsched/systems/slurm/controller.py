@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from gridsched.engine import lives
 from gridsched.engine.lives import DEPENDENT, LIFE, Fate, Lives
+from gridsched.engine.nodes.records import Happening
 from gridsched.engine.records import FOREVER
+from gridsched.nodes import RequeueName
 from gridsched.systems.slurm import kernels
-from gridsched.systems.slurm.kernels import JOB, LIMIT, Backfill, Room, Space, Tables
+from gridsched.systems.slurm.kernels import JOB, LIMIT, WINDOW, Backfill, Room, Space, Tables
 
 Integers = NDArray[np.int64]
 
@@ -85,15 +87,39 @@ class Priorities(Protocol):
         """New priorities of the waiting jobs."""
 
 
-class FirstCome:
-    """priority/basic: who was submitted first comes first."""
+class Watcher(Protocol):
+    """Who looks at each pass, before and after it."""
 
-    def __init__(self, jobs: int) -> None:
-        self.jobs = jobs
+    def before(self, controller: Controller, now: int, kind: int) -> None:
+        """A pass of a kind is about to be made at `now` [ticks]."""
+
+    def after(self, controller: Controller, now: int, kind: int) -> None:
+        """It has been made."""
+
+
+class FirstCome:
+    """priority/basic: who was submitted first comes first.
+
+    Parameters
+    ----------
+    jobs : int
+        How many there are, in order of submission.
+    rank : int64[n], optional
+        Their places, where some were held and released later.
+    """
+
+    def __init__(self, jobs: int, rank: Integers | None = None) -> None:
+        self.priority = [float(jobs - k) for k in (range(jobs) if rank is None else rank.tolist())]
+        self.came = [False] * jobs
+        self.last = 1.0
 
     def submitted(self, job: int, now: int) -> float:
-        """Priority of a job that is submitted at `now` [ticks]."""
-        return float(self.jobs - job)
+        """Priority of a job that is submitted at `now` [ticks], after all others if it is once more."""
+        if self.came[job]:
+            self.last -= 1
+            self.priority[job] = self.last
+        self.came[job] = True
+        return self.priority[job]
 
     def started(self, job: int, now: int) -> None:
         """A job starts."""
@@ -107,7 +133,11 @@ class FirstCome:
 
     def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
         """New priorities of the waiting jobs."""
-        return np.array([self.submitted(int(job), now) for job in waiting])
+        return np.array([self.priority[int(job)] for job in waiting])
+
+
+NO_WINDOWS: NDArray[Any] = np.zeros(0, WINDOW)
+"""No reservations."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -124,12 +154,28 @@ class SlurmCluster:
         PriorityTier of each partition.
     limits : LIMIT[...]
         What groups of jobs may have.
+    events : sequence of (int, Happening, int)
+        What happens by time [ticks], and the node, or the reservation. Jobs on a node that is down are
+        killed, and so are those on the nodes of a reservation at its CLOSE; without one they go on.
+    windows : WINDOW[w]
+        Reservations [s], which are known from ANNOUNCE to OPEN.
+    reserved : uint8[w, m], optional
+        Nodes of each reservation.
+    requeue : {"place", "end", "lost"}
+        Where killed jobs wait.
+    checkpoints : (int, int)
+        Seconds of work between checkpoints, 0 for none, and what one takes.
     """
 
     nodes: NDArray[Any]
     reach: NDArray[np.uint8]
     tier: Integers
     limits: NDArray[Any]
+    events: Sequence[tuple[int, Happening, int]] = ()
+    windows: NDArray[Any] = field(default_factory=NO_WINDOWS.copy)
+    reserved: NDArray[np.uint8] | None = None
+    requeue: RequeueName = "place"
+    checkpoints: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -155,6 +201,13 @@ class Tickets:
     lives: Lives | None = None
 
 
+_APART = 2**24
+"""Places of records from one job to the next one."""
+
+EXECUTION = np.dtype([("job", np.int64), ("start", np.int64), ("end", np.int64), ("first", np.int64)])
+"""A job ran once [ticks]; `first` is the place of its nodes."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome:
     """What became of n jobs.
@@ -162,13 +215,18 @@ class Outcome:
     Parameters
     ----------
     start : int64[n]
-        Ticks; -1 for jobs that never started.
+        When each started first [ticks]; -1 for jobs that never started.
     by : int64[n]
-        MAIN or BACKFILL: the pass that started each.
+        MAIN or BACKFILL: the pass that started each first.
     placed, first : int64[...], int64[n]
-        Nodes of each job, one job after the other, and where those of each begin.
+        Nodes of jobs, one execution after the other, and where those of the last one of each job begin.
     fate, eligible : int64[n]
         Values of `gridsched.engine.lives.Fate`, and when each could have started first [ticks].
+    executions : EXECUTION[...]
+        All times that jobs ran, by job and time.
+    killed, extra : int64[n]
+        How often each was killed, and the ticks that were lost or spent on checkpoints, less those of work
+        that was not done.
     """
 
     start: Integers
@@ -177,6 +235,9 @@ class Outcome:
     first: Integers
     fate: Integers
     eligible: Integers
+    executions: NDArray[Any]
+    killed: Integers
+    extra: Integers
 
     def nodes_of(self, job: int, count: int) -> list[int]:
         """Nodes of a job, by number."""
@@ -198,6 +259,8 @@ class Controller:
         Ticks a second.
     latency : int
         Ticks from the end of a job until its nodes can be used.
+    watch : Watcher, optional
+        Who looks at each pass.
     """
 
     def __init__(
@@ -209,7 +272,9 @@ class Controller:
         *,
         unit: int = 1,
         latency: int = 0,
+        watch: Watcher | None = None,
     ) -> None:
+        self.watch = watch
         jobs = tickets.jobs.copy()
         count, nodes = len(jobs), len(machine.nodes)
         jobs["first"] = np.concatenate([[0], np.cumsum(jobs["nodes"])[:-1]]) if count else 0
@@ -221,17 +286,24 @@ class Controller:
             idle=np.ones(nodes, np.uint8),
             alone=np.zeros(nodes, np.uint8),
             busy=np.zeros(nodes, np.int64),
-            release=np.zeros(nodes, np.int64),
             reach=reach,
             suits=suits,
+            suits_bits=kernels.bits_of(suits),
             limits=machine.limits.copy() if len(machine.limits) else np.zeros(1, LIMIT),
             limited=np.ascontiguousarray(tickets.limited, np.int64),
             placed=np.full(int(jobs["nodes"].sum()) + 1, -1, np.int64),
             running=np.zeros(count + 1, np.int64),
-            counts=np.zeros(1, np.int64),
+            up=np.ones(nodes, np.uint8),
+            windows=machine.windows if len(machine.windows) else np.zeros(1, WINDOW),
+            reserved=np.zeros((1, nodes), np.uint8)
+            if machine.reserved is None
+            else np.ascontiguousarray(machine.reserved, np.uint8),
+            known=np.zeros(len(machine.windows) + 1, np.int64),
+            counts=np.zeros(3, np.int64),
         )
         partitions = len(machine.reach)
         users = int(jobs["user"].max(initial=0)) + 1
+        words = self.tables.suits_bits.shape[1]
         self.room = Room(
             usable=np.zeros(nodes, np.uint8),
             fitting=np.zeros(nodes, np.uint8),
@@ -240,13 +312,23 @@ class Controller:
             free=np.zeros((3, nodes), np.int64),
             alone=np.zeros(nodes, np.uint8),
             tested=np.zeros(partitions + users, np.int64),
+            begin=np.zeros(nodes, np.int64),
+            end=np.zeros(nodes, np.int64),
+            worth=np.zeros(nodes, np.int64),
+            up=np.zeros(words, np.int64),
+            allowed=np.zeros(words, np.int64),
+            bits=np.zeros(words, np.int64),
+            wanted=np.zeros(words, np.int64),
+            # only rows that are used take memory
+            idle=np.zeros((count + 1 if jobs["whole"].any() else 1, words), np.int64),
+            noted=np.zeros(1, np.int64),
         )
         most = 2 * (cadence.bf_max_job_test or count) + 4 if cadence.backfill else 4
         most = min(most, 2 * count + 4)
         self.space = Space(
             begin=np.zeros(most, np.int64),
             end=np.zeros(most, np.int64),
-            free=np.zeros((most, nodes), np.uint8),
+            free=np.zeros((most, words), np.int64),
             order=np.zeros(most, np.int64),
             count=np.zeros(1, np.int64),
         )
@@ -259,21 +341,37 @@ class Controller:
         # who waits for nobody, and does not give up, needs no telling
         self.linked = len(self.lives.dependents) > 0
         self.impatient = bool((self.lives.jobs["gives_up"] < FOREVER).any())
+        self.tables.jobs["record"] = np.arange(count) * _APART
+        self.submitted = 0
         self.due = 0
         self._look_at_lives()
+        self.machine, self.happened = machine, 0
+        # why each node takes no jobs: it is down, drained, or in so many reservations
+        self.out = np.zeros((3, nodes), np.int64)
+        self.closed: set[int] = set()
         self.ends: list[tuple[int, int]] = []
+        self.end = np.full(count, -1, np.int64)
         self.queue = np.zeros(count + 1, np.int64)
         self.waiting = 0
         self.sorted = True
         self.started = np.zeros(count + 1, np.int64)
         self.start = np.full(count, -1, np.int64)
-        self.by = np.full(count, -1, np.int64)
+        self.first_start, self.by = self.start.copy(), self.start.copy()
+        self.work_left, self.guess = tickets.run.copy(), jobs["limit"].astype(np.int64)
+        self.killed, self.extra = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self.cut_short: list[tuple[int, int, int, Integers]] = []
+        if machine.checkpoints[0]:
+            self.tables.jobs["limit"] = self._with_checkpoints(self.guess, 1)
 
     # --- what happens -----------------------------------------------------------------------------
 
     def next_event(self) -> int:
-        """When a job is submitted, becomes eligible, is given up or ends next [ticks]."""
-        return min(self.due, self.ends[0][0]) if self.ends else self.due
+        """When something happens next to a job or a node [ticks]."""
+        while self.ends and self.end[self.ends[0][1]] != self.ends[0][0]:
+            heapq.heappop(self.ends)  # it was killed before
+        events = self.machine.events
+        event = events[self.happened][0] if self.happened < len(events) else NEVER
+        return min(self.due, self.ends[0][0] if self.ends else NEVER, event)
 
     def _look_at_lives(self) -> None:
         """See when something happens next to a job that does not run."""
@@ -281,32 +379,127 @@ class Controller:
         self.due = due if due < FOREVER else NEVER
 
     def happen(self, until: int) -> None:
-        """Let jobs end, enter the queue and leave it up to an instant."""
+        """Let jobs end, nodes go and come, and jobs enter the queue and leave it up to an instant."""
         while (now := self.next_event()) <= until:
             while self.priorities.due() <= now:
                 self.recalculate(self.priorities.due())
             if self.ends and self.ends[0][0] == now:
-                _, job = heapq.heappop(self.ends)
-                kernels.finish(self.tables, job)
-                self.priorities.ended(job, now - self.latency)
-                if self.linked:
-                    lives.end(self.lives, job, now, int(Fate.COMPLETED))
-                    self._look_at_lives()
-                continue
-            for job in self.listed[: lives.enter(self.lives, now, self.listed)].tolist():
-                record = self.tables.jobs
-                record["begin"][job] = now // self.unit
-                record["priority"][job] = self.priorities.submitted(job, now)
-                self.queue[self.waiting] = job
-                self.waiting += 1
-                self.sorted = False
-            left = lives.give_up(self.lives, now, self.listed) if self.impatient else 0
+                self._end(heapq.heappop(self.ends)[1], now)
+            elif self.happened < len(self.machine.events) and self.machine.events[self.happened][0] == now:
+                _, kind, which = self.machine.events[self.happened]
+                self.happened += 1
+                self._change(kind, which, now)
+            else:
+                self._come_and_go(now)
+
+    def _end(self, job: int, now: int) -> None:
+        """Let a job end by itself."""
+        kernels.finish(self.tables, job)
+        self.priorities.ended(job, now - self.latency)
+        self.end[job] = -1
+        self.extra[job] += now - self.latency - self.start[job] - self.work_left[job]
+        if self.linked:
+            lives.end(self.lives, job, now, int(Fate.COMPLETED))
             self._look_at_lives()
-            if left:
-                waiting = self.queue[: self.waiting]
-                kept = waiting[~np.isin(waiting, self.listed[:left])]
-                self.waiting = len(kept)
-                self.queue[: self.waiting] = kept
+
+    def _come_and_go(self, now: int) -> None:
+        """Let jobs enter the queue, and users give up."""
+        for job in self.listed[: lives.enter(self.lives, now, self.listed)].tolist():
+            self.tables.jobs["begin"][job] = now // self.unit
+            self._submit(job, now)
+        left = lives.give_up(self.lives, now, self.listed) if self.impatient else 0
+        self._look_at_lives()
+        if left:
+            waiting = self.queue[: self.waiting]
+            kept = waiting[~np.isin(waiting, self.listed[:left])]
+            self.waiting = len(kept)
+            self.queue[: self.waiting] = kept
+
+    def _submit(self, job: int, now: int) -> None:
+        """Put a job into the queue as one that comes now."""
+        self.tables.jobs["priority"][job] = self.priorities.submitted(job, now)
+        self._put_back(job)
+
+    def _put_back(self, job: int) -> None:
+        """Put a job into the queue by its priority."""
+        self.queue[self.waiting] = job
+        self.waiting += 1
+        self.sorted = False
+
+    # --- nodes ------------------------------------------------------------------------------------
+
+    def _change(self, kind: Happening, which: int, now: int) -> None:
+        """Let something happen to a node, or to the nodes of a reservation."""
+        if kind in (Happening.DOWN, Happening.UP):
+            self.out[0, which] = kind == Happening.DOWN
+        elif kind in (Happening.DRAIN, Happening.RESUME):
+            self.out[1, which] = kind == Happening.DRAIN
+        else:
+            self._reserve(kind, which)
+        self.tables.up[:] = self.out.sum(axis=0) == 0
+        if kind == Happening.DOWN:
+            self._kill_on(np.arange(len(self.tables.up)) == which, now)
+        elif kind == Happening.CLOSE:
+            self._kill_on(self.tables.reserved[which] != 0, now)
+
+    def _reserve(self, kind: Happening, which: int) -> None:
+        """Let a reservation be known, begin, or be over."""
+        known = set(self.tables.known[: self.tables.counts[1]].tolist())
+        if kind == Happening.ANNOUNCE:
+            known.add(which)
+        elif kind == Happening.CLOSE:
+            self.closed.add(which)
+            self.out[2] += self.tables.reserved[which]
+        else:
+            known.discard(which)
+            if which in self.closed:
+                self.closed.remove(which)
+                self.out[2] -= self.tables.reserved[which]
+        self.tables.counts[1] = len(known)
+        self.tables.known[: len(known)] = sorted(known)
+
+    def _kill_on(self, nodes: NDArray[np.bool_], now: int) -> None:
+        """Kill the jobs that run on some nodes; they wait again, or are lost."""
+        running = sorted(self.tables.running[: self.tables.counts[0]].tolist())
+        for job in running:
+            if nodes[self._nodes_of(job)].any():
+                self._kill(job, now)
+
+    def _nodes_of(self, job: int) -> Integers:
+        """Nodes of a running job."""
+        record = self.tables.jobs[job]
+        placed: Integers = self.tables.placed[record["first"] : record["first"] + record["nodes"]]
+        return placed
+
+    def _kill(self, job: int, now: int) -> None:
+        """Kill a job, which has done what its last checkpoint has."""
+        interval, cost = (self.unit * each for each in self.machine.checkpoints)
+        elapsed = now - int(self.start[job])
+        self.cut_short.append((job, int(self.start[job]), now, self._nodes_of(job).copy()))
+        kernels.finish(self.tables, job)
+        self.priorities.ended(job, now)
+        saved = interval * (elapsed // (interval + cost)) if interval else 0
+        self.work_left[job] -= saved
+        self.guess[job] = max(1, self.guess[job] - saved // self.unit)
+        self.extra[job] += elapsed - saved
+        self.killed[job] += 1
+        self.start[job] = self.end[job] = self.tables.jobs["start"][job] = -1
+        if self.machine.requeue == "lost":
+            lives.end(self.lives, job, now, int(Fate.LOST))
+            self._look_at_lives()
+            return
+        self.tables.jobs["limit"][job] = self._with_checkpoints(self.guess[job : job + 1], 1)[0]
+        if self.machine.requeue == "end":
+            self._submit(job, now)
+        else:
+            self._put_back(job)
+
+    def _with_checkpoints(self, work: Integers, unit: int) -> Integers:
+        """Time that work takes with its checkpoints; there is none at its end."""
+        interval, cost = (unit * each for each in self.machine.checkpoints)
+        return work + cost * np.maximum((work - 1) // interval, 0) if interval else work
+
+    # --- passes -----------------------------------------------------------------------------------
 
     def recalculate(self, now: int) -> None:
         """Give the waiting jobs new priorities."""
@@ -325,6 +518,19 @@ class Controller:
             priority = self.tables.jobs["priority"][waiting]
             self.queue[: self.waiting] = waiting[np.lexsort((waiting, -priority, -self.tier[waiting]))]
             self.sorted = True
+        if self.submitted != (submitted := int(self.lives.state["arrival"][0])):
+            # records of tasks that are made now follow that of the youngest job
+            self.submitted = submitted
+            self.tables.counts[2] = (submitted - 1) * _APART + 1
+        if self.watch is not None:
+            self.watch.before(self, now, kind)
+        count = self._make_pass(now, kind, depth)
+        if self.watch is not None:
+            self.watch.after(self, now, kind)
+        return count
+
+    def _make_pass(self, now: int, kind: int, depth: int) -> int:
+        """Let the passes' rules decide who starts."""
         second = now // self.unit
         if kind == MAIN:
             most = (depth, self.cadence.partition_job_depth, self.cadence.sched_max_job_start)
@@ -344,9 +550,14 @@ class Controller:
             )
         if count:
             started = self.started[:count]
-            self.start[started], self.by[started] = now, kind
+            self.start[started] = now
+            first = started[self.first_start[started] < 0]
+            self.first_start[first], self.by[first] = now, kind
+            self.end[started] = (
+                now + self._with_checkpoints(self.work_left[started], self.unit) + self.latency
+            )
             for job in started.tolist():
-                heapq.heappush(self.ends, (now + int(self.tickets.run[job]) + self.latency, job))
+                heapq.heappush(self.ends, (int(self.end[job]), job))
                 self.priorities.started(job, now)
                 if self.linked or self.impatient:
                     lives.start(self.lives, job, now)
@@ -432,15 +643,39 @@ class Controller:
     def outcome(self) -> Outcome:
         """What became of the jobs."""
         fate = self.lives.jobs["fate"].astype(np.int64)
-        fate[(fate == int(Fate.COMPLETED)) & (self.start < 0)] = int(Fate.STARVED)
+        starved = (fate == int(Fate.COMPLETED)) & (self.start < 0)
+        fate[starved] = int(Fate.STARVED)
+        extra = self.extra.copy()
+        undone = (starved | (fate == int(Fate.LOST))) & (self.first_start >= 0)
+        extra[undone] -= self.work_left[undone]
+        placed, executions = self._executions()
         return Outcome(
-            start=self.start,
+            start=self.first_start,
             by=self.by,
-            placed=self.tables.placed,
+            placed=placed,
             first=self.tables.jobs["first"].copy(),
             fate=fate,
             eligible=self.lives.jobs["eligible"].astype(np.int64),
+            executions=executions,
+            killed=self.killed,
+            extra=extra,
         )
+
+    def _executions(self) -> tuple[Integers, NDArray[Any]]:
+        """Nodes of all executions one after the other, and the executions."""
+        last = np.flatnonzero(self.start >= 0)
+        found = np.zeros(len(self.cut_short) + len(last), EXECUTION)
+        placed = [self.tables.placed]
+        first = len(self.tables.placed)
+        for k, (job, start, end, nodes) in enumerate(self.cut_short):
+            found[k] = job, start, end, first
+            placed.append(nodes)
+            first += len(nodes)
+        whole = found[len(self.cut_short) :]
+        whole["job"], whole["start"] = last, self.start[last]
+        whole["end"] = whole["start"] + self._with_checkpoints(self.work_left[last], self.unit)
+        whole["first"] = self.tables.jobs["first"][last]
+        return np.concatenate(placed), found[np.lexsort((found["start"], found["job"]))]
 
 
 def _plain_lives(submit: Integers) -> Lives:
@@ -473,5 +708,25 @@ def no_limits(count: int) -> Integers:
 def job_records(count: int) -> NDArray[Any]:
     """Records of jobs that wait and ask for nothing yet."""
     jobs = np.zeros(count, JOB)
-    jobs["start"] = -1
+    jobs["start"] = jobs["next_task"] = -1
     return jobs
+
+
+def chain_tasks(jobs: NDArray[Any], array: Integers) -> None:
+    """Let the tasks of each job array follow each other.
+
+    Slurm has one record for the tasks that wait. When one of them starts, those that are left get a new
+    record, which is younger than the jobs that came meanwhile. Among running jobs that have to end at one
+    time it is taken off later.
+
+    Parameters
+    ----------
+    jobs : JOB[n]
+        The jobs in order of submission.
+    array : int64[n]
+        Number of the array of each, -1 for none.
+    """
+    tasks = np.flatnonzero(array >= 0)
+    tasks = tasks[np.argsort(array[tasks], kind="stable")]
+    follows = array[tasks[1:]] == array[tasks[:-1]]
+    jobs["next_task"][tasks[:-1][follows]] = tasks[1:][follows]

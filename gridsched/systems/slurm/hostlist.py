@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from gridsched.errors import ConfigurationError
 
 _PART = re.compile(r"[^,\[\]]*(?:\[[^\[\]]*\][^,\[\]]*)*")
+_NUMBER = re.compile(r"\d+$")
 _MOST = 2**20
 
 
@@ -47,6 +49,27 @@ def expand_hosts(text: str, where: str = "host list") -> list[str]:
     if len(hosts) > _MOST:
         raise ConfigurationError(f"{where}: {len(hosts)} hosts; at most {_MOST} can be simulated")
     return hosts
+
+
+def compress_hosts(hosts: Iterable[str]) -> str:
+    """The list of some hosts: n01, n02 and n04 are n[01-02,04]."""
+    groups: dict[tuple[str, int], list[int]] = {}
+    for host in hosts:
+        number = _NUMBER.search(host)
+        digits = number[0] if number else ""
+        groups.setdefault((host[: len(host) - len(digits)], len(digits)), []).append(int(digits or 0))
+    parts = []
+    for (prefix, width), numbers in groups.items():
+        runs: list[list[int]] = []
+        for each in sorted(numbers):
+            if runs and each == runs[-1][-1] + 1:
+                runs[-1].append(each)
+            else:
+                runs.append([each])
+        pieces = [f"{run[0]:0{width}d}" + (f"-{run[-1]:0{width}d}" if len(run) > 1 else "") for run in runs]
+        inside = ",".join(pieces) if width else ""
+        parts.append(f"{prefix}[{inside}]" if len(numbers) > 1 and width else f"{prefix}{inside}")
+    return ",".join(parts)
 
 
 def _expand(part: str, where: str) -> list[str]:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.nodes.records import Happening
+from gridsched.engine.records import FOREVER
 from gridsched.errors import ConfigurationError
 from gridsched.nodes import UNLIMITED_MEMORY
 from gridsched.platform import Cluster
@@ -19,13 +21,23 @@ from gridsched.systems.node_records import (
     OVER_PARTITION,
     TOO_LARGE,
     column_of,
+    events_of,
     groups_of,
     limits_of,
     partitions_of,
     reach_of,
 )
-from gridsched.systems.slurm.controller import NEVER, SlurmCluster, Tickets, job_records
-from gridsched.systems.slurm.kernels import LIMIT, NODE
+from gridsched.systems.slurm.accounts import Accounting
+from gridsched.systems.slurm.controller import (
+    NEVER,
+    NO_WINDOWS,
+    SlurmCluster,
+    Tickets,
+    chain_tasks,
+    job_records,
+)
+from gridsched.systems.slurm.kernels import LIMIT, NODE, WINDOW
+from gridsched.systems.slurm.limits import LimitsOfJobs, limits_of_jobs
 from gridsched.workloads.table import Workload
 
 Integers = NDArray[np.int64]
@@ -49,6 +61,8 @@ class ClusterJobs:
         Priority of each partition.
     limits, limited
         Limits of groups and job arrays, and those that each job is subject to.
+    outages : int64[..., 5]
+        When which node was out.
     """
 
     machine: SlurmCluster
@@ -58,6 +72,7 @@ class ClusterJobs:
     factor: Integers
     limits: NDArray[Any]
     limited: Integers
+    outages: Integers
 
 
 def cluster_jobs(
@@ -67,6 +82,7 @@ def cluster_jobs(
     *,
     whole: bool,
     memory_is_consumed: bool,
+    accounting: Accounting | None = None,
 ) -> ClusterJobs:
     """Jobs of a cluster in Slurm's terms: nodes, and what each of them gives.
 
@@ -85,6 +101,8 @@ def cluster_jobs(
         Whether jobs get whole nodes.
     memory_is_consumed : bool
         Whether memory is given to jobs.
+    accounting : Accounting, optional
+        What accounts, users and qualities of service may have, by their numbers in the workload.
     """
     workload = submission.workload.select(own)
     nodes = _nodes(cluster)
@@ -101,13 +119,32 @@ def cluster_jobs(
         memory_is_consumed=memory_is_consumed,
     )
     records["limit"] = submission.estimate[own]
-    rejected, reasons = _rejected(records, workload, cluster, nodes, reach)
+    if workload.array is not None:
+        chain_tasks(records, np.asarray(workload.array, np.int64))
     limits, table, limited = _limits(workload, cluster)
+    over = np.zeros(len(workload), np.bool_)
+    if accounting is not None:
+        of_jobs = limits_of_jobs(accounting, _owners(workload))
+        limits, table, limited = _with_limits(of_jobs, limits, table, limited)
+        over = _over(of_jobs, records, workload)
+    rejected, reasons = _rejected(records, workload, cluster, nodes, reach, over)
     # the controller wants a column, if only an empty one
     subject = limited if limited.shape[1] else np.full((len(workload), 1), -1, np.int64)
     priority = np.array([each.priority for each in cluster.partitions] or [1], np.int64)
+    singles, of_nodes, outages = events_of(cluster, names)
+    events, windows, reserved = _reservations(singles, of_nodes, len(names))
     return ClusterJobs(
-        machine=SlurmCluster(nodes=nodes, reach=reach, tier=priority, limits=table),
+        machine=SlurmCluster(
+            nodes=nodes,
+            reach=reach,
+            tier=priority,
+            limits=table,
+            events=events,
+            windows=windows,
+            reserved=reserved,
+            requeue=cluster.requeue,
+            checkpoints=(cluster.checkpoint_interval, cluster.checkpoint_cost),
+        ),
         tickets=Tickets(
             jobs=records,
             submit=np.asarray(workload.submit_time, np.int64),
@@ -120,7 +157,32 @@ def cluster_jobs(
         factor=priority,
         limits=limits,
         limited=limited,
+        outages=outages,
     )
+
+
+def _reservations(
+    singles: NDArray[Any], of_nodes: NDArray[Any], nodes: int
+) -> tuple[list[tuple[int, Happening, int]], NDArray[Any], NDArray[np.uint8] | None]:
+    """Events of nodes where maintenance of several nodes at one time is one reservation."""
+    announced = {each["window"]: each["time"] for each in singles if each["kind"] == Happening.ANNOUNCE}
+    places: dict[tuple[int, int, int], int] = {}
+    of_window = []
+    for k, window in enumerate(of_nodes):
+        key = (int(announced[k]), int(window["start"]), int(window["end"]))
+        of_window.append(places.setdefault(key, len(places)))
+    events: dict[tuple[int, Happening, int], None] = {}
+    for each in singles:
+        single = each["window"] < 0
+        which = int(each["node"]) if single else of_window[each["window"]]
+        events[int(each["time"]), Happening(int(each["kind"])), which] = None
+    if not places:
+        return list(events), NO_WINDOWS, None
+    windows = np.array([(begin, end) for _, begin, end in places], WINDOW)
+    reserved = np.zeros((len(places), nodes), np.uint8)
+    for window, place in zip(of_nodes, of_window, strict=True):
+        reserved[place, window["node"]] = 1
+    return list(events), windows, reserved
 
 
 def _nodes(cluster: Cluster) -> NDArray[Any]:
@@ -193,6 +255,7 @@ def _rejected(
     cluster: Cluster,
     nodes: NDArray[Any],
     reach: NDArray[np.uint8],
+    over_limit: NDArray[np.bool_],
 ) -> tuple[NDArray[np.bool_], dict[str, int]]:
     """Which jobs can never run, and how many there are for each reason."""
     over_partition = np.zeros(len(records), np.bool_)
@@ -218,10 +281,11 @@ def _rejected(
         for kind in kinds
     ]
     too_large = np.array(large, np.bool_)[which.reshape(-1)]
-    over_limit = np.zeros(len(records), np.bool_)
     for limit in cluster.limits:
         if limit.processors is not None:
-            over_limit |= (groups_of(workload, limit) >= 0) & (records["processors"] > limit.processors)
+            over_limit = over_limit | (groups_of(workload, limit) >= 0) & (
+                records["processors"] > limit.processors
+            )
     rejected, reasons = np.zeros(len(records), np.bool_), {}
     for reason, unfit in ((OVER_PARTITION, over_partition), (TOO_LARGE, too_large), (OVER_LIMIT, over_limit)):
         count = int((unfit & ~rejected).sum())
@@ -249,6 +313,50 @@ def _limits(workload: Workload, cluster: Cluster) -> tuple[NDArray[Any], NDArray
     table = unlimited(len(limits))
     table["jobs"], table["processors"] = limits["jobs"], limits["cores"]
     return limits, table, limited
+
+
+def _owners(workload: Workload) -> list[tuple[str, str, str]]:
+    """Account, user and quality of service of each job, by number."""
+    columns = (workload.group, workload.user, workload.queue)
+    return [(str(a), str(u), str(q)) for a, u, q in zip(*(each.tolist() for each in columns), strict=True)]
+
+
+def _with_limits(
+    of_jobs: LimitsOfJobs, limits: NDArray[Any], table: NDArray[Any], limited: Integers
+) -> tuple[NDArray[Any], NDArray[Any], Integers]:
+    """Limits with those of associations and qualities of service behind them."""
+    more, checked = unlimited(len(of_jobs.rows)), np.zeros(len(of_jobs.rows), limits.dtype)
+    for name in ("jobs", "cores", "seconds"):
+        checked[name] = FOREVER
+    for row, most in enumerate(of_jobs.rows):
+        for what, number in most.items():
+            more[row][what] = number * (_KIBIBYTES if what == "memory" else 1)
+            if what in ("jobs", "processors"):
+                checked[row]["cores" if what == "processors" else what] = number
+    rows = np.where(of_jobs.limited >= 0, of_jobs.limited + len(table), -1)
+    return (
+        np.concatenate([limits, checked]),
+        np.concatenate([table, more]),
+        np.ascontiguousarray(np.hstack([limited, rows])),
+    )
+
+
+def _over(of_jobs: LimitsOfJobs, records: NDArray[Any], workload: Workload) -> NDArray[np.bool_]:
+    """Which jobs ask for more than any one of them may have, or together with none beside them."""
+    asked = {
+        "jobs": np.ones(len(records)),
+        "processors": records["processors"],
+        "nodes": records["nodes"],
+        "memory": records["memory"] * records["nodes"] / _KIBIBYTES,
+        "gpus": records["gpus"] * records["nodes"],
+        "wall": np.asarray(workload.requested_time),
+    }
+    over = np.any([asked[what] > most for what, most in of_jobs.own.items()], axis=0)
+    for row, most in enumerate(of_jobs.rows):
+        mine = (of_jobs.limited == row).any(axis=1)
+        for what, number in most.items():
+            over |= mine & (asked[what] > number)
+    return np.asarray(over, np.bool_)
 
 
 def unlimited(count: int) -> NDArray[Any]:

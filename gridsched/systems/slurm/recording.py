@@ -5,29 +5,48 @@ from __future__ import annotations
 import csv
 import gzip
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.nodes.records import Happening
 from gridsched.errors import TraceError
 from gridsched.systems.slurm.controller import BACKFILL, MAIN
 from gridsched.systems.slurm.hostlist import expand_hosts
+from gridsched.workloads.dependencies import KINDS
 
 Integers = NDArray[np.int64]
 
 _LINE = re.compile(r"\[(\S+)\] (.*)")
 _PRIORITY = re.compile(r"Job (\d+) priority: .* = ([\d.]+)")
 _INITIAL = re.compile(r"_slurm_rpc_submit_batch_job: JobId=(\d+) InitPrio=(\d+)")
+_STATE = re.compile(r"update_node: node (\S+) state set to (\w+)")
+_RESPONDS = re.compile(r"Node (\S+) now responding")
+_RESERVED = re.compile(r"Created reservation=(\S+) .*nodes=(\S+) .*start=(\S+) end=(\S+)")
+_NOT_KNOWN = re.compile(r"(?:Updated|Deleted) reservation=(\S+)|(\S+) reservation (\S+) advanced by")
+_RELEASED = re.compile(r"_release_job_rec: release hold on JobId=(\d+)")
+_CANCELLED = re.compile(r"job_signal: 9 of pending JobId=(\d+)")
+_CLEARED = re.compile(r"_slurm_rpc_epilog_complete: JobId=(\d+) ")
+
+_FAILED = ("FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
+"""States of jobs that did not end well."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedJob:
-    """A job of a recording; times in milliseconds of Unix time, the limit in seconds."""
+    """A job of a recording; times in milliseconds of Unix time, -1 for never, the limit in seconds.
+
+    `number` and `task` are those of the log, the task -1 without an array. Of an array `array_limit` tasks
+    may run at once, 0 for any number. `eligible` is its begin time, `released` when its hold ended,
+    `cancelled` when it was cancelled while it waited. `dependencies` are kinds and names of jobs.
+    """
 
     number: int
+    array: int
+    task: int
     name: str
     user: str
     account: str
@@ -44,6 +63,28 @@ class RecordedJob:
     by: int
     where: tuple[str, ...]
     initial_priority: float
+    failed: bool = False
+    eligible: int = -1
+    released: int = -1
+    cancelled: int = -1
+    array_limit: int = 0
+    dependencies: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def identifier(self) -> str:
+        """Its ID as users know it."""
+        return f"{self.array}_{self.task}" if self.task >= 0 else str(self.number)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedReservation:
+    """Nodes that were reserved for others than the jobs; times in milliseconds of Unix time."""
+
+    name: str
+    announced: int
+    start: int
+    end: int
+    nodes: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +103,10 @@ class Recording:
         Instant [ms], number of a job, and the priority that it was given.
     priorities_since : int, optional
         Instant [ms] at which priority/multifactor began; it calculates all priorities each period from then.
+    node_events : list of (int, Happening, str)
+        Instant [ms], DRAIN or RESUME, and the node.
+    reservations : list of RecordedReservation
+        Reservations of nodes.
     """
 
     folder: Path
@@ -69,6 +114,8 @@ class Recording:
     passes: list[tuple[int, int]]
     priorities: list[tuple[int, int, float]]
     priorities_since: int | None = None
+    node_events: list[tuple[int, Happening, str]] = field(default_factory=list)
+    reservations: list[RecordedReservation] = field(default_factory=list)
 
 
 def milliseconds(stamp: str) -> int:
@@ -87,32 +134,97 @@ def read_recording(folder: str | Path) -> Recording:
     """
     folder = Path(folder)
     asked = {row["jobid"]: row for row in _rows(folder / "submissions.csv", missing_ok=True)}
-    passes: list[tuple[int, int]] = []
-    priorities: list[tuple[int, int, float]] = []
-    since = None
-    for stamp, text in _log_lines(folder):
-        if "Running job scheduler for" in text:
-            passes.append((milliseconds(stamp), MAIN))
-        elif "_attempt_backfill: beginning" in text:
-            passes.append((milliseconds(stamp), BACKFILL))
-        elif "Priority MULTIFACTOR plugin loaded" in text:
-            since = milliseconds(stamp)
-        elif found := _PRIORITY.search(text) or _INITIAL.search(text):
-            priorities.append((milliseconds(stamp), int(found[1]), float(int(float(found[2])))))
+    log = _read_log(folder)
     jobs = []
     for row in _rows(folder / "outcome.csv"):
         try:
-            jobs.append(_job_of(row, asked.get(row["jobid"], {})))
+            jobs.append(_job_of(row, asked.get(row["jobid"].partition("_")[0], {}), log))
         except (KeyError, ValueError) as error:
             raise TraceError(f"{folder / 'outcome.csv'}: job {row.get('jobid')}: {error!r}") from None
-    jobs.sort(key=lambda job: (job.submit, job.number))
-    return Recording(folder=folder, jobs=jobs, passes=passes, priorities=priorities, priorities_since=since)
+    jobs.sort(key=lambda job: (job.submit, job.array, job.task))
+    return Recording(
+        folder=folder,
+        jobs=jobs,
+        passes=log.passes,
+        priorities=log.priorities,
+        priorities_since=log.since,
+        node_events=log.node_events,
+        reservations=log.reservations,
+    )
 
 
-def _job_of(row: dict[str, str], asked: dict[str, str]) -> RecordedJob:
-    start = _instant(row["start_ms"], -1)
+@dataclass
+class _Log:
+    """What a log says; times in milliseconds, jobs by number."""
+
+    passes: list[tuple[int, int]] = field(default_factory=list)
+    priorities: list[tuple[int, int, float]] = field(default_factory=list)
+    since: int | None = None
+    node_events: list[tuple[int, Happening, str]] = field(default_factory=list)
+    reservations: list[RecordedReservation] = field(default_factory=list)
+    released: dict[int, int] = field(default_factory=dict)
+    cancelled: dict[int, int] = field(default_factory=dict)
+    cleared: dict[int, int] = field(default_factory=dict)
+
+
+def _read_log(folder: Path) -> _Log:
+    """Read the controller's log."""
+    log = _Log()
+    away: set[str] = set()
+    for stamp, text in log_lines(folder):
+        if "Running job scheduler for" in text:
+            log.passes.append((milliseconds(stamp), MAIN))
+        elif "_attempt_backfill: beginning" in text:
+            log.passes.append((milliseconds(stamp), BACKFILL))
+        elif "Priority MULTIFACTOR plugin loaded" in text:
+            log.since = milliseconds(stamp)
+        elif found := _PRIORITY.search(text) or _INITIAL.search(text):
+            log.priorities.append((milliseconds(stamp), int(found[1]), float(int(float(found[2])))))
+        elif found := _STATE.search(text):
+            # what is resumed takes jobs again when it has answered
+            if found[2] not in ("IDLE", "ALLOCATED", "MIXED") and found[1] not in away:
+                away.add(found[1])
+                log.node_events.append((milliseconds(stamp), Happening.DRAIN, found[1]))
+        elif found := _RESPONDS.search(text):
+            if found[1] in away:
+                away.remove(found[1])
+                log.node_events.append((milliseconds(stamp), Happening.RESUME, found[1]))
+        elif found := _RESERVED.search(text):
+            log.reservations.append(
+                RecordedReservation(
+                    name=found[1],
+                    announced=milliseconds(stamp),
+                    start=milliseconds(found[3]),
+                    end=milliseconds(found[4]),
+                    nodes=tuple(expand_hosts(found[2])),
+                )
+            )
+        elif found := _NOT_KNOWN.search(text):
+            raise TraceError(
+                f"{folder}: reservation {found[1] or found[3]} was changed at {stamp}, which is not "
+                "modelled; record without that"
+            )
+        elif found := _RELEASED.search(text):
+            log.released[int(found[1])] = milliseconds(stamp)
+        elif found := _CANCELLED.search(text):
+            log.cancelled[int(found[1])] = milliseconds(stamp)
+        elif found := _CLEARED.search(text):
+            log.cleared[int(found[1])] = milliseconds(stamp)
+    return log
+
+
+def _job_of(row: dict[str, str], asked: dict[str, str], log: _Log) -> RecordedJob:
+    start, number = _instant(row["start_ms"], -1), int(row["jobidraw"])
+    array, _, task = row["jobid"].partition("_")
+    extra = _extra(asked.get("extra") or "")
+    # a job that was cut at the end of the recording was to run as long as planned
+    end = start + _instant(row.get("planned_runtime", ""), 0)
+    if number in log.cleared and row.get("state", "").startswith("TIMEOUT"):
+        end = log.cleared[number]
     return RecordedJob(
-        number=int(row["jobidraw"]),
+        number=number,
+        array=int(array),
+        task=int(task or -1),
         name=row.get("name") or row["jobid"],
         user=row.get("user", ""),
         account=row.get("account", ""),
@@ -125,12 +237,37 @@ def _job_of(row: dict[str, str], asked: dict[str, str]) -> RecordedJob:
         limit=60 * int(row["time_limit_min"]),
         submit=_instant(row["submit_ms"], -1),
         start=start,
-        # a job that was cut at the end of the recording was to run as long as planned
-        end=_instant(row["done_ms"], start + _instant(row.get("planned_runtime", ""), 0)),
+        end=_instant(row["done_ms"], end),
         by=BACKFILL if row.get("by") == "backfill" else MAIN,
         where=tuple(expand_hosts(row["nodelist"])) if start >= 0 else (),
         initial_priority=float(row.get("prio_submit") or 0),
+        failed=row.get("state", "").split(" ")[0] in _FAILED,
+        eligible=_instant(row.get("eligible", ""), -1) if "begin" in extra else -1,
+        released=log.released.get(number, -1),
+        cancelled=log.cancelled.get(number, -1),
+        array_limit=int(extra.get("array", "").partition("%")[2] or 0),
+        dependencies=_dependencies(extra.get("dep", "")),
     )
+
+
+def _extra(text: str) -> dict[str, str]:
+    """What was asked for beside resources: words and what follows their first colon."""
+    name, _, rest = text.partition(":")
+    return {name: rest} if name else {}
+
+
+def _dependencies(text: str) -> tuple[tuple[str, str], ...]:
+    """Kinds and jobs of a dependency such as afterany:j6:j3.
+
+    Raises
+    ------
+    ValueError
+        If its kind is not modelled.
+    """
+    kind, *on = text.split(":")
+    if kind and kind not in KINDS:
+        raise ValueError(f"dependency {kind} is not modelled; use one of {', '.join(KINDS)}")
+    return tuple((kind, name) for name in on)
 
 
 def _instant(text: str, otherwise: int) -> int:
@@ -147,7 +284,7 @@ def _rows(path: Path, *, missing_ok: bool = False) -> list[dict[str, str]]:
         raise TraceError(f"{path}: cannot be read ({error})") from None
 
 
-def _log_lines(folder: Path) -> list[tuple[str, str]]:
+def log_lines(folder: Path) -> list[tuple[str, str]]:
     """Time stamps and texts of the controller's log."""
     for name, opener in (("slurmctld.log.gz", gzip.open), ("slurmctld.log", open)):
         if (folder / name).exists():

@@ -10,12 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine import lives
+from gridsched.engine.lives import LIFE, Lives
+from gridsched.engine.nodes.records import Happening
+from gridsched.engine.records import FOREVER
 from gridsched.errors import ConfigurationError
-from gridsched.systems.slurm.accounts import Accounting, Limits, read_accounting
+from gridsched.systems.fates import dependents_of
+from gridsched.systems.slurm.accounts import Accounting, Limits, read_accounting, read_usage
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
 from gridsched.systems.slurm.controller import (
     NEVER,
@@ -25,13 +31,16 @@ from gridsched.systems.slurm.controller import (
     Priorities,
     SlurmCluster,
     Tickets,
+    Watcher,
+    chain_tasks,
     job_records,
 )
 from gridsched.systems.slurm.jobs import unlimited
-from gridsched.systems.slurm.kernels import LIMIT, NODE
+from gridsched.systems.slurm.kernels import LIMIT, NODE, WINDOW
 from gridsched.systems.slurm.priority import Multifactor, Shares
 from gridsched.systems.slurm.recording import RecordedJob, Recording, read_recording
 from gridsched.systems.slurm.scheduler import Slurm
+from gridsched.workloads.dependencies import dependency_table
 
 Integers = NDArray[np.int64]
 
@@ -98,7 +107,9 @@ class Replay:
 
     @classmethod
     def of(cls, folder: str | Path) -> Replay:
-        """A folder with slurm.conf and what `read_recording` wants; sacctmgr_dump.cfg and qos.txt if there.
+        """A folder with slurm.conf and what `read_recording` wants.
+
+        Where there are sacctmgr_dump.cfg, qos.txt and sshare.txt, they say what accounts and users have.
 
         Raises
         ------
@@ -113,6 +124,8 @@ class Replay:
             accounting = read_accounting(
                 folder / "sacctmgr_dump.cfg", qualities if qualities.exists() else None
             )
+            if (folder / "sshare.txt").exists():
+                accounting = read_usage(folder / "sshare.txt", accounting)
         return cls(
             recording=read_recording(folder),
             scheduler=Slurm.from_configuration(configuration),
@@ -135,6 +148,10 @@ class Replay:
     def follow(self, priorities: Priorities, *, latency: int = 0) -> Outcome:
         """Starts at the recorded passes under some priorities."""
         return self._controller(priorities, latency).follow(self.recording.passes)
+
+    def controller(self, priorities: str, latency: int, *, watch: Watcher | None = None) -> Controller:
+        """The controller with its jobs, before it does anything; see `closed_loop`."""
+        return self._controller(self._priorities(priorities), latency, watch)
 
     def open_loop(
         self, phase: tuple[float, float, float], *, latency: int = 8, drift: float = 0.001
@@ -183,8 +200,26 @@ class Replay:
         for name in ("cores", "memory", "gpus"):
             values = [getattr(node, name) for node in self.configuration.nodes]
             nodes[name] = values
+        places = {node.name: k for k, node in enumerate(self.configuration.nodes)}
+        named = {name for *_, name in self.recording.node_events}
+        named |= {name for each in self.recording.reservations for name in each.nodes}
+        if unknown := sorted(named - set(places)):
+            raise ConfigurationError(
+                f"{self.recording.folder}: the log names node {unknown[0]}, which slurm.conf does not have; "
+                "give the configuration of that time"
+            )
+        events = [(at, kind, places[name]) for at, kind, name in self.recording.node_events]
+        reserved = np.zeros((len(self.recording.reservations), len(nodes)), np.uint8)
+        windows = np.zeros(len(reserved), WINDOW)
+        for k, each in enumerate(self.recording.reservations):
+            events += [(each.announced, Happening.ANNOUNCE, k), (each.end, Happening.OPEN, k)]
+            windows[k] = each.start // MILLISECONDS, each.end // MILLISECONDS
+            reserved[k, [places[name] for name in each.nodes]] = 1
         return SlurmCluster(
             nodes=nodes,
+            events=sorted(events),
+            windows=windows,
+            reserved=reserved if len(reserved) else None,
             reach=np.array(
                 [
                     [node.name in set(each.nodes) for node in self.configuration.nodes]
@@ -210,6 +245,8 @@ class Replay:
             jobs[k]["gpus"], jobs[k]["whole"], jobs[k]["limit"] = job.gpus, whole, job.limit
             jobs[k]["partition"], jobs[k]["user"] = self.place_of(job), users.index(job.user)
             jobs[k]["processors"] = each * job.nodes
+        of_array = [job.array if job.task >= 0 else -1 for job in self.recording.jobs]
+        chain_tasks(jobs, np.array(of_array, np.int64))
         return jobs
 
     def _limits(self) -> tuple[NDArray[np.void], Integers]:
@@ -240,6 +277,8 @@ class Replay:
                         own.append(row(("association", association.account, association.user), limits))
                     above = by_name.get((association.parent, ""))
                     association = above if above is not association else None
+            if job.array_limit:
+                own.append(row(("array", str(job.array)), {"jobs": job.array_limit}))
             of_jobs.append(own)
         table = unlimited(len(rows))
         for key, limits in rows.items():
@@ -250,7 +289,7 @@ class Replay:
             limited[k, : len(own)] = own
         return (table if len(table) else np.zeros(0, LIMIT)), limited
 
-    def _controller(self, priorities: Priorities, latency: int) -> Controller:
+    def _controller(self, priorities: Priorities, latency: int, watch: Watcher | None = None) -> Controller:
         limits, limited = self._limits()
         jobs = self.recording.jobs
         return Controller(
@@ -260,16 +299,55 @@ class Replay:
                 submit=np.array([job.submit for job in jobs], np.int64),
                 run=np.array([job.end - job.start for job in jobs], np.int64),
                 limited=limited,
+                lives=self._lives(),
             ),
             self.scheduler.cadence,
             priorities,
             unit=MILLISECONDS,
             latency=latency,
+            watch=watch,
         )
+
+    def _lives(self) -> Lives:
+        """When jobs may start, for whom they wait, and when they were cancelled."""
+        jobs = self.recording.jobs
+        table = self._dependencies()
+        made = np.zeros(len(jobs), LIFE)
+        made["submit"] = [job.submit for job in jobs]
+        made["gives_up"] = [job.cancelled if job.cancelled >= 0 else FOREVER for job in jobs]
+        made["unmet"] = 1 + np.bincount(table["job"], minlength=len(jobs))
+        made["eligible"] = [max(job.eligible, job.released, 0) for job in jobs]
+        made["failed"] = [job.failed for job in jobs]
+        return lives.allocate(made, *dependents_of(table, len(jobs)))
+
+    def _dependencies(self) -> NDArray[Any]:
+        """Who waits for whom.
+
+        Raises
+        ------
+        ConfigurationError
+            If a job waits for one that the recording does not have.
+        """
+        named: dict[str, list[int]] = {}
+        for k, job in enumerate(self.recording.jobs):
+            named.setdefault(job.name, []).append(k)
+        found = []
+        for k, job in enumerate(self.recording.jobs):
+            for kind, name in job.dependencies:
+                if name not in named:
+                    raise ConfigurationError(
+                        f"{self.recording.folder}: job {job.number} waits for {name}, of which there is "
+                        "no row in outcome.csv; add it"
+                    )
+                found += [(k, on, kind) for on in named[name]]
+        return dependency_table(found)
 
     def _priorities(self, priorities: str) -> Priorities:
         if self.scheduler.priority_type == "basic":
-            return FirstCome(len(self.recording.jobs))
+            come = [max(job.submit, job.released) for job in self.recording.jobs]
+            rank = np.empty(len(come), np.int64)
+            rank[np.argsort(come, kind="stable")] = np.arange(len(come))
+            return FirstCome(len(come), rank)
         if priorities == "computed":
             return self.multifactor()
         place = {job.number: k for k, job in enumerate(self.recording.jobs)}
@@ -331,34 +409,44 @@ class Replay:
         found = []
         for k, job in enumerate(self.recording.jobs):
             start = int(outcome.start[k])
-            if start < 0 or abs(start - job.start) > tolerance:
-                first = min(start if start >= 0 else job.start, job.start)
-                when = f"{start / 1000:.3f}" if start >= 0 else "never"
-                found.append((first, f"job {job.number} started at {job.start / 1000:.3f}, predicted {when}"))
+            if min(start, job.start) < 0 <= max(start, job.start) or abs(start - job.start) > tolerance:
+                first = min(each for each in (start, job.start) if each >= 0)
+                found.append(
+                    (first, f"job {job.number} started {_when(job.start)}, predicted {_when(start)}")
+                )
         return [line for _, line in sorted(found)]
 
     def measures(self, outcome: Outcome) -> dict[str, float]:
         """How near starts are to recorded ones: parts within 0.2, 1, 3 s; mean waits [s]; swapped pairs."""
         real = np.array([job.start for job in self.recording.jobs], np.int64)
-        submit = np.array([job.submit for job in self.recording.jobs], np.int64)
         away = np.abs(outcome.start - real)
+        away[(outcome.start < 0) & (real >= 0)] = NEVER
+        ran = np.flatnonzero((real >= 0) & (outcome.start >= 0))
+        starts, real = outcome.start[ran], real[ran]
+        submit = np.array([self.recording.jobs[k].submit for k in ran], np.int64)
         here, there = np.triu_indices(len(real), 1)
-        before, after = real[here] - real[there], outcome.start[here] - outcome.start[there]
+        before, after = real[here] - real[there], starts[here] - starts[there]
         swapped = (before * after < 0) & (np.abs(before) > 500) & (np.abs(after) > 500)
         same = [
             tuple(self.configuration.nodes[n].name for n in outcome.nodes_of(k, job.nodes))
             == tuple(sorted(job.where))
             for k, job in enumerate(self.recording.jobs)
+            if job.start >= 0
         ]
         return {
             "within_0.2": float((away <= 200).mean()),
             "within_1": float((away <= 1000).mean()),
             "within_3": float((away <= 3000).mean()),
             "same_nodes": float(np.mean(same)),
-            "mean_wait": float((outcome.start - submit).mean() / 1000),
+            "mean_wait": float((starts - submit).mean() / 1000),
             "recorded_mean_wait": float((real - submit).mean() / 1000),
             "pairs_swapped": float(swapped.mean()) if len(swapped) else 0.0,
         }
+
+
+def _when(start: int) -> str:
+    """A start [ms] in words."""
+    return f"at {start / 1000:.3f}" if start >= 0 else "never"
 
 
 def by_holder(limits: Limits) -> dict[str, dict[str, int]]:

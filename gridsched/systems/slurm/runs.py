@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.results import NO_TIME, SEGMENT
-from gridsched.systems.node_records import ASKED_NAMES, NO_OUTAGES, NodeUse
+from gridsched.results import SEGMENT
+from gridsched.systems.node_records import ASKED_NAMES, NodeUse, times_of
 from gridsched.systems.slurm.controller import Outcome
 from gridsched.systems.slurm.jobs import ClusterJobs
 
@@ -23,39 +23,34 @@ class SlurmRun:
     """What became of the n jobs of a cluster; jobs and nodes are named by their places there."""
 
     jobs: ClusterJobs
-    start: Integers
-    by: Integers
-    fate: Integers
-    eligible: Integers
+    outcome: Outcome
+    end_time: Integers
     segments: NDArray[Any]
     pieces: dict[str, Integers]
 
 
 def run_of(jobs: ClusterJobs, outcome: Outcome, cluster: int) -> SlurmRun:
     """What became of the jobs of a cluster that the controller had."""
-    ran = np.flatnonzero(outcome.start >= 0)
-    records = jobs.tickets.jobs[ran]
+    done = outcome.executions
+    records = jobs.tickets.jobs[done["job"]]
     each = records["nodes"].astype(np.int64)
-    segment = np.repeat(np.arange(len(ran)), each)
+    segment = np.repeat(np.arange(len(done)), each)
     offset = np.arange(len(segment)) - np.repeat(np.cumsum(each) - each, each)
-    node = outcome.placed[np.repeat(outcome.first[ran], each) + offset]
+    node = outcome.placed[np.repeat(done["first"], each) + offset]
     nodes = jobs.machine.nodes
     whole = records["whole"][segment] != 0
     cores = np.where(whole, nodes["cores"][node], records["cores"][segment])
     memory = np.where(whole, nodes["memory"][node], records["memory"][segment])
     gpus = np.where(whole, nodes["gpus"][node], records["gpus"][segment])
-    segments = np.zeros(len(ran), SEGMENT)
-    segments["job"], segments["cluster"] = ran, cluster
-    segments["start"] = outcome.start[ran]
-    segments["end"] = outcome.start[ran] + jobs.tickets.run[ran]
-    segments["processors"] = np.bincount(segment, weights=cores, minlength=len(ran)).astype(np.int64)
+    segments = np.zeros(len(done), SEGMENT)
+    segments["job"], segments["cluster"] = done["job"], cluster
+    segments["start"], segments["end"] = done["start"], done["end"]
+    segments["processors"] = np.bincount(segment, weights=cores, minlength=len(done)).astype(np.int64)
     devices = _devices(segments["start"][segment], segments["end"][segment], node, gpus)
     return SlurmRun(
         jobs=jobs,
-        start=np.where(outcome.start >= 0, outcome.start, NO_TIME),
-        by=outcome.by,
-        fate=outcome.fate,
-        eligible=outcome.eligible,
+        outcome=outcome,
+        end_time=times_of(segments, len(outcome.start))[1],
         segments=segments,
         pieces={
             "segment": segment,
@@ -100,7 +95,7 @@ def node_use(run: SlurmRun) -> NodeUse:
         pieces=run.pieces,
         nodes=machine.nodes,
         node_names=run.jobs.node_names,
-        outages=NO_OUTAGES,
+        outages=run.jobs.outages,
         asked=asked | {"most": np.ones(len(records), np.int64)},
         limits=run.jobs.limits,
         limited=run.jobs.limited,

@@ -12,7 +12,7 @@ docs/slurm.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -26,7 +26,7 @@ from gridsched.submission import Submission
 from gridsched.systems.base import Scheduler
 from gridsched.systems.fates import Lived, fate_variables
 from gridsched.systems.node_records import node_variables
-from gridsched.systems.slurm.accounts import RESOURCES, ROOT, Accounting, Association
+from gridsched.systems.slurm.accounts import RESOURCES, ROOT, Accounting, Association, Quality
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
 from gridsched.systems.slurm.controller import Cadence, Controller, FirstCome, Priorities
 from gridsched.systems.slurm.jobs import ClusterJobs, cluster_jobs
@@ -108,6 +108,12 @@ class Slurm(Scheduler):
         run when priorities are calculated.
     account_shares, user_shares : mapping of int to int, optional
         Raw shares of accounts and users by number, 1 for the others. Accounts are the groups of the workload.
+    partition_factors : mapping of int to int, optional
+        PriorityJobFactor of partitions by number; by default their priority.
+    accounting : Accounting, optional
+        Accounts, users and qualities of service with shares, priorities and limits, instead of these shares.
+        Their names are their numbers in the workload: its groups, users and queues. Limits count where
+        `enforce_limits` says so.
 
     Raises
     ------
@@ -150,14 +156,16 @@ class Slurm(Scheduler):
     enforce_limits: bool = False
     account_shares: Mapping[int, int] | None = None
     user_shares: Mapping[int, int] | None = None
+    partition_factors: Mapping[int, int] | None = None
+    accounting: Accounting | None = None
 
     system: ClassVar[str] = "slurm"
     knows: ClassVar[str] = "its own cluster, its nodes included"
     not_in_studies: ClassVar[frozenset[str]] = frozenset(
-        {"priority_weight_tres", "account_shares", "user_shares"}
+        {"priority_weight_tres", "account_shares", "user_shares", "partition_factors", "accounting"}
     )
     cannot: ClassVar[Mapping[str, str]] = {
-        "failures": "not built yet: its nodes do not fail",
+        "predictions": "Slurm is the local scheduler",
         "local policies": "Slurm is the local scheduler",
         "overrun": "Slurm expects a job that outruns its limit to end at once",
         "passes": "passes come at Slurm's own cadence",
@@ -248,30 +256,31 @@ class Slurm(Scheduler):
             phase = rng.random(3)
             if len(own):
                 runs.append((index, cluster, own, self._run(submission, cluster, own, index, phase)))
-        start = np.full(number, NO_TIME, np.int64)
-        fate = np.full(number, int(Fate.REJECTED), np.int64)
-        by = np.full(number, -1, np.int64)
-        eligible = np.zeros(number, np.int64)
+        columns = {name: np.full(number, NO_TIME, np.int64) for name in ("start", "end", "by")}
+        columns["fate"] = np.full(number, int(Fate.REJECTED), np.int64)
+        columns |= {name: np.zeros(number, np.int64) for name in ("eligible", "killed", "extra")}
         reasons: dict[str, int] = {}
         for _, _, own, run in runs:
-            start[own], fate[own], by[own], eligible[own] = run.start, run.fate, run.by, run.eligible
+            for name, column in columns.items():
+                column[own] = run.end_time if name == "end" else getattr(run.outcome, name)
             reasons = add_counts(reasons, run.jobs.reasons)
         uses = [(index, cluster, own, node_use(run)) for index, cluster, own, run in runs]
         first = np.cumsum([0, *(len(run.segments) for *_, run in runs)]).tolist()[:-1]
         segments = np.concatenate([run.segments for *_, run in runs])
         segments["job"] = np.concatenate([own[run.segments["job"]] for *_, own, run in runs])
+        size = np.asarray(workload.processors, np.int64)
         told, counted = fate_variables(
             workload,
             Lived(
-                fate=fate,
-                killed=np.zeros(number, np.int64),
-                extra_work=np.zeros(number, np.int64),
-                eligible_time=eligible,
+                fate=columns["fate"],
+                killed=columns["killed"],
+                extra_work=columns["extra"] * size,
+                eligible_time=columns["eligible"],
             ),
         )
-        size = np.asarray(workload.processors, np.int64)
         return Schedule(
-            start_time=start,
+            start_time=columns["start"],
+            end_time=columns["end"],
             run_time=submission.run_time,
             estimate=submission.estimate,
             segments=segments,
@@ -281,14 +290,14 @@ class Slurm(Scheduler):
                 **told,
                 "started_by": (
                     "job",
-                    by,
+                    columns["by"],
                     "0 if the main loop started it, 1 if the backfill scheduler, else -1",
                     "1",
                 ),
             },
             counters={
                 **counted,
-                "backfilled": int((by == 1).sum()),
+                "backfilled": int((columns["by"] == 1).sum()),
                 **{f"rejected: {reason}": count for reason, count in reasons.items()},
             },
         )
@@ -303,7 +312,11 @@ class Slurm(Scheduler):
             cluster,
             whole=self.select_type == "linear" or cluster.node_exclusive,
             memory_is_consumed=self.memory_is_consumed or self.select_type == "linear",
+            accounting=self.accounting if self.enforce_limits else None,
         )
+        if self.partition_factors is not None:
+            factor = [self.partition_factors.get(each.number, 1) for each in cluster.partitions] or [1]
+            jobs = replace(jobs, factor=np.array(factor, np.int64))
         priorities = self._priorities(submission.workload.select(own), jobs)
         controller = Controller(jobs.machine, jobs.tickets, self.cadence, priorities)
         return run_of(jobs, controller.work(phase.tolist()), index)
@@ -315,16 +328,23 @@ class Slurm(Scheduler):
         if self.priority_type == "basic" or not (any(weighed) or weights.tres):
             return FirstCome(number)
         account, user = np.asarray(workload.group, np.int64), np.asarray(workload.user, np.int64)
-        tree = _tree(account, user, self.account_shares or {}, self.user_shares or {})
+        if self.accounting is None:
+            tree = _tree(account, user, self.account_shares or {}, self.user_shares or {})
+            qualities = {}
+        else:
+            tree = _with_strangers(self.accounting, account, user)
+            qualities = dict(self.accounting.qualities)
         shares = Shares(tree, fair_tree=self.fair_tree, damping=self.fair_share_dampening_factor)
         place = [shares.place[str(a), str(u)] for a, u in zip(account.tolist(), user.tolist(), strict=True)]
+        highest = max((each.priority for each in qualities.values()), default=0)
+        of_jobs = [qualities.get(str(queue), _NO_QUALITY) for queue in workload.queue.tolist()]
         nodes = jobs.machine.nodes
         partition = np.asarray(jobs.factor, np.float64)[records["partition"]]
         return Multifactor(
             weights,
             records,
             place=np.array(place, np.int64),
-            quality=np.zeros(number),
+            quality=np.array([each.priority for each in of_jobs], np.float64) / max(highest, 1),
             partition=partition / max(float(jobs.factor.max(initial=0)), 1.0),
             nice=np.zeros(number, np.int64),
             early_processors=records["nodes"] if self.select_type == "linear" else records["processors"],
@@ -337,7 +357,21 @@ class Slurm(Scheduler):
             shares=shares,
             unit=1,
             begin=int(workload.submit_time[0]),
+            usage_factor=np.array([each.usage_factor for each in of_jobs]),
         )
+
+
+_NO_QUALITY = Quality(name="")
+
+
+def _with_strangers(accounting: Accounting, account: Integers, user: Integers) -> Accounting:
+    """The tree, and those who have jobs and are not in it: accounts below the root, users in accounts."""
+    made = {(each.account, each.user): each for each in accounting.associations}
+    for a, u in sorted(set(zip(account.tolist(), user.tolist(), strict=True))):
+        own = Association(account=str(a), user=str(u), parent=str(a))
+        made.setdefault((str(a), ""), Association(account=str(a), parent=ROOT))
+        made.setdefault((str(a), str(u)), own)
+    return replace(accounting, associations=tuple(made.values()))
 
 
 def _tree(

@@ -24,6 +24,7 @@ from gridsched.report.parts import (
     heading,
     interval_text,
     labels,
+    variations,
 )
 from gridsched.systems.superscheduler.study.config import GridStudy
 
@@ -87,15 +88,16 @@ def grid_view(study: GridStudy, folder: Path) -> dict[str, Any]:
 
 def _conventions(study: GridStudy) -> list[str]:
     """What the reader has to know about how the study was simulated and measured."""
-    several = study.replicates > 1
+    several = study.most_replicates > 1
     return [
-        f"Intervals are 95 % intervals over {study.replicates} replicates; comparisons are paired, replicate "
-        "by replicate."
+        f"Intervals are 95 % intervals over {study.most_replicates} replicates; comparisons are paired, "
+        "replicate by replicate."
         if several
         else "There is one replicate, so there are no intervals.",
+        *variations(study.scenarios),
         "Synthetic workloads are drawn anew in each replicate; a log is the same in all of them.",
         "The same cluster has the same draws in every scenario and under every scheme.",
-        "Jobs are never killed; the expected end of a job that outran its estimate "
+        "Jobs are never killed for their length; the expected end of a job that outran its estimate "
         + ("doubles its estimate." if study.overrun == "doubling" else "grows by fixed increments."),
         _estimates(study),
         _predictions(study),

@@ -177,6 +177,7 @@ class Superscheduler(Scheduler):
     not_in_studies: ClassVar[frozenset[str]] = frozenset({"scheme"})
     knows: ClassVar[str] = "predicted starts at home and at the clusters asked"
     cannot: ClassVar[Mapping[str, str]] = {
+        "predictions": "not built yet: clusters of a grid go by runtime estimates",
         "arrays": "a cluster counts its own tasks, not those that run elsewhere",
         "passes": "predicted starts assume one pass for all events of an instant",
         "deadlines": "turnaround is what the schemes compare",

@@ -56,6 +56,8 @@ def rules(draw: st.DrawFn, *, is_local: bool) -> dict[str, Any]:
         "promote_duration": draw(st.none() | st.integers(1, 30)),
         "bump": draw(st.sampled_from([None, None, 0, 3, 10])),
     }
+    if chosen["bump"] is not None:
+        chosen["bump_stretch"] = draw(st.sampled_from([0, 0, 1, 3]))
     if is_local:
         chosen["borrow_limit"] = draw(st.sampled_from([None, None, 0, 20]))
     else:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gridsched import results
-from gridsched.errors import ConfigurationError
+from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.experiments.config import load_study
 from gridsched.experiments.prepare import derived_seed
 from gridsched.metrics import jobs as metrics
@@ -37,6 +37,7 @@ from gridsched.systems.jscheduler.retraining import retrained_schedule
 from gridsched.systems.jscheduler.scheduler import JScheduler, Submissions, draw_samples, self_schedule
 from gridsched.systems.jscheduler.study.aggregation import first_better
 from gridsched.systems.jscheduler.study.config import SelfSchedulingStudy
+from gridsched.systems.jscheduler.study.failing import pool_of, resources_of
 from gridsched.traces import find_log, merge_workloads
 from gridsched.workloads import Workload
 from tests.support.studies import changed, log_text, made, message_about, run_study
@@ -223,8 +224,8 @@ def test_checksum_depends_on_the_platform(folder: Path) -> None:
 def test_a_run_is_made_once(folder: Path) -> None:
     runs = study_of().runs
     assert len(runs) == len(set(runs))
-    assert len([run for run in runs if run.factor == "multiply"]) == 2 * 2 * 3 + 2 + 1
-    assert len([run for run in runs if run.factor == "none"]) == 12
+    assert len([run for run in runs if run.case == "multiply"]) == 2 * 2 * 3 + 2 + 1
+    assert len([run for run in runs if run.case == "none"]) == 12
 
 
 def test_figures_that_a_study_needs(folder: Path) -> None:
@@ -260,7 +261,7 @@ def test_measures_are_those_of_the_jobs_one_by_one(jobs: list[tuple[int, int, in
     submit, wait, run, centre = (np.array([row[i] for row in rows]) for i in range(4))
     measured = np.array([row[4] for row in rows])
     group = cohort(submit, centre, measured, 5)
-    values = measure(group, np.where(measured, submit + wait, -1), run)
+    values = measure(group, np.where(measured, submit + wait, -1), run, submit + wait + run)
     chosen = [row for row in rows if row[4]]
     weeks = (rows[-1][0] - rows[0][0]) // WEEK + 1
     naive: dict[str, Any] = {
@@ -290,8 +291,8 @@ def mean(values: list[float]) -> float:
 
 def test_makespan_is_that_of_the_jobs_that_run() -> None:
     submit, start, run = np.array([0, 5, 6]), np.array([-1, 9, 7]), np.array([100, 3, 9])
-    assert makespan(submit, start, run) == 11
-    assert np.isnan(makespan(submit[:1], start[:1], run[:1]))
+    assert makespan(submit, start, start + run) == 11
+    assert np.isnan(makespan(submit[:1], start[:1], start[:1] + run[:1]))
 
 
 @given(
@@ -617,7 +618,7 @@ def test_predictors_may_learn_inside_a_run(folder: Path) -> None:
     here = whole.sel(factor="multiply", mode="plan", estimates="retrained", metric="wait", k=2)
     assert float(here["corrections"]) == done.corrections
     assert float(here["makespan"]) == makespan(
-        merge_workloads(logs)[0].submit_time, done.start_time, done.run_time
+        merge_workloads(logs)[0].submit_time, done.start_time, done.start_time + done.run_time
     )
     assert np.isnan(here["predictions_on_unfinished"])
     assert np.isnan(here["original_wait_time_mean"])
@@ -696,3 +697,87 @@ def test_every_job_of_a_log_is_accounted_for(
     wait = found["wait_time_mean"].sel(mode="plan", estimates="requested", metric="wait")
     assert float(wait.sel(k=8)) < float(wait.sel(k=1))
     assert made["paper_wait_time_mean"].notnull().all()
+
+
+# --- nodes that fail ------------------------------------------------------------------------------
+
+FAILURES = {"mean_time_between": 60_000, "mean_repair": 4000, "checkpoint_interval": 600}
+
+
+def failing(**failures: Any) -> SelfSchedulingStudy:
+    """A study with the same reading of the CPU factor with and without failures."""
+    calm = {"name": "calm", "factor": "none", "schedulers": ["plan three"], "estimates": ["predicted"]}
+    return study_of(scenarios=[calm, {**calm, "name": "failing", "failures": {**FAILURES, **failures}}])
+
+
+def test_processors_fail_alike_in_the_grid_and_in_the_pool_of_their_centre(folder: Path) -> None:
+    study = failing()
+    alone = study.model_copy(update={"scenarios": study.scenarios[1:]})
+    jobs = Workload(
+        name="jobs",
+        submit_time=np.array([500, 90_500]),
+        run_time=np.array([1, 1]),
+        requested_time=np.array([1, 1]),
+        requested_processors=np.array([1, 1]),
+    )
+    resources, _ = resources_of(alone, "none", jobs.submit_time - 500, SEED)
+    pool, policy = pool_of(alone, "north", "none", jobs, SEED)
+    assert policy.name == "easy"
+    assert (pool.processors, pool.checkpoint_interval) == (16, 600)
+    first, second = (
+        {(each.time, each.node, each.kind) for each in resource.events} for resource in resources[:2]
+    )
+    assert first
+    assert first != second
+    expected = {(time + 500, node, kind) for time, node, kind in first}
+    expected |= {(time + 500, f"node{int(node[4:]) + 8}", kind) for time, node, kind in second}
+    assert {(each.time, each.node, each.kind) for each in pool.events} == expected
+    calm = study.model_copy(update={"scenarios": study.scenarios[:1]})
+    assert not pool_of(calm, "north", "none", jobs, SEED)[0].events
+
+
+def test_events_of_a_file_are_by_the_clock_of_the_stream(folder: Path) -> None:
+    (folder / "events.csv").write_text("time,node,kind,start,end\n100,*,maintenance,200,300\n")
+    study = study_of(scenarios=[{"name": "f", "schedulers": ["plan"], "failures": {"events": "events.csv"}}])
+    log = Workload(
+        name="log",
+        submit_time=np.array([500]),
+        run_time=np.array([1]),
+        requested_time=np.array([1]),
+        requested_processors=np.array([1]),
+    )
+    pool, _ = pool_of(study, "north", "none", log, SEED)
+    assert {(each.time, each.start, each.end) for each in pool.events} == {(600, 700, 800)}
+    assert {each.node for each in pool.events} == set(pool.node_names)
+    (folder / "events.csv").unlink()
+    with pytest.raises(ConfigurationError, match=r"scenarios\[f\].*events.csv"):
+        study.check_files()
+
+
+def test_jobs_that_never_end_in_a_run_are_an_error(folder: Path) -> None:
+    (folder / "north.swf").write_text(log_text(1, 60, largest=8), encoding="utf-8")
+    (folder / "events.csv").write_text("time,node,kind\n0,node2,down\n")
+    scenario = {"name": "f", "factor": "none", "failures": {"events": "events.csv"}}
+    one = {"name": "one", **PLAN, "k": 1}
+    study = study_of(scenarios=[scenario], schedulers=[one], estimates=["requested"], evaluate=False)
+    with pytest.raises(GridschedError, match=r"jobs never end.*'f'"):
+        run_study(study, folder, SEED)
+
+
+def test_what_does_not_fail_does_not_depend_on_failures(folder: Path) -> None:
+    calm = {
+        task.name: task.key
+        for task in study_of(scenarios=[{"name": "calm", "factor": "none"}]).experiment(SEED).tasks
+    }
+    both = {task.name: task.key for task in failing().experiment(SEED).tasks}
+    shared = {name for name in both if "failing" not in name and both[name] == calm.get(name)}
+    assert {"north on its own, factor none", "all logs, factor none"} <= shared
+    other = {task.name: task.key for task in failing().experiment(SEED + 1).tasks}
+    changed_ones = {name for name in both if both[name] != other[name]}
+    assert "north on its own, factor none, failing" in changed_ones
+    assert not changed_ones & {"north on its own, factor none", "all logs, factor none"}
+
+
+def test_jobs_are_not_lost_where_runs_are_compared_job_by_job(folder: Path) -> None:
+    with pytest.raises(ValueError, match=r"requeue: found 'lost'.*'place'"):
+        failing(requeue="lost")

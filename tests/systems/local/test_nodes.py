@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gridsched as gs
@@ -62,6 +62,7 @@ def verified(jobs: gs.Workload, cluster: gs.Cluster, policy: str | gs.LocalPolic
 
 @pytest.mark.parametrize("policy", [*POLICIES, "easy(3)"])
 @given(seed=st.integers(0, 10**6))
+@settings(max_examples=40)
 def test_one_node_is_a_number_of_processors(policy: str, seed: int) -> None:
     """On a cluster of one node jobs start when they do on as many processors."""
     jobs = workload(seed)
@@ -197,7 +198,7 @@ def test_so_many_tasks_of_an_array_run_at_once() -> None:
     assert verified(merged, gs.Cluster(processors=16))["limit_jobs"].values.tolist() == [2, 2]
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", range(2))
 @pytest.mark.parametrize("backfilling", ["none", "first_fit", "easy", "conservative"])
 def test_arrays_are_groups_of_the_plain_simulator(backfilling: Any, block: int) -> None:
     """Beside a limit of each user, on nodes and on plain processors."""

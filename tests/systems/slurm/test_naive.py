@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from gridsched.engine.nodes.records import Happening
 from gridsched.systems.slurm import kernels
 from gridsched.systems.slurm.controller import (
     NEVER,
     Controller,
     SlurmCluster,
     Tickets,
+    chain_tasks,
     job_records,
 )
 from gridsched.systems.slurm.scheduler import Slurm
@@ -77,6 +77,7 @@ def draw(
                 user=number(0, 2),
                 priority=float(number(0, 3)),
                 groups=tuple(g for g in range(len(limits)) if rng.random() < 0.5),
+                array=number(0, 1) if rng.random() < 0.3 else -1,
             )
         )
     jobs.sort(key=lambda job: job.submit)
@@ -101,6 +102,16 @@ def draw(
     ):
         if rng.random() < 0.15:
             setattr(cluster, key, number(1, high))
+    for node in range(count):
+        if rng.random() < 0.3:
+            begin = number(0, 600)
+            kills = rng.random() < 0.5
+            cluster.outages.append(naive.Outage(node, begin, begin + number(1, 300), kills))
+    for _ in range(number(-2, 2)):
+        known, some = number(0, 400), rng.random(count) < rng.choice([0.3, 0.7, 1.0])
+        begin = known + number(0, 200)
+        held = frozenset(np.flatnonzero(some).tolist())
+        cluster.reservations.append(naive.Reservation(known, begin, begin + number(1, 300), held))
     instants = sorted({number(1, 900) for _ in range(number(10, 60))})
     return jobs, cluster, [(now, number(0, 1)) for now in instants]
 
@@ -124,8 +135,24 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             records[k][name] = getattr(job, name)
         records[k]["processors"] = job.cores * job.nodes
         limited[k, : len(job.groups)] = job.groups
+    chain_tasks(records, np.array([job.array for job in jobs]))
+    events = []
+    for out in cluster.outages:
+        kinds = (Happening.DOWN, Happening.UP) if out.kills else (Happening.DRAIN, Happening.RESUME)
+        events += [(out.begin, kinds[0], out.node), (out.end, kinds[1], out.node)]
+    for k, each in enumerate(cluster.reservations):
+        events += [(each.known, Happening.ANNOUNCE, k), (each.end, Happening.OPEN, k)]
+    held = [[n in each.nodes for n in range(len(nodes))] for each in cluster.reservations]
     return Controller(
-        SlurmCluster(nodes=nodes, reach=reach, tier=np.array(cluster.tiers), limits=limits),
+        SlurmCluster(
+            nodes=nodes,
+            reach=reach,
+            tier=np.array(cluster.tiers),
+            limits=limits,
+            events=sorted(events),
+            windows=np.array([(each.begin, each.end) for each in cluster.reservations], kernels.WINDOW),
+            reserved=np.array(held, np.uint8) if held else None,
+        ),
         Tickets(
             jobs=records,
             submit=np.array([job.submit for job in jobs]),
@@ -149,21 +176,25 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
     )
 
 
-def compare(seed: int, whole: str) -> int:
-    """Compare one case; how many jobs started."""
+def compare(seed: int, whole: str) -> tuple[int, int]:
+    """Compare one case; how many jobs started, and how many were killed."""
     jobs, cluster, passes = draw(np.random.default_rng(seed), whole)
-    expected = naive.Controller(jobs, cluster).work(passes)
+    twin = naive.Controller(jobs, cluster)
+    twin.work(passes)
+    expected = [*twin.killed, *twin.started.items()]
     outcome = controller_of(jobs, cluster).follow(passes)
-    found: dict[int, Any] = {
-        j: naive.Started(int(outcome.start[j]), int(outcome.by[j]), outcome.nodes_of(j, job.nodes))
-        for j, job in enumerate(jobs)
-        if outcome.start[j] >= 0
-    }
-    assert found == {j: done._replace(nodes=sorted(done.nodes)) for j, done in expected.items()}, seed
-    return len(found)
+    found = [
+        (int(job), int(start), sorted(outcome.placed[first : first + jobs[job].nodes].tolist()))
+        for job, start, _, first in outcome.executions
+    ]
+    assert found == sorted((j, done.time, sorted(done.nodes)) for j, done in expected), seed
+    never_killed = {j: done.by for j, done in twin.started.items() if outcome.killed[j] == 0}
+    assert {j: int(outcome.by[j]) for j in never_killed} == never_killed, seed
+    return len(found), len(twin.killed)
 
 
 @pytest.mark.parametrize("whole", ["all", "none", "some"])
 def test_every_start_is_that_of_the_naive_twin(whole: str) -> None:
-    started = sum(compare(seed, whole) for seed in range(1000))
+    started, killed = np.sum([compare(seed, whole) for seed in range(1000)], axis=0)
     assert started > 5000
+    assert killed > 100

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gridsched.engine.lives import Fate
 from gridsched.errors import ConfigurationError
-from gridsched.nodes import Limit, NodeType, Partition
+from gridsched.nodes import Limit, NodeEvent, NodeType, Partition, draw_failures
 from gridsched.platform import Cluster, Platform
 from gridsched.simulation import simulate
 from gridsched.systems.slurm.scheduler import Slurm
@@ -197,6 +198,78 @@ def test_only_some_tasks_of_an_array_run_at_once() -> None:
     verify(run)
     start, end = run["start_time"].values, run["end_time"].values
     assert max(int(((start <= now) & (now < end)).sum()) for now in start) == 2
+
+
+def failing(rng: np.random.Generator, **changes: Any) -> Cluster:
+    """A cluster whose nodes fail, are drained and maintained at random."""
+    names = [name for kind in NODES for name in kind.nodes]
+    events = draw_failures(
+        names, until=86400, mean_time_between=6 * 3600, mean_repair=1800, seed=int(rng.integers(99))
+    )
+    for name in rng.choice(names, 3, replace=False).tolist():
+        begin = int(rng.integers(0, 60000))
+        events.append(NodeEvent(time=begin, node=name, kind="drain"))
+        events.append(NodeEvent(time=begin + 9000, node=name, kind="resume"))
+    for node in ("cpu", "gpu", "*"):
+        known = int(rng.integers(0, 40000))
+        start = known + int(rng.integers(0, 20000))
+        events.append(NodeEvent(time=known, node=node, kind="maintenance", start=start, end=start + 5000))
+    return Cluster(nodes=NODES, events=events, **changes)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_runs_with_failures_keep_the_rules(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cluster = failing(
+        rng,
+        requeue=["place", "end", "lost"][seed % 3],
+        checkpoint_interval=[0, 900][seed % 2],
+        checkpoint_cost=20,
+        node_exclusive=seed % 4 == 3,
+    )
+    parameters: dict[str, Any] = {"priority_weight_age": 1000, "priority_weight_fairshare": 500}
+    run = simulate(mixed(seed=seed), cluster, Slurm(enforce_limits=True, **parameters if seed % 5 else {}))
+    verify(run)
+    assert run.attrs["executions_killed"] > 10
+    assert (run.attrs["jobs_lost"] > 0) == (cluster.requeue == "lost")
+    again = simulate(mixed(seed=seed), cluster, Slurm(enforce_limits=True, **parameters if seed % 5 else {}))
+    assert (run["start_time"] == again["start_time"]).all()
+
+
+def test_a_killed_job_goes_back_to_its_place_or_to_the_end() -> None:
+    jobs = workload([(0, 1000, 1), (10, 1000, 1), (20, 1000, 1)])
+    events = [NodeEvent(time=500, kind="down"), NodeEvent(time=600, kind="up")]
+
+    def starts(requeue: Any) -> list[int]:
+        cluster = Cluster(processors=1, processors_per_node=1, events=events, requeue=requeue)
+        run = simulate(jobs, cluster, Slurm())
+        verify(run)
+        segments = run["segment_start"].to_numpy()
+        return [int(job) for job in run["segment_job"].to_numpy()[np.argsort(segments, kind="stable")]]
+
+    assert starts("place") == [0, 0, 1, 2]
+    assert starts("end") == [0, 1, 2, 0]
+    assert starts("lost") == [0, 1, 2]
+
+
+def test_no_job_starts_that_would_run_into_maintenance() -> None:
+    jobs = workload([(0, 500, 2), (10, 3000, 4), (20, 3000, 2), (30, 100, 2)])
+    upgrade = NodeEvent(time=0, node="*", kind="maintenance", start=2000, end=4000)
+    run = simulate(jobs, Cluster(processors=4, processors_per_node=1, events=[upgrade]), Slurm())
+    verify(run)
+    start = run["start_time"].to_numpy()
+    # the short job does not wait for those that have to wait for the end of the window
+    assert start[3] < 100
+    assert start[1] >= 4000
+    assert start[2] >= 4000
+    assert run.attrs["executions_killed"] == 0
+
+
+def test_jobs_that_no_node_comes_back_for_starve() -> None:
+    cluster = Cluster(processors=4, processors_per_node=1, events=[NodeEvent(time=5, kind="drain")])
+    run = simulate(workload([(0, 100, 4), (1, 100, 4)]), cluster, Slurm())
+    verify(run)
+    assert run["fate"].to_numpy().tolist() == [0, int(Fate.STARVED)]
 
 
 def test_limits_that_the_controller_does_not_know_are_refused() -> None:

@@ -100,6 +100,7 @@ NODE = np.dtype(
         ("promote_nodes", np.int64),  # jobs with more go up; NOWHERE
         ("promote_duration", np.int64),  # jobs with an estimate of so much or more go up; NOWHERE
         ("bump", np.int64),  # jobs that would wait longer are bumped up; NOWHERE
+        ("bump_stretch", np.int64),  # ... and longer than so many times their estimate
         ("period", np.int64),  # time between updates of its shadow calendars; 0: they are always fresh
         ("refresh", np.int64),  # time of the next update
         ("shadow", np.int64),  # row of the first shadow calendar; NOWHERE

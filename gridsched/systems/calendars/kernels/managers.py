@@ -104,6 +104,14 @@ def _is_promoted(t: ManagerTree, j: int, m: int) -> bool:
     )
 
 
+@leaf
+def _is_too_far(t: ManagerTree, j: int, m: int, start: int, now: int) -> bool:
+    """Whether a manager bumps a job up whose first fit starts then."""
+    rules = t.managers[m]
+    patience = max(rules["bump"], rules["bump_stretch"] * t.jobs[j]["estimate"])
+    return rules["parent"] >= 0 and rules["bump"] >= 0 and start > now + patience
+
+
 @part
 def _responsible(t: ManagerTree, j: int) -> int:
     """The manager that a job is sent up to from its home."""
@@ -140,12 +148,7 @@ def _place_or_bump(t: ManagerTree, j: int, begin: int, now: int, seed: int) -> N
     begin_search(t, owner, begin)
     x, start = search(t, j, owner, FOREVER, NOWHERE, FOREVER, seed)
     m = owner
-    while (
-        t.managers[m]["parent"] >= 0
-        and t.managers[m]["bump"] >= 0
-        and start > now + t.managers[m]["bump"]
-        and _may_borrow(t, j)
-    ):
+    while _is_too_far(t, j, m, start, now) and _may_borrow(t, j):
         m = t.managers[m]["parent"]
         t.counts[0]["messages"] += 1
         begin_search(t, m, begin)
@@ -155,8 +158,7 @@ def _place_or_bump(t: ManagerTree, j: int, begin: int, now: int, seed: int) -> N
             x = other
             start = earlier
             t.plans[j]["route"] = _BUMPED
-    own = t.managers[m]
-    if own["parent"] >= 0 and own["bump"] >= 0 and start > now + own["bump"] and not _may_borrow(t, j):
+    if _is_too_far(t, j, m, start, now) and not _may_borrow(t, j):
         t.counts[0]["kept_home"] += 1
     placed = commit(t, j, owner, x, start, seed)
     if not placed:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.collection import attrs_of, collected, interval_variables
+from gridsched.experiments.machines import FATES
 from gridsched.experiments.prepare import sources
 from gridsched.replication import times_interval
 from gridsched.systems.jscheduler.centres import Centre
@@ -91,7 +92,7 @@ def _labels(study: SelfSchedulingStudy) -> dict[str, list[Any]]:
     known = {"mode": MODES, "estimates": get_args(RuntimeEstimate), "metric": get_args(MetricName)}
     found: dict[str, set[Any]] = {name: {each[name] for each in used} for name in ("mode", "metric", "k")}
     found["estimates"] = {run.estimates for run in study.runs}.union(ORIGINAL)
-    labels: dict[str, list[Any]] = {"factor": list(study.factors)}
+    labels: dict[str, list[Any]] = {"factor": list(study.cases)}
     for name, order in known.items():
         own = sorted(found[name].difference(order))
         labels[name] = [*(label for label in order if label in found[name]), *own]
@@ -127,9 +128,10 @@ def _originals(study: SelfSchedulingStudy, merged: Mapping[str, xr.Dataset]) -> 
 def _original(stream: xr.Dataset, estimates: str) -> dict[str, Any]:
     """Measures of the original scenario under some estimates."""
     starts, lengths = stream[f"start_{estimates}"].values, stream["original_run_time"].values
+    ends = stream[f"end_{estimates}"].values if f"end_{estimates}" in stream else starts + lengths
     return {
-        **measure(measured_jobs(stream), starts, lengths),
-        "makespan": makespan(stream["submit_time"].values, starts, lengths),
+        **measure(measured_jobs(stream), starts, lengths, ends),
+        "makespan": makespan(stream["submit_time"].values, starts, ends),
         "corrections": stream.attrs[f"corrections_{estimates}"],
     }
 
@@ -314,6 +316,7 @@ def means_table(whole: xr.Dataset) -> pd.DataFrame:
     """
     means = [f"{metric}_mean" for metric in METRICS]
     others = [name for name, (dims, *_) in RUN_VARIABLES.items() if not dims and name not in means]
+    others += [name for name in FATES if name in whole]
     keys = list(PARAMETERS)
     frames = [
         whole[f"original_{name}"]

@@ -12,8 +12,15 @@ from pydantic import Field, PrivateAttr, StrictBool, model_validator
 
 from gridsched.errors import GridschedError
 from gridsched.experiments.derived import part_model
-from gridsched.experiments.inputs import prepared_workload
-from gridsched.experiments.parts import ScenarioChoice, Window, WorkloadConfig, label_of
+from gridsched.experiments.inputs import event_files, failure_seed, prepared_workload
+from gridsched.experiments.parts import (
+    ClusterConfig,
+    FailuresConfig,
+    ScenarioChoice,
+    Window,
+    WorkloadConfig,
+    label_of,
+)
 from gridsched.experiments.schedulers import Written, scheduler_made, scheduler_models
 from gridsched.experiments.study import SchedulerStudy, function_files
 from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
@@ -39,9 +46,37 @@ class ReadingConfig(ScenarioChoice):
 
     factor: Reading = "multiply"
     """What a cluster's CPU factor does to run times: multiply or divide them, or nothing."""
+    failures: FailuresConfig | None = None
+    """Failures of the nodes of all clusters; each of their processors is a node. The same nodes fail at the
+    same times in the original scenario. Events of a file happen to each cluster, by a clock that shows 0 when
+    the first jobs are submitted."""
     # Models are frozen, so a narrower type than the base's is safe; mypy takes fields for writable.
     estimates: RuntimeEstimates | None = None  # type: ignore[assignment]
     """Runtime estimates of the schedulers here; by default as the study says."""
+
+    @model_validator(mode="after")
+    def _nothing_is_lost(self) -> Self:
+        if self.failures is not None and self.failures.requeue == "lost":
+            raise ValueError(
+                "failures.requeue: found 'lost'; runs are compared by jobs that end in all of them, use "
+                "'place' or 'end'"
+            )
+        return self
+
+    @property
+    def machines(self) -> Sequence[ClusterConfig]:
+        """What is configured of each cluster."""
+        return (ClusterConfig(name="all", failures=self.failures),)
+
+    @property
+    def case(self) -> str:
+        """Label of the platform: the reading of its CPU factors, and the scenario where nodes fail."""
+        return self.factor if self.failures is None else f"{self.factor}, {self.name}"
+
+    def alone(self) -> Self:
+        """What a run depends on: the name only where it is part of the case."""
+        name = "any" if self.failures is None else self.name
+        return type(self)(name=name, factor=self.factor, failures=self.failures)
 
 
 @dataclass(frozen=True)
@@ -50,22 +85,22 @@ class JSchedulerRun:
 
     Parameters
     ----------
-    factor : str
-        Reading of the CPU factor.
+    case : str
+        Label of the platform, see `ReadingConfig.case`.
     estimates : str
         Runtime estimates of the schedulers.
     scheduler : str
         Its label.
     """
 
-    factor: Reading
+    case: str
     estimates: RuntimeEstimate
     scheduler: str
 
     @property
     def title(self) -> str:
         """Name for people."""
-        return f"factor {self.factor}, {self.scheduler}, {self.estimates} run times"
+        return f"factor {self.case}, {self.scheduler}, {self.estimates} run times"
 
 
 _ANYTHING = scheduler_models()["jscheduler"].model_validate(
@@ -158,10 +193,13 @@ class SelfSchedulingStudy(SchedulerStudy):
         )
 
     @property
-    def factors(self) -> tuple[Reading, ...]:
-        """Readings of the CPU factor that are run, the paper's first."""
-        used = {scenario.factor for scenario in self.scenarios}
-        return tuple(factor for factor in get_args(Reading) if factor in used)
+    def cases(self) -> dict[str, ReadingConfig]:
+        """Scenarios in which the platform differs, by `case`; the paper's reading of the factor first."""
+        order = get_args(Reading)
+        cases: dict[str, ReadingConfig] = {}
+        for scenario in sorted(self.scenarios, key=lambda each: order.index(each.factor)):
+            cases.setdefault(scenario.case, scenario)
+        return cases
 
     @property
     def all_workloads(self) -> tuple[WorkloadConfig, ...]:
@@ -206,16 +244,16 @@ class SelfSchedulingStudy(SchedulerStudy):
         """Tasks, figures and tables of the study."""
         workloads = {each.name: prepared_workload(self.name, each, seed) for each in self.all_workloads}
         originals = {
-            (factor, name): self._original(factor, name, workload)
-            for factor in self.factors
+            (case, name): self._original(case, name, workload, seed)
+            for case in self.cases
             for name, workload in workloads.items()
         }
-        streams = {factor: self._stream(factor, workloads, originals) for factor in self.factors}
+        streams = {case: self._stream(case, workloads, originals, seed) for case in self.cases}
         study = self.study_task(
             f"{_STUDY}.aggregation:aggregate_self_scheduling_study",
             arguments={
                 "seed": seed,
-                "runs": [self._run(run, seed, streams[run.factor], workloads) for run in self.runs],
+                "runs": [self._run(run, seed, streams[run.case], workloads) for run in self.runs],
                 "streams": streams,
                 "workloads": workloads,
             },
@@ -251,56 +289,62 @@ class SelfSchedulingStudy(SchedulerStudy):
         runs: dict[tuple[Any, ...], JSchedulerRun] = {}
         for scenario in self.scenarios:
             for estimates, label in product(self._runtime_estimates(scenario), self.labels_in(scenario)):
-                what = scenario.factor, estimates, *parameters(self.scheduler(label)).values()
-                runs.setdefault(what, JSchedulerRun(scenario.factor, estimates, label))
-        return sorted(runs.values(), key=lambda run: self.factors.index(run.factor))
+                what = scenario.case, estimates, *parameters(self.scheduler(label)).values()
+                runs.setdefault(what, JSchedulerRun(scenario.case, estimates, label))
+        order = list(self.cases)
+        return sorted(runs.values(), key=lambda run: order.index(run.case))
 
     def _runtime_estimates(self, scenario: ReadingConfig) -> Sequence[RuntimeEstimate]:
         return scenario.estimates or self.estimates
 
-    def _original(self, factor: Reading, centre: str, workload: Task) -> Task:
+    def _original(self, case: str, centre: str, workload: Task, seed: int) -> Task:
         """A log on its own centre."""
+        scenario = self.cases[case]
         return Task(
             stage="predict",
             study=self.name,
-            name=f"{centre} on its own, factor {factor}",
+            name=f"{centre} on its own, factor {case}",
             function=f"{_STUDY}.stages:simulate_original",
             arguments={
-                "study": self._basis(logs=(centre,)).values(),
-                "factor": factor,
+                "study": self._basis(logs=(centre,), scenarios=_failures_alone(scenario)).values(),
+                "factor": scenario.factor,
                 "centre": centre,
                 "workload": workload,
+                **failure_seed(scenario.machines, seed),
             },
-            also={"machines": self.machines(centre)},
+            also={"machines": self.machines(centre), **_event_files(scenario)},
             cost=10 * workload.cost,
         )
 
     def _stream(
-        self, factor: Reading, workloads: Mapping[str, Task], originals: Mapping[tuple[Reading, str], Task]
+        self, case: str, workloads: Mapping[str, Task], originals: Mapping[tuple[str, str], Task], seed: int
     ) -> Task:
         """All logs merged."""
+        scenario = self.cases[case]
         return Task(
             stage="predict",
             study=self.name,
-            name=f"all logs, factor {factor}",
+            name=f"all logs, factor {case}",
             function=f"{_STUDY}.stages:fuse_stream",
             arguments={
-                "study": self._basis(logs=self.logs).values(),
-                "factor": factor,
+                "study": self._basis(logs=self.logs, scenarios=_failures_alone(scenario)).values(),
+                "factor": scenario.factor,
                 "workloads": dict(workloads),
-                "originals": {name: originals[factor, name] for name in workloads},
+                "originals": {name: originals[case, name] for name in workloads},
+                **failure_seed(scenario.machines, seed),
             },
-            also={"machines": self.machines()},
+            also={"machines": self.machines(), **_event_files(scenario)},
             cost=5 * sum(task.cost for task in workloads.values()),
             memory=1500,
         )
 
     def _run(self, run: JSchedulerRun, seed: int, stream: Task, workloads: Mapping[str, Task]) -> Task:
         """Simulation of one run: it takes longer the more clusters a job asks, and in exact mode."""
-        scheduler = self.scheduler(run.scheduler)
+        scenario, scheduler = self.cases[run.case], self.scheduler(run.scheduler)
         made: Any = scheduler_made(scheduler)
         retrained = run.estimates == "retrained"
         slow = (20 if made.predictions == "exact" else 1) * (10 if retrained else 1)
+        slow *= 1 if scenario.failures is None else 10
         return Task(
             stage="simulate",
             study=self.name,
@@ -308,7 +352,7 @@ class SelfSchedulingStudy(SchedulerStudy):
             function=f"{_STUDY}.stages:simulate_run",
             arguments={
                 "study": self._basis(
-                    scenarios=(ReadingConfig(name="any", factor=run.factor),),
+                    scenarios=(scenario.alone(),),
                     schedulers=(scheduler,),
                     estimates=(run.estimates,),
                 ).values(),
@@ -316,16 +360,18 @@ class SelfSchedulingStudy(SchedulerStudy):
                 "stream": stream,
                 "workloads": list(workloads.values()) if retrained else [],
             },
-            also={"machines": self.machines(), "files": function_files(scheduler)},
-            labels={"factor": run.factor, **parameters(scheduler), "estimates": run.estimates},
+            also={
+                "machines": self.machines(),
+                "files": [*function_files(scheduler), *event_files(scenario.machines)],
+            },
+            labels={"factor": run.case, **parameters(scheduler), "estimates": run.estimates},
             cost=0.2 + slow * (1 + made.k / 10) * sum(task.cost for task in workloads.values()) / 14,
             memory=2500,
         )
 
-    def _prediction(
-        self, workloads: Mapping[str, Task], originals: Mapping[tuple[Reading, str], Task]
-    ) -> Task:
-        """How good predictions are, log by log, under the first reading of the CPU factor."""
+    def _prediction(self, workloads: Mapping[str, Task], originals: Mapping[tuple[str, str], Task]) -> Task:
+        """How good predictions are, log by log, on the first platform."""
+        first = next(iter(self.cases))
         evaluated = [
             Task(
                 stage="predict",
@@ -336,7 +382,7 @@ class SelfSchedulingStudy(SchedulerStudy):
                     "study": self._basis(logs=(name,)).values(),
                     "centre": name,
                     "workload": workload,
-                    "original": originals[self.factors[0], name],
+                    "original": originals[first, name],
                 },
                 also={"machines": self.machines(name)},
                 cost=60 * workload.cost,
@@ -376,6 +422,17 @@ class SelfSchedulingStudy(SchedulerStudy):
         if "retrained" in estimates:
             figures.append("retraining_effect")
         return figures
+
+
+def _failures_alone(scenario: ReadingConfig) -> tuple[ReadingConfig]:
+    """What the original scenario depends on beside the reading, which its tasks are given by itself."""
+    return (ReadingConfig(name="any", failures=scenario.failures),)
+
+
+def _event_files(scenario: ReadingConfig) -> dict[str, Any]:
+    """Files of failures that a task depends on, where there are any."""
+    files = event_files(scenario.machines)
+    return {"files": files} if files else {}
 
 
 def parameters(scheduler: Written) -> dict[str, Any]:

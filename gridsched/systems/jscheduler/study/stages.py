@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import xarray as xr
@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 from gridsched import results
 from gridsched.engine.records import LARGEST
+from gridsched.errors import ConfigurationError
 from gridsched.experiments import files
 from gridsched.experiments.collection import measured_run
+from gridsched.experiments.machines import ended, fates_of
 from gridsched.experiments.prepare import derived_seed
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.platform import Cluster
@@ -28,6 +30,7 @@ from gridsched.policies.local import LocalPolicy
 from gridsched.prediction import evaluate, predict_prequential, stack_workloads
 from gridsched.prediction.options import PredictorOptions
 from gridsched.prediction.prequential import streams
+from gridsched.results import in_one_piece
 from gridsched.simulation import simulate
 from gridsched.systems.jscheduler.centres import Reading, offered_load
 from gridsched.systems.jscheduler.measures import (
@@ -39,7 +42,7 @@ from gridsched.systems.jscheduler.measures import (
     measure,
     unfinished,
 )
-from gridsched.systems.jscheduler.retraining import retrained_schedule
+from gridsched.systems.jscheduler.retraining import retrained_schedule, submitted_to
 from gridsched.systems.jscheduler.scheduler import (
     SelfSchedule,
     Submissions,
@@ -47,6 +50,7 @@ from gridsched.systems.jscheduler.scheduler import (
     self_schedule,
 )
 from gridsched.systems.jscheduler.study.config import RuntimeEstimate, SelfSchedulingStudy, parameters
+from gridsched.systems.jscheduler.study.failing import pool_of, resources_of
 from gridsched.traces import merge_workloads
 from gridsched.verification import verify
 from gridsched.workloads import Workload
@@ -77,7 +81,13 @@ LESSONS: dict[str, tuple[str, str]] = {
 
 
 def simulate_original(
-    study: SelfSchedulingStudy, factor: Reading, centre: str, workload: str | Path, target: str | Path
+    study: SelfSchedulingStudy,
+    factor: Reading,
+    centre: str,
+    workload: str | Path,
+    target: str | Path,
+    *,
+    seed: int = 0,
 ) -> None:
     """Run the log of a centre there, under requested times, and predict run times from what ends when.
 
@@ -95,16 +105,18 @@ def simulate_original(
         Result of `gridsched.experiments.prepare.prepare_workload`.
     target : path
         Dataset to write.
+    seed : int
+        Seed of the whole configuration, where failures are drawn.
     """
     jobs = _workload(study, factor, workload)
-    pool, policy = study.grid.pool(centre, factor)
+    pool, policy = pool_of(study, centre, factor, jobs, seed)
     runs = {name: _alone(study, jobs, pool, policy, name) for name in ("requested", "actual")}
     columns: dict[str, Integers] = {}
     if study.predictor.scope == "source":
-        ends = runs["requested"]["end_time"].values
+        ends = _times(runs["requested"], "end")
         columns["predicted"] = predict_prequential(jobs, ends, study.predictor.made()).run_time
         runs["predicted"] = _alone(study, jobs, pool, policy, columns["predicted"])
-    columns |= {f"start_{name}": run["start_time"].values for name, run in runs.items()}
+    columns |= _original_times(study, runs)
     whole = xr.Dataset({name: ("job", column) for name, column in columns.items()})
     whole.attrs = {
         "title": f"original scenario of {centre}",
@@ -115,6 +127,20 @@ def simulate_original(
         **results.provenance(),
     }
     files.write(whole, target)
+
+
+def _original_times(study: SelfSchedulingStudy, runs: Mapping[str, xr.Dataset]) -> dict[str, Integers]:
+    """Start of each job under some estimates, and its end where that does not follow."""
+    times = {f"start_{name}": _times(run, "start") for name, run in runs.items()}
+    if study.scenarios[0].failures is not None:
+        times |= {f"end_{name}": _times(run, "end") for name, run in runs.items()}
+    return times
+
+
+def _times(run: xr.Dataset, what: Literal["start", "end"]) -> Integers:
+    """Start or end of each job of a run [s]; -1 where it did not come to its end."""
+    times: Integers = np.where(ended(run), run[f"{what}_time"].values, results.NO_TIME)
+    return times
 
 
 def _workload(study: SelfSchedulingStudy, factor: Reading, path: str | Path) -> Workload:
@@ -197,6 +223,8 @@ def fuse_stream(
     workloads: Mapping[str, str | Path],
     originals: Mapping[str, str | Path],
     target: str | Path,
+    *,
+    seed: int = 0,
 ) -> None:
     """Merge all logs into one stream of submissions, with what the original scenario made of each job.
 
@@ -210,16 +238,20 @@ def fuse_stream(
         Results of `prepare_workload` and `simulate_original`.
     target : path
         Dataset to write.
+    seed : int
+        Seed of the whole configuration, where failures are drawn.
     """
     merged = _Merged.of({name: _workload(study, factor, path) for name, path in workloads.items()})
-    pools = [study.grid.pool(name, factor) for name in merged.logs]
+    pools = [pool_of(study, name, factor, log, seed) for name, log in merged.logs.items()]
     parts = [results.read(originals[name]) for name in merged.logs]
     own = {str(name): [part[name].values for part in parts] for name in parts[0].data_vars}
     lengths = [
         pool.duration(log.run_time) for (pool, _), log in zip(pools, merged.logs.values(), strict=True)
     ]
     run_time = merged.gathered(lengths)
-    ends = _ends(merged.starts(own["start_requested"]), run_time)
+    ends = merged.starts(own["end_requested"]) if "end_requested" in own else None
+    if ends is None:
+        ends = _ends(merged.starts(own["start_requested"]), run_time)
     corrections = {f"corrections_{name}": 0 for name in ORIGINAL}
     if study.predictor.scope == "global":
         predicted = predict_prequential(merged.jobs, ends, study.predictor.made(), merged.origin).run_time
@@ -228,12 +260,13 @@ def fuse_stream(
             _alone(study, log, *pool, estimates)
             for log, pool, estimates in zip(merged.logs.values(), pools, own["predicted"], strict=True)
         ]
-        own["start_predicted"] = [run["start_time"].values for run in runs]
+        parted = [_original_times(study, {"predicted": run}) for run in runs]
+        own |= {name: [each[name] for each in parted] for name in parted[0]}
         corrections["corrections_predicted"] = sum(run.attrs["corrections"] for run in runs)
     for name in corrections:
         corrections[name] += sum(int(part.attrs.get(name, 0)) for part in parts)
     columns = {
-        name: merged.starts(values) if name.startswith("start_") else merged.gathered(values)
+        name: merged.starts(values) if name.startswith(("start_", "end_")) else merged.gathered(values)
         for name, values in own.items()
     }
     whole = xr.Dataset({name: ("job", column) for name, column in columns.items()})
@@ -241,7 +274,8 @@ def fuse_stream(
     whole = whole.assign(_submissions(merged)).assign(_centres(study, merged))
     held = _held(merged.jobs.processors, study.grid.resources(factor)[0])
     whole["held"] = ("job", held.astype(np.int8))
-    whole["measured"] = ("job", (held & (ends >= 0)).astype(np.int8))
+    everywhere = np.all([columns[name] >= 0 for name in columns if name.startswith("end_")], axis=0)
+    whole["measured"] = ("job", (held & (ends >= 0) & everywhere).astype(np.int8))
     whole = whole.assign(_lessons(merged, ends, study.predictor.made()))
     whole.attrs = {
         "title": f"fused stream of {study.name}",
@@ -367,8 +401,8 @@ def simulate_run(
     """
     (scenario,), (scheduler,), (estimates,) = study.scenarios, study.schedulers, study.estimates
     jscheduler: Any = scheduler_made(scheduler)
-    resources, policies, _ = study.grid.resources(scenario.factor)
     merged = files.shared(stream)
+    resources, policies = resources_of(study, scenario.factor, merged["submit_time"].values, seed)
     drawn = derived_seed(seed, study.name)
     asked = draw_samples(merged["processors"].values, resources, jscheduler.k, drawn)
     if estimates == "retrained":
@@ -385,12 +419,26 @@ def simulate_run(
             jscheduler,
             samples=asked,
             overrun=study.overrun,
+            submission=None
+            if scenario.failures is None
+            else submitted_to(
+                resources, _stream_workload(merged), estimates=merged[estimates].values, overrun=study.overrun
+            ),
         )
-    verify(_schedule(merged, resources, done))
-    labels = {"factor": scenario.factor, **parameters(scheduler), "estimates": estimates}
-    measures = _measures(merged, measured_jobs(merged), estimates, done)
+    run = _schedule(merged, resources, done)
+    verify(run)
+    jobs = measured_jobs(merged)
+    unfinished_jobs = int((~ended(run))[jobs.jobs].sum())
+    if unfinished_jobs:
+        raise ConfigurationError(
+            f"{study.name}: {unfinished_jobs} jobs never end since nodes do not come back, and runs are "
+            f"compared by jobs that end in all of them; let nodes come up again in {scenario.name!r}"
+        )
+    labels = {"factor": scenario.case, **parameters(scheduler), "estimates": estimates}
+    measures = _measures(merged, jobs, estimates, done)
     own = {"centre": merged["centre"].values.tolist()}
-    files.write(measured_run(measures, RUN_VARIABLES, labels, own), target)
+    whole = measured_run(measures, RUN_VARIABLES, labels, own)
+    files.write(whole.merge(fates_of(run), combine_attrs="override"), target)
 
 
 def measured_jobs(merged: xr.Dataset) -> Cohort:
@@ -413,10 +461,26 @@ def _submitted(merged: xr.Dataset, estimates: RuntimeEstimate) -> Submissions:
     )
 
 
+def _stream_workload(merged: xr.Dataset) -> Workload:
+    """Jobs of a stream as a workload."""
+    return Workload(
+        name=merged.attrs["title"],
+        submit_time=merged["submit_time"].values,
+        run_time=merged["run_time"].values,
+        requested_time=merged["requested"].values,
+        requested_processors=merged["processors"].values,
+    )
+
+
 def _schedule(merged: xr.Dataset, resources: Sequence[Cluster], done: SelfSchedule) -> xr.Dataset:
     """As much of a run dataset as the verifier looks at."""
-    ran = np.flatnonzero(done.start_time >= 0)
-    ends = _ends(done.start_time, done.run_time)
+    on_nodes, ends = done.on_nodes, _end_times(done)
+    segments = (
+        in_one_piece(done.start_time, done.run_time, done.resource, merged["processors"].values)
+        if on_nodes is None
+        else on_nodes.segments
+    )
+    more = {} if on_nodes is None else on_nodes.variables
     return xr.Dataset(
         {
             "job_number": ("job", np.arange(1, len(ends) + 1)),
@@ -425,30 +489,32 @@ def _schedule(merged: xr.Dataset, resources: Sequence[Cluster], done: SelfSchedu
             "processors": merged["processors"],
             "start_time": ("job", done.start_time),
             "end_time": ("job", ends),
-            "segment_job": ("segment", ran),
-            "segment_cluster": ("segment", done.resource[ran]),
-            "segment_processors": ("segment", merged["processors"].values[ran]),
-            "segment_start": ("segment", done.start_time[ran]),
-            "segment_end": ("segment", ends[ran]),
+            **{f"segment_{name}": ("segment", segments[name]) for name in segments.dtype.names or ()},
             "cluster_processors": ("cluster", np.array([resource.processors for resource in resources])),
+            **{name: (dimensions, values) for name, (dimensions, values, *_) in more.items()},
         },
         {"cluster": [resource.name for resource in resources]},
         {"workload": merged.attrs["title"]},
     )
 
 
+def _end_times(done: SelfSchedule) -> Integers:
+    """End of each job of a run [s]; -1 if it does not run."""
+    return _ends(done.start_time, done.run_time) if done.on_nodes is None else done.on_nodes.end_time
+
+
 def _measures(
     merged: xr.Dataset, jobs: Cohort, estimates: RuntimeEstimate, done: SelfSchedule
 ) -> dict[str, Any]:
     """Values of `RUN_VARIABLES`."""
-    submit = merged["submit_time"].values
+    submit, ends = merged["submit_time"].values, _end_times(done)
     rests, share = np.nan, np.nan
     if estimates == "predicted":
         lessons = Lessons(**{name: merged[f"lessons_{name}"].values.astype(np.int64) for name in LESSONS})
-        rests, share = unfinished(lessons, submit, _ends(done.start_time, done.run_time))
+        rests, share = unfinished(lessons, submit, ends)
     return {
-        **measure(jobs, done.start_time, done.run_time),
-        "makespan": makespan(submit, done.start_time, done.run_time),
+        **measure(jobs, done.start_time, done.run_time, ends),
+        "makespan": makespan(submit, done.start_time, ends),
         "queries": done.queries,
         "corrections": done.corrections,
         "predictions_on_unfinished": rests,
@@ -483,7 +549,11 @@ def evaluate_prediction(
     factor: Any = made.attrs["factor"]
     jobs = _workload(study, factor, workload)
     pool, _ = study.grid.pool(centre, factor)
-    ends = _ends(made["start_requested"].values, pool.duration(jobs.run_time))
+    ends = (
+        made["end_requested"].values
+        if "end_requested" in made
+        else _ends(made["start_requested"].values, pool.duration(jobs.run_time))
+    )
     whole = evaluate(jobs, ends, study.predictor.made())
     whole.attrs.update(results.provenance())
     files.write(whole, target)

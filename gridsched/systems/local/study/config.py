@@ -14,12 +14,14 @@ from gridsched.experiments.inputs import (
     expected_jobs,
     failure_seed,
     prepared_workload,
+    varied_keys,
     without_machine,
 )
 from gridsched.experiments.parts import (
     BaselineConfig,
     ClusterConfig,
     MetricsConfig,
+    VariedConfig,
     WorkloadConfig,
     label_of,
 )
@@ -40,7 +42,7 @@ _STAGES = "gridsched.systems.local.study.stages"
 _FIGURES = "gridsched.systems.local.figures.catalogue:FIGURES"
 
 
-class LocalScenario(WorkloadConfig, BaselineConfig):
+class LocalScenario(WorkloadConfig, BaselineConfig, VariedConfig):
     """A cluster by itself and the workload that its users submit."""
 
     @property
@@ -56,7 +58,7 @@ class LocalScenario(WorkloadConfig, BaselineConfig):
     @property
     def workload(self) -> Self:
         """What of it jobs depend on."""
-        return self.model_copy(update={"baseline": None})
+        return self.model_copy(update={"baseline": None, "resampling": None, "shaking": None})
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ class LocalStudy(SchedulerStudy):
     """A study of one cluster at a time: every scheduler on every workload under every kind of estimate."""
 
     view = "gridsched.systems.local.report:local_view"
+    varies = True
     main_figure = "policies_differences"
 
     kind: Literal["local-policies"] = "local-policies"
@@ -103,6 +106,9 @@ class LocalStudy(SchedulerStudy):
     """Whether a scheduling pass follows all events of an instant, or each event."""
     metrics: MetricsConfig = MetricsConfig()
     """How runs are measured."""
+    pairs: StrictBool = False
+    """Whether every two policies are set against each other on each workload: which one is surely better,
+    after Holm's correction for all pairs of a workload."""
 
     @model_validator(mode="after")
     def _local_policies(self) -> Self:
@@ -142,13 +148,26 @@ class LocalStudy(SchedulerStudy):
 
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study."""
-        workloads = {each.name: prepared_workload(self.name, each.workload, seed) for each in self.scenarios}
+        workloads = {
+            each.name: prepared_workload(self.name, each.workload, seed, baseline=each.baseline)
+            for each in self.scenarios
+        }
         runs = {run: self._run(run, workloads[run.scenario], seed) for run in self.runs}
         summaries = {name: self._summary(name, runs) for name in workloads}
         comparisons = [self._comparison(names, runs) for names in families(self.scenarios).values()]
+        replicates = {
+            each.name: [self._replicates(run, runs[run], seed) for run in runs if run.scenario == each.name]
+            for each in self.scenarios
+            if each.variation is not None
+        }
         study = self.study_task(
             f"{_STAGES}:aggregate_study",
-            arguments={"summaries": summaries, "workloads": workloads, "comparisons": comparisons},
+            arguments={
+                "summaries": summaries,
+                "workloads": workloads,
+                "comparisons": comparisons,
+                **({"replicates": replicates} if replicates else {}),
+            },
         )
         return Experiment(
             datasets=[study],
@@ -204,6 +223,29 @@ class LocalStudy(SchedulerStudy):
             memory=2000,
         )
 
+    def _replicates(self, run: LocalRun, plain: Task, seed: int) -> Task:
+        """Measures of a run on replicates of its log; `plain` is the run on the log as it is."""
+        scenario, scheduler = self.scenario(run.scenario), self.scheduler(run.scheduler)
+        what = "resampled" if scenario.resampling else "shaken"
+        number = scenario.variation.replicates
+        own = self.of_run(scenario.workload, scheduler, estimates=(run.estimates,))
+        return Task(
+            stage="simulate",
+            study=self.name,
+            name=f"{run.title}, {number} {what} logs",
+            function=f"{_STAGES}:simulate_replicates",
+            arguments={
+                **plain.arguments,
+                "study": {**own, "metrics": self.metrics.model_dump(mode="json", exclude_defaults=True)},
+                "seed": seed,
+                **varied_keys(scenario),
+            },
+            also=plain.also,
+            labels={**plain.labels, "scenario": f"{run.scenario}, {number} {what} logs"},
+            cost=0.5 + number * plain.cost,
+            memory=2000,
+        )
+
     def _summary(self, workload: str, runs: dict[LocalRun, Task]) -> Task:
         """Metrics of the runs of a workload."""
         own = [task for run, task in runs.items() if run.scenario == workload]
@@ -251,6 +293,8 @@ class LocalStudy(SchedulerStudy):
         if families(self.scenarios):
             return ["conditions_effects", "conditions_ranking"]
         figures = ["policies_means", "policies_differences", "policies_distribution", "policies_classes"]
+        if self.pairs:
+            figures.insert(0, "policies_ranking")
         if any(workload.is_log for workload in self.scenarios):
             figures.append("recorded_waits")
         return figures

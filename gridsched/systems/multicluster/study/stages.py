@@ -268,7 +268,7 @@ def simulate_run(
         gives_up_time=drawn["gives_up_time"].values if "gives_up_time" in drawn else None,
         dependencies=_dependencies(drawn),
     )
-    clusters = machines_of_stream(workload, point.platform, point.clusters, seed, replicate)
+    clusters = machines_of_stream(workload.submit_time, point.platform, point.clusters, seed, replicate)
     run = simulate(
         workload,
         Platform(clusters, changes=point.resource_changes),

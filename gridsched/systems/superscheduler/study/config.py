@@ -24,6 +24,7 @@ class GridStudy(SchedulerStudy):
     """A study of grids: every scheduler under every local policy on every scenario, with replicates."""
 
     view = "gridsched.systems.superscheduler.report:grid_view"
+    varies = True
     main_figure = "grid_overview"
 
     kind: Literal["grid"]
@@ -33,7 +34,8 @@ class GridStudy(SchedulerStudy):
     policies: Policies = ("easy",)
     """Local policies; each is that of all clusters in its runs."""
     replicates: Replicates = 1
-    """How often synthetic workloads are drawn; a log is the same in every replicate."""
+    """How often synthetic workloads are drawn; a log is the same in every replicate, unless its scenario has
+    `resampling` or `shaking`, which say how many replicates there are."""
     schedules: Literal["first", "all", "none"] = "first"
     """Replicates whose start times and clusters are kept, job by job; measured are all."""
 
@@ -57,6 +59,15 @@ class GridStudy(SchedulerStudy):
                         f"cluster {name!r}; {suggestion(name, clusters)}"
                     )
 
+    def draws(self, scenario: GridConfig) -> int:
+        """How many replicates a scenario has."""
+        return self.replicates if scenario.variation is None else scenario.variation.replicates
+
+    @property
+    def most_replicates(self) -> int:
+        """Replicates of the scenario that has most."""
+        return max(map(self.draws, self.scenarios))
+
     @property
     def policy_labels(self) -> list[str]:
         """Labels of the local policies."""
@@ -68,7 +79,8 @@ class GridStudy(SchedulerStudy):
         """Tasks, figures and tables of the study."""
         grids = {
             scenario.name: [
-                prepared_grid(self.name, scenario, [replicate], seed) for replicate in range(self.replicates)
+                prepared_grid(self.name, scenario, [replicate], seed)
+                for replicate in range(self.draws(scenario))
             ]
             for scenario in self.scenarios
         }

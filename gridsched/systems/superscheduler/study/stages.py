@@ -159,7 +159,7 @@ def aggregate_grid_study(
         "scenario": scenarios,
         "policy": study.policy_labels,
         "scheme": study.labels,
-        "replicate": list(range(study.replicates)),
+        "replicate": list(range(study.most_replicates)),
     }
     by_replicate = {name: labels[name] for name in ("scenario", "replicate")}
     whole = xr.merge(

@@ -1,0 +1,245 @@
+"""`gridsched forecast`: when the jobs that wait will start."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gridsched.cli.logs import Log, find_trace, moment, read_log
+from gridsched.cli.options import (
+    add_cluster,
+    add_command,
+    add_conventions,
+    add_happenings,
+    add_human,
+    add_policy,
+    add_trace,
+    add_window,
+    positive_integer,
+)
+from gridsched.cli.printing import Times, facts_table, jobs, print_blocks, progress, table
+from gridsched.cli.runs import named_policies, prepared, run_policy
+from gridsched.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from gridsched.forecasting.snapshot import Snapshot, Timeline
+    from gridsched.policies.local import LocalPolicy
+    from gridsched.workloads import Workload
+
+_LATER = "later"
+"""Stands for a start beyond all that was simulated."""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = add_command(
+        commands,
+        "forecast",
+        "Forecast when the jobs that wait will start: quantiles from simulated futures of the queue.",
+        "gridsched forecast KTH-SP2-1996 --at 1997-03-12T14:00 --adjust 60 --human",
+        "gridsched forecast SDSC-SP2-1998 --at 10000000 --simulated --job 4711",
+        "gridsched forecast queue.txt --processors 512 --history our-export.txt --timezone Europe/Rome",
+    )
+    add_trace(parser)
+    group = parser.add_argument_group("forecast")
+    group.add_argument(
+        "--at",
+        metavar="TIME",
+        help="the time, a date like 2024-05-01T10:00 on the clock of the log, or seconds since its start "
+        "(default for a queue: the last end in the history)",
+    )
+    group.add_argument(
+        "--simulated",
+        action="store_true",
+        help="the queue that the policy makes of the log, instead of the recorded one",
+    )
+    group.add_argument(
+        "--history",
+        metavar="TRACE",
+        help="log of what was before, if TRACE is a queue as squeue prints it (docs/forecast.md)",
+    )
+    group.add_argument(
+        "--job",
+        type=positive_integer,
+        action="append",
+        metavar="N",
+        help="only this job; may be repeated (default: all that wait)",
+    )
+    group.add_argument(
+        "--within",
+        type=positive_integer,
+        default=3600,
+        metavar="S",
+        help="seconds for the probability to start soon (default: 3600)",
+    )
+    group.add_argument(
+        "--futures", type=positive_integer, default=100, metavar="N", help="futures (default: 100)"
+    )
+    group.add_argument(
+        "--adjust",
+        type=positive_integer,
+        default=0,
+        metavar="N",
+        help="correct the forecast by what became of others at N earlier times (default: not)",
+    )
+    add_human(group)
+    add_policy(parser, several=False)
+    add_cluster(parser.add_argument_group("cluster"))
+    add_conventions(parser.add_argument_group("conventions"))
+    add_window(parser.add_argument_group("jobs"), measured=False)
+    add_happenings(parser.add_argument_group("what happens"))
+    parser.set_defaults(command=_forecast)
+
+
+def _forecast(options: argparse.Namespace) -> None:
+    from gridsched.forecasting.present import forecast
+    from gridsched.forecasting.queues import is_queue
+
+    policies = named_policies(options.policy, None)
+    if len(policies) != 1:
+        raise ConfigurationError(f"--policy {options.policy}: forecast takes one policy")
+    state: Timeline | Snapshot
+    now: int | None = None
+    if is_queue(find_trace(options.trace)):
+        state, log, workload = _queue(options)
+    else:
+        state, log, workload = _past(options, policies[0])
+        now = _time(options.at, workload)
+    with progress(f"simulating {options.futures} futures"):
+        told = forecast(
+            state,
+            now,
+            policy=policies[0],
+            within=options.within,
+            futures=options.futures,
+            adjust=options.adjust,
+            seed=options.seed,
+        )
+    print_blocks(facts_table(_facts(told, workload)), *_starts(_chosen(told, options), log, options))
+
+
+def _past(options: argparse.Namespace, policy: LocalPolicy) -> tuple[Timeline, Log, Workload]:
+    """What happened according to a log, or in the simulation of it."""
+    from gridsched.forecasting.snapshot import recorded_timeline, timeline_of_run
+
+    if options.history is not None:
+        raise ConfigurationError(f"--history: {options.trace} is a log and no queue; leave it out")
+    if options.at is None:
+        raise ConfigurationError("--at: say at which time of the log")
+    log = read_log(options)
+    setting = prepared(log, options)
+    if options.simulated:
+        with progress(f"simulating {policy.name}"):
+            run = run_policy(setting.workload, setting.cluster, policy, options)
+        return timeline_of_run(run), log, setting.workload
+    return recorded_timeline(setting.workload, setting.cluster.processors), log, setting.workload
+
+
+def _queue(options: argparse.Namespace) -> tuple[Snapshot, Log | None, Workload | None]:
+    """A queue from a file, with its history if there is one."""
+    from gridsched.forecasting.queues import read_queue
+
+    file = Path(options.trace)
+    if options.processors is None:
+        raise ConfigurationError(f"{file}: --processors: say how many the cluster has; a queue does not")
+    for option, given in (("--simulated", options.simulated), ("--adjust", options.adjust)):
+        if given:
+            raise ConfigurationError(f"{file}: {option} is for logs; leave it out for a queue")
+    if options.history is None:
+        if options.at is not None:
+            raise ConfigurationError(f"{file}: --at is for logs; give one with --history, or leave it out")
+        return read_queue(file, options.processors), None, None
+    log = read_log(argparse.Namespace(**{**vars(options), "trace": options.history}))
+    workload = prepared(log, options).workload
+    now = None if options.at is None else _time(options.at, workload)
+    users = log.names.get("user", ())
+    return read_queue(file, options.processors, now=now, history=workload, users=users), log, workload
+
+
+def _time(text: str, workload: Workload) -> int:
+    """Seconds on the clock of a log."""
+    from zoneinfo import ZoneInfo
+
+    from gridsched.nodes import seconds_on_clock
+
+    try:
+        zone = ZoneInfo(workload.time_zone or "UTC")
+    except (KeyError, ValueError, OSError):
+        zone = ZoneInfo("UTC")
+    return seconds_on_clock(text, "--at", workload.unix_start_time, zone)
+
+
+def _chosen(told: xr.Dataset, options: argparse.Namespace) -> xr.Dataset:
+    """The jobs that are asked for."""
+    if options.job is None:
+        return told
+    import numpy as np
+
+    numbers = told["job_number"].to_numpy()
+    for number in options.job:
+        if number not in numbers:
+            raise ConfigurationError(f"--job {number}: is not among the {jobs(len(numbers))} that wait then")
+    return told.isel(job=np.flatnonzero(np.isin(numbers, options.job)))
+
+
+def _facts(told: xr.Dataset, workload: Workload | None) -> list[tuple[str, str]]:
+    """What was known."""
+    facts = told.attrs
+    now = f"{facts['now']:,} s" if workload is None else moment(workload, facts["now"])
+    in_use = facts["processors"] - facts["processors_free"]
+    said = [
+        ("time", now),
+        (
+            "cluster",
+            f"{in_use:,} of {facts['processors']:,} processors in use by {jobs(facts['jobs_running'])}",
+        ),
+        ("waiting", jobs(facts["jobs_waiting"])),
+        ("policy", facts["policies"]),
+        ("history", _history(facts["jobs_finished"])),
+        ("futures", f"{facts['futures']:,}"),
+    ]
+    if facts["adjusted_by"]:
+        weight = f"the queue has a weight of {facts['weight']:.0%}, waits of like jobs the rest"
+        said.append(("corrected by", f"{facts['adjusted_by']:,} earlier forecasts; {weight}"))
+    return said
+
+
+def _history(finished: int) -> str:
+    if not finished:
+        return "none: run times are anywhere up to what was requested, and nobody comes"
+    return f"{jobs(finished)}, finished before"
+
+
+def _starts(told: xr.Dataset, log: Log | None, options: argparse.Namespace) -> list[Any]:
+    """Table of the jobs, with the time until their starts."""
+    times = Times(options.human)
+    if not told.sizes["job"]:
+        return ["Nobody waits."]
+    now = told.attrs["now"]
+    soon = f"within {Times(human=True).text(options.within)}"
+    levels = [f"{level:.0%}" for level in told["quantile"].to_numpy().tolist()]
+    columns = ["job", "user", "processors", times.header("requested"), times.header("waited")]
+    columns += [times.header(f"starts in, {level}") for level in levels]
+    rows = []
+    for job in range(told.sizes["job"]):
+        one = told.isel(job=job)
+        user = int(one["user"])
+        cells = [str(int(one["job_number"])), _user(user, log), f"{int(one['processors']):,}"]
+        cells += [times.text(int(one["estimate"])), times.text(now - int(one["submit_time"]))]
+        cells += [
+            times.text(start - now) if start >= 0 else _LATER for start in one["start"].to_numpy().tolist()
+        ]
+        rows.append(
+            [*cells, f"{float(one['probability']):.0%}", times.text(int(one["expected_start"]) - now)]
+        )
+    return [table([*columns, soon, times.header("if estimates held")], rows)]
+
+
+def _user(number: int, log: Log | None) -> str:
+    """Name of a user; nothing of one whom the history does not know."""
+    if number < 0:
+        return "-"
+    return str(number) if log is None else log.name("user", number)

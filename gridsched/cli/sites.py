@@ -1,0 +1,138 @@
+"""A site as its slurm.conf says, and as it would be with changes of it."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import gridsched as gs
+from gridsched.cli.logs import Log
+from gridsched.cli.options import names_of_aspects, path, policies_given
+from gridsched.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gridsched.cli.clusters import Setting
+    from gridsched.systems.base import Site
+
+ALL_CHANGES = "all changes"
+
+
+def add_site(group: Any) -> None:
+    """The configuration of a site, and its changes."""
+    group.add_argument(
+        "--slurm-conf",
+        type=path,
+        metavar="FILE",
+        help="simulate Slurm as this slurm.conf says, with its nodes and partitions unless others are given; "
+        "or what scontrol show config printed, which has no nodes",
+    )
+    group.add_argument(
+        "--sacctmgr",
+        type=path,
+        metavar="FILE",
+        help="shares and limits of accounts and users, as sacctmgr dump wrote them (default: a share each)",
+    )
+    group.add_argument(
+        "--qos",
+        type=path,
+        metavar="FILE",
+        help="priorities and limits of qualities of service, as sacctmgr show qos --parsable2 printed them",
+    )
+    group.add_argument(
+        "--sshare",
+        type=path,
+        metavar="FILE",
+        help="what was used before the first job, as sshare --all --parsable2 printed it (default: nothing)",
+    )
+    group.add_argument(
+        "--change",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="and what would be if the file said otherwise, such as SchedulerParameters=bf_window=2880 (the "
+        "other options stay), PriorityWeightAge=500 or 'PartitionName=long MaxTime=2-0'; may be repeated: "
+        "each change alone, then all together",
+    )
+
+
+def check_site(options: argparse.Namespace) -> None:
+    """Refuse options that do not go together."""
+    if options.slurm_conf is None:
+        for name in ("change", "sacctmgr", "qos", "sshare"):
+            if getattr(options, name):
+                raise ConfigurationError(f"--{name}: give the configuration too, with --slurm-conf")
+    if options.slurm_conf is not None and policies_given(options):
+        raise ConfigurationError("--policy and --slurm-conf: give one of the two")
+    if options.slurm_conf is not None and getattr(options, "calibrate", False):
+        raise ConfigurationError("--calibrate and --slurm-conf: a site's configuration is known, not fitted")
+
+
+def site_of(options: argparse.Namespace, log: Log, changes: Sequence[str] = ()) -> Site:
+    """The site with some changes."""
+    return gs.read_slurm_site(
+        options.slurm_conf,
+        changes=changes,
+        accounts=options.sacctmgr,
+        qualities=options.qos,
+        usage=options.sshare,
+        names=log.names,
+    )
+
+
+def sites_of(options: argparse.Namespace, log: Log, setting: Setting) -> dict[str, Site]:
+    """The site as it is, with each change alone, and with all of them, by the names that are shown."""
+    changes: list[str] = options.change
+    base = site_of(options, log)
+    own = base.cluster is not None and setting.cluster.nodes == base.cluster.nodes
+    chosen: dict[str, Sequence[str]] = {options.slurm_conf.name: ()}
+    chosen |= {_short(change): [change] for change in changes}
+    if len(changes) > 1:
+        # contradictions are found before anything runs
+        chosen[ALL_CHANGES] = changes
+    sites = {name: site_of(options, log, given) for name, given in chosen.items()}
+    return {name: _placed(site, setting, options, own=own) for name, site in sites.items()}
+
+
+def _short(change: str) -> str:
+    """A change without the key that most of them have."""
+    key, _, value = change.partition("=")
+    return value.strip() if key.strip().lower() == "schedulerparameters" and value.strip() else change.strip()
+
+
+def _placed(site: Site, setting: Setting, options: argparse.Namespace, *, own: bool) -> Site:
+    """The site on the cluster that is simulated: its own, unless options said otherwise."""
+    from gridsched.aspects import without
+
+    cluster = setting.cluster
+    if own and site.cluster is not None:
+        cluster = replace(
+            cluster,
+            processors=0,
+            nodes=site.cluster.nodes,
+            partitions=site.cluster.partitions,
+            node_exclusive=options.node_exclusive or site.cluster.node_exclusive,
+        )
+        _, cluster = without(setting.workload, cluster, names_of_aspects(options.without))
+    return replace(site, cluster=cluster)
+
+
+def told_of(
+    site: Site, aside: Sequence[tuple[str, str]], options: argparse.Namespace
+) -> list[tuple[str, str]]:
+    """What a simulation leaves out, with what it leaves out of the configuration."""
+    assumed = [
+        text
+        for given, text in (
+            (options.sacctmgr, "every account and user has one share"),
+            (options.sshare, "nothing was used before the first job"),
+        )
+        if given is None
+    ]
+    shares = ", and ".join(assumed)
+    told = [(word, shares if word == "fair-share" else text) for word, text in aside]
+    told = [(word, text) for word, text in told if text]
+    left = ", ".join(site.not_modelled)
+    return [*told, ("slurm.conf", f"not modelled: {left}")] if left else told

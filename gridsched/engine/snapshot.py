@@ -1,0 +1,109 @@
+"""Simulations that begin with a queue: jobs that run already, jobs that wait, and jobs that come later.
+
+The jobs of a cluster stand in this order: those that run, in order of their starts; those that wait, in order
+of submission; those that are submitted later. A simulation ends when all jobs have started that wait at its
+beginning, or at its horizon.
+
+Where the policy itself has made the queue, the state is that after the pass of an instant. A pass more
+changes nothing as long as the queue order does not change with time.
+
+There is one scheduling pass an instant. Under conservative backfilling the reservations of the waiting jobs
+are not part of the state: all are placed anew, in queue order.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gridsched.engine import cluster_state, conservative, reserving, running, static_order
+from gridsched.engine.jit import at, jit, leaf, wide
+from gridsched.engine.overrun import expected_end
+from gridsched.engine.records import Backfilling
+from gridsched.engine.reserving import ReservingArrays, ReservingOptions
+from gridsched.engine.static_order import StaticOrderArrays, StaticOrderOptions
+
+_EASY = int(Backfilling.EASY)
+
+
+class Beginning(NamedTuple):
+    """How a simulation begins, and when it ends at the latest."""
+
+    now: int  # seconds
+    running: int  # jobs that run; `starts` says since when
+    waiting: int  # jobs that wait
+    horizon: int  # seconds: no event after it is simulated
+    settled: bool  # whether the scheduling pass of now is over: a queue order may have changed since
+
+
+@leaf
+def _let_run(c: Any, begin: Beginning, overrun: int, track: bool) -> None:
+    """Put the running jobs on their processors; `track` their expected ends if the policy looks at them."""
+    state = c.state[0]
+    for j in range(begin.running):
+        begun = c.starts[at(j)]
+        cluster_state.start(c, j, begun, False)
+        if track:
+            end = expected_end(begun, int(c.jobs[at(j)]["estimate"]), overrun, begin.now + 1)
+            processors = wide(c.jobs[at(j)]["processors"])
+            state["blocks"] = running.insert(c.blocks, c.runs, state["blocks"], end, j, processors)
+    state["arrival"] = begin.running
+
+
+@leaf
+def _first_unstarted(c: Any, j: int, end: int) -> int:
+    """First job at or after `j` that has not started, `end` if there is none before it."""
+    while j < end and c.starts[at(j)] >= 0:
+        j += 1
+    return j
+
+
+@jit
+def resume_static_order(c: StaticOrderArrays, options: StaticOrderOptions, begin: Beginning) -> bool:
+    """Simulate a cluster on from a queue, as `static_order.schedule`; whether all waiting jobs started."""
+    state = c.state[0]
+    easy = options.backfilling == _EASY
+    _let_run(c, begin, options.overrun, easy)
+    end = begin.running + begin.waiting
+    for j in range(begin.running, end):
+        static_order.enqueue(c, j, options)
+    state["arrival"] = end
+    static_order.scheduling_pass(c, begin.now, options)
+    first = _first_unstarted(c, begin.running, end)
+    while first < end and static_order.next_event(c, easy) <= begin.horizon:
+        static_order.advance(c, options)
+        first = _first_unstarted(c, first, end)
+    return first == end
+
+
+@jit
+def resume_reserving(c: ReservingArrays, options: ReservingOptions, score: Any, begin: Beginning) -> bool:
+    """Simulate a cluster on from a queue, as `reserving.schedule`; whether all that waited have started."""
+    _let_run(c, begin, options.overrun, options.backfilling == _EASY)
+    end = begin.running + begin.waiting
+    for _ in range(begin.waiting):
+        reserving.submit(c)
+    if not begin.settled:
+        reserving.scheduling_pass(c, begin.now, options, score)
+    first = _first_unstarted(c, begin.running, end)
+    while first < end and cluster_state.next_event(c) <= begin.horizon:
+        reserving.advance(c, options, score)
+        first = _first_unstarted(c, first, end)
+    return first == end
+
+
+@jit
+def resume_conservative(c: ReservingArrays, options: ReservingOptions, score: Any, begin: Beginning) -> bool:
+    """Simulate a cluster on from a queue, as `conservative.schedule`; whether all waiting jobs started."""
+    state = c.state[0]
+    _let_run(c, begin, options.overrun, True)
+    end = begin.running + begin.waiting
+    for _ in range(begin.waiting):
+        reserving.submit(c)
+    state["placed"] = state["waiting"]
+    state["outrun"] = True  # makes the plan anew
+    conservative.scheduling_pass(c, begin.now, options, score)
+    first = _first_unstarted(c, begin.running, end)
+    while first < end and cluster_state.next_event(c) <= begin.horizon:
+        conservative.advance(c, options, score)
+        first = _first_unstarted(c, first, end)
+    return first == end

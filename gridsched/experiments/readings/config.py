@@ -1,0 +1,250 @@
+"""What studies of readings are made of: open choices, the studies that answer claims."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from gridsched.errors import ConfigurationError
+from gridsched.experiments.claims import Claim, InputClaim, UntestableClaim, load_claims, studies_of
+from gridsched.experiments.config import Study, load_study
+from gridsched.experiments.parts import WorkloadConfig
+from gridsched.experiments.readings.choices import (
+    ChoiceValue,
+    PaperReadings,
+    load_readings,
+    name_of,
+    readings_file,
+    together,
+    with_changes,
+)
+from gridsched.experiments.readings.design import draw_design
+from gridsched.experiments.tasks import Experiment, Figure, OwnFile, StudyTable, Task
+from gridsched.experiments.validation import (
+    ConfigModel,
+    Label,
+    PathText,
+    Whole,
+    suggestion,
+    unique,
+    validated,
+)
+from gridsched.io import resource
+
+_ROOM = "gridsched.experiments.readings"
+
+
+class BaseStudyConfig(ConfigModel):
+    """A study of the paper, or a part of it, of which every reading makes a variation."""
+
+    study: PathText
+    """Path of its file."""
+    keep: dict[str, tuple[Label, ...]] = Field({})
+    """By key with a list, such as `scenarios` or `schedulers`, the names of the members that are kept; all by
+    default. Claims about others are not judged."""
+    changes: dict[str, Any] = Field({})
+    """What is changed in all readings, to make it smaller: path of a key, as in files of readings, and its
+    value."""
+
+
+class ReadingsStudy(Study):
+    """A study of readings: every claim of a paper under many combinations of what the paper leaves open."""
+
+    view = f"{_ROOM}.report:readings_view"
+    verdicts = f"{_ROOM}.stages:verdicts_table"
+    main_figure = "readings_claims"
+
+    kind: Literal["readings"]
+    """What is studied."""
+    readings: PathText
+    """The open choices: name of a paper whose readings come with gridsched, or path of a file."""
+    studies: Annotated[tuple[BaseStudyConfig, ...], Field(min_length=1)]
+    """Studies that answer the claims of the paper."""
+    claims: PathText | None = None
+    """Path of a file of claims; by default those of the paper that come with gridsched."""
+    runs: Annotated[Whole, Field(ge=2, le=100_000)] = 200
+    """Readings that are drawn, besides the default one: a Latin hypercube in which each value of a choice is
+    as frequent as the others."""
+    seed: Annotated[Whole, Field(ge=0, le=2**31)] = 1
+    """Seed of the readings that are drawn, whatever that of the configuration."""
+
+    @model_validator(mode="after")
+    def _files_differ(self) -> Self:
+        unique("studies", [base.study for base in self.studies])
+        return self
+
+    @property
+    def all_workloads(self) -> tuple[WorkloadConfig, ...]:
+        """Every workload of the study: those of the others are theirs."""
+        return ()
+
+    @property
+    def study_figures(self) -> list[str]:
+        """Figures of the study: all of them, whatever it says."""
+        return ["readings_claims", "readings_choices"]
+
+    def check_files(self) -> None:
+        """Refuse readings and studies that do not go together, and files that are not there."""
+        for base in self.bases.values():
+            base.check_files()
+        for choice in self.paper.choices:
+            for value in choice.values:
+                where = f"{self._file}: choices[{choice.name}].values[{value.name}].changes"
+                for name, changes in value.changes.items():
+                    if name not in self.bases:
+                        known = suggestion(name, self.bases)
+                        raise ConfigurationError(f"{where}: found {name!r}; {known}")
+                    self._changed(name, changes, f"{where}.{name}")
+
+    # --- what is read ---------------------------------------------------------------------------------
+
+    @property
+    def _file(self) -> Path:
+        """File of the open choices."""
+        return readings_file(self.readings)
+
+    @cached_property
+    def paper(self) -> PaperReadings:
+        """The open choices of the paper."""
+        return load_readings(self._file)
+
+    @cached_property
+    def bases(self) -> dict[str, Study]:
+        """The studies, as far as they are kept, by name."""
+        return dict(map(self._base, self.studies))
+
+    def _base(self, config: BaseStudyConfig) -> tuple[str, Study]:
+        """Name of a study, and what is kept of it."""
+        whole = load_study(config.study)
+        where = f"studies[{config.study}]"
+        values = whole.values()
+        for key, names in config.keep.items():
+            members = values.get(key)
+            if not isinstance(members, list):
+                raise ConfigurationError(f"{where}.keep: {key}: the study has no such list")
+            known = [name_of(member) for member in members]
+            for name in names:
+                if name not in known:
+                    raise ConfigurationError(f"{where}.keep.{key}: found {name!r}; {suggestion(name, known)}")
+            values[key] = [member for member in members if name_of(member) in names]
+        values = with_changes(values, config.changes, f"{where}.changes")
+        return whole.name, validated(type(whole), values, where)
+
+    def _changed(self, name: str, changes: Mapping[str, Any], where: str) -> Study:
+        """A study with changes."""
+        base = self.bases[name]
+        return validated(type(base), with_changes(base.values(), changes, where), where) if changes else base
+
+    @property
+    def claims_file(self) -> Path:
+        """File of the claims that are judged."""
+        if self.claims is not None:
+            return Path(self.claims)
+        return resource("resources", "claims") / f"{self.paper.paper}.yaml"
+
+    @cached_property
+    def judged(self) -> dict[tuple[str, ...], list[Claim]]:
+        """Claims with a value of ours, by the studies that they are about, all of which are here."""
+        found: dict[tuple[str, ...], list[Claim]] = {}
+        for claim in load_claims([self.claims_file]):
+            names = tuple(studies_of(claim))
+            if (
+                not isinstance(claim, InputClaim | UntestableClaim)
+                and names
+                and set(names) <= set(self.bases)
+            ):
+                found.setdefault(names, []).append(claim)
+        if not found:
+            raise ConfigurationError(f"{self.claims_file}: no claim is about {', '.join(self.bases)} alone")
+        return found
+
+    # --- what is made ---------------------------------------------------------------------------------
+
+    def experiment(self, seed: int) -> Experiment:
+        """Tasks, figures and tables of the study; the studies have the seed of the configuration."""
+        places = draw_design(self.paper, self.runs, self.seed)
+        variations: dict[tuple[str, str], Task] = {}
+        study = Task(
+            stage="collect",
+            study=self.name,
+            name="study",
+            function=f"{_ROOM}.stages:aggregate_readings_study",
+            arguments={
+                "study": self.values(),
+                "readings": places,
+                "parts": [
+                    [self._judgement(reading, names, seed, variations) for names in self.judged]
+                    for reading in places
+                ],
+            },
+            also={"readings": OwnFile(str(self._file)), "claims": OwnFile(str(self.claims_file))},
+        )
+        catalogue = f"{_ROOM}.figures:READINGS_FIGURES"
+        return Experiment(
+            datasets=[study],
+            figures=[Figure(name=name, catalogue=catalogue, dataset=study) for name in self.study_figures],
+            tables=[
+                StudyTable("claims", f"{_ROOM}.stages:claims_of_readings", "readings_claims_table"),
+                StudyTable("readings", f"{_ROOM}.stages:readings_table", "readings_table"),
+            ],
+        )
+
+    def _judgement(
+        self,
+        reading: Sequence[int],
+        names: Sequence[str],
+        seed: int,
+        variations: dict[tuple[str, str], Task],
+    ) -> Task:
+        """Claims about some studies, judged under a reading; one task for all that are alike there."""
+        values = self.paper.values(reading)
+        labels = together(values)
+        return Task(
+            stage="simulate",
+            study=self.name,
+            name=f"claims about {', '.join(names)}",
+            function=f"{_ROOM}.stages:judge_claims",
+            arguments={
+                "claims": OwnFile(str(self.claims_file)),
+                "labels": labels.model_dump(mode="json", exclude_defaults=True),
+                "datasets": {name: self._variation(name, values, seed, variations) for name in names},
+            },
+            cost=0.3,
+        )
+
+    def _variation(
+        self, name: str, values: Sequence[ChoiceValue], seed: int, variations: dict[tuple[str, str], Task]
+    ) -> Task:
+        """Dataset of a study under a reading."""
+        changes = {path: value for each in values for path, value in each.changes.get(name, {}).items()}
+        key = name, json.dumps(changes, sort_keys=True)
+        if key not in variations:
+            changed = self._changed(name, changes, f"{self._file}: {name}")
+            made = changed.without_words().experiment(seed).datasets[0]
+            variations[key] = self._stored_by_key(made, name)
+        return variations[key]
+
+    def _stored_by_key(self, task: Task, name: str) -> Task:
+        """A collected dataset as one that is stored by its key, with the collected ones that it uses."""
+
+        def stored(value: Any) -> Any:
+            if isinstance(value, Task):
+                return self._stored_by_key(value, name) if value.stage == "collect" else value
+            if isinstance(value, dict):
+                return {key: stored(part) for key, part in value.items()}
+            return [stored(part) for part in value] if isinstance(value, list | tuple) else value
+
+        return replace(
+            task,
+            stage="simulate",
+            study=self.name,
+            name=f"a variation of {name}",
+            arguments=stored(task.arguments),
+            also=stored(task.also),
+        )

@@ -1,0 +1,50 @@
+"""When waiting jobs will start: simulated futures of a queue, their correction, and other ways to tell.
+
+`forecast` gives quantiles of the start of every job that waits in a run, in a log or in a queue that
+`read_queue` has read. `make_forecasts` and `judge` measure how good forecasts of a `Timeline` are, beside
+other methods.
+"""
+
+from typing import TYPE_CHECKING
+
+from gridsched.lazy import attach
+
+if TYPE_CHECKING:
+    from gridsched.forecasting.adjustment import Adjustment, fit_adjustment
+    from gridsched.forecasting.futures import Futures
+    from gridsched.forecasting.judging import METHODS, judge, make_forecasts
+    from gridsched.forecasting.present import forecast
+    from gridsched.forecasting.queues import read_queue
+    from gridsched.forecasting.snapshot import Snapshot, Timeline, recorded_timeline, timeline_of_run
+
+_HOMES: dict[str, str] = {
+    "Adjustment": "gridsched.forecasting.adjustment",
+    "Futures": "gridsched.forecasting.futures",
+    "METHODS": "gridsched.forecasting.judging",
+    "Snapshot": "gridsched.forecasting.snapshot",
+    "Timeline": "gridsched.forecasting.snapshot",
+    "fit_adjustment": "gridsched.forecasting.adjustment",
+    "forecast": "gridsched.forecasting.present",
+    "judge": "gridsched.forecasting.judging",
+    "make_forecasts": "gridsched.forecasting.judging",
+    "read_queue": "gridsched.forecasting.queues",
+    "recorded_timeline": "gridsched.forecasting.snapshot",
+    "timeline_of_run": "gridsched.forecasting.snapshot",
+}
+
+__all__ = [
+    "METHODS",
+    "Adjustment",
+    "Futures",
+    "Snapshot",
+    "Timeline",
+    "fit_adjustment",
+    "forecast",
+    "judge",
+    "make_forecasts",
+    "read_queue",
+    "recorded_timeline",
+    "timeline_of_run",
+]
+
+__getattr__, __dir__ = attach(__name__, _HOMES)

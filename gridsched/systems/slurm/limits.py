@@ -1,0 +1,95 @@
+"""What the jobs of associations and of qualities of service may have: the limits of each job.
+
+A limit of a quality of service goes before the same limit of an association; of associations the nearest one
+counts, from the user to the root, except for what all of an association may have together.
+
+Source: Slurm's manual ("Resource Limits"), src/slurmctld/acct_policy.c of Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.systems.slurm.accounts import Accounting, Association, Limits
+
+Integers = NDArray[np.int64]
+
+Owner = tuple[str, str, str]
+"""Account, user and quality of service of a job."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LimitsOfJobs:
+    """Limits of n jobs.
+
+    Parameters
+    ----------
+    rows : list of dict
+        What groups of jobs may have together: "jobs", "processors", "nodes", "memory" [MiB] or "gpus".
+    limited : int64[n, k]
+        Rows that each job is subject to, -1 for none.
+    own : dict of str to float64[n]
+        What one job may have: also "wall", its time limit [s]. Infinite without a limit.
+    """
+
+    rows: list[dict[str, int]]
+    limited: Integers
+    own: dict[str, NDArray[np.float64]]
+
+
+OF_ONE = ("processors", "nodes", "memory", "gpus", "wall")
+"""What one job may have."""
+
+
+def limits_of_jobs(accounting: Accounting, owners: Sequence[Owner]) -> LimitsOfJobs:
+    """Limits of jobs whose accounts, users and qualities of service are given."""
+    tree = {(each.account, each.user): each for each in accounting.associations}
+    rows: list[dict[str, int]] = []
+    places: dict[tuple[str, ...], int] = {}
+    kinds = {owner: k for k, owner in enumerate(dict.fromkeys(owners))}
+    of_kind: list[list[int]] = []
+    own = {what: np.full(len(kinds), np.inf) for what in OF_ONE}
+    for (account, user, name), k in kinds.items():
+        quality = accounting.qualities.get(name)
+        most = Limits() if quality is None else quality.limits
+        lineage = list(_lineage(tree, account, user))
+        holders = {"user": user, "account": account, "group": ""}
+        found = {
+            ("qos", name, who, holders[who], what): number for (who, what), number in most.running.items()
+        }
+        for each in lineage:
+            for (who, what), number in each.limits.running.items():
+                if (who, what) not in most.running:
+                    # what an account says of one user is about each of its users, unless one says otherwise
+                    whose = (account, user) if who == "user" else (each.account, each.user)
+                    found.setdefault(("association", *whose, who, what), number)
+            for what, number in each.limits.job.items():
+                if np.isinf(own[what][k]):
+                    own[what][k] = number
+        for what, number in most.job.items():
+            own[what][k] = number
+        for key, number in found.items():
+            if key not in places:
+                places[key] = len(rows)
+                rows.append({key[-1]: number})
+        of_kind.append([places[key] for key in found])
+    table = np.full((len(kinds), max(map(len, of_kind), default=0)), -1, np.int64)
+    for k, mine in enumerate(of_kind):
+        table[k, : len(mine)] = mine
+    which = np.array([kinds[owner] for owner in owners], np.int64)
+    return LimitsOfJobs(
+        rows=rows, limited=table[which], own={what: values[which] for what, values in own.items()}
+    )
+
+
+def _lineage(tree: dict[tuple[str, str], Association], account: str, user: str) -> Iterator[Association]:
+    """The association of a user in an account, and those above it."""
+    here = tree.get((account, user)) or tree.get((account, ""))
+    while here is not None:
+        yield here
+        above = (here.parent, "")
+        here = tree.get(above) if above != (here.account, here.user) else None

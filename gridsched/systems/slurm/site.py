@@ -1,0 +1,167 @@
+"""A site as its Slurm is configured: its nodes and partitions, and the scheduler that runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+from gridsched.errors import ConfigurationError
+from gridsched.nodes import NodeType, Partition
+from gridsched.platform import Cluster
+from gridsched.systems.base import Site
+from gridsched.systems.slurm.accounts import ROOT, Accounting, read_accounting, read_usage
+from gridsched.systems.slurm.conf import SlurmConfiguration, SlurmPartition, read_configuration
+from gridsched.systems.slurm.scheduler import Slurm
+
+_NO_NUMBER = 1_000_000
+"""From here on partitions are numbered that no job of a log has."""
+
+_NO_MEMORY = 1
+"""RealMemory [MiB] of a node that does not say how much it has."""
+
+
+def read_slurm_site(
+    configuration: str | Path,
+    *,
+    changes: Sequence[str] = (),
+    accounts: str | Path | None = None,
+    qualities: str | Path | None = None,
+    usage: str | Path | None = None,
+    names: Mapping[str, Sequence[str]] | None = None,
+) -> Site:
+    """Read the scheduler, nodes and partitions of a cluster from its slurm.conf.
+
+    Parameters
+    ----------
+    configuration : path
+        slurm.conf, or what `scontrol show config` printed, which has no nodes.
+    changes : sequence of str
+        What it says otherwise: `Key=value`, as a line of slurm.conf. Options of SchedulerParameters are
+        changed one by one, the others stay; a partition is changed by its name, such as
+        `PartitionName=long MaxTime=2-0`.
+    accounts, qualities : path, optional
+        What `sacctmgr dump` and `sacctmgr show qos --parsable2` wrote: shares, limits, priorities.
+    usage : path, optional
+        What `sshare --all --parsable2` printed: what was used before the first job counts in fair shares.
+    names : mapping of str to sequence of str, optional
+        Names by number of "partition", "group" (account), "user" and "queue" (quality of service), as
+        `AccountingLog` has them. Without names those whose names are numbers have these.
+
+    Returns
+    -------
+    Site
+        Its first partition is the default one, which jobs of unknown partitions use. Its cluster is none
+        where the file has no nodes.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file cannot be read, or a change: one line that names file and line, or the change.
+    """
+    read = read_configuration(configuration, changes)
+    names = names or {}
+    accounting = _accounting(accounts, qualities, usage, names)
+    scheduler = Slurm(**read.parameters, accounting=accounting)
+    left = [*read.not_modelled, *(() if accounting is None else accounting.not_modelled)]
+    if not read.nodes:
+        return Site(cluster=None, scheduler=scheduler, not_modelled=tuple(left))
+    ordered = sorted(read.partitions, key=lambda partition: not partition.default)
+    numbers = _numbers([partition.name for partition in ordered], names.get("partition", ()))
+    exclusive = [partition.exclusive for partition in ordered]
+    if any(exclusive) and not all(exclusive) and scheduler.select_type != "linear":
+        left.append("OverSubscribe=EXCLUSIVE of some partitions")
+    factors = {number: each.job_factor for number, each in zip(numbers, ordered, strict=True)}
+    return Site(
+        cluster=Cluster(
+            nodes=_node_types(read, scheduler),
+            partitions=[_partition(*each) for each in zip(ordered, numbers, strict=True)],
+            node_exclusive=bool(exclusive) and all(exclusive),
+            name=Path(configuration).stem,
+        ),
+        scheduler=replace(scheduler, partition_factors=factors),
+        not_modelled=tuple(left),
+    )
+
+
+def _number(name: str, known: Sequence[str]) -> int | None:
+    """Number of a name in a log; without names numbers stand for themselves."""
+    if not known:
+        return int(name) if name.isascii() and name.isdigit() else None
+    return list(known).index(name) if name in known else None
+
+
+def _numbers(partitions: Sequence[str], known: Sequence[str]) -> list[int]:
+    """Numbers of partitions in a log."""
+    found = [_number(name, known) for name in partitions]
+    return [_NO_NUMBER + k if number is None else number for k, number in enumerate(found)]
+
+
+def _accounting(
+    accounts: str | Path | None,
+    qualities: str | Path | None,
+    usage: str | Path | None,
+    names: Mapping[str, Sequence[str]],
+) -> Accounting | None:
+    """Accounts, users and qualities of service by their numbers in a log."""
+    if accounts is None:
+        for other in (qualities, usage):
+            if other is not None:
+                raise ConfigurationError(f"{other}: give also the accounts, which sacctmgr dump writes")
+        return None
+    read = read_accounting(accounts, qualities)
+    if usage is not None:
+        read = read_usage(usage, read)
+
+    def called(kind: str, name: str) -> str:
+        number = _number(name, names.get(kind, ()))
+        # who has no job must not have the name of one who has
+        known = f"no job: {name}" if number is None else str(number)
+        return name if not name or (kind, name) == ("group", ROOT) else known
+
+    return replace(
+        read,
+        associations=tuple(
+            replace(
+                each,
+                account=called("group", each.account),
+                user=called("user", each.user),
+                parent=called("group", each.parent),
+            )
+            for each in read.associations
+        ),
+        qualities={called("queue", name): quality for name, quality in read.qualities.items()},
+        usage={
+            (called("group", account), called("user", user)): amount
+            for (account, user), amount in read.usage.items()
+        },
+    )
+
+
+def _partition(partition: SlurmPartition, number: int) -> Partition:
+    if not partition.nodes:
+        raise ConfigurationError(f"partition {partition.name} has no nodes; leave it out of the file")
+    return Partition(
+        number=number,
+        name=partition.name,
+        nodes=partition.nodes,
+        time_limit=partition.time_limit,
+        priority=partition.tier,
+    )
+
+
+def _node_types(read: SlurmConfiguration, scheduler: Slurm) -> list[NodeType]:
+    """Neighbouring nodes that are alike together; memory only where jobs are held to it."""
+    held = scheduler.memory_is_consumed or scheduler.select_type == "linear"
+    alike = groupby(read.nodes, key=lambda node: (node.cores, node.memory, node.gpus))
+    return [
+        NodeType(
+            name=f"type{place}-",
+            names=[node.name for node in nodes],
+            cores=cores,
+            memory=memory if held and memory > _NO_MEMORY else None,
+            gpus=gpus,
+        )
+        for place, ((cores, memory, gpus), nodes) in enumerate(alike)
+    ]

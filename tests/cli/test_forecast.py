@@ -1,0 +1,79 @@
+"""`gridsched forecast`: what it says of a log, a simulated log and a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.logs import swf
+from tests.traces.test_sacct import export, line
+
+JOBS = [(0, 50, 3, 100), (5, 60, 4, 60), (6, 20, 1, 20), (7, 90, 1, 200)]
+QUEUE = "job,state,elapsed,processors,time_limit,user\n1,R,10,4,60,ada\n2,PD,0,1,3600,bob\n"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "queue.swf"
+    path.write_text(swf(JOBS))
+    return path
+
+
+@pytest.fixture
+def queue(tmp_path: Path) -> Path:
+    path = tmp_path / "queue.csv"
+    path.write_text(QUEUE)
+    return path
+
+
+def cells(text: str, job: str) -> list[str]:
+    """Cells of a row of the table."""
+    return next(row for row in text.splitlines() if row.startswith(f"{job} ")).split()
+
+
+def test_the_queue_of_a_simulation(log: Path, printed: Callable[..., str]) -> None:
+    """At 10 job 2 waits for job 1, which may run until 100."""
+    text = printed("forecast", log, "--at", "10", "--simulated")
+    assert "4 of 4 processors in use by 2 jobs" in text
+    number, user, size, requested, waited, low, middle, high, soon, expected = cells(text, "2")
+    assert (number, user, size, requested, waited, expected) == ("2", "0", "4", "60", "5", "90")
+    assert 0 < int(low) <= int(middle) <= int(high) <= 90
+    assert soon == "100%"
+    assert cells(text, "4")[0] == "4"
+    dated = printed("forecast", log, "--at", "1970-01-01T01:00:10", "--simulated", "--job", 2, "--human")
+    assert "\n4 " not in dated
+    assert "1 min" in dated
+    assert "Nobody waits." in printed("forecast", log, "--at", "1", "--simulated")
+
+
+def test_the_recorded_queue_of_an_export(tmp_path: Path, printed: Callable[..., str]) -> None:
+    path = export(
+        tmp_path, line(10, User="ada"), line(11, User="bob", Submit="2024-05-01T10:00:10", AllocCPUS=1)
+    )
+    text = printed("forecast", path, "--at", "2024-05-01T10:00:30", "--processors", 4)
+    assert cells(text, "11")[1] == "bob"
+
+
+def test_a_queue_from_a_file(queue: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
+    text = printed("forecast", queue, "--processors", 4)
+    assert "none: run times" in text
+    assert cells(text, "2")[-1] == "50"
+    history = export(tmp_path, line(10, User="ada"))
+    text = printed("forecast", queue, "--processors", 4, "--history", history)
+    assert "1 job, finished before" in text
+
+
+def test_mistakes(log: Path, queue: Path, mistake: Callable[..., str]) -> None:
+    assert "--at: say at which time" in mistake("forecast", log)
+    assert "--at is 'noon'" in mistake("forecast", log, "--at", "noon", "--simulated")
+    assert "no recorded waits" in mistake("forecast", log, "--at", "10")
+    assert "takes one policy" in mistake("forecast", log, "--at", "10", "--policy", "easy,fcfs")
+    assert "--job 3" in mistake("forecast", log, "--at", "10", "--simulated", "--job", 3)
+    assert "--history" in mistake("forecast", log, "--at", "10", "--history", queue)
+    assert "nobody waited" in mistake("forecast", log, "--at", "5", "--simulated", "--adjust", 3)
+    assert "say how many the cluster has" in mistake("forecast", queue)
+    assert "--adjust is for logs" in mistake("forecast", queue, "--processors", 4, "--adjust", 3)
+    assert "--at is for logs" in mistake("forecast", queue, "--processors", 4, "--at", 3)
+    assert "the cluster 3" in mistake("forecast", queue, "--processors", 3)

@@ -1,0 +1,118 @@
+"""EASY that predicts run times while it runs: the engine does what the naive one does."""
+
+from __future__ import annotations
+
+import random
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from gridsched.engine.predicting import corrected_end
+from gridsched.engine.records import JOB, LABELS, Correction, Overrun
+from gridsched.policies.local import (
+    Conventions,
+    CorrectionName,
+    LocalPolicy,
+    PassName,
+    schedule_predicting,
+)
+from tests.oracles.predicting import Job, Predicting
+
+PASSES: tuple[PassName, ...] = get_args(PassName)
+CORRECTIONS: tuple[CorrectionName, ...] = get_args(CorrectionName)
+
+
+def _jobs(rng: random.Random, processors: int) -> list[Job]:
+    """Jobs in whole units, so that ends, expected ends and submissions meet; some outrun their estimates."""
+    unit = rng.choice([1, 5, 60])
+    longest = rng.choice([4, 12, 40])
+    apart = rng.choice([0, 1, 3, 8])
+    users = rng.randint(1, 3)
+    submit, found = 0, []
+    for _ in range(rng.randint(1, 40)):
+        submit += unit * rng.randint(0, apart)
+        run = unit * rng.randint(0, longest) + rng.choice([0, 0, 0, 1])
+        estimate = max(1, run + unit * rng.choice([0, 0, 1, 5, 100, -1]))
+        found.append(Job(submit, run, estimate, rng.randint(1, processors), rng.randint(-1, users)))
+    return found
+
+
+def _simulated(
+    jobs: list[Job], processors: int, *, shortest_first: bool, correction: CorrectionName, passes: PassName
+) -> tuple[list[int], list[int]]:
+    """Starts and predictions by the engine."""
+    records, labels = np.empty(len(jobs), JOB), np.zeros(len(jobs), LABELS)
+    for k, name in enumerate(("submit", "run", "estimate", "processors")):
+        records[name] = [job[k] for job in jobs]
+    labels["user"] = [7 * job.user if job.user > 0 else job.user for job in jobs]
+    policy = LocalPolicy(
+        backfilling="easy",
+        backfill_order="shortest" if shortest_first else "queue",
+        prediction="recent",
+        correction=correction,
+    )
+    given = records.copy()
+    starts, _, predictions = schedule_predicting(
+        records, processors, policy, Conventions("doubling", passes), labels
+    )
+    assert (records == given).all()
+    return starts.tolist(), predictions.tolist()
+
+
+@pytest.mark.parametrize("passes", PASSES)
+@pytest.mark.parametrize("correction", CORRECTIONS)
+@pytest.mark.parametrize("shortest_first", [True, False])
+def test_starts_and_predictions_are_those_of_a_naive_scheduler(
+    shortest_first: bool, correction: CorrectionName, passes: PassName
+) -> None:
+    rng = random.Random(f"{shortest_first} {correction} {passes}")
+    corrected = predicted = 0
+    for _ in range(150):
+        processors = rng.choice([1, 2, 3, 5, 8])
+        jobs = _jobs(rng, processors)
+        naive = Predicting(
+            jobs, processors, shortest_first=shortest_first, correction=correction, passes=passes
+        )
+        starts = naive.run()
+        predictions = [naive.prediction[j] for j in range(len(jobs))]
+        found = _simulated(
+            jobs, processors, shortest_first=shortest_first, correction=correction, passes=passes
+        )
+        assert found == (starts, predictions), jobs
+        corrected += sum(len(each) > 2 for each in naive.expected.values())
+        predicted += sum(naive.prediction[j] < job.estimate for j, job in enumerate(jobs))
+    assert corrected > 30
+    assert predicted > 150
+
+
+def test_a_prediction_is_the_mean_of_the_last_two_jobs_of_the_user() -> None:
+    """The fourth job knows the second and the third; the fifth, of another user, knows nothing."""
+    jobs = [Job(0, 50, 100, 1, 1), Job(60, 11, 100, 1, 1), Job(80, 20, 100, 1, 1)]
+    jobs += [Job(200, 9, 100, 1, 1), Job(200, 9, 70, 1, 2), Job(200, 9, 12, 1, 1)]
+    _, predictions = _simulated(jobs, 8, shortest_first=True, correction="requested", passes="arrivals-first")
+    assert predictions == [100, 100, 30, 15, 70, 12]
+
+
+def test_jobs_of_an_unknown_user_are_not_those_of_one_user() -> None:
+    jobs = [Job(k * 100, 10, 90, 1, -1) for k in range(4)]
+    _, predictions = _simulated(jobs, 1, shortest_first=True, correction="doubling", passes="instant")
+    assert predictions == [90] * 4
+
+
+@pytest.mark.parametrize(
+    ("correction", "expected"),
+    [
+        ("doubling", [10, 20, 40, 80, 160, 320, 640, 1280]),
+        ("requested", [10, 1000, 2000]),
+        ("increments", [10, 70, 310, 910, 1000, 2000]),
+    ],
+)
+def test_corrections_go_on_beyond_the_estimate(correction: CorrectionName, expected: list[int]) -> None:
+    """Increments count from the prediction, and lead up to the estimate; beyond, the convention rules."""
+    code = int(Correction[correction.upper()])
+    found, end = [], 0
+    while end <= 1000:
+        end = corrected_end(5, 10, 1000, code, int(Overrun.DOUBLING), 5 + end + 1) - 5
+        found.append(end)
+    assert found == expected

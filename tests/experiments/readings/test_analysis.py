@@ -1,0 +1,147 @@
+"""What many readings say: shares, what decides a claim, when it holds, what no reading meets."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gridsched.experiments.readings import analysis
+from gridsched.experiments.readings.analysis import Condition
+
+RNG = np.random.default_rng(3)
+DESIGN = np.array([*product(range(3), range(4), range(2))] * 5)[RNG.permutation(120)]
+NAN = np.nan
+
+
+@pytest.mark.parametrize(
+    ("share", "name"),
+    [(1.0, "robust"), (0.9, "robust"), (0.89, "contingent"), (0.05, "contradicted"), (0.051, "contingent")],
+)
+def test_borders_belong_to_robust_and_contradicted(share: float, name: str) -> None:
+    assert analysis.robustness(share) == name
+    assert analysis.robustness(NAN) == ""
+
+
+def test_share_without_readings_is_unknown() -> None:
+    assert np.isnan(analysis.share_interval(0, 0)).all()
+    share, low, high = analysis.share_interval(0, 200)
+    assert share == low == 0
+    # Wilson: z^2 / (n + z^2)
+    assert high == pytest.approx(3.8415 / 203.8415, rel=1e-3)
+
+
+def test_the_choice_that_decides_is_the_important_one() -> None:
+    found = analysis.importance(DESIGN, DESIGN[:, 1] >= 2)
+    assert found.mean[1] > 0.4
+    assert found.low[1] > 0
+    assert (np.abs(np.delete(found.mean, 1)) < 0.05).all()
+
+
+def test_no_choice_is_important_for_what_is_chance() -> None:
+    found = analysis.importance(DESIGN, RNG.random(len(DESIGN)) < 0.5)
+    assert not (found.low > 0.1).any()
+
+
+def test_importance_is_unknown_where_one_outcome_is_too_rare() -> None:
+    assert np.isnan(analysis.importance(DESIGN, np.arange(len(DESIGN)) == 0).mean).all()
+
+
+def naive_counts(
+    design: NDArray[np.int64], holds: NDArray[np.bool_], parts: dict[int, tuple[int, ...]]
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    sides: dict[bool, list[bool]] = {True: [], False: []}
+    for reading in range(1, len(design), 2):
+        met = all(design[reading, choice] in places for choice, places in parts.items())
+        sides[met].append(bool(holds[reading]))
+    inside, outside = sides[True], sides[False]
+    return (sum(inside), len(inside)), (sum(outside), len(outside))
+
+
+@pytest.mark.parametrize(
+    "parts", [{1: (2, 3)}, {0: (1,)}, {0: (0, 2), 1: (1,)}, {0: (1,), 1: (0, 3), 2: (1,)}]
+)
+def test_a_conjunction_of_values_is_found(parts: dict[int, tuple[int, ...]]) -> None:
+    holds = analysis.fulfilled(DESIGN, parts)
+    found = analysis.condition(DESIGN, holds)
+    assert found is not None
+    assert dict(found.parts) == parts
+    assert (found.inside, found.outside) == naive_counts(DESIGN, holds, parts)
+    assert found.is_necessary
+    assert found.is_sufficient
+
+
+def test_conditions_of_noisy_outcomes_are_counted_on_the_other_half() -> None:
+    for _ in range(50):
+        holds = RNG.random(len(DESIGN)) < np.where(DESIGN[:, 0] == 1, 0.8, 0.2)
+        found = analysis.condition(DESIGN, holds)
+        if found is not None:
+            assert (found.inside, found.outside) == naive_counts(DESIGN, holds, dict(found.parts))
+
+
+def test_there_is_no_condition_for_what_always_or_never_holds() -> None:
+    assert analysis.condition(DESIGN, np.ones(len(DESIGN), np.bool_)) is None
+    assert analysis.condition(DESIGN, np.zeros(len(DESIGN), np.bool_)) is None
+
+
+def test_necessary_and_sufficient_are_two_things() -> None:
+    only_if = Condition(((0, (1,)),), inside=(40, 80), outside=(1, 80))
+    surely = Condition(((0, (1,)),), inside=(72, 80), outside=(40, 80))
+    assert (only_if.is_necessary, only_if.is_sufficient) == (True, False)
+    assert (surely.is_necessary, surely.is_sufficient) == (False, True)
+
+
+def test_agreement_is_a_share_of_what_counts() -> None:
+    reproduced = np.array([[True, False, True], [True, True, True]])
+    counts = np.array([[True, True, False], [False, True, False]])
+    tables, shares = analysis.agreement(reproduced, counts, ["a", "a", "b"])
+    assert tables == ["a", "b"]
+    np.testing.assert_array_equal(shares, [[0.5, NAN], [1.0, NAN]])
+
+
+def test_halves_have_about_as_many_claims() -> None:
+    sizes = [40, 3, 9, 22, 30, 1, 11]
+    first = analysis.halves(sizes)
+    side = sum(size for size, own in zip(sizes, first, strict=True) if own)
+    assert abs(2 * side - sum(sizes)) <= 4
+
+
+def test_not_dominated_as_by_definition() -> None:
+    for _ in range(200):
+        shares = RNG.integers(0, 4, (8, 3)) / 4
+        expected = [
+            not any((other >= own).all() and (other > own).any() for other in shares) for own in shares
+        ]
+        assert analysis.not_dominated(shares).tolist() == expected
+
+
+def test_a_reading_is_chosen_on_one_half_and_judged_on_the_other() -> None:
+    shares = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 0.75]])
+    one, other = analysis.choose(shares, np.array([True, False]))
+    assert (one.reading, one.chosen_on, one.judged_on, one.default, one.best) == (1, 1.0, 0.0, 0.5, 0.75)
+    assert (other.reading, other.chosen_on, other.judged_on, other.average) == (2, 0.75, 0.0, 0.5)
+
+
+def test_contradictions_as_by_definition() -> None:
+    met = RNG.random((60, 7)) < 0.4
+    met[:, 1] = ~met[:, 0]
+    counts = RNG.random((60, 7)) < 0.9
+    found = {(pair.one, pair.other): pair for pair in analysis.contradictions(met, counts)}
+    expected = {}
+    for one in range(7):
+        for other in range(one + 1, 7):
+            both = counts[:, one] & counts[:, other]
+            alone = int((met[:, one] & both).sum()), int((met[:, other] & both).sum())
+            chance = alone[0] * alone[1] / both.sum()
+            if not (met[:, one] & met[:, other] & both).any() and chance >= analysis.ENOUGH:
+                expected[one, other] = alone
+    assert {pair: contradiction.alone for pair, contradiction in found.items()} == expected
+    assert (0, 1) in found
+
+
+def test_a_condition_is_sure_only_where_chance_is_excluded() -> None:
+    assert Condition(((0, (1,)),), inside=(9, 10), outside=(5, 40)).is_sure
+    assert not Condition(((0, (1,)),), inside=(1, 1), outside=(5, 40)).is_sure
+    assert not Condition(((0, (1,)),), inside=(0, 10), outside=(30, 40)).is_sure

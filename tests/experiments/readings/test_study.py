@@ -1,0 +1,440 @@
+"""Studies of readings: files, what values change, one judge, shared runs, page, the ledger's columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+import yaml
+
+from gridsched.errors import ConfigurationError
+from gridsched.experiments.claim_stages import evaluate_claims
+from gridsched.experiments.claims import evaluate, load_claims
+from gridsched.experiments.config import load_study, study_from
+from gridsched.experiments.readings import figures
+from gridsched.experiments.readings.choices import (
+    ClaimLabels,
+    PaperReadings,
+    belongs,
+    can_matter,
+    load_readings,
+    read_as,
+    readings_file,
+    with_changes,
+)
+from gridsched.experiments.readings.config import ReadingsStudy
+from gridsched.experiments.readings.design import draw_design
+from gridsched.experiments.readings.findings import FINDINGS
+from gridsched.experiments.readings.report import readings_view
+from gridsched.experiments.readings.stages import CODES
+from gridsched.io import read_yaml, resource
+from gridsched.report.claims import claims_view
+from gridsched.report.page import build_report
+from gridsched.results import read
+from tests.conftest import REPOSITORY
+from tests.support.studies import changed, draw, run_study
+
+BASE: dict[str, Any] = {
+    "name": "base",
+    "title": "Base",
+    "scenarios": [
+        {
+            "name": "morning",
+            "processors": 4,
+            "jobs": [[0, 50, 90, 3], [5, 80, 100, 4], [10, 30, 40, 1], [20, 30, 60, 1], [25, 90, 100, 2]],
+        }
+    ],
+    "schedulers": ["fcfs", "easy", "sjf"],
+    "estimates": ["requested", "actual"],
+    "metrics": {"batches": 2},
+}
+READINGS: dict[str, Any] = {
+    "paper": "tiny",
+    "choices": [
+        {
+            "name": "size",
+            "question": "How many processors?",
+            "where": "section 1",
+            "silence": "Nothing.",
+            "default": "four",
+            "values": [
+                {"name": "four"},
+                {"name": "five", "changes": {"base": {"scenarios[morning].processors": 5}}},
+                {"name": "eight", "changes": {"base": {"scenarios[*].processors": 8}}},
+            ],
+        },
+        {
+            "name": "estimates",
+            "question": "What is known?",
+            "where": "section 2",
+            "silence": "Nothing.",
+            "default": "requested",
+            "values": [
+                {"name": "requested"},
+                {"name": "actual", "claims": {"instead": {"estimate": {"requested": "actual"}}}},
+            ],
+        },
+        {
+            "name": "jobs that count",
+            "question": "Which?",
+            "where": "section 2",
+            "silence": "Nothing.",
+            "default": "both",
+            "values": [
+                {"name": "both", "drawn": False},
+                {"name": "all", "claims": {"only": {"job_class": "all"}}},
+                {"name": "narrow", "claims": {"only": {"job_class": "short narrow"}}},
+            ],
+        },
+    ],
+}
+OURS: dict[str, Any] = {
+    "study": "base",
+    "variable": "wait_time_mean",
+    "select": {"workload": "morning", "estimate": "requested", "job_class": ["all", "short narrow"]},
+}
+WAIT: dict[str, Any] = {**OURS, "select": {"workload": "morning", "estimate": "requested", "scheme": "fcfs"}}
+CLAIMS: dict[str, Any] = {
+    "paper": "tiny",
+    "citation": "Nobody",
+    "claims": [
+        {
+            "id": "easy-waits-less",
+            "kind": "order",
+            "where": "Table 1",
+            "statement": "Less",
+            "ours": OURS,
+            "chain": [{"scheme": "easy"}, {"scheme": "fcfs"}],
+        },
+        {
+            "id": "wait",
+            "kind": "value",
+            "where": "Table 2",
+            "statement": "Wait",
+            "each": "job_class",
+            "paper_value": {"all": 32, "short narrow": 1},
+            "ours": WAIT,
+            "tolerance": {"relative": 0.5},
+        },
+        {
+            "id": "never",
+            "kind": "bound",
+            "where": "Table 2",
+            "statement": "Long waits",
+            "bound": "above",
+            "paper_value": 1e9,
+            "ours": {**WAIT, "select": {**WAIT["select"], "job_class": "all"}},
+        },
+        {"id": "given", "kind": "input", "where": "Table 2", "statement": "Jobs", "paper_value": 5},
+        {
+            "id": "elsewhere",
+            "kind": "bound",
+            "where": "Table 3",
+            "statement": "Of another study",
+            "bound": "above",
+            "paper_value": 0,
+            "ours": {"study": "other", "variable": "x"},
+        },
+    ],
+}
+STUDY: dict[str, Any] = {
+    "name": "tiny",
+    "kind": "readings",
+    "title": "Tiny",
+    "readings": "readings.yaml",
+    "claims": "claims.yaml",
+    "studies": [{"study": "base.yaml", "keep": {"schedulers": ["fcfs", "easy"]}}],
+    "runs": 24,
+}
+
+
+def write_files(folder: Path, **other: Any) -> None:
+    """Files of the study, of which some may be others."""
+    for name, content in {"base": BASE, "readings": READINGS, "claims": CLAIMS, **other}.items():
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+
+
+def study_of(**changes: Any) -> ReadingsStudy:
+    return ReadingsStudy.model_validate({**STUDY, **changes})
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A working directory with the study made."""
+    folder = tmp_path_factory.mktemp("readings")
+    write_files(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        run_study(study_of(), folder / "results", 1, shown=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def dataset(place: Path) -> xr.Dataset:
+    return read(place / "results" / "tiny" / "study.nc")
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("choices.0.default", "six", "choices[size]: default: found 'six'; known are four, five, eight"),
+        ("choices.0.values.0.changes", {"base": {"title": "x"}}, "values[four]: changes something"),
+        ("choices.0.values.1.changes", {}, "values[five]: changes nothing"),
+        ("choices.0.values.1.name", "four", "values: 'four' is there twice"),
+        ("choices.1.name", "size", "choices: 'size' is there twice"),
+        ("choices.0.values.1.meanin", "x", "meanin: unknown key; did you mean meaning?"),
+        ("choices.0.values", [{"name": "four"}], "write at least 2"),
+    ],
+)
+def test_bad_readings_are_named(tmp_path: Path, path: str, value: Any, expected: str) -> None:
+    write_files(tmp_path, readings=changed(READINGS, path, value))
+    with pytest.raises(ConfigurationError) as caught:
+        load_readings(tmp_path / "readings.yaml")
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"scenarios[noon].processors": 1}, "there is no [noon]; known are morning"),
+        ({"scenarios.7.processors": 1}, "there is no '7' in a list of 1"),
+        ({"title[x]": 1}, "[x] stands for members of a list"),
+        ({"scenarios[morning]processors]": 1}, "write a path"),
+        ({"scenarios[morning].processor": 1}, "unknown key; did you mean processors?"),
+    ],
+)
+def test_changes_that_lead_nowhere_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], expected: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path, readings=changed(READINGS, "choices.0.values.1.changes", {"base": changes}))
+    with pytest.raises(ConfigurationError) as caught:
+        study_of().check_files()
+    assert expected in str(caught.value)
+    assert "choices[size].values[five].changes.base" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("study", "expected"),
+    [
+        ({"readings": "nothing.yaml"}, "readings: found 'nothing.yaml'; there is no such file"),
+        ({"studies": [{"study": "base.yaml", "keep": {"schedulers": ["fast"]}}]}, "keep.schedulers: found"),
+        (
+            {"studies": [{"study": "base.yaml", "keep": {"title": ["x"]}}]},
+            "title: the study has no such list",
+        ),
+        ({"studies": [{"study": "base.yaml", "changes": {"estimate": []}}]}, "estimate: unknown key"),
+    ],
+)
+def test_studies_that_do_not_fit_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study: dict[str, Any], expected: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path)
+    with pytest.raises(ConfigurationError) as caught:
+        study_of(**study).check_files()
+    assert expected in str(caught.value)
+
+
+def test_a_value_for_a_study_that_is_not_here_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path, readings=changed(READINGS, "choices.0.values.1.changes", {"bass": {"title": "x"}}))
+    with pytest.raises(ConfigurationError, match="found 'bass'; did you mean base"):
+        study_of().check_files()
+
+
+def test_paths_reach_members_by_name_value_place_and_all_of_them() -> None:
+    values = {"schedulers": ["easy", {"name": "a", "scheduler": "easy"}, {"scheduler": "sjf"}], "k": {"b": 1}}
+    made = with_changes(
+        values,
+        {"schedulers[scheduler=easy].reservations": 2, "schedulers.2.x.y": 3, "k.c": 4, "schedulers[*].z": 5},
+        "file",
+    )
+    assert made["schedulers"] == [
+        {"name": "easy", "scheduler": "easy", "reservations": 2, "z": 5},
+        {"name": "a", "scheduler": "easy", "reservations": 2, "z": 5},
+        {"scheduler": "sjf", "x": {"y": 3}, "z": 5},
+    ]
+    assert made["k"] == {"b": 1, "c": 4}
+    assert values["k"] == {"b": 1}, "what is changed is a copy"
+
+
+def test_claims_are_about_the_labels_that_a_reading_means(tmp_path: Path) -> None:
+    write_files(tmp_path)
+    order, of_all, of_narrow = load_claims([tmp_path / "claims.yaml"])[:3]
+    labels = ClaimLabels(only={"job_class": "all"}, instead={"estimate": {"requested": "actual"}})
+    source = read_as(order, labels).source
+    assert source is not None
+    assert source.select == {"workload": "morning", "estimate": "actual", "job_class": ("all",)}
+    assert [belongs(claim, labels) for claim in (order, of_all, of_narrow)] == [True, True, False]
+    assert read_as(order, ClaimLabels()) == order
+
+
+def test_choices_matter_only_for_what_they_can_change(tmp_path: Path) -> None:
+    write_files(tmp_path)
+    paper = load_readings(tmp_path / "readings.yaml")
+    order, of_all, *_, elsewhere = load_claims([tmp_path / "claims.yaml"])
+    assert [can_matter(choice, order) for choice in paper.choices] == [True, True, True]
+    assert [can_matter(choice, of_all) for choice in paper.choices] == [True, True, False]
+    assert [can_matter(choice, elsewhere) for choice in paper.choices] == [False, False, False]
+
+
+# --- designs --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("runs", [2, 7, 24, 100])
+def test_values_are_as_frequent_as_others_and_the_default_comes_first(runs: int) -> None:
+    paper = PaperReadings.model_validate(READINGS)
+    design = draw_design(paper, runs, seed=4)
+    assert design[0] == [0, 0, 0]
+    assert len(design) == runs + 1
+    for choice, column in zip(paper.choices, np.array(design[1:]).T, strict=True):
+        counts = np.bincount(column, minlength=len(choice.values))
+        assert np.ptp(counts[choice.drawn]) <= 1
+        assert counts.sum() == counts[choice.drawn].sum()
+    assert draw_design(paper, runs, seed=4) == design
+    assert draw_design(paper, max(runs, 7), seed=5) != draw_design(paper, max(runs, 7), seed=4)
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+
+def test_what_is_alike_is_made_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    experiment = study_of().experiment(1)
+    runs = [task for task in experiment.tasks if task.study == "base" and task.labels]
+    assert len(runs) == 3 * 2 * 2, "three sizes, two schedulers, two estimates, however many readings"
+    own = {task.key for task in load_study("base.yaml").experiment(1).tasks if task.labels}
+    assert len(own & {task.key for task in runs}) == 4, "those of the default reading are those of the study"
+    variations = [task for task in experiment.tasks if task.name == "a variation of base"]
+    assert len(variations) == 3
+    more = {task.key for task in study_of(runs=40).experiment(1).tasks}
+    assert {task.key for task in experiment.tasks} <= more, "a larger design makes what is new only"
+
+
+def test_verdicts_are_those_of_the_ledger(place: Path, dataset: xr.Dataset) -> None:
+    """The default reading is the study as it is, judged by the ledger's code."""
+    claims = {claim.id: claim for claim in load_claims([place / "claims.yaml"])}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        own = run_study(load_study("base.yaml"), place / "base-results", 1)
+    assert dataset["claim"].values.tolist() == ["easy-waits-less", "wait-all", "wait-short-narrow", "never"]
+    for name in dataset["claim"].values.tolist():
+        (verdict,) = evaluate([claims[name]], {"base": own})
+        found = dataset.sel(claim=name, reading=0)
+        assert int(found["outcome"]) == CODES[verdict.verdict]
+        np.testing.assert_equal(float(found["our_value"]), verdict.our_value)
+
+
+def test_a_row_is_told_apart_from_readings_that_mean_another(dataset: xr.Dataset) -> None:
+    meant = dataset["value"].sel(choice="jobs that count").values
+    for label, word in (("wait-all", "all"), ("wait-short-narrow", "narrow")):
+        mine = dataset["belongs"].sel(claim=label).values == 1
+        np.testing.assert_array_equal(mine, (meant == word) | (meant == "both"))
+
+
+def test_robustness_and_conditions(dataset: xr.Dataset) -> None:
+    share = dataset["share"].to_series()
+    outcome = dataset["outcome"].sel(reading=slice(1, None))
+    for name in share.index:
+        assert share[name] == pytest.approx(float((outcome.sel(claim=name) == 2).mean()))
+    called = dataset["robustness"].to_series()
+    assert called["never"] == "contradicted"
+    assert "Ours lies between" in str(dataset["condition"].sel(claim="never").values)
+    contingent = called.index[called == "contingent"]
+    assert len(contingent)
+    for name in contingent:
+        assert str(dataset["condition"].sel(claim=name).values).startswith(("Holds", "No condition"))
+
+
+def test_another_value_of_what_matters_changes_ours(dataset: xr.Dataset) -> None:
+    ours = dataset["our_value"].sel(claim="wait-all").values
+    size = dataset["value"].sel(choice="size").values
+    assert len({ours[size == name].mean() for name in ("four", "five", "eight")}) == 3
+    for name in ("four", "five", "eight"):
+        assert np.ptp(ours[size == name]) == 0, "first come, first served looks at no estimate"
+
+
+# --- what is shown --------------------------------------------------------------------------------
+
+
+def test_page_figures_findings_and_tables(
+    place: Path, dataset: xr.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    view = readings_view(study_of(), place / "results" / "tiny")
+    assert [row["claims"] for row in view["tables"]] == [1, 3]
+    assert view["best"][-1]["name"] == "default" or any(row["name"] == "default" for row in view["best"])
+    assert len(view["directions"]) == 2
+    for kind, drawing in figures.READINGS_FIGURES.items():
+        _, numbers = drawing(dataset)
+        assert FINDINGS[kind](numbers, dataset.attrs)
+    table = pd.read_csv(place / "results" / "tiny" / "tables" / "claims.csv")
+    assert table["claim"].tolist() == dataset["claim"].values.tolist()
+    best = pd.read_csv(place / "results" / "tiny" / "tables" / "readings.csv")
+    assert best["agreement_mean"].is_monotonic_decreasing
+    assert set(best["reading"]) == set(range(25))
+
+
+def test_the_ledger_shows_what_readings_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study of readings of a paper of the ledger, on claims of it about a tiny study of the same name."""
+    monkeypatch.chdir(tmp_path)
+    paper = "learned-scheduler"
+    known = next(claim for claim in load_claims() if claim.paper == paper and claim.source is not None)
+    first = {**CLAIMS["claims"][0], "id": known.id}
+    write_files(
+        tmp_path,
+        readings={**READINGS, "paper": paper},
+        claims={"paper": paper, "citation": "Nobody", "claims": [first]},
+    )
+    study = study_of(runs=4)
+    run_study(study, tmp_path / "results", 1)
+    evaluate_claims(
+        [study_from(study.values())], [tmp_path / "results" / "tiny" / "study.nc"], tmp_path / "claims.csv"
+    )
+    table = pd.read_csv(tmp_path / "claims.csv").set_index(["paper", "id"])
+    assert len(table) == len(load_claims())
+    assert table["robustness"].notna().sum() == 1
+    assert table.loc[(paper, known.id), "readings"] == 4
+    views = {view.paper: view for view in claims_view(tmp_path / "claims.csv")}
+    assert sum(count for _, count in views[paper].over_readings) == 1
+    assert all(not view.over_readings for name, view in views.items() if name != paper)
+    draw(study, tmp_path / "results", tables=True)
+    build_report([study], tmp_path / "results" / "report.html", claims=tmp_path / "claims.csv")
+    page = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+    for text in ("What the paper leaves open", "How many processors?", "Does one reading explain the paper?"):
+        assert text in page
+
+
+# --- what comes with gridsched --------------------------------------------------------------------
+
+SHIPPED = sorted(resource("resources", "readings").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=[path.stem for path in SHIPPED])
+def test_readings_that_come_with_gridsched_fit_their_study(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    assert readings_file(path.stem) == path
+    studies = [
+        study
+        for file in sorted((REPOSITORY / "config" / "studies").glob("*.yaml"))
+        if read_yaml(file).get("kind") == "readings"
+        and isinstance(study := load_study(file), ReadingsStudy)
+        and study.readings == path.stem
+    ]
+    assert studies
+    for study in studies:
+        study.check_files()
+        assert study.paper.paper == path.stem
+        assert study.judged

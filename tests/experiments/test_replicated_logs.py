@@ -1,0 +1,85 @@
+"""Resampled and shaken logs as replicates of grids: what is drawn, by which keys, and who refuses them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gridsched import results
+from gridsched.experiments.config import study_from
+from gridsched.experiments.prepare import derived_seed
+from gridsched.experiments.study import SchedulerStudy
+from gridsched.report.parts import variations
+from gridsched.workloads.resampling import WEEK, resample
+from tests.support.studies import log_text, made, message_about, run_study
+
+RESAMPLING = {"replicates": 3, "weeks": 2}
+
+
+def study(kind: str, file: Path, **scenario: Any) -> dict[str, Any]:
+    """A study of two clusters, of which one replays a log."""
+    model = {"machine": "M3", "jobs": 30}
+    clusters = [
+        {"name": "L", "file": str(file), "processors": 8, "speed": 375},
+        {"name": "S", "synthetic": model},
+    ]
+    return {
+        "name": kind,
+        "title": kind,
+        "kind": kind,
+        "scenarios": [
+            {"name": "plain", "clusters": clusters},
+            {"name": "varied", "clusters": clusters, **scenario},
+        ],
+        "schedulers": ["local", "central"],
+    }
+
+
+@pytest.mark.parametrize("kind", ["grid", "arena"])
+def test_replicates_of_a_grid_are_resampled_logs(kind: str, tmp_path: Path) -> None:
+    file = tmp_path / "log.swf"
+    file.write_text(log_text(1, 200, 8), encoding="utf-8")
+    values = study(kind, file, resampling=RESAMPLING)
+    whole = study_from(values)
+    assert isinstance(whole, SchedulerStudy)
+    dataset = run_study(whole, tmp_path, 3)
+    name = "varied, replicates 0 to 2" if kind == "arena" else "varied, replicate 2"
+    grids = results.grids_from_dataset(results.read(made(tmp_path, name)))
+    plain = results.grids_from_dataset(results.read(made(tmp_path, "plain, replicate 0")))
+    (log, _), (drawn, _) = plain[0]
+    expected = resample(log, seed=derived_seed(3, "L\n2"), weeks=2)
+    (varied, _), (other, _) = grids[2]
+    assert varied.equals(expected)
+    assert varied.submit_time.max() < 2 * WEEK
+    assert not np.array_equal(other.submit_time, drawn.submit_time)
+    if kind == "grid":
+        counts = dataset["wait_time_mean"].sel(scheme="local").notnull().sum("replicate")
+        assert counts.values.ravel().tolist() == [1, 3]
+    else:
+        assert dataset["replicates"].values.tolist() == [1, 3]
+        assert dataset["response_time_ratio_low"].sel(scenario="varied", scheduler="central").notnull().all()
+    (line,) = variations(whole.scenarios)
+    assert line.startswith("varied: 3 logs of 2 weeks resampled by users")
+
+
+def test_scenarios_without_replicates_keep_their_keys(tmp_path: Path) -> None:
+    file = tmp_path / "log.swf"
+    file.write_text(log_text(1, 60, 8), encoding="utf-8")
+    listed: list[dict[str, Any]] = [{"shaking": {}}, {}]
+    for kind in ("grid", "arena"):
+        own, other = (
+            {task.name: task.key for task in study_from(study(kind, file, **varied)).experiment(3).tasks}
+            for varied in listed
+        )
+        assert all(own[name] == key for name, key in other.items() if name.startswith("plain"))
+        changed = [name for name, key in other.items() if name.startswith("varied") and own.get(name) != key]
+        assert changed
+
+
+def test_studies_without_replicates_of_logs_say_where_they_are(tmp_path: Path) -> None:
+    (tmp_path / "log.swf").write_text(log_text(1, 60, 8), encoding="utf-8")
+    values = study("calendars", tmp_path / "log.swf", shaking={})
+    assert "local-policies, grid and arena have" in message_about(tmp_path, values)

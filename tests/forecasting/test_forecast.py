@@ -1,0 +1,383 @@
+"""Forecasts of starts: what is drawn, what is told, how often it comes true, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gridsched as gs
+from gridsched.errors import ConfigurationError, GridschedError, TraceError
+from gridsched.forecasting import (
+    Futures,
+    fit_adjustment,
+    judge,
+    make_forecasts,
+    read_queue,
+    timeline_of_run,
+)
+from gridsched.forecasting.adjustment import HIGH, LEVELS, LOW
+from gridsched.forecasting.predictors import fit_log_uniform, residual_waits, wait_bounds
+from gridsched.forecasting.present import quantiles_of, waiting_instants
+from gridsched.policies.local import Conventions, named_policy
+from gridsched.prediction.lifetimes import LEVELS as PARTS
+from gridsched.prediction.lifetimes import Lifetimes, learn
+
+HOUR = 3600
+EASY = named_policy("easy")
+
+
+def busy_workload(jobs: int, seed: int, *, load: float = 1.0) -> gs.Workload:
+    """Users with habits on a cluster of 32 processors, for weeks."""
+    rng = np.random.default_rng(seed)
+    user = rng.integers(0, 12, jobs)
+    requested = HOUR * 2 ** rng.integers(0, 4, jobs)
+    run_time = np.maximum(1, requested * rng.beta(1 + user % 3, 2, jobs)).astype(np.int64)
+    size = 2 ** rng.integers(0, 5, jobs)
+    span = float((size * run_time).sum()) / (32 * load)
+    return gs.Workload(
+        name="drawn",
+        submit_time=np.sort(rng.integers(0, int(span), jobs)),
+        run_time=run_time,
+        requested_time=requested,
+        requested_processors=size,
+        user=user,
+        processors_available=32,
+    )
+
+
+@pytest.fixture(scope="module")
+def run() -> Any:
+    return gs.simulate(busy_workload(3000, 1, load=0.95), scheduler="easy")
+
+
+# --- run times ------------------------------------------------------------------------------------
+
+
+def naive_quantiles(jobs: list[tuple[int, int, int]], user: int, estimate: int, age: int) -> list[float]:
+    """Quantiles of `Lifetimes`, from run time, estimate and user of jobs in order of their ends."""
+    own = [(run, asked) for run, asked, whose in jobs if whose == user][-50:]
+    equal = [run for run, asked in own if asked == estimate]
+    first = len(equal) / (len(equal) + 4)
+    second = (1 - first) * len(own) / (len(own) + 4)
+    weighted = [(float(run), first / len(equal)) for run in equal]
+    weighted += [(estimate * run / asked, second / len(own)) for run, asked in own]
+    alike = [run / asked for run, asked, _ in jobs if asked.bit_length() == estimate.bit_length()][-2000:]
+    shares = alike if len(alike) >= PARTS else [run / asked for run, asked, _ in jobs][-2000:]
+    levels = (np.arange(PARTS) + 0.5) / PARTS
+    weighted += [(estimate * share, (1 - first - second) / PARTS) for share in np.quantile(shares, levels)]
+    alive = sorted(pair for pair in weighted if pair[0] > age)
+    total = sum(weight for _, weight in alive)
+    reached = np.cumsum([weight for _, weight in alive])
+    return [alive[min(int(np.searchsorted(reached, total * p)), len(alive) - 1)][0] for p in levels]
+
+
+def test_run_times_are_a_mixture_of_those_like_it() -> None:
+    rng = np.random.default_rng(5)
+    estimate = rng.choice([60, 100, 600, 3600], 400)
+    run_time = np.maximum(1, estimate * rng.random(400)).astype(np.int64)
+    user = rng.integers(0, 6, 400)
+    jobs = list(zip(run_time.tolist(), estimate.tolist(), user.tolist(), strict=True))
+    known = learn(run_time, estimate, user, np.arange(400))
+    for whose, asked, age in [(0, 100, -1), (3, 3600, 50), (5, 600, 500), (99, 60, -1), (1, 5000, 100)]:
+        found = known.quantiles(np.array([whose]), np.array([asked]), np.array([age]))[0]
+        # Sums of weights differ by rounding, which may move a level by one value.
+        expected = np.array(naive_quantiles(jobs, whose, asked, age))
+        assert np.isclose(found, expected).mean() > 0.95
+        assert (found > age).all()
+        assert (np.diff(found) >= 0).all()
+
+
+def nothing_known() -> Lifetimes:
+    none = np.empty(0, np.int64)
+    return learn(none, none, none, none)
+
+
+def test_without_history_every_run_time_is_as_likely() -> None:
+    levels = (np.arange(PARTS) + 0.5) / PARTS
+    found = nothing_known().quantiles(np.array([1, 1]), np.array([6400, 6400]), np.array([-1, 3200]))
+    assert found[0] == pytest.approx(6400 * levels)
+    assert found[1].min() > 3200
+    assert found[1].max() < 6400
+
+
+def test_a_job_that_outlives_all_others_ends_somewhere() -> None:
+    known = learn(np.array([10]), np.array([100]), np.array([1]), np.array([10]))
+    found = known.quantiles(np.array([1, 1]), np.array([100, 100]), np.array([60, 200]))
+    assert found[0].min() > 60
+    assert found[0].max() < 100
+    assert found[1].min() > 200
+    assert found[1].max() < 400
+
+
+def test_log_uniform_law() -> None:
+    levels = (np.arange(5000) + 0.5) / 5000
+    law = fit_log_uniform((10 * 1000**levels).astype(np.int64))
+    assert law.shortest == pytest.approx(10, rel=0.1)
+    assert law.longest == pytest.approx(10_000, rel=0.1)
+    found = law.quantiles(np.array([0, 0]), np.array([1, 1]), np.array([100, 50_000]))
+    assert np.median(found[0]) == pytest.approx(1000, rel=0.1)
+    assert found[1].min() > 50_000
+    assert found[1].max() < 100_000
+
+
+# --- futures --------------------------------------------------------------------------------------
+
+
+class _Known:
+    """Run times of jobs whose users are their indices."""
+
+    def __init__(self, run_time: Any) -> None:
+        self.run_time = run_time
+
+    def quantiles(self, user: Any, estimate: Any, age: Any) -> Any:
+        return np.repeat(self.run_time[user][:, np.newaxis], PARTS, axis=1).astype(np.float64)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "sjbf", "lxf"])
+def test_who_knows_all_tells_the_actual_starts(policy: str) -> None:
+    """With actual run times and nobody to come, every future is what happens."""
+    workload = busy_workload(300, 2, load=3.0)
+    workload = workload.select(slice(None), user=np.arange(300))
+    run = gs.simulate(workload, scheduler=policy)
+    timeline = timeline_of_run(run)
+    snapshot = timeline.at(int(workload.submit_time[-1]))
+    assert len(snapshot.waiting) > 20
+    known = _Known(np.asarray(workload.run_time))
+    found = Futures(snapshot, named_policy(policy), Conventions(), known, arrivals=False).starts(3)
+    assert (found == timeline.starts(snapshot)).all()
+
+
+def test_estimates_alone_are_the_engine_with_estimates() -> None:
+    run = gs.simulate(busy_workload(60, 3, load=3.0), estimates="clairvoyant", scheduler="easy")
+    snapshot = timeline_of_run(run).at(int(run["submit_time"][-1]))
+    told = gs.forecast(run, int(run["submit_time"][-1]), futures=5)
+    found = told["expected_start"].to_numpy()
+    running = snapshot.past[snapshot.running]
+    left = running["start"] + running["estimate"] - snapshot.now
+    again = gs.simulate(
+        gs.Workload(
+            name="again",
+            submit_time=np.zeros(len(left) + len(found), np.int64),
+            run_time=np.concatenate([left, told["estimate"].to_numpy()]),
+            requested_processors=np.concatenate([running["processors"], told["processors"].to_numpy()]),
+        ),
+        32,
+        "easy",
+    )
+    assert (again["start_time"].to_numpy()[len(left) :] + snapshot.now == found).all()
+
+
+def test_nothing_is_known_of_what_comes(run: Any) -> None:
+    """A log that is cut off now gives the same forecast."""
+    now = int(run["submit_time"][2000])
+    whole = busy_workload(3000, 1, load=0.95)
+    told = gs.forecast(run, now, adjust=10, futures=20)
+    longer = np.where(run["end_time"].to_numpy() > now, 7, 1) * whole.run_time
+    other = gs.simulate(whole.select(slice(0, 2001), run_time=longer[:2001]), scheduler="easy")
+    assert told.equals(gs.forecast(other, now, adjust=10, futures=20))
+    assert told.sizes["job"] > 3
+
+
+def test_what_a_forecast_says(run: Any) -> None:
+    now = int(run["submit_time"][1500])
+    told = gs.forecast(run, now, quantiles=(0.9, 0.1), within=600, futures=50, seed=3)
+    waits = (run["submit_time"] <= now) & (run["start_time"] > now)
+    assert told["job_number"].to_numpy().tolist() == run["job_number"][waits].to_numpy().tolist()
+    assert told["quantile"].to_numpy().tolist() == [0.1, 0.9]
+    assert (told["start"].isel(quantile=0) >= now).all()
+    assert (told["start"].isel(quantile=0) <= told["start"].isel(quantile=1)).all()
+    late = told["start"].isel(quantile=0) > now + 600
+    assert (told["probability"][late] <= 0.12).all()
+    assert told.attrs["policies"] == "easy"
+    assert told.equals(gs.forecast(run, now, quantiles=(0.9, 0.1), within=600, futures=50, seed=3))
+    assert not told.equals(gs.forecast(run, now, policy="fcfs", quantiles=(0.1, 0.9), futures=50))
+
+
+def test_nobody_waits(run: Any) -> None:
+    told = gs.forecast(run, int(run["end_time"].max()))
+    assert told.sizes["job"] == 0
+
+
+def test_quantiles_of_draws() -> None:
+    draws = np.array([[1.0, 2, 3, 4], [1, 2, 3, np.inf]])
+    found = quantiles_of(draws, np.array([0.1, 0.5, 0.7, 0.8]))
+    assert found.tolist() == [[1, 2.5, 3.5, 4], [1, 2.5, np.inf, np.inf]]
+
+
+def test_instants_at_which_somebody_waits(run: Any) -> None:
+    timeline = timeline_of_run(run)
+    found = waiting_instants(timeline, 0, 10**7, 300, np.random.default_rng(1))
+    assert len(found) > 250
+    for now in found.tolist():
+        assert len(timeline.at(now).waiting)
+    idle = gs.simulate(busy_workload(5, 1, load=0.01), scheduler="easy")
+    nobody = waiting_instants(timeline_of_run(idle), 0, 10**7, 9, np.random.default_rng(1))
+    assert not len(nobody)
+
+
+# --- how good they are ----------------------------------------------------------------------------
+
+
+def test_intervals_cover_what_they_say(run: Any) -> None:
+    """Of our own simulation, as they are; corrected, also where the policy is another one."""
+    made = make_forecasts(timeline_of_run(run), EASY, Conventions(), instants=150, jobs=6, futures=40, seed=4)
+    table = judge(made)
+    worth = table[table["range"] == "all"].set_index(["predictor", "correction"])
+    coverage: Any = worth["coverage"].to_dict()
+    width: Any = worth["width"].to_dict()
+    assert 0.72 < coverage["futures", "raw"] < 0.88
+    for method in ("futures", "combined", "estimates"):
+        assert 0.7 < coverage[method, "as it goes"] < 0.9
+    assert width["combined", "as it goes"] < 0.5 * width["null", "raw"]
+
+
+def test_wrong_forecasts_are_corrected() -> None:
+    """Forecasts that are far too early and too narrow cover what they say once earlier ones are known."""
+    rng = np.random.default_rng(2)
+    truth = rng.lognormal(8, 1.5, 4000)
+    guess = truth * rng.lognormal(0, 0.5, 4000)
+    wrong = 0.1 * guess[:, np.newaxis] ** 0.9 * np.linspace(0.95, 1.05, len(LEVELS))
+    corrected = fit_adjustment(wrong[:2000], truth[:2000]).apply(wrong[2000:])
+    inside = (truth[2000:] >= corrected[:, LOW]) & (truth[2000:] <= corrected[:, HIGH])
+    assert 0.77 < inside.mean() < 0.83
+    few = fit_adjustment(wrong[:20], truth[:20])
+    assert few.apply(wrong) == pytest.approx(wrong)
+    # A useless forecast beside a good one has no weight, and the other way round.
+    useless = rng.lognormal(8, 1.5, (4000, 1)) * np.linspace(0.5, 2, len(LEVELS))
+    assert fit_adjustment(wrong, truth, useless).weight == 1.0
+    assert fit_adjustment(useless, truth, wrong).weight == 0.0
+
+
+def test_residual_waits_are_of_jobs_that_waited_as_long(run: Any) -> None:
+    snapshot = timeline_of_run(run).at(int(run["submit_time"][2500]))
+    found = residual_waits(snapshot, snapshot.waiting)
+    past = snapshot.past
+    started = past[past["start"] >= 0]
+    for row, job in zip(found, past[snapshot.waiting], strict=True):
+        elapsed = snapshot.now - job["submit"]
+        alike = started[
+            (started["start"] - started["submit"] > elapsed)
+            & (np.floor(np.log2(started["processors"])) == np.floor(np.log2(job["processors"])))
+        ]
+        both = alike[alike["estimate"] == job["estimate"]]  # estimates are powers of 2 times an hour
+        chosen = both if len(both) >= 30 else alike
+        if len(chosen) >= 30:
+            assert row == pytest.approx(np.quantile(chosen["start"] - chosen["submit"] - elapsed, LEVELS))
+
+
+def test_bounds_of_waits_hold_and_forget() -> None:
+    """They cover at least what they say, and adapt when waits become ten times as long."""
+    rng = np.random.default_rng(7)
+    waits = (rng.exponential(600, 1200) * np.where(np.arange(1200) < 600, 1, 10)).astype(np.int64)
+    columns: dict[str, Any] = {
+        "submit_time": np.arange(1200) * 60_000,
+        "run_time": np.ones(1200, np.int64),
+        "requested_processors": np.ones(1200, np.int64),
+        "wait_time": waits,
+        "processors_available": 100,
+    }
+    timeline = gs.forecasting.recorded_timeline(gs.Workload(name="waits", **columns))
+    bounds = wait_bounds(timeline, np.ones(1200, bool))
+    for part in (slice(200, 600), slice(800, 1200)):
+        assert 0.88 < (waits[part] <= bounds[part, HIGH]).mean() <= 0.99
+        assert (waits[part] >= bounds[part, LOW]).mean() > 0.88
+    assert bounds[0].tolist() == [0] * len(LEVELS)
+
+
+# --- queues from tables ---------------------------------------------------------------------------
+
+SQUEUE = """JOBID|STATE|TIME|CPUS|TIME_LIMIT|USER
+11|RUNNING|30:00|6|1:00:00|ada
+12|R|1-00:00:00|2|2-00:00:00|bob
+13|PENDING|0:00|8|10:00|ada
+14_[1-3]|PD|0:00|2|20:00|eve
+"""
+
+
+def test_a_queue_as_squeue_prints_it(tmp_path: Path) -> None:
+    path = tmp_path / "queue.txt"
+    path.write_text(SQUEUE, encoding="utf-8")
+    queue = read_queue(path, 8)
+    assert queue.past["number"].tolist() == [12, 11, 13, 14]
+    assert (queue.now, queue.free, len(queue.waiting)) == (86_400, 0, 2)
+    told = gs.forecast(queue, futures=30)
+    assert (told["expected_start"] - queue.now).to_numpy().tolist() == [86_400, 1800]
+    assert told["start"].sel(quantile=0.9)[0] <= queue.now + 86_400
+    frame = pd.DataFrame(
+        {
+            "job": [11, 12, 13, 14],
+            "state": ["running", "running", "pending", "pending"],
+            "elapsed": [1800, 86_400, 0, 0],
+            "processors": [6, 2, 8, 2],
+            "time_limit": [3600, 172_800, 600, 1200],
+            "user": ["ada", "bob", "ada", "eve"],
+        }
+    )
+    assert (read_queue(frame, 8).past == queue.past).all()
+
+
+def test_a_queue_with_the_history_of_its_users() -> None:
+    history = gs.Workload(
+        name="history",
+        submit_time=np.arange(200) * 1000,
+        wait_time=np.zeros(200, np.int64),
+        run_time=np.full(200, 60),
+        requested_time=np.full(200, 3600),
+        requested_processors=np.ones(200, np.int64),
+        user=np.zeros(200, np.int64),
+    )
+    frame = pd.DataFrame(
+        [("1", "R", 10, 8, "1:00:00", "ada"), ("2", "PD", 0, 8, "1:00:00", "ada")],
+        columns=["jobid", "st", "time", "cpus", "timelimit", "user"],
+    )
+    queue = read_queue(frame, 8, history=history, users=["ada"])
+    assert queue.now == 199_060
+    told = gs.forecast(queue, futures=40)
+    assert told["start"].sel(quantile=0.5)[0] == queue.now + 50, "her jobs run for a minute"
+    assert told.attrs["jobs_finished"] == 200
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("|CPUS", "|CORES", "no column processors"),
+        ("PENDING", "SUSPENDED", "row 3, column STATE"),
+        ("30:00|6", "soon|6", "row 1, column TIME"),
+        ("|8|", "|0|", "row 3, column CPUS"),
+        ("|8|", "|9|", "job 13 has 9 processors"),
+        ("30:00|6", "30:00|7", "9 processors are in use"),
+        ("|8|10:00", "|10:00", "row 4 has 5 fields"),
+        (SQUEUE, "\n", "is empty"),
+    ],
+)
+def test_bad_queues(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "queue.txt"
+    path.write_text(SQUEUE.replace(old, new), encoding="utf-8")
+    with pytest.raises(GridschedError, match=message) as caught:
+        read_queue(path, 8)
+    assert "\n" not in str(caught.value)
+
+
+def test_mistakes(run: Any, tmp_path: Path) -> None:
+    now = int(run["submit_time"][1000])
+    queue = timeline_of_run(run).at(now)
+    wrong: list[tuple[Any, Any, dict[str, Any], str]] = [
+        (run, None, {}, "now"),
+        (run, now, {"quantiles": (0.5, 1.0)}, "quantiles"),
+        (run, now, {"futures": 0}, "futures"),
+        (run, now, {"adjust": -1}, "adjust"),
+        (run, now, {"policy": "fastest"}, "unknown policy"),
+        (run, int(run["submit_time"][0]) - 1, {}, "no job has been submitted"),
+        (queue, now + 1, {}, "leave it out"),
+        (queue, None, {"adjust": 5}, "adjust"),
+    ]
+    for given, when, options, message in wrong:
+        with pytest.raises(ConfigurationError, match=message):
+            gs.forecast(given, when, **options)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(TraceError, match="is no text"):
+        read_queue(tmp_path / "binary", 8)

@@ -1,0 +1,31 @@
+"""More of the random cases that `make test` compares with naive simulators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import gridsched as gs
+from tests import test_node_explanation as explanation
+from tests.systems import test_node_grids as grids
+from tests.systems.local import test_nodes as nodes
+
+
+@pytest.mark.parametrize("block", range(2, 6))
+@pytest.mark.parametrize("backfilling", ["none", "first_fit", "easy", "conservative"])
+def test_arrays(backfilling: Any, block: int) -> None:
+    nodes.test_arrays_are_groups_of_the_plain_simulator(backfilling, block)
+
+
+@pytest.mark.parametrize("block", range(2, 6))
+@pytest.mark.parametrize("policy", explanation.POLICIES, ids=lambda policy: str(policy.name))
+def test_reasons(policy: gs.LocalPolicy, block: int) -> None:
+    explanation.test_reasons_are_those_that_the_plain_simulator_sees(policy, block)
+
+
+@pytest.mark.parametrize("wanted", grids.WANTED)
+@pytest.mark.parametrize("priority", ["equal", "home"])
+def test_multiple_requests(priority: str, wanted: tuple[str, ...]) -> None:
+    for seed in range(20, 80):
+        grids.multiple_requests_case(seed, priority, wanted)

@@ -1,0 +1,291 @@
+"""A schedule that a real controller makes, at ten times the speed of clocks, and what its log says of it.
+
+Everything that looks at a clock (the controller, one slurmd a node, sbatch, the jobs) runs below one process
+under libfaketime, so that all of them see the same time. The log is read for what the model has to be told:
+when jobs were submitted, when the controller worked, and when nodes were free again.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gridsched.systems.slurm.controller import BACKFILL, MAIN
+from gridsched.systems.slurm.hostlist import expand_hosts
+from gridsched.systems.slurm.recording import milliseconds
+from gridsched.systems.slurm.replay import Replay
+from tests.slurm.session import FOLDER, RefusalError, free_ports
+
+NODES, PROCESSORS = 16, 4
+SPEED = 10
+"""Seconds of Slurm in a second."""
+
+LONGEST = 180
+"""Seconds that a recording may take."""
+
+_SIZES = (1, 1, 1, 2, 2, 3, 4, 4, 6, 8, 12, 16)
+
+_CONFIGURATION = """\
+# A controller and one slurmd a node, all on one machine, under an accelerated clock.
+ClusterName=fresh
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={port}
+SlurmdParameters=config_overrides
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={munge}
+CredType=cred/munge
+MpiDefault=none
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+SwitchType=switch/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+MailProg=/bin/true
+ReturnToService=2
+KillWait=5
+MinJobAge=36000
+MessageTimeout=100
+SlurmctldTimeout=3600
+SlurmdTimeout=3600
+PropagateResourceLimits=NONE
+SlurmctldDebug=debug2
+DebugFlags=Backfill
+LogTimeFormat=iso8601_ms
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool/%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/spool/%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/spool/%n.log
+SchedulerType=sched/backfill
+SchedulerParameters=batch_sched_delay=4,sched_interval=20,bf_interval=15,bf_resolution=1,bf_window=120
+SelectType=select/linear
+PriorityType=priority/basic
+{nodes}
+PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP OverSubscribe=EXCLUSIVE
+"""
+
+_SCRIPT = """\
+trap 'kill $(jobs -p) 2>/dev/null' EXIT
+slurmctld -D -c > /dev/null 2>&1 &
+until scontrol ping | grep -q 'is UP'; do sleep 5; done
+for node in $(seq -f n%02.0f {nodes}); do slurmd -D -N $node > /dev/null 2>&1 & done
+until [ "$(sinfo --noheader --format=%t | sort -u)" = idle ]; do sleep 5; done
+while read gap nodes limit run; do
+    sleep $gap
+    sbatch --nodes=$nodes --time=$limit --output=/dev/null --chdir=/tmp --wrap "sleep $run" || exit 1
+done < plan.txt
+while [ -n "$(squeue --noheader)" ]; do sleep 20; done
+"""
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """A job: seconds after the one before, nodes, minutes it may take, seconds it takes."""
+
+    gap: int
+    nodes: int
+    limit: int
+    run: int
+
+
+def plan_of(jobs: int, seed: int) -> list[PlannedJob]:
+    """Jobs that arrive faster than they can run."""
+    rng = random.Random(seed)
+    planned = []
+    for _ in range(jobs):
+        run = rng.randint(20, 120)
+        limit = max(-(-run * rng.randint(1, 5) // 60), 1)
+        planned.append(PlannedJob(rng.randint(0, 10), rng.choice(_SIZES), limit, run))
+    return planned
+
+
+def record(folder: Path, plan: Sequence[PlannedJob]) -> None:
+    """Let a controller schedule the jobs of a plan; its log and configuration are in the folder then.
+
+    Raises
+    ------
+    RefusalError
+        If this machine is too slow for it, or the controller does not come up.
+    """
+    libraries = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    if not libraries:
+        raise RefusalError("there is no libfaketimeMT.so.1: package faketime")
+    for name in ("state", "spool"):
+        (folder / name).mkdir(parents=True)
+    ports = free_ports(NODES + 1)
+    host = socket.gethostname().partition(".")[0]
+    alike = f"NodeHostName={host} NodeAddr=127.0.0.1 CPUs={PROCESSORS} RealMemory=1000"
+    (folder / "slurm.conf").write_text(
+        _CONFIGURATION.format(
+            folder=folder,
+            host=host,
+            munge=FOLDER / "munge.socket",
+            port=ports[0],
+            nodes="\n".join(
+                f"NodeName=n{number:02} Port={port} {alike}" for number, port in enumerate(ports[1:], 1)
+            ),
+        ),
+        encoding="utf-8",
+    )
+    lines = [f"{job.gap} {job.nodes} {job.limit} {job.run}\n" for job in plan]
+    (folder / "plan.txt").write_text("".join(lines), encoding="utf-8")
+    environment = {
+        **os.environ,
+        "SLURM_CONF": str(folder / "slurm.conf"),
+        "TZ": "UTC",
+        "LD_PRELOAD": str(libraries[0]),
+        "FAKETIME_DONT_RESET": "1",
+        "FAKETIME": f"@2026-01-05 08:00:00 x{SPEED}",
+    }
+    with (folder / "script.log").open("wb") as log:
+        script = subprocess.Popen(
+            ["env", "bash", "-c", _SCRIPT.format(nodes=NODES)],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            code = script.wait(LONGEST)
+        except subprocess.TimeoutExpired:
+            raise RefusalError(f"too slow: the schedule was not done after {LONGEST} s") from None
+        finally:
+            _end_group(script)
+    if code:
+        said = (folder / "script.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        raise RefusalError(f"the recording failed: {(said or [f'exit code {code}'])[-1]}")
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all that it started."""
+    for wish in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, wish)
+            process.wait(10)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue
+
+
+# --- what the log says ----------------------------------------------------------------------------
+
+_LINE = re.compile(r"\[(\S+)\] (.*)")
+_SUBMITTED = re.compile(r"_slurm_rpc_submit_batch_job: JobId=(\d+) ")
+_STARTED = re.compile(
+    r"sched: Allocate JobId=(\d+) NodeList=(\S+)|_start_job: Started JobId=(\d+) in \S+ on (\S+)"
+)
+_DONE = re.compile(r"_job_complete: JobId=(\d+) done")
+_ANSWERED = re.compile(r"node_did_resp (\S+)")
+
+HEADER = ["jobid", "jobidraw", "partition", "nnodes", "nodelist", "time_limit_min"]
+HEADER += ["submit_ms", "start_ms", "done_ms", "by"]
+
+
+@dataclass
+class Observed:
+    """A job in the log; instants in milliseconds of Unix time.
+
+    `start` is when the pass began that started it, `done` when its nodes began to be cleaned, `free` when
+    all of them were.
+    """
+
+    submit: int = -1
+    start: int = -1
+    by: int = MAIN
+    where: str = ""
+    done: int = -1
+    free: int = -1
+
+
+def observed(log: Path) -> dict[int, Observed]:
+    """What a log of the controller says of each job."""
+    jobs: dict[int, Observed] = {}
+    began = {MAIN: -1, BACKFILL: -1}
+    cleaning: dict[str, int] = {}
+    left: dict[int, set[str]] = {}
+    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+        stamped = _LINE.match(line)
+        if not stamped:
+            continue
+        now, text = milliseconds(stamped[1]), stamped[2]
+        if "Running job scheduler for" in text:
+            began[MAIN] = now
+        elif "_attempt_backfill: beginning" in text:
+            began[BACKFILL] = now
+        elif found := _SUBMITTED.search(text):
+            jobs[int(found[1])] = Observed(submit=now)
+        elif found := _STARTED.search(text):
+            by = MAIN if found[1] else BACKFILL
+            job = jobs[int(found[1] or found[3])]
+            job.start, job.by, job.where = began[by], by, found[2] or found[4]
+        elif found := _DONE.search(text):
+            number = int(found[1])
+            jobs[number].done = jobs[number].free = now
+            left[number] = set(expand_hosts(jobs[number].where))
+            cleaning |= dict.fromkeys(left[number], number)
+        elif (found := _ANSWERED.search(text)) and found[1] in cleaning:
+            number = cleaning.pop(found[1])
+            left[number].discard(found[1])
+            jobs[number].free = now
+    return jobs
+
+
+def write_outcome(folder: Path, jobs: dict[int, Observed], plan: Sequence[PlannedJob], end: str) -> None:
+    """Write `outcome.csv` with "done" or "free" as the instant at which nodes could be used again."""
+    with (folder / "outcome.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(HEADER)
+        for (number, job), planned in zip(sorted(jobs.items()), plan, strict=True):
+            over = getattr(job, end)
+            by = "main" if job.by == MAIN else "backfill"
+            times = [f"{instant / 1000:.3f}" for instant in (job.submit, job.start, over)]
+            row = [number, number, "main", planned.nodes, job.where, planned.limit, *times, by]
+            writer.writerow(row)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Jobs that started at another pass than predicted, a line each, and whether that tells anything."""
+
+    differences: list[str]
+    passes_between: int
+    fair: bool
+
+
+def compared(folder: Path, plan: Sequence[PlannedJob]) -> Verdict:
+    """Set the recorded schedule against the model at the recorded passes.
+
+    Nodes are free some time between the two instants that the log has. Where a pass lies between them, the
+    log does not say whether it could use the nodes: both are tried. If neither gives the schedule, it counts
+    as a difference unless the first one is at such a pass, which a busy machine makes likely.
+    """
+    jobs = observed(folder / "slurmctld.log")
+    found: list[str] = []
+    fair = True
+    between: set[int] = set()
+    for end in ("free", "done"):
+        write_outcome(folder, jobs, plan, end)
+        replay = Replay.of(folder)
+        between = {
+            at for at, _ in replay.recording.passes for job in jobs.values() if job.done <= at <= job.free
+        }
+        outcome = replay.closed_loop()
+        found = replay.differences(outcome, tolerance=0)
+        if not found:
+            return Verdict([], len(between), True)
+        pairs = [(int(outcome.start[k]), job.start) for k, job in enumerate(replay.recording.jobs)]
+        first = min(min(pair) for pair in pairs if pair[0] != pair[1])
+        fair = fair and first not in between
+    return Verdict(found, len(between), fair)

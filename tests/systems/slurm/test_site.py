@@ -1,0 +1,254 @@
+"""A site of slurm.conf and its changes, and the limits of those who have accounts there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gridsched as gs
+from gridsched.errors import ConfigurationError
+from gridsched.systems.base import Site
+from gridsched.systems.slurm.accounts import Accounting, Association, Limits, Quality
+from gridsched.systems.slurm.limits import limits_of_jobs
+from gridsched.systems.slurm.scheduler import Slurm
+from tests.systems.slurm.test_conf import CONF, written
+from tests.systems.slurm.test_scheduler import NODES, mixed
+
+DUMP = """\
+Cluster - 'c':Fairshare=1:QOS='normal'
+Parent - 'root'
+User - 'root':DefaultAccount='root':AdminLevel='Administrator':Fairshare=1
+Account - 'physics':Description='p':Fairshare=30:GrpTRES=cpu=48
+Account - 'biology':Description='b':Fairshare=10:MaxJobs=2
+Parent - 'physics'
+User - 'ada':DefaultAccount='physics':Fairshare=2
+Parent - 'biology'
+User - 'bob':DefaultAccount='biology':Fairshare=1
+User - 'eve':DefaultAccount='biology':Fairshare=1:MaxJobs=5
+"""
+QOS = "Name|Priority|UsageFactor|MaxJobsPU|MaxWall\nnormal|0|1.0||\nurgent|100|2.0|1|60\n"
+NAMES = {"group": ["biology", "physics"], "user": ["eve", "ada", "bob"], "queue": ["urgent", "normal"]}
+
+
+def site(folder: Path, *changes: str) -> Site:
+    return gs.read_slurm_site(written(folder, CONF), changes=changes)
+
+
+def slurm(given: Site) -> Slurm:
+    assert isinstance(given.scheduler, Slurm)
+    return given.scheduler
+
+
+def test_a_site_has_the_nodes_and_partitions_of_its_file(tmp_path: Path) -> None:
+    names = {"partition": ["gpu", "other"]}
+    found = gs.read_slurm_site(written(tmp_path, CONF), names=names)
+    assert found.cluster is not None
+    assert found.cluster.node_names == ["n01", "n02", "n03", "gpu1"]
+    assert found.cluster.processors == 3 * 16 + 32
+    assert [(kind.memory, kind.gpus) for kind in found.cluster.nodes] == [(64000, 0), (128000, 4)]
+    batch, gpu = found.cluster.partitions
+    assert (batch.name, gpu.name, gpu.number, gpu.priority) == ("batch", "gpu", 0, 5)
+    assert batch.number not in (0, 1)
+    assert (batch.time_limit, gpu.time_limit, gpu.nodes) == (86400, 7200, ("gpu1",))
+    assert slurm(found).partition_factors == {batch.number: 1, 0: 10}
+    assert "PreemptType" in found.not_modelled
+
+
+USAGE = """\
+Account|User|RawShares|NormShares|RawUsage|NormUsage|EffectvUsage|FairShare
+root|||0.000000|900||1.000000|
+ physics||30|0.75|0|0.0|0.0|
+  physics|ada|2|1.0|0|0.0|0.0|1.0
+ biology||10|0.25|900|1.0|1.0|
+  biology|bob|1|0.5|800|1.0|1.0|0.3
+  biology|eve|1|0.5|100|1.0|1.0|0.3
+"""
+
+
+def test_what_was_used_before_decides_who_comes_first(tmp_path: Path) -> None:
+    files = {"accounts": DUMP, "usage": USAGE}
+    paths = {kind: tmp_path / kind for kind in files}
+    for kind, text in files.items():
+        paths[kind].write_text(text)
+    conf = written(tmp_path, CONF)
+    names = {kind: NAMES[kind] for kind in ("group", "user")}
+    found = gs.read_slurm_site(conf, names=names, accounts=paths["accounts"], usage=paths["usage"])
+    accounting = slurm(found).accounting
+    assert accounting is not None
+    assert accounting.usage == {("1", "1"): 0.0, ("0", "2"): 800.0, ("0", "0"): 100.0}
+    # of two users of one account the one who used less is before the other, who was submitted first
+    users = np.array([2, 0, 2, 0])
+    jobs = gs.Workload(
+        name="jobs",
+        submit_time=np.arange(4),
+        run_time=np.full(4, 600),
+        requested_time=np.full(4, 600),
+        requested_processors=np.full(4, 8),
+        user=users,
+        group=np.zeros(4, np.int64),
+    )
+    scheduler = Slurm(accounting=accounting, priority_weight_fairshare=1000, priority_calc_period=100000)
+    start = gs.simulate(jobs, 8, scheduler)["start_time"].to_numpy()
+    assert users[np.argsort(start)].tolist() == [0, 0, 2, 2]
+    with pytest.raises(ConfigurationError, match="give also the accounts"):
+        gs.read_slurm_site(conf, usage=paths["usage"])
+    for text, named in (
+        (USAGE.replace("|bob|", "|zoe|"), "usage:6: user zoe of account biology is not in the dump"),
+        (USAGE.replace("RawUsage", "Usage"), "usage:2: no Account, User and RawUsage"),
+        (USAGE.replace("|800|", "|many|"), "usage:6: RawUsage: 'many' is no whole number"),
+    ):
+        paths["usage"].write_text(text)
+        with pytest.raises(ConfigurationError, match=named):
+            gs.read_slurm_site(conf, names=names, accounts=paths["accounts"], usage=paths["usage"])
+
+
+def test_a_site_without_nodes_has_no_cluster(tmp_path: Path) -> None:
+    told = written(tmp_path, "SchedulerType           = sched/builtin\nPreemptMode = OFF\n", "config.txt")
+    found = gs.read_slurm_site(told)
+    assert (found.cluster, slurm(found).scheduler_type) == (None, "builtin")
+
+
+def test_a_change_is_of_one_key(tmp_path: Path) -> None:
+    base = slurm(site(tmp_path))
+    longer = slurm(site(tmp_path, "schedulerparameters = bf_window=4000,bf_max_job_test=9"))
+    assert (longer.bf_window, longer.bf_max_job_test) == (4000, 9)
+    assert (longer.bf_interval, longer.batch_sched_delay) == (base.bf_interval, base.batch_sched_delay)
+    old_name = slurm(site(tmp_path, "SchedulerParameters=max_job_bf=7", "SchedulerParameters=bf_interval=9"))
+    assert (old_name.bf_max_job_test, old_name.bf_interval, old_name.bf_window) == (7, 9, base.bf_window)
+    assert slurm(site(tmp_path, "PriorityWeightAge=7")).priority_weight_age == 7
+    assert slurm(site(tmp_path, "PriorityWeightQOS=3")).priority_weight_qos == 3
+    changed = site(tmp_path, "PartitionName=gpu MaxTime=1-0 PriorityTier=2").cluster
+    assert changed is not None
+    assert [(each.time_limit, each.priority) for each in changed.partitions] == [(86400, 1), (86400, 2)]
+    # whether memory is shared out says whether nodes have any
+    without = site(tmp_path, "SelectTypeParameters=CR_Core").cluster
+    assert without is not None
+    assert {kind.memory for kind in without.nodes} == {None}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (["PriorityWeightAgee=1"], "change 'PriorityWeightAgee=1': unknown key PriorityWeightAgee; did you"),
+        (["bf_window=60"], "bf_window is an option of SchedulerParameters; write SchedulerParameters=bf_win"),
+        (["SchedulerParameters=bf_windo=60"], "unknown option bf_windo; did you mean bf_window?"),
+        (["SchedulerParameters=bf_window=long"], "bf_window is 'long'; give a whole number"),
+        (["PriorityWeightAge"], "change 'PriorityWeightAge': give it as Key=value"),
+        (["PriorityWeightAge="], "give it as Key=value"),
+        (["SchedulerParameters=bf_window=1", "SchedulerParameters=bf_window=2"], "the same key as in change"),
+        (["PriorityWeightAge=1", "priorityweightage=2"], "the same key as in change 'PriorityWeightAge=1'"),
+        (["PartitionName=gpu MaxTime=1", "PartitionName=gpu MaxTime=2"], "the same key as in change"),
+        (["PartitionName=long MaxTime=1"], "the file has no partition long"),
+        (["PartitionName=gpu"], "say what of it, such as PartitionName=gpu MaxTime=2-0"),
+        (["PartitionName=gpu MaxTme=1"], "unknown key maxtme of a partition"),
+        (["NodeName=n01 CPUs=3"], "nodes are not changed one by one"),
+        (["SelectType=select/linear", "SelectTypeParameters=CR_Core"], "shares out CR_CORE, but SelectType"),
+    ],
+)
+def test_changes_that_are_mistakes(tmp_path: Path, changes: Sequence[str], reason: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        site(tmp_path, *changes)
+    assert reason in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_change_without_effect_is_refused(tmp_path: Path) -> None:
+    base = site(tmp_path)
+    for change in ("SchedulerParameters=bf_interval=60", "SchedulerParameters=bf_max_time=5", "FirstJobId=2"):
+        with pytest.raises(ConfigurationError, match="changes nothing"):
+            gs.what_if(mixed(3), {"now": base, change: site(tmp_path, change)})
+    with pytest.raises(ConfigurationError, match="has no nodes"):
+        gs.what_if(mixed(3), {"now": Site(cluster=None, scheduler=Slurm())})
+    with pytest.raises(ConfigurationError, match="no site"):
+        gs.what_if(mixed(3), {})
+
+
+def accounts(folder: Path) -> Accounting:
+    text = CONF.replace("SelectTypeParameters=CR_Core_Memory", "SelectTypeParameters=CR_Core")
+    found = gs.read_slurm_site(
+        written(folder, text),
+        accounts=written(folder, DUMP, "dump.cfg"),
+        qualities=written(folder, QOS, "qos.txt"),
+        names=NAMES,
+    )
+    accounting = slurm(found).accounting
+    assert accounting is not None
+    return accounting
+
+
+def test_accounts_have_the_numbers_of_the_log(tmp_path: Path) -> None:
+    found = {(each.account, each.user): each.shares for each in accounts(tmp_path).associations}
+    physics, biology, eve, ada, bob = "1", "0", "0", "1", "2"
+    assert found[physics, ""] == 30
+    assert found[biology, ""] == 10
+    assert (found[physics, ada], found[biology, bob], found[biology, eve]) == (2, 1, 1)
+    assert {name: each.priority for name, each in accounts(tmp_path).qualities.items()} == {"0": 100, "1": 0}
+
+
+def test_qualities_need_accounts(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="give also the accounts"):
+        gs.read_slurm_site(written(tmp_path, CONF), qualities=written(tmp_path, QOS, "qos.txt"))
+
+
+def test_the_nearest_limit_counts_and_that_of_a_quality_of_service_first(tmp_path: Path) -> None:
+    physics, biology, eve, ada, bob, urgent, normal = "1", "0", "0", "1", "2", "0", "1"
+    owners = [
+        (physics, ada, normal),
+        (biology, bob, normal),
+        (biology, eve, normal),
+        (biology, bob, urgent),
+        (biology, eve, urgent),
+        ("9", "9", normal),
+    ]
+    found = limits_of_jobs(accounts(tmp_path), owners)
+
+    def of(job: int) -> list[dict[str, int]]:
+        return [found.rows[row] for row in found.limited[job].tolist() if row >= 0]
+
+    assert of(0) == [{"processors": 48}]
+    assert of(1) == [{"jobs": 2}]
+    assert of(2) == [{"jobs": 5}]
+    assert of(3) == of(4) == [{"jobs": 1}]
+    assert set(found.limited[3]) != set(found.limited[4])
+    assert of(5) == []
+    assert found.own["wall"].tolist() == [np.inf, np.inf, np.inf, 3600, 3600, np.inf]
+
+
+def test_jobs_keep_the_limits_of_their_accounts() -> None:
+    """Random jobs and limits: at no start has a group more than it may, counted anew."""
+    accounting = Accounting(
+        associations=(
+            Association(account="root"),
+            Association(account="0", parent="root", limits=Limits(running={("group", "processors"): 40})),
+            Association(account="1", parent="root", limits=Limits(running={("user", "jobs"): 2})),
+            Association(account="2", parent="1", limits=Limits(running={("group", "gpus"): 3})),
+        ),
+        qualities={
+            "0": Quality(name="0", limits=Limits(running={("user", "nodes"): 3}, job={"wall": 9000})),
+        },
+    )
+    jobs = mixed(200, seed=3)
+    cluster = gs.Cluster(nodes=NODES)
+    free = gs.simulate(jobs, cluster, Slurm(accounting=accounting))
+    run = gs.simulate(jobs, cluster, Slurm(accounting=accounting, enforce_limits=True))
+    gs.verify(run)
+    assert (run["start_time"] != free["start_time"]).any()
+    start, end = run["start_time"].values, run["end_time"].values
+    over = jobs.requested_time > 9000
+    assert (start[over & (jobs.queue == 0)] < 0).all()
+    nodes = np.zeros(len(jobs), int)
+    np.add.at(nodes, run["segment_job"].values[run["piece_segment"].values], run["piece_units"].values)
+    assert jobs.requested_gpus is not None
+    gpus = np.maximum(jobs.requested_gpus, 0)
+    for now in start[start >= 0]:
+        running = (start >= 0) & (start <= now) & (now < end)
+        assert jobs.processors[running & (jobs.group == 0)].sum() <= 40
+        assert gpus[running & (jobs.group == 2)].sum() <= 3
+        for user in range(10):
+            mine = running & (jobs.user == user)
+            assert nodes[mine & (jobs.queue == 0)].sum() <= 3
+            for account in (1, 2):
+                assert (mine & (jobs.group == account)).sum() <= 2
