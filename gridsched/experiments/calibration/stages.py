@@ -25,7 +25,7 @@ from gridsched.calibration.fitting import (
 from gridsched.calibration.layers import Calibration, judged, layers_in, simulated_waits, without_layer
 from gridsched.calibration.measures import Explained, explained
 from gridsched.calibration.null import null_waits
-from gridsched.calibration.site import Site, from_dataset, site_of
+from gridsched.calibration.site import LoggedSite, from_dataset, site_of
 from gridsched.experiments import files
 from gridsched.experiments.calibration.config import CalibrationStudy
 from gridsched.experiments.parts import WorkloadConfig
@@ -178,17 +178,17 @@ _MEASURES = {
 }
 
 
-def _site(path: str | Path) -> Site:
+def _site(path: str | Path) -> LoggedSite:
     return from_dataset(results.read(path))
 
 
-def _judged(site: Site, calibration: Calibration) -> list[Explained]:
+def _judged(site: LoggedSite, calibration: Calibration) -> list[Explained]:
     """Measures on both halves."""
     waits = simulated_waits(site, calibration)
     return [judged(site, waits, half) for half in HALVES]
 
 
-def _null(site: Site, half: str, seed: int) -> Explained:
+def _null(site: LoggedSite, half: str, seed: int) -> Explained:
     """Measures of the null model on a half."""
     mine = site.known & (site.second if half == "second" else ~site.second)
     return explained(null_waits(site, seed=seed)[mine], site.recorded[mine])
