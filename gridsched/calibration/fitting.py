@@ -22,6 +22,9 @@ PARTS = 2
 ALIKE = 0.03
 """Calibrations whose loss is larger by so much at most fit about as well as the best."""
 
+MOST_ALIKE = 12
+"""So many calibrations that fit about as well are looked at, at most."""
+
 _VARIED = 0.25
 """Standard deviation of the logarithm by which a parameter is varied."""
 
@@ -143,10 +146,10 @@ def best_of(fitted: Sequence[Fitted]) -> list[Fitted]:
     return list(found.values())
 
 
-def band(fitted: Sequence[Fitted], most: int = 12) -> list[Fitted]:
+def band(fitted: Sequence[Fitted]) -> list[Fitted]:
     """The best candidate and those that fit about as well."""
     ordered = best_of(fitted)
-    return [each for each in ordered if each.loss <= ordered[0].loss + ALIKE][:most]
+    return [each for each in ordered if each.loss <= ordered[0].loss + ALIKE][:MOST_ALIKE]
 
 
 def fit(

@@ -14,6 +14,7 @@ import xarray as xr
 from gridsched import results
 from gridsched.calibration.fitting import (
     FEW,
+    MOST_ALIKE,
     RUNGS,
     Fitted,
     band,
@@ -232,7 +233,7 @@ def aggregate_calibration_study(
         Results of `judge`.
     target : path
         The dataset: measures on `workload`, `layers` and `half`, NaN for layers that a calibration of all
-        does without.
+        does without; and on `workload`, `alike` and `half`, NaN where fewer fit about as well.
     """
     parts = [results.read(path) for path in judged.values()]
     names = [
@@ -243,7 +244,12 @@ def aggregate_calibration_study(
         NULL,
     ]
     whole = xr.concat(
-        [part.reindex(layers=names) for part in parts],
+        [
+            part.assign_coords(alike=np.arange(part.sizes["alike"])).reindex(
+                layers=names, alike=np.arange(MOST_ALIKE)
+            )
+            for part in parts
+        ],
         dim=pd.Index(list(judged), name="workload"),
         join="outer",
         combine_attrs="drop",

@@ -28,7 +28,7 @@ STUDY: dict[str, Any] = {
     "name": "tiny",
     "kind": "calibration",
     "title": "Tiny",
-    "workloads": [{"name": "own", "file": "own.swf"}],
+    "workloads": [{"name": "own", "file": "own.swf"}, {"name": "other", "file": "other.swf"}],
     "layers": ["limits", "processors"],
     "batches": 2,
 }
@@ -36,7 +36,8 @@ SEED = 3
 
 
 def write_logs(folder: Path) -> None:
-    """A log of a busy cluster."""
+    """Logs of two busy clusters."""
+    write_swf(log(700, seed=9, policy="fcfs"), folder / "other.swf")
     write_swf(log(700, seed=8, policy="fcfs"), folder / "own.swf")
 
 
@@ -82,7 +83,7 @@ def test_figures_and_page(made: Path, dataset: xr.Dataset) -> None:
     _, single = figures.calibration_layers(dataset, workload="own")
     assert len(single) == 2 * len(layers_table(dataset))
     view = calibration_view(study_of(), made / "results" / "tiny")
-    assert [each.kind for each in view["figures"]] == ["calibration_overview", "calibration_layers"]
+    assert [each.kind for each in view["figures"]] == ["calibration_overview", *2 * ["calibration_layers"]]
     assert all(each.finding for each in view["figures"])
     assert view["logs"][0]["rows"][0]["layers"] == "EASY"
 
@@ -130,5 +131,5 @@ def test_only_what_is_new_is_run(made: Path, monkeypatch: pytest.MonkeyPatch) ->
         return {task.key for task in study_of(**changes).experiment(SEED).tasks}
 
     assert keys(title="Other") == keys()
-    assert len(keys() - keys(layers=["limits"])) == 10
+    assert len(keys() - keys(layers=["limits"])) == 20
     assert not np.isin(list(keys(layers=["order"])), list(keys())).all()
