@@ -137,9 +137,9 @@ def evaluated(site: Site, rung: Rung, calibration: Calibration) -> float:
 
 
 def best_of(fitted: Sequence[Fitted]) -> list[Fitted]:
-    """Candidates by loss, each once."""
+    """Candidates by loss, each once; ties go by their parameters, whoever tried them."""
     found: dict[tuple[Any, ...], Fitted] = {}
-    for each in sorted(fitted, key=lambda one: one.loss):
+    for each in sorted(fitted, key=lambda one: (one.loss, *sorted(one.calibration.items()))):
         found.setdefault(tuple(sorted(each.calibration.items())), each)
     return list(found.values())
 

@@ -66,6 +66,8 @@ def check_site(options: argparse.Namespace) -> None:
                 raise ConfigurationError(f"--{name}: give the configuration too, with --slurm-conf")
     if options.slurm_conf is not None and policies_given(options):
         raise ConfigurationError("--policy and --slurm-conf: give one of the two")
+    if options.slurm_conf is not None and getattr(options, "calibrate", False):
+        raise ConfigurationError("--calibrate and --slurm-conf: a site's configuration is known, not fitted")
 
 
 def site_of(options: argparse.Namespace, log: Log, changes: Sequence[str] = ()) -> Site:

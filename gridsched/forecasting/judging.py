@@ -237,7 +237,7 @@ def judge(forecasts: Forecasts) -> pd.DataFrame:
             for place, name in enumerate(RANGES):
                 own = np.ones(len(truth), bool) if place == 0 else ranges == place
                 if own.any():
-                    labels = {"method": method, "correction": correction, "range": name}
+                    labels = {"predictor": method, "correction": correction, "range": name}
                     rows.append(labels | _worth(quantiles[own], truth[own], part[own]))
     return pd.DataFrame(rows)
 
@@ -253,7 +253,7 @@ def _worth(
         "forecasts": len(truth),
         "coverage": float(inside.mean()),
         "coverage_low": float(interval.low),
-        "coverage_high": float(min(interval.high, 1.0)),
+        "coverage_high": min(float(interval.high), 1.0),
         "low_misses": float((truth < low).mean()),
         "high_misses": float((truth > high).mean()),
         "width": float((high - low).mean()),

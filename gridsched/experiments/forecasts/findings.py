@@ -30,7 +30,7 @@ def _of_truth(rows: pd.DataFrame, truth: str) -> str:
     """Coverage and width of the corrected combination, log by log."""
     own = rows[rows["correction"] == _CORRECTED]
     ours, null = (
-        own[own["method"] == method].set_index("workload", drop=False) for method in ("combined", "null")
+        own[own["predictor"] == method].set_index("workload", drop=False) for method in ("combined", "null")
     )
     if ours.empty:
         return ""
@@ -55,7 +55,7 @@ def _of_truth(rows: pd.DataFrame, truth: str) -> str:
 
 def _alone(rows: pd.DataFrame) -> str:
     """What futures cover before any correction."""
-    raw = rows[(rows["method"] == "futures") & (rows["correction"] == _RAW)]
+    raw = rows[(rows["predictor"] == "futures") & (rows["correction"] == _RAW)]
     told = [
         f"{findings.percent(row['coverage'])} of {row['truth']} starts on {name(row['workload'])}"
         for row in findings.records(raw)
@@ -66,7 +66,7 @@ def _alone(rows: pd.DataFrame) -> str:
 def horizons(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     """Which horizons are covered least, and how wide intervals are there."""
     rows = known(numbers, "coverage")
-    own = rows[rows["method"] == "combined"]
+    own = rows[rows["predictor"] == "combined"]
     if own.empty:
         return findings.NOTHING
     parts = []

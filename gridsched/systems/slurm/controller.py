@@ -288,9 +288,9 @@ class Controller:
             idle=np.ones(nodes, np.uint8),
             alone=np.zeros(nodes, np.uint8),
             busy=np.zeros(nodes, np.int64),
-            release=np.zeros(nodes, np.int64),
             reach=reach,
             suits=suits,
+            suits_bits=kernels.bits_of(suits),
             limits=machine.limits.copy() if len(machine.limits) else np.zeros(1, LIMIT),
             limited=np.ascontiguousarray(tickets.limited, np.int64),
             placed=np.full(int(jobs["nodes"].sum()) + 1, -1, np.int64),
@@ -306,22 +306,32 @@ class Controller:
         )
         partitions = len(machine.reach)
         users = int(jobs["user"].max(initial=0)) + 1
+        words = self.tables.suits_bits.shape[1]
         self.room = Room(
             usable=np.zeros(nodes, np.uint8),
-            allowed=np.zeros(nodes, np.uint8),
             fitting=np.zeros(nodes, np.uint8),
             chosen=np.zeros(nodes, np.int64),
             lost=np.zeros(nodes, np.uint8),
             free=np.zeros((3, nodes), np.int64),
             alone=np.zeros(nodes, np.uint8),
             tested=np.zeros(partitions + users + len(self.tables.tasks), np.int64),
+            begin=np.zeros(nodes, np.int64),
+            end=np.zeros(nodes, np.int64),
+            worth=np.zeros(nodes, np.int64),
+            up=np.zeros(words, np.int64),
+            allowed=np.zeros(words, np.int64),
+            bits=np.zeros(words, np.int64),
+            wanted=np.zeros(words, np.int64),
+            # only rows that are used take memory
+            idle=np.zeros((count + 1 if jobs["whole"].any() else 1, words), np.int64),
+            noted=np.zeros(1, np.int64),
         )
         most = 2 * (cadence.bf_max_job_test or count) + 4 if cadence.backfill else 4
         most = min(most, 2 * count + 4)
         self.space = Space(
             begin=np.zeros(most, np.int64),
             end=np.zeros(most, np.int64),
-            free=np.zeros((most, nodes), np.uint8),
+            free=np.zeros((most, words), np.int64),
             order=np.zeros(most, np.int64),
             count=np.zeros(1, np.int64),
         )
