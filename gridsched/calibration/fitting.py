@@ -43,10 +43,9 @@ class Fitted(NamedTuple):
 
 RUNGS: tuple[Rung, ...] = (
     Rung(0.3, 0, 96),
-    Rung(0.6, 24, 48),
-    Rung(1.0, 16, 48),
-    Rung(1.0, 10, 50),
-    Rung(1.0, 8, 50),
+    Rung(0.6, 16, 32),
+    Rung(1.0, 10, 30),
+    Rung(1.0, 8, 30),
 )
 """Rungs of a fit of all layers."""
 

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gridsched.calibration.fitting import RUNGS, Rung, band, fit
-from gridsched.calibration.layers import LAYERS, ORDERS, Order, described, judged, simulated_waits
+from gridsched.calibration.layers import LAYERS, ORDERS, Replacement, described, judged, simulated_waits
 from gridsched.calibration.measures import Explained, explained
 from gridsched.calibration.null import null_waits
 from gridsched.calibration.site import Site
@@ -56,7 +56,7 @@ class Trusted:
     groups: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
 
-def calibrated_orders(names: Sequence[str]) -> dict[str, Order]:
+def calibrated_orders(names: Sequence[str]) -> dict[str, Replacement]:
     """Policies that a calibrated site can have instead, by name.
 
     Raises
@@ -75,7 +75,7 @@ def calibrated_orders(names: Sequence[str]) -> dict[str, Order]:
 
 def trusted_changes(
     site: Site,
-    orders: Mapping[str, Order],
+    orders: Mapping[str, Replacement],
     *,
     user: Any = None,
     rungs: Sequence[Rung] = RUNGS,
@@ -88,7 +88,7 @@ def trusted_changes(
     ----------
     site : Site
         The log.
-    orders : mapping of str to Order
+    orders : mapping of str to Replacement
         Policies by name.
     user : int64[n], optional
         Number of the user of each job, for the table of users.

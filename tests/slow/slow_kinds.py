@@ -112,7 +112,7 @@ def _placements() -> Kind:
 
 
 def _calibration() -> Kind:
-    rungs = {f"own, all layers, rung {number}, batch {batch}" for number in range(5) for batch in range(2)}
+    rungs = {f"own, all layers, rung {number}, batch {batch}" for number in range(4) for batch in range(2)}
     return Kind(
         calibration.STUDY,
         {"calibration_overview", "calibration_layers-own"},

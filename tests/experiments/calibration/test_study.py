@@ -130,5 +130,5 @@ def test_only_what_is_new_is_run(made: Path, monkeypatch: pytest.MonkeyPatch) ->
         return {task.key for task in study_of(**changes).experiment(SEED).tasks}
 
     assert keys(title="Other") == keys()
-    assert len(keys() - keys(layers=["limits"])) == 12
+    assert len(keys() - keys(layers=["limits"])) == 10
     assert not np.isin(list(keys(layers=["order"])), list(keys())).all()
