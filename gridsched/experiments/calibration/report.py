@@ -35,7 +35,7 @@ def calibration_view(study: CalibrationStudy, folder: Path) -> dict[str, Any]:
                 for each in study.workloads
             ),
         ],
-        "acknowledgements": sorted(
-            {text for text in json.loads(dataset.attrs["acknowledgements"]).values() if text}
-        ),
+        "acknowledgements": [
+            (name, text) for name, text in json.loads(dataset.attrs["acknowledgements"]).items() if text
+        ],
     }

@@ -19,6 +19,7 @@ from gridsched.experiments.calibration.config import CalibrationStudy
 from gridsched.experiments.calibration.findings import FINDINGS
 from gridsched.experiments.calibration.report import calibration_view
 from gridsched.experiments.calibration.stages import layers_table
+from gridsched.report.page import build_report
 from gridsched.results import read
 from gridsched.traces import clean, read_swf, write_swf
 from tests.calibration.logs import log
@@ -89,6 +90,8 @@ def test_figures_and_page(made: Path, dataset: xr.Dataset) -> None:
     assert [each.kind for each in view["figures"]] == ["calibration_overview", *2 * ["calibration_layers"]]
     assert all(each.finding for each in view["figures"])
     assert view["logs"][0]["rows"][0]["layers"] == "EASY"
+    build_report([study_of()], made / "results" / "report.html")
+    assert "What the layers explain" in (made / "results" / "report.html").read_text(encoding="utf-8")
 
 
 def test_findings_say_where_waits_are_explained() -> None:
