@@ -318,7 +318,12 @@ class Controller:
             wanted=np.zeros(words, np.int64),
             # only rows that are used take memory
             idle=np.zeros((count + 1 if jobs["whole"].any() else 1, words), np.int64),
-            noted=np.zeros(1, np.int64),
+            fits=np.zeros((len(suits), words), np.int64),
+            touched=np.zeros((1 if jobs["whole"].all() else count + 1, words), np.int64),
+            touched_since=np.zeros(1, np.int64),
+            idle_since=np.zeros(1, np.int64),
+            fits_since=np.zeros(len(suits), np.int64),
+            changes=np.zeros(1, np.int64),
         )
         most = 2 * (cadence.bf_max_job_test or count) + 4 if cadence.backfill else 4
         most = min(most, 2 * count + 4)
