@@ -53,7 +53,7 @@ class PaperView:
     @property
     def judged(self) -> bool:
         """Whether some claim has a result of ours."""
-        return any(name in JUDGED for name, _ in self.verdicts)
+        return bool(self.over_readings) or any(name in JUDGED for name, _ in self.verdicts)
 
     @property
     def evaluated(self) -> int:

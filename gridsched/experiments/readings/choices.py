@@ -15,7 +15,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, StrictBool, model_validator
 
 from gridsched.errors import ConfigurationError
-from gridsched.experiments.claims import Claim, OrderClaim, Source
+from gridsched.experiments.claims import Claim, OrderClaim, Source, studies_of
 from gridsched.experiments.validation import ConfigModel, Label, Slug, Text, suggestion, unique, validated
 from gridsched.io import read_yaml, resource
 
@@ -262,6 +262,13 @@ def belongs(claim: Claim, labels: ClaimLabels) -> bool:
         isinstance(select.get(dimension, label), tuple) or select.get(dimension, label) == label
         for dimension, label in labels.only.items()
     )
+
+
+def can_matter(choice: Choice, claim: Claim) -> bool:
+    """Whether some value of a choice changes a study that a claim is about, or which labels it is about."""
+    if any(set(studies_of(claim)) & set(value.changes) for value in choice.values):
+        return True
+    return any(read_as(claim, value.claims) != claim for value in choice.values)
 
 
 def _source_as(source: Source, labels: ClaimLabels) -> Source:

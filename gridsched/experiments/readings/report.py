@@ -44,7 +44,7 @@ def _facts(dataset: xr.Dataset) -> str:
     left = int(dataset.attrs["claims_left_out"])
     return (
         f"{dataset.sizes['reading'] - 1} readings and the default one, {dataset.sizes['claim']} claims"
-        f"{f'; {left} more claims are about what was left out' if left else ''}"
+        f"{f'; {left} more about what was left out of the studies' if left else ''}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from gridsched.experiments.claims import (
     studies_of,
 )
 from gridsched.experiments.readings import analysis
-from gridsched.experiments.readings.choices import ClaimLabels, belongs, read_as
+from gridsched.experiments.readings.choices import ClaimLabels, belongs, can_matter, read_as
 from gridsched.experiments.readings.config import ReadingsStudy
 from gridsched.experiments.readings.words import condition_text, contradicted_text
 from gridsched.io import checksum
@@ -189,7 +190,7 @@ def _of_claims(
     columns: dict[str, list[Any]] = {name: [] for name in ("share", "low", "high", "partly", "class", "text")}
     weights = []
     # Claims with the same outcomes are told by the same forest
-    told: dict[bytes, tuple[analysis.Importance, analysis.Condition | None]] = {}
+    told: dict[Any, tuple[analysis.Importance, analysis.Condition | None]] = {}
     for place, claim in enumerate(claims):
         judged = outcome[:, place] != analysis.UNKNOWN
         holds = outcome[judged, place] == analysis.REPRODUCED
@@ -200,16 +201,14 @@ def _of_claims(
         decided = analysis.Importance(unknown, unknown, unknown)
         text = ""
         if name == "contingent":
-            key = holds.tobytes() + judged.tobytes()
+            able = tuple(i for i, choice in enumerate(study.paper.choices) if can_matter(choice, claim))
+            key = holds.tobytes(), judged.tobytes(), able
             if key not in told:
-                told[key] = (
-                    analysis.importance(drawn[judged], holds),
-                    analysis.condition(drawn[judged], holds),
-                )
+                told[key] = _decided(drawn[judged], holds, able)
             decided, found = told[key]
             text = condition_text(found, decided, study.paper.choices)
         elif name == "contradicted":
-            text = contradicted_text(claim, ours[judged, place], float(partly.mean()))
+            text = contradicted_text(claim, ours[judged, place], int(holds.sum()), int(partly.sum()))
         weights.append(decided)
         for column, value in zip(
             columns.values(), (share, low, high, float(partly.mean()), name, text), strict=True
@@ -231,6 +230,23 @@ def _of_claims(
             "importance_high": (own, np.array([each.high for each in weights])),
         }
     )
+
+
+def _decided(
+    design: np.ndarray, holds: np.ndarray, able: Sequence[int]
+) -> tuple[analysis.Importance, analysis.Condition | None]:
+    """What decides a claim among the choices that can matter for it, and when it holds."""
+    part = design[:, list(able)]
+    whole = []
+    for bound in analysis.importance(part, holds):
+        values = np.full(design.shape[1], np.nan)
+        values[list(able)] = bound
+        whole.append(values)
+    found = analysis.condition(part, holds)
+    if found is not None:
+        parts = tuple((able[choice], places) for choice, places in found.parts)
+        found = replace(found, parts=parts)
+    return analysis.Importance(*whole), found
 
 
 def _of_readings(design: np.ndarray, raw: xr.Dataset, claims: Sequence[Claim]) -> xr.Dataset:

@@ -16,7 +16,7 @@ from gridsched.figures.style import number
 def condition_text(found: Condition | None, decided: Importance, choices: Sequence[Choice]) -> str:
     """When a claim holds, with the counts that say so, and which choice decides it."""
     most = _deciding(decided, choices)
-    if found is None:
+    if found is None or not found.is_sure:
         return f"No condition on the choices tells when it holds.{most}"
     where = " and ".join(_part_text(choices[choice], places) for choice, places in found.parts)
     kind = "more often"
@@ -57,7 +57,7 @@ def _deciding(decided: Importance, choices: Sequence[Choice]) -> str:
     )
 
 
-def contradicted_text(claim: Claim, ours: NDArray[np.float64], partly: float) -> str:
+def contradicted_text(claim: Claim, ours: NDArray[np.float64], met: int, partly: int) -> str:
     """What speaks against a claim that hardly any reading reproduces."""
     known = ours[np.isfinite(ours)]
     text = ""
@@ -69,4 +69,4 @@ def contradicted_text(claim: Claim, ours: NDArray[np.float64], partly: float) ->
         )
     elif len(known):
         text = f"The difference lies between {number(float(known.min()))} and {number(float(known.max()))}."
-    return f"{text} At least partly so in {100 * partly:.0f} % of the readings.".strip()
+    return f"{text} {met} of {len(ours)} readings reproduce it, {partly} at least partly.".strip()

@@ -17,6 +17,9 @@ from gridsched.engine.jit import jit, leaf, part
 
 NEVER = 2**62
 
+NEITHER, STARTED, PLANNED = 0, 1, 2
+"""What a backfill pass did with a job."""
+
 JOB = np.dtype(
     [
         ("nodes", np.int64),
@@ -34,6 +37,10 @@ JOB = np.dtype(
         ("expected", np.int64),  # when it has to end [s]
         ("first", np.int64),  # of its nodes in `placed`
         ("kind", np.int64),  # row of `suits`
+        ("array", np.int64),  # its job array, -1 without one
+        ("most_tasks", np.int64),  # of that array which may run at once
+        ("record", np.int64),  # place among the records of jobs, which follows their age
+        ("next_task", np.int64),  # of its job array, whose record is made when this one starts; -1 for none
         ("plan", np.int64),  # start that was planned last [s]; its nodes are in `placed` then
     ]
 )
@@ -79,12 +86,13 @@ class Tables(NamedTuple):
     limits: Any  # LIMIT[...]
     limited: Any  # int64[n, k]: limits of each job, -1 for none
     placed: Any  # int64[...]: nodes of each job that started, from its `first` on
-    running: Any  # int64[n]: jobs that run, by expected end and place among the jobs
+    running: Any  # int64[n]: jobs that run, by expected end and record
+    tasks: Any  # int64[arrays + 1]: running tasks of each job array
     up: Any  # uint8[m]: 1 for nodes that take jobs, neither down nor drained
     windows: Any  # WINDOW[...]: reservations
     reserved: Any  # uint8[windows, m]: nodes of each
     known: Any  # int64[windows]: those that have been announced and are not over
-    counts: Any  # int64[2]: how many run, and how many reservations are known
+    counts: Any  # int64[3]: how many run, how many reservations are known, and the place of the next record
 
 
 class Space(NamedTuple):
@@ -106,7 +114,7 @@ class Room(NamedTuple):
     lost: Any  # uint8[m]: nodes that are of no use any more in a pass
     free: Any  # int64[3, m]: what each node will have left
     alone: Any  # uint8[m]: nodes that a job will have to itself
-    tested: Any  # int64[...]: jobs of each partition, then of each user, that a pass tested
+    tested: Any  # int64[...]: jobs of each partition and user that a pass tested, and plans of arrays
     begin: Any  # int64[m]: runs of neighbours: first node of each
     end: Any  # int64[m]: node after the last one of each
     worth: Any  # int64[m]: what each is worth, -1 once it is taken
@@ -233,6 +241,7 @@ def start(t: Any, r: Any, j: int, now: int) -> None:
     """Start a job on the chosen nodes."""
     job = t.jobs[j]
     count_for_limits(t, j, 1)
+    t.tasks[job["array"]] += 1
     t.jobs[j]["start"] = now
     expected = now + job["limit"]
     t.jobs[j]["expected"] = expected
@@ -244,12 +253,17 @@ def start(t: Any, r: Any, j: int, now: int) -> None:
     while place > 0:
         other = t.running[place - 1]
         ends = t.jobs[other]["expected"]
-        if ends < expected or (ends == expected and other < j):
+        if ends < expected or (ends == expected and t.jobs[other]["record"] < job["record"]):
             break
         t.running[place] = other
         place -= 1
     t.running[place] = j
     t.counts[0] += 1
+    following = job["next_task"]
+    if following >= 0 and t.jobs[following]["start"] < 0:
+        t.jobs[following]["record"] = t.counts[2]
+        t.counts[2] += 1
+        t.jobs[j]["next_task"] = -1
 
 
 @jit
@@ -257,6 +271,7 @@ def finish(t: Tables, j: int) -> None:
     """End a job: its nodes are free."""
     job = t.jobs[j]
     count_for_limits(t, j, -1)
+    t.tasks[job["array"]] -= 1
     for k in range(job["nodes"]):
         take(t, j, t.placed[job["first"] + k], -1)
     place = 0
@@ -494,6 +509,7 @@ class Backfill(NamedTuple):
     most_tests: int  # jobs that are tested; 0 for all of them, as in the other numbers
     most_of_user: int
     most_of_partition: int
+    most_of_array: int  # tasks that get a plan
     most_starts: int
     least_priority: float  # of jobs that get a plan
     least_age: int  # [s] of jobs that get a plan
@@ -786,8 +802,8 @@ def plan(t: Any, s: Any, r: Any, j: int, begin: int, end: int) -> None:
 
 
 @part
-def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> bool:
-    """Start a job now or plan it; whether it started."""
+def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> int:
+    """Start a job now or plan it; `STARTED`, `PLANNED` or `NEITHER`."""
     no_plan = t.jobs[j]["priority"] < b.least_priority or now - t.jobs[j]["begin"] < b.least_age
     limit = t.jobs[j]["limit"]
     later = now
@@ -796,7 +812,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> bool:
         if t.counts[1] > 0:
             moment = past_reservations(t, t.jobs[j]["partition"], limit, moment)
             if moment > now + b.window:
-                return False
+                return NEITHER
         later = usable_at(t, s, r, b, j, now, moment)
         begin = NEVER
         if number_of_both(r.bits, r.bits) >= t.jobs[j]["nodes"]:
@@ -806,20 +822,20 @@ def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> bool:
         if begin == NEVER:
             if later and not no_plan:
                 continue
-            return False
+            return NEITHER
         begin = max(begin, moment)
         if begin <= now:
             if over_limit(t, j):
-                return False
+                return NEITHER
             start(t, r, j, now)
             r.changes[0] += 1
-            return True
+            return STARTED
         if no_plan:
-            return False
+            return NEITHER
         if later and begin > later:
             continue
         if begin > now + b.window:
-            return False
+            return NEITHER
         first = begin // b.resolution * b.resolution
         end = max((begin + limit) // b.resolution * b.resolution, first + b.resolution)
         r.wanted[:] = 0
@@ -828,9 +844,10 @@ def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> bool:
         if clashes(s, r, first, end):
             later = begin if begin > moment else begin + b.resolution
             continue
-        if not over_limit(t, j):
-            plan(t, s, r, j, first, end)
-        return False
+        if over_limit(t, j):
+            return NEITHER
+        plan(t, s, r, j, first, end)
+        return PLANNED
 
 
 @jit
@@ -879,10 +896,20 @@ def backfill_pass(
             b.most_of_user and r.tested[u] >= b.most_of_user
         ):
             continue
+        a = t.jobs[j]["array"]
+        plans = len(r.tested) - len(t.tasks) + a
+        if a >= 0 and r.tested[plans] > 0:
+            most = min(b.most_of_array, t.jobs[j]["most_tasks"] - t.tasks[a])
+            if r.tested[plans] >= most:
+                continue
         r.tested[p] += 1
         r.tested[u] += 1
         tests += 1
-        if test_job(t, s, r, b, j, now):
+        done = test_job(t, s, r, b, j, now)
+        if a >= 0 and done != STARTED:
+            # tasks behind one that got no plan are not tried
+            r.tested[plans] = r.tested[plans] + 1 if done == PLANNED else NEVER
+        if done == STARTED:
             started[count] = j
             count += 1
             if b.most_starts and count >= b.most_starts:

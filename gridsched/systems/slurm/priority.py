@@ -72,6 +72,8 @@ class Shares:
         self.factor = np.ones(len(tree))
         self.known = False
         self.users = sum(self.is_user)
+        for who, usage in accounting.usage.items():
+            self.add(self.place[who], usage)
 
     def add(self, place: int, usage: float) -> None:
         """Add billed seconds to an association and those above it."""

@@ -139,3 +139,9 @@ def test_contradictions_as_by_definition() -> None:
                 expected[one, other] = alone
     assert {pair: contradiction.alone for pair, contradiction in found.items()} == expected
     assert (0, 1) in found
+
+
+def test_a_condition_is_sure_only_where_chance_is_excluded() -> None:
+    assert Condition(((0, (1,)),), inside=(9, 10), outside=(5, 40)).is_sure
+    assert not Condition(((0, (1,)),), inside=(1, 1), outside=(5, 40)).is_sure
+    assert not Condition(((0, (1,)),), inside=(0, 10), outside=(30, 40)).is_sure

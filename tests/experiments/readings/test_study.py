@@ -20,6 +20,7 @@ from gridsched.experiments.readings.choices import (
     ClaimLabels,
     PaperReadings,
     belongs,
+    can_matter,
     load_readings,
     read_as,
     readings_file,
@@ -32,9 +33,10 @@ from gridsched.experiments.readings.report import readings_view
 from gridsched.experiments.readings.stages import CODES
 from gridsched.io import read_yaml, resource
 from gridsched.report.claims import claims_view
+from gridsched.report.page import build_report
 from gridsched.results import read
 from tests.conftest import REPOSITORY
-from tests.support.studies import changed, run_study
+from tests.support.studies import changed, draw, run_study
 
 BASE: dict[str, Any] = {
     "name": "base",
@@ -277,6 +279,15 @@ def test_claims_are_about_the_labels_that_a_reading_means(tmp_path: Path) -> Non
     assert read_as(order, ClaimLabels()) == order
 
 
+def test_choices_matter_only_for_what_they_can_change(tmp_path: Path) -> None:
+    write_files(tmp_path)
+    paper = load_readings(tmp_path / "readings.yaml")
+    order, of_all, *_, elsewhere = load_claims([tmp_path / "claims.yaml"])
+    assert [can_matter(choice, order) for choice in paper.choices] == [True, True, True]
+    assert [can_matter(choice, of_all) for choice in paper.choices] == [True, True, False]
+    assert [can_matter(choice, elsewhere) for choice in paper.choices] == [False, False, False]
+
+
 # --- designs --------------------------------------------------------------------------------------
 
 
@@ -364,8 +375,8 @@ def test_page_figures_findings_and_tables(
     assert [row["claims"] for row in view["tables"]] == [1, 3]
     assert view["best"][-1]["name"] == "default" or any(row["name"] == "default" for row in view["best"])
     assert len(view["directions"]) == 2
-    for kind, draw in figures.READINGS_FIGURES.items():
-        _, numbers = draw(dataset)
+    for kind, drawing in figures.READINGS_FIGURES.items():
+        _, numbers = drawing(dataset)
         assert FINDINGS[kind](numbers, dataset.attrs)
     table = pd.read_csv(place / "results" / "tiny" / "tables" / "claims.csv")
     assert table["claim"].tolist() == dataset["claim"].values.tolist()
@@ -397,6 +408,11 @@ def test_the_ledger_shows_what_readings_say(tmp_path: Path, monkeypatch: pytest.
     views = {view.paper: view for view in claims_view(tmp_path / "claims.csv")}
     assert sum(count for _, count in views[paper].over_readings) == 1
     assert all(not view.over_readings for name, view in views.items() if name != paper)
+    draw(study, tmp_path / "results", tables=True)
+    build_report([study], tmp_path / "results" / "report.html", claims=tmp_path / "claims.csv")
+    page = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+    for text in ("What the paper leaves open", "How many processors?", "Does one reading explain the paper?"):
+        assert text in page
 
 
 # --- what comes with gridsched --------------------------------------------------------------------
