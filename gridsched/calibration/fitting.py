@@ -43,10 +43,9 @@ class Fitted(NamedTuple):
 
 RUNGS: tuple[Rung, ...] = (
     Rung(0.3, 0, 96),
-    Rung(0.6, 24, 48),
-    Rung(1.0, 16, 48),
-    Rung(1.0, 10, 50),
-    Rung(1.0, 8, 50),
+    Rung(0.6, 16, 32),
+    Rung(1.0, 10, 30),
+    Rung(1.0, 8, 30),
 )
 """Rungs of a fit of all layers."""
 
@@ -137,9 +136,9 @@ def evaluated(site: Site, rung: Rung, calibration: Calibration) -> float:
 
 
 def best_of(fitted: Sequence[Fitted]) -> list[Fitted]:
-    """Candidates by loss, each once."""
+    """Candidates by loss, each once; ties go by their parameters, whoever tried them."""
     found: dict[tuple[Any, ...], Fitted] = {}
-    for each in sorted(fitted, key=lambda one: one.loss):
+    for each in sorted(fitted, key=lambda one: (one.loss, *sorted(one.calibration.items()))):
         found.setdefault(tuple(sorted(each.calibration.items())), each)
     return list(found.values())
 

@@ -21,6 +21,12 @@ from gridsched.engine.records import FOREVER
 Calibration = Mapping[str, float]
 Integers = NDArray[np.int64]
 
+PILED_IN_FITS = 3
+"""A replay of some jobs is given up where so many times more wait than did in the first half at most ..."""
+
+PILED = 10
+"""... and one of all jobs likewise."""
+
 _HOUR = 3600
 _DAY = 86400
 _DAYTIME = range(8, 18)
@@ -177,7 +183,7 @@ def layers_in(calibration: Calibration) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class Replacement:
     """Queue order and backfilling, which another policy has in place of those that are fitted.
 
     Parameters
@@ -198,13 +204,13 @@ class Order:
     backfilling: int = kernel.EASY
 
 
-ORDERS: dict[str, Order] = {
-    "fcfs": Order(backfilling=kernel.NONE),
-    "ff": Order(backfilling=kernel.FIRST_FIT),
-    "easy": Order(),
-    "sjf": Order(age=0.0, length=1.0, backfilling=kernel.NONE),
-    "lxf": Order(age=0.0, expansion=1.0),
-    "lxwf": Order(age=0.02, expansion=1.0),
+ORDERS: dict[str, Replacement] = {
+    "fcfs": Replacement(backfilling=kernel.NONE),
+    "ff": Replacement(backfilling=kernel.FIRST_FIT),
+    "easy": Replacement(),
+    "sjf": Replacement(age=0.0, length=1.0, backfilling=kernel.NONE),
+    "lxf": Replacement(age=0.0, expansion=1.0),
+    "lxwf": Replacement(age=0.02, expansion=1.0),
 }
 """Local policies, by their names in `gridsched.policies.local`, that a calibrated site can have instead."""
 
@@ -213,7 +219,7 @@ def simulated_waits(
     site: Site,
     calibration: Calibration,
     *,
-    order: Order | None = None,
+    order: Replacement | None = None,
     jobs: Integers | None = None,
 ) -> Integers:
     """Wait of each job [s] under a calibrated present policy.
@@ -224,7 +230,7 @@ def simulated_waits(
         The jobs.
     calibration : mapping
         Parameters by name.
-    order : Order, optional
+    order : Replacement, optional
         Another policy: its queue order and backfilling take the place of priorities of queues, fair share,
         `order` and `draining`; all else stays.
     jobs : int64, optional
@@ -233,8 +239,9 @@ def simulated_waits(
     Returns
     -------
     int64[n]
-        -1 for jobs that are not replayed or never start. Replays in which three times as many jobs wait
-        as the log shows at most are given up.
+        -1 for jobs that are not replayed or never start. A replay is given up where too many jobs wait: of
+        some of the jobs three times as many as by the first half at most, and at least 1,800; of all of
+        them ten times as many.
     """
     given = calibration.get
     n = len(site)
@@ -251,7 +258,8 @@ def simulated_waits(
     if not len(chosen):
         return waits
     chosen = chosen[np.argsort(eligible[chosen], kind="stable")]
-    numbers = _numbers(site, calibration, order, chosen)
+    most = (PILED if jobs is None else PILED_IN_FITS) * max(site.history.waiting, QUEUED)
+    numbers = _numbers(site, calibration, order, len(site) if order is not None else most)
     score = np.zeros(n)
     if order is None:
         score += given("size", 0.0) * np.log2(site.processors)
@@ -260,7 +268,7 @@ def simulated_waits(
             score[site.queue == code] += given(f"priority {queue}", 0.0)
     else:
         score -= order.length * site.estimate
-    replayed = kernel.Jobs(
+    replayed = kernel.ReplayJobs(
         submit=site.submit[chosen],
         eligible=eligible[chosen],
         run=site.run[chosen],
@@ -276,9 +284,9 @@ def simulated_waits(
     return waits
 
 
-def _numbers(site: Site, calibration: Calibration, order: Order | None, chosen: Integers) -> kernel.Numbers:
+def _numbers(site: Site, calibration: Calibration, order: Replacement | None, most: int) -> kernel.Numbers:
     given = calibration.get
-    plain = order or Order(expansion=given("expansion", 0.0))
+    plain = order or Replacement(expansion=given("expansion", 0.0))
     own = order is None
     return kernel.Numbers(
         backfilling=plain.backfilling,
@@ -290,19 +298,11 @@ def _numbers(site: Site, calibration: Calibration, order: Order | None, chosen: 
         drain=int(_HOUR * calibration["drain"]) if own and "drain" in calibration else FOREVER,
         notice=int(given("notice", 0.0)),
         week=site.week,
-        most=len(chosen) if order is not None else 3 * max(_waiting(site), QUEUED),
+        most=most,
     )
 
 
-def _waiting(site: Site) -> int:
-    """Most jobs that waited at once by the log."""
-    start = site.submit + np.maximum(site.recorded, 0)
-    times = np.concatenate([site.submit, start])
-    change = np.repeat([1, -1], len(site))
-    return int(np.cumsum(change[np.lexsort((change, times))]).max())
-
-
-def _rules(site: Site, calibration: Calibration) -> kernel.Rules:
+def _rules(site: Site, calibration: Calibration) -> kernel.SiteRules:
     given, history = calibration.get, site.history
     processors = max(round(given("processors", 1.0) * site.size), int(site.processors.max()))
     times, capacity = steps(site, processors, site.outages if "notice" in calibration else site.outages[:0])
@@ -319,7 +319,7 @@ def _rules(site: Site, calibration: Calibration) -> kernel.Rules:
     if "queue_share" in calibration:
         own = np.ceil(calibration["queue_share"] * history.queue_processors).astype(np.int64)
         queue_processors = np.where(history.queue_processors > 0, own, FOREVER)
-    return kernel.Rules(
+    return kernel.SiteRules(
         user_jobs=user_jobs,
         user_processors=user_processors,
         queue_processors=queue_processors,

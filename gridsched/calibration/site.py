@@ -219,6 +219,13 @@ class History:
         )
 
     @cached_property
+    def waiting(self) -> int:
+        """Most of these jobs that waited at once."""
+        times = np.concatenate([self.of(self.site.submit), self.start])
+        change = np.repeat([1, -1], len(self.start))
+        return int(np.cumsum(change[np.lexsort((change, times))]).max(initial=0))
+
+    @cached_property
     def large_queues(self) -> Integers:
         """Queues with at least 1 % of the jobs."""
         counts = np.bincount(self.of(self.site.queue), minlength=self.queues)

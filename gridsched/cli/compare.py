@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gridsched.cli import calibrated
 from gridsched.cli.logs import Log, find_trace, read_log
 from gridsched.cli.options import (
     add_cluster,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+    from gridsched.calibration.trust import Trusted
     from gridsched.cli.clusters import Setting
     from gridsched.policies.local import LocalPolicy
     from gridsched.systems.base import Site
@@ -76,6 +78,7 @@ def add(commands: Any) -> None:
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"))
     add_happenings(parser.add_argument_group("what happens"))
+    calibrated.add_calibration(parser.add_argument_group("trust"))
     output = parser.add_argument_group("output")
     add_human(output)
     output.add_argument(
@@ -96,21 +99,25 @@ def _compare(options: argparse.Namespace) -> None:
     find_trace(options.trace)
     policies = named_policies(options.policy, None)
     if options.out:
-        check_folder(options.out, [*_FILES, *_CHANGES, _INDEX])
+        check_folder(options.out, [*_FILES, *_CHANGES, *calibrated.FILES, _INDEX])
     log = read_log(options)
     site = None if options.slurm_conf is None else site_of(options, log)
     setting = prepared(log, options, None if site is None else site.cluster)
     sites = {} if site is None else sites_of(options, log, setting)
     print_blocks(facts_table(preparation(setting, options)))
+    times = Times(options.human)
+    trusted = calibrated.calibrate(setting, policies, options) if options.calibrate else None
+    if trusted is not None:
+        print()
+        print_blocks(*calibrated.blocks(trusted, log, times))
     with progress("simulating") as report:
         if site is None:
             compared, changes = _policies_compared(log, setting, policies, options, report)
         else:
             compared, changes = _sites_compared(log, setting, sites, options, report), None
     print()
-    times = Times(options.human)
     aside = left_aside(setting.workload, log.accounting, setting.cluster)
-    aside = aside if site is None else told_of(site, aside)
+    aside = aside if site is None else told_of(site, aside, options)
     print_blocks(
         _schemes(compared, times, "policy" if site is None else "configuration"),
         _explanation(compared),
@@ -122,7 +129,7 @@ def _compare(options: argparse.Namespace) -> None:
     )
     if options.out:
         with progress(f"writing {options.out}"):
-            files = _write(compared, changes, options, log, aside)
+            files = _write(compared, changes, trusted, options, log, aside)
         print()
         print_blocks(facts_table([(str(options.out / name), what) for name, what in files.items()]))
 
@@ -318,6 +325,7 @@ def _changes(compared: xr.Dataset, kind: str, times: Times) -> list[Any]:
 def _write(
     compared: xr.Dataset,
     changes: xr.Dataset | None,
+    trusted: Trusted | None,
     options: argparse.Namespace,
     log: Log,
     aside: Sequence[tuple[str, str]],
@@ -327,8 +335,8 @@ def _write(
     from gridsched.figures.comparison import comparison
     from gridsched.figures.style import save
 
-    files = _FILES if changes is None else _FILES | _CHANGES
-    with writing_folder(options.out, [*_FILES, *_CHANGES, _INDEX]) as folder:
+    files = _FILES | ({} if changes is None else _CHANGES) | ({} if trusted is None else calibrated.FILES)
+    with writing_folder(options.out, [*_FILES, *_CHANGES, *calibrated.FILES, _INDEX]) as folder:
         save(*comparison(compared), folder / "compare")
         (folder / "compare.csv").rename(folder / "figure.csv")
         tables = {
@@ -340,6 +348,8 @@ def _write(
             tables["counts.csv"] = changes.to_dataframe().reset_index()
         for name, rows in tables.items():
             rows.to_csv(folder / name, index=False, lineterminator="\n")
+        if trusted is not None:
+            calibrated.write(trusted, folder)
         results.write(compared, folder / "compare.nc")
         index = {
             "command": ["gridsched", *sys.argv[1:]],

@@ -42,6 +42,12 @@ def add_site(group: Any) -> None:
         help="priorities and limits of qualities of service, as sacctmgr show qos --parsable2 printed them",
     )
     group.add_argument(
+        "--sshare",
+        type=path,
+        metavar="FILE",
+        help="what was used before the first job, as sshare --all --parsable2 printed it (default: nothing)",
+    )
+    group.add_argument(
         "--change",
         action="append",
         default=[],
@@ -55,11 +61,13 @@ def add_site(group: Any) -> None:
 def check_site(options: argparse.Namespace) -> None:
     """Refuse options that do not go together."""
     if options.slurm_conf is None:
-        for name in ("change", "sacctmgr", "qos"):
+        for name in ("change", "sacctmgr", "qos", "sshare"):
             if getattr(options, name):
                 raise ConfigurationError(f"--{name}: give the configuration too, with --slurm-conf")
     if options.slurm_conf is not None and policies_given(options):
         raise ConfigurationError("--policy and --slurm-conf: give one of the two")
+    if options.slurm_conf is not None and getattr(options, "calibrate", False):
+        raise ConfigurationError("--calibrate and --slurm-conf: a site's configuration is known, not fitted")
 
 
 def site_of(options: argparse.Namespace, log: Log, changes: Sequence[str] = ()) -> Site:
@@ -69,6 +77,7 @@ def site_of(options: argparse.Namespace, log: Log, changes: Sequence[str] = ()) 
         changes=changes,
         accounts=options.sacctmgr,
         qualities=options.qos,
+        usage=options.sshare,
         names=log.names,
     )
 
@@ -110,9 +119,20 @@ def _placed(site: Site, setting: Setting, options: argparse.Namespace, *, own: b
     return replace(site, cluster=cluster)
 
 
-def told_of(site: Site, aside: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def told_of(
+    site: Site, aside: Sequence[tuple[str, str]], options: argparse.Namespace
+) -> list[tuple[str, str]]:
     """What a simulation leaves out, with what it leaves out of the configuration."""
-    shares = "every account and user has one share, and nothing was used before the first job"
+    assumed = [
+        text
+        for given, text in (
+            (options.sacctmgr, "every account and user has one share"),
+            (options.sshare, "nothing was used before the first job"),
+        )
+        if given is None
+    ]
+    shares = ", and ".join(assumed)
     told = [(word, shares if word == "fair-share" else text) for word, text in aside]
+    told = [(word, text) for word, text in told if text]
     left = ", ".join(site.not_modelled)
     return [*told, ("slurm.conf", f"not modelled: {left}")] if left else told

@@ -367,7 +367,7 @@ def estimate_on(g: GridArrays, j: int, m: int) -> int:
 
 
 @leaf
-def _key(order: int, entry: int, estimate: int, processors: int) -> float:
+def sort_key(order: int, entry: int, estimate: int, processors: int) -> float:
     """Sort key of a job in an order that does not change; ties go by entry."""
     if order == _SHORTEST:
         return float(estimate)
@@ -395,8 +395,8 @@ def _append(c: reserving.ReservingArrays, cluster: Any, labels: Any, e: int) -> 
     c.labels[e]["user"] = labels["user"]
     c.labels[e]["group"] = labels["group"]
     c.labels[e]["queue"] = labels["queue"]
-    c.queue_key[e] = _key(cluster["order"], e, estimate, processors)
-    c.order_key[e] = _key(cluster["backfill_order"], e, estimate, processors)
+    c.queue_key[e] = sort_key(cluster["order"], e, estimate, processors)
+    c.order_key[e] = sort_key(cluster["backfill_order"], e, estimate, processors)
     c.starts[e] = -1
     c.plan[e] = FOREVER
     c.waiting[c.state[0]["waiting"]] = e

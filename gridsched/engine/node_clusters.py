@@ -19,7 +19,15 @@ import numpy as np
 from gridsched.engine import heap, lives
 from gridsched.engine.cluster_state import STATE as CLUSTER_STATE
 from gridsched.engine.clusters import CLOCK as GRID_CLOCK
-from gridsched.engine.clusters import UNDECIDED, GridArrays, Order, StartPredictions, seconds_on
+from gridsched.engine.clusters import (
+    UNDECIDED,
+    GridArrays,
+    Order,
+    StartPredictions,
+    seconds_on,
+    sort_key,
+)
+from gridsched.engine.clusters import estimate_on as guess_on
 from gridsched.engine.jit import leaf, part
 from gridsched.engine.lives import DEPENDENT, Fate, Lives
 from gridsched.engine.nodes import queue
@@ -45,9 +53,6 @@ from gridsched.engine.records import ENTRY, FOREVER, SCORED
 from gridsched.engine.reference import by_reference
 
 _PLAN = int(StartPredictions.PLAN)
-_SHORTEST = int(Order.SHORTEST)
-_SMALLEST = int(Order.SMALLEST)
-_AREA = int(Order.SMALLEST_AREA)
 _SCORE = int(Order.SCORE)
 _COMPLETED = int(Fate.COMPLETED)
 _LOST = int(Fate.LOST)
@@ -489,33 +494,15 @@ def _with_checkpoints(local: NodeClusters, m: int, work: int) -> int:
 
 
 @leaf
-def _guess(g: GridArrays, j: int, m: int) -> int:
-    """Estimated run time of a job on a cluster, without checkpoints."""
-    return max(1, seconds_on(g, int(g.requests[j]["estimate"]), j, m))
-
-
-@leaf
 def estimate_on(g: GridArrays, local: NodeClusters, j: int, m: int) -> int:
     """Estimated run time of a job on a cluster."""
-    return _with_checkpoints(local, m, _guess(g, j, m))
+    return _with_checkpoints(local, m, guess_on(g, j, m))
 
 
 @leaf
 def fits(g: GridArrays, local: NodeClusters, j: int, m: int) -> bool:
     """Whether the empty nodes of a cluster can hold a job, as far as its partition and limits allow."""
     return local.fits[local.sites[m]["kind"], _life(local, j)] == 0
-
-
-@leaf
-def _key(order: int, estimate: int, processors: int) -> float:
-    """Sort key of a job in an order that does not change; ties go by entry."""
-    if order == _SHORTEST:
-        return float(estimate)
-    if order == _SMALLEST:
-        return float(processors)
-    if order == _AREA:
-        return float(estimate) * float(processors)
-    return 0.0
 
 
 @part
@@ -525,8 +512,8 @@ def _describe(g: GridArrays, local: NodeClusters, j: int, m: int, copied: int) -
     life = _life(local, j)
     asked = local.asked[site["kind"], local.request_of[life]]
     job["submit"] = g.requests[j]["submit"]
-    job["work"] = seconds_on(g, g.requests[j]["run"], j, m) if copied == 0 else _guess(g, j, m)
-    job["guess"] = _guess(g, j, m)
+    job["work"] = seconds_on(g, g.requests[j]["run"], j, m) if copied == 0 else guess_on(g, j, m)
+    job["guess"] = guess_on(g, j, m)
     job["run"] = _with_checkpoints(local, m, job["work"])
     job["estimate"] = _with_checkpoints(local, m, job["guess"])
     job["units"] = asked["units"]
@@ -547,8 +534,9 @@ def _describe(g: GridArrays, local: NodeClusters, j: int, m: int, copied: int) -
     job["end"] = -1
     job["plan"] = FOREVER
     estimate, processors = job["estimate"], job["units"] * job["cores"]
-    local.queue_key[j] = asked["priority"] + _key(cluster["order"], estimate, processors)
-    local.order_key[j] = asked["priority"] + _key(cluster["backfill_order"], estimate, processors)
+    # ties go by entry in all queues of nodes
+    local.queue_key[j] = asked["priority"] + sort_key(cluster["order"], 0, estimate, processors)
+    local.order_key[j] = asked["priority"] + sort_key(cluster["backfill_order"], 0, estimate, processors)
     if cluster["queue_as_order"]:
         local.order_key[j] = local.queue_key[j]
     for k in range(local.limited.shape[1]):

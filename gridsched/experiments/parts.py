@@ -33,6 +33,7 @@ from gridsched.platform import Cluster
 from gridsched.submission import AlignName, EstimateName
 from gridsched.traces import find_log
 from gridsched.workloads import Machine, load_machines
+from gridsched.workloads.feedback import THINK_TIME, SessionName, with_feedback
 from gridsched.workloads.resampling import TEMPORARY_WEEKS, resample
 from gridsched.workloads.shaking import shake
 from gridsched.workloads.table import Workload
@@ -245,6 +246,20 @@ class ClusterConfig(ConfigModel):
         return Cluster(name=default.name, **known)
 
 
+class FeedbackConfig(ConfigModel):
+    """Users who submit jobs some time after earlier ones ended (Shmueli and Feitelson 2006)."""
+
+    think_time: Duration = THINK_TIME
+    """Longest time between the end of a batch and the next one of the same session, seconds."""
+    sessions: SessionName = "clock"
+    """When sessions begin: when the log says, but not before the session before has ended, or as long after
+    that as in the log."""
+
+    def made(self, workload: Workload) -> Workload:
+        """The workload whose submissions follow the ends of earlier jobs."""
+        return with_feedback(workload, think_time=self.think_time, sessions=self.sessions)
+
+
 class WorkloadConfig(ClusterConfig):
     """A cluster and the workload that its users submit, which is replayed on it."""
 
@@ -272,16 +287,28 @@ class WorkloadConfig(ClusterConfig):
     waiting until their users gave up."""
     preceding: StrictBool = False
     """Whether jobs wait for the preceding jobs that their log names (SWF fields 17 and 18)."""
+    feedback: FeedbackConfig | None = None
+    """Users react: a batch of jobs is submitted some time after the one before it has ended; by default
+    jobs are submitted when the log says."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if not self.is_log:
-            keys = ("window", "leave_out_status", "leave_out_queue", "leave_out_incomplete", "preceding")
+            keys = (
+                "window",
+                "leave_out_status",
+                "leave_out_queue",
+                "leave_out_incomplete",
+                "preceding",
+                "feedback",
+            )
             for key in keys:
                 if getattr(self, key):
                     raise ValueError(f"{key}: only a log (archive or file) has one")
             if self.cancelled != "recorded":
                 raise ValueError("cancelled: only a log (archive or file) says when users gave up")
+        if self.feedback is not None and self.cancelled == "wait":
+            raise ValueError("feedback, cancelled: users who react do not give up yet; give one of them")
         if self.jobs and self.size is None:
             raise ValueError("processors: missing; give those of the cluster for jobs that are written out")
         self._check_nodes()
@@ -311,6 +338,7 @@ class WorkloadConfig(ClusterConfig):
         return {
             **super().asks_for,
             **({"cancellations": "cancelled"} if self.cancelled == "wait" else {}),
+            **({"dependencies": "feedback"} if self.feedback is not None else {}),
             **({"dependencies": "preceding"} if self.preceding else {}),
         }
 
@@ -425,7 +453,7 @@ class ScenarioChoice(VariedConfig):
         return {**whole, "required": ["name"]}
 
 
-_FOR_ALL = ("failures", "cancelled", "preceding")
+_FOR_ALL = ("failures", "cancelled", "preceding", "feedback")
 """Keys of clusters that a scenario may say for all of them."""
 
 
@@ -442,6 +470,8 @@ class ScenarioConfig(ScenarioChoice):
     """What becomes of cancelled jobs on all clusters that do not say it themselves."""
     preceding: StrictBool | None = None
     """Whether jobs wait for preceding jobs on all clusters that do not say it themselves."""
+    feedback: FeedbackConfig | None = None
+    """How users react on all clusters that do not say it themselves."""
 
     @model_validator(mode="before")
     @classmethod

@@ -73,7 +73,8 @@ def _from_log(workload: WorkloadConfig, log: Path) -> tuple[Workload, Cluster]:
         statuses=frozenset(workload.leave_out_status),
         cancelled=workload.cancelled,
     )
-    return with_preceding_jobs(made) if workload.preceding else made, cluster
+    made = with_preceding_jobs(made) if workload.preceding else made
+    return made if workload.feedback is None else workload.feedback.made(made), cluster
 
 
 def selected_jobs(workload: WorkloadConfig, log: str | Path) -> Workload:

@@ -150,6 +150,12 @@ class SchedulerStudy(Study):
             )
         if not any(workload.is_log for workload in scenario.workloads):
             raise ValueError(f"{where}: only a log (archive or file) is varied; models draw replicates")
+        reacting = [each.feedback for each in scenario.workloads if each.feedback is not None]
+        if scenario.resampling is not None and any(each.sessions == "think" for each in reacting):
+            raise ValueError(
+                f"{where}: feedback.sessions: with 'think' a history has no weeks that could be moved; "
+                "use 'clock'"
+            )
         if scenario.resampling is not None and event_files(scenario.machines):
             raise ValueError(
                 f"{where}: failures.events are by the clock of the log, which resampled logs do not have; "

@@ -72,7 +72,8 @@ def _differences(compared: xr.Dataset) -> pd.DataFrame:
         }
     )
     others = rows["scheme"] != compared.attrs["reference"]
-    return rows.loc[others].assign(panel="difference", name="", statistic="difference of the mean")
+    chosen: pd.DataFrame = rows.loc[others]
+    return chosen.assign(panel="difference", name="", statistic="difference of the mean")
 
 
 def _changes(compared: xr.Dataset) -> list[pd.DataFrame]:

@@ -32,6 +32,12 @@ LOW, HIGH = 1, 17
 LEAST = 100
 """So many earlier forecasts a correction needs, and so many neighbours each part of it has at least."""
 
+LAG = 2 * 86400
+"""Seconds that a forecast is old at least before its outcome is looked at; else only short waits were known.
+
+A job that still waits then counts as starting at that time.
+"""
+
 WEIGHTS = (1.0, 0.75, 0.5, 0.25, 0.0)
 """Weights of a forecast against the other one that are tried."""
 

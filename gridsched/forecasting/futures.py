@@ -190,7 +190,7 @@ class Futures:
         own = rng.standard_normal((count, len(present)))
         level = ndtr(np.sqrt(TIE) * shared + np.sqrt(1 - TIE) * own)
         place = np.minimum((level * LEVELS).astype(np.int64), LEVELS - 1)
-        return np.maximum(quantiles[kind.reshape(-1)[np.newaxis], place], age + 1)
+        return np.asarray(np.maximum(quantiles[kind.reshape(-1)[np.newaxis], place], age + 1))
 
     def _simulated(
         self,

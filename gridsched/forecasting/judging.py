@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gridsched.errors import ConfigurationError
 from gridsched.forecasting.adjustment import (
     HIGH,
+    LAG,
     LEVELS,
     LOW,
     MEDIAN,
@@ -42,7 +43,7 @@ DRAWN = ("futures", "null", "estimates", "smith", "downey")
 """Those of them that are asked at each instant."""
 
 HORIZONS = (600, 3600, 6 * 3600, 86400)
-"""Bounds of the ranges of the time until the start that are judged apart, seconds."""
+"""Bounds of the ranges of median forecasts that are judged apart, seconds until the start."""
 
 RANGES = ("all", "up to 10 min", "10 min to 1 h", "1 h to 6 h", "6 h to 1 d", "over 1 d")
 """All forecasts, and those of each range."""
@@ -195,21 +196,22 @@ def corrected(forecasts: Forecasts, method: str, half: int) -> dict[str, NDArray
     remaining, truth = forecasts.remaining["futures" if mixed else method], forecasts.truth
     other = forecasts.remaining["null"] if mixed else None
 
-    def fit(known: NDArray[Any]) -> Adjustment:
-        return fit_adjustment(remaining[known], truth[known], None if other is None else other[known])
+    def fit(moment: int, most: int) -> Adjustment:
+        known = np.flatnonzero(forecasts.now < moment - LAG)[-most:]
+        outcome = np.minimum(truth[known], moment - forecasts.now[known])
+        return fit_adjustment(remaining[known], outcome, None if other is None else other[known])
 
     def apply(fitted: Adjustment, rows: NDArray[Any]) -> NDArray[np.float64]:
         return fitted.apply(remaining[rows], None if other is None else other[rows])
 
     later = np.flatnonzero(forecasts.now >= half)
-    fixed = fit(np.flatnonzero(forecasts.start < half))
+    fixed = fit(half, len(truth))
     moving = np.empty((len(later), len(LEVELS)))
     moments, number = np.unique(forecasts.now[later], return_inverse=True)
     step = -(-len(moments) // RENEWALS)
     for place in range(0, len(moments), step):
-        known = np.flatnonzero((forecasts.start <= moments[place]) & (forecasts.now < moments[place]))
         own = number // step == place // step
-        moving[own] = apply(fit(known[-LATEST:]), later[own])
+        moving[own] = apply(fit(int(moments[place]), LATEST), later[own])
     told = {"first half": apply(fixed, later), "as it goes": moving}
     return told if mixed else {"raw": remaining[later], **told}
 
@@ -220,7 +222,7 @@ def judge(forecasts: Forecasts) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row for each method, correction and range of the time that was still to be waited: `forecasts`;
+        One row for each way to tell, correction and range of its median forecast: `forecasts`;
         `coverage`, with a 95 % interval over ten parts of the time, `coverage_low` and `coverage_high`;
         `low_misses` and `high_misses`; `width` (mean, s); `median_width` (s); `score` (mean of
         `gridsched.forecasting.adjustment.interval_score`, s); `error` (median of the absolute error of the
@@ -229,15 +231,15 @@ def judge(forecasts: Forecasts) -> pd.DataFrame:
     half = (forecasts.begin + forecasts.end) // 2
     later = forecasts.now >= half
     truth = forecasts.truth[later]
-    ranges = np.searchsorted(HORIZONS, truth, "right") + 1
     part = np.minimum(_PARTS * np.arange(len(truth)) // max(len(truth), 1), _PARTS - 1)
     rows = []
     for method in METHODS:
         for correction, quantiles in corrected(forecasts, method, half).items():
+            ranges = np.searchsorted(HORIZONS, quantiles[:, MEDIAN], "right") + 1
             for place, name in enumerate(RANGES):
                 own = np.ones(len(truth), bool) if place == 0 else ranges == place
                 if own.any():
-                    labels = {"method": method, "correction": correction, "range": name}
+                    labels = {"predictor": method, "correction": correction, "range": name}
                     rows.append(labels | _worth(quantiles[own], truth[own], part[own]))
     return pd.DataFrame(rows)
 
@@ -253,7 +255,7 @@ def _worth(
         "forecasts": len(truth),
         "coverage": float(inside.mean()),
         "coverage_low": float(interval.low),
-        "coverage_high": float(min(interval.high, 1.0)),
+        "coverage_high": min(float(interval.high), 1.0),
         "low_misses": float((truth < low).mean()),
         "high_misses": float((truth > high).mean()),
         "width": float((high - low).mean()),

@@ -150,12 +150,13 @@ def _rows(table: pd.DataFrame, named: str, users: dict[str, int]) -> tuple[Any, 
         if state not in _RUNNING | _WAITING:
             raise refused("state", "give RUNNING or PENDING, and leave out jobs that do neither")
         runs = state in _RUNNING
-        times = {}
+        times: dict[str, int] = {}
         for key in ("elapsed", "time_limit", "waited"):
             if key in columns and (key == "time_limit" or (key == "elapsed") == runs):
-                times[key] = _seconds(value(key))
-                if times[key] is None:
+                seconds = _seconds(value(key))
+                if seconds is None:
                     raise refused(key, "give seconds, or a time like 1-02:03:04")
+                times[key] = seconds
         size = _whole(value("processors"))
         if not size:
             raise refused("processors", "give a whole number from 1 on")

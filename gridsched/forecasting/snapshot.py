@@ -120,9 +120,8 @@ class Timeline:
         past["start"][past["start"] > now] = NO_TIME
         running = (past["start"] >= 0) & (past["end"] < 0)
         # Logs may show more processors in use than they say the cluster has.
-        return Snapshot(
-            now, max(self.processors, int(past["processors"][running].sum())), past, bool(self.policy)
-        )
+        processors = max(self.processors, int(past["processors"][running].sum()))
+        return Snapshot(now, processors, past, self.policy)
 
     def starts(self, snapshot: Snapshot) -> NDArray[np.int64]:
         """When the jobs that wait in a snapshot of this did start."""

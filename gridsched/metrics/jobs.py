@@ -9,7 +9,7 @@ strategies for parallel job scheduling" (ICPP Workshops 2002).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import xarray as xr
@@ -52,6 +52,10 @@ NOT_STARTED = -1
 
 GAVE_UP = 2
 """Value of the variable `fate` of a job whose user gave up waiting, where a run has it."""
+
+
+SinceName = Literal["submit", "eligible"]
+"""What waits count from: the submission, or when all that a job depends on was met as well."""
 
 
 class MeanInterval(NamedTuple):
@@ -150,9 +154,11 @@ def job_classes(
     return 1 + is_wide + 2 * is_long.astype(np.int64)
 
 
-def job_metrics(run: xr.Dataset, *, slowdown_threshold: float = SLOWDOWN_THRESHOLD) -> dict[str, Floats]:
+def job_metrics(
+    run: xr.Dataset, *, slowdown_threshold: float = SLOWDOWN_THRESHOLD, since: SinceName = "submit"
+) -> dict[str, Floats]:
     """Every metric of `METRICS` for every job of a run dataset, NaN for rejected jobs."""
-    submit, run_time = run["submit_time"].to_numpy(), run["run_time"].to_numpy()
+    submit, run_time = run[f"{since}_time"].to_numpy(), run["run_time"].to_numpy()
     started = _started(run)
     response = np.where(started, response_time(submit, run["end_time"].to_numpy()), np.nan)
     return {
@@ -339,13 +345,13 @@ def busy_processors(run: xr.Dataset) -> Steps:
     return steps(times, np.concatenate([processors, -processors]))
 
 
-def queue_length(run: xr.Dataset) -> Steps:
+def queue_length(run: xr.Dataset, since: SinceName = "submit") -> Steps:
     """Jobs that have been submitted and have not started for the first time, as a step function.
 
     A job whose user gives up waits until then.
     """
     waited = _started(run)
-    submit, until = run["submit_time"].to_numpy(), run["start_time"].to_numpy()
+    submit, until = run[f"{since}_time"].to_numpy(), run["start_time"].to_numpy()
     if "gives_up_time" in run:
         gave_up = run["fate"].to_numpy() == GAVE_UP
         until = np.where(gave_up, np.maximum(run["gives_up_time"].to_numpy(), submit), until)
@@ -363,6 +369,19 @@ def queue_length_max(run: xr.Dataset) -> float:
     """Largest queue length at any instant, after all that happens at it; NaN for an empty run."""
     lengths = queue_length(run).value
     return float(lengths.max()) if len(lengths) else np.nan
+
+
+def productivity(run: xr.Dataset) -> float:
+    """Jobs a day that ended between the first and the last submission; NaN where there is no time between.
+
+    Where users react (`gridsched.workloads.feedback`), a scheduler that serves them sooner gets more jobs in
+    the same time. Elsewhere it says how much of the work was left in the end.
+    """
+    submit, end = run["submit_time"].to_numpy(), run["end_time"].to_numpy()
+    started = _started(run)
+    if not started.any() or submit.max() == submit.min():
+        return np.nan
+    return float((started & (end <= submit.max())).sum() / (submit.max() - submit.min()) * 86_400)
 
 
 def makespan(run: xr.Dataset) -> float:
@@ -413,6 +432,7 @@ def summarise(
     slowdown_threshold: float = SLOWDOWN_THRESHOLD,
     long_run_time: float = LONG_RUN_TIME,
     wide_processors: int = WIDE_PROCESSORS,
+    since: SinceName = "submit",
 ) -> xr.Dataset:
     """Condense a run dataset to means with intervals, quantiles, batch means and time series.
 
@@ -435,6 +455,9 @@ def summarise(
         See `bounded_slowdown`; seconds.
     long_run_time, wide_processors : float, int
         See `job_classes`.
+    since : {"submit", "eligible"}
+        What waits count from. Where submissions follow the ends of other jobs, see
+        `gridsched.workloads.feedback`, it is when jobs became eligible.
 
     Returns
     -------
@@ -452,6 +475,8 @@ def summarise(
         raise ConfigurationError(f"bins: at least 1 is needed, found {bins}")
     if slowdown_threshold <= 0:
         raise ConfigurationError(f"slowdown_threshold must be positive, found {slowdown_threshold}")
+    if since not in get_args(SinceName) or f"{since}_time" not in run:
+        raise ConfigurationError(f"since is {since!r}; use submit, or eligible for a run with eligible_time")
     measured = _measured_jobs(run, warm_up, cool_down)
     classes = job_classes(
         run["run_time"].to_numpy()[measured],
@@ -460,7 +485,8 @@ def summarise(
         wide_processors=wide_processors,
     )
     members = [measured, *(measured[classes == index] for index in range(1, len(JOB_CLASSES)))]
-    variables = _job_level(run, members, slowdown_threshold, batches, confidence) | _system_level(run, bins)
+    variables = _job_level(run, members, slowdown_threshold, batches, confidence, since)
+    variables |= _system_level(run, bins, since)
     settings = {
         "warm_up": warm_up,
         "cool_down": cool_down,
@@ -492,7 +518,12 @@ def _measured_jobs(run: xr.Dataset, warm_up: float, cool_down: float) -> Integer
 
 
 def _job_level(
-    run: xr.Dataset, members: list[Integers], threshold: float, batches: int, confidence: float
+    run: xr.Dataset,
+    members: list[Integers],
+    threshold: float,
+    batches: int,
+    confidence: float,
+    since: SinceName,
 ) -> dict[str, xr.Variable]:
     started = _started(run)
     counts = [int(started[jobs].sum()) for jobs in members]
@@ -508,7 +539,7 @@ def _job_level(
             },
         ),
     }
-    for name, values in job_metrics(run, slowdown_threshold=threshold).items():
+    for name, values in job_metrics(run, slowdown_threshold=threshold, since=since).items():
         variables |= _metric(name, [values[jobs] for jobs in members], batches, confidence)
     return variables
 
@@ -547,7 +578,7 @@ def _quantiles(ordered: Floats) -> Floats:
     return np.interp(QUANTILES * (len(ordered) - 1), np.arange(len(ordered)), ordered)
 
 
-def _system_level(run: xr.Dataset, bins: int) -> dict[str, xr.Variable]:
+def _system_level(run: xr.Dataset, bins: int, since: SinceName) -> dict[str, xr.Variable]:
     first, last = observed(run)
     empty = np.full(bins, np.nan)
     scalars = {
@@ -559,7 +590,7 @@ def _system_level(run: xr.Dataset, bins: int) -> dict[str, xr.Variable]:
     series = {"bin_time": empty, "utilisation_series": empty, "queue_length_series": empty}
     if run.attrs.get("recorded_share", 1.0) == 1.0 and not np.isnan(first):
         edges = np.linspace(first, last, bins + 1)
-        queue = queue_length(run)
+        queue = queue_length(run, since)
         scalars = {
             "utilisation": utilisation(run) if "segment_job" in run else np.nan,
             "makespan": last - first,

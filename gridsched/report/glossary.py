@@ -13,10 +13,11 @@ from markupsafe import Markup, escape
 from gridsched.metrics import jobs
 from gridsched.policies import scores
 from gridsched.policies.local import POLICIES, PREDICTING, described, named_policy
+from gridsched.report.pitfalls import meanings
 from gridsched.systems import registry
 from gridsched.systems.base import Scheduler
 
-_ORDINARY = ("local", "central", "calendars", "slowdown", "response", "wait")
+_ORDINARY = ("local", "central", "calendars", "slowdown", "response", "wait", "saturation", "productivity")
 """Names that are words of the language too: in running text they are left alone."""
 
 _RESERVATIONS = r"easy\(\d{1,9}\)"
@@ -38,8 +39,9 @@ _STATISTICS = {
 def glossary() -> Mapping[str, str]:
     """Sentence of every word, those of measures first."""
     words = {long_name: summary(getattr(jobs, function)) for function, (long_name, _) in jobs.METRICS.items()}
+    words["productivity"] = summary(jobs.productivity)
     words["expansion factor"] = summary(scores.largest_expansion_factor)
-    words |= _STATISTICS
+    words |= {**_STATISTICS, **dict(meanings())}
     for system in registry.SYSTEMS:
         words |= registry.system_of(system).terms
     words |= {name: _meaning(name, make()) for name, make in registry.names().items()}

@@ -21,6 +21,7 @@ from gridsched.io import atomic_write, resource
 from gridsched.report.claims import VERDICTS, claims_view
 from gridsched.report.glossary import glossary
 from gridsched.report.parts import main_figure
+from gridsched.report.pitfalls import pitfalls
 from gridsched.report.templates import template
 
 
@@ -65,7 +66,11 @@ MOST_FINDINGS = 5
 def _view(study: Study, folder: Path) -> dict[str, Any]:
     """What the page says of a study, with its main figure."""
     view: dict[str, Any] = function_at(study.view)(study, folder)
-    return {**view, "main": main_figure(study, view["figures"])}
+    return {
+        **view,
+        "main": main_figure(study, view["figures"]),
+        "pitfalls": pitfalls(study, results.read(folder / "study.nc")),
+    }
 
 
 def _leading(studies: Sequence[Study], views: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -9,6 +9,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from gridsched.verification.reporting import report_jobs
+
 Integers = NDArray[np.int64]
 
 _COMPLETED, _REJECTED, _GAVE_UP, _NEVER_ELIGIBLE, _LOST, _STARVED = range(6)
@@ -40,30 +42,25 @@ def fate_violations(run: xr.Dataset) -> list[str]:
     return [line for rule in rules for line in rule(v)]
 
 
-def _report(v: dict[str, NDArray[Any]], jobs: Integers, what: str) -> Iterator[str]:
-    """One line for the first of some jobs, counting the others."""
-    if len(jobs):
-        others = f" (and {len(jobs) - 1} more)" if len(jobs) > 1 else ""
-        yield f"job {v['job_number'][jobs[0]]} {what}{others}"
-
-
 def _rejections(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     """Who could run is not rejected; who has another fate than to complete has it for a reason."""
     fate, started = v["fate"], v["start_time"] >= 0
-    yield from _report(v, np.flatnonzero((fate == _COMPLETED) & ~started), "neither ran nor has another fate")
+    yield from report_jobs(
+        v, np.flatnonzero((fate == _COMPLETED) & ~started), "neither ran nor has another fate"
+    )
     kept = (fate == _GAVE_UP) | (fate == _NEVER_ELIGIBLE) | (fate == _REJECTED)
-    yield from _report(v, np.flatnonzero(kept & started), "ran, but is said not to have run")
+    yield from report_jobs(v, np.flatnonzero(kept & started), "ran, but is said not to have run")
 
 
 def _giving_up(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     """Users give up when they said, and only while they wait."""
     if "gives_up_time" not in v:
-        yield from _report(v, np.flatnonzero(v["fate"] == _GAVE_UP), "gave up, but was never to")
+        yield from report_jobs(v, np.flatnonzero(v["fate"] == _GAVE_UP), "gave up, but was never to")
         return
     gives_up = v["gives_up_time"]
     late = (gives_up >= 0) & (v["start_time"] >= np.maximum(gives_up, v["submit_time"]))
-    yield from _report(v, np.flatnonzero(late), "starts after its user gave up")
-    yield from _report(
+    yield from report_jobs(v, np.flatnonzero(late), "starts after its user gave up")
+    yield from report_jobs(
         v, np.flatnonzero((v["fate"] == _GAVE_UP) & (gives_up < 0)), "gave up, but was never to"
     )
 
@@ -71,19 +68,19 @@ def _giving_up(v: dict[str, NDArray[Any]]) -> Iterator[str]:
 def _dependencies(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     """Nobody starts before what it waits for."""
     if "dependency_job" not in v:
-        yield from _report(v, np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE), "waits for nobody")
+        yield from report_jobs(v, np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE), "waits for nobody")
         return
     job, on, kind = v["dependency_job"], v["dependency_on"], v["dependency_kind"]
     ran = v["start_time"][on] >= 0
     since = np.where(kind == _AFTER, v["start_time"][on], v["end_time"][on]) + v["dependency_delay"]
     started = v["start_time"][job] >= 0
     early = started & ran & (v["start_time"][job] < since)
-    yield from _report(v, job[early], "starts before a job that it waits for")
+    yield from report_jobs(v, job[early], "starts before a job that it waits for")
     unmet = started & (v["fate"][on] == _NEVER_ELIGIBLE)
     unmet |= started & (kind == _AFTER_OK) & (v["fate"][on] != _COMPLETED)
-    yield from _report(v, job[unmet], "starts although a job that it waits for did not end well")
+    yield from report_jobs(v, job[unmet], "starts although a job that it waits for did not end well")
     waits = np.isin(np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE), job)
-    yield from _report(v, np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE)[~waits], "waits for nobody")
+    yield from report_jobs(v, np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE)[~waits], "waits for nobody")
 
 
 def _closures(v: dict[str, NDArray[Any]]) -> Iterator[str]:

@@ -9,6 +9,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from gridsched.verification.reporting import report_jobs
+
 Integers = NDArray[np.int64]
 
 _WHOLE = 1000
@@ -49,13 +51,6 @@ def node_violations(run: xr.Dataset) -> list[str]:
     return [line for rule in rules for line in rule(v)] + _wrongly_rejected(v, limited)
 
 
-def _report(v: dict[str, NDArray[Any]], jobs: Integers, what: str) -> Iterator[str]:
-    """One line for the first of some jobs, counting the others."""
-    if len(jobs):
-        others = f" (and {len(jobs) - 1} more)" if len(jobs) > 1 else ""
-        yield f"job {v['job_number'][jobs[0]]} {what}{others}"
-
-
 def _job(v: dict[str, NDArray[Any]]) -> Integers:
     """Job of each piece."""
     return np.asarray(v["segment_job"][v["piece_segment"]], np.int64)
@@ -65,9 +60,9 @@ def _pieces_make_segments(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     """Pieces add up to segments."""
     total = np.bincount(v["piece_segment"], weights=v["piece_cores"], minlength=len(v["segment_job"]))
     wrong = np.flatnonzero(total != v["segment_processors"])
-    yield from _report(v, v["segment_job"][wrong], "has pieces that do not add up to its segment")
+    yield from report_jobs(v, v["segment_job"][wrong], "has pieces that do not add up to its segment")
     other = v["node_cluster"][v["piece_node"]] != v["segment_cluster"][v["piece_segment"]]
-    yield from _report(v, _job(v)[other], "has a piece on a node of another cluster")
+    yield from report_jobs(v, _job(v)[other], "has a piece on a node of another cluster")
 
 
 def _units(v: dict[str, NDArray[Any]]) -> Iterator[str]:
@@ -75,7 +70,7 @@ def _units(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     job, segment, node = _job(v), v["piece_segment"], v["piece_node"]
     units = np.bincount(segment, weights=v["piece_units"], minlength=len(v["segment_job"]))
     wrong = np.flatnonzero(units != v["asked_units"][v["segment_job"]])
-    yield from _report(v, v["segment_job"][wrong], "has more or fewer parts than it asks for")
+    yield from report_jobs(v, v["segment_job"][wrong], "has more or fewer parts than it asks for")
     whole = v["asked_whole"][job] == 1
     gpus = _bits(v["piece_devices"])
     shares = v["asked_share"][job] > 0
@@ -85,12 +80,12 @@ def _units(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     short |= v["piece_memory"] < v["piece_units"] * v["asked_memory"][job]
     short |= np.where(whole, gpus < wanted, gpus != wanted)
     short |= (wanted > 0) & ~whole & (v["piece_share"] != each)
-    yield from _report(v, job[short], "has less on a node than its parts ask for")
-    yield from _report(v, job[v["piece_units"] > v["asked_most"][job]], "has too many parts on one node")
+    yield from report_jobs(v, job[short], "has less on a node than its parts ask for")
+    yield from report_jobs(v, job[v["piece_units"] > v["asked_most"][job]], "has too many parts on one node")
     outside = v["node_reach"][v["asked_where"][job], node] == 0
-    yield from _report(v, job[outside], "runs on a node that it may not use")
+    yield from report_jobs(v, job[outside], "runs on a node that it may not use")
     beyond = v["piece_devices"] >> v["node_gpus"][node]
-    yield from _report(v, job[beyond != 0], "has a GPU that its node has not")
+    yield from report_jobs(v, job[beyond != 0], "has a GPU that its node has not")
 
 
 def _bits(numbers: Integers) -> Integers:
@@ -133,7 +128,7 @@ def _alone(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     """Jobs that want nodes to themselves have all their processors; `_capacity` sees who else is there."""
     job = _job(v)
     shared = (v["asked_whole"][job] == 1) & (v["piece_cores"] != v["node_cores"][v["piece_node"]])
-    yield from _report(v, job[shared], "wants whole nodes, but has a part of one")
+    yield from report_jobs(v, job[shared], "wants whole nodes, but has a part of one")
 
 
 def _outages(v: dict[str, NDArray[Any]]) -> Iterator[str]:
@@ -145,7 +140,7 @@ def _outages(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     for n, begin, back, kind in zip(*columns, strict=True):
         since = start >= begin if kind == _DRAINED else end > begin
         wrong |= (node == n) & (start < back) & since
-    yield from _report(v, job[wrong], "runs on a node that is out")
+    yield from report_jobs(v, job[wrong], "runs on a node that is out")
 
 
 def _within_limits(v: dict[str, NDArray[Any]]) -> Iterator[str]:
@@ -186,4 +181,4 @@ def _wrongly_rejected(v: dict[str, NDArray[Any]], limited: int) -> list[str]:
     fitting = [job for job in rejected if _fits(v, int(job))]
     if len(fitting) <= limited:
         return []
-    return list(_report(v, np.array(fitting), f"was rejected, but would fit; limits reject {limited}"))
+    return list(report_jobs(v, np.array(fitting), f"was rejected, but would fit; limits reject {limited}"))

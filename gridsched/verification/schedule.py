@@ -19,6 +19,7 @@ from gridsched.errors import ScheduleError
 from gridsched.systems.registry import system_of
 from gridsched.verification.fates import fate_violations
 from gridsched.verification.nodes import node_violations
+from gridsched.verification.reporting import report
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -250,19 +251,12 @@ class _Schedule:
 Rule = Callable[[_Schedule], Iterator[str]]
 
 
-def _report(offending: Integers, describe: Callable[[int], str], what: str) -> Iterator[str]:
-    """Yield one line that describes the first of the offending indices and counts the others."""
-    if len(offending):
-        others = f" (and {len(offending) - 1} more {what})" if len(offending) > 1 else ""
-        yield describe(int(offending[0])) + others
-
-
 # Rules of single segments.
 
 
 def _existing_jobs(s: _Schedule) -> Iterator[str]:
     """Segments name existing jobs."""
-    yield from _report(
+    yield from report(
         np.flatnonzero(~s.has_job()),
         lambda k: f"segment {k} names job index {s.job[k]}, but there are {len(s.job_number)} jobs",
         "segments",
@@ -271,7 +265,7 @@ def _existing_jobs(s: _Schedule) -> Iterator[str]:
 
 def _existing_clusters(s: _Schedule) -> Iterator[str]:
     """Segments name existing clusters."""
-    yield from _report(
+    yield from report(
         np.flatnonzero(s.has_job() & ~s.has_cluster()),
         lambda k: (
             f"job {s.job_number[s.job[k]]} runs on cluster index {s.cluster[k]}, "
@@ -283,7 +277,7 @@ def _existing_clusters(s: _Schedule) -> Iterator[str]:
 
 def _forward(s: _Schedule) -> Iterator[str]:
     """No segment ends before it starts."""
-    yield from _report(
+    yield from report(
         np.flatnonzero(s.has_job() & (s.end < s.start)),
         lambda k: f"job {s.job_number[s.job[k]]} has a segment from {s.start[k]} s back to {s.end[k]} s",
         "segments",
@@ -292,7 +286,7 @@ def _forward(s: _Schedule) -> Iterator[str]:
 
 def _at_least_one_processor(s: _Schedule) -> Iterator[str]:
     """Segments take at least one processor."""
-    yield from _report(
+    yield from report(
         np.flatnonzero(s.has_job() & (s.segment_processors < 1)),
         lambda k: (
             f"job {s.job_number[s.job[k]]} has a segment with {s.segment_processors[k]} processors "
@@ -305,7 +299,7 @@ def _at_least_one_processor(s: _Schedule) -> Iterator[str]:
 def _tasks_among_processors(s: _Schedule) -> Iterator[str]:
     """Where it is said how many processors of its job a segment has, it takes as many at least."""
     wrong = (s.tasks < 1) | (s.tasks > s.segment_processors)
-    yield from _report(
+    yield from report(
         np.flatnonzero(s.has_job() & (s.tasks != _NONE) & wrong),
         lambda k: (
             f"job {s.job_number[s.job[k]]} has {s.tasks[k]} tasks on {s.segment_processors[k]} processors "
@@ -348,7 +342,7 @@ def _capacity(s: _Schedule) -> Iterator[str]:
     over = used > s.cluster_processors[s.cluster[segment]]
     # A cluster that is still too full after an end was reported when it became so.
     offending = np.flatnonzero(over & (change[order] >= 0))
-    yield from _report(
+    yield from report(
         offending,
         lambda k: (
             f"cluster {s.cluster_name[s.cluster[segment[k]]]} uses {used[k]} of its "
@@ -361,7 +355,7 @@ def _capacity(s: _Schedule) -> Iterator[str]:
 
 def _after_submission(s: _Schedule) -> Iterator[str]:
     """No job starts before its submit time."""
-    yield from _report(
+    yield from report(
         np.flatnonzero(~s.rejected() & (s.start_time < s.submit_time)),
         lambda j: f"job {s.job_number[j]} starts at {s.start_time[j]} s, submitted at {s.submit_time[j]} s",
         "jobs",
@@ -371,7 +365,7 @@ def _after_submission(s: _Schedule) -> Iterator[str]:
 def _rejected_jobs_do_not_run(s: _Schedule) -> Iterator[str]:
     """Rejected jobs have no segment and no end."""
     runs = (s.segments_per_job() > 0) | (s.end_time != _NONE)
-    yield from _report(
+    yield from report(
         np.flatnonzero(s.rejected() & runs),
         lambda j: f"job {s.job_number[j]} is rejected (start -1), but has a segment or an end",
         "jobs",
@@ -383,7 +377,7 @@ def _only_large_jobs_are_rejected(s: _Schedule) -> Iterator[str]:
 
     Where a run says what became of its jobs, `nodes` looks at those that did not run.
     """
-    yield from _report(
+    yield from report(
         np.flatnonzero(s.rejected() & ~s.excused & (s.processors <= s.reach_processors)),
         lambda j: (
             f"job {s.job_number[j]} was never started: it asks for {s.processors[j]} processors, "
@@ -395,7 +389,7 @@ def _only_large_jobs_are_rejected(s: _Schedule) -> Iterator[str]:
 
 def _accepted_jobs_run(s: _Schedule) -> Iterator[str]:
     """Accepted jobs have a segment."""
-    yield from _report(
+    yield from report(
         np.flatnonzero(~s.rejected() & (s.segments_per_job() == 0)),
         lambda j: f"job {s.job_number[j]} starts at {s.start_time[j]} s, but has no segment",
         "jobs",
@@ -407,7 +401,7 @@ def _first_start(s: _Schedule) -> Iterator[str]:
     first = np.full(len(s.job_number), np.iinfo(np.int64).max)
     np.minimum.at(first, s.job, s.start)
     runs = ~s.rejected() & (s.segments_per_job() > 0)
-    yield from _report(
+    yield from report(
         np.flatnonzero(runs & (s.start_time != first)),
         lambda j: (
             f"job {s.job_number[j]} has start_time {s.start_time[j]} s, "
@@ -422,7 +416,7 @@ def _last_end(s: _Schedule) -> Iterator[str]:
     last = np.full(len(s.job_number), np.iinfo(np.int64).min)
     np.maximum.at(last, s.job, s.end)
     runs = ~s.rejected() & (s.segments_per_job() > 0)
-    yield from _report(
+    yield from report(
         np.flatnonzero(runs & (s.end_time != last)),
         lambda j: (
             f"job {s.job_number[j]} has end_time {s.end_time[j]} s, but its last segment ends at {last[j]} s"
@@ -438,7 +432,7 @@ def _work(s: _Schedule) -> Iterator[str]:
     np.add.at(done, s.job, (s.end - s.start) * s.share())
     work = s.run_time * s.processors + s.extra_work
     runs = ~s.rejected() & (s.segments_per_job() > 0)
-    yield from _report(
+    yield from report(
         np.flatnonzero(runs & (done != work)),
         lambda j: (
             f"job {s.job_number[j]} is executed for {done[j]} processor-seconds instead of {work[j]} "
@@ -460,7 +454,7 @@ def _enough_processors(s: _Schedule) -> Iterator[str]:
     np.minimum.at(lowest, s.job, s.cluster)
     np.maximum.at(highest, s.job, s.cluster)
     on_one_cluster = (lowest == highest)[s.job]
-    yield from _report(
+    yield from report(
         np.flatnonzero(on_one_cluster & (s.share() < s.processors[s.job])),
         lambda k: (
             f"job {s.job_number[s.job[k]]} runs on {s.share()[k]} processors from {s.start[k]} s, "
@@ -477,7 +471,7 @@ def _no_overlap_on_a_cluster(s: _Schedule) -> Iterator[str]:
     before, after = order[:-1], order[1:]
     same = (d.job[before] == d.job[after]) & (d.cluster[before] == d.cluster[after])
     offending = after[same & (d.start[after] < d.end[before])]
-    yield from _report(
+    yield from report(
         offending,
         lambda k: (
             f"job {d.job_number[d.job[k]]} has a segment from {d.start[k]} s on cluster "
@@ -499,7 +493,7 @@ def _never_more_than_asked(s: _Schedule) -> Iterator[str]:
     order = np.lexsort((time, d.job[segment]))
     used = np.cumsum(change[order])
     job = d.job[segment[order]]
-    yield from _report(
+    yield from report(
         np.flatnonzero((used > d.processors[job]) & (change[order] > 0)),
         lambda k: (
             f"job {d.job_number[job[k]]} runs on {used[k]} processors at once at {time[order[k]]} s, "
@@ -511,7 +505,7 @@ def _never_more_than_asked(s: _Schedule) -> Iterator[str]:
 
 def _reservations_kept(s: _Schedule) -> Iterator[str]:
     """Jobs with a reservation start when it begins."""
-    yield from _report(
+    yield from report(
         np.flatnonzero((s.reserved_start != _NONE) & (s.start_time != s.reserved_start)),
         lambda j: (
             f"job {s.job_number[j]} starts at {s.start_time[j]} s, "

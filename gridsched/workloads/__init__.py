@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from gridsched.workloads.bounded_pareto import BoundedPareto
     from gridsched.workloads.characterisation import characterise
     from gridsched.workloads.estimates import Estimates, FModel, Modal, Multiple, with_estimates
+    from gridsched.workloads.feedback import sessions_of, with_feedback
     from gridsched.workloads.fitting import (
         Goodness,
         HyperErlangFit,
@@ -74,9 +75,11 @@ _HOMES: dict[str, str] = {
     "non_central_moments": "gridsched.workloads.fitting",
     "offered_load": "gridsched.workloads.size_classes",
     "resample": "gridsched.workloads.resampling",
+    "sessions_of": "gridsched.workloads.feedback",
     "shake": "gridsched.workloads.shaking",
     "size_classes_of": "gridsched.workloads.machine_fit",
     "synthesise": "gridsched.workloads.synthesis",
+    "with_feedback": "gridsched.workloads.feedback",
     "with_estimates": "gridsched.workloads.estimates",
     "with_patience": "gridsched.workloads.patience",
 }
@@ -115,10 +118,12 @@ __all__ = [
     "non_central_moments",
     "offered_load",
     "resample",
+    "sessions_of",
     "shake",
     "size_classes_of",
     "synthesise",
     "with_estimates",
+    "with_feedback",
     "with_patience",
 ]
 

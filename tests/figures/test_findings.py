@@ -20,6 +20,7 @@ NAN = float("nan")
 CATALOGUES = (
     "gridsched.experiments.arena.figures:ARENA_FIGURES",
     "gridsched.experiments.forecasts.figures:FORECAST_FIGURES",
+    "gridsched.experiments.calibration.figures:CALIBRATION_FIGURES",
     "gridsched.experiments.models.figures:MODEL_FIGURES",
     "gridsched.experiments.placements.figures:PLACEMENT_FIGURES",
     "gridsched.experiments.readings.figures:READINGS_FIGURES",
@@ -153,6 +154,28 @@ def test_policies_change_places_surely_where_both_orders_are_sure() -> None:
         "local.figures.catalogue", "conditions_ranking", pd.concat([before, before.assign(workload="w")])
     )
     assert same.endswith("the order of the policies is the same.")
+
+
+def test_policies_that_beat_each_other_one_way_or_both_ways() -> None:
+    def on(workload: str, *values: tuple[str, float, str]) -> pd.DataFrame:
+        table = pd.DataFrame(values, columns=["scheme", "value", "beats"])
+        return table.assign(workload=workload, metric="bounded_slowdown", mean=1.0, low=NAN, high=NAN)
+
+    table = pd.concat(
+        [
+            on("north", ("a", 2.0, "b;c;"), ("b", 3.0, "c;"), ("c", 9.0, "")),
+            on("south", ("a", 5.0, "c;"), ("b", 4.0, "a;c;"), ("c", 9.0, "")),
+            on("idle", ("a", 1.0, ""), ("b", 1.0, ""), ("c", 1.0, "")),
+        ]
+    )
+    text = told("local.figures.catalogue", "policies_ranking", table)
+    assert text.startswith("Of 2 workloads, a on 1 and b on 1 have the lowest mean bounded slowdown.")
+    assert "2 of 3 pairs are surely ordered somewhere" in text
+    assert "a beats c (2) and b beats c (2)." in text
+    assert "1 are surely ordered one way on some and the other way on others: a and b." in text
+    assert "All policies are alike on idle." in text
+    calm = told("local.figures.catalogue", "policies_ranking", table[table["workload"] == "idle"])
+    assert calm.endswith(".")
 
 
 def test_effects_on_policies_count_what_failing_nodes_killed() -> None:
@@ -550,6 +573,7 @@ EMPTY: dict[str, tuple[str, ...]] = {
     "arena_effects": ("scenario", "scheduler", "system", "baseline", "mean", "low", "high", "killed"),
     "conditions_effects": ("baseline", "workload", "scheme", "metric", "mean", "low", "high", "killed"),
     "conditions_ranking": ("baseline", "workload", "scheme", "metric", "mean", "low", "high", "ahead_of"),
+    "policies_ranking": ("baseline", "workload", "scheme", "metric", "mean", "low", "high", "value", "beats"),
     "policies_means": ("workload", "scheme", "estimate", "metric", "mean", "low", "high"),
     "policies_differences": ("workload", "scheme", "estimate", "metric", "mean", "low", "high"),
     "policies_distribution": ("workload", "scheme", "estimate", "metric", "quantile", "value", "beyond"),
@@ -599,6 +623,8 @@ EMPTY: dict[str, tuple[str, ...]] = {
     "model_shares": ("quantity", "size_class", "source", "value"),
     "model_quantiles": ("kind", "size_class", "source", "quantile", "value", "ks"),
     "size_spread": ("quantity", "machine", "spread", "nodes", "value"),
+    "calibration_overview": ("workload", "layers", "half", "ratio", "correlation", "near"),
+    "calibration_layers": ("workload", "layers", "half", "ratio", "correlation", "near"),
     "placement_shares": ("placement", "node_order", "mean", "low", "high", "published", "change"),
     "placement_curves": ("placement", "node_order", "arrived", "mean", "low", "high", "waiting_low"),
 }

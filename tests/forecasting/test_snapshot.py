@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 import pytest
 
@@ -53,7 +51,7 @@ def test_what_is_known_exactly_comes_true(policy: str) -> None:
     waited = 0
     for trial in range(150):
         jobs = some_jobs(rng, exact=policy == "conservative")
-        overrun = cast(OverrunName, ("doubling", "increments")[trial % 2])
+        overrun: OverrunName = "doubling" if trial % 2 else "increments"
         starts = simulate_policy(jobs, PROCESSORS, policy, overrun)
         for now in rng.integers(0, max(starts) + 1, 3).tolist():
             waiting, found, complete = resumed(jobs, starts, now, policy, Conventions(overrun))
@@ -97,7 +95,9 @@ def test_a_snapshot_tells_nothing_of_what_comes() -> None:
         changed = np.where(later, workload.run_time + 100, workload.run_time)
         other = gs.simulate(
             gs.Workload(
-                **{**{n: getattr(workload, n) for n in ("name", "submit_time", "requested_time")}},
+                name="drawn",
+                submit_time=workload.submit_time,
+                requested_time=workload.requested_time,
                 run_time=changed,
                 requested_processors=workload.requested_processors,
             ),

@@ -22,6 +22,7 @@ class Job(NamedTuple):
     user: int = 0
     priority: float = 0.0
     groups: tuple[int, ...] = ()
+    array: int = -1
 
 
 class Node(NamedTuple):
@@ -77,6 +78,8 @@ class Cluster:
     least_priority: float = 0.0
     least_age: int = 0
     kill_wait: int = 30
+    plans_of_array: int = 20
+    array_limits: dict[int, int] = field(default_factory=dict)
     outages: list[Outage] = field(default_factory=list)
     reservations: list[Reservation] = field(default_factory=list)
 
@@ -96,6 +99,8 @@ class Controller:
         self.jobs, self.cluster = jobs, cluster
         self.started: dict[int, Started] = {}
         self.killed: list[tuple[int, Started]] = []
+        self.records: dict[int, tuple[int, int]] = {j: (j, 0) for j in range(len(jobs))}
+        self.split: set[int] = set()
 
     def work(self, passes: list[tuple[int, int]]) -> dict[int, Started]:
         """Have all passes: instants and kinds, 0 for the main loop and 1 for backfilling."""
@@ -139,7 +144,7 @@ class Controller:
     def running(self, now: int) -> list[int]:
         """Jobs that run, by the time when they have to end."""
         on = [j for j, done in self.started.items() if done.time + self.jobs[j].run >= now]
-        return sorted(on, key=lambda j: (self.started[j].time + self.jobs[j].limit, j))
+        return sorted(on, key=lambda j: (self.started[j].time + self.jobs[j].limit, self.records[j]))
 
     def waiting(self, now: int) -> list[int]:
         """Jobs that wait, by tier, priority and number."""
@@ -148,7 +153,9 @@ class Controller:
         return sorted(there, key=lambda j: (-tiers[self.jobs[j].partition], -self.jobs[j].priority, j))
 
     def over_limit(self, j: int, now: int) -> bool:
-        """Whether a group of the job has too much running."""
+        """Whether a group or the array of the job has too much running."""
+        if self.tasks(j, now) + 1 > self.most_tasks(j):
+            return True
         for group in self.jobs[j].groups:
             members = [self.jobs[k] for k in self.running(now) if group in self.jobs[k].groups]
             cores = sum(job.cores * job.nodes for job in [*members, self.jobs[j]])
@@ -156,6 +163,15 @@ class Controller:
             if len(members) + 1 > limit.jobs or cores > limit.cores:
                 return True
         return False
+
+    def most_tasks(self, j: int) -> float:
+        """Tasks of the array of a job that may run at once."""
+        return self.cluster.array_limits.get(self.jobs[j].array, float("inf"))
+
+    def tasks(self, j: int, now: int) -> int:
+        """Tasks of the array of a job that run."""
+        array = self.jobs[j].array
+        return sum(array >= 0 and self.jobs[k].array == array for k in self.running(now))
 
     def left(self, node: int, on: list[int]) -> Node | None:
         """What a node has left beside some running jobs; None if one of them has it to itself."""
@@ -189,6 +205,13 @@ class Controller:
     def start(self, j: int, now: int, by: int, nodes: list[int]) -> None:
         """Start a job."""
         self.started[j] = Started(now, by, nodes)
+        if self.jobs[j].array >= 0 and j not in self.split:
+            # the tasks that are left get a new record
+            self.split.add(j)
+            tasks = [k for k in range(j + 1, len(self.jobs)) if self.jobs[k].array == self.jobs[j].array]
+            if tasks and tasks[0] not in self.started:
+                youngest = max(k for k, job in enumerate(self.jobs) if job.submit < now)
+                self.records[tasks[0]] = (youngest, len(self.split))
 
     # --- which nodes ------------------------------------------------------------------------------
 
@@ -266,6 +289,8 @@ class Controller:
         stretches: list[tuple[int, int, set[int]]] = [(begin, end, self.up(now))]
         of_user: dict[int, int] = {}
         of_partition: dict[int, int] = {}
+        of_array: dict[int, int] = {}
+        rejected: set[int] = set()
         tests = count = 0
         for j in self.waiting(now):
             job = self.jobs[j]
@@ -280,10 +305,23 @@ class Controller:
                 continue
             if cluster.tests_of_user and of_user.get(job.user, 0) >= cluster.tests_of_user:
                 continue
+            if job.array in rejected:
+                continue
+            planned = of_array.get(job.array, 0)
+            if planned and (
+                planned >= cluster.plans_of_array or planned + self.tasks(j, now) >= self.most_tasks(j)
+            ):
+                continue
             tests += 1
             of_partition[job.partition] = of_partition.get(job.partition, 0) + 1
             of_user[job.user] = of_user.get(job.user, 0) + 1
+            before = stretches
             stretches = self.test(j, now, stretches)
+            if job.array >= 0 and j not in self.started:
+                if stretches is before:
+                    rejected.add(job.array)
+                else:
+                    of_array[job.array] = planned + 1
             if j in self.started:
                 count += 1
                 if cluster.most_backfilled and count >= cluster.most_backfilled:

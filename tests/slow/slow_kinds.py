@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from gridsched import results
+from tests.experiments.calibration import test_study as calibration
 from tests.experiments.placements import test_study as placements
 from tests.support.studies import changed
 from tests.support.workspace import Workspace, temporary_files
@@ -107,6 +108,24 @@ def _placements() -> Kind:
             ),
         },
         placements.write_tables,
+    )
+
+
+def _calibration() -> Kind:
+    rungs = {f"own, all layers, rung {number}, batch {batch}" for number in range(4) for batch in range(2)}
+    return Kind(
+        calibration.STUDY,
+        {"calibration_overview", "calibration_layers-own"},
+        {"layers.csv"},
+        {
+            "words": ({"title": "Another"}, set()),
+            "layer": (
+                {"layers": [*calibration.STUDY["layers"], "order"]},
+                {"own, order alone", "own, judged", *rungs},
+            ),
+        },
+        calibration.write_logs,
+        {"own, limits alone", "own, processors alone", "own, judged", *rungs},
     )
 
 
@@ -254,6 +273,7 @@ KINDS = {
     "own-grid": _grid(),
     "own-models": _models(),
     "own-placements": _placements(),
+    "own-calibration": _calibration(),
     "own-calendars": _calendars(),
     "own-dynamic-grid": _dynamic_grid(),
     "own-self-scheduling": _self_scheduling(),

@@ -38,14 +38,14 @@ def forecast_coverage(study: xr.Dataset) -> style.Drawing:
     Returns
     -------
     tuple of Figure and DataFrame
-        Columns workload, truth, method, correction, forecasts, coverage, coverage_low, coverage_high, width
+        Columns workload, truth, predictor, correction, forecasts, coverage, its bounds, width
         [s] and score [s].
     """
     table = coverage_table(study)
     numbers = table[(table["range"] == RANGES[0]) & (table["correction"] != CORRECTIONS[1])]
-    columns = ["workload", "truth", "method", "correction", "forecasts"]
+    columns = ["workload", "truth", "predictor", "correction", "forecasts"]
     numbers = numbers[[*columns, "coverage", "coverage_low", "coverage_high", "width", "score"]]
-    workloads, truths, methods = (panels.labels(study, name) for name in ("workload", "truth", "method"))
+    workloads, truths, methods = (panels.labels(study, name) for name in ("workload", "truth", "predictor"))
     looks = style.scheme_styles(truths)
     figure = style.new_figure(len(workloads) * (0.2 * len(methods) + 0.5) + 0.9)
     grid = figure.subplots(len(workloads), 2, squeeze=False)
@@ -60,9 +60,14 @@ def forecast_coverage(study: xr.Dataset) -> style.Drawing:
         # Points have no width, and a corrected interval that spans years says only that there is none.
         widths = own[own["width"] > 0]
         for each in panels.each_row(own):
-            y, look = places[each.method] + shift[each.truth], looks[each.truth]
+            y, look = places[each.predictor] + shift[each.truth], looks[each.truth]
             face = look.color if each.correction == _AS_IT_GOES else "white"
-            dot = {"marker": look.marker, "color": look.color, "markerfacecolor": face, "markersize": 4}
+            dot: dict[str, Any] = {
+                "marker": look.marker,
+                "color": look.color,
+                "markerfacecolor": face,
+                "markersize": 4,
+            }
             left.plot([each.coverage], [y], **dot)
             if each.correction == _AS_IT_GOES:
                 left.plot([each.coverage_low, each.coverage_high], [y, y], color=look.color, linewidth=1)
@@ -85,7 +90,7 @@ def _legend(looks: Any, truths: list[str]) -> list[tuple[Any, str]]:
         )
         for truth in truths
     ]
-    plain = {"color": style.INK, "linestyle": "", "marker": "o", "markersize": 4}
+    plain: dict[str, Any] = {"color": style.INK, "linestyle": "", "marker": "o", "markersize": 4}
     entries.append((Line2D([], [], **plain, markerfacecolor="white"), "as they are"))
     entries.append((Line2D([], [], **plain), "corrected as it goes"))
     return entries
@@ -93,7 +98,7 @@ def _legend(looks: Any, truths: list[str]) -> list[tuple[Any, str]]:
 
 @style.styled
 def forecast_horizons(study: xr.Dataset) -> style.Drawing:
-    """Coverage and median width against the time that was still to be waited; corrected as it goes.
+    """Coverage and median width against the median forecast; corrected as it goes.
 
     Parameters
     ----------
@@ -103,14 +108,14 @@ def forecast_horizons(study: xr.Dataset) -> style.Drawing:
     Returns
     -------
     tuple of Figure and DataFrame
-        Columns workload, truth, method, range, forecasts, coverage, coverage_low, coverage_high and
+        Columns workload, truth, predictor, range, forecasts, coverage, coverage_low, coverage_high and
         median_width [s].
     """
     table = coverage_table(study)
     chosen = (
-        (table["correction"] == _AS_IT_GOES) & table["method"].isin(SHOWN) & (table["range"] != RANGES[0])
+        (table["correction"] == _AS_IT_GOES) & table["predictor"].isin(SHOWN) & (table["range"] != RANGES[0])
     )
-    columns = ["workload", "truth", "method", "range", "forecasts"]
+    columns = ["workload", "truth", "predictor", "range", "forecasts"]
     numbers = table[chosen][[*columns, "coverage", "coverage_low", "coverage_high", "median_width"]]
     workloads, truths = (panels.labels(study, name) for name in ("workload", "truth"))
     looks = style.scheme_styles(SHOWN)
@@ -131,7 +136,7 @@ def forecast_horizons(study: xr.Dataset) -> style.Drawing:
     places = [name.replace(" to ", " to\n") for name in RANGES[1:]]
     for axes in grid[-1]:
         axes.set_xticks(range(len(places)), places, fontsize=6.5)
-        axes.set_xlabel("time until the start")
+        axes.set_xlabel("median forecast of the time until the start")
     entries = [(Line2D([], [], **style.line_options(looks[name])), name) for name in SHOWN]
     style.entries_below(figure, entries)
     return figure, numbers.reset_index(drop=True)
@@ -140,7 +145,7 @@ def forecast_horizons(study: xr.Dataset) -> style.Drawing:
 def _lines(axes: Axes, own: pd.DataFrame, name: str, looks: Any) -> None:
     """One line a method over the ranges."""
     for method in SHOWN:
-        values = own[own["method"] == method].set_index("range")[name].reindex(RANGES[1:])
+        values = own[own["predictor"] == method].set_index("range")[name].reindex(RANGES[1:])
         axes.plot(np.arange(len(values)), values.to_numpy(), **style.line_options(looks[method]))
 
 

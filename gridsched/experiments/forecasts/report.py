@@ -26,7 +26,7 @@ def forecasts_view(study: ForecastStudy, folder: Path) -> dict[str, Any]:
             {
                 "workload": row["workload"],
                 "truth": row["truth"],
-                "method": METHODS[row["method"]],
+                "method": METHODS[row["predictor"]],
                 "correction": {"raw": "none"}.get(row["correction"], row["correction"]),
                 "coverage": f"{row['coverage']:.1%}",
                 "interval": f"{max(row['coverage_low'], 0):.0%} to {row['coverage_high']:.0%}",

@@ -58,7 +58,7 @@ def run_forecasts(
     seed : int
         Of everything that is drawn.
     target : path
-        Dataset to write: measures on `method`, `correction` and `range`, and how many forecasts were made.
+        Dataset to write: measures on `predictor`, `correction` and `range`, and how many forecasts were made.
     """
     made, cluster = results.workload_from_dataset(results.read(workload))
     if truth == "simulated":
@@ -76,7 +76,7 @@ def run_forecasts(
         futures=futures,
         seed=seed,
     )
-    table = judge(forecasts).set_index(["method", "correction", "range"])
+    table = judge(forecasts).set_index(["predictor", "correction", "range"])
     index = pd.MultiIndex.from_product([METHODS, CORRECTIONS, RANGES], names=table.index.names)
     shape = (len(METHODS), len(CORRECTIONS), len(RANGES))
     whole = xr.Dataset(
@@ -88,7 +88,7 @@ def run_forecasts(
             )
             for name, (long_name, units) in _MEASURES.items()
         },
-        coords={"method": list(METHODS), "correction": list(CORRECTIONS), "range": list(RANGES)},
+        coords={"predictor": list(METHODS), "correction": list(CORRECTIONS), "range": list(RANGES)},
     )
     for name, value, text in (
         ("made", len(forecasts.now), "forecasts that were made"),
@@ -144,7 +144,7 @@ def _together(parts: Sequence[xr.Dataset], dimension: str, labels: Sequence[str]
 
 
 def coverage_table(whole: xr.Dataset) -> pd.DataFrame:
-    """One row for each log, truth, method, correction and range of horizons that has forecasts."""
-    names = ["workload", "truth", "method", "correction", "range"]
+    """One row for each log, truth, predictor, correction and range of horizons that has forecasts."""
+    names = ["workload", "truth", "predictor", "correction", "range"]
     frame = whole[list(_MEASURES)].to_dataframe().reset_index()
     return frame.dropna(subset=["coverage"])[[*names, *_MEASURES]].reset_index(drop=True)

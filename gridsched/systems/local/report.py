@@ -45,6 +45,7 @@ class PolicyRow:
     gave_up: str
     killed: str
     extra_work: str
+    productivity: str
     reference: bool
     varied: Varied
 
@@ -86,6 +87,7 @@ def local_view(study: LocalStudy, folder: Path) -> dict[str, Any]:
         "workloads": [_workload_view(dataset.sel(workload=name)) for name in labels(dataset, "workload")],
         "fates": "jobs_gave_up" in dataset,
         "fate_table": None,  # the tables above say it
+        "reacting": "productivity" in dataset,
         "figures": _figures(study, folder),
         "acknowledgements": acknowledgements(dataset.sel(workload=_logs(study)), "workload"),
     }
@@ -159,6 +161,7 @@ def _policy_rows(dataset: xr.Dataset) -> list[PolicyRow]:
                 gave_up=_fate(row, "jobs_gave_up", "{:,.0f}"),
                 killed=_fate(row, "executions_killed", "{:,.0f}"),
                 extra_work=_fate(row, "extra_work_share", "{:.1%}"),
+                productivity=_fate(row, "productivity", "{:,.1f}"),
                 reference=scheme == dataset.attrs["reference"],
                 varied=_varied(row),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gridsched.errors import ConfigurationError
@@ -119,11 +119,14 @@ class Accounting:
         By name.
     not_modelled : sequence of str
         What was found and is not modelled.
+    usage : mapping of (str, str) to float
+        Billed seconds of users in accounts that count at the beginning; none by default.
     """
 
     associations: tuple[Association, ...] = (Association(account=ROOT),)
     qualities: Mapping[str, Quality] = field(default_factory=dict)
     not_modelled: tuple[str, ...] = ()
+    usage: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
 def read_accounting(dump: str | Path, qualities: str | Path | None = None) -> Accounting:
@@ -171,6 +174,41 @@ def read_accounting(dump: str | Path, qualities: str | Path | None = None) -> Ac
         qualities={} if qualities is None else _qualities(qualities, left),
         not_modelled=tuple(dict.fromkeys(left)),
     )
+
+
+def read_usage(path: str | Path, accounting: Accounting) -> Accounting:
+    """The accounting with what was used before, as `sshare --all --parsable2` printed it.
+
+    Parameters
+    ----------
+    path : path
+        The table.
+    accounting : Accounting
+        Accounts and users, as `sacctmgr dump` wrote them.
+
+    Raises
+    ------
+    ConfigurationError
+        If the table has no Account, User and RawUsage, or names a user whom the dump does not have: the
+        message names file and line.
+    """
+    known = {(each.account, each.user) for each in accounting.associations}
+    usage: dict[tuple[str, str], float] = {}
+    for number, row in enumerate(csv.DictReader(_text(path).splitlines(), delimiter="|"), 2):
+        where = f"{path}:{number}"
+        if row.get("RawUsage") is None or row.get("User") is None or row.get("Account") is None:
+            raise ConfigurationError(
+                f"{where}: no Account, User and RawUsage; print it with sshare --all --parsable2"
+            )
+        who = row["Account"].strip(), row["User"].strip()
+        if not who[1]:
+            continue  # what an account used is the sum of its users
+        if who not in known:
+            raise ConfigurationError(
+                f"{where}: user {who[1]} of account {who[0]} is not in the dump; dump the accounts again"
+            )
+        usage[who] = float(_number(row["RawUsage"], f"{where}: RawUsage"))
+    return replace(accounting, usage=usage)
 
 
 def _qualities(path: str | Path, left: list[str]) -> dict[str, Quality]:

@@ -48,6 +48,7 @@ class Cadence:
     bf_max_job_test: int
     bf_max_job_user: int
     bf_max_job_part: int
+    bf_max_job_array_resv: int
     bf_max_job_start: int
     bf_min_prio_reserve: float
     bf_min_age_reserve: int
@@ -61,6 +62,7 @@ class Cadence:
             most_tests=self.bf_max_job_test,
             most_of_user=self.bf_max_job_user,
             most_of_partition=self.bf_max_job_part,
+            most_of_array=max(self.bf_max_job_array_resv, 1),
             most_starts=self.bf_max_job_start,
             least_priority=float(self.bf_min_prio_reserve),
             least_age=self.bf_min_age_reserve,
@@ -201,6 +203,9 @@ class Tickets:
     lives: Lives | None = None
 
 
+_APART = 2**24
+"""Places of records from one job to the next one."""
+
 EXECUTION = np.dtype([("job", np.int64), ("start", np.int64), ("end", np.int64), ("first", np.int64)])
 """A job ran once [ticks]; `first` is the place of its nodes."""
 
@@ -283,39 +288,50 @@ class Controller:
             idle=np.ones(nodes, np.uint8),
             alone=np.zeros(nodes, np.uint8),
             busy=np.zeros(nodes, np.int64),
-            release=np.zeros(nodes, np.int64),
             reach=reach,
             suits=suits,
+            suits_bits=kernels.bits_of(suits),
             limits=machine.limits.copy() if len(machine.limits) else np.zeros(1, LIMIT),
             limited=np.ascontiguousarray(tickets.limited, np.int64),
             placed=np.full(int(jobs["nodes"].sum()) + 1, -1, np.int64),
             running=np.zeros(count + 1, np.int64),
+            tasks=np.zeros(int(jobs["array"].max(initial=-1)) + 2, np.int64),
             up=np.ones(nodes, np.uint8),
             windows=machine.windows if len(machine.windows) else np.zeros(1, WINDOW),
             reserved=np.zeros((1, nodes), np.uint8)
             if machine.reserved is None
             else np.ascontiguousarray(machine.reserved, np.uint8),
             known=np.zeros(len(machine.windows) + 1, np.int64),
-            counts=np.zeros(2, np.int64),
+            counts=np.zeros(3, np.int64),
         )
         partitions = len(machine.reach)
         users = int(jobs["user"].max(initial=0)) + 1
+        words = self.tables.suits_bits.shape[1]
         self.room = Room(
             usable=np.zeros(nodes, np.uint8),
-            allowed=np.zeros(nodes, np.uint8),
             fitting=np.zeros(nodes, np.uint8),
             chosen=np.zeros(nodes, np.int64),
             lost=np.zeros(nodes, np.uint8),
             free=np.zeros((3, nodes), np.int64),
             alone=np.zeros(nodes, np.uint8),
-            tested=np.zeros(partitions + users, np.int64),
+            tested=np.zeros(partitions + users + len(self.tables.tasks), np.int64),
+            begin=np.zeros(nodes, np.int64),
+            end=np.zeros(nodes, np.int64),
+            worth=np.zeros(nodes, np.int64),
+            up=np.zeros(words, np.int64),
+            allowed=np.zeros(words, np.int64),
+            bits=np.zeros(words, np.int64),
+            wanted=np.zeros(words, np.int64),
+            # only rows that are used take memory
+            idle=np.zeros((count + 1 if jobs["whole"].any() else 1, words), np.int64),
+            noted=np.zeros(1, np.int64),
         )
         most = 2 * (cadence.bf_max_job_test or count) + 4 if cadence.backfill else 4
         most = min(most, 2 * count + 4)
         self.space = Space(
             begin=np.zeros(most, np.int64),
             end=np.zeros(most, np.int64),
-            free=np.zeros((most, nodes), np.uint8),
+            free=np.zeros((most, words), np.int64),
             order=np.zeros(most, np.int64),
             count=np.zeros(1, np.int64),
         )
@@ -328,6 +344,8 @@ class Controller:
         # who waits for nobody, and does not give up, needs no telling
         self.linked = len(self.lives.dependents) > 0
         self.impatient = bool((self.lives.jobs["gives_up"] < FOREVER).any())
+        self.tables.jobs["record"] = np.arange(count) * _APART
+        self.submitted = 0
         self.due = 0
         self._look_at_lives()
         self.machine, self.happened = machine, 0
@@ -503,6 +521,10 @@ class Controller:
             priority = self.tables.jobs["priority"][waiting]
             self.queue[: self.waiting] = waiting[np.lexsort((waiting, -priority, -self.tier[waiting]))]
             self.sorted = True
+        if self.submitted != (submitted := int(self.lives.state["arrival"][0])):
+            # records of tasks that are made now follow that of the youngest job
+            self.submitted = submitted
+            self.tables.counts[2] = (submitted - 1) * _APART + 1
         if self.watch is not None:
             self.watch.before(self, now, kind)
         count = self._make_pass(now, kind, depth)
@@ -689,5 +711,32 @@ def no_limits(count: int) -> Integers:
 def job_records(count: int) -> NDArray[Any]:
     """Records of jobs that wait and ask for nothing yet."""
     jobs = np.zeros(count, JOB)
-    jobs["start"] = -1
+    jobs["start"] = jobs["next_task"] = jobs["array"] = -1
+    jobs["most_tasks"] = NEVER
     return jobs
+
+
+def chain_tasks(jobs: NDArray[Any], array: Integers, most: Integers | None = None) -> None:
+    """Let the tasks of each job array follow each other.
+
+    Slurm has one record for the tasks that wait. When one of them starts, those that are left get a new
+    record, which is younger than the jobs that came meanwhile. Among running jobs that have to end at one
+    time it is taken off later.
+
+    Parameters
+    ----------
+    jobs : JOB[n]
+        The jobs in order of submission.
+    array : int64[n]
+        Number of the array of each, -1 for none.
+    most : int64[n], optional
+        Tasks of its array that may run at once, 0 or less for any number.
+    """
+    within = array >= 0
+    jobs["array"][within] = np.unique(array[within], return_inverse=True)[1].reshape(-1)
+    if most is not None:
+        jobs["most_tasks"] = np.where(within & (most > 0), most, NEVER)
+    tasks = np.flatnonzero(array >= 0)
+    tasks = tasks[np.argsort(array[tasks], kind="stable")]
+    follows = array[tasks[1:]] == array[tasks[:-1]]
+    jobs["next_task"][tasks[:-1][follows]] = tasks[1:][follows]

@@ -28,7 +28,14 @@ from gridsched.systems.node_records import (
     reach_of,
 )
 from gridsched.systems.slurm.accounts import Accounting
-from gridsched.systems.slurm.controller import NEVER, NO_WINDOWS, SlurmCluster, Tickets, job_records
+from gridsched.systems.slurm.controller import (
+    NEVER,
+    NO_WINDOWS,
+    SlurmCluster,
+    Tickets,
+    chain_tasks,
+    job_records,
+)
 from gridsched.systems.slurm.kernels import LIMIT, NODE, WINDOW
 from gridsched.systems.slurm.limits import LimitsOfJobs, limits_of_jobs
 from gridsched.workloads.table import Workload
@@ -112,6 +119,9 @@ def cluster_jobs(
         memory_is_consumed=memory_is_consumed,
     )
     records["limit"] = submission.estimate[own]
+    if workload.array is not None:
+        most = None if workload.array_limit is None else np.asarray(workload.array_limit, np.int64)
+        chain_tasks(records, np.asarray(workload.array, np.int64), most)
     limits, table, limited = _limits(workload, cluster)
     over = np.zeros(len(workload), np.bool_)
     if accounting is not None:

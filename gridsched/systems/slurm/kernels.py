@@ -2,7 +2,8 @@
 
 Rules: `schedule` of slurmctld (src/slurmctld/job_scheduler.c), `_attempt_backfill` of sched/backfill, and the
 node selection of select/linear and select/cons_tres, as of Slurm 22.05. Times are whole seconds of the
-controller's clock; a set of nodes is an array with 1 for its nodes.
+controller's clock; a set of nodes is an array with 1 for its nodes, or where many sets are compared one with
+a bit for each node.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gridsched.engine.jit import jit, leaf, part
 
 NEVER = 2**62
+
+NEITHER, STARTED, PLANNED = 0, 1, 2
+"""What a backfill pass did with a job."""
 
 JOB = np.dtype(
     [
@@ -32,6 +37,10 @@ JOB = np.dtype(
         ("expected", np.int64),  # when it has to end [s]
         ("first", np.int64),  # of its nodes in `placed`
         ("kind", np.int64),  # row of `suits`
+        ("array", np.int64),  # its job array, -1 without one
+        ("most_tasks", np.int64),  # of that array which may run at once
+        ("record", np.int64),  # place among the records of jobs, which follows their age
+        ("next_task", np.int64),  # of its job array, whose record is made when this one starts; -1 for none
         ("plan", np.int64),  # start that was planned last [s]; its nodes are in `placed` then
     ]
 )
@@ -71,18 +80,19 @@ class Tables(NamedTuple):
     idle: Any  # uint8[m]: 1 if nothing runs there
     alone: Any  # uint8[m]: 1 if a job runs there that has the node to itself
     busy: Any  # int64[m]: jobs on each node
-    release: Any  # int64[m]: when the job has to end that has the node to itself, 0 without one
     reach: Any  # uint8[partitions, m]: nodes of each partition
     suits: Any  # uint8[kinds, m]: nodes of its partition that could hold a part of a job if nothing else ran
+    suits_bits: Any  # int64[kinds, words]: the same as bits
     limits: Any  # LIMIT[...]
     limited: Any  # int64[n, k]: limits of each job, -1 for none
     placed: Any  # int64[...]: nodes of each job that started, from its `first` on
-    running: Any  # int64[n]: jobs that run, by expected end and place among the jobs
+    running: Any  # int64[n]: jobs that run, by expected end and record
+    tasks: Any  # int64[arrays + 1]: running tasks of each job array
     up: Any  # uint8[m]: 1 for nodes that take jobs, neither down nor drained
     windows: Any  # WINDOW[...]: reservations
     reserved: Any  # uint8[windows, m]: nodes of each
     known: Any  # int64[windows]: those that have been announced and are not over
-    counts: Any  # int64[2]: how many run, and how many reservations are known
+    counts: Any  # int64[3]: how many run, how many reservations are known, and the place of the next record
 
 
 class Space(NamedTuple):
@@ -90,7 +100,7 @@ class Space(NamedTuple):
 
     begin: Any  # int64[most]
     end: Any  # int64[most]
-    free: Any  # uint8[most, m]
+    free: Any  # int64[most, words]: bits
     order: Any  # int64[most]: stretches by time
     count: Any  # int64[1]
 
@@ -99,13 +109,78 @@ class Room(NamedTuple):
     """Arrays to work in."""
 
     usable: Any  # uint8[m]: nodes that a job could have by time
-    allowed: Any  # uint8[m]: nodes that no reservation keeps from a job
     fitting: Any  # uint8[m]: those of them that have what it asks for
     chosen: Any  # int64[m]: nodes that it gets
     lost: Any  # uint8[m]: nodes that are of no use any more in a pass
     free: Any  # int64[3, m]: what each node will have left
     alone: Any  # uint8[m]: nodes that a job will have to itself
-    tested: Any  # int64[...]: jobs of each partition, then of each user, that a pass tested
+    tested: Any  # int64[...]: jobs of each partition and user that a pass tested, and plans of arrays
+    begin: Any  # int64[m]: runs of neighbours: first node of each
+    end: Any  # int64[m]: node after the last one of each
+    worth: Any  # int64[m]: what each is worth, -1 once it is taken
+    up: Any  # int64[words]: bits of the nodes that take jobs
+    allowed: Any  # int64[words]: bits of those that could hold a part of a job, and no reservation keeps off
+    bits: Any  # int64[words]: bits of `usable`
+    wanted: Any  # int64[words]: bits of `chosen`
+    idle: Any  # int64[n + 1, words]: bits of the nodes that are idle once so many running jobs have ended
+    noted: Any  # int64[1]: whether `idle` is up to date
+
+
+# --- sets of nodes as bits ------------------------------------------------------------------------
+
+BITS = 62
+"""Nodes of a word: bits are counted without a sign, and without overflow."""
+
+_PAIRS, _FOURS, _EIGHTS = 0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F
+
+
+@leaf
+def pack(nodes: Any, bits: Any) -> None:
+    """Bits of a set of nodes."""
+    for word in range(len(bits)):
+        packed = 0
+        for node in range(word * BITS, min((word + 1) * BITS, len(nodes))):
+            packed |= (1 if nodes[node] else 0) << (node - word * BITS)
+        bits[word] = packed
+
+
+def bits_of(sets: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Bits of sets of nodes, one a row."""
+    words = -(-sets.shape[1] // BITS)
+    padded = np.zeros((len(sets), words * BITS), np.int64)
+    padded[:, : sets.shape[1]] = sets
+    bits: NDArray[np.int64] = (padded.reshape(len(sets), words, BITS) << np.arange(BITS)).sum(axis=2)
+    return bits
+
+
+@leaf
+def unpack(bits: Any, nodes: Any) -> None:
+    """A set of nodes of its bits."""
+    for word in range(len(bits)):
+        packed = bits[word]
+        for node in range(word * BITS, min((word + 1) * BITS, len(nodes))):
+            nodes[node] = (packed >> (node - word * BITS)) & 1
+
+
+@leaf
+def ones(x: int) -> int:
+    """How many bits of a word are set."""
+    x = (x & _PAIRS) + ((x >> 1) & _PAIRS)
+    x = (x & _FOURS) + ((x >> 2) & _FOURS)
+    x = (x & _EIGHTS) + ((x >> 4) & _EIGHTS)
+    x += x >> 8
+    x += x >> 16
+    x += x >> 32
+    return x & 0x7F
+
+
+@leaf
+def number_of_both(one: Any, other: Any) -> int:
+    """How many nodes two sets have in common."""
+    count = 0
+    for word in range(len(one)):
+        count += ones(one[word] & other[word])
+    return count
 
 
 # --- limits, starts and ends ----------------------------------------------------------------------
@@ -151,7 +226,6 @@ def take(t: Any, j: int, node: int, sign: int) -> None:
     t.busy[node] += sign
     t.idle[node] = 1 if t.busy[node] == 0 else 0
     t.alone[node] = 1 if sign > 0 and job["whole"] else 0
-    t.release[node] = job["expected"] if sign > 0 and job["whole"] else 0
     t.free[CORES, node] -= sign * job["cores"]
     t.free[MEMORY, node] -= sign * job["memory"]
     t.free[GPUS, node] -= sign * job["gpus"]
@@ -162,6 +236,7 @@ def start(t: Any, r: Any, j: int, now: int) -> None:
     """Start a job on the chosen nodes."""
     job = t.jobs[j]
     count_for_limits(t, j, 1)
+    t.tasks[job["array"]] += 1
     t.jobs[j]["start"] = now
     expected = now + job["limit"]
     t.jobs[j]["expected"] = expected
@@ -173,12 +248,17 @@ def start(t: Any, r: Any, j: int, now: int) -> None:
     while place > 0:
         other = t.running[place - 1]
         ends = t.jobs[other]["expected"]
-        if ends < expected or (ends == expected and other < j):
+        if ends < expected or (ends == expected and t.jobs[other]["record"] < job["record"]):
             break
         t.running[place] = other
         place -= 1
     t.running[place] = j
     t.counts[0] += 1
+    following = job["next_task"]
+    if following >= 0 and t.jobs[following]["start"] < 0:
+        t.jobs[following]["record"] = t.counts[2]
+        t.counts[2] += 1
+        t.jobs[j]["next_task"] = -1
 
 
 @jit
@@ -186,6 +266,7 @@ def finish(t: Tables, j: int) -> None:
     """End a job: its nodes are free."""
     job = t.jobs[j]
     count_for_limits(t, j, -1)
+    t.tasks[job["array"]] -= 1
     for k in range(job["nodes"]):
         take(t, j, t.placed[job["first"] + k], -1)
     place = 0
@@ -230,6 +311,29 @@ def fitting_nodes(free: Any, idle: Any, alone: Any, usable: Any, fitting: Any, j
     return count
 
 
+@leaf
+def runs_of(free: Any, r: Any, job: Any) -> int:
+    """Runs of neighbours among the fitting nodes, and what each is worth for a job; how many there are."""
+    whole, gpus, cores = job["whole"], job["gpus"], job["cores"]
+    runs, inside = 0, False
+    for node in range(len(r.fitting)):
+        if r.fitting[node] == 0:
+            inside = False
+            continue
+        if not inside:
+            r.begin[runs], r.worth[runs] = node, 0
+            runs += 1
+            inside = True
+        r.end[runs - 1] = node + 1
+        if whole:
+            r.worth[runs - 1] += 1
+        elif gpus > 0:
+            r.worth[runs - 1] += cores
+        else:
+            r.worth[runs - 1] += free[CORES, node]
+    return runs
+
+
 @part
 def choose(free: Any, r: Any, job: Any) -> None:
     """Choose among the fitting nodes, of which there are enough: best-fit runs of neighbours.
@@ -239,36 +343,28 @@ def choose(free: Any, r: Any, job: Any) -> None:
     ties. A run gives its first nodes; the last node of a job that shares nodes is the one of least worth.
     What a run does not give comes from the others in the same way.
     """
-    wanted, whole, gpus, cores = job["nodes"], job["whole"], job["gpus"], job["cores"]
+    wanted, alone_or_few = job["nodes"], job["whole"] or job["gpus"] > 0
+    runs = runs_of(free, r, job)
     found = 0
     while found < wanted:
         need = wanted - found
-        best, best_worth, best_end, best_enough = -1, 0, -1, False
-        begin, worth = -1, 0
-        for node in range(len(r.fitting) + 1):
-            if node < len(r.fitting) and r.fitting[node] != 0:
-                if begin < 0:
-                    begin, worth = node, 0
-                if whole:
-                    worth += 1
-                elif gpus > 0:
-                    worth += cores
-                else:
-                    worth += free[CORES, node]
-            elif begin >= 0:
-                enough = node - begin >= need
-                if best < 0:
-                    better = True
-                elif enough:
-                    better = not best_enough or worth < best_worth
-                else:
-                    better = not best_enough and worth > best_worth
-                if better:
-                    best, best_worth, best_end, best_enough = begin, worth, node, enough
-                begin = -1
-        first, end = best, best_end
-        if need == 1 and not whole and gpus == 0:
-            for node in range(best, best_end):
+        best, best_enough = -1, False
+        for run in range(runs):
+            worth = r.worth[run]
+            if worth < 0:
+                continue
+            enough = r.end[run] - r.begin[run] >= need
+            if best < 0:
+                better = True
+            elif enough:
+                better = not best_enough or worth < r.worth[best]
+            else:
+                better = not best_enough and worth > r.worth[best]
+            if better:
+                best, best_enough = run, enough
+        first, end = r.begin[best], r.end[best]
+        if need == 1 and not alone_or_few:
+            for node in range(r.begin[best], r.end[best]):
                 if free[CORES, node] < free[CORES, first]:
                     first = node
             end = first + 1
@@ -276,8 +372,7 @@ def choose(free: Any, r: Any, job: Any) -> None:
             if found < wanted:
                 r.chosen[found] = node
                 found += 1
-        for node in range(best, best_end):
-            r.fitting[node] = 0
+        r.worth[best] = -1
 
 
 # --- reservations ---------------------------------------------------------------------------------
@@ -409,6 +504,7 @@ class Backfill(NamedTuple):
     most_tests: int  # jobs that are tested; 0 for all of them, as in the other numbers
     most_of_user: int
     most_of_partition: int
+    most_of_array: int  # tasks that get a plan
     most_starts: int
     least_priority: float  # of jobs that get a plan
     least_age: int  # [s] of jobs that get a plan
@@ -416,17 +512,17 @@ class Backfill(NamedTuple):
 
 
 @leaf
-def has_other(following: Any, present: Any, suits: Any, usable: Any) -> int:
-    """Whether a node of `suits` is free in the following stretch, and not usable in the present one."""
-    other = 0
-    for node in range(len(usable)):
-        other |= suits[node] & following[node] & (1 - (present[node] & usable[node]))
-    return other
+def has_other(following: Any, present: Any, allowed: Any, usable: Any) -> bool:
+    """Whether an allowed node is free in the following stretch, and not usable in the present one."""
+    for word in range(len(usable)):
+        if allowed[word] & following[word] & ~(present[word] & usable[word]):
+            return True
+    return False
 
 
 @part
 def usable_at(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> int:
-    """Mark the nodes that no plan has from a moment on until the job would end; when to try again.
+    """Bits of the nodes that no plan has from a moment on until the job would end; when to try again.
 
     That is the end of the first stretch after which there are other nodes, or of the first reservation where
     one is in the way, or 0.
@@ -434,59 +530,80 @@ def usable_at(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> 
     limit = t.jobs[j]["limit"]
     until = moment + limit
     later, reopened = 0, 0
-    suits = t.suits[t.jobs[j]["kind"]]
-    for node in range(len(r.usable)):
-        r.usable[node] = suits[node] & t.up[node]
+    kind = t.jobs[j]["kind"]
     if t.counts[1] > 0:
+        for node in range(len(r.usable)):
+            r.usable[node] = t.suits[kind, node] & t.up[node]
         if keep_off(t, r, t.jobs[j]["partition"], limit, moment):
             reopened = after_reservations(t, moment, b.resolution)
-        for node in range(len(r.usable)):
-            r.allowed[node] = r.usable[node]
-        suits = r.allowed
+        pack(r.usable, r.allowed)
+    else:
+        for word in range(len(r.allowed)):
+            r.allowed[word] = t.suits_bits[kind, word] & r.up[word]
+    for word in range(len(r.bits)):
+        r.bits[word] = r.allowed[word]
     last = s.count[0] - 1
     for k in range(last + 1):
         row = s.order[k]
         if s.end[row] <= moment:
             continue
-        if k < last and later == 0 and has_other(s.free[s.order[k + 1]], s.free[row], suits, r.usable):
+        if k < last and later == 0 and has_other(s.free[s.order[k + 1]], s.free[row], r.allowed, r.bits):
             later = s.end[row]
         if s.begin[row] > until:
             break
         free = s.free[row]
-        for node in range(len(r.usable)):
-            r.usable[node] &= free[node]
+        for word in range(len(r.bits)):
+            r.bits[word] &= free[word]
     if 0 < reopened < now + b.window and (later == 0 or reopened < later):
         later = reopened
     return int(later)
 
 
 @part
-def earliest_whole(t: Any, r: Any, j: int, now: int, horizon: int) -> int:
-    """When a job of whole nodes could start on the usable ones: running jobs are taken off one at a time."""
-    job = t.jobs[j]
-    possible = 0
-    for node in range(len(t.release)):
-        possible += r.usable[node] & (1 if t.release[node] <= horizon else 0)
-    if possible < job["nodes"]:
-        return NEVER
+def note_ends(t: Any, r: Any) -> None:
+    """Note which nodes are idle once the first, the first two ... of the running jobs have ended."""
     for node in range(len(t.busy)):
         r.free[CORES, node] = t.busy[node]
-    count = count_of(r.fitting)
+    pack(t.idle, r.idle[0])
     for k in range(t.counts[0]):
         other = t.jobs[t.running[k]]
-        if other["expected"] > horizon:
-            return NEVER
+        for word in range(r.idle.shape[1]):
+            r.idle[k + 1, word] = r.idle[k, word]
         for i in range(other["nodes"]):
             # one that shares a node with others frees it only when it is the last
             node = t.placed[other["first"] + i]
             r.free[CORES, node] -= 1
-            if r.free[CORES, node] == 0 and r.usable[node]:
-                r.fitting[node] = 1
-                count += 1
-        if count >= job["nodes"]:
-            choose(t.free, r, job)
-            return int(max(other["expected"], now + 1))
-    return NEVER
+            if r.free[CORES, node] == 0:
+                r.idle[k + 1, node // BITS] |= 1 << (node % BITS)
+    r.noted[0] = 1
+
+
+@part
+def earliest_whole(t: Any, r: Any, j: int, now: int, now_only: bool, horizon: int) -> int:
+    """When a job of whole nodes could start on the usable ones: running jobs are taken off one at a time."""
+    job = t.jobs[j]
+    if not r.noted[0]:
+        note_ends(t, r)
+    ended = 0
+    if number_of_both(r.bits, r.idle[0]) < job["nodes"]:
+        # the fewest that have to end, of those that have to before the horizon
+        most = t.counts[0]
+        while most > 0 and t.jobs[t.running[most - 1]]["expected"] > horizon:
+            most -= 1
+        if now_only or number_of_both(r.bits, r.idle[most]) < job["nodes"]:
+            return NEVER
+        while most - ended > 1:
+            middle = (ended + most) // 2
+            if number_of_both(r.bits, r.idle[middle]) < job["nodes"]:
+                ended = middle
+            else:
+                most = middle
+        ended = most
+    for word in range(len(r.bits)):
+        r.wanted[word] = r.bits[word] & r.idle[ended, word]
+    unpack(r.wanted, r.fitting)
+    choose(t.free, r, job)
+    return now if ended == 0 else int(max(t.jobs[t.running[ended - 1]]["expected"], now + 1))
 
 
 @leaf
@@ -555,13 +672,14 @@ def earliest(t: Any, r: Any, b: Any, j: int, now: int, now_only: bool, horizon: 
     select/cons_tres answer; with one it saves work.
     """
     job = t.jobs[j]
+    if job["whole"]:
+        return int(earliest_whole(t, r, j, now, now_only, horizon))
+    unpack(r.bits, r.usable)
     if fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, job) >= job["nodes"]:
         choose(t.free, r, job)
         return now
     if now_only:
         return NEVER
-    if job["whole"]:
-        return int(earliest_whole(t, r, j, now, horizon))
     for node in range(len(t.busy)):
         r.free[CORES, node] = t.free[CORES, node]
         r.free[MEMORY, node] = t.free[MEMORY, node]
@@ -570,25 +688,25 @@ def earliest(t: Any, r: Any, b: Any, j: int, now: int, now_only: bool, horizon: 
     return int(earliest_shared(t, r, b, j, now, horizon))
 
 
-@part
-def clashes(t: Any, s: Any, r: Any, j: int, begin: int, end: int) -> bool:
-    """Whether a plan has one of the chosen nodes at some time in a stretch."""
+@leaf
+def clashes(s: Any, r: Any, begin: int, end: int) -> bool:
+    """Whether a plan has one of the wanted nodes at some time in a stretch."""
     for k in range(s.count[0]):
         row = s.order[k]
         if s.end[row] > begin and s.begin[row] < end:
-            for i in range(t.jobs[j]["nodes"]):
-                if s.free[row, r.chosen[i]] == 0:
+            for word in range(len(r.wanted)):
+                if r.wanted[word] & ~s.free[row, word]:
                     return True
     return False
 
 
 @leaf
-def differ(one: Any, other: Any) -> int:
+def differ(one: Any, other: Any) -> bool:
     """Whether two sets of nodes differ."""
     found = 0
-    for node in range(len(one)):
-        found |= one[node] ^ other[node]
-    return found
+    for word in range(len(one)):
+        found |= one[word] ^ other[word]
+    return found != 0
 
 
 @leaf
@@ -604,15 +722,15 @@ def split(s: Any, moment: int) -> None:
             s.order[k + 1] = new
             s.begin[new], s.end[new] = moment, s.end[row]
             s.end[row] = moment
-            for node in range(s.free.shape[1]):
-                s.free[new, node] = s.free[row, node]
+            for word in range(s.free.shape[1]):
+                s.free[new, word] = s.free[row, word]
             s.count[0] += 1
             return
 
 
 @part
 def plan(t: Any, s: Any, r: Any, j: int, begin: int, end: int) -> None:
-    """Plan a job on the chosen nodes; one pair of neighbouring stretches with the same nodes becomes one."""
+    """Plan a job on the wanted nodes; one pair of neighbouring stretches with the same nodes becomes one."""
     job = t.jobs[j]
     t.jobs[j]["plan"] = begin
     for i in range(job["nodes"]):
@@ -623,8 +741,8 @@ def plan(t: Any, s: Any, r: Any, j: int, begin: int, end: int) -> None:
     for k in range(s.count[0]):
         row = s.order[k]
         if s.begin[row] >= begin and s.end[row] <= end:
-            for i in range(t.jobs[j]["nodes"]):
-                s.free[row, r.chosen[i]] = 0
+            for word in range(len(r.wanted)):
+                s.free[row, word] &= ~r.wanted[word]
     for k in range(s.count[0] - 1):
         row, following = s.order[k], s.order[k + 1]
         if not differ(s.free[row], s.free[following]):
@@ -637,8 +755,8 @@ def plan(t: Any, s: Any, r: Any, j: int, begin: int, end: int) -> None:
 
 
 @part
-def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> bool:
-    """Start a job now or plan it; whether it started."""
+def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> int:
+    """Start a job now or plan it; `STARTED`, `PLANNED` or `NEITHER`."""
     no_plan = t.jobs[j]["priority"] < b.least_priority or now - t.jobs[j]["begin"] < b.least_age
     limit = t.jobs[j]["limit"]
     later = now
@@ -647,37 +765,42 @@ def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> bool:
         if t.counts[1] > 0:
             moment = past_reservations(t, t.jobs[j]["partition"], limit, moment)
             if moment > now + b.window:
-                return False
+                return NEITHER
         later = usable_at(t, s, r, b, j, now, moment)
         begin = NEVER
-        if count_of(r.usable) >= t.jobs[j]["nodes"]:
+        if number_of_both(r.bits, r.bits) >= t.jobs[j]["nodes"]:
             # what begins after `later` is not looked at: the job is tried then
             horizon = max(later, now) if later and not no_plan else NEVER
             begin = earliest(t, r, b, j, now, no_plan, horizon)
         if begin == NEVER:
             if later and not no_plan:
                 continue
-            return False
+            return NEITHER
         begin = max(begin, moment)
         if begin <= now:
             if over_limit(t, j):
-                return False
+                return NEITHER
             start(t, r, j, now)
-            return True
+            r.noted[0] = 0
+            return STARTED
         if no_plan:
-            return False
+            return NEITHER
         if later and begin > later:
             continue
         if begin > now + b.window:
-            return False
+            return NEITHER
         first = begin // b.resolution * b.resolution
         end = max((begin + limit) // b.resolution * b.resolution, first + b.resolution)
-        if clashes(t, s, r, j, first, end):
+        r.wanted[:] = 0
+        for i in range(t.jobs[j]["nodes"]):
+            r.wanted[r.chosen[i] // BITS] |= 1 << (r.chosen[i] % BITS)
+        if clashes(s, r, first, end):
             later = begin if begin > moment else begin + b.resolution
             continue
-        if not over_limit(t, j):
-            plan(t, s, r, j, first, end)
-        return False
+        if over_limit(t, j):
+            return NEITHER
+        plan(t, s, r, j, first, end)
+        return PLANNED
 
 
 @jit
@@ -709,7 +832,9 @@ def backfill_pass(
     s.count[0] = 1
     s.begin[0] = now // b.resolution * b.resolution
     s.end[0] = (now + b.window) // b.resolution * b.resolution
-    s.free[0, :] = t.up
+    r.noted[0] = 0
+    pack(t.up, r.up)
+    s.free[0, :] = r.up
     r.tested[:] = 0
     partitions = t.reach.shape[0]
     count, tests = 0, 0
@@ -724,10 +849,20 @@ def backfill_pass(
             b.most_of_user and r.tested[u] >= b.most_of_user
         ):
             continue
+        a = t.jobs[j]["array"]
+        plans = len(r.tested) - len(t.tasks) + a
+        if a >= 0 and r.tested[plans] > 0:
+            most = min(b.most_of_array, t.jobs[j]["most_tasks"] - t.tasks[a])
+            if r.tested[plans] >= most:
+                continue
         r.tested[p] += 1
         r.tested[u] += 1
         tests += 1
-        if test_job(t, s, r, b, j, now):
+        done = test_job(t, s, r, b, j, now)
+        if a >= 0 and done != STARTED:
+            # tasks behind one that got no plan are not tried
+            r.tested[plans] = r.tested[plans] + 1 if done == PLANNED else NEVER
+        if done == STARTED:
             started[count] = j
             count += 1
             if b.most_starts and count >= b.most_starts:

@@ -66,10 +66,14 @@ class Shares:
         for k, above in enumerate(self.parent):
             if above >= 0:
                 self.children[above].append(k)
+        # raw shares of those below each
+        self.below = [sum(max(self.shares[child], 0) for child in own) for own in self.children]
         self.used = np.zeros(len(tree))
         self.factor = np.ones(len(tree))
         self.known = False
         self.users = sum(self.is_user)
+        for who, usage in accounting.usage.items():
+            self.add(self.place[who], usage)
 
     def add(self, place: int, usage: float) -> None:
         """Add billed seconds to an association and those above it."""
@@ -89,20 +93,20 @@ class Shares:
         self.known = True
         if self.fair_tree:
             self.rank = self.left = self.users
+            self.values = self.used.tolist()
             self._rank(self.children[self.place[ROOT, ""]], False)
         else:
             self._classic(self.place[ROOT, ""], 1.0, 1.0)
 
     def _level(self, k: int) -> float:
         """Fair share of an association among its siblings: its part of the shares by its part of the use."""
-        siblings = self.children[self.parent[k]]
-        total = sum(max(self.shares[each], 0) for each in siblings)
-        above = self.used[self.parent[k]]
+        total = self.below[self.parent[k]]
+        above = self.values[self.parent[k]]
         if self.shares[k] == USE_PARENT:
             return math.inf if above <= 0 else self._level(self.parent[k])
         if total == 0 or self.shares[k] == 0:
             return 0.0
-        used = self.used[k] / above if above > 0 else 0.0
+        used = self.values[k] / above if above > 0 else 0.0
         return math.inf if used <= 0 else self.shares[k] / total / used
 
     def _rank(self, siblings: list[int], tied: bool) -> None:
@@ -130,7 +134,7 @@ class Shares:
 
     def _classic(self, k: int, normal: float, effective: float) -> None:
         """Two to the minus effective use by normalised shares, for all below an association."""
-        total = sum(max(self.shares[each], 0) for each in self.children[k])
+        total = self.below[k]
         whole = self.used[self.place[ROOT, ""]]
         for child in self.children[k]:
             part = max(self.shares[child], 0) / total if total else 0.0
@@ -269,7 +273,8 @@ class Multifactor:
         for job in sorted(self.running):
             self._use(job, second)
         self.last = second
-        self.shares.refresh()
+        if self.weights.fairshare:
+            self.shares.refresh()
         age = np.clip((second - self.submit[waiting]) / max(self.weights.max_age, 1), 0.0, 1.0)
         priorities: NDArray[np.float64] = self._sum(self.late[waiting], age, waiting)
         return priorities

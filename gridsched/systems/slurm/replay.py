@@ -21,7 +21,7 @@ from gridsched.engine.nodes.records import Happening
 from gridsched.engine.records import FOREVER
 from gridsched.errors import ConfigurationError
 from gridsched.systems.fates import dependents_of
-from gridsched.systems.slurm.accounts import Accounting, Limits, read_accounting
+from gridsched.systems.slurm.accounts import Accounting, Limits, read_accounting, read_usage
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
 from gridsched.systems.slurm.controller import (
     NEVER,
@@ -32,6 +32,7 @@ from gridsched.systems.slurm.controller import (
     SlurmCluster,
     Tickets,
     Watcher,
+    chain_tasks,
     job_records,
 )
 from gridsched.systems.slurm.jobs import unlimited
@@ -106,7 +107,9 @@ class Replay:
 
     @classmethod
     def of(cls, folder: str | Path) -> Replay:
-        """A folder with slurm.conf and what `read_recording` wants; sacctmgr_dump.cfg and qos.txt if there.
+        """A folder with slurm.conf and what `read_recording` wants.
+
+        Where there are sacctmgr_dump.cfg, qos.txt and sshare.txt, they say what accounts and users have.
 
         Raises
         ------
@@ -121,6 +124,8 @@ class Replay:
             accounting = read_accounting(
                 folder / "sacctmgr_dump.cfg", qualities if qualities.exists() else None
             )
+            if (folder / "sshare.txt").exists():
+                accounting = read_usage(folder / "sshare.txt", accounting)
         return cls(
             recording=read_recording(folder),
             scheduler=Slurm.from_configuration(configuration),
@@ -240,6 +245,9 @@ class Replay:
             jobs[k]["gpus"], jobs[k]["whole"], jobs[k]["limit"] = job.gpus, whole, job.limit
             jobs[k]["partition"], jobs[k]["user"] = self.place_of(job), users.index(job.user)
             jobs[k]["processors"] = each * job.nodes
+        of_array = [job.array if job.task >= 0 else -1 for job in self.recording.jobs]
+        most = [job.array_limit for job in self.recording.jobs]
+        chain_tasks(jobs, np.array(of_array, np.int64), np.array(most, np.int64))
         return jobs
 
     def _limits(self) -> tuple[NDArray[np.void], Integers]:

@@ -11,7 +11,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.nodes import NodeType, Partition
 from gridsched.platform import Cluster
 from gridsched.systems.base import Site
-from gridsched.systems.slurm.accounts import ROOT, Accounting, read_accounting
+from gridsched.systems.slurm.accounts import ROOT, Accounting, read_accounting, read_usage
 from gridsched.systems.slurm.conf import SlurmConfiguration, SlurmPartition, read_configuration
 from gridsched.systems.slurm.scheduler import Slurm
 
@@ -28,6 +28,7 @@ def read_slurm_site(
     changes: Sequence[str] = (),
     accounts: str | Path | None = None,
     qualities: str | Path | None = None,
+    usage: str | Path | None = None,
     names: Mapping[str, Sequence[str]] | None = None,
 ) -> Site:
     """Read the scheduler, nodes and partitions of a cluster from its slurm.conf.
@@ -42,6 +43,8 @@ def read_slurm_site(
         `PartitionName=long MaxTime=2-0`.
     accounts, qualities : path, optional
         What `sacctmgr dump` and `sacctmgr show qos --parsable2` wrote: shares, limits, priorities.
+    usage : path, optional
+        What `sshare --all --parsable2` printed: what was used before the first job counts in fair shares.
     names : mapping of str to sequence of str, optional
         Names by number of "partition", "group" (account), "user" and "queue" (quality of service), as
         `AccountingLog` has them. Without names those whose names are numbers have these.
@@ -59,7 +62,7 @@ def read_slurm_site(
     """
     read = read_configuration(configuration, changes)
     names = names or {}
-    accounting = _accounting(accounts, qualities, names)
+    accounting = _accounting(accounts, qualities, usage, names)
     scheduler = Slurm(**read.parameters, accounting=accounting)
     left = [*read.not_modelled, *(() if accounting is None else accounting.not_modelled)]
     if not read.nodes:
@@ -96,14 +99,20 @@ def _numbers(partitions: Sequence[str], known: Sequence[str]) -> list[int]:
 
 
 def _accounting(
-    accounts: str | Path | None, qualities: str | Path | None, names: Mapping[str, Sequence[str]]
+    accounts: str | Path | None,
+    qualities: str | Path | None,
+    usage: str | Path | None,
+    names: Mapping[str, Sequence[str]],
 ) -> Accounting | None:
     """Accounts, users and qualities of service by their numbers in a log."""
     if accounts is None:
-        if qualities is not None:
-            raise ConfigurationError(f"{qualities}: give also the accounts, which sacctmgr dump writes")
+        for other in (qualities, usage):
+            if other is not None:
+                raise ConfigurationError(f"{other}: give also the accounts, which sacctmgr dump writes")
         return None
     read = read_accounting(accounts, qualities)
+    if usage is not None:
+        read = read_usage(usage, read)
 
     def called(kind: str, name: str) -> str:
         number = _number(name, names.get(kind, ()))
@@ -123,6 +132,10 @@ def _accounting(
             for each in read.associations
         ),
         qualities={called("queue", name): quality for name, quality in read.qualities.items()},
+        usage={
+            (called("group", account), called("user", user)): amount
+            for (account, user), amount in read.usage.items()
+        },
     )
 
 

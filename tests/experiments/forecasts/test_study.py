@@ -38,7 +38,7 @@ def busy_log() -> str:
     """A log whose recorded starts are those under EASY."""
     rng = np.random.default_rng(3)
     run_time = rng.integers(100, 5000, 400)
-    columns = {
+    columns: dict[str, Any] = {
         "submit_time": np.sort(rng.integers(0, 400 * 1200, 400)),
         "run_time": run_time,
         "requested_time": run_time * 2,
@@ -73,19 +73,19 @@ def dataset(made: Path) -> xr.Dataset:
 
 
 def test_every_method_is_judged(dataset: xr.Dataset) -> None:
-    assert set(coverage_table(dataset)["method"]) == set(METHODS)
+    assert set(coverage_table(dataset)["predictor"]) == set(METHODS)
     whole = dataset.sel(range=RANGES[0], workload="own")
-    assert np.isnan(whole["coverage"].sel(method="combined", correction="raw")).all()
-    assert (whole["coverage"].sel(method="estimates", correction="raw") < 0.1).all(), "points hold nothing"
-    assert (whole["width"].sel(method="estimates", correction="raw") == 0).all()
-    futures = whole.sel(method="futures", correction="raw")
-    assert (futures["width"] < whole["width"].sel(method="null", correction="raw")).all()
+    assert np.isnan(whole["coverage"].sel(predictor="combined", correction="raw")).all()
+    assert (whole["coverage"].sel(predictor="estimates", correction="raw") < 0.1).all(), "points hold nothing"
+    assert (whole["width"].sel(predictor="estimates", correction="raw") == 0).all()
+    futures = whole.sel(predictor="futures", correction="raw")
+    assert (futures["width"] < whole["width"].sel(predictor="null", correction="raw")).all()
     assert (futures["coverage"] > 0.4).all()
 
 
 def test_recorded_starts_under_the_same_policy_are_simulated_ones(dataset: xr.Dataset) -> None:
     """Where the log was made by the policy, both truths are one."""
-    left, right = (dataset["score"].sel(truth=truth, method="null") for truth in ("simulated", "recorded"))
+    left, right = (dataset["score"].sel(truth=truth, predictor="null") for truth in ("simulated", "recorded"))
     np.testing.assert_array_equal(left, right)
 
 
@@ -95,8 +95,8 @@ def test_page_figures_and_findings(made: Path, dataset: xr.Dataset) -> None:
     _, numbers = figures.forecast_coverage(dataset)
     assert set(numbers["correction"]) == {CORRECTIONS[0], CORRECTIONS[-1]}
     good = numbers.assign(coverage=0.8)
-    assert "on 1 of 1 log." in FINDINGS["forecast_coverage"](good, {})
-    assert "on 0 of 1 log (others: own 50 %)" in FINDINGS["forecast_coverage"](good.assign(coverage=0.5), {})
+    assert "on 1 of 1 log (own 80 %)" in FINDINGS["forecast_coverage"](good, {})
+    assert "on 0 of 1 log (own 50 %)" in FINDINGS["forecast_coverage"](good.assign(coverage=0.5), {})
     _, lines = figures.forecast_horizons(dataset)
     assert "cover least on own" in FINDINGS["forecast_horizons"](lines, {})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import xarray as xr
 
 from gridsched import results
 from gridsched.experiments.config import study_from
+from gridsched.experiments.parts import WorkloadConfig
+from gridsched.experiments.prepare import selected_jobs
 from gridsched.figures import style
-from gridsched.replication import times_interval
+from gridsched.replication import holm, times_interval, times_significance
 from gridsched.systems.local.figures.conditions import conditions_effects, conditions_ranking
 from gridsched.systems.local.report import local_view
 from tests.support.studies import made, run_study
@@ -170,3 +173,71 @@ def test_failures_depend_on_the_seed_alone_where_they_are_drawn(folder: Path) ->
         if one.key != two.key and one.labels
     ]
     assert changed == ["fail", "fail"]
+
+
+@pytest.fixture(scope="module")
+def paired(tmp_path_factory: pytest.TempPathFactory) -> xr.Dataset:
+    """A study in which all pairs of policies are compared, with policies that predict."""
+    here = tmp_path_factory.mktemp("pairs")
+    log(here / "log.swf")
+    run_study(
+        study_from(
+            {
+                "name": "pairs",
+                "title": "Pairs",
+                "scenarios": [{"name": "log", "file": str(here / "log.swf")}],
+                "schedulers": [
+                    "easy",
+                    "sjbf",
+                    {"name": "known", "scheduler": "easy", "order": "shortest", "prediction": "actual"},
+                    {"name": "easy++", "scheduler": "easy++", "correction": ["doubling", "requested"]},
+                ],
+                "pairs": True,
+                "metrics": {"batches": BATCHES},
+            }
+        ),
+        here,
+        1,
+        shown=True,
+    )
+    return results.read(here / "pairs" / "study.nc")
+
+
+def test_every_two_policies_are_compared(paired: xr.Dataset) -> None:
+    labels = ["easy", "sjbf", "known", "easy++, correction doubling", "easy++, correction requested"]
+    own = paired.sel(workload="log", estimate="requested", job_class="all", scheme=labels)
+    found: set[tuple[str, str]] = set()
+    pairs = list(combinations(labels, 2))
+    for metric in ("response_time", "bounded_slowdown"):
+        batch = {label: own[f"{metric}_batch"].sel(scheme=label).values for label in labels}
+        for label in labels:
+            expected = times_interval(batch[label], batch["easy"])
+            for suffix, value in zip(("", "_low", "_high"), expected, strict=True):
+                assert own[f"{metric}_ratio{suffix}"].sel(scheme=label).item() == pytest.approx(float(value))
+        sure = holm([float(times_significance(batch[one], batch[other])) for one, other in pairs]) < 0.05
+        expected_pairs = {
+            (one, other) if batch[one].mean() < batch[other].mean() else (other, one)
+            for (one, other), certain in zip(pairs, sure, strict=True)
+            if certain
+        }
+        beats = own[f"{metric}_beats"]
+        found = {
+            (label, other)
+            for label in labels
+            for other in str(beats.sel(scheme=label).values).split(";")[:-1]
+        }
+        assert found == expected_pairs
+    assert found
+
+
+def test_a_log_can_be_replayed_without_incomplete_jobs(tmp_path: Path) -> None:
+    lines = [f"{j} {j} 0 {run} 1 -1 -1 1 {asked} {' -1' * 9}" for j, run, asked in JOBS_OF_LOG]
+    (tmp_path / "log.swf").write_text("; MaxProcs: 4\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    config = WorkloadConfig(name="log", file=str(tmp_path / "log.swf"), leave_out_incomplete=True)
+    made = selected_jobs(config, tmp_path / "log.swf")
+    assert made.job_number.tolist() == [1, 4]
+    assert (made.left_out["run time 0"], made.left_out["no requested time"]) == (2, 1)
+
+
+JOBS_OF_LOG = [(1, 5, 10), (2, 0, 10), (3, 5, -1), (4, 50, 10), (5, 0, -1)]
+"""Job number, run time, requested time."""

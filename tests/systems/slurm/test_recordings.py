@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from gridsched.engine.lives import Fate
 from gridsched.errors import TraceError
-from gridsched.systems.slurm.controller import FirstCome, Outcome
+from gridsched.systems.slurm.controller import BACKFILL, Controller, FirstCome, Outcome
+from gridsched.systems.slurm.hostlist import expand_hosts
 from gridsched.systems.slurm.priority import Multifactor
-from gridsched.systems.slurm.recording import milliseconds, read_recording
+from gridsched.systems.slurm.recording import log_lines, milliseconds, read_recording
 from gridsched.systems.slurm.replay import Replay
 from tests.systems.slurm.recordings import recorded
 
@@ -59,6 +60,74 @@ def test_a_reservation_that_changes_is_not_modelled(tmp_path: Path) -> None:
         read_recording(tmp_path)
 
 
+class Plans:
+    """What backfill passes planned: the start [s] and the nodes of each job, by the instant of the pass."""
+
+    def __init__(self) -> None:
+        self.made: dict[int, dict[int, tuple[int, tuple[str, ...]]]] = {}
+        self.waiting: list[int] = []
+
+    def before(self, controller: Controller, now: int, kind: int) -> None:
+        controller.tables.jobs["plan"] = 0
+        self.waiting = controller.queue[: controller.waiting].tolist()
+
+    def after(self, controller: Controller, now: int, kind: int) -> None:
+        if kind == BACKFILL:
+            self.made[now] = {
+                job: (int(controller.tables.jobs["plan"][job]), self.nodes(controller, job))
+                for job in self.waiting
+                if controller.tables.jobs["plan"][job]
+            }
+
+    @staticmethod
+    def nodes(controller: Controller, job: int) -> tuple[str, ...]:
+        record = controller.tables.jobs[job]
+        placed = controller.tables.placed[record["first"] : record["first"] + record["nodes"]]
+        return tuple(str(node) for node in sorted(placed.tolist()))
+
+
+def logged_plans(replay: Replay) -> dict[int, dict[int, tuple[int, tuple[str, ...]]]]:
+    """The same of the log."""
+    wanted = re.compile(r"_dump_job_sched: JobId=(\d+)\S* to start at (\S+), end at \S+ on nodes (\S+) in")
+    place = {job.number: k for k, job in enumerate(replay.recording.jobs)}
+    node = {each.name: k for k, each in enumerate(replay.configuration.nodes)}
+    plans: dict[int, dict[int, tuple[int, tuple[str, ...]]]] = {}
+    for stamp, text in log_lines(replay.recording.folder):
+        if "_attempt_backfill: beginning" in text:
+            plans[milliseconds(stamp)] = latest = {}
+        elif found := wanted.search(text):
+            where = tuple(str(each) for each in sorted(node[host] for host in expand_hosts(found[3])))
+            latest[place[int(found[1])]] = milliseconds(found[2]) // 1000, where
+    return plans
+
+
+@pytest.mark.parametrize(
+    ("name", "plans", "other"),
+    [
+        ("w2a", 2373, 0),
+        ("w2b", 2390, 0),
+        ("w3", 5563, 68),
+        ("w4", 1711, 0),
+        ("w5", 216, 13),
+        ("w6", 738, 5),
+        ("ft", 7953, 9),
+    ],
+)
+def test_plans_of_the_log_are_made_too(name: str, plans: int, other: int) -> None:
+    """The second of a start, and all nodes; nobody else is planned."""
+    replay = recorded(name)
+    seen, logged = Plans(), logged_plans(replay)
+    controller = replay.controller("logged", LATENCY.get(name, 0), watch=seen)
+    controller.follow(replay.recording.passes)
+    # a pass without a waiting job is not made
+    logged = {at: each for at, each in logged.items() if each or at in seen.made}
+    assert set(logged) <= set(seen.made)
+    assert sum(map(len, logged.values())) == plans
+    assert all(seen.made[at].keys() == each.keys() for at, each in logged.items())
+    differ = sum(seen.made[at][job] != plan for at, each in logged.items() for job, plan in each.items())
+    assert differ <= other
+
+
 class Watched:
     """Priorities, written down as they are given."""
 
@@ -92,6 +161,38 @@ def watched(replay: Replay) -> dict[int, list[tuple[int, float]]]:
     priorities = Watched(replay.multifactor())
     replay.follow(priorities)
     return priorities.given
+
+
+def polled_usage(replay: Replay) -> list[tuple[int, dict[tuple[str, str], int]]]:
+    """Instants [ms] at which sshare was asked, and RawUsage of accounts and users."""
+    polls = []
+    for block in (replay.recording.folder / "sshare_poll.txt").read_text().split("# ")[1:]:
+        at, _, *rows = block.splitlines()
+        fields = [row.split("|") for row in rows]
+        polls.append((round(float(at) * 1000), {(f[0].strip(), f[1].strip()): int(f[4]) for f in fields}))
+    return polls
+
+
+def test_what_was_used_is_what_sshare_said() -> None:
+    replay = recorded("w3")
+    priorities = replay.multifactor()
+    used: list[tuple[int, dict[tuple[str, str], float]]] = []
+
+    class Noted(Watched):
+        def recalculate(self, now: int, waiting: NDArray[np.int64]) -> NDArray[np.float64]:
+            given = super().recalculate(now, waiting)
+            shares = self.inner.shares
+            used.append((now, {who: float(shares.used[k]) for who, k in shares.place.items()}))
+            return given
+
+    replay.follow(Noted(priorities))
+    compared = 0
+    for at, polled in polled_usage(replay):
+        before = [each for when, each in used if when < at - 100]
+        if before:
+            assert {who: int(amount) for who, amount in before[-1].items()} == polled
+            compared += 1
+    assert compared > 40
 
 
 @pytest.mark.parametrize(("name", "least"), [("w3", 400), ("w4", 100)])

@@ -57,6 +57,54 @@ def test_a_site_has_the_nodes_and_partitions_of_its_file(tmp_path: Path) -> None
     assert "PreemptType" in found.not_modelled
 
 
+USAGE = """\
+Account|User|RawShares|NormShares|RawUsage|NormUsage|EffectvUsage|FairShare
+root|||0.000000|900||1.000000|
+ physics||30|0.75|0|0.0|0.0|
+  physics|ada|2|1.0|0|0.0|0.0|1.0
+ biology||10|0.25|900|1.0|1.0|
+  biology|bob|1|0.5|800|1.0|1.0|0.3
+  biology|eve|1|0.5|100|1.0|1.0|0.3
+"""
+
+
+def test_what_was_used_before_decides_who_comes_first(tmp_path: Path) -> None:
+    files = {"accounts": DUMP, "usage": USAGE}
+    paths = {kind: tmp_path / kind for kind in files}
+    for kind, text in files.items():
+        paths[kind].write_text(text)
+    conf = written(tmp_path, CONF)
+    names = {kind: NAMES[kind] for kind in ("group", "user")}
+    found = gs.read_slurm_site(conf, names=names, accounts=paths["accounts"], usage=paths["usage"])
+    accounting = slurm(found).accounting
+    assert accounting is not None
+    assert accounting.usage == {("1", "1"): 0.0, ("0", "2"): 800.0, ("0", "0"): 100.0}
+    # of two users of one account the one who used less is before the other, who was submitted first
+    users = np.array([2, 0, 2, 0])
+    jobs = gs.Workload(
+        name="jobs",
+        submit_time=np.arange(4),
+        run_time=np.full(4, 600),
+        requested_time=np.full(4, 600),
+        requested_processors=np.full(4, 8),
+        user=users,
+        group=np.zeros(4, np.int64),
+    )
+    scheduler = Slurm(accounting=accounting, priority_weight_fairshare=1000, priority_calc_period=100000)
+    start = gs.simulate(jobs, 8, scheduler)["start_time"].to_numpy()
+    assert users[np.argsort(start)].tolist() == [0, 0, 2, 2]
+    with pytest.raises(ConfigurationError, match="give also the accounts"):
+        gs.read_slurm_site(conf, usage=paths["usage"])
+    for text, named in (
+        (USAGE.replace("|bob|", "|zoe|"), "usage:6: user zoe of account biology is not in the dump"),
+        (USAGE.replace("RawUsage", "Usage"), "usage:2: no Account, User and RawUsage"),
+        (USAGE.replace("|800|", "|many|"), "usage:6: RawUsage: 'many' is no whole number"),
+    ):
+        paths["usage"].write_text(text)
+        with pytest.raises(ConfigurationError, match=named):
+            gs.read_slurm_site(conf, names=names, accounts=paths["accounts"], usage=paths["usage"])
+
+
 def test_a_site_without_nodes_has_no_cluster(tmp_path: Path) -> None:
     told = written(tmp_path, "SchedulerType           = sched/builtin\nPreemptMode = OFF\n", "config.txt")
     found = gs.read_slurm_site(told)

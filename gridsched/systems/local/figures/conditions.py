@@ -66,6 +66,38 @@ def conditions_ranking(study: xr.Dataset, *, estimate: str | None = None) -> sty
     return _panels_of(study, numbers, f"relative to {reference} in the same scenario", joined=True)
 
 
+@style.styled
+def policies_ranking(study: xr.Dataset, *, estimate: str | None = None) -> style.Drawing:
+    """Means relative to the reference policy, workload by workload, with intervals: who beats whom where.
+
+    Parameters
+    ----------
+    study : xarray.Dataset
+        A study dataset in which all pairs are compared.
+    estimate : str, optional
+        Kind of estimates; the first of the study if not given.
+
+    Returns
+    -------
+    tuple of Figure and DataFrame
+        Columns baseline (the kind of estimates), workload, scheme, metric, mean (the ratio), low, high, value
+        (the mean itself), beats: the policies whose mean is surely larger, each with a semicolon behind it.
+    """
+    chosen = study.sel(estimate=panels.choose(study, "estimate", estimate), job_class="all")
+    parts = []
+    for metric in CONDITIONED:
+        names = {f"{metric}_ratio{end}": side for end, side in _SIDES.items()}
+        columns = {**names, f"{metric}_mean": "value", f"{metric}_beats": "beats"}
+        frame = chosen[list(columns)].rename(columns).reset_coords(drop=True)
+        parts.append(frame.to_dataframe(dim_order=["workload", "scheme"]).reset_index().assign(metric=metric))
+    whole = pd.concat(parts, ignore_index=True).assign(baseline=f"{chosen['estimate'].item()} run times")
+    keys = ["baseline", "workload", "scheme", "metric"]
+    numbers = whole[whole["mean"].notna()]
+    numbers = numbers[[*keys, *(name for name in numbers.columns if name not in keys)]]
+    reference = style.plain(study.attrs["reference"], 20)
+    return _panels_of(study, numbers, f"relative to {reference} on the same workload", joined=False)
+
+
 def _numbers(study: xr.Dataset, what: str, estimate: str | None) -> pd.DataFrame:
     """One row for each metric, scenario and policy that has a value."""
     chosen = study.sel(estimate=panels.choose(study, "estimate", estimate))
@@ -152,5 +184,9 @@ def _panel(
             axes.plot([row.mean], [at], marker=look.marker, color=look.color, markersize=4)
 
 
-CONDITION_FIGURES = {"conditions_effects": conditions_effects, "conditions_ranking": conditions_ranking}
-"""Figures of studies that have a baseline, by kind."""
+CONDITION_FIGURES = {
+    "conditions_effects": conditions_effects,
+    "conditions_ranking": conditions_ranking,
+    "policies_ranking": policies_ranking,
+}
+"""Figures of studies that have a baseline, or compare all pairs, by kind."""

@@ -334,6 +334,45 @@ def _ranking(rows: pd.DataFrame) -> str:
     )
 
 
+def ranking(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Which policy is best how often, and which pairs are surely ordered, the same way on all workloads."""
+    rows = known(numbers[numbers["metric"] == "bounded_slowdown"])
+    best: dict[str, int] = {}
+    same: list[str] = []
+    beaten: dict[tuple[str, str], int] = {}
+    for workload, part in rows.groupby("workload", sort=False):
+        if number(part["value"].min()) == number(part["value"].max()):
+            same.append(str(workload))
+            continue
+        first = str(part.loc[part["value"].idxmin(), _WHO])
+        best[first] = best.get(first, 0) + 1
+        for row in findings.records(part):
+            for other in filter(None, str(row["beats"]).split(";")):
+                pair = str(row[_WHO]), other
+                beaten[pair] = beaten.get(pair, 0) + 1
+    if not best:
+        return findings.NOTHING
+    lowest = [f"{name(who)} on {best[who]}" for who in sorted(best, key=lambda who: -best[who])]
+    one_way = sorted((pair for pair in beaten if pair[::-1] not in beaten), key=lambda pair: -beaten[pair])
+    either = [pair for pair in beaten if pair[::-1] in beaten and pair < pair[::-1]]
+    pairs = findings.counted(rows[_WHO].nunique() * (rows[_WHO].nunique() - 1) // 2, "pair")
+    always = [f"{name(one)} beats {name(other)} ({beaten[one, other]})" for one, other in one_way]
+    contrary = [f"{name(one)} and {name(other)}" for one, other in either]
+    return sentences(
+        f"Of {findings.counted(sum(best.values()), 'workload')}, {listed(lowest)} "
+        f"{'has' if len(lowest) == 1 else 'have'} the lowest mean bounded slowdown.",
+        f"{len(always)} of {pairs} are surely ordered somewhere, and nowhere surely the other way round"
+        f"{': ' if always else ''}{listed(always, 6)}.",
+        findings.detail(
+            f"{len(contrary)} are surely ordered one way on some and the other way on others: "
+            f"{listed(contrary, 6)}."
+            if contrary
+            else ""
+        ),
+        findings.detail(f"All policies are alike on {listed(same)}." if same else ""),
+    )
+
+
 def _ahead(row: Mapping[str, Any]) -> list[str]:
     """Policies whose mean is surely larger."""
     return str(row["ahead_of"]).split(";")
@@ -343,6 +382,7 @@ FINDINGS: dict[str, Finding] = {
     "conditions_effects": effects,
     "conditions_ranking": rankings,
     "policies_means": means,
+    "policies_ranking": ranking,
     "policies_differences": differences,
     "policies_distribution": distribution,
     "policies_classes": classes,

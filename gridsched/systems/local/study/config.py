@@ -106,6 +106,9 @@ class LocalStudy(SchedulerStudy):
     """Whether a scheduling pass follows all events of an instant, or each event."""
     metrics: MetricsConfig = MetricsConfig()
     """How runs are measured."""
+    pairs: StrictBool = False
+    """Whether every two policies are set against each other on each workload: which one is surely better,
+    after Holm's correction for all pairs of a workload."""
 
     @model_validator(mode="after")
     def _local_policies(self) -> Self:
@@ -290,6 +293,8 @@ class LocalStudy(SchedulerStudy):
         if families(self.scenarios):
             return ["conditions_effects", "conditions_ranking"]
         figures = ["policies_means", "policies_differences", "policies_distribution", "policies_classes"]
+        if self.pairs:
+            figures.insert(0, "policies_ranking")
         if any(workload.is_log for workload in self.scenarios):
             figures.append("recorded_waits")
         return figures

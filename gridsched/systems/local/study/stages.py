@@ -25,9 +25,15 @@ from gridsched.experiments.parts import ResamplingConfig, ShakingConfig
 from gridsched.experiments.prepare import derived_seed, sources
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.metrics import jobs as metrics
-from gridsched.replication import difference_interval, mean_interval, times_interval
+from gridsched.replication import (
+    difference_interval,
+    holm,
+    mean_interval,
+    times_interval,
+    times_significance,
+)
 from gridsched.simulation import simulate
-from gridsched.systems.local.study.config import RECORDED, LocalStudy
+from gridsched.systems.local.study.config import RECORDED, LocalScenario, LocalStudy
 from gridsched.verification import verify
 from gridsched.workloads.characterisation import characterise
 
@@ -68,7 +74,7 @@ def simulate_run(study: LocalStudy, workload: str | Path, target: str | Path, *,
         passes=study.passes,
     )
     verify(run)
-    run.attrs.update(study=study.name, verified=1)
+    run.attrs.update(study=study.name, verified=1, **_reacting(study.scenarios[0]))
     files.write(run, target)
 
 
@@ -115,10 +121,18 @@ def simulate_replicates(
             passes=study.passes,
         )
         verify(run)
-        measured.append(_summary(run, study)[[f"{name}_mean" for name in metrics.METRICS] + list(SYSTEM)])
+        run.attrs.update(_reacting(scenario))
+        own_names = [*(f"{name}_mean" for name in metrics.METRICS), *SYSTEM]
+        summary = _summary(run, study)
+        measured.append(summary[[*own_names, *(name for name in ("productivity",) if name in summary)]])
     whole = xr.concat(measured, dim=pd.RangeIndex(len(measured), name="replicate"), combine_attrs="drop")
     whole.attrs = {"study": study.name, "verified": 1, **results.provenance()}
     files.write(whole, target)
+
+
+def _reacting(scenario: LocalScenario) -> dict[str, str]:
+    """Attributes of runs whose users react."""
+    return {} if scenario.feedback is None else {"feedback": scenario.feedback.sessions}
 
 
 SYSTEM = ("jobs", "utilisation", "queue_length_mean", "rejected")
@@ -135,7 +149,8 @@ def summarise_workload(study: LocalStudy, runs: Sequence[str | Path], target: st
         run = results.read(path)
         summaries[estimate, label] = _summary(run, study)
         if (estimate, RECORDED) not in summaries:
-            history = metrics.recorded(run)
+            # submissions that follow a simulation are not those of the log
+            history = None if "feedback" in run.attrs else metrics.recorded(run)
             if history is not None:
                 summaries[estimate, RECORDED] = _summary(history, study)
     schemes = [scheme for scheme in (*study.labels, RECORDED) if (study.estimates[0], scheme) in summaries]
@@ -165,7 +180,11 @@ def _summary(run: xr.Dataset, study: LocalStudy) -> xr.Dataset:
         bins=settings.bins,
         long_run_time=settings.classes.long,
         wide_processors=settings.classes.wide,
+        since=_since(run),
     )
+    if "feedback" in run.attrs:
+        attributes = attrs_of("jobs a day that ended before the last submission", "day-1")
+        summary["productivity"] = ((), metrics.productivity(run), attributes)
     for name, long_name in (
         ("corrections", "estimates that were outrun"),
         ("jobs_killed", "jobs that ended at their requested time"),
@@ -175,6 +194,11 @@ def _summary(run: xr.Dataset, study: LocalStudy) -> xr.Dataset:
         return summary
     fates = fates_of(run)
     return summary.merge(fates.drop_vars([name for name in fates if name in summary]))
+
+
+def _since(run: xr.Dataset) -> metrics.SinceName:
+    """What waits count from: where users react, when their jobs became eligible."""
+    return "eligible" if "feedback" in run.attrs else "submit"
 
 
 CONDITIONED = ("response_time", "bounded_slowdown")
@@ -303,6 +327,8 @@ def aggregate_study(
     whole = whole.merge(metrics.difference(whole, whole.sel(scheme=study.reference_label, drop=True)))
     logs = {name: results.workload_from_dataset(results.read(path))[0] for name, path in workloads.items()}
     whole = whole.merge(sources(logs, "workload"))
+    if study.pairs:
+        whole = whole.merge(_pairs(whole, study.reference_label))
     if comparisons:
         together = xr.concat([results.read(path) for path in comparisons], dim="workload")
         whole = whole.merge(together.reindex(workload=whole["workload"], scheme=whole["scheme"]))
@@ -323,6 +349,43 @@ def aggregate_study(
         "passes": study.passes,
     }
     files.write(whole, target)
+
+
+def _pairs(whole: xr.Dataset, reference: str) -> xr.Dataset:
+    """Every two policies on each workload, by batches of the same jobs.
+
+    For each metric of `CONDITIONED`: `{metric}_ratio` with the bounds of its interval, relative to the
+    reference policy, and `{metric}_beats`, the policies whose mean is surely larger. Sure is what has a
+    probability below 5 % without a difference, after Holm's correction for all pairs of a workload, estimate
+    and metric.
+    """
+    variables: dict[str, Any] = {}
+    own = whole.sel(job_class="all", scheme=[each for each in whole["scheme"].values if each != RECORDED])
+    dims = ("workload", "estimate", "scheme")
+    schemes = [str(each) for each in own["scheme"].values]
+    first, second = np.triu_indices(len(schemes), 1)
+    for metric in CONDITIONED:
+        batches = own[f"{metric}_batch"].transpose(*dims, "batch").values
+        base = batches[:, :, schemes.index(reference)][:, :, np.newaxis]
+        label = metrics.METRICS[metric][0]
+        text = f"mean {label} relative to that under the reference policy"
+        variables |= interval_variables(f"{metric}_ratio", dims, times_interval(batches, base), text, "1")
+        beats = np.full(batches.shape[:3], "", dtype=object)
+        for place in np.ndindex(batches.shape[:2]):
+            values = batches[place]
+            sure = holm(times_significance(values[first], values[second])) < 1 - CONFIDENCE
+            smaller = np.nanmean(values, axis=-1)
+            for one, other in zip(first[sure], second[sure], strict=True):
+                better, worse = (one, other) if smaller[one] < smaller[other] else (other, one)
+                beats[(*place, better)] += f"{schemes[worse]};"
+        what = f"policies whose mean {label} is surely larger, each with a semicolon behind it"
+        variables[f"{metric}_beats"] = (dims, beats, {"long_name": what})
+    made = xr.Dataset(variables, {name: own[name].values for name in dims})
+    return made.reindex(scheme=whole["scheme"], fill_value={f"{metric}_beats": "" for metric in CONDITIONED})
+
+
+CONFIDENCE = 0.95
+"""Confidence at which one policy is surely better than another."""
 
 
 def _varied(study: LocalStudy, name: str, paths: Sequence[str | Path]) -> xr.Dataset:
@@ -350,7 +413,7 @@ def _varied(study: LocalStudy, name: str, paths: Sequence[str | Path]) -> xr.Dat
             spread = np.where(high > low, (high - low) / mean.mean, 0.0)
         text = f"middle 95 % of the replicates of the mean {label}, relative to their mean"
         found[f"{metric}_spread"] = (dims, np.where(np.isnan(mean.mean), np.nan, spread), attrs_of(text, "1"))
-    for each in SYSTEM:
+    for each in (*SYSTEM, *(name for name in ("productivity",) if name in runs_of)):
         variable = runs_of[each]
         long_name = f"{variable.attrs.get('long_name', each)}, of a replicate"
         found[f"{each}_replicates"] = (variable.dims, variable.to_numpy(), attrs_of(long_name, "1"))

@@ -1,0 +1,215 @@
+"""What another policy would change on a calibrated site, and how far that can be trusted.
+
+Every calibration that fits about as well as the best one gives an answer. The interval holds them all, each
+with its own interval over weeks, in two readings: the change in seconds, and the relative change of the
+recorded mean. Where the simulated present policy waits longer or shorter than the log, these differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from gridsched.calibration.fitting import RUNGS, Rung, band, fit
+from gridsched.calibration.layers import LAYERS, ORDERS, Replacement, described, judged, simulated_waits
+from gridsched.calibration.measures import Explained, explained
+from gridsched.calibration.null import null_waits
+from gridsched.calibration.site import Site
+from gridsched.comparison import by_weeks
+from gridsched.errors import ConfigurationError, WorkloadError
+
+Floats = NDArray[np.float64]
+
+_WEEK = 7 * 86400
+
+LESS, MORE, UNSURE = "less", "more", "cannot tell"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trusted:
+    """Answers of a calibrated site.
+
+    Parameters
+    ----------
+    explains : mapping of str to Explained
+        How well recorded waits of the second half are explained: "EASY", "calibrated", "null model".
+    layers : list of (str, str)
+        Layers of the best calibration with their parameters.
+    alike : int
+        Calibrations that fit about as well, with it.
+    changes : DataFrame
+        One row a policy: policy, mean_wait (of the best calibration), change, low, high (seconds of mean
+        wait), verdict ("less", "more", "cannot tell").
+    groups : mapping of str to DataFrame
+        The same of every user and queue under each policy, with the columns policy, number and jobs.
+    """
+
+    explains: Mapping[str, Explained]
+    layers: list[tuple[str, str]]
+    alike: int
+    changes: pd.DataFrame
+    groups: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+
+def calibrated_orders(names: Sequence[str]) -> dict[str, Replacement]:
+    """Policies that a calibrated site can have instead, by name.
+
+    Raises
+    ------
+    ConfigurationError
+        If it cannot have one of them.
+    """
+    for name in names:
+        if name not in ORDERS:
+            raise ConfigurationError(
+                f"policy {name!r}: a calibrated site can have {', '.join(ORDERS)}; leave it out, or compare "
+                "without --calibrate"
+            )
+    return {name: ORDERS[name] for name in names}
+
+
+def trusted_changes(
+    site: Site,
+    orders: Mapping[str, Replacement],
+    *,
+    user: Any = None,
+    rungs: Sequence[Rung] = RUNGS,
+    seed: int = 0,
+    report: Callable[[str], Any] = lambda _: None,
+) -> Trusted:
+    """Calibrate a site on the first half of its log, and say what policies would change on the second.
+
+    Parameters
+    ----------
+    site : Site
+        The log.
+    orders : mapping of str to Replacement
+        Policies by name.
+    user : int64[n], optional
+        Number of the user of each job, for the table of users.
+    rungs : sequence of Rung
+        Steps of the fit.
+    seed : int
+        Of what is drawn.
+    report : callable
+        Is told what is being done.
+
+    Raises
+    ------
+    WorkloadError
+        If no calibration starts the jobs of the second half.
+    """
+    alike = band(fit(site, tuple(LAYERS), rungs, seed=seed, report=report))
+    best = alike[0].calibration
+    present = [simulated_waits(site, each.calibration) for each in alike]
+    there = site.second & site.known
+    explains = {
+        "EASY": judged(site, simulated_waits(site, {}), "second"),
+        "calibrated": judged(site, present[0], "second"),
+        "null model": explained(null_waits(site, seed=seed)[there], site.recorded[there]),
+    }
+    if not np.isfinite(explains["calibrated"].ratio):
+        raise WorkloadError(
+            f"{site.name}: the policy that fits the first half leaves jobs of the second waiting for ever; "
+            "compare without --calibrate, or give a window (--jobs, --month) in which it stayed the same"
+        )
+    rows, groups = [], _Groups(site, user)
+    for name, order in orders.items():
+        report(f"simulating {name} on the calibrated site")
+        pairs = [
+            (before, simulated_waits(site, each.calibration, order=order))
+            for before, each in zip(present, alike, strict=True)
+        ]
+        pairs = [(before, after) for before, after in pairs if _starts(before, there)]
+        mine = there & np.all([(after >= 0) & (before >= 0) for before, after in pairs], axis=0)
+        one = np.zeros(len(site), np.int64)
+        answer = _answers(site, pairs, mine, one)
+        rows.append({"policy": name, "mean_wait": float(pairs[0][1][mine].mean()), **_first(answer)})
+        groups.add(name, pairs, mine)
+    return Trusted(
+        explains=explains,
+        layers=list(described(best)),
+        alike=len(alike),
+        changes=pd.DataFrame(rows),
+        groups=groups.tables(),
+    )
+
+
+def _starts(waits: NDArray[Any], there: NDArray[np.bool_]) -> bool:
+    """Whether a calibration starts the jobs of the second half."""
+    return bool((waits[there] >= 0).mean() > 0.99)
+
+
+def _first(answer: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: values[0] for key, values in answer.items()}
+
+
+def _answers(
+    site: Site,
+    pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]],
+    mine: NDArray[np.bool_],
+    group: NDArray[np.int64],
+) -> dict[str, Any]:
+    """Change of the mean wait of each group of jobs with its interval, and what is sure of it."""
+    weeks = (site.submit[mine] - site.submit[mine].min()) // _WEEK
+    codes, member = np.unique(group[mine], return_inverse=True)
+    found: dict[str, list[Any]] = {"change": [], "low": [], "high": [], "verdict": []}
+    recorded = site.recorded[mine].astype(np.float64)
+    for code in range(len(codes)):
+        own = member == code
+        lows, highs, changes = [], [], []
+        for before, after in pairs:
+            change = (after[mine][own] - before[mine][own]).astype(np.float64)
+            mean = before[mine][own].mean()
+            scale = recorded[own].mean() / mean if mean > 0 else 1.0
+            interval = by_weeks(change[None], weeks[own] - weeks[own].min(), signed=True)
+            low, high, centre = (float(each[0]) for each in (interval.low, interval.high, interval.mean))
+            lows += [low, low * scale]
+            highs += [high, high * scale]
+            changes.append(centre)
+        found["change"].append(changes[0])
+        found["low"].append(min(lows))
+        found["high"].append(max(highs))
+        found["verdict"].append(_verdict(min(lows), max(highs)))
+    return found
+
+
+def _verdict(low: float, high: float) -> str:
+    if low > 0:
+        return MORE
+    return LESS if high < 0 else UNSURE
+
+
+class _Groups:
+    """Tables of users and queues, as far as the log tells them apart."""
+
+    def __init__(self, site: Site, user: Any) -> None:
+        self.site = site
+        self.keys = {"user": user, "queue": site.queue_numbers[site.queue]}
+        self.rows: dict[str, list[pd.DataFrame]] = {}
+
+    def add(
+        self, policy: str, pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]], mine: NDArray[np.bool_]
+    ) -> None:
+        """Add what a policy changes."""
+        for kind, key in self.keys.items():
+            if key is None:
+                continue
+            numbers, counts = np.unique(key[mine], return_counts=True)
+            if len(numbers) < 2:
+                continue
+            answer = _answers(self.site, pairs, mine, key)
+            part = pd.DataFrame({"policy": policy, "number": numbers, "jobs": counts, **answer})
+            self.rows.setdefault(kind, []).append(part)
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Users and queues, those with most jobs first."""
+        return {
+            kind: pd.concat(parts).sort_values("jobs", ascending=False, kind="stable", ignore_index=True)
+            for kind, parts in self.rows.items()
+        }

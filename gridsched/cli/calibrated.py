@@ -1,0 +1,137 @@
+"""What `gridsched compare --calibrate` says: how well recorded waits are explained, and what is sure."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gridsched.cli.printing import Times, facts_table, progress, quantity, table
+from gridsched.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from gridsched.calibration.trust import Trusted
+    from gridsched.cli.clusters import Setting
+    from gridsched.cli.logs import Log
+    from gridsched.policies.local import LocalPolicy
+
+_MOST_NAMES = 5
+
+FILES = {
+    "calibration.csv": "change of the mean wait on the calibrated site, with what is sure of it",
+    "calibration_users.csv": "the same for every user",
+    "calibration_queues.csv": "the same for every queue",
+}
+"""Files that are written besides."""
+
+
+def add_calibration(group: Any) -> None:
+    """Add the option to a group of a parser."""
+    group.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="fit the present policy to the first half of the log, say how well it explains the waits of the "
+        "second, and what each policy would change there, or that this cannot be told",
+    )
+
+
+def calibrate(setting: Setting, policies: Sequence[LocalPolicy], options: argparse.Namespace) -> Trusted:
+    """Calibrate the present policy of a log.
+
+    Raises
+    ------
+    GridschedError
+        If nothing can be calibrated: one line that says why, and what can be done without it.
+    """
+    from gridsched.aspects import aspects_of
+    from gridsched.calibration.site import site_of
+    from gridsched.calibration.trust import calibrated_orders, trusted_changes
+
+    used = aspects_of(setting.workload, setting.cluster)
+    if used:
+        raise ConfigurationError(
+            f"--calibrate: not with {', '.join(used)}; leave these out with --without {','.join(used)}, or "
+            "compare without --calibrate"
+        )
+    for name, usual in (
+        ("estimates", "requested"),
+        ("kill", False),
+        ("overrun", "doubling"),
+        ("passes", "instant"),
+    ):
+        if getattr(options, name) != usual:
+            raise ConfigurationError(f"--calibrate: not with --{name}; leave that out, or --calibrate")
+    orders = calibrated_orders([policy.name for policy in policies])
+    site = site_of(setting.workload, setting.cluster.processors)
+    with progress("calibrating") as report:
+        return trusted_changes(site, orders, user=setting.workload.user, report=report)
+
+
+def blocks(trusted: Trusted, log: Log, times: Times) -> list[Any]:
+    """What is printed of a calibration, before anything else is compared."""
+    good = "are explained" if trusted.explains["calibrated"].good else "are explained in part only"
+    return [
+        f"Recorded waits of the second half of the log {good} by a present policy that\n"
+        "was fitted on the first:",
+        table(
+            ["present policy", "simulated / recorded mean", "rank correlation", "near"],
+            [
+                (name, quantity(each.ratio, 2), quantity(each.correlation, 2), quantity(each.near, 2))
+                for name, each in trusted.explains.items()
+            ],
+        ),
+        "Near: within 5 minutes or a factor of two. The null model draws waits of like jobs, and is told\n"
+        "those of the second half up to each submission; a simulation is told none.",
+        facts_table([(f"layer: {layer}", text) for layer, text in trusted.layers]),
+        f"What each policy would change there, where nothing else changes; the interval holds the "
+        f"{trusted.alike} calibrations that\nfit about as well, weeks by chance, and that the simulated "
+        "mean is not the recorded one:",
+        table(
+            ["policy", times.header("mean wait"), times.header("change"), "from", "to", "mean wait"],
+            [
+                (
+                    row["policy"],
+                    times.text(row["mean_wait"]),
+                    *(times.change(row[key]) for key in ("change", "low", "high")),
+                    row["verdict"],
+                )
+                for row in trusted.changes.to_dict("records")
+            ],
+        ),
+        *(part for kind in trusted.groups for part in _groups(trusted, kind, log, times)),
+    ]
+
+
+def _groups(trusted: Trusted, kind: str, log: Log, times: Times) -> list[Any]:
+    """Users or queues with most jobs under the first policy, and how many surely gain and lose."""
+    whole = trusted.groups[kind]
+    first = str(trusted.changes["policy"].iloc[0])
+    own = whole[whole["policy"] == first]
+    less, more = (int((own["verdict"] == verdict).sum()) for verdict in ("less", "more"))
+    return [
+        f"Under {first} {less:,} of {len(own):,} {kind}s surely wait less, {more:,} more, of "
+        f"{len(own) - less - more:,} it cannot be told; those with most jobs:",
+        table(
+            [kind, "jobs", times.header("change"), "from", "to", "mean wait"],
+            [
+                (
+                    log.name(kind, int(row["number"])),
+                    quantity(float(row["jobs"])),
+                    *(times.change(row[key]) for key in ("change", "low", "high")),
+                    row["verdict"],
+                )
+                for row in own.head(_MOST_NAMES).to_dict("records")
+            ],
+        ),
+    ]
+
+
+def write(trusted: Trusted, folder: Path) -> None:
+    """Write the tables into a folder."""
+    import pandas as pd
+
+    empty = pd.DataFrame({"policy": []})
+    tables = (trusted.changes, trusted.groups.get("user", empty), trusted.groups.get("queue", empty))
+    for name, rows in zip(FILES, tables, strict=True):
+        rows.to_csv(folder / name, index=False, lineterminator="\n")

@@ -1,0 +1,257 @@
+"""Which known pitfalls of evaluations of schedulers a study is exposed to, and what to do about each.
+
+Frachtenberg and Feitelson list them ("Pitfalls in parallel job scheduling evaluation", JSSPP 2005), and
+Feitelson's "Workload modeling for computer systems performance evaluation" (Cambridge University Press, 2015)
+has more. A check looks at what a study says and at its dataset; it says what it found, or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import xarray as xr
+
+from gridsched.experiments.config import Study
+from gridsched.experiments.parts import WorkloadConfig
+from gridsched.figures.style import number
+from gridsched.traces import find_log
+
+SATURATED = 0.9
+"""Utilisation or offered load from which a cluster counts as nearly saturated."""
+
+DOMINATED = 10.0
+"""A mean slowdown so many times the median is made by few jobs."""
+
+CORRELATED = 0.36
+"""Correlation of neighbouring batch means beyond which they are surely not independent: 2 / sqrt(30)."""
+
+
+@dataclass(frozen=True)
+class Pitfall:
+    """A pitfall that a study is exposed to."""
+
+    name: str
+    found: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """How a pitfall is found.
+
+    Parameters
+    ----------
+    meaning : str
+        What the pitfall is, for the words of the page.
+    remedy : str
+        What to do about it.
+    finds : function
+        What a study and its dataset show of it; empty if nothing.
+    """
+
+    meaning: str
+    remedy: str
+    finds: Callable[[Any, xr.Dataset], str]
+
+
+def pitfalls(study: Study, dataset: xr.Dataset) -> list[Pitfall]:
+    """The pitfalls that a study is exposed to, in the order of `CHECKS`.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    dataset : xarray.Dataset
+        Its dataset.
+    """
+    found = ((name, check.finds(study, dataset), check.remedy) for name, check in CHECKS.items())
+    return [Pitfall(*each) for each in found if each[1]]
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+
+def _warm_up(study: Any, dataset: xr.Dataset) -> str:
+    settings = getattr(study, "metrics", None)
+    left_out = (getattr(settings, key, 0.0) for key in ("warm_up", "cool_down"))
+    missing = [text for text, share in zip(("first", "last"), left_out, strict=True) if not share]
+    if not missing or not _simulates_logs(study):
+        return ""
+    return f"The {' and the '.join(missing)} jobs count, which find an emptier cluster than the others."
+
+
+def _saturation(study: Any, dataset: xr.Dataset) -> str:
+    for variable, text in (("offered_load", "offered load"), ("utilisation", "utilisation")):
+        if variable in dataset and dataset[variable].notnull().any():
+            highest = float(dataset[variable].max())
+            if highest >= SATURATED:
+                return f"The largest {text} is {highest:.2f}: waits grow as long as the workload lasts."
+    return ""
+
+
+def _single_log(study: Any, dataset: xr.Dataset) -> str:
+    logs = {each.archive or each.file for each in study.all_workloads if each.is_log}
+    resampled = any(getattr(each, "resampling", None) for each in getattr(study, "scenarios", ()))
+    if len(logs) != 1 or resampled:
+        return ""
+    return f"All jobs come from one log, {next(iter(logs))}: one sample of one site."
+
+
+def _unclean_log(study: Any, dataset: xr.Dataset) -> str:
+    raw = dict.fromkeys(each.archive or each.file for each in study.all_workloads if _is_raw(each))
+    return f"Not cleaned of bursts of single users: {', '.join(raw)}." if raw else ""
+
+
+def _is_raw(workload: WorkloadConfig) -> bool:
+    if not workload.is_log:
+        return False
+    name = workload.file if workload.archive is None else find_log(workload.archive).file
+    return "-cln" not in (name or "")
+
+
+def _perfect_estimates(study: Any, dataset: xr.Dataset) -> str:
+    estimates = tuple(getattr(study, "estimates", ()))
+    if estimates and set(estimates) <= {"actual", "clairvoyant"}:
+        return "Schedulers know run times exactly in all runs."
+    if "jobs_without_requested_time" not in dataset or "jobs" not in dataset:
+        return ""
+    without = dataset["jobs_without_requested_time"]
+    jobs = dataset["jobs"].max([dim for dim in dataset["jobs"].dims if dim not in without.dims])
+    share = float((without / jobs).max())
+    if share < 0.5:
+        return ""
+    return f"Of {share:.0%} of the jobs of some log no requested time is known; their estimates are perfect."
+
+
+def _average_of_slowdowns(study: Any, dataset: xr.Dataset) -> str:
+    if "bounded_slowdown_quantile" not in dataset:
+        return ""
+    mean = dataset["bounded_slowdown_mean"]
+    times = (mean / dataset["bounded_slowdown_quantile"].sel(quantile=0.5, method="nearest")).max()
+    if not float(times) > DOMINATED:
+        return ""
+    return f"Mean bounded slowdowns are up to {number(float(times))} times the median: few jobs make them."
+
+
+def _no_intervals(study: Any, dataset: xr.Dataset) -> str:
+    bounds = [name for name in dataset if str(name).endswith("_low")]
+    if bounds:
+        known = any(bool(dataset[name].notnull().any()) for name in bounds)
+    else:
+        known = dataset.sizes.get("replicate", 1) > 1
+    return "" if known else "No mean has an interval."
+
+
+def _squeezed(study: Any, dataset: xr.Dataset) -> str:
+    loads = sorted({load for load in getattr(study, "loads", ()) if load != 1.0})
+    if not loads:
+        return ""
+    listed = ", ".join(f"{load:g}" for load in loads)
+    return f"Loads of {listed} come from dividing the times between submissions, which shortens days."
+
+
+def _overlap(study: Any, dataset: xr.Dataset) -> str:
+    estimates = tuple(getattr(study, "estimates", ()))
+    if "predicted" not in estimates or "retrained" in estimates:
+        return ""
+    return (
+        "No tree predicts a job that it learned from, but trees learn from ends as they were with every log "
+        "on its own centre, not from those of the run."
+    )
+
+
+def _correlated_batches(study: Any, dataset: xr.Dataset) -> str:
+    if "wait_time_batch" not in dataset:
+        return ""
+    means = dataset["wait_time_batch"].sel(job_class="all")
+    apart = means - means.mean("batch")
+    left, right = (apart.isel(batch=part).drop_vars("batch", errors="ignore") for part in _NEIGHBOURS)
+    squares = (apart**2).sum("batch")
+    correlation = (left * right).sum("batch") / squares.where(squares > 0)
+    many = correlation.where(dataset["jobs"].sel(job_class="all") >= 100 * dataset.sizes["batch"])
+    largest = float(many.max()) if many.notnull().any() else 0.0
+    if largest <= CORRELATED:
+        return ""
+    return f"Neighbouring batch means are correlated by up to {largest:.2f}: intervals are too narrow."
+
+
+_NEIGHBOURS = (slice(None, -1), slice(1, None))
+
+
+def _no_feedback(study: Any, dataset: xr.Dataset) -> str:
+    logs = [each for each in study.all_workloads if each.is_log]
+    if not logs or any(each.feedback is not None for each in logs):
+        return ""
+    return "Users submit when the log says, however long they have to wait."
+
+
+def _simulates_logs(study: Any) -> bool:
+    """Whether a study has workloads that are longer than examples which are written out."""
+    return any(each.jobs is None for each in study.all_workloads)
+
+
+CHECKS: dict[str, Check] = {
+    "warm-up and drain": Check(
+        "At the beginning and the end of a simulation clusters are emptier than in between.",
+        "Give metrics.warm_up and cool_down, or a longer workload.",
+        _warm_up,
+    ),
+    "saturation": Check(
+        "Where jobs come about as fast as a cluster can run them, means depend on how long the workload is.",
+        "Read only who is ahead, or lower the load (fewer users: resampling.users).",
+        _saturation,
+    ),
+    "single log": Check(
+        "One log is one sample of what the users of one site submit.",
+        "Add logs of other sites, and resampling to see how far the result holds for these users.",
+        _single_log,
+    ),
+    "unclean log": Check(
+        "Some logs hold bursts of jobs of single users that no scheduler should be chosen by.",
+        "Take the cleaned version (-cln) of the archive, or look for such bursts with gridsched info.",
+        _unclean_log,
+    ),
+    "perfect estimates": Check(
+        "Real users overestimate run times, which changes what backfilling can do.",
+        "Add requested times (estimates: requested), or a model of estimates.",
+        _perfect_estimates,
+    ),
+    "average of slowdowns": Check(
+        "A mean of slowdowns is made by few short jobs that waited long.",
+        "Look at the distribution and at job classes beside the mean.",
+        _average_of_slowdowns,
+    ),
+    "no intervals": Check(
+        "Without an interval nobody can tell a difference from chance.",
+        "Give replicates, or more jobs, so that batches and blocks can be formed.",
+        _no_intervals,
+    ),
+    "correlated batches": Check(
+        "Where a queue remembers for longer than a batch, batch means are alike and intervals too narrow.",
+        "Give fewer and longer batches (metrics.batches), a longer log, or resampling.",
+        _correlated_batches,
+    ),
+    "load by squeezing": Check(
+        "Dividing the times between submissions makes days shorter and users faster, besides the load.",
+        "Change the number of users (resampling.users) instead.",
+        _squeezed,
+    ),
+    "overlap of training and test": Check(
+        "A predictor that learned from what it predicts, or from what comes later, looks better than it is.",
+        "Add estimates: retrained, which learn from what finishes in the run.",
+        _overlap,
+    ),
+    "no feedback": Check(
+        "Real users submit less while queues are long; replayed ones do not.",
+        "Add a scenario with feedback.",
+        _no_feedback,
+    ),
+}
+"""Checks by the name of their pitfall."""
+
+
+def meanings() -> Iterator[tuple[str, str]]:
+    """Names of pitfalls with what they are."""
+    return ((name, check.meaning) for name, check in CHECKS.items())

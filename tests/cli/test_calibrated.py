@@ -1,0 +1,68 @@
+"""`gridsched compare --calibrate`: what it says first, what it refuses, what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gridsched.calibration import fitting, trust
+from gridsched.cli import main
+from gridsched.traces import write_swf
+from tests.calibration.logs import log
+from tests.support.logs import row
+
+
+@pytest.fixture(autouse=True)
+def few_rungs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fit of few candidates, which is enough for a log that EASY made."""
+    usual = trust.trusted_changes
+
+    def quick(*arguments: Any, **options: Any) -> trust.Trusted:
+        return usual(*arguments, **options, rungs=(fitting.Rung(1.0, 0, 6),))
+
+    monkeypatch.setattr(trust, "trusted_changes", quick)
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Path:
+    write_swf(log(3000, seed=6), tmp_path / "busy.swf")
+    return tmp_path / "busy.swf"
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert main([str(argument) for argument in arguments]) != 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if "compiling" not in line]
+    assert len(lines) == 1
+    return lines[0]
+
+
+def test_trust_is_said_first(busy: Path, printed: Callable[..., str], tmp_path: Path) -> None:
+    text = printed("compare", busy, "--policy", "easy,fcfs", "--calibrate", "--out", tmp_path / "out")
+    assert row(text, "EASY") == ["1.00", "1.00", "1.00"]
+    assert "waits of the second half of the log are explained by" in text
+    assert text.index("null model") < text.index("recorded  ")
+    assert "cannot tell" in text
+    table = pd.read_csv(tmp_path / "out" / "calibration.csv")
+    assert table["policy"].tolist() == ["easy", "fcfs"]
+    users = pd.read_csv(tmp_path / "out" / "calibration_users.csv")
+    assert users["number"].nunique() == 12
+
+
+def test_what_cannot_be_calibrated_is_one_line(
+    busy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "fcfs, ff, easy" in refusal(capsys, "compare", busy, "--policy", "sjbf", "--calibrate")
+    assert "--kill" in refusal(capsys, "compare", busy, "--policy", "easy", "--kill", "--calibrate")
+    with_memory = ("--node-type", "2,16", "--calibrate")
+    assert "--without nodes" in refusal(capsys, "compare", busy, "--policy", "easy", *with_memory)
+    calm = log(600, seed=6)
+    write_swf(replace(calm, wait_time=np.zeros(600, np.int64)), tmp_path / "calm.swf")
+    told = refusal(capsys, "compare", tmp_path / "calm.swf", "--policy", "easy", "--calibrate")
+    assert "holds no queueing" in told
+    assert "compare without --calibrate" in told

@@ -1,0 +1,134 @@
+"""Studies of calibration: batches make the fit, what is judged, figures, page, mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from gridsched.calibration.fitting import fit
+from gridsched.calibration.layers import judged, simulated_waits
+from gridsched.calibration.measures import Explained
+from gridsched.calibration.site import site_of
+from gridsched.experiments.calibration import figures
+from gridsched.experiments.calibration.config import CalibrationStudy
+from gridsched.experiments.calibration.findings import FINDINGS
+from gridsched.experiments.calibration.report import calibration_view
+from gridsched.experiments.calibration.stages import layers_table
+from gridsched.results import read
+from gridsched.traces import clean, read_swf, write_swf
+from tests.calibration.logs import log
+from tests.support.studies import message_about, run_study
+
+STUDY: dict[str, Any] = {
+    "name": "tiny",
+    "kind": "calibration",
+    "title": "Tiny",
+    "workloads": [{"name": "own", "file": "own.swf"}],
+    "layers": ["limits", "processors"],
+    "batches": 2,
+}
+SEED = 3
+
+
+def write_logs(folder: Path) -> None:
+    """A log of a busy cluster."""
+    write_swf(log(700, seed=8, policy="fcfs"), folder / "own.swf")
+
+
+def study_of(**changes: Any) -> CalibrationStudy:
+    return CalibrationStudy.model_validate({**STUDY, **changes})
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The study and all that belongs to it, in a folder."""
+    place = tmp_path_factory.mktemp("calibration")
+    write_logs(place)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        run_study(study_of(), place / "results", SEED, shown=True)
+    return place
+
+
+@pytest.fixture(scope="module")
+def dataset(made: Path) -> xr.Dataset:
+    return read(made / "results" / "tiny" / "study.nc")
+
+
+def test_batches_find_what_one_fit_finds(made: Path, dataset: xr.Dataset) -> None:
+    workload = clean(read_swf(made / "own.swf"))
+    site = site_of(workload, 32)
+    best = fit(site, ["limits", "processors"], seed=SEED)[0].calibration
+    for half in ("first", "second"):
+        expected = judged(site, simulated_waits(site, best), half)
+        part = dataset.sel(workload="own", layers="all", half=half)
+        assert [float(part[name]) for name in Explained._fields] == pytest.approx(list(expected))
+
+
+def test_all_layers_fit_the_first_half_no_worse_than_each_alone(dataset: xr.Dataset) -> None:
+    table = layers_table(dataset).set_index("layers")
+    assert {"EASY", "limits", "processors", "all", "null model"} <= set(table.index)
+    assert table.loc["EASY", "parameters"] == ""
+
+
+def test_figures_and_page(made: Path, dataset: xr.Dataset) -> None:
+    _, numbers = figures.calibration_overview(dataset)
+    assert set(numbers["layers"]) == {"EASY", "all", "null model"}
+    _, single = figures.calibration_layers(dataset, workload="own")
+    assert len(single) == 2 * len(layers_table(dataset))
+    view = calibration_view(study_of(), made / "results" / "tiny")
+    assert [each.kind for each in view["figures"]] == ["calibration_overview", "calibration_layers"]
+    assert all(each.finding for each in view["figures"])
+    assert view["logs"][0]["rows"][0]["layers"] == "EASY"
+
+
+def test_findings_say_where_waits_are_explained() -> None:
+    rows = [
+        ("one", "EASY", 0.3, 0.5),
+        ("one", "all", 0.7, 1.0),
+        ("one", "null model", 0.5, 1.0),
+        ("two", "EASY", 0.2, 0.2),
+        ("two", "all", 0.65, 2.0),
+        ("two", "null model", 0.8, 1.0),
+    ]
+    numbers = pd.DataFrame(rows, columns=["workload", "layers", "correlation", "ratio"]).assign(half="second")
+    text = FINDINGS["calibration_overview"](numbers, {})
+    assert "reached for 2 of 2 logs, together with a ratio from 0.8 to 1.25 for 1" in text
+    assert "one 0.30 to 0.70 (ratio 1.00)" in text
+    assert "better on two" in text
+    own = pd.DataFrame(
+        [("EASY", 0.3, 0.5), ("limits", 0.5, 0.9), ("all", 0.7, 1.0), ("all but limits", 0.4, 0.8)],
+        columns=["layers", "correlation", "ratio"],
+    ).assign(half="second", workload="one")
+    told = FINDINGS["calibration_layers"](own, {})
+    assert "Alone limits reaches most, 0.50" in told
+    assert "Without limits the rank correlation falls by 0.30" in told
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"layers": ["limit"]}, "layers[item 1]: found 'limit'"),
+        ({"layers": ["limits", "limits"]}, "layers: 'limits' is there twice"),
+        ({"workloads": [{"name": "own", "synthetic": {"jobs": 9}}]}, "only a log"),
+        ({"batches": 0}, "batches: found 0"),
+    ],
+)
+def test_mistakes_have_a_line(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    assert words in message_about(tmp_path, {**STUDY, **changes})
+
+
+def test_only_what_is_new_is_run(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(made)
+
+    def keys(**changes: Any) -> set[str]:
+        return {task.key for task in study_of(**changes).experiment(SEED).tasks}
+
+    assert keys(title="Other") == keys()
+    assert len(keys() - keys(layers=["limits"])) == 10
+    assert not np.isin(list(keys(layers=["order"])), list(keys())).all()
