@@ -26,7 +26,7 @@ _REFRESH = 600
 """Seconds after which the use of processors by users is added up anew."""
 
 
-class Jobs(NamedTuple):
+class ReplayJobs(NamedTuple):
     """Jobs in order of eligible time."""
 
     submit: Any  # int64[n]
@@ -40,7 +40,7 @@ class Jobs(NamedTuple):
     score: Any  # float64[n], hours that are added to the wait
 
 
-class Rules(NamedTuple):
+class SiteRules(NamedTuple):
     """What jobs may have together; a group that has nothing may always have one job."""
 
     user_jobs: Any  # int64[users]
@@ -86,7 +86,7 @@ class _State(NamedTuple):
 _RUNNING, _ENDING, _WAITING, _BUSY, _ARRIVAL, _STEP, _COUNTED, _STARTED, _HOURLY = range(9)
 
 
-def replay(jobs: Jobs, rules: Rules, numbers: Numbers) -> Any:
+def replay(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers) -> Any:
     """Start time of each job [s], -1 for those that never started; see the module."""
     count = len(jobs.submit)
     most = int(min(count, max(1, rules.capacity.max()))) + 1
@@ -111,7 +111,7 @@ def replay(jobs: Jobs, rules: Rules, numbers: Numbers) -> Any:
 
 
 @jit
-def _replay(jobs: Jobs, rules: Rules, numbers: Numbers, s: _State, calendar: bool) -> None:
+def _replay(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, calendar: bool) -> None:
     now = s.now
     changing = numbers.expansion != 0.0 or numbers.fair != 0.0
     while now[_STARTED] < len(jobs.submit):
@@ -144,7 +144,7 @@ def _replay(jobs: Jobs, rules: Rules, numbers: Numbers, s: _State, calendar: boo
 
 
 @leaf
-def _next_event(jobs: Jobs, rules: Rules, numbers: Numbers, s: _State, calendar: bool) -> int:
+def _next_event(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, calendar: bool) -> int:
     """Time of the next event; without waiting jobs only ends and submissions count."""
     now = s.now
     time = FOREVER
@@ -184,7 +184,7 @@ def _count(numbers: Numbers, s: _State, time: int) -> None:
 
 
 @leaf
-def _sort(jobs: Jobs, numbers: Numbers, s: _State, time: int) -> None:
+def _sort(jobs: ReplayJobs, numbers: Numbers, s: _State, time: int) -> None:
     """Order the waiting jobs by their present scores."""
     now = s.now
     total = 0.0
@@ -223,7 +223,7 @@ def _forget(s: _State, place: int) -> None:
 
 
 @leaf
-def _have(jobs: Jobs, s: _State, j: int, sign: int) -> None:
+def _have(jobs: ReplayJobs, s: _State, j: int, sign: int) -> None:
     """Count a job that starts (1) or ends (-1)."""
     processors = sign * jobs.processors[j]
     s.now[_BUSY] += processors
@@ -234,7 +234,7 @@ def _have(jobs: Jobs, s: _State, j: int, sign: int) -> None:
 
 
 @leaf
-def _end(jobs: Jobs, s: _State) -> None:
+def _end(jobs: ReplayJobs, s: _State) -> None:
     """Let the first running job end."""
     j = s.ends[0]["job"]
     s.now[_ENDING] = heap.pop(s.ends, s.now[_ENDING])
@@ -246,7 +246,7 @@ def _end(jobs: Jobs, s: _State) -> None:
 
 
 @leaf
-def _start(jobs: Jobs, s: _State, j: int, time: int) -> None:
+def _start(jobs: ReplayJobs, s: _State, j: int, time: int) -> None:
     """Let a job run from now on."""
     s.starts[j] = time
     s.now[_STARTED] += 1
@@ -256,7 +256,7 @@ def _start(jobs: Jobs, s: _State, j: int, time: int) -> None:
 
 
 @leaf
-def _is_held(jobs: Jobs, rules: Rules, s: _State, j: int, hour: int) -> bool:
+def _is_held(jobs: ReplayJobs, rules: SiteRules, s: _State, j: int, hour: int) -> bool:
     """Whether a limit or the calendar keeps a job from starting."""
     size, user, queue, kind = jobs.processors[j], jobs.user[j], jobs.queue[j], jobs.kind[j]
     allowed = rules.kind_processors[kind, hour]
@@ -273,7 +273,7 @@ def _is_held(jobs: Jobs, rules: Rules, s: _State, j: int, hour: int) -> bool:
 
 
 @leaf
-def _pass(jobs: Jobs, rules: Rules, numbers: Numbers, s: _State, time: int) -> None:
+def _pass(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, time: int) -> None:
     """Start waiting jobs."""
     now = s.now
     free = rules.capacity[now[_STEP]] - now[_BUSY]

@@ -15,11 +15,17 @@ from numpy.typing import NDArray
 
 from gridsched.calibration import kernel
 from gridsched.calibration.measures import UNKNOWN, Explained, explained
-from gridsched.calibration.site import KINDS, QUEUED, Site, kinds, steps
+from gridsched.calibration.site import KINDS, QUEUED, LoggedSite, kinds, steps
 from gridsched.engine.records import FOREVER
 
 Calibration = Mapping[str, float]
 Integers = NDArray[np.int64]
+
+PILED_IN_FITS = 3
+"""A replay of some jobs is given up where so many times more wait than did in the first half at most ..."""
+
+PILED = 10
+"""... and one of all jobs likewise."""
 
 _HOUR = 3600
 _DAY = 86400
@@ -39,7 +45,7 @@ class Layer:
     """
 
     text: str
-    draw: Callable[[Site, Generator], dict[str, float]]
+    draw: Callable[[LoggedSite, Generator], dict[str, float]]
 
 
 def _log_uniform(rng: Generator, low: float, high: float) -> float:
@@ -53,7 +59,7 @@ def _some(rng: Generator, **chances: tuple[float, Callable[[], float]]) -> dict[
     return {name: float(chances[name][1]()) for name in names}
 
 
-def _queues(site: Site, rng: Generator) -> dict[str, float]:
+def _queues(site: LoggedSite, rng: Generator) -> dict[str, float]:
     found: dict[str, float] = {}
     if site.history.apart.any() and rng.random() < 0.9:
         found["apart"] = 1.0
@@ -67,7 +73,7 @@ def _queues(site: Site, rng: Generator) -> dict[str, float]:
     return found
 
 
-def _shares(site: Site, rng: Generator) -> dict[str, float]:
+def _shares(site: LoggedSite, rng: Generator) -> dict[str, float]:
     return {
         "long": float(rng.integers(1, KINDS)),
         "long_share": rng.uniform(0.6, 1.0),
@@ -75,7 +81,7 @@ def _shares(site: Site, rng: Generator) -> dict[str, float]:
     }
 
 
-def _limits(site: Site, rng: Generator) -> dict[str, float]:
+def _limits(site: LoggedSite, rng: Generator) -> dict[str, float]:
     return _some(
         rng,
         user_jobs=(0.6, lambda: _log_uniform(rng, 2, 80)),
@@ -84,27 +90,27 @@ def _limits(site: Site, rng: Generator) -> dict[str, float]:
     )
 
 
-def _calendar(site: Site, rng: Generator) -> dict[str, float]:
+def _calendar(site: LoggedSite, rng: Generator) -> dict[str, float]:
     return {"closed": rng.uniform(0.05, 0.5)}
 
 
-def _outages(site: Site, rng: Generator) -> dict[str, float]:
+def _outages(site: LoggedSite, rng: Generator) -> dict[str, float]:
     return {"notice": float(rng.choice([0, _HOUR, 6 * _HOUR, _DAY, 3 * _DAY, 7 * _DAY]))}
 
 
-def _holds(site: Site, rng: Generator) -> dict[str, float]:
+def _holds(site: LoggedSite, rng: Generator) -> dict[str, float]:
     return {"held": rng.uniform(0.2, 0.8)}
 
 
-def _fair_share(site: Site, rng: Generator) -> dict[str, float]:
+def _fair_share(site: LoggedSite, rng: Generator) -> dict[str, float]:
     return {"fair": _log_uniform(rng, 3, 3000), "half_life": _log_uniform(rng, 0.3, 30)}
 
 
-def _processors(site: Site, rng: Generator) -> dict[str, float]:
+def _processors(site: LoggedSite, rng: Generator) -> dict[str, float]:
     return {"processors": _log_uniform(rng, 0.75, 1.5)}
 
 
-def _order(site: Site, rng: Generator) -> dict[str, float]:
+def _order(site: LoggedSite, rng: Generator) -> dict[str, float]:
     return _some(
         rng,
         size=(0.5, lambda: 4 * rng.normal()),
@@ -113,7 +119,7 @@ def _order(site: Site, rng: Generator) -> dict[str, float]:
     )
 
 
-def _draining(site: Site, rng: Generator) -> dict[str, float]:
+def _draining(site: LoggedSite, rng: Generator) -> dict[str, float]:
     return _some(
         rng,
         patience=(0.7, lambda: _log_uniform(rng, 0.5, 200)),
@@ -177,7 +183,7 @@ def layers_in(calibration: Calibration) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class Replacement:
     """Queue order and backfilling, which another policy has in place of those that are fitted.
 
     Parameters
@@ -198,33 +204,33 @@ class Order:
     backfilling: int = kernel.EASY
 
 
-ORDERS: dict[str, Order] = {
-    "fcfs": Order(backfilling=kernel.NONE),
-    "ff": Order(backfilling=kernel.FIRST_FIT),
-    "easy": Order(),
-    "sjf": Order(age=0.0, length=1.0, backfilling=kernel.NONE),
-    "lxf": Order(age=0.0, expansion=1.0),
-    "lxwf": Order(age=0.02, expansion=1.0),
+ORDERS: dict[str, Replacement] = {
+    "fcfs": Replacement(backfilling=kernel.NONE),
+    "ff": Replacement(backfilling=kernel.FIRST_FIT),
+    "easy": Replacement(),
+    "sjf": Replacement(age=0.0, length=1.0, backfilling=kernel.NONE),
+    "lxf": Replacement(age=0.0, expansion=1.0),
+    "lxwf": Replacement(age=0.02, expansion=1.0),
 }
 """Local policies, by their names in `gridsched.policies.local`, that a calibrated site can have instead."""
 
 
 def simulated_waits(
-    site: Site,
+    site: LoggedSite,
     calibration: Calibration,
     *,
-    order: Order | None = None,
+    order: Replacement | None = None,
     jobs: Integers | None = None,
 ) -> Integers:
     """Wait of each job [s] under a calibrated present policy.
 
     Parameters
     ----------
-    site : Site
+    site : LoggedSite
         The jobs.
     calibration : mapping
         Parameters by name.
-    order : Order, optional
+    order : Replacement, optional
         Another policy: its queue order and backfilling take the place of priorities of queues, fair share,
         `order` and `draining`; all else stays.
     jobs : int64, optional
@@ -233,8 +239,9 @@ def simulated_waits(
     Returns
     -------
     int64[n]
-        -1 for jobs that are not replayed or never start. Replays in which three times as many jobs wait
-        as the log shows at most are given up.
+        -1 for jobs that are not replayed or never start. A replay is given up where too many jobs wait: of
+        some of the jobs three times as many as by the first half at most, and at least 1,800; of all of
+        them ten times as many.
     """
     given = calibration.get
     n = len(site)
@@ -251,7 +258,8 @@ def simulated_waits(
     if not len(chosen):
         return waits
     chosen = chosen[np.argsort(eligible[chosen], kind="stable")]
-    numbers = _numbers(site, calibration, order, chosen)
+    most = (PILED if jobs is None else PILED_IN_FITS) * max(site.history.waiting, QUEUED)
+    numbers = _numbers(site, calibration, order, len(site) if order is not None else most)
     score = np.zeros(n)
     if order is None:
         score += given("size", 0.0) * np.log2(site.processors)
@@ -260,7 +268,7 @@ def simulated_waits(
             score[site.queue == code] += given(f"priority {queue}", 0.0)
     else:
         score -= order.length * site.estimate
-    replayed = kernel.Jobs(
+    replayed = kernel.ReplayJobs(
         submit=site.submit[chosen],
         eligible=eligible[chosen],
         run=site.run[chosen],
@@ -276,9 +284,11 @@ def simulated_waits(
     return waits
 
 
-def _numbers(site: Site, calibration: Calibration, order: Order | None, chosen: Integers) -> kernel.Numbers:
+def _numbers(
+    site: LoggedSite, calibration: Calibration, order: Replacement | None, most: int
+) -> kernel.Numbers:
     given = calibration.get
-    plain = order or Order(expansion=given("expansion", 0.0))
+    plain = order or Replacement(expansion=given("expansion", 0.0))
     own = order is None
     return kernel.Numbers(
         backfilling=plain.backfilling,
@@ -290,19 +300,11 @@ def _numbers(site: Site, calibration: Calibration, order: Order | None, chosen: 
         drain=int(_HOUR * calibration["drain"]) if own and "drain" in calibration else FOREVER,
         notice=int(given("notice", 0.0)),
         week=site.week,
-        most=len(chosen) if order is not None else 3 * max(_waiting(site), QUEUED),
+        most=most,
     )
 
 
-def _waiting(site: Site) -> int:
-    """Most jobs that waited at once by the log."""
-    start = site.submit + np.maximum(site.recorded, 0)
-    times = np.concatenate([site.submit, start])
-    change = np.repeat([1, -1], len(site))
-    return int(np.cumsum(change[np.lexsort((change, times))]).max())
-
-
-def _rules(site: Site, calibration: Calibration) -> kernel.Rules:
+def _rules(site: LoggedSite, calibration: Calibration) -> kernel.SiteRules:
     given, history = calibration.get, site.history
     processors = max(round(given("processors", 1.0) * site.size), int(site.processors.max()))
     times, capacity = steps(site, processors, site.outages if "notice" in calibration else site.outages[:0])
@@ -319,7 +321,7 @@ def _rules(site: Site, calibration: Calibration) -> kernel.Rules:
     if "queue_share" in calibration:
         own = np.ceil(calibration["queue_share"] * history.queue_processors).astype(np.int64)
         queue_processors = np.where(history.queue_processors > 0, own, FOREVER)
-    return kernel.Rules(
+    return kernel.SiteRules(
         user_jobs=user_jobs,
         user_processors=user_processors,
         queue_processors=queue_processors,
@@ -329,7 +331,7 @@ def _rules(site: Site, calibration: Calibration) -> kernel.Rules:
     )
 
 
-def _by_hour(site: Site, calibration: Calibration, processors: int) -> Integers:
+def _by_hour(site: LoggedSite, calibration: Calibration, processors: int) -> Integers:
     """Processors that each kind of jobs may have at each hour of the week."""
     table = np.full((KINDS, 7, 24), FOREVER, np.int64)
     if "long" in calibration:
@@ -349,7 +351,7 @@ STARTED = 0.99
 """Share of the jobs that have to start in a replay; else it says nothing."""
 
 
-def judged(site: Site, waits: Integers, half: str) -> Explained:
+def judged(site: LoggedSite, waits: Integers, half: str) -> Explained:
     """Measures of waits over the jobs of a half ("first" or "second"); unknown where 1 % never started."""
     mine = site.known & (site.second if half == "second" else ~site.second)
     there = mine & (waits >= 0)

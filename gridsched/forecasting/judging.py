@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from gridsched.errors import ConfigurationError
 from gridsched.forecasting.adjustment import (
     HIGH,
+    LAG,
     LEVELS,
     LOW,
     MEDIAN,
+    MISS,
     Adjustment,
     fit_adjustment,
     interval_score,
@@ -42,7 +44,7 @@ DRAWN = ("futures", "null", "estimates", "smith", "downey")
 """Those of them that are asked at each instant."""
 
 HORIZONS = (600, 3600, 6 * 3600, 86400)
-"""Bounds of the ranges of the time until the start that are judged apart, seconds."""
+"""Bounds of the ranges of median forecasts that are judged apart, seconds until the start."""
 
 RANGES = ("all", "up to 10 min", "10 min to 1 h", "1 h to 6 h", "6 h to 1 d", "over 1 d")
 """All forecasts, and those of each range."""
@@ -56,6 +58,11 @@ LATEST = 1000
 RENEWALS = 50
 """How often the correction is worked out anew in the second half."""
 
+PACE = 0.2
+"""How much of what was missed too often, or too seldom, since the last renewal counts for the next."""
+
+_ANCHORS = (0.0, 0.1, 0.5, 0.9, 1.0)
+_BEYOND = (0.01, 0.3)
 _MIDDLE = PARTS // 2
 _PARTS = 10
 
@@ -189,27 +196,42 @@ def corrected(forecasts: Forecasts, method: str, half: int) -> dict[str, NDArray
     mapping of str to float64[n, 19]
         "raw" (not of "combined"), "first half" and "as it goes", of the forecasts made from `half` on. The
         second looks at outcomes that were known at that time, the last at those that were known at the time
-        of each forecast.
+        of each forecast. Its outer levels are adapted: where more or fewer starts were missed on a side than
+        should, the level of this side is moved by a part of the difference (Gibbs and Candès, "Adaptive
+        conformal inference under distribution shift", NeurIPS 2021).
     """
     mixed = method == "combined"
     remaining, truth = forecasts.remaining["futures" if mixed else method], forecasts.truth
     other = forecasts.remaining["null"] if mixed else None
 
-    def fit(known: NDArray[Any]) -> Adjustment:
-        return fit_adjustment(remaining[known], truth[known], None if other is None else other[known])
+    def fit(moment: int, most: int, levels: NDArray[np.float64] = LEVELS) -> Adjustment:
+        known = np.flatnonzero(forecasts.now < moment - LAG)[-most:]
+        outcome = np.minimum(truth[known], moment - forecasts.now[known])
+        return fit_adjustment(
+            remaining[known], outcome, None if other is None else other[known], levels=levels
+        )
 
     def apply(fitted: Adjustment, rows: NDArray[Any]) -> NDArray[np.float64]:
         return fitted.apply(remaining[rows], None if other is None else other[rows])
 
     later = np.flatnonzero(forecasts.now >= half)
-    fixed = fit(np.flatnonzero(forecasts.start < half))
+    fixed = fit(half, len(truth))
     moving = np.empty((len(later), len(LEVELS)))
     moments, number = np.unique(forecasts.now[later], return_inverse=True)
     step = -(-len(moments) // RENEWALS)
+    last, beyond = half, np.full(2, MISS / 2)
     for place in range(0, len(moments), step):
-        known = np.flatnonzero((forecasts.start <= moments[place]) & (forecasts.now < moments[place]))
+        moment = int(moments[place])
         own = number // step == place // step
-        moving[own] = apply(fit(known[-LATEST:]), later[own])
+        when = forecasts.now[later]
+        seen = (number < place) & (when >= last) & (when < moment - LAG)
+        if seen.any():
+            outcome = np.minimum(truth[later[seen]], moment - when[seen])
+            share = [(outcome < moving[seen, LOW]).mean(), (outcome > moving[seen, HIGH]).mean()]
+            beyond = np.clip(beyond + PACE * (MISS / 2 - np.array(share)), *_BEYOND)
+            last = moment - LAG
+        levels = np.interp(LEVELS, _ANCHORS, [0.0, beyond[0], 0.5, 1 - beyond[1], 1.0])
+        moving[own] = apply(fit(moment, LATEST, levels), later[own])
     told = {"first half": apply(fixed, later), "as it goes": moving}
     return told if mixed else {"raw": remaining[later], **told}
 
@@ -220,7 +242,7 @@ def judge(forecasts: Forecasts) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row for each method, correction and range of the time that was still to be waited: `forecasts`;
+        One row for each way to tell, correction and range of its median forecast: `forecasts`;
         `coverage`, with a 95 % interval over ten parts of the time, `coverage_low` and `coverage_high`;
         `low_misses` and `high_misses`; `width` (mean, s); `median_width` (s); `score` (mean of
         `gridsched.forecasting.adjustment.interval_score`, s); `error` (median of the absolute error of the
@@ -229,11 +251,11 @@ def judge(forecasts: Forecasts) -> pd.DataFrame:
     half = (forecasts.begin + forecasts.end) // 2
     later = forecasts.now >= half
     truth = forecasts.truth[later]
-    ranges = np.searchsorted(HORIZONS, truth, "right") + 1
     part = np.minimum(_PARTS * np.arange(len(truth)) // max(len(truth), 1), _PARTS - 1)
     rows = []
     for method in METHODS:
         for correction, quantiles in corrected(forecasts, method, half).items():
+            ranges = np.searchsorted(HORIZONS, quantiles[:, MEDIAN], "right") + 1
             for place, name in enumerate(RANGES):
                 own = np.ones(len(truth), bool) if place == 0 else ranges == place
                 if own.any():

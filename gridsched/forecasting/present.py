@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
-from gridsched.forecasting.adjustment import LEVELS, Adjustment, fit_adjustment
+from gridsched.forecasting.adjustment import LAG, LEVELS, Adjustment, fit_adjustment
 from gridsched.forecasting.futures import Futures
 from gridsched.forecasting.predictors import residual_waits
 from gridsched.forecasting.snapshot import (
@@ -232,22 +232,21 @@ def earlier_forecasts(
         If nobody waited in the eight weeks before.
     """
     rng = np.random.default_rng([seed, 1])
-    begin = max(now - _WEEKS_BACK, int(timeline.jobs["submit"][0]))
-    moments = waiting_instants(timeline, begin, now, instants, rng)
+    begin, end = max(now - _WEEKS_BACK, int(timeline.jobs["submit"][0])), now - LAG
+    moments = waiting_instants(timeline, begin, max(begin, end), instants, rng)
     if not len(moments):
         raise ConfigurationError(
-            f"{timeline.name}: nobody waited in the eight weeks before, so that no forecast can be "
-            "corrected; leave adjust out"
+            f"{timeline.name}: nobody waited in the eight weeks until two days before, so that no "
+            "forecast can be corrected; leave adjust out"
         )
     told, true, others = [], [], []
     for moment in moments.tolist():
         snapshot = timeline.at(moment)
         starts = timeline.starts(snapshot)
-        known = np.flatnonzero(starts <= now)
-        chosen = known if len(known) <= _JOBS_AN_INSTANT else rng.choice(known, _JOBS_AN_INSTANT, False)
+        chosen = rng.choice(len(starts), min(len(starts), _JOBS_AN_INSTANT), replace=False)
         drawn = Futures(snapshot, policy, conventions).starts(futures, seed)[:, chosen]
         told.append(quantiles_of(np.sort(drawn.T - moment, axis=1), LEVELS))
-        true.append(starts[chosen] - moment)
+        true.append(np.minimum(starts[chosen], now) - moment)
         others.append(residual_waits(snapshot, snapshot.waiting[chosen]))
     return fit_adjustment(
         np.concatenate(told), np.concatenate(true).astype(np.float64), np.concatenate(others)

@@ -28,7 +28,8 @@ def case(rng: np.random.Generator) -> tuple[list[oracle.Job], oracle.Site, oracl
         estimate = max(1, int(run * rng.choice([0.5, 1.0, 2.0])))
         who = [int(rng.integers(0, most)) for most in (users, queues, kinds)]
         score = float(rng.integers(0, 3)) if rng.random() < 0.3 else 0.0
-        jobs.append(oracle.Job(submit, eligible, run, estimate, int(rng.integers(1, size + 1)), *who, score))
+        processors = int(rng.integers(1, size + 1))
+        jobs.append(oracle.Job(submit, eligible, run, estimate, processors, who[0], who[1], who[2], score))
     jobs.sort(key=lambda job: job.eligible)
 
     def limit(most: int) -> int:
@@ -64,8 +65,8 @@ def case(rng: np.random.Generator) -> tuple[list[oracle.Job], oracle.Site, oracl
 def starts(jobs: list[oracle.Job], site: oracle.Site, policy: oracle.Policy) -> list[int]:
     columns = list(zip(*jobs, strict=True))
     values = [np.array(column, np.int64) for column in columns[:-1]]
-    whole = kernel.Jobs(*values, np.array(columns[-1], np.float64))
-    rules = kernel.Rules(
+    whole = kernel.ReplayJobs._make([*values, np.array(columns[-1], np.float64)])
+    rules = kernel.SiteRules(
         np.array(site.user_jobs),
         np.array(site.user_processors),
         np.array(site.queue_processors),
@@ -104,16 +105,29 @@ def test_without_layers_policies_are_those_of_the_engine(policy: str) -> None:
 
 
 def test_a_replay_that_piles_up_is_given_up() -> None:
-    whole = site(log(600, seed=3))
-    waits = simulated_waits(whole, {"user_jobs": 1.0, "processors": 0.1})
-    assert (simulated_waits(whole, {}) >= 0).all()
-    assert len(waits) == len(whole)
+    submit = np.arange(0, 1000, 10)
+    many = kernel.ReplayJobs(
+        submit=submit,
+        eligible=submit,
+        run=np.full(100, 10_000),
+        estimate=np.full(100, 10_000),
+        processors=np.ones(100, np.int64),
+        user=np.zeros(100, np.int64),
+        queue=np.zeros(100, np.int64),
+        kind=np.zeros(100, np.int64),
+        score=np.zeros(100),
+    )
+    free = np.array([FOREVER])
+    rules = kernel.SiteRules(free, free, free, np.full((1, 168), FOREVER), np.array([-1]), np.array([2]))
+    numbers = kernel.Numbers(kernel.EASY, 1.0, 0.0, 0.0, 1.0, 0, FOREVER, 0, 0, 20)
+    assert (kernel.replay(many, rules, numbers) < 0).sum() == 98
+    assert (kernel.replay(many, rules, numbers._replace(most=100)) >= 0).all()
 
 
 def test_who_had_much_comes_later() -> None:
     # user 0 has the cluster for long; then both ask for all of it, user 0 first
     submit = np.array([0, 50_000, 50_001])
-    whole = kernel.Jobs(
+    whole = kernel.ReplayJobs(
         submit=submit,
         eligible=submit,
         run=np.array([60_000, 100, 100]),
@@ -125,7 +139,7 @@ def test_who_had_much_comes_later() -> None:
         score=np.zeros(3),
     )
     free = np.array([FOREVER, FOREVER])
-    rules = kernel.Rules(free, free, free[:1], np.full((1, 168), FOREVER), np.array([-1]), np.array([4]))
+    rules = kernel.SiteRules(free, free, free[:1], np.full((1, 168), FOREVER), np.array([-1]), np.array([4]))
     plain = kernel.Numbers(kernel.EASY, 1.0, 0.0, 0.0, 86400.0, 0, FOREVER, 0, 0, 10)
     assert kernel.replay(whole, rules, plain).tolist() == [0, 60_000, 60_100]
     fair = plain._replace(fair=10.0)

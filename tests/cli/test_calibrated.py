@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,11 +21,12 @@ from tests.support.logs import row
 @pytest.fixture(autouse=True)
 def few_rungs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fit of few candidates, which is enough for a log that EASY made."""
-    monkeypatch.setattr(
-        trust.trusted_changes,
-        "__kwdefaults__",
-        {**trust.trusted_changes.__kwdefaults__, "rungs": (fitting.Rung(1.0, 0, 6),)},
-    )
+    usual = trust.trusted_changes
+
+    def quick(*arguments: Any, **options: Any) -> trust.Trusted:
+        return usual(*arguments, **options, rungs=(fitting.Rung(1.0, 0, 6),))
+
+    monkeypatch.setattr(trust, "trusted_changes", quick)
 
 
 @pytest.fixture

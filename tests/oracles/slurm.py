@@ -78,6 +78,8 @@ class Cluster:
     least_priority: float = 0.0
     least_age: int = 0
     kill_wait: int = 30
+    plans_of_array: int = 20
+    array_limits: dict[int, int] = field(default_factory=dict)
     outages: list[Outage] = field(default_factory=list)
     reservations: list[Reservation] = field(default_factory=list)
 
@@ -151,7 +153,9 @@ class Controller:
         return sorted(there, key=lambda j: (-tiers[self.jobs[j].partition], -self.jobs[j].priority, j))
 
     def over_limit(self, j: int, now: int) -> bool:
-        """Whether a group of the job has too much running."""
+        """Whether a group or the array of the job has too much running."""
+        if self.tasks(j, now) + 1 > self.most_tasks(j):
+            return True
         for group in self.jobs[j].groups:
             members = [self.jobs[k] for k in self.running(now) if group in self.jobs[k].groups]
             cores = sum(job.cores * job.nodes for job in [*members, self.jobs[j]])
@@ -159,6 +163,15 @@ class Controller:
             if len(members) + 1 > limit.jobs or cores > limit.cores:
                 return True
         return False
+
+    def most_tasks(self, j: int) -> float:
+        """Tasks of the array of a job that may run at once."""
+        return self.cluster.array_limits.get(self.jobs[j].array, float("inf"))
+
+    def tasks(self, j: int, now: int) -> int:
+        """Tasks of the array of a job that run."""
+        array = self.jobs[j].array
+        return sum(array >= 0 and self.jobs[k].array == array for k in self.running(now))
 
     def left(self, node: int, on: list[int]) -> Node | None:
         """What a node has left beside some running jobs; None if one of them has it to itself."""
@@ -276,6 +289,8 @@ class Controller:
         stretches: list[tuple[int, int, set[int]]] = [(begin, end, self.up(now))]
         of_user: dict[int, int] = {}
         of_partition: dict[int, int] = {}
+        of_array: dict[int, int] = {}
+        rejected: set[int] = set()
         tests = count = 0
         for j in self.waiting(now):
             job = self.jobs[j]
@@ -290,10 +305,23 @@ class Controller:
                 continue
             if cluster.tests_of_user and of_user.get(job.user, 0) >= cluster.tests_of_user:
                 continue
+            if job.array in rejected:
+                continue
+            planned = of_array.get(job.array, 0)
+            if planned and (
+                planned >= cluster.plans_of_array or planned + self.tasks(j, now) >= self.most_tasks(j)
+            ):
+                continue
             tests += 1
             of_partition[job.partition] = of_partition.get(job.partition, 0) + 1
             of_user[job.user] = of_user.get(job.user, 0) + 1
+            before = stretches
             stretches = self.test(j, now, stretches)
+            if job.array >= 0 and j not in self.started:
+                if stretches is before:
+                    rejected.add(job.array)
+                else:
+                    of_array[job.array] = planned + 1
             if j in self.started:
                 count += 1
                 if cluster.most_backfilled and count >= cluster.most_backfilled:

@@ -98,7 +98,7 @@ def _legend(looks: Any, truths: list[str]) -> list[tuple[Any, str]]:
 
 @style.styled
 def forecast_horizons(study: xr.Dataset) -> style.Drawing:
-    """Coverage and median width against the time that was still to be waited; corrected as it goes.
+    """Coverage and median width against the median forecast; corrected as it goes.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def forecast_horizons(study: xr.Dataset) -> style.Drawing:
     places = [name.replace(" to ", " to\n") for name in RANGES[1:]]
     for axes in grid[-1]:
         axes.set_xticks(range(len(places)), places, fontsize=6.5)
-        axes.set_xlabel("time until the start")
+        axes.set_xlabel("median forecast of the time until the start")
     entries = [(Line2D([], [], **style.line_options(looks[name])), name) for name in SHOWN]
     style.entries_below(figure, entries)
     return figure, numbers.reset_index(drop=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from gridsched.figures import findings
-from gridsched.figures.findings import Finding, detail, known, listed, name, sentences
+from gridsched.figures.findings import Finding, known, name, sentences
 from gridsched.figures.style import duration
 
 _GOAL = (0.77, 0.83)
@@ -20,47 +20,36 @@ def coverage(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     rows = known(numbers, "coverage")
     if rows.empty:
         return findings.NOTHING
-    return sentences(
-        *(_of_truth(rows[rows["truth"] == truth], str(truth)) for truth in dict.fromkeys(rows["truth"])),
-        detail(_alone(rows)),
-    )
+    told = []
+    for truth in dict.fromkeys(rows["truth"]):
+        own = rows[rows["truth"] == truth]
+        told.append(_of_truth(own, f"Of {truth} starts, futures as they are", "futures", _RAW))
+        told.append(_of_truth(own, "Corrected, with history, they", "combined", _CORRECTED))
+    return sentences(*told)
 
 
-def _of_truth(rows: pd.DataFrame, truth: str) -> str:
-    """Coverage and width of the corrected combination, log by log."""
-    own = rows[rows["correction"] == _CORRECTED]
-    ours, null = (
-        own[own["predictor"] == method].set_index("workload", drop=False) for method in ("combined", "null")
-    )
+def _of_truth(rows: pd.DataFrame, who: str, method: str, correction: str) -> str:
+    """Coverage of a way to tell, log by log, and its width beside that of the null model as it is."""
+    ours = rows[(rows["predictor"] == method) & (rows["correction"] == correction)]
+    null = rows[(rows["predictor"] == "null") & (rows["correction"] == correction)].set_index("workload")
     if ours.empty:
         return ""
     inside = ours["coverage"].between(*_GOAL)
-    told = [
-        f"{name(row['workload'])} {findings.percent(row['coverage'])}"
-        for row in findings.records(ours[~inside])
-    ]
-    apart = f" (others: {'; '.join(told)})" if told else ""
-    ratios = (ours["width"] / null["width"].reindex(ours.index)).dropna()
+    told = "; ".join(
+        f"{name(row['workload'])} {findings.percent(row['coverage'])}" for row in findings.records(ours)
+    )
+    ratios = (ours.set_index("workload")["width"] / null["width"]).dropna()
     wide = ""
     if len(ratios):
+        low, high = (findings.percent(float(ratio)) for ratio in (ratios.min(), ratios.max()))
         wide = (
-            f" Their mean width is {findings.percent(float(ratios.min()))} to "
-            f"{findings.percent(float(ratios.max()))} of that of waits of like jobs."
+            f", with {low} of the mean width" if low == high else f", with {low} to {high} of the mean width"
         )
+        wide += " of waits of like jobs"
     return (
-        f"Of {truth} starts, corrected intervals of 80 % from futures and history hold 77 to 83 % on "
-        f"{int(inside.sum())} of {findings.counted(len(ours), 'log')}{apart}.{wide}"
+        f"{who} hold 77 to 83 % in the interval of 80 % on {int(inside.sum())} of "
+        f"{findings.counted(len(ours), 'log')} ({told}){wide}."
     )
-
-
-def _alone(rows: pd.DataFrame) -> str:
-    """What futures cover before any correction."""
-    raw = rows[(rows["predictor"] == "futures") & (rows["correction"] == _RAW)]
-    told = [
-        f"{findings.percent(row['coverage'])} of {row['truth']} starts on {name(row['workload'])}"
-        for row in findings.records(raw)
-    ]
-    return f"Before any correction futures hold {listed(told, 20)}." if told else ""
 
 
 def horizons(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
@@ -74,8 +63,8 @@ def horizons(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
         here = own[own["truth"] == truth]
         row = findings.records(here[here["coverage"] == here["coverage"].min()])[0]
         parts.append(
-            f"Of {truth} starts, futures with history cover least on {name(row['workload'])} for starts "
-            f"in {row['range']}: {findings.percent(row['coverage'])}, with a median width of "
+            f"Of {truth} starts, futures with history cover least on {name(row['workload'])} where they "
+            f"expect {row['range']}: {findings.percent(row['coverage'])}, with a median width of "
             f"{duration(row['median_width'])}."
         )
     return sentences(*parts)

@@ -77,7 +77,7 @@ _KEYS = {key.lower(): key for key in (*_MODELLED, *_CHANGES_SCHEDULES, *_ADMINIS
 _WHOLE = words(
     "sched_interval batch_sched_delay default_queue_depth partition_job_depth sched_max_job_start "
     "bf_interval bf_window bf_resolution bf_max_job_test bf_max_job_user bf_max_job_part "
-    "bf_max_job_start bf_min_prio_reserve bf_min_age_reserve"
+    "bf_max_job_array_resv bf_max_job_start bf_min_prio_reserve bf_min_age_reserve"
 )
 """SchedulerParameters that are parameters of the scheduler, all of them whole numbers."""
 
@@ -94,7 +94,7 @@ here: a pass takes no time, and happens at one instant."""
 _OTHERS = words(
     "allow_zero_lic assoc_limit_stop bf_allow_magnetic_slot bf_busy_nodes bf_hetjob_immediate "
     "bf_hetjob_prio bf_ignore_newly_avail_nodes bf_job_part_count_reserve bf_licenses "
-    "bf_max_job_array_resv bf_max_job_assoc bf_max_job_user_part bf_node_space bf_one_resv_per_job "
+    "bf_max_job_assoc bf_max_job_user_part bf_node_space bf_one_resv_per_job "
     "bf_running_job_reserve bf_topopt_enable bf_topopt_iterations bf_window_linear cr_sched_cores "
     "default_gbytes defer defer_batch delay_boot enable_hetero_jobs enable_hetero_steps "
     "extra_constraints Ignore_NUMA ignore_prefer_validation max_array_tasks max_depend_depth "

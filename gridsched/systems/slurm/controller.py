@@ -48,6 +48,7 @@ class Cadence:
     bf_max_job_test: int
     bf_max_job_user: int
     bf_max_job_part: int
+    bf_max_job_array_resv: int
     bf_max_job_start: int
     bf_min_prio_reserve: float
     bf_min_age_reserve: int
@@ -61,6 +62,7 @@ class Cadence:
             most_tests=self.bf_max_job_test,
             most_of_user=self.bf_max_job_user,
             most_of_partition=self.bf_max_job_part,
+            most_of_array=max(self.bf_max_job_array_resv, 1),
             most_starts=self.bf_max_job_start,
             least_priority=float(self.bf_min_prio_reserve),
             least_age=self.bf_min_age_reserve,
@@ -293,6 +295,7 @@ class Controller:
             limited=np.ascontiguousarray(tickets.limited, np.int64),
             placed=np.full(int(jobs["nodes"].sum()) + 1, -1, np.int64),
             running=np.zeros(count + 1, np.int64),
+            tasks=np.zeros(int(jobs["array"].max(initial=-1)) + 2, np.int64),
             up=np.ones(nodes, np.uint8),
             windows=machine.windows if len(machine.windows) else np.zeros(1, WINDOW),
             reserved=np.zeros((1, nodes), np.uint8)
@@ -311,7 +314,7 @@ class Controller:
             lost=np.zeros(nodes, np.uint8),
             free=np.zeros((3, nodes), np.int64),
             alone=np.zeros(nodes, np.uint8),
-            tested=np.zeros(partitions + users, np.int64),
+            tested=np.zeros(partitions + users + len(self.tables.tasks), np.int64),
             begin=np.zeros(nodes, np.int64),
             end=np.zeros(nodes, np.int64),
             worth=np.zeros(nodes, np.int64),
@@ -321,7 +324,12 @@ class Controller:
             wanted=np.zeros(words, np.int64),
             # only rows that are used take memory
             idle=np.zeros((count + 1 if jobs["whole"].any() else 1, words), np.int64),
-            noted=np.zeros(1, np.int64),
+            fits=np.zeros((len(suits), words), np.int64),
+            touched=np.zeros((1 if jobs["whole"].all() else count + 1, words), np.int64),
+            touched_since=np.zeros(1, np.int64),
+            idle_since=np.zeros(1, np.int64),
+            fits_since=np.zeros(len(suits), np.int64),
+            changes=np.zeros(1, np.int64),
         )
         most = 2 * (cadence.bf_max_job_test or count) + 4 if cadence.backfill else 4
         most = min(most, 2 * count + 4)
@@ -708,11 +716,12 @@ def no_limits(count: int) -> Integers:
 def job_records(count: int) -> NDArray[Any]:
     """Records of jobs that wait and ask for nothing yet."""
     jobs = np.zeros(count, JOB)
-    jobs["start"] = jobs["next_task"] = -1
+    jobs["start"] = jobs["next_task"] = jobs["array"] = -1
+    jobs["most_tasks"] = NEVER
     return jobs
 
 
-def chain_tasks(jobs: NDArray[Any], array: Integers) -> None:
+def chain_tasks(jobs: NDArray[Any], array: Integers, most: Integers | None = None) -> None:
     """Let the tasks of each job array follow each other.
 
     Slurm has one record for the tasks that wait. When one of them starts, those that are left get a new
@@ -725,7 +734,13 @@ def chain_tasks(jobs: NDArray[Any], array: Integers) -> None:
         The jobs in order of submission.
     array : int64[n]
         Number of the array of each, -1 for none.
+    most : int64[n], optional
+        Tasks of its array that may run at once, 0 or less for any number.
     """
+    within = array >= 0
+    jobs["array"][within] = np.unique(array[within], return_inverse=True)[1].reshape(-1)
+    if most is not None:
+        jobs["most_tasks"] = np.where(within & (most > 0), most, NEVER)
     tasks = np.flatnonzero(array >= 0)
     tasks = tasks[np.argsort(array[tasks], kind="stable")]
     follows = array[tasks[1:]] == array[tasks[:-1]]

@@ -120,7 +120,8 @@ def cluster_jobs(
     )
     records["limit"] = submission.estimate[own]
     if workload.array is not None:
-        chain_tasks(records, np.asarray(workload.array, np.int64))
+        most = None if workload.array_limit is None else np.asarray(workload.array_limit, np.int64)
+        chain_tasks(records, np.asarray(workload.array, np.int64), most)
     limits, table, limited = _limits(workload, cluster)
     over = np.zeros(len(workload), np.bool_)
     if accounting is not None:

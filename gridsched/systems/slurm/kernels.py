@@ -17,6 +17,9 @@ from gridsched.engine.jit import jit, leaf, part
 
 NEVER = 2**62
 
+NEITHER, STARTED, PLANNED = 0, 1, 2
+"""What a backfill pass did with a job."""
+
 JOB = np.dtype(
     [
         ("nodes", np.int64),
@@ -34,6 +37,8 @@ JOB = np.dtype(
         ("expected", np.int64),  # when it has to end [s]
         ("first", np.int64),  # of its nodes in `placed`
         ("kind", np.int64),  # row of `suits`
+        ("array", np.int64),  # its job array, -1 without one
+        ("most_tasks", np.int64),  # of that array which may run at once
         ("record", np.int64),  # place among the records of jobs, which follows their age
         ("next_task", np.int64),  # of its job array, whose record is made when this one starts; -1 for none
         ("plan", np.int64),  # start that was planned last [s]; its nodes are in `placed` then
@@ -82,6 +87,7 @@ class Tables(NamedTuple):
     limited: Any  # int64[n, k]: limits of each job, -1 for none
     placed: Any  # int64[...]: nodes of each job that started, from its `first` on
     running: Any  # int64[n]: jobs that run, by expected end and record
+    tasks: Any  # int64[arrays + 1]: running tasks of each job array
     up: Any  # uint8[m]: 1 for nodes that take jobs, neither down nor drained
     windows: Any  # WINDOW[...]: reservations
     reserved: Any  # uint8[windows, m]: nodes of each
@@ -108,7 +114,7 @@ class Room(NamedTuple):
     lost: Any  # uint8[m]: nodes that are of no use any more in a pass
     free: Any  # int64[3, m]: what each node will have left
     alone: Any  # uint8[m]: nodes that a job will have to itself
-    tested: Any  # int64[...]: jobs of each partition, then of each user, that a pass tested
+    tested: Any  # int64[...]: jobs of each partition and user that a pass tested, and plans of arrays
     begin: Any  # int64[m]: runs of neighbours: first node of each
     end: Any  # int64[m]: node after the last one of each
     worth: Any  # int64[m]: what each is worth, -1 once it is taken
@@ -117,7 +123,12 @@ class Room(NamedTuple):
     bits: Any  # int64[words]: bits of `usable`
     wanted: Any  # int64[words]: bits of `chosen`
     idle: Any  # int64[n + 1, words]: bits of the nodes that are idle once so many running jobs have ended
-    noted: Any  # int64[1]: whether `idle` is up to date
+    fits: Any  # int64[kinds, words]: bits of the nodes that have room for a part of a job of each kind
+    touched: Any  # int64[n + 1, words]: bits of the nodes of so many running jobs, by expected end
+    touched_since: Any  # int64[1]: the change after which `touched` was worked out
+    idle_since: Any  # int64[1]: the change after which `idle` was worked out
+    fits_since: Any  # int64[kinds]: the same of `fits`
+    changes: Any  # int64[1]: how often what runs has changed, or may have
 
 
 # --- sets of nodes as bits ------------------------------------------------------------------------
@@ -230,6 +241,7 @@ def start(t: Any, r: Any, j: int, now: int) -> None:
     """Start a job on the chosen nodes."""
     job = t.jobs[j]
     count_for_limits(t, j, 1)
+    t.tasks[job["array"]] += 1
     t.jobs[j]["start"] = now
     expected = now + job["limit"]
     t.jobs[j]["expected"] = expected
@@ -259,6 +271,7 @@ def finish(t: Tables, j: int) -> None:
     """End a job: its nodes are free."""
     job = t.jobs[j]
     count_for_limits(t, j, -1)
+    t.tasks[job["array"]] -= 1
     for k in range(job["nodes"]):
         take(t, j, t.placed[job["first"] + k], -1)
     place = 0
@@ -496,6 +509,7 @@ class Backfill(NamedTuple):
     most_tests: int  # jobs that are tested; 0 for all of them, as in the other numbers
     most_of_user: int
     most_of_partition: int
+    most_of_array: int  # tasks that get a plan
     most_starts: int
     least_priority: float  # of jobs that get a plan
     least_age: int  # [s] of jobs that get a plan
@@ -566,21 +580,46 @@ def note_ends(t: Any, r: Any) -> None:
             r.free[CORES, node] -= 1
             if r.free[CORES, node] == 0:
                 r.idle[k + 1, node // BITS] |= 1 << (node % BITS)
-    r.noted[0] = 1
+    r.idle_since[0] = r.changes[0]
+
+
+@part
+def note_touched(t: Any, r: Any) -> None:
+    """Note which nodes the first, the first two ... of the running jobs have."""
+    r.touched[0, :] = 0
+    for k in range(t.counts[0]):
+        other = t.jobs[t.running[k]]
+        for word in range(r.touched.shape[1]):
+            r.touched[k + 1, word] = r.touched[k, word]
+        for i in range(other["nodes"]):
+            node = t.placed[other["first"] + i]
+            r.touched[k + 1, node // BITS] |= 1 << (node % BITS)
+    r.touched_since[0] = r.changes[0]
+
+
+@leaf
+def ended_by(t: Any, horizon: int) -> int:
+    """How many of the running jobs have to end up to a time."""
+    low, high = 0, t.counts[0]
+    while low < high:
+        middle = (low + high) // 2
+        if t.jobs[t.running[middle]]["expected"] > horizon:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 @part
 def earliest_whole(t: Any, r: Any, j: int, now: int, now_only: bool, horizon: int) -> int:
     """When a job of whole nodes could start on the usable ones: running jobs are taken off one at a time."""
     job = t.jobs[j]
-    if not r.noted[0]:
+    if r.idle_since[0] != r.changes[0]:
         note_ends(t, r)
     ended = 0
     if number_of_both(r.bits, r.idle[0]) < job["nodes"]:
         # the fewest that have to end, of those that have to before the horizon
-        most = t.counts[0]
-        while most > 0 and t.jobs[t.running[most - 1]]["expected"] > horizon:
-            most -= 1
+        most = ended_by(t, horizon)
         if now_only or number_of_both(r.bits, r.idle[most]) < job["nodes"]:
             return NEVER
         while most - ended > 1:
@@ -665,12 +704,29 @@ def earliest(t: Any, r: Any, b: Any, j: int, now: int, now_only: bool, horizon: 
     job = t.jobs[j]
     if job["whole"]:
         return int(earliest_whole(t, r, j, now, now_only, horizon))
-    unpack(r.bits, r.usable)
-    if fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, job) >= job["nodes"]:
+    kind = job["kind"]
+    if r.fits_since[kind] != r.changes[0]:
+        # which nodes have room for a part of such a job does not change until a job starts
+        fitting_nodes(t.free, t.idle, t.alone, t.up, r.fitting, job)
+        pack(r.fitting, r.fits[kind])
+        r.fits_since[kind] = r.changes[0]
+    if number_of_both(r.bits, r.fits[kind]) >= job["nodes"]:
+        for word in range(len(r.bits)):
+            r.wanted[word] = r.bits[word] & r.fits[kind, word]
+        unpack(r.wanted, r.fitting)
         choose(t.free, r, job)
         return now
     if now_only:
         return NEVER
+    if r.touched_since[0] != r.changes[0]:
+        note_touched(t, r)
+    ended = ended_by(t, horizon)
+    count = 0
+    for word in range(len(r.bits)):
+        count += ones(r.bits[word] & (r.fits[kind, word] | r.touched[ended, word]))
+    if count < job["nodes"]:
+        return NEVER
+    unpack(r.bits, r.usable)
     for node in range(len(t.busy)):
         r.free[CORES, node] = t.free[CORES, node]
         r.free[MEMORY, node] = t.free[MEMORY, node]
@@ -746,8 +802,8 @@ def plan(t: Any, s: Any, r: Any, j: int, begin: int, end: int) -> None:
 
 
 @part
-def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> bool:
-    """Start a job now or plan it; whether it started."""
+def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> int:
+    """Start a job now or plan it; `STARTED`, `PLANNED` or `NEITHER`."""
     no_plan = t.jobs[j]["priority"] < b.least_priority or now - t.jobs[j]["begin"] < b.least_age
     limit = t.jobs[j]["limit"]
     later = now
@@ -756,7 +812,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> bool:
         if t.counts[1] > 0:
             moment = past_reservations(t, t.jobs[j]["partition"], limit, moment)
             if moment > now + b.window:
-                return False
+                return NEITHER
         later = usable_at(t, s, r, b, j, now, moment)
         begin = NEVER
         if number_of_both(r.bits, r.bits) >= t.jobs[j]["nodes"]:
@@ -766,20 +822,20 @@ def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> bool:
         if begin == NEVER:
             if later and not no_plan:
                 continue
-            return False
+            return NEITHER
         begin = max(begin, moment)
         if begin <= now:
             if over_limit(t, j):
-                return False
+                return NEITHER
             start(t, r, j, now)
-            r.noted[0] = 0
-            return True
+            r.changes[0] += 1
+            return STARTED
         if no_plan:
-            return False
+            return NEITHER
         if later and begin > later:
             continue
         if begin > now + b.window:
-            return False
+            return NEITHER
         first = begin // b.resolution * b.resolution
         end = max((begin + limit) // b.resolution * b.resolution, first + b.resolution)
         r.wanted[:] = 0
@@ -788,9 +844,10 @@ def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> bool:
         if clashes(s, r, first, end):
             later = begin if begin > moment else begin + b.resolution
             continue
-        if not over_limit(t, j):
-            plan(t, s, r, j, first, end)
-        return False
+        if over_limit(t, j):
+            return NEITHER
+        plan(t, s, r, j, first, end)
+        return PLANNED
 
 
 @jit
@@ -822,7 +879,7 @@ def backfill_pass(
     s.count[0] = 1
     s.begin[0] = now // b.resolution * b.resolution
     s.end[0] = (now + b.window) // b.resolution * b.resolution
-    r.noted[0] = 0
+    r.changes[0] += 1
     pack(t.up, r.up)
     s.free[0, :] = r.up
     r.tested[:] = 0
@@ -839,10 +896,20 @@ def backfill_pass(
             b.most_of_user and r.tested[u] >= b.most_of_user
         ):
             continue
+        a = t.jobs[j]["array"]
+        plans = len(r.tested) - len(t.tasks) + a
+        if a >= 0 and r.tested[plans] > 0:
+            most = min(b.most_of_array, t.jobs[j]["most_tasks"] - t.tasks[a])
+            if r.tested[plans] >= most:
+                continue
         r.tested[p] += 1
         r.tested[u] += 1
         tests += 1
-        if test_job(t, s, r, b, j, now):
+        done = test_job(t, s, r, b, j, now)
+        if a >= 0 and done != STARTED:
+            # tasks behind one that got no plan are not tried
+            r.tested[plans] = r.tested[plans] + 1 if done == PLANNED else NEVER
+        if done == STARTED:
             started[count] = j
             count += 1
             if b.most_starts and count >= b.most_starts:

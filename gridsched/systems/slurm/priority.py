@@ -269,12 +269,12 @@ class Multifactor:
         """New priorities of the waiting jobs."""
         self.next = now + self.period
         second = now // self.unit
-        self.shares.decay(self.decay ** (second - self.last))
-        for job in sorted(self.running):
-            self._use(job, second)
-        self.last = second
         if self.weights.fairshare:
+            self.shares.decay(self.decay ** (second - self.last))
+            for job in sorted(self.running):
+                self._use(job, second)
             self.shares.refresh()
+        self.last = second
         age = np.clip((second - self.submit[waiting]) / max(self.weights.max_age, 1), 0.0, 1.0)
         priorities: NDArray[np.float64] = self._sum(self.late[waiting], age, waiting)
         return priorities

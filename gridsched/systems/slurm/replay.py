@@ -246,7 +246,8 @@ class Replay:
             jobs[k]["partition"], jobs[k]["user"] = self.place_of(job), users.index(job.user)
             jobs[k]["processors"] = each * job.nodes
         of_array = [job.array if job.task >= 0 else -1 for job in self.recording.jobs]
-        chain_tasks(jobs, np.array(of_array, np.int64))
+        most = [job.array_limit for job in self.recording.jobs]
+        chain_tasks(jobs, np.array(of_array, np.int64), np.array(most, np.int64))
         return jobs
 
     def _limits(self) -> tuple[NDArray[np.void], Integers]:

@@ -73,6 +73,8 @@ class Slurm(Scheduler):
         Jobs that a backfill pass tests; 0 for all.
     bf_max_job_user, bf_max_job_part : int
         Jobs of each user, and of each partition, that a backfill pass tests; 0 for all.
+    bf_max_job_array_resv : int
+        Tasks of each job array that get a plan in a backfill pass, 1 at least.
     bf_max_job_start : int
         Jobs that a backfill pass starts at most; 0 for any number.
     bf_min_prio_reserve : int
@@ -135,6 +137,7 @@ class Slurm(Scheduler):
     bf_max_job_test: int = 500
     bf_max_job_user: int = 0
     bf_max_job_part: int = 0
+    bf_max_job_array_resv: int = 20
     bf_max_job_start: int = 0
     bf_min_prio_reserve: int = 0
     bf_min_age_reserve: int = 0

@@ -95,8 +95,8 @@ def test_page_figures_and_findings(made: Path, dataset: xr.Dataset) -> None:
     _, numbers = figures.forecast_coverage(dataset)
     assert set(numbers["correction"]) == {CORRECTIONS[0], CORRECTIONS[-1]}
     good = numbers.assign(coverage=0.8)
-    assert "on 1 of 1 log." in FINDINGS["forecast_coverage"](good, {})
-    assert "on 0 of 1 log (others: own 50 %)" in FINDINGS["forecast_coverage"](good.assign(coverage=0.5), {})
+    assert "on 1 of 1 log (own 80 %)" in FINDINGS["forecast_coverage"](good, {})
+    assert "on 0 of 1 log (own 50 %)" in FINDINGS["forecast_coverage"](good.assign(coverage=0.5), {})
     _, lines = figures.forecast_horizons(dataset)
     assert "cover least on own" in FINDINGS["forecast_horizons"](lines, {})
 

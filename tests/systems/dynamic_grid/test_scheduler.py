@@ -13,7 +13,8 @@ import networkx as nx
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import example, given, settings
+from hypothesis import example as tried
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridsched import results
@@ -694,7 +695,7 @@ ENDS_AS_STOPPED = Case(
 )
 
 
-@example(case=ENDS_AS_STOPPED, factor=1.5)
+@tried(case=ENDS_AS_STOPPED, factor=1.5)
 @given(case=cases(alike=False).filter(lambda case: bool(case.jobs)), factor=st.sampled_from([None, 1, 1.5]))
 @settings(max_examples=50)
 def test_every_run_on_unlike_clusters_keeps_the_rules(case: Case, factor: float | None) -> None:

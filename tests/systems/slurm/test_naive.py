@@ -102,6 +102,8 @@ def draw(
     ):
         if rng.random() < 0.15:
             setattr(cluster, key, number(1, high))
+    cluster.array_limits = {array: number(1, 3) for array in (0, 1) if rng.random() < 0.4}
+    cluster.plans_of_array = number(1, 3) if rng.random() < 0.3 else 20
     for node in range(count):
         if rng.random() < 0.3:
             begin = number(0, 600)
@@ -122,20 +124,25 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
     reach = np.array(
         [[n in partition for n in range(len(nodes))] for partition in cluster.partitions], np.uint8
     )
-    limits = np.zeros(len(cluster.limits), kernels.LIMIT)
+    limits = np.zeros(len(cluster.limits) + len(cluster.array_limits), kernels.LIMIT)
     for name in ("jobs", "processors", "nodes", "memory", "gpus"):
         limits[name] = NEVER
     for k, limit in enumerate(cluster.limits):
         limits[k]["jobs"] = min(limit.jobs, NEVER)
         limits[k]["processors"] = min(limit.cores, NEVER)
+    for k, most_tasks in enumerate(cluster.array_limits.values(), len(cluster.limits)):
+        limits[k]["jobs"] = most_tasks
     records = job_records(len(jobs))
-    limited = np.full((len(jobs), 2), -1, np.int64)
+    limited = np.full((len(jobs), 3), -1, np.int64)
     for k, job in enumerate(jobs):
         for name in ("nodes", "cores", "memory", "gpus", "whole", "limit", "partition", "user"):
             records[k][name] = getattr(job, name)
         records[k]["processors"] = job.cores * job.nodes
         limited[k, : len(job.groups)] = job.groups
-    chain_tasks(records, np.array([job.array for job in jobs]))
+        if job.array in cluster.array_limits:
+            limited[k, 2] = len(cluster.limits) + list(cluster.array_limits).index(job.array)
+    most = np.array([cluster.array_limits.get(job.array, 0) for job in jobs])
+    chain_tasks(records, np.array([job.array for job in jobs]), most)
     events = []
     for out in cluster.outages:
         kinds = (Happening.DOWN, Happening.UP) if out.kills else (Happening.DRAIN, Happening.RESUME)
@@ -167,6 +174,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             bf_max_job_test=cluster.tests,
             bf_max_job_user=cluster.tests_of_user,
             bf_max_job_part=cluster.tests_of_partition,
+            bf_max_job_array_resv=cluster.plans_of_array,
             bf_max_job_start=cluster.most_backfilled,
             bf_min_prio_reserve=int(cluster.least_priority),
             bf_min_age_reserve=cluster.least_age,
