@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.records import RecordArray
 from gridsched.systems.slurm.accounts import ROOT, USE_PARENT, Accounting
 
 Integers = NDArray[np.int64]
@@ -181,7 +182,7 @@ class Multifactor:
     def __init__(
         self,
         weights: PriorityWeights,
-        jobs: NDArray[Any],
+        jobs: RecordArray,
         *,
         place: Integers,
         quality: NDArray[np.float64],
