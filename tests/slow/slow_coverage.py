@@ -92,10 +92,11 @@ def _user(draws: np.random.Generator, longest: int) -> NDArray[np.int64]:
     rate, size, length = draws.lognormal(0.8, 0.7), draws.choice([1, 2, 4, 8, 16]), draws.lognormal(7.6, 0.8)
     submit = [np.empty(0, np.int64)]
     for week in range(stay):
-        if draws.random() < 0.7:
+        if draws.random() >= 0.3:
             count = draws.poisson(3 * rate)
+            day = draws.integers(0, 5, count)
             hour = draws.normal(13, 3, count).clip(0, 23.9)
-            submit.append((week * WEEK + draws.integers(0, 5, count) * DAY + hour * 3600).astype(np.int64))
+            submit.append((week * WEEK + day * DAY + hour * 3600).astype(np.int64))
     times = np.concatenate(submit)
     run = np.maximum(1, draws.exponential(length, len(times))).astype(np.int64)
     wide = np.minimum(32, size * draws.choice([1, 1, 2], len(times)))
