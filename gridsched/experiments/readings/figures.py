@@ -49,7 +49,7 @@ def readings_claims(study: xr.Dataset) -> style.Drawing:
     """
     numbers = _claims(study)
     place = {name: i for i, name in enumerate(study["claim"].values.tolist())}
-    order = [place[name] for name in numbers["claim"]]
+    order = np.array([place[name] for name in numbers["claim"]])
     agree = study["agreement_mean"].to_numpy()[1:]
     columns = 1 + np.argsort(-agree, kind="stable")
     codes = study["outcome"].to_numpy()[np.ix_(columns, order)].T.astype(np.int64)
