@@ -14,13 +14,16 @@ import numpy as np
 
 from gridsched.calibration.layers import LAYERS, STARTED, Calibration, layer_of, simulated_waits
 from gridsched.calibration.measures import explained
-from gridsched.calibration.site import Site
+from gridsched.calibration.site import LoggedSite
 
 PARTS = 2
 """Parts of what is replayed, over which losses are averaged."""
 
 ALIKE = 0.03
 """Calibrations whose loss is larger by so much at most fit about as well as the best."""
+
+MOST_ALIKE = 12
+"""So many calibrations that fit about as well are looked at, at most."""
 
 _VARIED = 0.25
 """Standard deviation of the logarithm by which a parameter is varied."""
@@ -54,13 +57,13 @@ FEW: tuple[Rung, ...] = (Rung(0.5, 0, 16), Rung(1.0, 6, 10), Rung(1.0, 4, 12))
 
 
 def candidates(
-    site: Site, layers: Sequence[str], rung: Rung, before: Sequence[Fitted], number: int, seed: int
+    site: LoggedSite, layers: Sequence[str], rung: Rung, before: Sequence[Fitted], number: int, seed: int
 ) -> list[dict[str, float]]:
     """Candidates of a rung, the same for all who ask with the same numbers.
 
     Parameters
     ----------
-    site : Site
+    site : LoggedSite
         The log.
     layers : sequence of str
         Layers that are fitted.
@@ -84,7 +87,7 @@ def candidates(
     return [*best, *varied]
 
 
-def _drawn(site: Site, layers: Sequence[str], rng: Any, some: bool) -> dict[str, float]:
+def _drawn(site: LoggedSite, layers: Sequence[str], rng: Any, some: bool) -> dict[str, float]:
     """Parameters of the layers, or of about half of them."""
     found: dict[str, float] = {}
     for layer in layers:
@@ -118,7 +121,7 @@ _CHOSEN = ("apart", "long", "daytime", "notice")
 _AT_MOST = {"held": 0.95, "long_share": 1.0, "closed": 0.6}
 
 
-def evaluated(site: Site, rung: Rung, calibration: Calibration) -> float:
+def evaluated(site: LoggedSite, rung: Rung, calibration: Calibration) -> float:
     """Loss of a candidate on the end of the first half: the mean of those of two equal parts of it.
 
     A calibration that is right on the whole since it waits too long early and too short later does not pass.
@@ -143,14 +146,14 @@ def best_of(fitted: Sequence[Fitted]) -> list[Fitted]:
     return list(found.values())
 
 
-def band(fitted: Sequence[Fitted], most: int = 12) -> list[Fitted]:
+def band(fitted: Sequence[Fitted]) -> list[Fitted]:
     """The best candidate and those that fit about as well."""
     ordered = best_of(fitted)
-    return [each for each in ordered if each.loss <= ordered[0].loss + ALIKE][:most]
+    return [each for each in ordered if each.loss <= ordered[0].loss + ALIKE][:MOST_ALIKE]
 
 
 def fit(
-    site: Site,
+    site: LoggedSite,
     layers: Sequence[str] = tuple(LAYERS),
     rungs: Sequence[Rung] = RUNGS,
     *,
@@ -161,7 +164,7 @@ def fit(
 
     Parameters
     ----------
-    site : Site
+    site : LoggedSite
         The log.
     layers : sequence of str
         Keys of `LAYERS`.

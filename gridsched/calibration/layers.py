@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gridsched.calibration import kernel
 from gridsched.calibration.measures import UNKNOWN, Explained, explained
-from gridsched.calibration.site import KINDS, QUEUED, Site, kinds, steps
+from gridsched.calibration.site import KINDS, QUEUED, LoggedSite, kinds, steps
 from gridsched.engine.records import FOREVER
 
 Calibration = Mapping[str, float]
@@ -45,7 +45,7 @@ class Layer:
     """
 
     text: str
-    draw: Callable[[Site, Generator], dict[str, float]]
+    draw: Callable[[LoggedSite, Generator], dict[str, float]]
 
 
 def _log_uniform(rng: Generator, low: float, high: float) -> float:
@@ -59,7 +59,7 @@ def _some(rng: Generator, **chances: tuple[float, Callable[[], float]]) -> dict[
     return {name: float(chances[name][1]()) for name in names}
 
 
-def _queues(site: Site, rng: Generator) -> dict[str, float]:
+def _queues(site: LoggedSite, rng: Generator) -> dict[str, float]:
     found: dict[str, float] = {}
     if site.history.apart.any() and rng.random() < 0.9:
         found["apart"] = 1.0
@@ -73,7 +73,7 @@ def _queues(site: Site, rng: Generator) -> dict[str, float]:
     return found
 
 
-def _shares(site: Site, rng: Generator) -> dict[str, float]:
+def _shares(site: LoggedSite, rng: Generator) -> dict[str, float]:
     return {
         "long": float(rng.integers(1, KINDS)),
         "long_share": rng.uniform(0.6, 1.0),
@@ -81,7 +81,7 @@ def _shares(site: Site, rng: Generator) -> dict[str, float]:
     }
 
 
-def _limits(site: Site, rng: Generator) -> dict[str, float]:
+def _limits(site: LoggedSite, rng: Generator) -> dict[str, float]:
     return _some(
         rng,
         user_jobs=(0.6, lambda: _log_uniform(rng, 2, 80)),
@@ -90,27 +90,27 @@ def _limits(site: Site, rng: Generator) -> dict[str, float]:
     )
 
 
-def _calendar(site: Site, rng: Generator) -> dict[str, float]:
+def _calendar(site: LoggedSite, rng: Generator) -> dict[str, float]:
     return {"closed": rng.uniform(0.05, 0.5)}
 
 
-def _outages(site: Site, rng: Generator) -> dict[str, float]:
+def _outages(site: LoggedSite, rng: Generator) -> dict[str, float]:
     return {"notice": float(rng.choice([0, _HOUR, 6 * _HOUR, _DAY, 3 * _DAY, 7 * _DAY]))}
 
 
-def _holds(site: Site, rng: Generator) -> dict[str, float]:
+def _holds(site: LoggedSite, rng: Generator) -> dict[str, float]:
     return {"held": rng.uniform(0.2, 0.8)}
 
 
-def _fair_share(site: Site, rng: Generator) -> dict[str, float]:
+def _fair_share(site: LoggedSite, rng: Generator) -> dict[str, float]:
     return {"fair": _log_uniform(rng, 3, 3000), "half_life": _log_uniform(rng, 0.3, 30)}
 
 
-def _processors(site: Site, rng: Generator) -> dict[str, float]:
+def _processors(site: LoggedSite, rng: Generator) -> dict[str, float]:
     return {"processors": _log_uniform(rng, 0.75, 1.5)}
 
 
-def _order(site: Site, rng: Generator) -> dict[str, float]:
+def _order(site: LoggedSite, rng: Generator) -> dict[str, float]:
     return _some(
         rng,
         size=(0.5, lambda: 4 * rng.normal()),
@@ -119,7 +119,7 @@ def _order(site: Site, rng: Generator) -> dict[str, float]:
     )
 
 
-def _draining(site: Site, rng: Generator) -> dict[str, float]:
+def _draining(site: LoggedSite, rng: Generator) -> dict[str, float]:
     return _some(
         rng,
         patience=(0.7, lambda: _log_uniform(rng, 0.5, 200)),
@@ -216,7 +216,7 @@ ORDERS: dict[str, Replacement] = {
 
 
 def simulated_waits(
-    site: Site,
+    site: LoggedSite,
     calibration: Calibration,
     *,
     order: Replacement | None = None,
@@ -226,7 +226,7 @@ def simulated_waits(
 
     Parameters
     ----------
-    site : Site
+    site : LoggedSite
         The jobs.
     calibration : mapping
         Parameters by name.
@@ -284,7 +284,9 @@ def simulated_waits(
     return waits
 
 
-def _numbers(site: Site, calibration: Calibration, order: Replacement | None, most: int) -> kernel.Numbers:
+def _numbers(
+    site: LoggedSite, calibration: Calibration, order: Replacement | None, most: int
+) -> kernel.Numbers:
     given = calibration.get
     plain = order or Replacement(expansion=given("expansion", 0.0))
     own = order is None
@@ -302,7 +304,7 @@ def _numbers(site: Site, calibration: Calibration, order: Replacement | None, mo
     )
 
 
-def _rules(site: Site, calibration: Calibration) -> kernel.SiteRules:
+def _rules(site: LoggedSite, calibration: Calibration) -> kernel.SiteRules:
     given, history = calibration.get, site.history
     processors = max(round(given("processors", 1.0) * site.size), int(site.processors.max()))
     times, capacity = steps(site, processors, site.outages if "notice" in calibration else site.outages[:0])
@@ -329,7 +331,7 @@ def _rules(site: Site, calibration: Calibration) -> kernel.SiteRules:
     )
 
 
-def _by_hour(site: Site, calibration: Calibration, processors: int) -> Integers:
+def _by_hour(site: LoggedSite, calibration: Calibration, processors: int) -> Integers:
     """Processors that each kind of jobs may have at each hour of the week."""
     table = np.full((KINDS, 7, 24), FOREVER, np.int64)
     if "long" in calibration:
@@ -349,7 +351,7 @@ STARTED = 0.99
 """Share of the jobs that have to start in a replay; else it says nothing."""
 
 
-def judged(site: Site, waits: Integers, half: str) -> Explained:
+def judged(site: LoggedSite, waits: Integers, half: str) -> Explained:
     """Measures of waits over the jobs of a half ("first" or "second"); unknown where 1 % never started."""
     mine = site.known & (site.second if half == "second" else ~site.second)
     there = mine & (waits >= 0)

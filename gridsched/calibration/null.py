@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.calibration.site import Site, doublings, kinds
+from gridsched.calibration.site import LoggedSite, doublings, kinds
 
 RECENT = 20
 """A wait is drawn from those of so many like jobs that started last ..."""
@@ -14,7 +14,7 @@ FEWEST = 5
 """... of which there have to be so many; else jobs that are less alike count."""
 
 
-def null_waits(site: Site, *, seed: int = 0) -> NDArray[np.float64]:
+def null_waits(site: LoggedSite, *, seed: int = 0) -> NDArray[np.float64]:
     """Wait of each job [s], drawn from those of the last like jobs that had started when it was submitted.
 
     Like jobs share queue, doubling of size and class of requested time; else queue and size; else the queue;
@@ -33,7 +33,7 @@ def null_waits(site: Site, *, seed: int = 0) -> NDArray[np.float64]:
 
 
 def _drawn(
-    site: Site, key: NDArray[np.int64], wanted: NDArray[np.int64], rng: np.random.Generator
+    site: LoggedSite, key: NDArray[np.int64], wanted: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Waits for the wanted jobs from the history of jobs of the same key; -1 where it is too short."""
     known = np.flatnonzero(site.known)

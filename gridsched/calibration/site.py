@@ -34,7 +34,7 @@ _COLUMNS = ("submit", "run", "estimate", "processors", "user", "queue", "recorde
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Site:
+class LoggedSite:
     """Jobs of a log with the waits that it recorded, in order of submission.
 
     Parameters
@@ -105,9 +105,9 @@ class Site:
         )
 
 
-def from_dataset(stored: xr.Dataset) -> Site:
+def from_dataset(stored: xr.Dataset) -> LoggedSite:
     """Site that was stored."""
-    return Site(
+    return LoggedSite(
         name=str(stored.attrs["name"]),
         size=int(stored.attrs["size"]),
         week=int(stored.attrs["week"]),
@@ -117,7 +117,7 @@ def from_dataset(stored: xr.Dataset) -> Site:
     )
 
 
-def site_of(workload: Workload, processors: int, *, seen_outages: bool = True) -> Site:
+def site_of(workload: Workload, processors: int, *, seen_outages: bool = True) -> LoggedSite:
     """Site of a clean workload.
 
     Parameters
@@ -152,7 +152,7 @@ def site_of(workload: Workload, processors: int, *, seen_outages: bool = True) -
         for spell in spells
         if spell.jobs >= 2
     ]
-    return Site(
+    return LoggedSite(
         name=workload.name,
         size=processors,
         submit=np.asarray(workload.submit_time, np.int64),
@@ -187,11 +187,11 @@ class History:
 
     Parameters
     ----------
-    site : Site
+    site : LoggedSite
         The log. Of its first half those jobs count that started before the second began.
     """
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: LoggedSite) -> None:
         self.site = site
         start = site.submit + site.recorded
         self.jobs = ~site.second & site.known & (start <= site.split)
@@ -302,7 +302,7 @@ def peaks(start: Integers, end: Integers, weight: Integers, group: Integers, gro
     return found
 
 
-def steps(site: Site, processors: int, lost: Integers) -> tuple[Integers, Integers]:
+def steps(site: LoggedSite, processors: int, lost: Integers) -> tuple[Integers, Integers]:
     """When the number of processors changes, and to how many, given (start, end, processors) of outages."""
     before = int(site.submit[0]) - 1 if len(site) else 0
     times = np.concatenate([[before], lost[:, 0], lost[:, 1]])

@@ -19,7 +19,7 @@ from gridsched.calibration.fitting import RUNGS, Rung, band, fit
 from gridsched.calibration.layers import LAYERS, ORDERS, Replacement, described, judged, simulated_waits
 from gridsched.calibration.measures import Explained, explained
 from gridsched.calibration.null import null_waits
-from gridsched.calibration.site import Site
+from gridsched.calibration.site import LoggedSite
 from gridsched.comparison import by_weeks
 from gridsched.errors import ConfigurationError, WorkloadError
 
@@ -74,7 +74,7 @@ def calibrated_orders(names: Sequence[str]) -> dict[str, Replacement]:
 
 
 def trusted_changes(
-    site: Site,
+    site: LoggedSite,
     orders: Mapping[str, Replacement],
     *,
     user: Any = None,
@@ -86,7 +86,7 @@ def trusted_changes(
 
     Parameters
     ----------
-    site : Site
+    site : LoggedSite
         The log.
     orders : mapping of str to Replacement
         Policies by name.
@@ -150,7 +150,7 @@ def _first(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _answers(
-    site: Site,
+    site: LoggedSite,
     pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]],
     mine: NDArray[np.bool_],
     group: NDArray[np.int64],
@@ -188,7 +188,7 @@ def _verdict(low: float, high: float) -> str:
 class _Groups:
     """Tables of users and queues, as far as the log tells them apart."""
 
-    def __init__(self, site: Site, user: Any) -> None:
+    def __init__(self, site: LoggedSite, user: Any) -> None:
         self.site = site
         self.keys = {"user": user, "queue": site.queue_numbers[site.queue]}
         self.rows: dict[str, list[pd.DataFrame]] = {}

@@ -6,8 +6,13 @@ Fields are read as `array[i]["field"]`, which works compiled and with the JIT of
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any, TypeAlias
 
 import numpy as np
+
+RecordArray: TypeAlias = Any
+"""An array of records. NumPy's types do not know what fields hold: to check arithmetic of columns without
+types takes mypy a minute, and finds nothing."""
 
 JOB = np.dtype([("submit", np.int64), ("run", np.int64), ("estimate", np.int32), ("processors", np.int32)])
 """What the engine needs of a job: seconds, and the processors that the cluster loses while it runs."""

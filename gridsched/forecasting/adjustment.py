@@ -69,12 +69,15 @@ class Adjustment:
         Earlier forecasts that this comes from.
     weight : float
         Of the forecast against the other one that is taken with it.
+    longest : float
+        Seconds: no quantile is moved beyond twice the longest outcome that was known.
     """
 
     place: NDArray[np.float64]
     shift: NDArray[np.float64]
     forecasts: int
     weight: float = 1.0
+    longest: float = np.inf
 
     def apply(
         self, remaining: NDArray[np.float64], other: NDArray[np.float64] | None = None
@@ -97,12 +100,18 @@ class Adjustment:
         moved = np.empty_like(told)
         for level in range(len(LEVELS)):
             moved[:, level] = told[:, level] + np.interp(told[:, level], self.place[level], self.shift[level])
-        seconds = np.exp(moved) - SOFTENING
+        seconds = (
+            np.exp(np.minimum(moved, np.maximum(told, np.log(2 * self.longest + SOFTENING)))) - SOFTENING
+        )
         return np.maximum.accumulate(np.maximum(seconds, 0.0), axis=1)
 
 
 def fit_adjustment(
-    remaining: NDArray[np.float64], truth: NDArray[np.float64], other: NDArray[np.float64] | None = None
+    remaining: NDArray[np.float64],
+    truth: NDArray[np.float64],
+    other: NDArray[np.float64] | None = None,
+    *,
+    levels: NDArray[np.float64] = LEVELS,
 ) -> Adjustment:
     """Corrections from forecasts whose outcome is known.
 
@@ -114,6 +123,9 @@ def fit_adjustment(
         The time until the start, seconds.
     other : float64[n, 19], optional
         Quantiles of another forecast that the first can be mixed with.
+    levels : float64[19]
+        What share of these truths is to lie below each quantile: another than `LEVELS` where the next
+        forecasts are known to err more, or less, than these.
 
     Returns
     -------
@@ -124,9 +136,8 @@ def fit_adjustment(
     if len(truth) < LEAST:
         nothing = np.zeros((len(LEVELS), 1))
         return Adjustment(nothing, nothing, len(truth))
-    tried = [
-        _fitted(remaining, truth, other, weight) for weight in (WEIGHTS if other is not None else (1.0,))
-    ]
+    weights = WEIGHTS if other is not None else (1.0,)
+    tried = [_fitted(remaining, truth, other, weight, levels) for weight in weights]
     if other is None:
         return tried[0]
     scores = [interval_score(each.apply(remaining, other), truth).mean() for each in tried]
@@ -138,6 +149,7 @@ def _fitted(
     truth: NDArray[np.float64],
     other: NDArray[np.float64] | None,
     weight: float,
+    levels: NDArray[np.float64],
 ) -> Adjustment:
     """Correction of forecasts of some weight."""
     told, true = _between(remaining, other, weight), logarithm(truth)
@@ -145,12 +157,12 @@ def _fitted(
     window = max(LEAST, int(_NEIGHBOURS * count))
     first = np.unique(np.linspace(0, count - window, KNOTS).astype(np.int64))
     places, shifts = [], []
-    for column, level in enumerate(LEVELS):
+    for column, level in enumerate(levels):
         order = np.argsort(told[:, column], kind="stable")
         near = order[first[:, np.newaxis] + np.arange(window)]
         places.append(np.median(told[near, column], axis=1))
         shifts.append(np.quantile(true[near] - told[near, column], level, axis=1, method="higher"))
-    return Adjustment(np.array(places), np.array(shifts), count, weight)
+    return Adjustment(np.array(places), np.array(shifts), count, weight, float(truth.max()))
 
 
 def _between(

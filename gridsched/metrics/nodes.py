@@ -19,6 +19,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from gridsched.engine.records import RecordArray
 from gridsched.metrics.jobs import Steps, observed, steps, time_average
 from gridsched.nodes import UNLIMITED_MEMORY
 
@@ -117,7 +118,7 @@ def fragmentation(run: xr.Dataset) -> tuple[str, ResourceUse]:
     return "gpus" if with_gpus else "cores", ResourceUse(states.total(fragments), states.total(free))
 
 
-def typical_parts(run: xr.Dataset) -> NDArray[Any]:
+def typical_parts(run: xr.Dataset) -> RecordArray:
     """Kinds of parts of jobs, the most frequent first, until they are those of 95 % of the jobs; at most 200.
 
     Returns

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.nodes import arrays, simulation
 from gridsched.engine.nodes.records import TYPICAL, Placement, Requeue
-from gridsched.engine.records import JOB, Backfilling, Overrun
+from gridsched.engine.records import JOB, Backfilling, Overrun, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.policies import scores
 from gridsched.policies.local import (
@@ -54,16 +54,16 @@ class NodeWorkload:
         Limits, and those that each job is subject to.
     """
 
-    jobs: NDArray[Any]
-    labels: NDArray[Any]
-    nodes: NDArray[Any]
+    jobs: RecordArray
+    labels: RecordArray
+    nodes: RecordArray
     allowed: NDArray[np.bool_]
     priority: NDArray[np.int64]
-    events: NDArray[Any]
-    windows: NDArray[Any]
-    dependents: NDArray[Any]
+    events: RecordArray
+    windows: RecordArray
+    dependents: RecordArray
     first_dependent: NDArray[np.int64]
-    limits: NDArray[Any]
+    limits: RecordArray
     limited: NDArray[np.int64]
 
 
@@ -148,7 +148,7 @@ def schedule_on_nodes(
 
 def _keys(work: NodeWorkload, policy: LocalPolicy) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Keys of queue order and backfill order, smallest first; ties go by entry into the queue."""
-    plain = np.empty(len(work.jobs), JOB)
+    plain: RecordArray = np.empty(len(work.jobs), JOB)
     for name in ("submit", "run", "estimate"):
         plain[name] = work.jobs[name]
     plain["processors"] = work.jobs["units"] * work.jobs["cores"]
@@ -168,12 +168,12 @@ def _keys(work: NodeWorkload, policy: LocalPolicy) -> tuple[NDArray[np.float64],
     return queue, queue if policy.backfill_order == AS_QUEUE else keys(policy.backfill_order)
 
 
-def typical_jobs(jobs: NDArray[Any]) -> NDArray[Any]:
+def typical_jobs(jobs: RecordArray) -> RecordArray:
     """Kinds of jobs with their frequencies: the most frequent ones, which make up 95 % of all jobs.
 
     So many are typical in the experiments of Weng et al. 2023.
     """
-    asked = np.empty(len(jobs), TYPICAL)
+    asked: RecordArray = np.empty(len(jobs), TYPICAL)
     asked["cores"] = jobs["units"] * jobs["cores"]
     asked["gpus"] = jobs["units"] * jobs["gpus"] + (jobs["share"] > 0)
     asked["share"] = np.where(jobs["share"] > 0, jobs["share"], 1000 * (jobs["gpus"] > 0))
@@ -181,12 +181,12 @@ def typical_jobs(jobs: NDArray[Any]) -> NDArray[Any]:
     kinds, counts = np.unique(asked, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     chosen = order[: int(np.searchsorted(np.cumsum(counts[order]), _TYPICAL * len(jobs))) + 1]
-    typical = kinds[chosen]
+    typical: RecordArray = kinds[chosen]
     typical["frequency"] = counts[chosen] / counts[chosen].sum()
     return typical
 
 
-def affinities(jobs: NDArray[Any]) -> NDArray[np.int64]:
+def affinities(jobs: RecordArray) -> NDArray[np.int64]:
     """Kind of GPU job of each: those that share a GPU, those with one whole GPU, two ...; else -1."""
     gpus = jobs["units"] * jobs["gpus"]
     kind = np.where(jobs["share"] > 0, 0, np.minimum(gpus, _BITS - 1))

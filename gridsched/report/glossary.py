@@ -84,7 +84,7 @@ def _pattern() -> re.Pattern[str]:
 
 def term_anchor(word: str) -> str:
     """Name of a word as a place in the page."""
-    return f"term-{re.sub(r'[^a-z0-9]+', '-', word.lower()).strip('-')}"
+    return f"term-{re.sub(r'[^a-z0-9]+', '-', word.lower().replace('+', ' plus')).strip('-')}"
 
 
 def _linked(label: str, word: str, meaning: str) -> Markup:

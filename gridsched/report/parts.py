@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from gridsched.experiments.captions import caption, finding, headline
 from gridsched.experiments.config import Study
@@ -153,6 +154,18 @@ def variations(scenarios: Iterable[Any]) -> list[str]:
 
 UNSTABLE = 0.1
 """A mean is unstable where the middle 95 % of its shaken replicates are further apart than this share."""
+
+
+def spread(values: NDArray[np.float64]) -> float:
+    """How far the middle 95 % of some replicates are apart, relative to their mean; 0 where all are equal."""
+    known = values[~np.isnan(values)]
+    low, high = np.quantile(known, (0.025, 0.975)) if len(known) else (0.0, 0.0)
+    return float((high - low) / known.mean()) if high > low else 0.0
+
+
+def mark(values: NDArray[np.float64], scenario: Any) -> str:
+    """What stands behind a mean of replicates of a scenario that small changes of its logs move far."""
+    return " (unstable)" if scenario.shaking is not None and spread(values) > UNSTABLE else ""
 
 
 def acknowledgements(

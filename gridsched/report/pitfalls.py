@@ -38,7 +38,7 @@ class Pitfall:
 
 
 @dataclass(frozen=True)
-class Check:
+class PitfallCheck:
     """How a pitfall is found.
 
     Parameters
@@ -192,58 +192,58 @@ def _simulates_logs(study: Any) -> bool:
     return any(each.jobs is None for each in study.all_workloads)
 
 
-CHECKS: dict[str, Check] = {
-    "warm-up and drain": Check(
+CHECKS: dict[str, PitfallCheck] = {
+    "warm-up and drain": PitfallCheck(
         "At the beginning and the end of a simulation clusters are emptier than in between.",
         "Give metrics.warm_up and cool_down, or a longer workload.",
         _warm_up,
     ),
-    "saturation": Check(
+    "saturation": PitfallCheck(
         "Where jobs come about as fast as a cluster can run them, means depend on how long the workload is.",
         "Read only who is ahead, or lower the load (fewer users: resampling.users).",
         _saturation,
     ),
-    "single log": Check(
+    "single log": PitfallCheck(
         "One log is one sample of what the users of one site submit.",
         "Add logs of other sites, and resampling to see how far the result holds for these users.",
         _single_log,
     ),
-    "unclean log": Check(
+    "unclean log": PitfallCheck(
         "Some logs hold bursts of jobs of single users that no scheduler should be chosen by.",
         "Take the cleaned version (-cln) of the archive, or look for such bursts with gridsched info.",
         _unclean_log,
     ),
-    "perfect estimates": Check(
+    "perfect estimates": PitfallCheck(
         "Real users overestimate run times, which changes what backfilling can do.",
         "Add requested times (estimates: requested), or a model of estimates.",
         _perfect_estimates,
     ),
-    "average of slowdowns": Check(
+    "average of slowdowns": PitfallCheck(
         "A mean of slowdowns is made by few short jobs that waited long.",
         "Look at the distribution and at job classes beside the mean.",
         _average_of_slowdowns,
     ),
-    "no intervals": Check(
+    "no intervals": PitfallCheck(
         "Without an interval nobody can tell a difference from chance.",
         "Give replicates, or more jobs, so that batches and blocks can be formed.",
         _no_intervals,
     ),
-    "correlated batches": Check(
+    "correlated batches": PitfallCheck(
         "Where a queue remembers for longer than a batch, batch means are alike and intervals too narrow.",
         "Give fewer and longer batches (metrics.batches), a longer log, or resampling.",
         _correlated_batches,
     ),
-    "load by squeezing": Check(
+    "load by squeezing": PitfallCheck(
         "Dividing the times between submissions makes days shorter and users faster, besides the load.",
         "Change the number of users (resampling.users) instead.",
         _squeezed,
     ),
-    "overlap of training and test": Check(
+    "overlap of training and test": PitfallCheck(
         "A predictor that learned from what it predicts, or from what comes later, looks better than it is.",
         "Add estimates: retrained, which learn from what finishes in the run.",
         _overlap,
     ),
-    "no feedback": Check(
+    "no feedback": PitfallCheck(
         "Real users submit less while queues are long; replayed ones do not.",
         "Add a scenario with feedback.",
         _no_feedback,

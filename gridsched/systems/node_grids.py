@@ -18,7 +18,7 @@ from gridsched.engine.clusters import GridArrays, Order
 from gridsched.engine.lives import Fate
 from gridsched.engine.node_clusters import ASKED, RULE, SITE, NodeClusters, Sites
 from gridsched.engine.nodes.records import LIMIT, TYPICAL, Happening, Placement, Requeue
-from gridsched.engine.records import Backfilling
+from gridsched.engine.records import Backfilling, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy
@@ -94,7 +94,7 @@ class NodeGrid:
     sites: Sites
     names: list[list[str]]
     outages: list[Integers]
-    nodes: list[NDArray[Any]]
+    nodes: list[RecordArray]
 
     @property
     def clusters(self) -> Sequence[Cluster]:
@@ -123,7 +123,7 @@ class NodeGrid:
         return np.where(held, 0, found).astype(np.int8)
 
     def allocate(
-        self, records: NDArray[Any], jobs: NDArray[Any], rejected: NDArray[np.bool_], requests: int = 1
+        self, records: RecordArray, jobs: RecordArray, rejected: NDArray[np.bool_], requests: int = 1
     ) -> tuple[GridArrays, NodeClusters]:
         """Idle clusters and the jobs (JOB[...]) of a grid, in which a job of a user is so many jobs."""
         local = node_clusters.allocate(
@@ -144,7 +144,7 @@ class NodeGrid:
 
 
 def node_grid(
-    submission: Submission, home: Integers, records: NDArray[Any], policies: Sequence[LocalPolicy]
+    submission: Submission, home: Integers, records: RecordArray, policies: Sequence[LocalPolicy]
 ) -> NodeGrid:
     """The clusters of a grid as clusters of nodes, for jobs with these homes.
 
@@ -232,7 +232,7 @@ def _kind(cluster: Cluster, m: int) -> Any:
 
 
 def _priorities(
-    cluster: Cluster, record: Any, policy: LocalPolicy, asked: NDArray[Any], estimate: Integers
+    cluster: Cluster, record: Any, policy: LocalPolicy, asked: RecordArray, estimate: Integers
 ) -> NDArray[np.float64]:
     """What is added to the keys of each request: less for partitions of higher priority."""
     priority = np.array([each.priority for each in cluster.partitions] or [0], np.int64)
@@ -261,24 +261,24 @@ class _Tables:
     """The parts of `Sites` while clusters are added."""
 
     def __init__(self) -> None:
-        self.sites: list[NDArray[Any]] = []
-        self.nodes: list[NDArray[Any]] = []
+        self.sites: list[RecordArray] = []
+        self.nodes: list[RecordArray] = []
         self.names: list[list[str]] = []
         self.outages: list[Integers] = []
         self.allowed: list[NDArray[np.bool_]] = []
-        self.events: list[NDArray[Any]] = []
-        self.closings: list[NDArray[Any]] = []
-        self.windows: list[NDArray[Any]] = []
+        self.events: list[RecordArray] = []
+        self.closings: list[RecordArray] = []
+        self.windows: list[RecordArray] = []
         self.limits: list[tuple[int, ...]] = []
         self.rules: list[tuple[int, int]] = []
         self.groups: dict[Any, tuple[int, Integers]] = {}
-        self.typical: list[NDArray[Any]] = []
-        self.asked: list[NDArray[Any]] = []
-        self.asked_jobs: list[NDArray[Any]] = []
+        self.typical: list[RecordArray] = []
+        self.asked: list[RecordArray] = []
+        self.asked_jobs: list[RecordArray] = []
         self.codes: list[NDArray[np.int8]] = []
 
     def add_cluster(
-        self, cluster: Cluster, nodes: NDArray[Any], names: list[str], allowed: NDArray[Any], seed: int
+        self, cluster: Cluster, nodes: RecordArray, names: list[str], allowed: NDArray[Any], seed: int
     ) -> Any:
         """Add nodes and what happens to them; return the record of the cluster."""
         events, windows, outages = events_of(cluster, names)
@@ -308,9 +308,9 @@ class _Tables:
         self.outages.append(outages)
         return site
 
-    def add_kind(self, asked: NDArray[Any], codes: NDArray[np.int8], priority: NDArray[Any]) -> None:
+    def add_kind(self, asked: RecordArray, codes: NDArray[np.int8], priority: NDArray[Any]) -> None:
         """Add what requests are on clusters of a kind."""
-        found = np.empty(len(asked), ASKED)
+        found: RecordArray = np.empty(len(asked), ASKED)
         for name in ASKED.names or ():
             found[name] = priority if name == "priority" else asked[name]
         self.asked.append(found)
@@ -329,7 +329,7 @@ class _Tables:
             self.limits += [(*most_of(limit), 0, 0, 0)] * int(groups.max(initial=-1) + 1)
         site["limits"], site["rules"] = len(self.limits) - site["limit"], len(cluster.limits)
 
-    def add_typical(self, typical: NDArray[Any]) -> None:
+    def add_typical(self, typical: RecordArray) -> None:
         """Add the typical jobs of the last cluster."""
         self.sites[-1]["typicals"] = len(typical)
         self.typical.append(typical)
@@ -390,7 +390,7 @@ class NodeGridRun:
     start_time: Integers
     end_time: Integers
     fate: Integers
-    segments: NDArray[Any]
+    segments: RecordArray
     variables: dict[str, Variable]
     counters: dict[str, Any]
 

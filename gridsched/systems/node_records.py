@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.nodes.records import EVENT, JOB, LIMIT, NODE, WINDOW, Happening
-from gridsched.engine.records import FOREVER
+from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.nodes import UNLIMITED_MEMORY, Limit, Outage, Partition
 from gridsched.platform import Cluster
 from gridsched.policies.nodes import affinities
@@ -46,13 +46,13 @@ def needs_nodes(cluster: Cluster, workload: Workload) -> bool:
 class NodeUse:
     """What jobs had of the nodes of one cluster; jobs and nodes are named by their places there."""
 
-    segments: NDArray[Any]
+    segments: RecordArray
     pieces: dict[str, Integers]
-    nodes: NDArray[Any]
+    nodes: RecordArray
     node_names: list[str]
     outages: Integers
     asked: dict[str, Integers]
-    limits: NDArray[Any]
+    limits: RecordArray
     limited: Integers
     priority: Integers
 
@@ -64,10 +64,10 @@ Uses = Sequence[tuple[int, Cluster, Integers, NodeUse]]
 # --- nodes and jobs -------------------------------------------------------------------------------
 
 
-def nodes_of(cluster: Cluster) -> tuple[NDArray[Any], list[str], int]:
+def nodes_of(cluster: Cluster) -> tuple[RecordArray, list[str], int]:
     """Nodes, their names, and processors that jobs take at a time; one node where nodes do not matter."""
     if not cluster.has_nodes:
-        nodes = np.zeros(1, NODE)
+        nodes: RecordArray = np.zeros(1, NODE)
         nodes["cores"], nodes["memory"] = cluster.processors, UNLIMITED_MEMORY
         return nodes, [cluster.name], cluster.unit
     kinds = cluster.node_types
@@ -89,14 +89,14 @@ def column_of(workload: Workload, name: str) -> Integers:
     )
 
 
-def asked_for(workload: Workload, cluster: Cluster, nodes: NDArray[Any], unit: int) -> NDArray[Any]:
+def asked_for(workload: Workload, cluster: Cluster, nodes: RecordArray, unit: int) -> RecordArray:
     """What jobs ask for on a cluster, as the engine wants it: equal units, each on one node.
 
     A job that names a number of nodes has a unit on each; one that asks for GPUs alone has one unit where
     some node has as many, else a unit a GPU; any other one has a unit a processor.
     """
     size = -(-workload.processors // unit) * unit
-    jobs = np.zeros(len(workload), JOB)
+    jobs: RecordArray = np.zeros(len(workload), JOB)
     spread = np.minimum(column_of(workload, "requested_nodes"), size)
     gpus, share = column_of(workload, "requested_gpus"), column_of(workload, "gpu_share")
     if not cluster.has_nodes:
@@ -134,7 +134,7 @@ def partitions_of(workload: Workload, cluster: Cluster) -> Integers:
 
 
 def reach_of(
-    cluster: Cluster, nodes: NDArray[Any], names: list[str], partition: Integers
+    cluster: Cluster, nodes: RecordArray, names: list[str], partition: Integers
 ) -> tuple[NDArray[np.bool_], Integers]:
     """Nodes of each partition, and the row of each job."""
     if not cluster.partitions:
@@ -152,10 +152,10 @@ def _named(cluster: Cluster, wanted: tuple[str, ...] | Any, names: list[str]) ->
 
 
 def reasons_against(
-    jobs: NDArray[Any],
+    jobs: RecordArray,
     workload: Workload,
     cluster: Cluster,
-    nodes: NDArray[Any],
+    nodes: RecordArray,
     allowed: NDArray[np.bool_],
     partition: Integers,
     requested_time: Integers,
@@ -175,9 +175,7 @@ def count_reasons(codes: NDArray[np.int8]) -> dict[str, int]:
     return {reason: count for reason, count in zip(REASONS, counts, strict=True) if count}
 
 
-def fits_empty_nodes(
-    jobs: NDArray[Any], nodes: NDArray[Any], allowed: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def fits_empty_nodes(jobs: RecordArray, nodes: RecordArray, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Whether all units of each job fit on the nodes that it may use, if nothing else runs there."""
     kinds, which = np.unique(nodes[["cores", "memory", "gpus"]], return_inverse=True)
     counts = np.stack([np.bincount(which.reshape(-1)[row], minlength=len(kinds)) for row in allowed])
@@ -189,11 +187,12 @@ def fits_empty_nodes(
             units = np.where(asked > 0, np.minimum(units, kind[name] // np.maximum(asked, 1)), units)
         units = np.where((jobs["share"] > 0) & (kind["gpus"] == 0), 0, units)
         fitting += units * counts[jobs["where"], k]
-    return fitting >= jobs["units"]
+    enough: NDArray[np.bool_] = fitting >= jobs["units"]
+    return enough
 
 
 def _over_partition(
-    jobs: NDArray[Any], requested_time: Integers, partitions: Any, partition: Integers
+    jobs: RecordArray, requested_time: Integers, partitions: Any, partition: Integers
 ) -> NDArray[np.bool_]:
     """Jobs that ask for more than their partition gives."""
     over = np.zeros(len(jobs), np.bool_)
@@ -230,7 +229,7 @@ def most_of(limit: Limit) -> tuple[int, int, int]:
     )
 
 
-def _over_limit(jobs: NDArray[Any], limits: Any, workload: Workload) -> NDArray[np.bool_]:
+def _over_limit(jobs: RecordArray, limits: Any, workload: Workload) -> NDArray[np.bool_]:
     """Jobs that are over a limit of their group alone."""
     over = np.zeros(len(jobs), np.bool_)
     size = jobs["units"] * jobs["cores"]
@@ -242,7 +241,7 @@ def _over_limit(jobs: NDArray[Any], limits: Any, workload: Workload) -> NDArray[
     return over
 
 
-def limits_of(workload: Workload, limits: Any) -> tuple[NDArray[Any], Integers]:
+def limits_of(workload: Workload, limits: Any) -> tuple[RecordArray, Integers]:
     """Limits, one for each group and each job array, and those that each job is subject to."""
     table: list[tuple[int, ...]] = []
     columns = []
@@ -258,7 +257,7 @@ def limits_of(workload: Workload, limits: Any) -> tuple[NDArray[Any], Integers]:
     return np.array(table, LIMIT), np.ascontiguousarray(limited)
 
 
-def events_of(cluster: Cluster, names: list[str]) -> tuple[NDArray[Any], NDArray[Any], Integers]:
+def events_of(cluster: Cluster, names: list[str]) -> tuple[RecordArray, RecordArray, Integers]:
     """Events of single nodes by time, maintenance windows, and outages with the fields of `_OUTAGE`."""
     events: list[tuple[int, int, int, int]] = []
     windows: list[tuple[int, int, int, int]] = []
@@ -302,13 +301,13 @@ def _times_out(
 # --- results --------------------------------------------------------------------------------------
 
 
-def executed(log: NDArray[Any], cluster: int) -> tuple[NDArray[Any], dict[str, Integers]]:
+def executed(log: RecordArray, cluster: int) -> tuple[RecordArray, dict[str, Integers]]:
     """Segments and their pieces, of what was executed on a cluster, in the order in which it was."""
     # pieces of one execution were written one after the other
     new = np.append(True, (np.diff(log["job"]) != 0) | (np.diff(log["start"]) != 0))[: len(log)]
     segment = np.cumsum(new) - 1
     first = log[new]
-    segments = np.empty(len(first), SEGMENT)
+    segments: RecordArray = np.empty(len(first), SEGMENT)
     segments["job"], segments["cluster"] = first["job"], cluster
     segments["start"], segments["end"] = first["start"], first["end"]
     segments["processors"] = np.bincount(segment, weights=log["cores"], minlength=len(first)).astype(np.int64)
@@ -316,7 +315,7 @@ def executed(log: NDArray[Any], cluster: int) -> tuple[NDArray[Any], dict[str, I
     return segments, pieces | {"segment": segment.astype(np.int64), "share": log["share"].astype(np.int64)}
 
 
-def times_of(segments: NDArray[Any], jobs: int) -> tuple[Integers, Integers]:
+def times_of(segments: RecordArray, jobs: int) -> tuple[Integers, Integers]:
     """First start and last end of each job; -1 for those that never ran."""
     start = np.full(jobs, 2**62)
     end = np.full(jobs, -1)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.lives import Dependency
+from gridsched.engine.records import RecordArray
 from gridsched.errors import WorkloadError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ FAILED_STATUS = (0, 5)
 """Status of jobs that ended, but not well: failed, and cancelled (SWF)."""
 
 
-def dependency_table(entries: Iterable[tuple[int, int, str] | tuple[int, int, str, int]]) -> NDArray[Any]:
+def dependency_table(entries: Iterable[tuple[int, int, str] | tuple[int, int, str, int]]) -> RecordArray:
     """Dependencies of (job, on, kind) or (job, on, kind, delay in seconds).
 
     Raises
@@ -50,7 +51,7 @@ def dependency_table(entries: Iterable[tuple[int, int, str] | tuple[int, int, st
     return np.array(rows, DEPENDENCY)
 
 
-def check_dependencies(name: str, table: NDArray[Any], jobs: int) -> None:
+def check_dependencies(name: str, table: RecordArray, jobs: int) -> None:
     """Refuse dependencies of jobs that are none, on themselves in a circle, or with negative delays."""
     if table.dtype != DEPENDENCY:
         raise WorkloadError(f"{name}: dependencies have type {table.dtype}; make them with dependency_table")
@@ -68,7 +69,7 @@ def check_dependencies(name: str, table: NDArray[Any], jobs: int) -> None:
         raise WorkloadError(f"{name}: the job at index {circle} depends on itself through others")
 
 
-def _circle(table: NDArray[Any], jobs: int) -> int:
+def _circle(table: RecordArray, jobs: int) -> int:
     """A job in a circle of dependencies; -1 if there is none."""
     if (table["on"] < table["job"]).all():
         return -1
@@ -86,7 +87,7 @@ def _circle(table: NDArray[Any], jobs: int) -> int:
     return int(left[0]) if len(left) else -1
 
 
-def select_dependencies(table: NDArray[Any], chosen: NDArray[Any]) -> NDArray[Any]:
+def select_dependencies(table: RecordArray, chosen: NDArray[Any]) -> RecordArray:
     """Dependencies among the chosen jobs, in their new places; those on other jobs count as met."""
     largest = max(int(each.max(initial=-1)) for each in (table["job"], table["on"], chosen))
     place = np.full(largest + 1, -1)
@@ -121,7 +122,7 @@ def with_preceding_jobs(workload: Workload) -> Workload:
     return replace(workload, dependencies=table, repaired=counts)
 
 
-def singleton_dependencies(workload: Workload, jobs: NDArray[np.bool_]) -> NDArray[Any]:
+def singleton_dependencies(workload: Workload, jobs: NDArray[np.bool_]) -> RecordArray:
     """Dependencies of jobs that run one at a time with all earlier ones of the same user and executable.
 
     Parameters

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 import gridsched as gs
-from gridsched.calibration.site import Site, site_of
+from gridsched.calibration.site import LoggedSite, site_of
 
 
 def log(count: int, *, seed: int, policy: str = "easy", processors: int = 32) -> gs.Workload:
@@ -28,6 +28,6 @@ def log(count: int, *, seed: int, policy: str = "easy", processors: int = 32) ->
     return replace(jobs, wait_time=start - jobs.submit_time)
 
 
-def site(jobs: gs.Workload, processors: int = 32) -> Site:
+def site(jobs: gs.Workload, processors: int = 32) -> LoggedSite:
     """The site of a log, of whose outages nothing is asked."""
     return site_of(jobs, processors, seen_outages=False)

@@ -19,7 +19,7 @@ from gridsched.calibration.layers import (
 )
 from gridsched.calibration.measures import explained
 from gridsched.calibration.null import null_waits
-from gridsched.calibration.site import Site, from_dataset, peaks, site_of, steps
+from gridsched.calibration.site import LoggedSite, from_dataset, peaks, site_of, steps
 from gridsched.calibration.trust import calibrated_orders, trusted_changes
 from gridsched.errors import ConfigurationError, WorkloadError
 from tests.calibration.logs import log, site
@@ -28,7 +28,7 @@ SHORT = (Rung(0.5, 0, 8), Rung(1.0, 4, 6))
 
 
 @pytest.fixture(scope="module")
-def whole() -> Site:
+def whole() -> LoggedSite:
     """A log that EASY made: calibration has to find that nothing else is there."""
     return site(log(1200, seed=1))
 
@@ -48,7 +48,7 @@ def test_measures_are_those_of_the_definition() -> None:
     assert np.isinf(explained(np.zeros(5), recorded[:5]).loss)
 
 
-def test_a_log_that_easy_made_is_explained_by_easy(whole: Site) -> None:
+def test_a_log_that_easy_made_is_explained_by_easy(whole: LoggedSite) -> None:
     for half in ("first", "second"):
         assert judged(whole, simulated_waits(whole, {}), half) == pytest.approx((1.0, 1.0, 1.0))
     assert fit(whole, ["processors"], SHORT)[0].calibration == {}
@@ -64,7 +64,7 @@ def test_a_limit_that_made_the_waits_is_found() -> None:
     assert after.good
 
 
-def test_waits_of_the_second_half_change_no_simulation(whole: Site) -> None:
+def test_waits_of_the_second_half_change_no_simulation(whole: LoggedSite) -> None:
     """No layer but outages knows anything that the second half recorded."""
     rng = np.random.default_rng(5)
     later = whole.second | (whole.submit + whole.recorded > whole.split)
@@ -77,7 +77,7 @@ def test_waits_of_the_second_half_change_no_simulation(whole: Site) -> None:
         assert there.tolist() == simulated_waits(other, calibration).tolist()
 
 
-def test_every_parameter_has_a_layer(whole: Site) -> None:
+def test_every_parameter_has_a_layer(whole: LoggedSite) -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):
         for name, layer in LAYERS.items():
@@ -87,7 +87,7 @@ def test_every_parameter_has_a_layer(whole: Site) -> None:
             assert layers_in(drawn) == ([name] if drawn else [])
 
 
-def test_candidates_are_the_same_for_all_who_ask(whole: Site) -> None:
+def test_candidates_are_the_same_for_all_who_ask(whole: LoggedSite) -> None:
     first = candidates(whole, ["limits", "order"], SHORT[0], [], 0, 3)
     assert first == candidates(whole, ["limits", "order"], SHORT[0], [], 0, 3)
     assert first[0] == {}
@@ -125,7 +125,7 @@ def test_peaks_and_steps_by_hand() -> None:
     assert capacity.tolist() == [32, 0, 0, 24, 32]
 
 
-def test_a_site_is_stored_whole(whole: Site) -> None:
+def test_a_site_is_stored_whole(whole: LoggedSite) -> None:
     again = from_dataset(whole.dataset())
     assert simulated_waits(again, {"held": 0.5}).tolist() == simulated_waits(whole, {"held": 0.5}).tolist()
     assert (again.name, again.size, again.week) == (whole.name, whole.size, whole.week)

@@ -10,9 +10,11 @@ import pytest
 
 from gridsched import results
 from gridsched.experiments.config import study_from
+from gridsched.experiments.parts import ShakingConfig, VariedConfig
 from gridsched.experiments.prepare import derived_seed
 from gridsched.experiments.study import SchedulerStudy
-from gridsched.report.parts import variations
+from gridsched.experiments.tasks import function_at
+from gridsched.report.parts import mark, spread, variations
 from gridsched.workloads.resampling import WEEK, resample
 from tests.support.studies import log_text, made, message_about, run_study
 
@@ -83,3 +85,31 @@ def test_studies_without_replicates_of_logs_say_where_they_are(tmp_path: Path) -
     (tmp_path / "log.swf").write_text(log_text(1, 60, 8), encoding="utf-8")
     values = study("calendars", tmp_path / "log.swf", shaking={})
     assert "local-policies, grid and arena have" in message_about(tmp_path, values)
+
+
+def test_means_that_shaking_moves_far_are_marked() -> None:
+    shaken, plain = VariedConfig(shaking=ShakingConfig()), VariedConfig()
+    far, near = np.array([90.0, 100, 110, np.nan]), np.array([99.0, 100, 101])
+    assert spread(far) == pytest.approx(0.19)
+    assert spread(np.array([5.0, 5.0])) == spread(np.array([np.nan])) == 0
+    assert [mark(values, shaken) for values in (far, near)] == [" (unstable)", ""]
+    assert mark(far, plain) == ""
+
+
+@pytest.mark.parametrize("kind", ["grid", "arena"])
+def test_tables_of_grids_mark_them(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "log.swf"
+    file.write_text(log_text(1, 200, 8), encoding="utf-8")
+    values = study(kind, file, shaking={"replicates": 3, "seconds": 40_000})
+    values["schedulers"] = ["local", "ideal-fcfs"]
+    whole = study_from(values)
+    run_study(whole, tmp_path, 3)
+    # tables do without figures
+    place = {"grid": "systems.superscheduler.report._figures", "arena": "experiments.arena.report.figures"}
+    monkeypatch.setattr(f"gridsched.{place[kind]}", lambda *_: [])
+    tables = function_at(whole.view)(whole, tmp_path / kind)["tables"]
+    marks = {
+        table["scenario"]: [row.wait.endswith("(unstable)") for row in table["rows"]] for table in tables
+    }
+    assert not any(marks["plain"])
+    assert any(marks["varied"])

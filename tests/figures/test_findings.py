@@ -620,6 +620,8 @@ EMPTY: dict[str, tuple[str, ...]] = {
     "offered_loads": ("factor", "centre", "processors", "cpu_factor", "load"),
     "prediction_quality": ("measure", "workload", "predictor", "value"),
     "prediction_intervals": ("predictor", "actual_interval", "predicted_interval", "jobs", "share"),
+    "forecast_coverage": ("workload", "truth", "predictor", "correction", "coverage", "width"),
+    "forecast_horizons": ("workload", "truth", "predictor", "range", "coverage", "median_width"),
     "model_shares": ("quantity", "size_class", "source", "value"),
     "model_quantiles": ("kind", "size_class", "source", "quantile", "value", "ks"),
     "size_spread": ("quantity", "machine", "spread", "nodes", "value"),

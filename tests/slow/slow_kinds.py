@@ -112,20 +112,31 @@ def _placements() -> Kind:
 
 
 def _calibration() -> Kind:
-    rungs = {f"own, all layers, rung {number}, batch {batch}" for number in range(4) for batch in range(2)}
+    logs = ("own", "other")
+    rungs = {
+        f"{log}, all layers, rung {number}, batch {batch}"
+        for log in logs
+        for number in range(4)
+        for batch in range(2)
+    }
+    judged = {f"{log}, judged" for log in logs}
     return Kind(
         calibration.STUDY,
-        {"calibration_overview", "calibration_layers-own"},
+        {"calibration_overview", *(f"calibration_layers-{log}" for log in logs)},
         {"layers.csv"},
         {
             "words": ({"title": "Another"}, set()),
             "layer": (
                 {"layers": [*calibration.STUDY["layers"], "order"]},
-                {"own, order alone", "own, judged", *rungs},
+                {*(f"{log}, order alone" for log in logs), *judged, *rungs},
             ),
         },
         calibration.write_logs,
-        {"own, limits alone", "own, processors alone", "own, judged", *rungs},
+        {
+            *(f"{log}, {layer} alone" for log in logs for layer in calibration.STUDY["layers"]),
+            *judged,
+            *rungs,
+        },
     )
 
 

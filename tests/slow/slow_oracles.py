@@ -10,6 +10,7 @@ import gridsched as gs
 from tests import test_node_explanation as explanation
 from tests.systems import test_node_grids as grids
 from tests.systems.local import test_nodes as nodes
+from tests.systems.slurm import test_naive as slurm
 
 
 @pytest.mark.parametrize("block", range(2, 6))
@@ -29,3 +30,9 @@ def test_reasons(policy: gs.LocalPolicy, block: int) -> None:
 def test_multiple_requests(priority: str, wanted: tuple[str, ...]) -> None:
     for seed in range(20, 80):
         grids.multiple_requests_case(seed, priority, wanted)
+
+
+@pytest.mark.parametrize("block", range(1, 6))
+@pytest.mark.parametrize("whole", ["all", "none", "some"])
+def test_slurm(whole: str, block: int) -> None:
+    slurm.test_every_start_is_that_of_the_naive_twin(whole, block)

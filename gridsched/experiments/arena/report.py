@@ -11,13 +11,13 @@ import numpy as np
 import xarray as xr
 
 from gridsched import results
-from gridsched.experiments.arena.config import ArenaStudy
+from gridsched.experiments.arena.config import ArenaScenario, ArenaStudy
 from gridsched.experiments.arena.figures import ranked
 from gridsched.experiments.arena.grids import IDEAL_MACHINE
 from gridsched.experiments.parts import label_of
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.figures.style import duration, number
-from gridsched.report.parts import as_text, counts, figures, heading, known, labels, variations
+from gridsched.report.parts import Form, as_text, counts, figures, heading, known, labels, mark, variations
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def arena_view(study: ArenaStudy, folder: Path) -> dict[str, Any]:
             {
                 "scenario": scenario,
                 "facts": _scenario_facts(usual.sel(scenario=scenario)),
-                "rows": _rows(usual.sel(scenario=scenario), study.reference_label),
+                "rows": _rows(usual.sel(scenario=scenario), study.reference_label, study.scenario(scenario)),
             }
             for scenario in labels(dataset, "scenario")
         ],
@@ -151,13 +151,19 @@ def _scenario_facts(part: xr.Dataset) -> str:
     )
 
 
-def _rows(part: xr.Dataset, reference: str) -> list[ArenaRow]:
+def _rows(part: xr.Dataset, reference: str, scenario: ArenaScenario) -> list[ArenaRow]:
     means = part["response_time_mean"].values
     order = np.argsort(np.where(np.isnan(means), np.inf, means), kind="stable")
-    return [_row(part.isel(scheduler=int(i)), reference) for i in order]
+    return [_row(part.isel(scheduler=int(i)), reference, scenario) for i in order]
 
 
-def _row(run: xr.Dataset, reference: str) -> ArenaRow:
+def _row(run: xr.Dataset, reference: str, scenario: ArenaScenario) -> ArenaRow:
+    def marked(name: str, form: Form) -> str:
+        # replicates are the blocks of scenarios that have some
+        with np.errstate(invalid="ignore"):
+            means = run[f"{name}_by_block"].values / run["block_jobs"].values
+        return as_text(run[f"{name}_mean"], form) + mark(means, scenario)
+
     label = str(run["scheduler"].values)
     ratio, low, high = (float(run[f"response_time_ratio{suffix}"]) for suffix in ("", "_low", "_high"))
     is_reference = label == reference
@@ -165,11 +171,11 @@ def _row(run: xr.Dataset, reference: str) -> ArenaRow:
         scheduler=label,
         system=str(run["system"].values),
         unfit=str(run["unfit"].values),
-        response=as_text(run["response_time_mean"], duration),
+        response=marked("response_time", duration),
         ratio="" if np.isnan(ratio) or is_reference else number(ratio),
         interval="" if np.isnan(low) or is_reference else f"{number(low)} to {number(high)}",
-        wait=as_text(run["wait_time_mean"], duration),
-        slowdown=as_text(run["bounded_slowdown_mean"], number),
+        wait=marked("wait_time", duration),
+        slowdown=marked("bounded_slowdown", number),
         beats=known(run["response_time_beats"], "{:.0f}"),
         beaten_by=known(run["response_time_beaten_by"], "{:.0f}"),
         moved=known(run["moved"], "{:.0%}"),

@@ -14,6 +14,7 @@ import xarray as xr
 from gridsched import results
 from gridsched.calibration.fitting import (
     FEW,
+    MOST_ALIKE,
     RUNGS,
     Fitted,
     band,
@@ -25,7 +26,7 @@ from gridsched.calibration.fitting import (
 from gridsched.calibration.layers import Calibration, judged, layers_in, simulated_waits, without_layer
 from gridsched.calibration.measures import Explained, explained
 from gridsched.calibration.null import null_waits
-from gridsched.calibration.site import Site, from_dataset, site_of
+from gridsched.calibration.site import LoggedSite, from_dataset, site_of
 from gridsched.experiments import files
 from gridsched.experiments.calibration.config import CalibrationStudy
 from gridsched.experiments.parts import WorkloadConfig
@@ -178,17 +179,17 @@ _MEASURES = {
 }
 
 
-def _site(path: str | Path) -> Site:
+def _site(path: str | Path) -> LoggedSite:
     return from_dataset(results.read(path))
 
 
-def _judged(site: Site, calibration: Calibration) -> list[Explained]:
+def _judged(site: LoggedSite, calibration: Calibration) -> list[Explained]:
     """Measures on both halves."""
     waits = simulated_waits(site, calibration)
     return [judged(site, waits, half) for half in HALVES]
 
 
-def _null(site: Site, half: str, seed: int) -> Explained:
+def _null(site: LoggedSite, half: str, seed: int) -> Explained:
     """Measures of the null model on a half."""
     mine = site.known & (site.second if half == "second" else ~site.second)
     return explained(null_waits(site, seed=seed)[mine], site.recorded[mine])
@@ -232,7 +233,7 @@ def aggregate_calibration_study(
         Results of `judge`.
     target : path
         The dataset: measures on `workload`, `layers` and `half`, NaN for layers that a calibration of all
-        does without.
+        does without; and on `workload`, `alike` and `half`, NaN where fewer fit about as well.
     """
     parts = [results.read(path) for path in judged.values()]
     names = [
@@ -243,7 +244,12 @@ def aggregate_calibration_study(
         NULL,
     ]
     whole = xr.concat(
-        [part.reindex(layers=names) for part in parts],
+        [
+            part.assign_coords(alike=np.arange(part.sizes["alike"])).reindex(
+                layers=names, alike=np.arange(MOST_ALIKE)
+            )
+            for part in parts
+        ],
         dim=pd.Index(list(judged), name="workload"),
         join="outer",
         combine_attrs="drop",

@@ -143,7 +143,7 @@ _GAIN = 0.03
 
 
 @dataclass(frozen=True)
-class Condition:
+class ClaimCondition:
     """Values of some choices under which a claim holds.
 
     Parameters
@@ -176,7 +176,7 @@ class Condition:
         return self.outside[1] > 0 and self.outside[0] <= CONTRADICTED * self.outside[1]
 
 
-def condition(design: Integers, holds: Flags) -> Condition | None:
+def condition(design: Integers, holds: Flags) -> ClaimCondition | None:
     """The condition that tells best when a claim holds: found on every second reading, counted on the others.
 
     It grows by one choice at a time, with those of its values under which the claim holds most often, as long
@@ -185,7 +185,7 @@ def condition(design: Integers, holds: Flags) -> Condition | None:
 
     Returns
     -------
-    Condition or None
+    ClaimCondition or None
         None where the claim holds in all readings that it is found with, or in none.
     """
     train, test = slice(0, None, 2), slice(1, None, 2)
@@ -210,7 +210,7 @@ def condition(design: Integers, holds: Flags) -> Condition | None:
     if not parts:
         return None
     met, own = fulfilled(design[test], parts), holds[test]
-    return Condition(
+    return ClaimCondition(
         tuple(parts.items()),
         (int(own[met].sum()), int(met.sum())),
         (int(own[~met].sum()), int((~met).sum())),

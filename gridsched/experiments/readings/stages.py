@@ -190,7 +190,7 @@ def _of_claims(
     columns: dict[str, list[Any]] = {name: [] for name in ("share", "low", "high", "partly", "class", "text")}
     weights = []
     # Claims with the same outcomes are told by the same forest
-    told: dict[Any, tuple[analysis.Importance, analysis.Condition | None]] = {}
+    told: dict[Any, tuple[analysis.Importance, analysis.ClaimCondition | None]] = {}
     for place, claim in enumerate(claims):
         judged = outcome[:, place] != analysis.UNKNOWN
         holds = outcome[judged, place] == analysis.REPRODUCED
@@ -234,7 +234,7 @@ def _of_claims(
 
 def _decided(
     design: np.ndarray, holds: np.ndarray, able: Sequence[int]
-) -> tuple[analysis.Importance, analysis.Condition | None]:
+) -> tuple[analysis.Importance, analysis.ClaimCondition | None]:
     """What decides a claim among the choices that can matter for it, and when it holds."""
     part = design[:, list(able)]
     whole = []

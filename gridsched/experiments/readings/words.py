@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.experiments.claims import BoundClaim, Claim, ValueClaim
-from gridsched.experiments.readings.analysis import Condition, Importance
+from gridsched.experiments.readings.analysis import ClaimCondition, Importance
 from gridsched.experiments.readings.choices import Choice
 from gridsched.figures.style import number
 
 
-def condition_text(found: Condition | None, decided: Importance, choices: Sequence[Choice]) -> str:
+def condition_text(found: ClaimCondition | None, decided: Importance, choices: Sequence[Choice]) -> str:
     """When a claim holds, with the counts that say so, and which choice decides it."""
     most = _deciding(decided, choices)
     if found is None or not found.is_sure:

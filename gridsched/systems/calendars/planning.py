@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.lives import Fate, Lives
 from gridsched.engine.nodes.records import Requeue
-from gridsched.engine.records import FOREVER, LARGEST
+from gridsched.engine.records import FOREVER, LARGEST, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.systems.calendars.kernels import bookings, calendar, living, managers, outages
@@ -47,7 +47,7 @@ class Happenings:
     """
 
     lives: Callable[[], Lives]
-    outages: NDArray[Any]
+    outages: RecordArray
     clusters: Sequence[Cluster]
 
 
@@ -88,7 +88,7 @@ class CalendarSchedule:
     earliest_time: NDArray[np.int64]
     status: NDArray[np.int64]
     route: NDArray[np.int64]
-    segments: NDArray[Any]
+    segments: RecordArray
     counts: dict[str, int]
     broken: NDArray[np.bool_]
     lived: Lived | None = None
@@ -143,7 +143,7 @@ _OF_ENGINE = (
 
 
 def schedule_calendars(
-    jobs: NDArray[Any],
+    jobs: RecordArray,
     root: Manager | Cluster,
     options: Calendars,
     *,
@@ -196,7 +196,7 @@ def schedule_calendars(
 
 
 def prepare(
-    jobs: NDArray[Any],
+    jobs: RecordArray,
     root: Manager | Cluster,
     options: Calendars,
     seed: int = 0,
@@ -276,7 +276,7 @@ def prepare_outages(happenings: Happenings) -> outages.Outages:
         events.append((closing.start, Step.BEGINS, e))
         if closing.until < FOREVER:
             events.append((closing.until, Step.ENDS, e))
-    capacities = np.zeros(len(happenings.clusters), CAPACITY)
+    capacities: RecordArray = np.zeros(len(happenings.clusters), CAPACITY)
     capacities["total"] = [cluster.processors for cluster in happenings.clusters]
     capacities["requeue"] = [Requeue[cluster.requeue.upper()] for cluster in happenings.clusters]
     table = np.array([tuple(closing) for closing, _ in closings], CLOSING)
@@ -287,7 +287,7 @@ def prepare_outages(happenings: Happenings) -> outages.Outages:
 class _Built:
     """A tree as the engine wants it."""
 
-    nodes: NDArray[Any]
+    nodes: RecordArray
     clusters: list[Cluster]
 
     @classmethod
@@ -335,7 +335,7 @@ class _Built:
         self.nodes["interval"] = [cluster.checkpoint_interval for cluster in first]
         self.nodes["cost"] = [cluster.checkpoint_cost for cluster in first]
 
-    def requests(self, jobs: NDArray[Any], options: Calendars, fails: bool) -> NDArray[Any]:
+    def requests(self, jobs: RecordArray, options: Calendars, fails: bool) -> RecordArray:
         """The jobs with managers as homes, and rows for those that may span clusters."""
         _check_jobs(jobs, len(self.clusters), int(self.nodes["nodes"][0]), options)
         requests = jobs.copy()
@@ -381,7 +381,7 @@ def _add_to_parent(parent: Any, child: Any) -> None:
     parent["end"] = max(parent["end"], child["end"])
 
 
-def _check_jobs(jobs: NDArray[Any], clusters: int, nodes: int, options: Calendars) -> None:
+def _check_jobs(jobs: RecordArray, clusters: int, nodes: int, options: Calendars) -> None:
     """Refuse jobs out of order, homes that do not exist, and reservations that nobody could grant."""
     if (np.diff(jobs["submit"]) < 0).any():
         raise ConfigurationError("jobs: not in order of submission; sort them")
@@ -452,7 +452,7 @@ def _result(tree: bookings.ManagerTree, out: outages.Outages | None) -> Calendar
 
 
 def _lived(
-    plans: NDArray[Any], out: outages.Outages, run_time: NDArray[np.int64], nodes: NDArray[np.int64]
+    plans: RecordArray, out: outages.Outages, run_time: NDArray[np.int64], nodes: NDArray[np.int64]
 ) -> Lived:
     """What became of the jobs."""
     fate = out.lives.jobs["fate"].astype(np.int64)
@@ -467,7 +467,7 @@ def _lived(
 
 
 def _counts(
-    tree: bookings.ManagerTree, granted: NDArray[np.bool_], asked: NDArray[np.bool_], segments: NDArray[Any]
+    tree: bookings.ManagerTree, granted: NDArray[np.bool_], asked: NDArray[np.bool_], segments: RecordArray
 ) -> dict[str, int]:
     """The counts of a simulation, in the order of `COUNTS`."""
     tally, counts, route = tree.calendars.tally[0], tree.counts[0], tree.plans["route"]

@@ -84,11 +84,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, get_args
+from typing import ClassVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.records import RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.results import NO_TIME, SEGMENT, Schedule, Variable, of_tasks
@@ -262,7 +263,7 @@ class Calendars(Scheduler):
         submission = submission.at_unit_speed()
         home, workload, clusters = submission.homes(), submission.workload, submission.clusters
         root = self.tree(clusters)
-        jobs = np.zeros(len(submission), REQUEST)
+        jobs: RecordArray = np.zeros(len(submission), REQUEST)
         jobs["submit"] = workload.submit_time
         jobs["run"] = submission.run_time
         jobs["estimate"] = submission.estimate
@@ -328,7 +329,7 @@ def _fates(
     return {**told, **more, **outage_variables(happenings.outages)}, counted
 
 
-def _reservations(jobs: NDArray[Any], done: CalendarSchedule, nodes: int) -> dict[str, Variable]:
+def _reservations(jobs: RecordArray, done: CalendarSchedule, nodes: int) -> dict[str, Variable]:
     """What was reserved and refused, and what became of it."""
     reach_processors = np.where(done.status == Status.REFUSED, 0, nodes)
     # The others gave up, or outages came between
@@ -383,9 +384,9 @@ def _tasks(done: CalendarSchedule, clusters: Sequence[Cluster]) -> dict[str, Var
     return of_tasks(done.segments["tasks"].copy())
 
 
-def _segments(done: CalendarSchedule) -> NDArray[Any]:
+def _segments(done: CalendarSchedule) -> RecordArray:
     """The executions as they were: several for jobs that span clusters or were suspended."""
-    segments = np.empty(len(done.segments), SEGMENT)
+    segments: RecordArray = np.empty(len(done.segments), SEGMENT)
     for name in ("job", "cluster", "start", "end"):
         segments[name] = done.segments[name]
     segments["processors"] = done.segments["nodes"]

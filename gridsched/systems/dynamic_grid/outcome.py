@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gridsched import results
 from gridsched.engine.lives import Fate, Lives
-from gridsched.engine.records import FOREVER
+from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.platform import Cluster
 from gridsched.results import Schedule, Variable, of_tasks
 from gridsched.submission import Submission
@@ -76,7 +76,7 @@ _PROXY_VARIABLES: dict[str, tuple[str, str]] = {
 
 def outcome(
     submission: Submission,
-    jobs: NDArray[Any],
+    jobs: RecordArray,
     entry: NDArray[np.int64],
     options: DynamicGrid,
     done: DynamicSchedule,
@@ -178,7 +178,7 @@ def _fates(
     lives: Lives,
     done: DynamicSchedule,
     columns: dict[str, NDArray[Any]],
-    segments: NDArray[Any],
+    segments: RecordArray,
 ) -> tuple[dict[str, Variable], dict[str, int]]:
     """Variables and counters that say what became of jobs and nodes, and how work was saved."""
     fate = np.where(columns["outcome"] == STRANDED, int(Fate.STARVED), lives.jobs["fate"])
@@ -226,8 +226,8 @@ def _described(
 
 
 def _segments(
-    home: NDArray[np.int64], jobs: NDArray[Any], clusters: Sequence[Cluster], done: DynamicSchedule
-) -> NDArray[Any]:
+    home: NDArray[np.int64], jobs: RecordArray, clusters: Sequence[Cluster], done: DynamicSchedule
+) -> RecordArray:
     """Segments of all jobs, in order of job, start and cluster."""
     local = np.flatnonzero((done.progress["sent"] < 0) & (done.starts >= 0))
     own = np.zeros(len(local), dynamic_state.SEGMENT)
@@ -243,7 +243,7 @@ def _segments(
     return segments[np.lexsort((segments["held"], segments["cluster"], segments["start"], segments["job"]))]
 
 
-def _run_time(jobs: NDArray[Any], options: DynamicGrid, progress: NDArray[Any]) -> NDArray[np.int64]:
+def _run_time(jobs: RecordArray, options: DynamicGrid, progress: RecordArray) -> NDArray[np.int64]:
     """Seconds that each job runs on one cluster; of one that is stranded, whole seconds done and kept."""
     run = options.stopped_at(jobs["run"], jobs["estimate"])
     scale = round(options.overhead * dynamic_state.UNIT)
@@ -254,7 +254,7 @@ def _run_time(jobs: NDArray[Any], options: DynamicGrid, progress: NDArray[Any]) 
 
 
 def _run_time_at_speeds(
-    run: NDArray[np.int64], estimate: NDArray[np.int64], options: DynamicGrid, progress: NDArray[Any]
+    run: NDArray[np.int64], estimate: NDArray[np.int64], options: DynamicGrid, progress: RecordArray
 ) -> NDArray[np.int64]:
     """Seconds that each job ran where speeds differ; of a grid job without overhead and what was lost.
 
@@ -268,11 +268,11 @@ def _run_time_at_speeds(
 
 
 def _is_stopped(
-    jobs: NDArray[Any],
+    jobs: RecordArray,
     run: NDArray[np.int64],
     estimate: NDArray[np.int64],
     options: DynamicGrid,
-    progress: NDArray[Any],
+    progress: RecordArray,
 ) -> NDArray[np.bool_]:
     """Whether each job is stopped if it runs, as a grid job or as a local one."""
     as_grid_job = options.stopped_at(jobs["run"], jobs["estimate"]) < jobs["run"]
@@ -280,7 +280,7 @@ def _is_stopped(
     return np.where(progress["sent"] >= 0, as_grid_job, as_local_job)
 
 
-def _work_time(jobs: NDArray[Any], stopped: NDArray[np.bool_], options: DynamicGrid) -> dict[str, Variable]:
+def _work_time(jobs: RecordArray, stopped: NDArray[np.bool_], options: DynamicGrid) -> dict[str, Variable]:
     """Run times as at speed 1, up to where jobs are stopped.
 
     In whole seconds of its own cluster a local job may end before it is stopped, and at speed 1 be stopped.
@@ -289,7 +289,7 @@ def _work_time(jobs: NDArray[Any], stopped: NDArray[np.bool_], options: DynamicG
     return {"work_time": ("job", run, "run time as at speed 1", "s")}
 
 
-def _outcome(stopped: NDArray[np.bool_], progress: NDArray[Any]) -> NDArray[np.int64]:
+def _outcome(stopped: NDArray[np.bool_], progress: RecordArray) -> NDArray[np.int64]:
     """What became of each job."""
     ended = np.where(stopped, STOPPED, FINISHED)
     outcome = np.where(progress["state"] == dynamic_state.FINISHED, ended, STRANDED)
@@ -298,7 +298,7 @@ def _outcome(stopped: NDArray[np.bool_], progress: NDArray[Any]) -> NDArray[np.i
 
 def _reach(
     home: NDArray[np.int64],
-    jobs: NDArray[Any],
+    jobs: RecordArray,
     clusters: Sequence[Cluster],
     outcome: NDArray[np.int64],
     done: DynamicSchedule,
@@ -314,7 +314,7 @@ def _reach(
     return np.where(alone, processors[home], reach)
 
 
-def _local_time(segments: NDArray[Any], progress: NDArray[Any]) -> NDArray[np.int64]:
+def _local_time(segments: RecordArray, progress: RecordArray) -> NDArray[np.int64]:
     """Seconds that each job was executed as a local job."""
     sent = progress["sent"][segments["job"]]
     local = (sent < 0) | (segments["start"] < sent)
@@ -324,7 +324,7 @@ def _local_time(segments: NDArray[Any], progress: NDArray[Any]) -> NDArray[np.in
 
 
 def _lost_work(
-    segments: NDArray[Any], progress: NDArray[Any], clusters: Sequence[Cluster], options: DynamicGrid
+    segments: RecordArray, progress: RecordArray, clusters: Sequence[Cluster], options: DynamicGrid
 ) -> NDArray[np.int64]:
     """Processor-seconds of each job that were executed and lost, those since its last checkpoint included."""
     seconds = segments["end"] - segments["start"]
@@ -341,7 +341,7 @@ def _lost_work(
 
 
 def _saved(
-    segments: NDArray[Any], killed: NDArray[np.bool_], clusters: Sequence[Cluster]
+    segments: RecordArray, killed: NDArray[np.bool_], clusters: Sequence[Cluster]
 ) -> NDArray[np.int64]:
     """Seconds of each killed segment that the last checkpoint has; its clusters save a spell together."""
     interval, pause = checkpoints_of(clusters)
@@ -358,7 +358,7 @@ def _saved(
     return saved
 
 
-def _end_time(segments: NDArray[Any], progress: NDArray[Any]) -> NDArray[np.int64]:
+def _end_time(segments: RecordArray, progress: RecordArray) -> NDArray[np.int64]:
     """Last end of the segments of each job."""
     end = np.full(len(progress), results.NO_TIME, np.int64)
     np.maximum.at(end, segments["job"], segments["end"])

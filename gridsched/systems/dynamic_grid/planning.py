@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.clusters import is_first_come
 from gridsched.engine.lives import Lives
-from gridsched.engine.records import FOREVER, JOB, LABELS, LARGEST, Backfilling, Overrun
+from gridsched.engine.records import FOREVER, JOB, LABELS, LARGEST, Backfilling, Overrun, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.policies import scores
@@ -65,11 +65,11 @@ class DynamicSchedule:
         How often each job was killed.
     """
 
-    progress: NDArray[Any]
-    segments: NDArray[Any]
-    proxies: NDArray[Any]
+    progress: RecordArray
+    segments: RecordArray
+    proxies: RecordArray
     clusters: NDArray[Any]
-    events: NDArray[Any]
+    events: RecordArray
     adjacent: NDArray[np.bool_]
     largest_clique: int
     remaining: int
@@ -83,7 +83,7 @@ class DynamicSchedule:
 
 
 def schedule_dynamic_grid(
-    jobs: NDArray[Any],
+    jobs: RecordArray,
     home: NDArray[np.int64],
     clusters: Sequence[Cluster],
     graph: Any,
@@ -91,7 +91,7 @@ def schedule_dynamic_grid(
     membership: Membership | None = None,
     *,
     policies: Sequence[LocalPolicy] | None = None,
-    labels: NDArray[Any] | None = None,
+    labels: RecordArray | None = None,
     overrun: OverrunName = "doubling",
     lives: Lives | None = None,
 ) -> DynamicSchedule:
@@ -215,7 +215,7 @@ def as_local_jobs(
     return there
 
 
-def _requests(jobs: NDArray[Any], home: NDArray[np.int64], options: DynamicGrid) -> NDArray[Any]:
+def _requests(jobs: RecordArray, home: NDArray[np.int64], options: DynamicGrid) -> RecordArray:
     """The jobs as grid jobs."""
     requests = np.zeros(len(jobs), dynamic_state.REQUEST)
     for name in ("submit", "estimate", "processors"):
@@ -226,10 +226,10 @@ def _requests(jobs: NDArray[Any], home: NDArray[np.int64], options: DynamicGrid)
 
 
 def _local_jobs(
-    jobs: NDArray[Any], home: NDArray[np.int64], clusters: Sequence[Cluster], options: DynamicGrid
-) -> NDArray[Any]:
+    jobs: RecordArray, home: NDArray[np.int64], clusters: Sequence[Cluster], options: DynamicGrid
+) -> RecordArray:
     """The jobs as local jobs."""
-    there = np.empty(len(jobs), JOB)
+    there: RecordArray = np.empty(len(jobs), JOB)
     estimate = as_local_jobs(jobs["estimate"], home, clusters)
     there["submit"], there["processors"] = jobs["submit"], jobs["processors"]
     there["run"] = options.stopped_at(as_local_jobs(jobs["run"], home, clusters), estimate)
@@ -248,7 +248,7 @@ def checkpoints_of(clusters: Sequence[Cluster]) -> tuple[NDArray[np.int64], NDAr
     return interval, pause
 
 
-def _add_checkpoints(local_jobs: NDArray[Any], home: NDArray[np.int64], clusters: Sequence[Cluster]) -> None:
+def _add_checkpoints(local_jobs: RecordArray, home: NDArray[np.int64], clusters: Sequence[Cluster]) -> None:
     """Let local jobs run for as long as they do with their checkpoints."""
     for i, (interval, pause) in enumerate(zip(*checkpoints_of(clusters), strict=True)):
         if interval > 0:
@@ -300,7 +300,7 @@ def _failing(
     )
 
 
-def _with_plans_anew(records: NDArray[Any], clusters: Sequence[Cluster]) -> NDArray[Any]:
+def _with_plans_anew(records: RecordArray, clusters: Sequence[Cluster]) -> RecordArray:
     """Local policies as kernels want them: conservative backfilling is EASY with a reservation for all.
 
     Where nodes fail, jobs come back to their places, which `first_come` has not.
@@ -313,7 +313,7 @@ def _with_plans_anew(records: NDArray[Any], clusters: Sequence[Cluster]) -> NDAr
     return records
 
 
-def _check_work(requests: NDArray[Any], options: dynamic_state.DynamicGridOptions) -> None:
+def _check_work(requests: RecordArray, options: dynamic_state.DynamicGridOptions) -> None:
     """Refuse work that the engine cannot count."""
     longest = int(max(requests["run"].max(initial=0), requests["estimate"].max(initial=0)))
     # An estimate that is outrun may double
@@ -339,7 +339,7 @@ def _largest(cliques: Sequence[NDArray[np.int64]], processors: NDArray[np.int64]
 
 
 def _engine_options(
-    options: DynamicGrid, records: NDArray[Any], overrun: OverrunName, paces: NDArray[np.int64] | None
+    options: DynamicGrid, records: RecordArray, overrun: OverrunName, paces: NDArray[np.int64] | None
 ) -> dynamic_state.DynamicGridOptions:
     """Options as the engine takes them."""
     scale = _thousandths(options.overhead)

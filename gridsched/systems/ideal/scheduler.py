@@ -21,12 +21,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from gridsched.engine.records import RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.results import NO_TIME, Schedule
@@ -140,7 +141,7 @@ class Ideal(Scheduler):
 
 
 def ideal_times(
-    jobs: NDArray[Any], home: NDArray[np.int64], clusters: Sequence[Cluster], form: IdealForm
+    jobs: RecordArray, home: NDArray[np.int64], clusters: Sequence[Cluster], form: IdealForm
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """When each job has the pool of all clusters for the first time, and when it is done.
 
@@ -181,7 +182,7 @@ def ideal_times(
     return start, np.maximum(end / pool, start)
 
 
-def _check(jobs: NDArray[Any], home: NDArray[np.int64], clusters: Sequence[Cluster], form: str) -> None:
+def _check(jobs: RecordArray, home: NDArray[np.int64], clusters: Sequence[Cluster], form: str) -> None:
     if form not in get_args(IdealForm):
         raise ConfigurationError(f"form is {form!r}; use one of {', '.join(get_args(IdealForm))}")
     if len(home) != len(jobs) or (len(home) and not 0 <= home.min() <= home.max() < len(clusters)):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.lives import Fate
-from gridsched.engine.records import FOREVER
+from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy
 from gridsched.policies.nodes import NodeWorkload, schedule_on_nodes
@@ -129,7 +128,7 @@ class _Part:
     workload: Workload
     run_time: Integers
     estimate: Integers
-    dependencies: NDArray[Any]
+    dependencies: RecordArray
 
     @classmethod
     def of(cls, submission: Submission, own: Integers) -> _Part:
@@ -143,7 +142,7 @@ class _Part:
         )
 
 
-def _jobs(part: _Part, cluster: Cluster, nodes: NDArray[Any], unit: int) -> NDArray[Any]:
+def _jobs(part: _Part, cluster: Cluster, nodes: RecordArray, unit: int) -> RecordArray:
     """Jobs as the engine wants them."""
     workload = part.workload
     jobs = asked_for(workload, cluster, nodes, unit)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gridsched.engine.records import JOB
+from gridsched.engine.records import JOB, RecordArray
 from gridsched.platform import Platform
 from gridsched.policies.callbacks import Kind
 from gridsched.policies.local import (
@@ -110,7 +109,7 @@ class Local(Scheduler):
             own = np.flatnonzero(home == index)
             allocated[own] = cluster.allocation(allocated[own])
             accepted = own[allocated[own] <= cluster.processors]
-            jobs = np.empty(len(accepted), JOB)
+            jobs: RecordArray = np.empty(len(accepted), JOB)
             jobs["submit"] = workload.submit_time[accepted]
             jobs["run"] = run_time[accepted]
             jobs["estimate"] = estimate[accepted]
@@ -151,7 +150,7 @@ class Local(Scheduler):
                 runs.append((index, cluster, own, run))
         columns = {name: np.full(jobs, NO_TIME, np.int64) for name in ("start_time", "end_time", "fate")}
         columns |= {name: np.zeros(jobs, np.int64) for name in ("killed", "extra", "eligible")}
-        segments: list[NDArray[Any]] = []
+        segments: list[RecordArray] = []
         first: list[int] = []
         reasons: dict[str, int] = {}
         for _, _, own, run in runs:

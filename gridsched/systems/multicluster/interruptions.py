@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine import lives
 from gridsched.engine.lives import Fate
-from gridsched.engine.records import FOREVER, LARGEST
+from gridsched.engine.records import FOREVER, LARGEST, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.results import SEGMENT, Variable
@@ -323,7 +323,7 @@ class LivedRun(Run):
         unfinished[accepted] = ~self._done
         fate[unfinished & (fate == _COMPLETED)] = _STARVED
         outcome = self.outcome()
-        segments = outcome.segments
+        segments: RecordArray = outcome.segments
         executed = np.bincount(
             segments["job"], segments["end"] - segments["start"], minlength=len(accepted)
         ).astype(np.int64)

@@ -46,6 +46,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from gridsched.engine.records import RecordArray
 from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.platform import Cluster, ResourceChange
 from gridsched.policies.local import POLICIES, named_policy
@@ -342,7 +343,7 @@ def _schedule(
     end[ran] = outcome.end[outcome.start >= 0]
     run_time = workload.run_time.copy()
     run_time[ran] = outcome.run_time[outcome.start >= 0]
-    segments = outcome.segments
+    segments: RecordArray = outcome.segments
     segments["job"] = accepted[segments["job"]]
     told, counted = run.told()
     largest = [max(run.widest[each.name], 1) for each in submission.clusters]

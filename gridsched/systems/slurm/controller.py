@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gridsched.engine import lives
 from gridsched.engine.lives import DEPENDENT, LIFE, Fate, Lives
 from gridsched.engine.nodes.records import Happening
-from gridsched.engine.records import FOREVER
+from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.nodes import RequeueName
 from gridsched.systems.slurm import kernels
 from gridsched.systems.slurm.kernels import JOB, LIMIT, WINDOW, Backfill, Room, Space, Tables
@@ -138,7 +138,7 @@ class FirstCome:
         return np.array([self.priority[int(job)] for job in waiting])
 
 
-NO_WINDOWS: NDArray[Any] = np.zeros(0, WINDOW)
+NO_WINDOWS: RecordArray = np.zeros(0, WINDOW)
 """No reservations."""
 
 
@@ -169,12 +169,12 @@ class SlurmCluster:
         Seconds of work between checkpoints, 0 for none, and what one takes.
     """
 
-    nodes: NDArray[Any]
+    nodes: RecordArray
     reach: NDArray[np.uint8]
     tier: Integers
-    limits: NDArray[Any]
+    limits: RecordArray
     events: Sequence[tuple[int, Happening, int]] = ()
-    windows: NDArray[Any] = field(default_factory=NO_WINDOWS.copy)
+    windows: RecordArray = field(default_factory=NO_WINDOWS.copy)
     reserved: NDArray[np.uint8] | None = None
     requeue: RequeueName = "place"
     checkpoints: tuple[int, int] = (0, 0)
@@ -196,7 +196,7 @@ class Tickets:
         What happens to them before they run; by default they are submitted, and wait.
     """
 
-    jobs: NDArray[Any]
+    jobs: RecordArray
     submit: Integers
     run: Integers
     limited: Integers
@@ -237,7 +237,7 @@ class Outcome:
     first: Integers
     fate: Integers
     eligible: Integers
-    executions: NDArray[Any]
+    executions: RecordArray
     killed: Integers
     extra: Integers
 
@@ -324,7 +324,12 @@ class Controller:
             wanted=np.zeros(words, np.int64),
             # only rows that are used take memory
             idle=np.zeros((count + 1 if jobs["whole"].any() else 1, words), np.int64),
-            noted=np.zeros(1, np.int64),
+            fits=np.zeros((len(suits), words), np.int64),
+            touched=np.zeros((1 if jobs["whole"].all() else count + 1, words), np.int64),
+            touched_since=np.zeros(1, np.int64),
+            idle_since=np.zeros(1, np.int64),
+            fits_since=np.zeros(len(suits), np.int64),
+            changes=np.zeros(1, np.int64),
         )
         most = 2 * (cadence.bf_max_job_test or count) + 4 if cadence.backfill else 4
         most = min(most, 2 * count + 4)
@@ -664,10 +669,10 @@ class Controller:
             extra=extra,
         )
 
-    def _executions(self) -> tuple[Integers, NDArray[Any]]:
+    def _executions(self) -> tuple[Integers, RecordArray]:
         """Nodes of all executions one after the other, and the executions."""
         last = np.flatnonzero(self.start >= 0)
-        found = np.zeros(len(self.cut_short) + len(last), EXECUTION)
+        found: RecordArray = np.zeros(len(self.cut_short) + len(last), EXECUTION)
         placed = [self.tables.placed]
         first = len(self.tables.placed)
         for k, (job, start, end, nodes) in enumerate(self.cut_short):
@@ -683,13 +688,13 @@ class Controller:
 
 def _plain_lives(submit: Integers) -> Lives:
     """Lives of jobs that wait for nothing but their nodes."""
-    jobs = np.zeros(len(submit), LIFE)
+    jobs: RecordArray = np.zeros(len(submit), LIFE)
     jobs["submit"], jobs["gives_up"], jobs["unmet"] = submit, FOREVER, 1
     return lives.allocate(jobs, np.zeros(0, DEPENDENT), np.zeros(len(submit) + 1, np.int64))
 
 
 def _suits(
-    jobs: NDArray[Any], nodes: NDArray[Any], reach: NDArray[np.uint8]
+    jobs: RecordArray, nodes: RecordArray, reach: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint8], Integers]:
     """Nodes that could hold a part of each kind of job, and the kind of each job."""
     kinds, kind = np.unique(jobs[["partition", "cores", "memory", "gpus"]], return_inverse=True)
@@ -708,15 +713,15 @@ def no_limits(count: int) -> Integers:
     return np.full((count, 1), -1, np.int64)
 
 
-def job_records(count: int) -> NDArray[Any]:
+def job_records(count: int) -> RecordArray:
     """Records of jobs that wait and ask for nothing yet."""
-    jobs = np.zeros(count, JOB)
+    jobs: RecordArray = np.zeros(count, JOB)
     jobs["start"] = jobs["next_task"] = jobs["array"] = -1
     jobs["most_tasks"] = NEVER
     return jobs
 
 
-def chain_tasks(jobs: NDArray[Any], array: Integers, most: Integers | None = None) -> None:
+def chain_tasks(jobs: RecordArray, array: Integers, most: Integers | None = None) -> None:
     """Let the tasks of each job array follow each other.
 
     Slurm has one record for the tasks that wait. When one of them starts, those that are left get a new

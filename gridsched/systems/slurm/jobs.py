@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.nodes.records import Happening
-from gridsched.engine.records import FOREVER
+from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.nodes import UNLIMITED_MEMORY
 from gridsched.platform import Cluster
@@ -70,7 +69,7 @@ class ClusterJobs:
     reasons: dict[str, int]
     node_names: list[str]
     factor: Integers
-    limits: NDArray[Any]
+    limits: RecordArray
     limited: Integers
     outages: Integers
 
@@ -163,8 +162,8 @@ def cluster_jobs(
 
 
 def _reservations(
-    singles: NDArray[Any], of_nodes: NDArray[Any], nodes: int
-) -> tuple[list[tuple[int, Happening, int]], NDArray[Any], NDArray[np.uint8] | None]:
+    singles: RecordArray, of_nodes: RecordArray, nodes: int
+) -> tuple[list[tuple[int, Happening, int]], RecordArray, NDArray[np.uint8] | None]:
     """Events of nodes where maintenance of several nodes at one time is one reservation."""
     announced = {each["window"]: each["time"] for each in singles if each["kind"] == Happening.ANNOUNCE}
     places: dict[tuple[int, int, int], int] = {}
@@ -186,10 +185,10 @@ def _reservations(
     return list(events), windows, reserved
 
 
-def _nodes(cluster: Cluster) -> NDArray[Any]:
+def _nodes(cluster: Cluster) -> RecordArray:
     kinds = cluster.node_types
     which = np.repeat(np.arange(len(kinds)), [kind.count for kind in kinds])
-    nodes = np.zeros(len(which), NODE)
+    nodes: RecordArray = np.zeros(len(which), NODE)
     memory = [UNLIMITED_MEMORY if kind.memory is None else kind.memory * _KIBIBYTES for kind in kinds]
     nodes["cores"] = np.array([kind.cores for kind in kinds])[which]
     nodes["memory"] = np.array(memory)[which]
@@ -199,14 +198,14 @@ def _nodes(cluster: Cluster) -> NDArray[Any]:
 
 def _records(
     workload: Workload,
-    nodes: NDArray[Any],
+    nodes: RecordArray,
     reach: NDArray[np.uint8],
     where: Integers,
     *,
     has_nodes: bool,
     whole: bool,
     memory_is_consumed: bool,
-) -> NDArray[Any]:
+) -> RecordArray:
     """What each job asks for."""
     size = np.maximum(np.asarray(workload.processors, np.int64), 1)
     records = job_records(len(workload))
@@ -230,7 +229,7 @@ def _records(
 
 
 def _shape(
-    asked: Sequence[int], nodes: NDArray[Any], reach: NDArray[np.uint8]
+    asked: Sequence[int], nodes: RecordArray, reach: NDArray[np.uint8]
 ) -> tuple[int, int, int, int, int]:
     """Nodes of a job; processors, memory [KiB] and GPUs of each; processors of all if they are whole."""
     size, gpus, per_processor, spread, where = asked
@@ -251,10 +250,10 @@ def _shape(
 
 
 def _rejected(
-    records: NDArray[Any],
+    records: RecordArray,
     workload: Workload,
     cluster: Cluster,
-    nodes: NDArray[Any],
+    nodes: RecordArray,
     reach: NDArray[np.uint8],
     over_limit: NDArray[np.bool_],
 ) -> tuple[NDArray[np.bool_], dict[str, int]]:
@@ -296,7 +295,7 @@ def _rejected(
     return rejected, reasons
 
 
-def _limits(workload: Workload, cluster: Cluster) -> tuple[NDArray[Any], NDArray[Any], Integers]:
+def _limits(workload: Workload, cluster: Cluster) -> tuple[RecordArray, RecordArray, Integers]:
     """Limits of groups and job arrays, also as the controller wants them, and those of each job.
 
     Raises
@@ -323,8 +322,8 @@ def _owners(workload: Workload) -> list[tuple[str, str, str]]:
 
 
 def _with_limits(
-    of_jobs: LimitsOfJobs, limits: NDArray[Any], table: NDArray[Any], limited: Integers
-) -> tuple[NDArray[Any], NDArray[Any], Integers]:
+    of_jobs: LimitsOfJobs, limits: RecordArray, table: RecordArray, limited: Integers
+) -> tuple[RecordArray, RecordArray, Integers]:
     """Limits with those of associations and qualities of service behind them."""
     more, checked = unlimited(len(of_jobs.rows)), np.zeros(len(of_jobs.rows), limits.dtype)
     for name in ("jobs", "cores", "seconds"):
@@ -342,7 +341,7 @@ def _with_limits(
     )
 
 
-def _over(of_jobs: LimitsOfJobs, records: NDArray[Any], workload: Workload) -> NDArray[np.bool_]:
+def _over(of_jobs: LimitsOfJobs, records: RecordArray, workload: Workload) -> NDArray[np.bool_]:
     """Which jobs ask for more than any one of them may have, or together with none beside them."""
     asked = {
         "jobs": np.ones(len(records)),
@@ -360,9 +359,9 @@ def _over(of_jobs: LimitsOfJobs, records: NDArray[Any], workload: Workload) -> N
     return np.asarray(over, np.bool_)
 
 
-def unlimited(count: int) -> NDArray[Any]:
+def unlimited(count: int) -> RecordArray:
     """So many rows of limits that limit nothing yet."""
-    table = np.zeros(count, LIMIT)
+    table: RecordArray = np.zeros(count, LIMIT)
     for name in ("jobs", "processors", "nodes", "memory", "gpus"):
         table[name] = NEVER
     return table

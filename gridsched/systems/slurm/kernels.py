@@ -123,7 +123,12 @@ class Room(NamedTuple):
     bits: Any  # int64[words]: bits of `usable`
     wanted: Any  # int64[words]: bits of `chosen`
     idle: Any  # int64[n + 1, words]: bits of the nodes that are idle once so many running jobs have ended
-    noted: Any  # int64[1]: whether `idle` is up to date
+    fits: Any  # int64[kinds, words]: bits of the nodes that have room for a part of a job of each kind
+    touched: Any  # int64[n + 1, words]: bits of the nodes of so many running jobs, by expected end
+    touched_since: Any  # int64[1]: the change after which `touched` was worked out
+    idle_since: Any  # int64[1]: the change after which `idle` was worked out
+    fits_since: Any  # int64[kinds]: the same of `fits`
+    changes: Any  # int64[1]: how often what runs has changed, or may have
 
 
 # --- sets of nodes as bits ------------------------------------------------------------------------
@@ -575,21 +580,46 @@ def note_ends(t: Any, r: Any) -> None:
             r.free[CORES, node] -= 1
             if r.free[CORES, node] == 0:
                 r.idle[k + 1, node // BITS] |= 1 << (node % BITS)
-    r.noted[0] = 1
+    r.idle_since[0] = r.changes[0]
+
+
+@part
+def note_touched(t: Any, r: Any) -> None:
+    """Note which nodes the first, the first two ... of the running jobs have."""
+    r.touched[0, :] = 0
+    for k in range(t.counts[0]):
+        other = t.jobs[t.running[k]]
+        for word in range(r.touched.shape[1]):
+            r.touched[k + 1, word] = r.touched[k, word]
+        for i in range(other["nodes"]):
+            node = t.placed[other["first"] + i]
+            r.touched[k + 1, node // BITS] |= 1 << (node % BITS)
+    r.touched_since[0] = r.changes[0]
+
+
+@leaf
+def ended_by(t: Any, horizon: int) -> int:
+    """How many of the running jobs have to end up to a time."""
+    low, high = 0, t.counts[0]
+    while low < high:
+        middle = (low + high) // 2
+        if t.jobs[t.running[middle]]["expected"] > horizon:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 @part
 def earliest_whole(t: Any, r: Any, j: int, now: int, now_only: bool, horizon: int) -> int:
     """When a job of whole nodes could start on the usable ones: running jobs are taken off one at a time."""
     job = t.jobs[j]
-    if not r.noted[0]:
+    if r.idle_since[0] != r.changes[0]:
         note_ends(t, r)
     ended = 0
     if number_of_both(r.bits, r.idle[0]) < job["nodes"]:
         # the fewest that have to end, of those that have to before the horizon
-        most = t.counts[0]
-        while most > 0 and t.jobs[t.running[most - 1]]["expected"] > horizon:
-            most -= 1
+        most = ended_by(t, horizon)
         if now_only or number_of_both(r.bits, r.idle[most]) < job["nodes"]:
             return NEVER
         while most - ended > 1:
@@ -674,12 +704,29 @@ def earliest(t: Any, r: Any, b: Any, j: int, now: int, now_only: bool, horizon: 
     job = t.jobs[j]
     if job["whole"]:
         return int(earliest_whole(t, r, j, now, now_only, horizon))
-    unpack(r.bits, r.usable)
-    if fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, job) >= job["nodes"]:
+    kind = job["kind"]
+    if r.fits_since[kind] != r.changes[0]:
+        # which nodes have room for a part of such a job does not change until a job starts
+        fitting_nodes(t.free, t.idle, t.alone, t.up, r.fitting, job)
+        pack(r.fitting, r.fits[kind])
+        r.fits_since[kind] = r.changes[0]
+    if number_of_both(r.bits, r.fits[kind]) >= job["nodes"]:
+        for word in range(len(r.bits)):
+            r.wanted[word] = r.bits[word] & r.fits[kind, word]
+        unpack(r.wanted, r.fitting)
         choose(t.free, r, job)
         return now
     if now_only:
         return NEVER
+    if r.touched_since[0] != r.changes[0]:
+        note_touched(t, r)
+    ended = ended_by(t, horizon)
+    count = 0
+    for word in range(len(r.bits)):
+        count += ones(r.bits[word] & (r.fits[kind, word] | r.touched[ended, word]))
+    if count < job["nodes"]:
+        return NEVER
+    unpack(r.bits, r.usable)
     for node in range(len(t.busy)):
         r.free[CORES, node] = t.free[CORES, node]
         r.free[MEMORY, node] = t.free[MEMORY, node]
@@ -781,7 +828,7 @@ def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> int:
             if over_limit(t, j):
                 return NEITHER
             start(t, r, j, now)
-            r.noted[0] = 0
+            r.changes[0] += 1
             return STARTED
         if no_plan:
             return NEITHER
@@ -832,7 +879,7 @@ def backfill_pass(
     s.count[0] = 1
     s.begin[0] = now // b.resolution * b.resolution
     s.end[0] = (now + b.window) // b.resolution * b.resolution
-    r.noted[0] = 0
+    r.changes[0] += 1
     pack(t.up, r.up)
     s.free[0, :] = r.up
     r.tested[:] = 0

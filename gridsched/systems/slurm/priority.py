@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.records import RecordArray
 from gridsched.systems.slurm.accounts import ROOT, USE_PARENT, Accounting
 
 Integers = NDArray[np.int64]
@@ -181,7 +182,7 @@ class Multifactor:
     def __init__(
         self,
         weights: PriorityWeights,
-        jobs: NDArray[Any],
+        jobs: RecordArray,
         *,
         place: Integers,
         quality: NDArray[np.float64],
@@ -269,12 +270,12 @@ class Multifactor:
         """New priorities of the waiting jobs."""
         self.next = now + self.period
         second = now // self.unit
-        self.shares.decay(self.decay ** (second - self.last))
-        for job in sorted(self.running):
-            self._use(job, second)
-        self.last = second
         if self.weights.fairshare:
+            self.shares.decay(self.decay ** (second - self.last))
+            for job in sorted(self.running):
+                self._use(job, second)
             self.shares.refresh()
+        self.last = second
         age = np.clip((second - self.submit[waiting]) / max(self.weights.max_age, 1), 0.0, 1.0)
         priorities: NDArray[np.float64] = self._sum(self.late[waiting], age, waiting)
         return priorities

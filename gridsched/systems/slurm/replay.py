@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from gridsched.engine import lives
 from gridsched.engine.lives import LIFE, Lives
 from gridsched.engine.nodes.records import Happening
-from gridsched.engine.records import FOREVER
+from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.systems.fates import dependents_of
 from gridsched.systems.slurm.accounts import Accounting, Limits, read_accounting, read_usage
@@ -194,9 +193,9 @@ class Replay:
         chosen = [k for k, each in enumerate(self.configuration.partitions) if each.default]
         return chosen[0] if chosen else 0
 
-    def machine(self, limits: NDArray[np.void]) -> SlurmCluster:
+    def machine(self, limits: RecordArray) -> SlurmCluster:
         """The cluster."""
-        nodes = np.zeros(len(self.configuration.nodes), NODE)
+        nodes: RecordArray = np.zeros(len(self.configuration.nodes), NODE)
         for name in ("cores", "memory", "gpus"):
             values = [getattr(node, name) for node in self.configuration.nodes]
             nodes[name] = values
@@ -210,7 +209,7 @@ class Replay:
             )
         events = [(at, kind, places[name]) for at, kind, name in self.recording.node_events]
         reserved = np.zeros((len(self.recording.reservations), len(nodes)), np.uint8)
-        windows = np.zeros(len(reserved), WINDOW)
+        windows: RecordArray = np.zeros(len(reserved), WINDOW)
         for k, each in enumerate(self.recording.reservations):
             events += [(each.announced, Happening.ANNOUNCE, k), (each.end, Happening.OPEN, k)]
             windows[k] = each.start // MILLISECONDS, each.end // MILLISECONDS
@@ -231,7 +230,7 @@ class Replay:
             limits=limits,
         )
 
-    def records(self) -> NDArray[np.void]:
+    def records(self) -> RecordArray:
         """What the jobs ask for."""
         jobs = job_records(len(self.recording.jobs))
         users = sorted({job.user for job in self.recording.jobs})
@@ -250,7 +249,7 @@ class Replay:
         chain_tasks(jobs, np.array(of_array, np.int64), np.array(most, np.int64))
         return jobs
 
-    def _limits(self) -> tuple[NDArray[np.void], Integers]:
+    def _limits(self) -> tuple[RecordArray, Integers]:
         """Limits of qualities of service and associations, a row each, and those of each job."""
         rows: dict[tuple[str, ...], dict[str, int]] = {}
         of_jobs: list[list[int]] = []
@@ -313,7 +312,7 @@ class Replay:
         """When jobs may start, for whom they wait, and when they were cancelled."""
         jobs = self.recording.jobs
         table = self._dependencies()
-        made = np.zeros(len(jobs), LIFE)
+        made: RecordArray = np.zeros(len(jobs), LIFE)
         made["submit"] = [job.submit for job in jobs]
         made["gives_up"] = [job.cancelled if job.cancelled >= 0 else FOREVER for job in jobs]
         made["unmet"] = 1 + np.bincount(table["job"], minlength=len(jobs))
@@ -321,7 +320,7 @@ class Replay:
         made["failed"] = [job.failed for job in jobs]
         return lives.allocate(made, *dependents_of(table, len(jobs)))
 
-    def _dependencies(self) -> NDArray[Any]:
+    def _dependencies(self) -> RecordArray:
         """Who waits for whom.
 
         Raises

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.records import RecordArray
 from gridsched.results import SEGMENT
 from gridsched.systems.node_records import ASKED_NAMES, NodeUse, times_of
 from gridsched.systems.slurm.controller import Outcome
@@ -25,7 +25,7 @@ class SlurmRun:
     jobs: ClusterJobs
     outcome: Outcome
     end_time: Integers
-    segments: NDArray[Any]
+    segments: RecordArray
     pieces: dict[str, Integers]
 
 
@@ -42,7 +42,7 @@ def run_of(jobs: ClusterJobs, outcome: Outcome, cluster: int) -> SlurmRun:
     cores = np.where(whole, nodes["cores"][node], records["cores"][segment])
     memory = np.where(whole, nodes["memory"][node], records["memory"][segment])
     gpus = np.where(whole, nodes["gpus"][node], records["gpus"][segment])
-    segments = np.zeros(len(done), SEGMENT)
+    segments: RecordArray = np.zeros(len(done), SEGMENT)
     segments["job"], segments["cluster"] = done["job"], cluster
     segments["start"], segments["end"] = done["start"], done["end"]
     segments["processors"] = np.bincount(segment, weights=cores, minlength=len(done)).astype(np.int64)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.lives import Fate
+from gridsched.engine.records import RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.results import NO_TIME, Schedule, of_tasks
@@ -269,7 +270,7 @@ class Slurm(Scheduler):
             reasons = add_counts(reasons, run.jobs.reasons)
         uses = [(index, cluster, own, node_use(run)) for index, cluster, own, run in runs]
         first = np.cumsum([0, *(len(run.segments) for *_, run in runs)]).tolist()[:-1]
-        segments = np.concatenate([run.segments for *_, run in runs])
+        segments: RecordArray = np.concatenate([run.segments for *_, run in runs])
         segments["job"] = np.concatenate([own[run.segments["job"]] for *_, own, run in runs])
         size = np.asarray(workload.processors, np.int64)
         told, counted = fate_variables(

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from gridsched import results
-from gridsched.experiments.parts import label_of
+from gridsched.experiments.parts import GridConfig, label_of
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.figures.style import duration, number
 from gridsched.replication import Interval, mean_interval, ratio_interval
@@ -24,6 +24,7 @@ from gridsched.report.parts import (
     heading,
     interval_text,
     labels,
+    mark,
     variations,
 )
 from gridsched.systems.superscheduler.study.config import GridStudy
@@ -73,7 +74,11 @@ def grid_view(study: GridStudy, folder: Path) -> dict[str, Any]:
         "reference": study.reference_label,
         "conventions": _conventions(study),
         "tables": [
-            {"scenario": scenario, "policy": policy, "rows": _scheme_rows(dataset, scenario, policy)}
+            {
+                "scenario": scenario,
+                "policy": policy,
+                "rows": _scheme_rows(dataset, study.scenario(scenario), policy),
+            }
             for scenario in labels(dataset, "scenario")
             for policy in labels(dataset, "policy")
         ],
@@ -95,7 +100,8 @@ def _conventions(study: GridStudy) -> list[str]:
         if several
         else "There is one replicate, so there are no intervals.",
         *variations(study.scenarios),
-        "Synthetic workloads are drawn anew in each replicate; a log is the same in all of them.",
+        "Synthetic workloads are drawn anew in each replicate; a log is the same in all of them, unless it "
+        "is said to be resampled or shaken.",
         "The same cluster has the same draws in every scenario and under every scheme.",
         "Jobs are never killed for their length; the expected end of a job that outran its estimate "
         + ("doubles its estimate." if study.overrun == "doubling" else "grows by fixed increments."),
@@ -123,17 +129,20 @@ def _predictions(study: GridStudy) -> str:
     return f"{text}; from a conservative plan in {', '.join(planned)}." if planned else f"{text}."
 
 
-def _scheme_rows(dataset: xr.Dataset, scenario: str, policy: str) -> list[SchemeRow]:
-    part = dataset.sel(scenario=scenario, policy=policy)
+def _scheme_rows(dataset: xr.Dataset, scenario: GridConfig, policy: str) -> list[SchemeRow]:
+    part = dataset.sel(scenario=scenario.name, policy=policy)
     reference = part.sel(scheme=dataset.attrs["reference"])
     return [
-        _scheme_row(part.sel(scheme=scheme), reference, scheme)
+        _scheme_row(part.sel(scheme=scheme), reference, scheme, scenario)
         for scheme in labels(part, "scheme")
         if not np.isnan(part["wait_time_mean"].sel(scheme=scheme)).all()
     ]
 
 
-def _scheme_row(run: xr.Dataset, reference: xr.Dataset, scheme: str) -> SchemeRow:
+def _scheme_row(run: xr.Dataset, reference: xr.Dataset, scheme: str, scenario: GridConfig) -> SchemeRow:
+    def marked(name: str, form: Form) -> str:
+        return as_text(mean(name).mean, form) + mark(run[name].values, scenario)
+
     def mean(name: str) -> Interval:
         return mean_interval(run[name].values)
 
@@ -143,13 +152,13 @@ def _scheme_row(run: xr.Dataset, reference: xr.Dataset, scheme: str) -> SchemeRo
     is_reference = scheme == str(reference["scheme"].values)
     return SchemeRow(
         scheme=scheme,
-        wait=as_text(mean("wait_time_mean").mean, duration),
+        wait=marked("wait_time_mean", duration),
         wait_interval=interval_text(mean("wait_time_mean"), duration),
         wait_ratio="" if is_reference else ratio("wait_time_mean"),
-        response=as_text(mean("response_time_mean").mean, duration),
+        response=marked("response_time_mean", duration),
         response_ratio="" if is_reference else ratio("response_time_mean"),
         deviation=as_text(mean("wait_time_deviation").mean, duration),
-        slowdown=as_text(mean("bounded_slowdown_mean").mean, number),
+        slowdown=marked("bounded_slowdown_mean", number),
         efficiency=as_text(mean("grid_efficiency").mean, _percent),
         transferred=as_text(mean("transferred").mean, _percent),
         rejected=as_text(mean("rejected").mean, number),

@@ -28,7 +28,7 @@ STUDY: dict[str, Any] = {
     "name": "tiny",
     "kind": "calibration",
     "title": "Tiny",
-    "workloads": [{"name": "own", "file": "own.swf"}],
+    "workloads": [{"name": "own", "file": "own.swf"}, {"name": "other", "file": "other.swf"}],
     "layers": ["limits", "processors"],
     "batches": 2,
 }
@@ -36,7 +36,8 @@ SEED = 3
 
 
 def write_logs(folder: Path) -> None:
-    """A log of a busy cluster."""
+    """Logs of two busy clusters."""
+    write_swf(log(700, seed=9, policy="fcfs"), folder / "other.swf")
     write_swf(log(700, seed=8, policy="fcfs"), folder / "own.swf")
 
 
@@ -70,19 +71,22 @@ def test_batches_find_what_one_fit_finds(made: Path, dataset: xr.Dataset) -> Non
         assert [float(part[name]) for name in Explained._fields] == pytest.approx(list(expected))
 
 
-def test_all_layers_fit_the_first_half_no_worse_than_each_alone(dataset: xr.Dataset) -> None:
-    table = layers_table(dataset).set_index("layers")
-    assert {"EASY", "limits", "processors", "all", "null model"} <= set(table.index)
-    assert table.loc["EASY", "parameters"] == ""
+def test_the_table_has_every_set_of_layers(dataset: xr.Dataset) -> None:
+    whole = layers_table(dataset)
+    for name in ("own", "other"):
+        table = whole[whole["workload"] == name].set_index("layers")
+        assert {"EASY", "limits", "processors", "all", "null model"} <= set(table.index)
+        assert table.loc["EASY", "parameters"] == ""
+        assert np.isfinite(table[["ratio_second", "correlation_second"]]).all(axis=None)
 
 
 def test_figures_and_page(made: Path, dataset: xr.Dataset) -> None:
     _, numbers = figures.calibration_overview(dataset)
     assert set(numbers["layers"]) == {"EASY", "all", "null model"}
     _, single = figures.calibration_layers(dataset, workload="own")
-    assert len(single) == 2 * len(layers_table(dataset))
+    assert len(single) == 2 * (layers_table(dataset)["workload"] == "own").sum()
     view = calibration_view(study_of(), made / "results" / "tiny")
-    assert [each.kind for each in view["figures"]] == ["calibration_overview", "calibration_layers"]
+    assert [each.kind for each in view["figures"]] == ["calibration_overview", *2 * ["calibration_layers"]]
     assert all(each.finding for each in view["figures"])
     assert view["logs"][0]["rows"][0]["layers"] == "EASY"
 
@@ -130,5 +134,5 @@ def test_only_what_is_new_is_run(made: Path, monkeypatch: pytest.MonkeyPatch) ->
         return {task.key for task in study_of(**changes).experiment(SEED).tasks}
 
     assert keys(title="Other") == keys()
-    assert len(keys() - keys(layers=["limits"])) == 10
+    assert len(keys() - keys(layers=["limits"])) == 20
     assert not np.isin(list(keys(layers=["order"])), list(keys())).all()

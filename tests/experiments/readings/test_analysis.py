@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gridsched.experiments.readings import analysis
-from gridsched.experiments.readings.analysis import Condition
+from gridsched.experiments.readings.analysis import ClaimCondition
 
 RNG = np.random.default_rng(3)
 DESIGN = np.array([*product(range(3), range(4), range(2))] * 5)[RNG.permutation(120)]
@@ -87,8 +87,8 @@ def test_there_is_no_condition_for_what_always_or_never_holds() -> None:
 
 
 def test_necessary_and_sufficient_are_two_things() -> None:
-    only_if = Condition(((0, (1,)),), inside=(40, 80), outside=(1, 80))
-    surely = Condition(((0, (1,)),), inside=(72, 80), outside=(40, 80))
+    only_if = ClaimCondition(((0, (1,)),), inside=(40, 80), outside=(1, 80))
+    surely = ClaimCondition(((0, (1,)),), inside=(72, 80), outside=(40, 80))
     assert (only_if.is_necessary, only_if.is_sufficient) == (True, False)
     assert (surely.is_necessary, surely.is_sufficient) == (False, True)
 
@@ -142,6 +142,6 @@ def test_contradictions_as_by_definition() -> None:
 
 
 def test_a_condition_is_sure_only_where_chance_is_excluded() -> None:
-    assert Condition(((0, (1,)),), inside=(9, 10), outside=(5, 40)).is_sure
-    assert not Condition(((0, (1,)),), inside=(1, 1), outside=(5, 40)).is_sure
-    assert not Condition(((0, (1,)),), inside=(0, 10), outside=(30, 40)).is_sure
+    assert ClaimCondition(((0, (1,)),), inside=(9, 10), outside=(5, 40)).is_sure
+    assert not ClaimCondition(((0, (1,)),), inside=(1, 1), outside=(5, 40)).is_sure
+    assert not ClaimCondition(((0, (1,)),), inside=(0, 10), outside=(30, 40)).is_sure

@@ -201,8 +201,10 @@ def compare(seed: int, whole: str) -> tuple[int, int]:
     return len(found), len(twin.killed)
 
 
+@pytest.mark.parametrize("block", [0])
 @pytest.mark.parametrize("whole", ["all", "none", "some"])
-def test_every_start_is_that_of_the_naive_twin(whole: str) -> None:
-    started, killed = np.sum([compare(seed, whole) for seed in range(1000)], axis=0)
-    assert started > 5000
-    assert killed > 100
+def test_every_start_is_that_of_the_naive_twin(whole: str, block: int) -> None:
+    seeds = range(500 * block, 500 * (block + 1))
+    started, killed = np.sum([compare(seed, whole) for seed in seeds], axis=0)
+    assert started > 2500
+    assert killed > 50

@@ -344,7 +344,7 @@ def ranking(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
         if number(part["value"].min()) == number(part["value"].max()):
             same.append(str(workload))
             continue
-        first = str(part.loc[part["value"].idxmin(), _WHO])
+        first = str(findings.lowest(part, "value")[_WHO])
         best[first] = best.get(first, 0) + 1
         for row in findings.records(part):
             for other in filter(None, str(row["beats"]).split(";")):
