@@ -203,14 +203,15 @@ def test_sidecars_say_how_it_was_made(results: Path) -> None:
 
 
 CLAIMS_HEADER = (
-    "paper,id,where,claim,paper_value,our_value,low,high,difference,verdict,why,study,variable,dataset,figure"
+    "paper,id,where,claim,paper_value,our_value,low,high,difference,verdict,why,study,variable,dataset,figure,"
+    "robustness,share,readings,condition"
 )
 
 
 def page_of_claims(folder: Path, *rows: str) -> tuple[Page, str]:
     """A report page with these claims and no study, parsed and as text."""
     table, target = folder / "claims.csv", folder / "report.html"
-    table.write_text("\n".join([CLAIMS_HEADER, *rows, ""]), encoding="utf-8")
+    table.write_text("\n".join([CLAIMS_HEADER, *(f"{row},,,," for row in rows), ""]), encoding="utf-8")
     build_report([], target, claims=table)
     text = target.read_text(encoding="utf-8")
     page = Page()
