@@ -372,7 +372,7 @@ def queue_length_max(run: xr.Dataset) -> float:
 
 
 def productivity(run: xr.Dataset) -> float:
-    """Jobs a day that ended between the first and the last submission; NaN where there is no time between.
+    """Jobs a day that ended between the first and the last submission; none where there is no time between.
 
     Where users react (`gridsched.workloads.feedback`), a scheduler that serves them sooner gets more jobs in
     the same time. Elsewhere it says how much of the work was left in the end.

@@ -120,7 +120,7 @@ def _perfect_estimates(study: Any, dataset: xr.Dataset) -> str:
     without = dataset["jobs_without_requested_time"]
     jobs = dataset["jobs"].max([dim for dim in dataset["jobs"].dims if dim not in without.dims])
     share = float((without / jobs).max())
-    if share < 0.5:
+    if not share >= 0.5:
         return ""
     return f"Of {share:.0%} of the jobs of some log no requested time is known; their estimates are perfect."
 

@@ -574,6 +574,8 @@ EMPTY: dict[str, tuple[str, ...]] = {
     "conditions_effects": ("baseline", "workload", "scheme", "metric", "mean", "low", "high", "killed"),
     "conditions_ranking": ("baseline", "workload", "scheme", "metric", "mean", "low", "high", "ahead_of"),
     "policies_ranking": ("baseline", "workload", "scheme", "metric", "mean", "low", "high", "value", "beats"),
+    "readings_claims": ("claim", "where", "robustness", "mean", "low", "high", "default"),
+    "readings_choices": ("choice", "claim", "where", "mean", "low", "high"),
     "policies_means": ("workload", "scheme", "estimate", "metric", "mean", "low", "high"),
     "policies_differences": ("workload", "scheme", "estimate", "metric", "mean", "low", "high"),
     "policies_distribution": ("workload", "scheme", "estimate", "metric", "quantile", "value", "beyond"),
