@@ -50,7 +50,7 @@ golden: $(STAMP)  ## run the demo and reduced studies, and compare every variabl
 lint: $(STAMP)  ## ruff, mypy, snakefmt and snakemake --lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/snakemake --lint
 

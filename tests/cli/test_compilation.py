@@ -18,15 +18,6 @@ def run(cache: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
 
 
-def test_the_command_line_says_what_it_compiles_and_only_then(cache: Path, log: Path) -> None:
-    fcfs = ("-m", "gridsched", "simulate", log, "--policy", "fcfs,easy")
-    first, second = run(cache, *fcfs), run(cache, *fcfs)
-    things = [line.split(": ")[1] for line in first.stderr.splitlines()]
-    assert things == [f"reading {log.name}", "simulating fcfs", "simulating easy"]
-    assert second.stderr == ""
-    assert second.stdout == first.stdout
-
-
 def test_a_program_without_a_terminal_is_told_nothing(cache: Path, log: Path) -> None:
     program = "import gridsched as gs; import sys; gs.read_swf(sys.argv[1])"
     assert run(cache, "-c", program, log).stderr == ""

@@ -77,7 +77,7 @@ def test_named_policies_equal_the_oracle(
     overrun=st.sampled_from(OVERRUNS),
     passes=st.sampled_from(PASSES),
 )
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=800, deadline=None)
 def test_every_point_of_the_policy_space_equals_the_oracle(
     workload: tuple[list[naive.Job], int],
     order: OrderName,

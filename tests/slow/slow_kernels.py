@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_compilation import run
 from tests.conftest import REPOSITORY
+from tests.support.logs import JOBS, swf
 
 
 @pytest.mark.parametrize("switch", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
@@ -47,3 +49,14 @@ def test_kernels_can_be_compiled_ahead(tmp_path: Path) -> None:
     assert stored
     subprocess.run(command, env=environment, check=True, capture_output=True)
     assert sorted(path.name for path in tmp_path.rglob("*.nbi")) == stored
+
+
+def test_the_command_line_says_what_it_compiles_and_only_then(tmp_path: Path) -> None:
+    cache, log = tmp_path / "cache", tmp_path / "abacus.swf"
+    log.write_text(swf(JOBS))
+    fcfs = ("-m", "gridsched", "simulate", log, "--policy", "fcfs,easy")
+    first, second = run(cache, *fcfs), run(cache, *fcfs)
+    things = [line.split(": ")[1] for line in first.stderr.splitlines()]
+    assert things == [f"reading {log.name}", "simulating fcfs", "simulating easy"]
+    assert second.stderr == ""
+    assert second.stdout == first.stdout

@@ -38,7 +38,7 @@ from gridsched.systems.jscheduler.scheduler import JScheduler, Submissions, draw
 from gridsched.systems.jscheduler.study.aggregation import first_better
 from gridsched.systems.jscheduler.study.config import SelfSchedulingStudy
 from gridsched.systems.jscheduler.study.failing import pool_of, resources_of
-from gridsched.traces import find_log, merge_workloads
+from gridsched.traces import merge_workloads
 from gridsched.workloads import Workload
 from tests.support.studies import changed, log_text, made, message_about, run_study
 
@@ -674,29 +674,6 @@ def waits(start_time: NDArray[np.int64], stream: xr.Dataset) -> NDArray[np.int64
 
 
 # --- real logs ------------------------------------------------------------------------------------
-
-
-def test_every_job_of_a_log_is_accounted_for(
-    archive_mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    study = study_of(
-        platform=None,
-        logs=["NASA", "KTH-SP2"],
-        **runs_of(["requested"], [1, 8], "none"),
-    )
-    (tmp_path / "results" / "archive").mkdir(parents=True)
-    for log in archive_mirror.iterdir():
-        (tmp_path / "results" / "archive" / log.name).symlink_to(log)
-    made = run_study(study, tmp_path / "results", SEED)
-    assert made["centre"].values.tolist() == ["NASA", "KTH-SP2"]
-    found = made.sel(factor="none")
-    accounted = found["jobs"] + found["jobs_rejected_original"] + found["left_out"].sum("left_out_reason")
-    assert accounted.values.tolist() == [find_log(str(log)).jobs for log in made["log"].values]
-    assert (found["jobs"] > 500).all()
-    wait = found["wait_time_mean"].sel(mode="plan", estimates="requested", metric="wait")
-    assert float(wait.sel(k=8)) < float(wait.sel(k=1))
-    assert made["paper_wait_time_mean"].notnull().all()
 
 
 # --- nodes that fail ------------------------------------------------------------------------------
