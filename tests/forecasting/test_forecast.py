@@ -14,8 +14,6 @@ from gridsched.errors import ConfigurationError, GridschedError, TraceError
 from gridsched.forecasting import (
     Futures,
     fit_adjustment,
-    judge,
-    make_forecasts,
     read_queue,
     timeline_of_run,
 )
@@ -220,19 +218,6 @@ def test_instants_at_which_somebody_waits(run: Any) -> None:
 
 
 # --- how good they are ----------------------------------------------------------------------------
-
-
-def test_intervals_cover_what_they_say(run: Any) -> None:
-    """Of our own simulation, as they are; corrected, also where the policy is another one."""
-    made = make_forecasts(timeline_of_run(run), EASY, Conventions(), instants=150, jobs=6, futures=40, seed=4)
-    table = judge(made)
-    worth = table[table["range"] == "all"].set_index(["predictor", "correction"])
-    coverage: Any = worth["coverage"].to_dict()
-    width: Any = worth["width"].to_dict()
-    assert 0.72 < coverage["futures", "raw"] < 0.88
-    for method in ("futures", "combined", "estimates"):
-        assert 0.7 < coverage[method, "as it goes"] < 0.9
-    assert width["combined", "as it goes"] < 0.5 * width["null", "raw"]
 
 
 def test_wrong_forecasts_are_corrected() -> None:

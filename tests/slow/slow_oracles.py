@@ -13,13 +13,13 @@ from tests.systems.local import test_nodes as nodes
 from tests.systems.slurm import test_naive as slurm
 
 
-@pytest.mark.parametrize("block", range(2, 6))
+@pytest.mark.parametrize("block", range(1, 6))
 @pytest.mark.parametrize("backfilling", ["none", "first_fit", "easy", "conservative"])
 def test_arrays(backfilling: Any, block: int) -> None:
     nodes.test_arrays_are_groups_of_the_plain_simulator(backfilling, block)
 
 
-@pytest.mark.parametrize("block", range(2, 6))
+@pytest.mark.parametrize("block", range(1, 6))
 @pytest.mark.parametrize("policy", explanation.POLICIES, ids=lambda policy: str(policy.name))
 def test_reasons(policy: gs.LocalPolicy, block: int) -> None:
     explanation.test_reasons_are_those_that_the_plain_simulator_sees(policy, block)

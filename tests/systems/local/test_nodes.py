@@ -198,7 +198,7 @@ def test_so_many_tasks_of_an_array_run_at_once() -> None:
     assert verified(merged, gs.Cluster(processors=16))["limit_jobs"].values.tolist() == [2, 2]
 
 
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", range(1))
 @pytest.mark.parametrize("backfilling", ["none", "first_fit", "easy", "conservative"])
 def test_arrays_are_groups_of_the_plain_simulator(backfilling: Any, block: int) -> None:
     """Beside a limit of each user, on nodes and on plain processors."""
