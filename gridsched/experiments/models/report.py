@@ -10,7 +10,7 @@ import pandas as pd
 from gridsched import results
 from gridsched.experiments.models.config import ModelStudy
 from gridsched.figures.style import number
-from gridsched.report.parts import figure
+from gridsched.report.parts import figure, heading
 
 
 def models_view(study: ModelStudy, folder: Path) -> dict[str, Any]:
@@ -18,15 +18,12 @@ def models_view(study: ModelStudy, folder: Path) -> dict[str, Any]:
     dataset = results.read(folder / "study.nc")
     table = pd.read_csv(folder / "tables" / "table_four.csv")
     return {
+        **heading(study, dataset),
         "template": "models.html.j2",
-        "name": study.name,
-        "title": study.title,
-        "description": study.description,
         "machine": study.machine,
         "header": [_COLUMNS.get(name, name) for name in table.columns],
         "rows": [[_shown(value) for value in row] for row in table.itertuples(index=False)],
         "figures": [figure(folder, name, name) for name in study.study_figures],
-        "configuration_hash": dataset.attrs["configuration_hash"],
         "checksum": dataset.attrs["workload_checksum"],
         "acknowledgements": [(study.workload.name, dataset.attrs["acknowledgement"])]
         if dataset.attrs["acknowledgement"]
