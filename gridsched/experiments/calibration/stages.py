@@ -254,8 +254,15 @@ def aggregate_calibration_study(
         join="outer",
         combine_attrs="drop",
     )
-    whole["jobs"] = ("workload", [part.attrs["jobs"] for part in parts], {"units": "1"})
-    whole["days"] = ("workload", [part.attrs["days"] for part in parts], {"units": "d"})
+    for name, text in _MEASURES.items():
+        for variable in (name, f"{name}_alike"):
+            whole[variable].attrs = {"long_name": text, "units": "1"}
+    whole["jobs"] = ("workload", [part.attrs["jobs"] for part in parts], {"long_name": "jobs", "units": "1"})
+    whole["days"] = (
+        "workload",
+        [part.attrs["days"] for part in parts],
+        {"long_name": "days from the first submission to the last", "units": "d"},
+    )
     whole["recorded_mean"] = (
         ("workload", "half"),
         np.array([part.attrs["recorded_mean"] for part in parts]),
