@@ -13,6 +13,12 @@ CLOSE = 300
 FACTOR = 2
 """... or this factor."""
 
+LEAST_CORRELATION = 0.6
+"""Rank correlation from which waits count as explained ..."""
+
+RATIOS = (0.8, 1.25)
+"""... if the ratio of the means lies between these."""
+
 WEIGHT = 0.5
 """Weight of the logarithm of the ratio of means beside the rank correlation, in `Explained.loss`."""
 
@@ -42,8 +48,8 @@ class Explained(NamedTuple):
 
     @property
     def good(self) -> bool:
-        """Rank correlation of at least 0.6 and a ratio from 0.8 to 1.25."""
-        return self.correlation >= 0.6 and 0.8 <= self.ratio <= 1.25
+        """Whether the waits count as explained."""
+        return self.correlation >= LEAST_CORRELATION and RATIOS[0] <= self.ratio <= RATIOS[1]
 
 
 UNKNOWN = Explained(np.nan, np.nan, np.nan)

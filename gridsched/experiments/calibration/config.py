@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -39,18 +39,7 @@ class CalibrationStudy(Study):
     """What is studied."""
     workloads: Annotated[tuple[WorkloadConfig, ...], Field(min_length=1)]
     """The logs."""
-    layers: Annotated[tuple[LayerName, ...], Field(min_length=1)] = (
-        "queues",
-        "shares",
-        "limits",
-        "calendar",
-        "outages",
-        "holds",
-        "fair share",
-        "processors",
-        "order",
-        "draining",
-    )
+    layers: Annotated[tuple[LayerName, ...], Field(min_length=1)] = get_args(LayerName)
     """Layers that are fitted, each alone and all together."""
     batches: Annotated[Count, Field(le=64)] = 4
     """Tasks among which the candidates of each rung are divided."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from gridsched.calibration.measures import LEAST_CORRELATION, RATIOS
 from gridsched.experiments.calibration.findings import FINDINGS as FINDINGS
 from gridsched.experiments.calibration.stages import ALL, HALVES, NULL, PLAIN
 from gridsched.figures import panels, style
@@ -19,7 +20,7 @@ _LABELS = {
     "correlation": "rank correlation of waits",
     "ratio": "mean simulated / mean recorded wait",
 }
-_GOALS = {"correlation": (0.6,), "ratio": (0.8, 1.25)}
+_GOALS = {"correlation": (LEAST_CORRELATION,), "ratio": RATIOS}
 _HALVES = {"first": "first half, which was fitted", "second": "second half"}
 
 
@@ -51,29 +52,10 @@ def calibration_overview(study: xr.Dataset) -> style.Drawing:
     """
     workloads, names = panels.labels(study, "workload"), [PLAIN, ALL, NULL]
     numbers = pd.concat([_table(study, each, names) for each in workloads], ignore_index=True)
-    looks = style.scheme_styles(names)
-    figure = style.new_figure(0.32 * len(workloads) + 1.1)
     shown = numbers[numbers["half"] == "second"]
-    for axes, measure in zip(figure.subplots(1, 2, sharey=True), _LABELS, strict=True):
-        places = panels.scheme_rows(axes, workloads)
-        _goals(axes, measure)
-        for row in panels.each_row(shown):
-            look = looks[row.layers]
-            axes.plot(
-                [getattr(row, measure)],
-                [places[row.workload]],
-                marker=look.marker,
-                color=look.color,
-                linestyle="",
-                markersize=5.5,
-            )
-        style.set_axis(axes.xaxis, shown[[measure]], "1", ticks=5, log=measure == "ratio")
-        axes.set_xlabel(_LABELS[measure])
-    entries: list[tuple[Any, str]] = [
-        (Line2D([], [], linestyle="", marker=looks[name].marker, color=looks[name].color), text)
-        for name, text in ((PLAIN, "EASY"), (ALL, "calibrated"), (NULL, "null model"))
-    ]
-    style.entries_below(figure, entries)
+    told = {PLAIN: "EASY", ALL: "calibrated", NULL: "null model"}
+    figure = style.new_figure(0.32 * len(workloads) + 1.1)
+    _draw(figure, shown, ("workload", workloads), ("layers", told), size=5.5)
     return figure, numbers
 
 
@@ -95,35 +77,46 @@ def calibration_layers(study: xr.Dataset, *, workload: str) -> style.Drawing:
     """
     numbers = _table(study, workload, panels.labels(study, "layers"))
     names = list(dict.fromkeys(numbers["layers"]))
-    looks = style.scheme_styles(list(HALVES))
     figure = style.new_figure(0.2 * len(names) + 1.1)
+    _draw(figure, numbers, ("layers", names), ("half", {half: _HALVES[half] for half in HALVES}), size=4.5)
+    return figure, numbers
+
+
+def _draw(
+    figure: Figure,
+    numbers: pd.DataFrame,
+    rows: tuple[str, list[str]],
+    marks: tuple[str, Mapping[str, str]],
+    *,
+    size: float,
+) -> None:
+    """Both measures beside each other, with lines where waits count as explained.
+
+    Rows and marks are a column each with its labels, those of the marks with what the legend says.
+    """
+    (along, labels), (kind, told) = rows, marks
+    looks = style.scheme_styles(list(told))
     for axes, measure in zip(figure.subplots(1, 2, sharey=True), _LABELS, strict=True):
-        places = panels.scheme_rows(axes, names)
-        _goals(axes, measure)
+        places = panels.scheme_rows(axes, labels)
+        for value in _GOALS[measure]:
+            axes.axvline(value, color=style.FAINT, linewidth=0.8, zorder=0)
         for row in panels.each_row(numbers):
-            look = looks[row.half]
+            look = looks[getattr(row, kind)]
             axes.plot(
                 [getattr(row, measure)],
-                [places[row.layers]],
+                [places[getattr(row, along)]],
                 marker=look.marker,
                 color=look.color,
                 linestyle="",
-                markersize=4.5,
+                markersize=size,
             )
         style.set_axis(axes.xaxis, numbers[[measure]], "1", ticks=5, log=measure == "ratio")
         axes.set_xlabel(_LABELS[measure])
     entries: list[tuple[Any, str]] = [
-        (Line2D([], [], linestyle="", marker=looks[half].marker, color=looks[half].color), _HALVES[half])
-        for half in HALVES
+        (Line2D([], [], linestyle="", marker=looks[name].marker, color=looks[name].color), text)
+        for name, text in told.items()
     ]
     style.entries_below(figure, entries)
-    return figure, numbers
-
-
-def _goals(axes: Axes, measure: str) -> None:
-    """Lines at the values from which waits count as explained."""
-    for value in _GOALS[measure]:
-        axes.axvline(value, color=style.FAINT, linewidth=0.8, zorder=0)
 
 
 CALIBRATION_FIGURES: dict[str, Callable[..., style.Drawing]] = {

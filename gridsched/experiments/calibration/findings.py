@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from gridsched.calibration.measures import LEAST_CORRELATION, RATIOS
 from gridsched.figures import findings
 from gridsched.figures.findings import Finding, counted, detail, listed, name, records, sentences
 
@@ -19,8 +20,9 @@ def overview(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     after = second[second["layers"] == _ALL]
     if after.empty:
         return findings.NOTHING
-    ranked = after[after["correlation"] >= 0.6]
-    good = ranked[ranked["ratio"].between(0.8, 1.25)]
+    ranked = after[after["correlation"] >= LEAST_CORRELATION]
+    good = ranked[ranked["ratio"].between(*RATIOS)]
+    low, high = RATIOS
     before = second[second["layers"] == _PLAIN].set_index("workload")["correlation"]
     null = second[second["layers"] == _NULL].set_index("workload")["correlation"]
     told = [
@@ -34,8 +36,9 @@ def overview(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
         if null.get(row["workload"], float("-inf")) > row["correlation"]
     ]
     return sentences(
-        f"On the second half a rank correlation of at least 0.6 is reached for {len(ranked)} of "
-        f"{counted(len(after), 'log')}, together with a ratio from 0.8 to 1.25 for {len(good)}",
+        f"On the second half a rank correlation of at least {LEAST_CORRELATION} is reached for "
+        f"{len(ranked)} of {counted(len(after), 'log')}, together with a ratio from {low} to {high} "
+        f"for {len(good)}",
         f"Rank correlation before and after: {'; '.join(told)}",
         f"The null model, told recorded waits up to each submission, ranks jobs better on {listed(ahead)}"
         if ahead
