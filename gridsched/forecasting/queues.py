@@ -219,11 +219,11 @@ def _user(value: Any, users: dict[str, int], strangers: dict[str, int]) -> int:
 
 
 def is_queue(path: Path) -> bool:
-    """Whether the first line of a file names the columns of a queue."""
+    """Whether the first line of a file names columns of a queue; an export of sacct has submit times too."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             first = file.readline(10_000).lower()
     except (OSError, UnicodeDecodeError):
         return False
     names = {name.strip() for name in first.split("|" if "|" in first else ",")}
-    return all(names & set(COLUMNS[key]) for key in _NEEDED)
+    return "submit" not in names and all(names & set(COLUMNS[key]) for key in ("job", "state"))
