@@ -252,12 +252,21 @@ class FeedbackConfig(ConfigModel):
     think_time: Duration = THINK_TIME
     """Longest time between the end of a batch and the next one of the same session, seconds."""
     sessions: SessionName = "clock"
-    """When sessions begin: when the log says, but not before the session before has ended, or as long after
-    that as in the log."""
+    """When sessions begin: when the log says, but not before the session before has ended (`clock`); as long
+    after that as in the log (`think`); or as in the log after a response that is too long for the user, who
+    else goes on (`leave`)."""
+    seed: Annotated[Whole, Field(ge=0, le=2**31)] = 0
+    """Seed of what is drawn with `leave`: how long users stay, think times and breaks that the log lacks."""
+
+    @model_validator(mode="after")
+    def _drawn(self) -> Self:
+        if self.seed and self.sessions != "leave":
+            raise ValueError("seed: only users who leave are drawn; leave it out")
+        return self
 
     def made(self, workload: Workload) -> Workload:
         """The workload whose submissions follow the ends of earlier jobs."""
-        return with_feedback(workload, think_time=self.think_time, sessions=self.sessions)
+        return with_feedback(workload, think_time=self.think_time, sessions=self.sessions, seed=self.seed)
 
 
 class WorkloadConfig(ClusterConfig):

@@ -154,7 +154,7 @@ class SchedulerStudy(Study):
         if scenario.resampling is not None and any(each.sessions == "think" for each in reacting):
             raise ValueError(
                 f"{where}: feedback.sessions: with 'think' a history has no weeks that could be moved; "
-                "use 'clock'"
+                "use 'clock' or 'leave'"
             )
         if scenario.resampling is not None and event_files(scenario.machines):
             raise ValueError(

@@ -31,9 +31,10 @@ from gridsched.systems.multicluster.study.calibration import calibrate_rates
 from gridsched.systems.multicluster.study.config import JobsConfig, MulticlusterStudy, PointConfig
 from gridsched.verification import verify
 from gridsched.workloads import Workload
+from gridsched.workloads.columns import TIMES
 from gridsched.workloads.deadlines import draw_classes, draw_deadlines
 from gridsched.workloads.dependencies import DEPENDENCY
-from gridsched.workloads.table import UNKNOWN
+from gridsched.workloads.table import NOTICES, UNKNOWN
 
 Integers = NDArray[np.int64]
 
@@ -140,6 +141,9 @@ def prepare_point(
     if workload.gives_up_time is not None:
         attributes = {"long_name": "time at which the user gives up, -1 for never", "units": "s"}
         whole["gives_up_time"] = ("job", workload.gives_up_time, attributes)
+    for name in NOTICES:
+        if name in workload.extra:
+            whole[name] = ("job", workload.extra[name])
     if workload.dependencies is not None:
         for name in DEPENDENCY.names or ():
             whole[f"dependency_{name}"] = ("dependency", workload.dependencies[name].copy())
@@ -183,10 +187,13 @@ def _from_log(point: PointConfig, log: str | Path | None) -> Workload:
     workload, _ = make_workload(config, 0, log)
     elapsed = workload.submit_time - workload.submit_time[0]
     submit = np.floor(elapsed / point.jobs.speed_up).astype(np.int64)
-    changed = {"submit_time": submit}
-    if workload.gives_up_time is not None:
-        patience = workload.gives_up_time - workload.submit_time
-        changed["gives_up_time"] = np.where(workload.gives_up_time < 0, UNKNOWN, submit + patience)
+    moved = submit - workload.submit_time
+    changed = {
+        name: np.where(column == UNKNOWN, UNKNOWN, column + moved)
+        for name, column in workload.extra.items()
+        if name in TIMES
+    }
+    changed["submit_time"] = submit
     return workload.select(slice(None), **changed)
 
 
@@ -266,6 +273,7 @@ def simulate_run(
         home=drawn["entry"].values,
         deadline=drawn["deadline"].values,
         gives_up_time=drawn["gives_up_time"].values if "gives_up_time" in drawn else None,
+        **{name: drawn[name].values for name in NOTICES if name in drawn},
         dependencies=_dependencies(drawn),
     )
     clusters = machines_of_stream(workload.submit_time, point.platform, point.clusters, seed, replicate)
