@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gridsched.engine import lives
 from gridsched.engine.lives import DEPENDENT, LIFE, Fate
 from gridsched.engine.records import FOREVER
+from gridsched.errors import WorkloadError
 from gridsched.platform import Cluster
 from gridsched.results import Variable
 from gridsched.submission import Submission
@@ -120,7 +121,15 @@ def dependents_in(workload: Workload) -> tuple[NDArray[Any], Integers]:
 
 def _notices(workload: Workload) -> dict[str, NDArray[Any]]:
     """Columns that say when users notice ends, of a workload that has them."""
-    return {name: workload.extra[name] for name in NOTICES if name in workload.extra}
+    extra = workload.extra
+    if NOTICES[0] not in extra:
+        return {}
+    missing = [name for name in NOTICES if name not in extra]
+    if missing:
+        raise WorkloadError(
+            f"{workload.name}: column {NOTICES[0]} without {missing[0]}; give when users are back"
+        )
+    return {name: extra[name] for name in NOTICES}
 
 
 def lives_of(submission: Submission, rejected: NDArray[np.bool_]) -> lives.Lives:

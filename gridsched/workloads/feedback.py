@@ -21,7 +21,7 @@ is submitted for its scheduler is the variable `eligible_time` of a run.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -281,7 +281,7 @@ def with_feedback(
     known = found.batch >= 0
     thinks = ~found.opens if sessions == "clock" else found.before >= 0
     thought = found.think_time
-    columns: dict[str, Integers] = {}
+    columns: dict[str, Any] = {}
     if sessions == "leave":
         rng = np.random.default_rng(seed)
         chosen = continuation_of(workload, think_time=think_time) if continuation is None else continuation

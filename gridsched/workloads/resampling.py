@@ -145,8 +145,9 @@ def resample(
     -------
     Workload
         Second 0 is a Monday, 0:00, of the local clock. Every history that is put somewhere is a user of its
-        own, numbered from 1. Jobs with a `recorded_submit` are placed by it. There are no recorded waits, and dependencies only within a history. Jobs in
-        weeks that the log does not have in full are counted in `left_out`.
+        own, numbered from 1. Jobs with a `recorded_submit` are placed by it. There are no recorded waits, and
+        dependencies only within a history. Jobs in weeks that the log does not have in full are counted in
+        `left_out`.
 
     Raises
     ------

@@ -41,7 +41,7 @@ SWF_FIELDS: tuple[str, ...] = (
 """Names of the 18 fields of the Standard Workload Format, version 2.2, in file order."""
 
 NOTICES: tuple[str, ...] = ("response_limit", "returns_at", "away_days")
-"""Further columns that say when users notice that jobs have ended; a workload has all of them or none."""
+"""Further columns that say when users notice that jobs have ended; the first one needs the others."""
 
 EXTRA_FIELDS: tuple[str, ...] = (
     "home",
@@ -189,9 +189,6 @@ class Workload:
                     f"give whole numbers for each of the {jobs} jobs"
                 )
             object.__setattr__(self, name, column)
-        notices = [name for name in NOTICES if name in self.extra]
-        if notices and len(notices) < len(NOTICES):
-            raise WorkloadError(f"{self.name}: has {notices[0]}; give all of {', '.join(NOTICES)}")
         if self.dependencies is not None:
             check_dependencies(self.name, self.dependencies, jobs)
 

@@ -25,6 +25,7 @@ from gridsched.experiments.parts import ResamplingConfig, ShakingConfig
 from gridsched.experiments.prepare import derived_seed, sources
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.metrics import jobs as metrics
+from gridsched.metrics.users import USER_MEASURES, user_measures
 from gridsched.replication import (
     difference_interval,
     holm,
@@ -124,15 +125,17 @@ def simulate_replicates(
         run.attrs.update(_reacting(scenario))
         own_names = [*(f"{name}_mean" for name in metrics.METRICS), *SYSTEM]
         summary = _summary(run, study)
-        measured.append(summary[[*own_names, *(name for name in ("productivity",) if name in summary)]])
+        measured.append(summary[[*own_names, *(name for name in USER_MEASURES if name in summary)]])
     whole = xr.concat(measured, dim=pd.RangeIndex(len(measured), name="replicate"), combine_attrs="drop")
     whole.attrs = {"study": study.name, "verified": 1, **results.provenance()}
     files.write(whole, target)
 
 
-def _reacting(scenario: LocalScenario) -> dict[str, str]:
+def _reacting(scenario: LocalScenario) -> dict[str, Any]:
     """Attributes of runs whose users react."""
-    return {} if scenario.feedback is None else {"feedback": scenario.feedback.sessions}
+    if scenario.feedback is None:
+        return {}
+    return {"feedback": scenario.feedback.sessions, "think_time": scenario.feedback.think_time}
 
 
 SYSTEM = ("jobs", "utilisation", "queue_length_mean", "rejected")
@@ -183,8 +186,8 @@ def _summary(run: xr.Dataset, study: LocalStudy) -> xr.Dataset:
         since=_since(run),
     )
     if "feedback" in run.attrs:
-        attributes = attrs_of("jobs a day that ended before the last submission", "day-1")
-        summary["productivity"] = ((), metrics.productivity(run), attributes)
+        for name, value in user_measures(run, think_time=run.attrs["think_time"]).items():
+            summary[name] = ((), value, attrs_of(*USER_MEASURES[name]))
     for name, long_name in (
         ("corrections", "estimates that were outrun"),
         ("jobs_killed", "jobs that ended at their requested time"),
@@ -413,7 +416,12 @@ def _varied(study: LocalStudy, name: str, paths: Sequence[str | Path]) -> xr.Dat
             spread = np.where(high > low, (high - low) / mean.mean, 0.0)
         text = f"middle 95 % of the replicates of the mean {label}, relative to their mean"
         found[f"{metric}_spread"] = (dims, np.where(np.isnan(mean.mean), np.nan, spread), attrs_of(text, "1"))
-    for each in (*SYSTEM, *(name for name in ("productivity",) if name in runs_of)):
+    for each in (name for name in USER_MEASURES if name in runs_of):
+        values = runs_of[each].transpose("estimate", "scheme", "replicate").to_numpy()
+        ratio = times_interval(values, values[:, own : own + 1])
+        text = f"{USER_MEASURES[each][0]}, of a replicate of the log, relative to the reference"
+        found |= interval_variables(f"{each}_varied_ratio", dims[:2], ratio, text, "1")
+    for each in (*SYSTEM, *(name for name in USER_MEASURES if name in runs_of)):
         variable = runs_of[each]
         long_name = f"{variable.attrs.get('long_name', each)}, of a replicate"
         found[f"{each}_replicates"] = (variable.dims, variable.to_numpy(), attrs_of(long_name, "1"))

@@ -263,6 +263,7 @@ def simulate_run(
     """
     (point,), (scheduler,) = study.scenarios, study.schedulers
     drawn = files.shared(jobs)
+    notices: dict[str, Any] = {name: drawn[name].values for name in NOTICES if name in drawn}
     workload = Workload(
         name=point.name,
         submit_time=drawn["submit_time"].values,
@@ -273,7 +274,7 @@ def simulate_run(
         home=drawn["entry"].values,
         deadline=drawn["deadline"].values,
         gives_up_time=drawn["gives_up_time"].values if "gives_up_time" in drawn else None,
-        **{name: drawn[name].values for name in NOTICES if name in drawn},
+        **notices,
         dependencies=_dependencies(drawn),
     )
     clusters = machines_of_stream(workload.submit_time, point.platform, point.clusters, seed, replicate)
