@@ -168,19 +168,33 @@ def continuation_of(workload: Workload, *, think_time: int = THINK_TIME) -> Cont
     Feitelson (2009) find that it falls with the response and not with the slowdown of jobs, and fit
     0.8 / (0.05 r + 1) for a response of r minutes.
     """
-    found = sessions_of(workload, think_time=think_time)
-    response, continued = _responses(workload, found), _continued(found)
-    place = np.searchsorted(LIMITS, response, side="right")
-    size = len(LIMITS) + 1
-    batches = np.bincount(place, minlength=size)
-    going_on = np.bincount(place[continued], minlength=size)
+    batches, going_on = (each.sum(axis=0) for each in continuation_by_user(workload, think_time=think_time))
     return Continuation(LIMITS, batches, going_on, _falling(going_on, batches))
 
 
-def _responses(workload: Workload, found: Sessions) -> Integers:
-    """Seconds from the first submission of each batch to the last end of its jobs."""
+def continuation_by_user(workload: Workload, *, think_time: int = THINK_TIME) -> tuple[Integers, Integers]:
+    """Batches of each known user by class of their response, and those after which the session goes on.
+
+    Parameters
+    ----------
+    workload, think_time
+        As of `continuation_of`.
+
+    Returns
+    -------
+    batches, continued : int64[m, k + 1]
+        Of m users and the classes of `LIMITS`.
+    """
+    found = sessions_of(workload, think_time=think_time)
     begin, end = _extent(workload, found)
-    return end - begin
+    user = np.empty(len(begin), np.int64)
+    user[found.batch[found.batch >= 0]] = workload.user[found.batch >= 0]
+    names, number = np.unique(user, return_inverse=True)
+    size = len(LIMITS) + 1
+    place = number * size + np.searchsorted(LIMITS, end - begin, side="right")
+    counts = (np.bincount(each, minlength=len(names) * size) for each in (place, place[_continued(found)]))
+    batches, continued = (each.reshape(len(names), size).astype(np.int64) for each in counts)
+    return batches, continued
 
 
 def _extent(workload: Workload, found: Sessions) -> tuple[Integers, Integers]:

@@ -39,7 +39,6 @@ from gridsched.systems.calendars.study.config import (
 from gridsched.traces import clean, merge_workloads
 from gridsched.verification import verify
 from gridsched.workloads import Workload
-from gridsched.workloads.columns import TIMES
 from gridsched.workloads.table import UNKNOWN, add_counts
 
 LoadedClusters = Sequence[tuple[Workload, Cluster]]
@@ -245,12 +244,10 @@ class _Stream:
     def of(cls, loaded: LoadedClusters, conditions: CaseConfig, seed: int) -> _Stream:
         jobs, home = merge_workloads([workload for workload, _ in loaded], align=conditions.time_alignment)
         submit = jobs.submit_time - jobs.submit_time[0]
-        changed = {
-            name: np.where(column == UNKNOWN, UNKNOWN, column - jobs.submit_time[0])
-            for name, column in jobs.extra.items()
-            if name in TIMES
-        }
-        changed["submit_time"] = submit
+        changed = {"submit_time": submit}
+        if jobs.gives_up_time is not None:
+            patient = jobs.gives_up_time == UNKNOWN
+            changed["gives_up_time"] = np.where(patient, UNKNOWN, jobs.gives_up_time - jobs.submit_time[0])
         jobs = jobs.select(slice(None), **changed)
         draw, lead = np.random.default_rng(seed).random((2, len(jobs)))
         return cls(loaded, jobs, home, submit // conditions.block, draw, lead, conditions, seed)

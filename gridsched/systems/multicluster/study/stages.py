@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.machines import fates_of, machines_of_stream
-from gridsched.experiments.parts import WorkloadConfig, label_of
+from gridsched.experiments.parts import ResamplingConfig, ShakingConfig, WorkloadConfig, label_of
 from gridsched.experiments.prepare import derived_seed, make_workload
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.platform import Cluster, Platform
@@ -34,7 +34,7 @@ from gridsched.workloads import Workload
 from gridsched.workloads.columns import TIMES
 from gridsched.workloads.deadlines import draw_classes, draw_deadlines
 from gridsched.workloads.dependencies import DEPENDENCY
-from gridsched.workloads.table import NOTICES, UNKNOWN
+from gridsched.workloads.table import UNKNOWN
 
 Integers = NDArray[np.int64]
 
@@ -107,6 +107,8 @@ def prepare_point(
     *,
     rate: str | Path | None = None,
     log: str | Path | None = None,
+    resampling: ResamplingConfig | None = None,
+    shaking: ShakingConfig | None = None,
 ) -> None:
     """Draw the jobs of a point and their deadlines, or read them from a log, for a replicate.
 
@@ -127,9 +129,13 @@ def prepare_point(
         Result of `calibrate_level`, for a point with a workload level.
     log : path, optional
         SWF file, for a point with a log.
+    resampling, shaking : ResamplingConfig, ShakingConfig, optional
+        How the log differs from replicate to replicate; without these it does not.
     """
     arrivals, queue = _rate(point, rate)
-    read = None if point.stream is None else _from_log(point, log)
+    variation = resampling or shaking
+    own = derived_seed(seed, f"{point.name}\n{replicate}")
+    read = None if point.stream is None else _from_log(point, log, variation, own)
     workload, columns = _jobs(point, _seed_of_jobs(seed, replicate), arrivals, read)
     whole = xr.Dataset(
         {
@@ -141,9 +147,6 @@ def prepare_point(
     if workload.gives_up_time is not None:
         attributes = {"long_name": "time at which the user gives up, -1 for never", "units": "s"}
         whole["gives_up_time"] = ("job", workload.gives_up_time, attributes)
-    for name in NOTICES:
-        if name in workload.extra:
-            whole[name] = ("job", workload.extra[name])
     if workload.dependencies is not None:
         for name in DEPENDENCY.names or ():
             whole[f"dependency_{name}"] = ("dependency", workload.dependencies[name].copy())
@@ -177,7 +180,12 @@ def _rate(point: PointConfig, rate: str | Path | None) -> tuple[float | None, fl
     return float(found["rate"]), float(found["queue"])
 
 
-def _from_log(point: PointConfig, log: str | Path | None) -> Workload:
+def _from_log(
+    point: PointConfig,
+    log: str | Path | None,
+    variation: ResamplingConfig | ShakingConfig | None,
+    seed: int,
+) -> Workload:
     """Jobs of a log, whose first one is submitted at 0, with shorter times between them if wished."""
     config = point.stream
     assert isinstance(config, WorkloadConfig)
@@ -185,6 +193,7 @@ def _from_log(point: PointConfig, log: str | Path | None) -> Workload:
         most = max(cluster.processors for cluster in point.platform)
         config = config.model_copy(update={"processors": most})
     workload, _ = make_workload(config, 0, log)
+    workload = workload if variation is None else variation.made(workload, seed)
     elapsed = workload.submit_time - workload.submit_time[0]
     submit = np.floor(elapsed / point.jobs.speed_up).astype(np.int64)
     moved = submit - workload.submit_time
@@ -263,7 +272,6 @@ def simulate_run(
     """
     (point,), (scheduler,) = study.scenarios, study.schedulers
     drawn = files.shared(jobs)
-    notices: dict[str, Any] = {name: drawn[name].values for name in NOTICES if name in drawn}
     workload = Workload(
         name=point.name,
         submit_time=drawn["submit_time"].values,
@@ -274,7 +282,6 @@ def simulate_run(
         home=drawn["entry"].values,
         deadline=drawn["deadline"].values,
         gives_up_time=drawn["gives_up_time"].values if "gives_up_time" in drawn else None,
-        **notices,
         dependencies=_dependencies(drawn),
     )
     clusters = machines_of_stream(workload.submit_time, point.platform, point.clusters, seed, replicate)
