@@ -34,7 +34,7 @@ from gridsched.submission import AlignName, EstimateName
 from gridsched.traces import find_log
 from gridsched.workloads import Machine, load_machines
 from gridsched.workloads.feedback import THINK_TIME, SessionName, with_feedback
-from gridsched.workloads.resampling import TEMPORARY_WEEKS, resample
+from gridsched.workloads.resampling import TEMPORARY_WEEKS, resample, squeezed
 from gridsched.workloads.shaking import shake
 from gridsched.workloads.table import Workload
 
@@ -386,19 +386,23 @@ class ResamplingConfig(ConfigModel):
     users: Factor = 1.0
     """Users relative to the log: the load grows with their number, while hours of the day and think times
     stay."""
+    squeeze: Factor = 1.0
+    """Times between submissions are divided by this, to see what that does beside more users: days become
+    shorter and users faster."""
     temporary_weeks: Count = TEMPORARY_WEEKS
     """Users whose jobs lie within so many consecutive weeks are temporary and come at random; the others are
     always there."""
 
     def made(self, workload: Workload, seed: int) -> Workload:
         """A resampled workload."""
-        return resample(
+        made = resample(
             workload,
             seed=seed,
             weeks=self.weeks,
             users=self.users,
             temporary_weeks=self.temporary_weeks,
         )
+        return made if self.squeeze == 1 else squeezed(made, self.squeeze)
 
 
 class ShakingConfig(ConfigModel):

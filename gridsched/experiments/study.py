@@ -155,7 +155,7 @@ class SchedulerStudy(Study):
 
     def _check_variation(self, scenario: Any) -> None:
         """Refuse replicates of logs, and users who react, where they have no meaning."""
-        if "feedback" in self.refuses and any(each.feedback for each in scenario.workloads):
+        if "feedback" in self.refuses and any(each.feedback for each in getattr(scenario, "workloads", ())):
             raise ValueError(f"scenarios[{scenario.name}].feedback: {self.refuses['feedback']}")
         if scenario.variation is None:
             return
@@ -167,6 +167,11 @@ class SchedulerStudy(Study):
             raise ValueError(
                 f"{where}: feedback.sessions: with 'think' a history has no weeks that could be moved; "
                 "use 'clock' or 'leave'"
+            )
+        if reacting and scenario.resampling is not None and scenario.resampling.squeeze != 1:
+            raise ValueError(
+                f"{where}.squeeze: users who react submit when earlier jobs have ended; use users, or leave "
+                "feedback out"
             )
         if scenario.resampling is not None and event_files(scenario.machines):
             raise ValueError(

@@ -183,6 +183,29 @@ def resample(
     )
 
 
+def squeezed(workload: Workload, factor: float) -> Workload:
+    """The workload with the times between submissions divided by a factor, the usual way to make load.
+
+    Everything that is known by the clock of the submit times keeps its distance from the submission of its
+    job.
+    """
+    submit = np.asarray(workload.submit_time, np.int64)
+    first = int(submit.min(initial=np.iinfo(np.int64).max)) if len(submit) else 0
+    moved = first + np.floor((submit - first) / factor).astype(np.int64)
+    columns: dict[str, Any] = {
+        name: np.where(column == UNKNOWN, UNKNOWN, column + moved - submit)
+        for name, column in workload.extra.items()
+        if name in TIMES
+    }
+    return replace(
+        workload,
+        submit_time=moved,
+        **columns,
+        header=(*workload.header, f"Times between submissions divided by {factor!r}"),
+        checksum=hashlib.sha256(f"{workload.checksum}\nsqueezed: {factor!r}".encode()).hexdigest(),
+    )
+
+
 def placements(
     found: Histories, weeks: int, users: float, temporary_weeks: int, rng: np.random.Generator
 ) -> NDArray[Any]:

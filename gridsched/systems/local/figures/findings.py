@@ -396,6 +396,26 @@ def going_on(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     return by_part(known(numbers, "share"), "workload", tell)
 
 
+def resampled(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Under which policy jobs wait least in each scenario, and where policies change places."""
+    rows = known(numbers[numbers["metric"] == "wait_time"])
+    if rows.empty:
+        return findings.NOTHING
+    first = {
+        str(workload): findings.lowest(part)[_WHO] for workload, part in rows.groupby("workload", sort=False)
+    }
+    told = [
+        f"{listed([scenario for scenario, who in first.items() if who == best])} ({name(best)})"
+        for best in dict.fromkeys(first.values())
+    ]
+    same = len(told) == 1
+    return (
+        f"{name(next(iter(first.values())))} has the shortest mean wait in all {len(first)} scenarios."
+        if same
+        else f"The policy with the shortest mean wait is not the same in all scenarios: {listed(told)}."
+    )
+
+
 def productivities(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     """Who surely gets more done than under the reference, and whether jobs wait longer for it."""
     reference = name(attributes.get("reference", "the reference"))
@@ -428,6 +448,7 @@ def _more(row: Mapping[str, Any]) -> str:
 
 
 FINDINGS: dict[str, Finding] = {
+    "resampled_means": resampled,
     "users_going_on": going_on,
     "users_productivity": productivities,
     "conditions_effects": effects,

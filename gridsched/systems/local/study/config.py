@@ -296,6 +296,8 @@ class LocalStudy(SchedulerStudy):
             figures.insert(0, "policies_ranking")
         if any(workload.is_log for workload in self.scenarios):
             figures.append("recorded_waits")
+        if sum(each.resampling is not None for each in self.scenarios) > 1:
+            figures.append("resampled_means")
         reacting = [each for each in self.scenarios if each.feedback is not None]
         if any(each.resampling is not None for each in reacting):
             figures.append("users_productivity")
