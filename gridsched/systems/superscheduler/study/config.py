@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from gridsched.experiments.inputs import event_files, expected_jobs, failure_seed, prepared_grid
 from gridsched.experiments.parts import GridConfig, label_of
 from gridsched.experiments.schedulers import Policies, Written, scheduler_made
-from gridsched.experiments.study import Replicates, SchedulerStudy, function_files
+from gridsched.experiments.study import FROM_SUBMISSION, Replicates, SchedulerStudy, function_files
 from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
 from gridsched.experiments.validation import suggestion, unique
 
@@ -24,7 +24,7 @@ class GridStudy(SchedulerStudy):
     """A study of grids: every scheduler under every local policy on every scenario, with replicates."""
 
     view = "gridsched.systems.superscheduler.report:grid_view"
-    varies = True
+    refuses: ClassVar[Mapping[str, str]] = {"feedback": FROM_SUBMISSION}
     main_figure = "grid_overview"
 
     kind: Literal["grid"]
