@@ -259,8 +259,7 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
             )
         elif name not in _KEYS:
             raise ConfigurationError(
-                f"{where}: unknown key {key.strip()}{meant(key.strip(), _KEYS.values())}; "
-                "correct or remove it"
+                f"{where}: unknown key {key.strip()}{_meant_key(key.strip())}; correct or remove it"
             )
         elif name in found.values and found.values[name][0] != value and name not in ("slurmctldhost",):
             raise ConfigurationError(
@@ -280,6 +279,15 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
         partitions=tuple(partitions),
         not_modelled=tuple(dict.fromkeys(found.left)),
     )
+
+
+def _meant_key(wrong: str) -> str:
+    """What was probably meant by an unknown key: a key, or an option of SchedulerParameters."""
+    options = {name: f"SchedulerParameters={name}" for name in _OPTIONS.values()}
+    proposal = meant(wrong, (*_KEYS.values(), *options))
+    for name, written in options.items():
+        proposal = proposal.replace(f" {name}?", f" {written}?")
+    return proposal
 
 
 _OFF = {
@@ -355,7 +363,10 @@ def _nodes_of(line: dict[str, str], where: str, left: list[str]) -> list[SlurmNo
         if key in _NODE_OTHERS:
             left.append(f"NodeName {key}")
         elif key not in _NODE_KEYS:
-            raise ConfigurationError(f"{where}: unknown key {key} of a node; correct or remove it")
+            raise ConfigurationError(
+                f"{where}: unknown key {key} of a node{meant(key, _NODE_KEYS | _NODE_OTHERS)}; "
+                "correct or remove it"
+            )
     number = {key: _whole(line[key], f"{where}: {key}") for key in line if key in _COUNTS}
     sockets = number.get("sockets", number.get("boards", 1) * number.get("socketsperboard", 1))
     cores = sockets * number.get("corespersocket", 1) * number.get("threadspercore", 1)
@@ -398,7 +409,10 @@ def _partition_of(
         if key in _PARTITION_OTHERS or key in ("minnodes", "maxnodes", "allowgroups", "allowaccounts"):
             left.append(f"PartitionName {key}")
         elif key not in _PARTITION_KEYS:
-            raise ConfigurationError(f"{where}: unknown key {key} of a partition; correct or remove it")
+            raise ConfigurationError(
+                f"{where}: unknown key {key} of a partition"
+                f"{meant(key, _PARTITION_KEYS | _PARTITION_OTHERS)}; correct or remove it"
+            )
     name = line["partitionname"]
     wanted = line.get("nodes", "ALL")
     names = list(nodes) if wanted.upper() == "ALL" else expand_hosts(wanted, f"{where}: Nodes")
