@@ -28,6 +28,9 @@ PriorityDecayHalfLife=14-0
 PriorityMaxAge=1-12
 PriorityFlags=NO_FAIR_TREE,MAX_TRES
 PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PreemptParameters=youngest_first,reclaim_licenses
+PreemptExemptTime=00:01:30
 AccountingStorageEnforce=limits,qos
 NodeName=DEFAULT Sockets=2 CoresPerSocket=8 ThreadsPerCore=1 RealMemory=64000
 NodeName=n[01-03] Weight=5
@@ -67,7 +70,7 @@ def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Pat
     assert set(conf.not_modelled) == {
         "SchedulerParameters=defer",
         "PriorityFlags=MAX_TRES",
-        "PreemptType",
+        "PreemptParameters=reclaim_licenses",
         "NodeName weight",
         "PartitionName qos",
     }

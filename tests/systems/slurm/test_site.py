@@ -54,7 +54,7 @@ def test_a_site_has_the_nodes_and_partitions_of_its_file(tmp_path: Path) -> None
     assert batch.number not in (0, 1)
     assert (batch.time_limit, gpu.time_limit, gpu.nodes) == (86400, 7200, ("gpu1",))
     assert slurm(found).partition_factors == {batch.number: 1, 0: 10}
-    assert "PreemptType" in found.not_modelled
+    assert "PreemptParameters=reclaim_licenses" in found.not_modelled
 
 
 USAGE = """\
