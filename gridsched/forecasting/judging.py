@@ -138,7 +138,7 @@ def make_forecasts(
         waiting = snapshot.waiting
         chosen = np.sort(rng.choice(len(waiting), min(jobs, len(waiting)), replace=False))
         present = Futures(snapshot, policy, conventions)
-        drawn = present.starts(futures, seed)[:, chosen].T - moment
+        drawn = present.starts(futures, seed, asked=chosen).T - moment
         parts["futures"].append(quantiles_of(np.sort(drawn, axis=1), LEVELS))
         parts["null"].append(residual_waits(snapshot, waiting[chosen]))
         parts["estimates"].append(_point(present.expected[chosen] - moment))
@@ -146,7 +146,7 @@ def make_forecasts(
         finished = snapshot.past[snapshot.finished]
         law = fit_log_uniform(finished["end"] - finished["start"])
         alone = Futures(snapshot, policy, conventions, law, arrivals=False)
-        drawn = alone.starts(futures, seed)[:, chosen].T - moment
+        drawn = alone.starts(futures, seed, asked=chosen).T - moment
         parts["downey"].append(quantiles_of(np.sort(drawn, axis=1), LEVELS))
         places.append(waiting[chosen])
         times.append(np.full(len(chosen), moment))

@@ -42,6 +42,7 @@ def forecast(
     futures: int = 100,
     adjust: int = 0,
     seed: int = 0,
+    threads: int = 1,
 ) -> xr.Dataset:
     """Quantiles of the start of every job that waits.
 
@@ -70,6 +71,8 @@ def forecast(
         the waits of like jobs say beside the queue. 0: none.
     seed : int
         Of everything that is drawn.
+    threads : int
+        Threads that simulate futures. What is told does not depend on it.
 
     Returns
     -------
@@ -89,7 +92,12 @@ def forecast(
     levels = np.array(sorted(quantiles), np.float64)
     if not len(levels) or not ((levels > 0) & (levels < 1)).all():
         raise ConfigurationError(f"quantiles are {list(quantiles)}; give levels above 0 and below 1")
-    for key, value, least in (("futures", futures, 1), ("adjust", adjust, 0), ("within", within, 0)):
+    for key, value, least in (
+        ("futures", futures, 1),
+        ("adjust", adjust, 0),
+        ("within", within, 0),
+        ("threads", threads, 1),
+    ):
         if value < least:
             raise ConfigurationError(f"{key} is {value}; give {least} or more")
     chosen, conventions = _rules(queue, policy)
@@ -99,10 +107,17 @@ def forecast(
         if timeline is None:
             raise ConfigurationError("adjust: a queue alone has no earlier forecasts; give a run or a log")
         correction = earlier_forecasts(
-            timeline, snapshot.now, chosen, conventions, instants=adjust, futures=futures, seed=seed
+            timeline,
+            snapshot.now,
+            chosen,
+            conventions,
+            instants=adjust,
+            futures=futures,
+            seed=seed,
+            threads=threads,
         )
     made = Futures(snapshot, chosen, conventions)
-    ensemble = np.sort(made.starts(futures, seed).T - snapshot.now, axis=1)
+    ensemble = np.sort(made.starts(futures, seed, threads=threads).T - snapshot.now, axis=1)
     if correction is not None:
         others = residual_waits(snapshot, snapshot.waiting)
         ensemble = correction.apply(quantiles_of(ensemble, LEVELS), others)
@@ -223,6 +238,7 @@ def earlier_forecasts(
     instants: int,
     futures: int,
     seed: int,
+    threads: int = 1,
 ) -> Adjustment:
     """Correction by forecasts at earlier instants, as far as their outcome was known at a time.
 
@@ -243,8 +259,8 @@ def earlier_forecasts(
     for moment in moments.tolist():
         snapshot = timeline.at(moment)
         starts = timeline.starts(snapshot)
-        chosen = rng.choice(len(starts), min(len(starts), _JOBS_AN_INSTANT), replace=False)
-        drawn = Futures(snapshot, policy, conventions).starts(futures, seed)[:, chosen]
+        chosen = np.sort(rng.choice(len(starts), min(len(starts), _JOBS_AN_INSTANT), replace=False))
+        drawn = Futures(snapshot, policy, conventions).starts(futures, seed, asked=chosen, threads=threads)
         told.append(quantiles_of(np.sort(drawn.T - moment, axis=1), LEVELS))
         true.append(np.minimum(starts[chosen], now) - moment)
         others.append(residual_waits(snapshot, snapshot.waiting[chosen]))

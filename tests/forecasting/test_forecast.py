@@ -355,6 +355,7 @@ def test_mistakes(run: Any, tmp_path: Path) -> None:
         (run, now, {"quantiles": (0.5, 1.0)}, "quantiles"),
         (run, now, {"futures": 0}, "futures"),
         (run, now, {"adjust": -1}, "adjust"),
+        (run, now, {"threads": 0}, "threads"),
         (run, now, {"policy": "fastest"}, "unknown policy"),
         (run, int(run["submit_time"][0]) - 1, {}, "no job has been submitted"),
         (queue, now + 1, {}, "leave it out"),
