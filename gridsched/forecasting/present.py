@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
-from gridsched.forecasting.adjustment import LAG, LEVELS, Adjustment, fit_adjustment
+from gridsched.forecasting.adjustment import LEVELS, Adjustment, Told, follow
 from gridsched.forecasting.futures import Futures
 from gridsched.forecasting.predictors import residual_waits
 from gridsched.forecasting.snapshot import (
@@ -29,6 +29,7 @@ _NOT_YET = -1
 """A start beyond the horizon."""
 
 _JOBS_AN_INSTANT = 20
+_RENEWALS = 20
 _WEEKS_BACK = 8 * 7 * 86400
 
 
@@ -67,7 +68,7 @@ def forecast(
         How many are simulated.
     adjust : int
         How many earlier instants, of the last eight weeks, are forecast first to correct the quantiles by
-        what became of these forecasts, see `gridsched.forecasting.fit_adjustment`; and to find out how much
+        what became of these forecasts, see `gridsched.forecasting.adjustment`; and to find out how much
         the waits of like jobs say beside the queue. 0: none.
     seed : int
         Of everything that is drawn.
@@ -248,25 +249,26 @@ def earlier_forecasts(
         If nobody waited in the eight weeks before.
     """
     rng = np.random.default_rng([seed, 1])
-    begin, end = max(now - _WEEKS_BACK, int(timeline.jobs["submit"][0])), now - LAG
+    begin, end = max(now - _WEEKS_BACK, int(timeline.jobs["submit"][0])), now
     moments = waiting_instants(timeline, begin, max(begin, end), instants, rng)
     if not len(moments):
         raise ConfigurationError(
-            f"{timeline.name}: nobody waited in the eight weeks until two days before, so that no "
-            "forecast can be corrected; leave adjust out"
+            f"{timeline.name}: nobody waited in the eight weeks before, so that no forecast can be "
+            "corrected; leave adjust out"
         )
-    told, true, others = [], [], []
+    made, true, others, times = [], [], [], []
     for moment in moments.tolist():
         snapshot = timeline.at(moment)
         starts = timeline.starts(snapshot)
         chosen = np.sort(rng.choice(len(starts), min(len(starts), _JOBS_AN_INSTANT), replace=False))
         drawn = Futures(snapshot, policy, conventions).starts(futures, seed, asked=chosen, threads=threads)
-        told.append(quantiles_of(np.sort(drawn.T - moment, axis=1), LEVELS))
-        true.append(np.minimum(starts[chosen], now) - moment)
+        made.append(quantiles_of(np.sort(drawn.T - moment, axis=1), LEVELS))
+        # Nobody knows later starts than now.
+        true.append(np.where(starts[chosen] <= now, starts[chosen] - moment, np.inf))
         others.append(residual_waits(snapshot, snapshot.waiting[chosen]))
-    return fit_adjustment(
-        np.concatenate(told), np.concatenate(true).astype(np.float64), np.concatenate(others)
-    )
+        times.append(np.full(len(chosen), moment))
+    told = Told(np.concatenate(times), np.concatenate(made), np.concatenate(true), np.concatenate(others))
+    return follow(told, now, renewals=_RENEWALS)[1]
 
 
 def waiting_instants(
