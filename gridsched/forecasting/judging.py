@@ -41,7 +41,7 @@ RANGES = ("all", "up to 10 min", "10 min to 1 h", "1 h to 6 h", "6 h to 1 d", "o
 CORRECTIONS = ("raw", "first half", "as it goes")
 """Forecasts as they are, corrected by the first half, and by all whose outcome is known by then."""
 
-RENEWALS = 100
+RENEWALS = 150
 """How often the correction is worked out anew as it goes."""
 
 _MIDDLE = PARTS // 2
@@ -58,8 +58,8 @@ class Forecasts:
         When the forecast was made; when the job was submitted and did start, seconds.
     remaining : mapping of str to float64[n, 19]
         By method, quantiles of the time from the forecast to the start, seconds, at `LEVELS`.
-    begin, end : int
-        When the timeline begins and ends, seconds.
+    begin, middle, end : int
+        When the timeline begins, half of its jobs have been submitted, and it ends, seconds.
     """
 
     now: NDArray[np.int64]
@@ -67,6 +67,7 @@ class Forecasts:
     start: NDArray[np.int64]
     remaining: dict[str, NDArray[np.float64]]
     begin: int
+    middle: int
     end: int
 
     @property
@@ -138,7 +139,8 @@ def make_forecasts(
     elapsed = (now - told["submit"])[:, np.newaxis]
     remaining = {name: np.concatenate(found) for name, found in parts.items()}
     remaining["qbets"] = np.maximum(wait_bounds(timeline, wanted)[place] - elapsed, 0.0)
-    return Forecasts(now, told["submit"], told["start"], remaining, begin, end)
+    middle = int(timeline.jobs["submit"][len(timeline.jobs) // 2])
+    return Forecasts(now, told["submit"], told["start"], remaining, begin, middle, end)
 
 
 def _point(seconds: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -193,7 +195,7 @@ def corrected(forecasts: Forecasts, method: str, half: int) -> dict[str, NDArray
 
 
 def judge(forecasts: Forecasts) -> pd.DataFrame:
-    """Coverage and width of the 80 % intervals in the second half of the time.
+    """Coverage and width of the 80 % intervals in the second half: of the time and of the jobs.
 
     Returns
     -------
@@ -204,7 +206,7 @@ def judge(forecasts: Forecasts) -> pd.DataFrame:
         `gridsched.forecasting.adjustment.interval_score`, s); `error` (median of the absolute error of the
         median forecast, s); `early` (share of starts before the median).
     """
-    half = (forecasts.begin + forecasts.end) // 2
+    half = max((forecasts.begin + forecasts.end) // 2, forecasts.middle)
     later = forecasts.now >= half
     truth = forecasts.truth[later]
     part = np.minimum(_PARTS * np.arange(len(truth)) // max(len(truth), 1), _PARTS - 1)
