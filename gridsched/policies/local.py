@@ -427,6 +427,29 @@ def schedule_from(
     return cluster.starts, bool(complete)
 
 
+def is_first_come(policy: LocalPolicy) -> bool:
+    """Whether jobs wait and are tried in order of submission alone, with one reservation at most."""
+    return (
+        policy.order == "fcfs"
+        and policy.backfill_order in (AS_QUEUE, "fcfs")
+        and policy.backfilling != "conservative"
+        and policy.reservations == 1
+        and not policy.predicts
+    )
+
+
+def first_come_options(policy: LocalPolicy, conventions: Conventions) -> static_order.StaticOrderOptions:
+    """Options of the fast kernel for a policy that `is_first_come`, with one pass an instant."""
+    return static_order.StaticOrderOptions(
+        backfilling=int(Backfilling[policy.backfilling.upper()]),
+        overrun=int(Overrun[conventions.overrun.upper()]),
+        pass_per_event=False,
+        arrivals_first=False,
+        first_come=True,
+        two_orders=False,
+    )
+
+
 _UNKNOWN = np.array((UNKNOWN, UNKNOWN, UNKNOWN), LABELS)
 
 
