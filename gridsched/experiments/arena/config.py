@@ -81,6 +81,11 @@ class ArenaStudy(SchedulerStudy):
         """Whether nodes fail, users give up or jobs wait for others in some scenario."""
         return any(set(asked_of(each)) - {"nodes"} for each in self.scenarios)
 
+    @property
+    def has_feedback(self) -> bool:
+        """Whether users react in some scenario."""
+        return any(each.feedback is not None for each in self.all_workloads)
+
     # --- what is made ---------------------------------------------------------------------------------
 
     def experiment(self, seed: int) -> Experiment:

@@ -148,7 +148,7 @@ def users_going_on(study: xr.Dataset) -> style.Drawing:
             own["middle"], own["mean"], marker=look.marker, color=look.color, linestyle="", markersize=4
         )
         handles.append(Line2D([], [], color=look.color, marker=look.marker))
-        texts.append(f"{workload}: share, 95 % interval, and fit that falls")
+        texts.append(f"{workload}: log, and steps that fall")
     curve = np.geomspace(30, 2 * middle.max(), 200)
     (published,) = axes.plot(curve, 0.8 / (0.05 * curve / 60 + 1), color=style.INK, linestyle=(0, (4, 2)))
     style.legend_below(figure, [*handles, published], [*texts, "0.8 / (0.05 min + 1), published"])
