@@ -87,6 +87,7 @@ class PreemptionRules:
             off=np.zeros(jobs, np.uint8),
             idle=np.zeros(nodes, np.uint8),
             busy=np.zeros(nodes, np.int64),
+            alone=np.zeros(nodes, np.int64),
             chosen=np.zeros(nodes, np.int64),
             victims=np.zeros(jobs, np.int64),
             by=np.zeros(jobs, np.int64),

@@ -36,6 +36,7 @@ from gridsched.systems.slurm.kernels import (
     fitting_nodes,
     next_on,
     overlaps,
+    share_again,
     start,
     take_off,
     unpack,
@@ -106,6 +107,12 @@ def suppose(t: Any, r: Any, p: Any) -> None:
         r.alone[node] = t.alone[node]
         p.busy[node] = t.busy[node]
         p.idle[node] = t.idle[node]
+        p.alone[node] = 0
+    for k in range(t.counts[0]):
+        job = t.jobs[t.running[k]]
+        if job["whole"]:
+            for i in range(job["nodes"]):
+                p.alone[t.placed[job["first"] + i]] += 1
 
 
 @part
@@ -118,16 +125,23 @@ def leave_out(t: Any, r: Any, p: Any, j: int, cores_only: bool) -> None:
         if not cores_only:
             r.free[MEMORY, node] += job["memory"]
             r.free[GPUS, node] += job["gpus"]
-        r.alone[node] &= 1 - job["whole"]
+        share_again(r, p, node, job["whole"])
         p.busy[node] -= 1
         p.idle[node] = 1 if p.busy[node] == 0 else 0
 
 
-@leaf
+@part
 def would_fit(t: Any, r: Any, p: Any, j: int) -> bool:
-    """Whether a job would fit on the usable nodes."""
+    """Whether a job would fit on the usable nodes; who is suspended keeps memory and GPUs."""
     job = t.jobs[j]
-    return bool(fitting_nodes(r.free, p.idle, r.alone, r.usable, r.fitting, job) >= job["nodes"])
+    count = fitting_nodes(r.free, p.idle, r.alone, r.usable, r.fitting, job)
+    if job["whole"]:
+        for node in range(len(r.fitting)):
+            short = r.free[MEMORY, node] < job["memory"] or r.free[GPUS, node] < job["gpus"]
+            if r.fitting[node] != 0 and short:
+                r.fitting[node] = 0
+                count -= 1
+    return bool(count >= job["nodes"])
 
 
 @leaf
