@@ -340,13 +340,12 @@ class Controller:
             return len(set(nodes) & set(self.started[k].nodes))
 
         if rules.linear:
-            by_record = sorted(queue, key=lambda k: self.records[k])
             for count in range(1, len(queue) + 1):
-                nodes = self.without(j, usable, now, by_record[:count])
+                nodes = self.without(j, usable, now, queue[:count])
                 if nodes is not None:
                     hit = [k for k in queue if on(nodes, k)]
                     dead = [k for k in hit if rules.way[k] != "suspend"]
-                    return nodes, dead or hit
+                    return nodes, dead or [k for k in hit if k not in self.asleep]
             return None
         sleepers = [k for k in queue if rules.way[k] == "suspend"]
         levels = sorted({rules.level[k] for k in sleepers}, reverse=True)

@@ -224,8 +224,16 @@ class Tickets:
 _APART = 2**24
 """Places of records from one job to the next one."""
 
-EXECUTION = np.dtype([("job", np.int64), ("start", np.int64), ("end", np.int64), ("first", np.int64)])
-"""A job ran once [ticks]; `first` is the place of its nodes."""
+EXECUTION = np.dtype(
+    [
+        ("job", np.int64),
+        ("start", np.int64),
+        ("end", np.int64),
+        ("first", np.int64),
+        ("resumed", np.int64),
+    ]
+)
+"""A job ran once [ticks], or went on after it was suspended; `first` is the place of its nodes."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -397,7 +405,8 @@ class Controller:
         self.first_start, self.by = self.start.copy(), self.start.copy()
         self.work_left, self.guess = tickets.run.copy(), jobs["limit"].astype(np.int64)
         self.killed, self.extra = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        self.cut_short: list[tuple[int, int, int, Integers]] = []
+        self.resumed = np.zeros(count, np.int64)
+        self.cut_short: list[tuple[int, int, int, int, Integers]] = []
         if machine.checkpoints[0]:
             self.tables.jobs["limit"] = self._with_checkpoints(self.guess, 1)
 
@@ -544,7 +553,8 @@ class Controller:
 
     def _cut_short(self, job: int, now: int) -> None:
         """Note that a job does not run on from now on."""
-        self.cut_short.append((job, int(self.begun[job]), now, nodes_of(self.tables, job).copy()))
+        nodes = nodes_of(self.tables, job).copy()
+        self.cut_short.append((job, int(self.begun[job]), now, int(self.resumed[job]), nodes))
 
     def _give_up(self, job: int, now: int) -> None:
         """Let a job be lost."""
@@ -597,7 +607,7 @@ class Controller:
                 slept = now - self.asleep.pop(job)
                 self.preemption.suspended[job] = 0
                 self.start[job] += slept
-                self.begun[job] = now
+                self.begun[job], self.resumed[job] = now, 1
                 self.tables.jobs["expected"][job] += slept // self.unit
                 self._set_end(np.array([job]))
                 self.priorities.started(job, now)
@@ -681,6 +691,7 @@ class Controller:
         if count:
             started = self.started[:count]
             self.start[started] = self.begun[started] = now
+            self.resumed[started] = 0
             first = started[self.first_start[started] < 0]
             self.first_start[first], self.by[first] = now, kind
             self._set_end(started)
@@ -798,14 +809,15 @@ class Controller:
         found: RecordArray = np.zeros(len(self.cut_short) + len(last), EXECUTION)
         placed = [self.tables.placed]
         first = len(self.tables.placed)
-        for k, (job, start, end, nodes) in enumerate(self.cut_short):
-            found[k] = job, start, end, first
+        for k, (job, start, end, resumed, nodes) in enumerate(self.cut_short):
+            found[k] = job, start, end, first, resumed
             placed.append(nodes)
             first += len(nodes)
         whole = found[len(self.cut_short) :]
         whole["job"], whole["start"] = last, self.begun[last]
         whole["end"] = self.start[last] + self._with_checkpoints(self.work_left[last], self.unit)
         whole["first"] = self.tables.jobs["first"][last]
+        whole["resumed"] = self.resumed[last]
         return np.concatenate(placed), found[np.lexsort((found["start"], found["job"]))]
 
 

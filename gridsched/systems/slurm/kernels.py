@@ -147,7 +147,6 @@ class Preemption(NamedTuple):
     completing: Any  # int64[m]: jobs that were killed and have not left each node yet
     again: Any  # int64[n]: until when a job kills no others, since it did just now
     candidates: Any  # int64[n]: jobs that could give way
-    order: Any  # int64[n]: the same in another order
     overlap: Any  # int64[n]: by what they are ordered anew
     off: Any  # uint8[n]: jobs that a test leaves out
     idle: Any  # uint8[m]: nodes that would be idle

@@ -82,7 +82,6 @@ class PreemptionRules:
             completing=np.zeros(nodes, np.int64),
             again=np.zeros(jobs, np.int64),
             candidates=np.zeros(jobs, np.int64),
-            order=np.zeros(jobs, np.int64),
             overlap=np.zeros(jobs, np.int64),
             off=np.zeros(jobs, np.uint8),
             idle=np.zeros(nodes, np.uint8),

@@ -64,7 +64,7 @@ def comes_before(t: Any, p: Any, one: int, other: int) -> bool:
 
 @part
 def find_candidates(t: Any, p: Any, j: int, now: int) -> int:
-    """Running jobs that may give way to a job, by worth, and in order of their records; how many."""
+    """Running jobs that may give way to a job, those of least worth first; how many there are."""
     count = 0
     for k in range(t.counts[0]):
         other = t.running[k]
@@ -84,11 +84,6 @@ def find_candidates(t: Any, p: Any, j: int, now: int) -> int:
             p.candidates[place] = p.candidates[place - 1]
             place -= 1
         p.candidates[place] = other
-        place = count
-        while place > 0 and record["record"] < t.jobs[p.order[place - 1]]["record"]:
-            p.order[place] = p.order[place - 1]
-            place -= 1
-        p.order[place] = other
         count += 1
     p.counts[CANDIDATES] = count
     return count
@@ -167,12 +162,12 @@ def add_victim(p: Any, other: int, j: int) -> None:
 
 @part
 def take_whole_nodes(t: Any, r: Any, p: Any, j: int) -> int:
-    """select/linear: candidates leave in order of their records until the job fits; what becomes of them."""
+    """select/linear: candidates leave in order until the job fits; what becomes of them."""
     suppose(t, r, p)
     fits = False
     for i in range(p.counts[CANDIDATES]):
         if not fits:
-            leave_out(t, r, p, p.order[i], p.way[p.order[i]] == SUSPENDED)
+            leave_out(t, r, p, p.candidates[i], p.way[p.candidates[i]] == SUSPENDED)
             fits = would_fit(t, r, p, j)
     if not fits:
         return KEPT
@@ -184,7 +179,7 @@ def take_whole_nodes(t: Any, r: Any, p: Any, j: int) -> int:
             how = KILLED
     for i in range(p.counts[CANDIDATES]):
         other = p.candidates[i]
-        if is_on_chosen(t, r, j, other) and p.way[other] == how:
+        if is_on_chosen(t, r, j, other) and p.way[other] == how and p.suspended[other] == 0:
             add_victim(p, other, j)
     return how
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.engine.lives import Fate
@@ -29,10 +30,11 @@ from gridsched.systems.fates import Lived, fate_variables
 from gridsched.systems.node_records import node_variables
 from gridsched.systems.slurm.accounts import RESOURCES, ROOT, Accounting, Association, Quality
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
-from gridsched.systems.slurm.controller import Cadence, Controller, FirstCome, Priorities
+from gridsched.systems.slurm.controller import Cadence, Controller, FirstCome, Outcome, Priorities
 from gridsched.systems.slurm.jobs import ClusterJobs, cluster_jobs
 from gridsched.systems.slurm.preempting import MODES, PreemptionRules, PreemptMode, PreemptType
 from gridsched.systems.slurm.priority import Multifactor, PriorityWeights, Shares
+from gridsched.systems.slurm.rules import preemption_variables, preemption_violations
 from gridsched.systems.slurm.runs import SlurmRun, node_use, run_of
 from gridsched.workloads.table import Workload, add_counts
 
@@ -340,6 +342,9 @@ class Slurm(Scheduler):
                 **of_tasks(size[segments["job"]]),
                 **node_variables(uses, clusters, number, first),
                 **told,
+                **preemption_variables(
+                    [(own, run.jobs.tickets.preemption, run.outcome) for _, _, own, run in runs], number
+                ),
                 "started_by": (
                     "job",
                     columns["by"],
@@ -350,9 +355,23 @@ class Slurm(Scheduler):
             counters={
                 **counted,
                 "backfilled": int((columns["by"] == 1).sum()),
+                **self._preempted([run.outcome for *_, run in runs]),
                 **{f"rejected: {reason}": count for reason, count in reasons.items()},
             },
         )
+
+    def _preempted(self, outcomes: Sequence[Outcome]) -> dict[str, int]:
+        """How often jobs were preempted, by what became of them; nothing without preemption."""
+        if self.preempt_type == "none":
+            return {}
+        modes = np.concatenate([outcome.preemptions["mode"] for outcome in outcomes])
+        names = {"requeue": "requeued", "cancel": "cancelled", "suspend": "suspended"}
+        return {f"preempted: {name}": int((modes == MODES.index(mode)).sum()) for mode, name in names.items()}
+
+    @classmethod
+    def rules(cls, run: xr.Dataset) -> list[str]:
+        """Who preempted whom had to be allowed to, and who was preempted to be treated as is said."""
+        return preemption_violations(run)
 
     def _run(
         self, submission: Submission, cluster: Cluster, own: Integers, index: int, phase: NDArray[np.float64]

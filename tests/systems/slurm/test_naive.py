@@ -266,7 +266,7 @@ def compare(seed: int, whole: str) -> tuple[int, int]:
     outcome = controller_of(jobs, cluster).follow(passes)
     found = [
         (int(job), int(start), sorted(outcome.placed[first : first + jobs[job].nodes].tolist()))
-        for job, start, _, first in outcome.executions
+        for job, start, _, first, _ in outcome.executions
     ]
     assert found == sorted((j, done.time, sorted(done.nodes)) for j, done in expected), seed
     never_killed = {j: done.by for j, done in twin.started.items() if outcome.killed[j] == 0}
