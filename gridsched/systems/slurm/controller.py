@@ -120,12 +120,19 @@ class FirstCome:
         How many there are, in order of submission.
     rank : int64[n], optional
         Their places, where some were held and released later.
+    nice : int64[n], optional
+        What is taken off the priority of each. It counts for later jobs too: each has one less than the
+        lowest so far.
     """
 
-    def __init__(self, jobs: int, rank: Integers | None = None) -> None:
-        self.priority = [float(jobs - k) for k in (range(jobs) if rank is None else rank.tolist())]
+    def __init__(self, jobs: int, rank: Integers | None = None, nice: Integers | None = None) -> None:
+        self.priority = [0.0] * jobs
+        lowest = float(jobs + 1)
+        for k in range(jobs) if rank is None else np.argsort(rank, kind="stable").tolist():
+            self.priority[k] = lowest - 1 - (0 if nice is None else int(nice[k]))
+            lowest = min(lowest, self.priority[k])
         self.came = [False] * jobs
-        self.last = 1.0
+        self.last = lowest
 
     def submitted(self, job: int, now: int) -> float:
         """Priority of a job that is submitted at `now` [ticks], after all others if it is once more."""

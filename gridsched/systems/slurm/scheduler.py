@@ -36,7 +36,7 @@ from gridsched.systems.slurm.preempting import MODES, PreemptionRules, PreemptMo
 from gridsched.systems.slurm.priority import Multifactor, PriorityWeights, Shares
 from gridsched.systems.slurm.rules import preemption_variables, preemption_violations
 from gridsched.systems.slurm.runs import SlurmRun, node_use, run_of
-from gridsched.workloads.table import Workload, add_counts
+from gridsched.workloads.table import UNKNOWN, Workload, add_counts
 
 SchedulerType = Literal["backfill", "builtin"]
 SelectType = Literal["cons_tres", "linear"]
@@ -467,8 +467,9 @@ class Slurm(Scheduler):
         """Where the priorities of the jobs of a cluster come from."""
         weights, records, number = self.weights, jobs.tickets.jobs, len(workload)
         weighed = (weights.age, weights.fairshare, weights.job_size, weights.partition, weights.qos)
-        if self.priority_type == "basic" or not (any(weighed) or weights.tres):
-            return FirstCome(number)
+        nice = nice_of(workload)
+        if self.priority_type == "basic" or not (any(weighed) or weights.tres or nice.any()):
+            return FirstCome(number, nice=nice)
         account, user = np.asarray(workload.group, np.int64), np.asarray(workload.user, np.int64)
         if self.accounting is None:
             tree = _tree(account, user, self.account_shares or {}, self.user_shares or {})
@@ -488,7 +489,7 @@ class Slurm(Scheduler):
             place=np.array(place, np.int64),
             quality=np.array([each.priority for each in of_jobs], np.float64) / max(highest, 1),
             partition=partition / max(float(jobs.factor.max(initial=0)), 1.0),
-            nice=np.zeros(number, np.int64),
+            nice=nice,
             early_processors=records["nodes"] if self.select_type == "linear" else records["processors"],
             machine={
                 "nodes": float(len(nodes)),
@@ -504,6 +505,14 @@ class Slurm(Scheduler):
 
 
 _NO_QUALITY = Quality(name="")
+
+
+def nice_of(workload: Workload) -> Integers:
+    """Nice value of each job, 0 where it has none."""
+    if workload.nice is None:
+        return np.zeros(len(workload), np.int64)
+    given = np.asarray(workload.nice, np.int64)
+    return np.where(given == UNKNOWN, 0, given)
 
 
 def _with_strangers(accounting: Accounting, account: Integers, user: Integers) -> Accounting:

@@ -277,6 +277,23 @@ def test_jobs_that_no_node_comes_back_for_starve() -> None:
     assert run["fate"].to_numpy().tolist() == [0, int(Fate.STARVED)]
 
 
+def test_nice_jobs_let_others_go_before_them() -> None:
+    # The first job runs when the others come; the second one is nice, the third one the opposite.
+    rows = [(0, 600, 8), (10, 600, 8), (20, 600, 8), (30, 600, 8)]
+
+    def order(nice: list[int], **parameters: Any) -> list[int]:
+        run = simulate(workload(rows, nice=np.array(nice)), 8, Slurm(**parameters))
+        verify(run)
+        return [int(job) for job in np.argsort(run["start_time"].to_numpy(), kind="stable")]
+
+    weighed: dict[str, Any] = {"priority_weight_job_size": 1000}
+    assert order([-1, 100, -1, -1], **weighed) == [0, 2, 3, 1]
+    assert order([-1, -1, -100, 50]) == [0, 2, 1, 3]
+    # first come first served: who comes after a nice job has less than it all the same
+    assert order([-1, 100, -1, -1], priority_type="basic") == [0, 1, 2, 3]
+    assert order([-1, -1, -1, -100], priority_type="basic") == [0, 3, 1, 2]
+
+
 GATED = Cluster(
     nodes=NODES,
     partitions=[Partition(number=0), Partition(number=1, priority=5)],
