@@ -118,9 +118,9 @@ def draw(
         held = frozenset(np.flatnonzero(some).tolist())
         cluster.reservations.append(naive.Reservation(known, begin, begin + number(1, 300), held))
     if preempting:
-        kinds = ["keep", "kill", "kill", "cancel", "suspend", "suspend"]
+        fates = ["keep", "kill", "kill", "cancel", "suspend", "suspend"]
         groups = number(2, 4)
-        ways = [str(rng.choice(kinds)) for _ in range(groups)]
+        ways = [str(rng.choice(fates)) for _ in range(groups)]
         level = [number(0, 3) for _ in range(groups)]
         pairs = [(a, b) for a in range(groups) for b in range(groups) if a != b]
         by_level = rng.random() < 0.6
@@ -254,7 +254,8 @@ def compare_preemptions(seed: int, whole: str) -> list[int]:
     ended = {j: twin.started[j].time + twin.slept[j] + jobs[j].run for j in twin.over if j in twin.started}
     last = {int(each["job"]): int(each["end"]) for each in outcome.executions}
     assert {j: last[j] for j in ended} == ended, seed
-    return np.bincount([each["mode"] for each in outcome.preemptions], minlength=len(MODES)).tolist()
+    modes = outcome.preemptions["mode"].tolist()
+    return [modes.count(mode) for mode in range(len(MODES))]
 
 
 def compare(seed: int, whole: str) -> tuple[int, int]:
