@@ -53,6 +53,7 @@ EXTRA_FIELDS: tuple[str, ...] = (
     "gpu_share",
     "array",
     "array_limit",
+    "nice",
     *NOTICES,
     "recorded_submit",
 )
@@ -109,6 +110,8 @@ class Workload:
         Number of the job array that each job is a task of; -1 for none.
     array_limit : int64[n], optional
         Most tasks of its array that may run at once, the same for all of one array; -1 for any number.
+    nice : int64[n], optional
+        What each job takes off its priority where there are priorities (`--nice` of Slurm); -1 for nothing.
     response_limit : int64[n], optional
         Seconds from when each job is submitted, or its dependencies are met, to its end from which on its
         user has gone away: what depends on its end does so once the user is back. -1 for any number.
@@ -163,6 +166,7 @@ class Workload:
     gpu_share: NDArray[Any] | None = None
     array: NDArray[Any] | None = None
     array_limit: NDArray[Any] | None = None
+    nice: NDArray[Any] | None = None
     response_limit: NDArray[Any] | None = None
     returns_at: NDArray[Any] | None = None
     away_days: NDArray[Any] | None = None

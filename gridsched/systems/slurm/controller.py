@@ -120,12 +120,19 @@ class FirstCome:
         How many there are, in order of submission.
     rank : int64[n], optional
         Their places, where some were held and released later.
+    nice : int64[n], optional
+        What is taken off the priority of each. It counts for later jobs too: each has one less than the
+        lowest so far.
     """
 
-    def __init__(self, jobs: int, rank: Integers | None = None) -> None:
-        self.priority = [float(jobs - k) for k in (range(jobs) if rank is None else rank.tolist())]
+    def __init__(self, jobs: int, rank: Integers | None = None, nice: Integers | None = None) -> None:
+        self.priority = [0.0] * jobs
+        lowest = float(jobs + 1)
+        for k in range(jobs) if rank is None else np.argsort(rank, kind="stable").tolist():
+            self.priority[k] = lowest - 1 - (0 if nice is None else int(nice[k]))
+            lowest = min(lowest, self.priority[k])
         self.came = [False] * jobs
-        self.last = 1.0
+        self.last = lowest
 
     def submitted(self, job: int, now: int) -> float:
         """Priority of a job that is submitted at `now` [ticks], after all others if it is once more."""
@@ -224,8 +231,16 @@ class Tickets:
 _APART = 2**24
 """Places of records from one job to the next one."""
 
-EXECUTION = np.dtype([("job", np.int64), ("start", np.int64), ("end", np.int64), ("first", np.int64)])
-"""A job ran once [ticks]; `first` is the place of its nodes."""
+EXECUTION = np.dtype(
+    [
+        ("job", np.int64),
+        ("start", np.int64),
+        ("end", np.int64),
+        ("first", np.int64),
+        ("resumed", np.int64),
+    ]
+)
+"""A job ran once [ticks], or went on after it was suspended; `first` is the place of its nodes."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -397,7 +412,8 @@ class Controller:
         self.first_start, self.by = self.start.copy(), self.start.copy()
         self.work_left, self.guess = tickets.run.copy(), jobs["limit"].astype(np.int64)
         self.killed, self.extra = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        self.cut_short: list[tuple[int, int, int, Integers]] = []
+        self.resumed = np.zeros(count, np.int64)
+        self.cut_short: list[tuple[int, int, int, int, Integers]] = []
         if machine.checkpoints[0]:
             self.tables.jobs["limit"] = self._with_checkpoints(self.guess, 1)
 
@@ -544,7 +560,8 @@ class Controller:
 
     def _cut_short(self, job: int, now: int) -> None:
         """Note that a job does not run on from now on."""
-        self.cut_short.append((job, int(self.begun[job]), now, nodes_of(self.tables, job).copy()))
+        nodes = nodes_of(self.tables, job).copy()
+        self.cut_short.append((job, int(self.begun[job]), now, int(self.resumed[job]), nodes))
 
     def _give_up(self, job: int, now: int) -> None:
         """Let a job be lost."""
@@ -597,7 +614,7 @@ class Controller:
                 slept = now - self.asleep.pop(job)
                 self.preemption.suspended[job] = 0
                 self.start[job] += slept
-                self.begun[job] = now
+                self.begun[job], self.resumed[job] = now, 1
                 self.tables.jobs["expected"][job] += slept // self.unit
                 self._set_end(np.array([job]))
                 self.priorities.started(job, now)
@@ -681,6 +698,7 @@ class Controller:
         if count:
             started = self.started[:count]
             self.start[started] = self.begun[started] = now
+            self.resumed[started] = 0
             first = started[self.first_start[started] < 0]
             self.first_start[first], self.by[first] = now, kind
             self._set_end(started)
@@ -798,14 +816,15 @@ class Controller:
         found: RecordArray = np.zeros(len(self.cut_short) + len(last), EXECUTION)
         placed = [self.tables.placed]
         first = len(self.tables.placed)
-        for k, (job, start, end, nodes) in enumerate(self.cut_short):
-            found[k] = job, start, end, first
+        for k, (job, start, end, resumed, nodes) in enumerate(self.cut_short):
+            found[k] = job, start, end, first, resumed
             placed.append(nodes)
             first += len(nodes)
         whole = found[len(self.cut_short) :]
         whole["job"], whole["start"] = last, self.begun[last]
         whole["end"] = self.start[last] + self._with_checkpoints(self.work_left[last], self.unit)
         whole["first"] = self.tables.jobs["first"][last]
+        whole["resumed"] = self.resumed[last]
         return np.concatenate(placed), found[np.lexsort((found["start"], found["job"]))]
 
 

@@ -147,11 +147,11 @@ class Preemption(NamedTuple):
     completing: Any  # int64[m]: jobs that were killed and have not left each node yet
     again: Any  # int64[n]: until when a job kills no others, since it did just now
     candidates: Any  # int64[n]: jobs that could give way
-    order: Any  # int64[n]: the same in another order
     overlap: Any  # int64[n]: by what they are ordered anew
     off: Any  # uint8[n]: jobs that a test leaves out
     idle: Any  # uint8[m]: nodes that would be idle
     busy: Any  # int64[m]: jobs that would be on each node
+    alone: Any  # int64[m]: those among them that have it to themselves but for others that are suspended
     chosen: Any  # int64[m]: nodes that a plan has
     victims: Any  # int64[n]: jobs that gave way in a pass
     by: Any  # int64[n]: for whom
@@ -179,6 +179,21 @@ def _next_that_is_on(t: Any, p: Any, k: int) -> int:
 
 next_on = Either(_all_are_on, _next_that_is_on, Preemption)
 """Place of the first running job from one on that a test does not leave out."""
+
+
+@leaf
+def _is_shared(r: Any, p: Any, node: int, whole: int) -> None:
+    r.alone[node] &= 1 - whole
+
+
+@leaf
+def _is_shared_if_no_other(r: Any, p: Any, node: int, whole: int) -> None:
+    p.alone[node] -= whole
+    r.alone[node] = 1 if p.alone[node] > 0 else 0
+
+
+share_again = Either(_is_shared, _is_shared_if_no_other, Preemption)
+"""Suppose that a job has left a node, which it had to itself or not; others may sleep there."""
 
 
 # --- sets of nodes as bits ------------------------------------------------------------------------
@@ -280,7 +295,7 @@ def take(t: Any, j: int, node: int, sign: int) -> None:
     job = t.jobs[j]
     t.busy[node] += sign
     t.idle[node] = 1 if t.busy[node] == 0 else 0
-    t.alone[node] = 1 if sign > 0 and job["whole"] else 0
+    t.alone[node] = t.alone[node] | job["whole"] if sign > 0 else t.alone[node] & (1 - job["whole"])
     t.free[CORES, node] -= sign * job["cores"]
     t.free[MEMORY, node] -= sign * job["memory"]
     t.free[GPUS, node] -= sign * job["gpus"]
@@ -665,7 +680,7 @@ def earliest_shared(t: Any, r: Any, b: Any, p: Any, j: int, now: int, horizon: i
                 r.free[CORES, node] += other["cores"]
                 r.free[MEMORY, node] += other["memory"]
                 r.free[GPUS, node] += other["gpus"]
-                r.alone[node] &= 1 - other["whole"]
+                share_again(r, p, node, other["whole"])
             taken += 1
             if k < running and t.jobs[t.running[k]]["expected"] > bound + step:
                 break

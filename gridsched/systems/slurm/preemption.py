@@ -36,6 +36,7 @@ from gridsched.systems.slurm.kernels import (
     fitting_nodes,
     next_on,
     overlaps,
+    share_again,
     start,
     take_off,
     unpack,
@@ -63,7 +64,7 @@ def comes_before(t: Any, p: Any, one: int, other: int) -> bool:
 
 @part
 def find_candidates(t: Any, p: Any, j: int, now: int) -> int:
-    """Running jobs that may give way to a job, by worth, and in order of their records; how many."""
+    """Running jobs that may give way to a job, those of least worth first; how many there are."""
     count = 0
     for k in range(t.counts[0]):
         other = t.running[k]
@@ -83,11 +84,6 @@ def find_candidates(t: Any, p: Any, j: int, now: int) -> int:
             p.candidates[place] = p.candidates[place - 1]
             place -= 1
         p.candidates[place] = other
-        place = count
-        while place > 0 and record["record"] < t.jobs[p.order[place - 1]]["record"]:
-            p.order[place] = p.order[place - 1]
-            place -= 1
-        p.order[place] = other
         count += 1
     p.counts[CANDIDATES] = count
     return count
@@ -106,6 +102,12 @@ def suppose(t: Any, r: Any, p: Any) -> None:
         r.alone[node] = t.alone[node]
         p.busy[node] = t.busy[node]
         p.idle[node] = t.idle[node]
+        p.alone[node] = 0
+    for k in range(t.counts[0]):
+        job = t.jobs[t.running[k]]
+        if job["whole"]:
+            for i in range(job["nodes"]):
+                p.alone[t.placed[job["first"] + i]] += 1
 
 
 @part
@@ -118,16 +120,23 @@ def leave_out(t: Any, r: Any, p: Any, j: int, cores_only: bool) -> None:
         if not cores_only:
             r.free[MEMORY, node] += job["memory"]
             r.free[GPUS, node] += job["gpus"]
-        r.alone[node] &= 1 - job["whole"]
+        share_again(r, p, node, job["whole"])
         p.busy[node] -= 1
         p.idle[node] = 1 if p.busy[node] == 0 else 0
 
 
-@leaf
+@part
 def would_fit(t: Any, r: Any, p: Any, j: int) -> bool:
-    """Whether a job would fit on the usable nodes."""
+    """Whether a job would fit on the usable nodes; who is suspended keeps memory and GPUs."""
     job = t.jobs[j]
-    return bool(fitting_nodes(r.free, p.idle, r.alone, r.usable, r.fitting, job) >= job["nodes"])
+    count = fitting_nodes(r.free, p.idle, r.alone, r.usable, r.fitting, job)
+    if job["whole"]:
+        for node in range(len(r.fitting)):
+            short = r.free[MEMORY, node] < job["memory"] or r.free[GPUS, node] < job["gpus"]
+            if r.fitting[node] != 0 and short:
+                r.fitting[node] = 0
+                count -= 1
+    return bool(count >= job["nodes"])
 
 
 @leaf
@@ -153,12 +162,12 @@ def add_victim(p: Any, other: int, j: int) -> None:
 
 @part
 def take_whole_nodes(t: Any, r: Any, p: Any, j: int) -> int:
-    """select/linear: candidates leave in order of their records until the job fits; what becomes of them."""
+    """select/linear: candidates leave in order until the job fits; what becomes of them."""
     suppose(t, r, p)
     fits = False
     for i in range(p.counts[CANDIDATES]):
         if not fits:
-            leave_out(t, r, p, p.order[i], p.way[p.order[i]] == SUSPENDED)
+            leave_out(t, r, p, p.candidates[i], p.way[p.candidates[i]] == SUSPENDED)
             fits = would_fit(t, r, p, j)
     if not fits:
         return KEPT
@@ -170,7 +179,7 @@ def take_whole_nodes(t: Any, r: Any, p: Any, j: int) -> int:
             how = KILLED
     for i in range(p.counts[CANDIDATES]):
         other = p.candidates[i]
-        if is_on_chosen(t, r, j, other) and p.way[other] == how:
+        if is_on_chosen(t, r, j, other) and p.way[other] == how and p.suspended[other] == 0:
             add_victim(p, other, j)
     return how
 

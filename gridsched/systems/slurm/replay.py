@@ -363,7 +363,8 @@ class Replay:
             come = [max(job.submit, job.released) for job in self.recording.jobs]
             rank = np.empty(len(come), np.int64)
             rank[np.argsort(come, kind="stable")] = np.arange(len(come))
-            return FirstCome(len(come), rank)
+            nice = np.array([job.nice for job in self.recording.jobs], np.int64)
+            return FirstCome(len(come), rank, nice)
         if priorities == "computed":
             return self.multifactor()
         place = {job.number: k for k, job in enumerate(self.recording.jobs)}
@@ -402,7 +403,7 @@ class Replay:
             place=np.array([shares.place.get((job.account, job.user), -1) for job in jobs], np.int64),
             quality=np.array(quality, np.float64) / max(highest, 1),
             partition=factor[records["partition"]] / max(factor.max(initial=0), 1),
-            nice=np.zeros(len(jobs), np.int64),
+            nice=np.array([job.nice for job in jobs], np.int64),
             early_processors=np.where(records["whole"] != 0, records["nodes"], records["processors"]),
             machine={
                 "nodes": float(len(nodes)),

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.engine.lives import Fate
@@ -29,12 +30,13 @@ from gridsched.systems.fates import Lived, fate_variables
 from gridsched.systems.node_records import node_variables
 from gridsched.systems.slurm.accounts import RESOURCES, ROOT, Accounting, Association, Quality
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
-from gridsched.systems.slurm.controller import Cadence, Controller, FirstCome, Priorities
+from gridsched.systems.slurm.controller import Cadence, Controller, FirstCome, Outcome, Priorities
 from gridsched.systems.slurm.jobs import ClusterJobs, cluster_jobs
 from gridsched.systems.slurm.preempting import MODES, PreemptionRules, PreemptMode, PreemptType
 from gridsched.systems.slurm.priority import Multifactor, PriorityWeights, Shares
+from gridsched.systems.slurm.rules import preemption_variables, preemption_violations
 from gridsched.systems.slurm.runs import SlurmRun, node_use, run_of
-from gridsched.workloads.table import Workload, add_counts
+from gridsched.workloads.table import UNKNOWN, Workload, add_counts
 
 SchedulerType = Literal["backfill", "builtin"]
 SelectType = Literal["cons_tres", "linear"]
@@ -340,6 +342,9 @@ class Slurm(Scheduler):
                 **of_tasks(size[segments["job"]]),
                 **node_variables(uses, clusters, number, first),
                 **told,
+                **preemption_variables(
+                    [(own, run.jobs.tickets.preemption, run.outcome) for _, _, own, run in runs], number
+                ),
                 "started_by": (
                     "job",
                     columns["by"],
@@ -350,9 +355,23 @@ class Slurm(Scheduler):
             counters={
                 **counted,
                 "backfilled": int((columns["by"] == 1).sum()),
+                **self._preempted([run.outcome for *_, run in runs]),
                 **{f"rejected: {reason}": count for reason, count in reasons.items()},
             },
         )
+
+    def _preempted(self, outcomes: Sequence[Outcome]) -> dict[str, int]:
+        """How often jobs were preempted, by what became of them; nothing without preemption."""
+        if self.preempt_type == "none":
+            return {}
+        modes = np.concatenate([outcome.preemptions["mode"] for outcome in outcomes])
+        names = {"requeue": "requeued", "cancel": "cancelled", "suspend": "suspended"}
+        return {f"preempted: {name}": int((modes == MODES.index(mode)).sum()) for mode, name in names.items()}
+
+    @classmethod
+    def rules(cls, run: xr.Dataset) -> list[str]:
+        """Who preempted whom had to be allowed to, and who was preempted to be treated as is said."""
+        return preemption_violations(run)
 
     def _run(
         self, submission: Submission, cluster: Cluster, own: Integers, index: int, phase: NDArray[np.float64]
@@ -448,8 +467,9 @@ class Slurm(Scheduler):
         """Where the priorities of the jobs of a cluster come from."""
         weights, records, number = self.weights, jobs.tickets.jobs, len(workload)
         weighed = (weights.age, weights.fairshare, weights.job_size, weights.partition, weights.qos)
-        if self.priority_type == "basic" or not (any(weighed) or weights.tres):
-            return FirstCome(number)
+        nice = nice_of(workload)
+        if self.priority_type == "basic" or not (any(weighed) or weights.tres or nice.any()):
+            return FirstCome(number, nice=nice)
         account, user = np.asarray(workload.group, np.int64), np.asarray(workload.user, np.int64)
         if self.accounting is None:
             tree = _tree(account, user, self.account_shares or {}, self.user_shares or {})
@@ -469,7 +489,7 @@ class Slurm(Scheduler):
             place=np.array(place, np.int64),
             quality=np.array([each.priority for each in of_jobs], np.float64) / max(highest, 1),
             partition=partition / max(float(jobs.factor.max(initial=0)), 1.0),
-            nice=np.zeros(number, np.int64),
+            nice=nice,
             early_processors=records["nodes"] if self.select_type == "linear" else records["processors"],
             machine={
                 "nodes": float(len(nodes)),
@@ -485,6 +505,14 @@ class Slurm(Scheduler):
 
 
 _NO_QUALITY = Quality(name="")
+
+
+def nice_of(workload: Workload) -> Integers:
+    """Nice value of each job, 0 where it has none."""
+    if workload.nice is None:
+        return np.zeros(len(workload), np.int64)
+    given = np.asarray(workload.nice, np.int64)
+    return np.where(given == UNKNOWN, 0, given)
 
 
 def _with_strangers(accounting: Accounting, account: Integers, user: Integers) -> Accounting:
