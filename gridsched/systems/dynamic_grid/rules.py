@@ -86,6 +86,11 @@ class _Segments:
         self.begin = self._begin()
         """Start of each segment, or of the time before it in which tasks were on their way."""
 
+    def jobs_of(self, chosen: NDArray[np.bool_]) -> Integers:
+        """Jobs of some of the segments."""
+        jobs: Integers = self.job[chosen]
+        return jobs
+
     def _pace(self, dataset: xr.Dataset) -> Integers:
         """Speed of the slowest cluster of each spell, in 1 / _UNIT; 1 where speeds are the same."""
         if "work_time" not in dataset:
@@ -135,7 +140,7 @@ def _local_jobs_in_peace(dataset: xr.Dataset, s: _Segments) -> Integers:
     local = ~s.grid
     count = np.bincount(s.job[local & (s.killed == 0)], minlength=dataset.sizes["job"])
     astray = (s.cluster != dataset["home_cluster"].to_numpy()[s.job]) | (count[s.job] > 1) | (s.held != 0)
-    return s.job[local & astray]
+    return s.jobs_of(local & astray)
 
 
 def _cliques(dataset: xr.Dataset, s: _Segments) -> Integers:
@@ -214,7 +219,7 @@ def _local_speed(dataset: xr.Dataset, s: _Segments) -> Integers:
         ends = (_FINISHED,)
     local = (dataset["sent_time"].to_numpy()[s.job] < 0) & np.isin(dataset["outcome"].to_numpy()[s.job], ends)
     wrong = local & (np.ceil(wanted) != done[s.job])
-    return s.job[wrong]
+    return s.jobs_of(wrong)
 
 
 def _whole_supersteps(dataset: xr.Dataset, s: _Segments) -> Integers:
@@ -226,7 +231,7 @@ def _whole_supersteps(dataset: xr.Dataset, s: _Segments) -> Integers:
         s.grid & (s.held == 0) & (s.killed == 0) & ~(ended & (s.end == dataset["end_time"].to_numpy()[s.job]))
     )
     wrong = stopped & ((length % superstep != 0) | (length == 0))
-    return s.job[wrong]
+    return s.jobs_of(wrong)
 
 
 def _killed_by_failures(dataset: xr.Dataset, s: _Segments) -> Integers:
@@ -240,7 +245,7 @@ def _killed_by_failures(dataset: xr.Dataset, s: _Segments) -> Integers:
     spells = np.zeros(int(s.spell.max(initial=-1)) + 1, np.bool_)
     np.logical_or.at(spells, s.spell, hit)
     wrong = (s.killed != 0) & ~spells[s.spell]
-    return s.job[wrong]
+    return s.jobs_of(wrong)
 
 
 _RULES: tuple[tuple[Rule, str], ...] = (
