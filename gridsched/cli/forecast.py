@@ -194,7 +194,9 @@ def _chosen(told: xr.Dataset, options: argparse.Namespace) -> xr.Dataset:
     numbers = told["job_number"].to_numpy()
     for number in options.job:
         if number not in numbers:
-            raise ConfigurationError(f"--job {number}: is not among the {jobs(len(numbers))} that wait then")
+            raise ConfigurationError(
+                f"--job {number}: is not among those that wait then, {jobs(len(numbers))}"
+            )
     return told.isel(job=np.flatnonzero(np.isin(numbers, options.job)))
 
 

@@ -149,9 +149,9 @@ class LocalPolicy:
         change with time. Conservative backfilling has none.
     prediction : {"estimate", "double", "actual", "recent"}
         What the policy takes for run times: the runtime estimates of the run, twice these, the run times
-        themselves, or the mean of the last two run times of the job's user that are known when it is
-        submitted, at most its estimate (for EASY with one reservation, first come, first served). Other
-        parts that say "estimate" or "shortest" mean the prediction.
+        themselves, or the mean of the last two run times of the job's user that are known on the cluster when
+        it is submitted there, at most its estimate (for EASY with one reservation, first come, first served).
+        Other parts that say "estimate" or "shortest" mean the prediction.
     correction : {"doubling", "requested", "increments"}
         What a prediction of "recent" becomes that a job outruns: it is doubled again and again, becomes the
         estimate, or grows by the increments of Tsafrir et al. up to it (`gridsched.engine.predicting`).
@@ -272,7 +272,7 @@ PREDICTING: dict[str, LocalPolicy] = {
         LocalPolicy(name="easy++", backfilling="easy", backfill_order="shortest", prediction="recent"),
     )
 }
-"""The named policies that predict run times; they run on single clusters of processors."""
+"""The named policies that predict run times; clusters of nodes and of grids may have them, too."""
 
 
 def named_policy(policy: str | LocalPolicy) -> LocalPolicy:

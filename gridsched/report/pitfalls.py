@@ -145,7 +145,7 @@ def _no_intervals(study: Any, dataset: xr.Dataset) -> str:
 
 
 def _squeezed(study: Any, dataset: xr.Dataset) -> str:
-    streams = (each.jobs for each in getattr(study, "scenarios", ()) if getattr(each, "stream", None))
+    streams = (getattr(each, "jobs", None) for each in getattr(study, "scenarios", ()))
     resampled = (getattr(each, "resampling", None) for each in getattr(study, "scenarios", ()))
     factors = (
         *getattr(study, "loads", ()),

@@ -134,8 +134,8 @@ def test_the_cluster_of_options_goes_before_that_of_the_file(
     [
         ("--change PriorityWeightAge=1", "--change: give the configuration too, with --slurm-conf"),
         ("--sacctmgr dump.cfg", "--sacctmgr: give the configuration too"),
-        ("--slurm-conf missing.conf", "missing.conf: cannot be read"),
-        ("--slurm-conf {conf} --sacctmgr missing.cfg", "missing.cfg: cannot be read"),
+        ("--slurm-conf missing.conf", "missing.conf: no such file"),
+        ("--slurm-conf {conf} --sacctmgr missing.cfg", "missing.cfg: no such file"),
         ("--slurm-conf {conf} --policy easy", "--policy and --slurm-conf: give one of the two"),
         ("--slurm-conf {conf} --change Nonsense=1", "change 'Nonsense=1': unknown key Nonsense"),
         ("--slurm-conf {conf} --change Licenses=a:1", "Licenses=a:1 changes nothing"),

@@ -11,7 +11,7 @@ from gridsched.experiments.inputs import event_files, expected_jobs, prepared_gr
 from gridsched.experiments.parts import BaselineConfig, BlocksConfig, GridConfig
 from gridsched.experiments.schedulers import AnyScheduler, Policies, Written, scheduler_made
 from gridsched.experiments.study import Replicates, SchedulerStudy, asked_of, families, function_files
-from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
+from gridsched.experiments.tasks import Experiment, StudyTable, Task
 from gridsched.experiments.validation import Number, unique
 
 _STAGES = "gridsched.experiments.arena.stages"
@@ -33,6 +33,7 @@ class ArenaScenario(GridConfig, BlocksConfig, BaselineConfig):
 class ArenaStudy(SchedulerStudy):
     """A study of the arena: schedulers of all systems on the same clusters, jobs and estimates."""
 
+    catalogue = "gridsched.experiments.arena.figures:ARENA_FIGURES"
     view = "gridsched.experiments.arena.report:arena_view"
     refuses_the_unable = False
     main_figure = "arena_ranking"
@@ -108,10 +109,9 @@ class ArenaStudy(SchedulerStudy):
             },
             memory=3000,
         )
-        catalogue = "gridsched.experiments.arena.figures:ARENA_FIGURES"
         return Experiment(
             datasets=[study],
-            figures=[Figure(name=name, catalogue=catalogue, dataset=study) for name in self.study_figures],
+            figures=self.drawn(study),
             tables=[
                 StudyTable("means", f"{_STAGES}:means_table", "arena_means"),
                 StudyTable("comparisons", f"{_STAGES}:pair_table", "arena_comparisons"),

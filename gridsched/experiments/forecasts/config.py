@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from gridsched.experiments.config import Study
 from gridsched.experiments.inputs import prepared_workload
 from gridsched.experiments.parts import WorkloadConfig
-from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
+from gridsched.experiments.tasks import Experiment, StudyTable, Task
 from gridsched.experiments.validation import Count, unique
 from gridsched.policies.local import POLICIES
 
@@ -21,6 +21,8 @@ _STAGES = "gridsched.experiments.forecasts.stages"
 class ForecastStudy(Study):
     """A study of forecasts: how many jobs start in the interval that was told, and how wide it is."""
 
+    catalogue = "gridsched.experiments.forecasts.figures:FORECAST_FIGURES"
+    figures = ("forecast_coverage", "forecast_horizons")
     view = "gridsched.experiments.forecasts.report:forecasts_view"
     main_figure = "forecast_coverage"
 
@@ -56,11 +58,6 @@ class ForecastStudy(Study):
         """Every workload of the study."""
         return self.workloads
 
-    @property
-    def study_figures(self) -> list[str]:
-        """Figures of the study: all of them, whatever it says."""
-        return ["forecast_coverage", "forecast_horizons"]
-
     # --- what is made ---------------------------------------------------------------------------------
 
     def experiment(self, seed: int) -> Experiment:
@@ -79,10 +76,9 @@ class ForecastStudy(Study):
                 },
             },
         )
-        catalogue = "gridsched.experiments.forecasts.figures:FORECAST_FIGURES"
         return Experiment(
             datasets=[study],
-            figures=[Figure(name=name, catalogue=catalogue, dataset=study) for name in self.study_figures],
+            figures=self.drawn(study),
             tables=[StudyTable("coverage", f"{_STAGES}:coverage_table", "forecast_coverages")],
         )
 

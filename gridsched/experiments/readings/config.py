@@ -26,7 +26,7 @@ from gridsched.experiments.readings.choices import (
     with_changes,
 )
 from gridsched.experiments.readings.design import draw_design
-from gridsched.experiments.tasks import Experiment, Figure, OwnFile, StudyTable, Task
+from gridsched.experiments.tasks import Experiment, OwnFile, StudyTable, Task
 from gridsched.experiments.validation import (
     ConfigModel,
     Label,
@@ -60,6 +60,8 @@ class BaseStudyConfig(ConfigModel):
 class ReadingsStudy(Study):
     """A study of readings: every claim of a paper under many combinations of what the paper leaves open."""
 
+    catalogue = f"{_ROOM}.figures:READINGS_FIGURES"
+    figures = ("readings_claims", "readings_choices")
     view = f"{_ROOM}.report:readings_view"
     verdicts = f"{_ROOM}.stages:verdicts_table"
     main_figure = "readings_claims"
@@ -90,11 +92,6 @@ class ReadingsStudy(Study):
     def all_workloads(self) -> tuple[WorkloadConfig, ...]:
         """Every workload of the study: those of the others are theirs."""
         return ()
-
-    @property
-    def study_figures(self) -> list[str]:
-        """Figures of the study: all of them, whatever it says."""
-        return ["readings_claims", "readings_choices"]
 
     def check_files(self) -> None:
         """Refuse readings and studies that do not go together, and files that are not there."""
@@ -201,10 +198,9 @@ class ReadingsStudy(Study):
             },
             also={"readings": OwnFile(str(self._file)), "claims": OwnFile(str(self.claims_file))},
         )
-        catalogue = f"{_ROOM}.figures:READINGS_FIGURES"
         return Experiment(
             datasets=[study],
-            figures=[Figure(name=name, catalogue=catalogue, dataset=study) for name in self.study_figures],
+            figures=self.drawn(study),
             tables=[
                 StudyTable("claims", f"{_ROOM}.stages:claims_of_readings", "readings_claims_table"),
                 StudyTable("readings", f"{_ROOM}.stages:readings_table", "readings_table"),

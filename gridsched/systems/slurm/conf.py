@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from gridsched.errors import ConfigurationError, meant
+from gridsched.io import read_text, shown
 from gridsched.systems.slurm.accounts import RESOURCES, minutes, resources, seconds, words
 from gridsched.systems.slurm.changes import ALIASES, with_changes
 from gridsched.systems.slurm.hostlist import expand_hosts, split_hosts
@@ -276,6 +277,10 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
             )
         else:
             found.values[name] = (value, where)
+    if not (found.values or nodes or partitions):
+        raise ConfigurationError(
+            f"{path}: no Key=value; give slurm.conf, or what scontrol show config prints"
+        )
     parameters = _parameters(found)
     _check_partitions(partitions, str(path))
     for key in sorted(_CHANGES_SCHEDULES):
@@ -328,12 +333,8 @@ def _is_set(key: str, text: str) -> bool:
 
 def _lines(path: str | Path) -> Iterable[tuple[str, str]]:
     """Lines with their place, without comments, joined where they go on."""
-    try:
-        content = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
-        raise ConfigurationError(f"{path}: cannot be read ({error})") from None
     held, first = "", 0
-    for number, raw in enumerate(content.splitlines(), 1):
+    for number, raw in enumerate(read_text(path).splitlines(), 1):
         text = re.sub(r"(?<!\\)#.*", "", raw).strip()
         first = first or number
         if text.endswith("\\"):
@@ -485,7 +486,7 @@ def _parameters(found: _Found) -> dict[str, Any]:
         ("PriorityType", priority, ("priority/basic", "priority/multifactor")),
     ):
         if value not in known:
-            raise ConfigurationError(f"{found.where(key)} is {value!r}; use one of {', '.join(known)}")
+            raise ConfigurationError(f"{found.where(key)} is {shown(value)}; use one of {', '.join(known)}")
     kinds = [kind.upper() for kind in split_hosts(found.text("SelectTypeParameters"))]
     if select == "select/linear" and any(
         kind.startswith(("CR_CORE", "CR_CPU", "CR_SOCKET")) for kind in kinds

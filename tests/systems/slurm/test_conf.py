@@ -113,6 +113,30 @@ def test_what_makes_no_sense_is_one_line_with_file_line_and_key(
         assert word in message
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("0.500000", "1-0-0", ["qos.txt:3", "UsageFactor", "1-0-0"]),
+        ("500|", "9" * 30 + "|", ["qos.txt:3", "whole number"]),
+        ("node=8", "node=nan", ["qos.txt:3", "GrpTRES", "node=nan"]),
+        ("cpu=64", "cpu=1e400", ["qos.txt:3", "MaxTRES", "cpu=1e400"]),
+        ("02:00:00", "9" * 30, ["qos.txt:3", "MaxWall", "no time"]),
+    ],
+)
+def test_numbers_of_qualities_that_make_no_sense(
+    tmp_path: Path, old: str, new: str, named: list[str]
+) -> None:
+    dump, changed = written(tmp_path, DUMP, "dump.cfg"), QUALITIES.replace(old, new)
+    with pytest.raises(ConfigurationError) as error:
+        read_accounting(dump, written(tmp_path, changed, "qos.txt"))
+    assert all(word in str(error.value) for word in named)
+
+
+def test_another_file_is_not_taken_for_a_configuration(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"log\.swf: no Key=value"):
+        read_configuration(written(tmp_path, "; MaxProcs: 8\n1 0 5 60 1\n", "log.swf"))
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"none\.conf"):
         read_configuration(tmp_path / "none.conf")

@@ -174,6 +174,7 @@ class CalendarRun:
 class CalendarStudy(SchedulerStudy):
     """A study of imprecise calendars: schedulers on cases, each a set of clusters with their workloads."""
 
+    catalogue = f"{_FIGURES}:CALENDAR_FIGURES"
     view = "gridsched.systems.calendars.report:calendar_view"
     main_figure = "calendar_delays"
     refuses: ClassVar[Mapping[str, str]] = {
@@ -253,10 +254,7 @@ class CalendarStudy(SchedulerStudy):
         return Experiment(
             datasets=[study],
             figures=[
-                *(
-                    Figure(name=name, catalogue=f"{_FIGURES}:CALENDAR_FIGURES", dataset=study)
-                    for name in self.study_figures
-                ),
+                *self.drawn(study),
                 *(
                     Figure(
                         name=f"{kind}-{case}",

@@ -18,7 +18,7 @@ from gridsched.experiments.inputs import event_files, expected_jobs, failure_see
 from gridsched.experiments.parts import ScenarioConfig, WorkloadConfig
 from gridsched.experiments.schedulers import AnyScheduler, combinations, labelled, scheduler_made
 from gridsched.experiments.study import FROM_SUBMISSION, Replicates, SchedulerStudy
-from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
+from gridsched.experiments.tasks import Experiment, StudyTable, Task
 from gridsched.experiments.validation import (
     ConfigModel,
     Count,
@@ -42,7 +42,6 @@ PolicyName = Literal["fcfs", "easy"]
 
 _STUDY = "gridsched.systems.dynamic_grid.study"
 
-_FIGURES = "gridsched.systems.dynamic_grid.figures.overview:DYNAMIC_FIGURES"
 
 CLUSTER_USERS, ALL_USERS = "sites", "all"
 """Labels of the users of all clusters, and of them and those of the grid."""
@@ -219,6 +218,7 @@ class DynamicGridRun:
 class DynamicGridStudy(SchedulerStudy):
     """A study of a dynamic grid: one factor of a default case after another; against clusters alone."""
 
+    catalogue = "gridsched.systems.dynamic_grid.figures.overview:DYNAMIC_FIGURES"
     view = "gridsched.systems.dynamic_grid.report:dynamic_view"
     main_figure = "dynamic_sites"
     refuses: ClassVar[Mapping[str, str]] = {
@@ -393,7 +393,7 @@ class DynamicGridStudy(SchedulerStudy):
         )
         return Experiment(
             datasets=[study],
-            figures=[Figure(name=name, catalogue=_FIGURES, dataset=study) for name in self.study_figures],
+            figures=self.drawn(study),
             tables=[StudyTable("means", f"{_STUDY}.aggregation:means_table", "dynamic_means")],
         )
 

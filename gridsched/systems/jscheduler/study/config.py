@@ -33,7 +33,6 @@ PREDICTION_FIGURES: tuple[str, ...] = ("prediction_quality", "prediction_interva
 
 _STUDY = "gridsched.systems.jscheduler.study"
 
-_FIGURES = "gridsched.systems.jscheduler.figures:SELF_SCHEDULING_FIGURES"
 
 RuntimeEstimate = Literal["predicted", "requested", "actual", "retrained"]
 """Runtime estimates of the schedulers."""
@@ -121,6 +120,7 @@ PredictorConfig: Any = part_model(PredictorOptions)
 class SelfSchedulingStudy(SchedulerStudy):
     """A study of self-scheduling: jobs choose among clusters; against every log on its own centre."""
 
+    catalogue = "gridsched.systems.jscheduler.figures:SELF_SCHEDULING_FIGURES"
     view = "gridsched.systems.jscheduler.report:self_scheduling_view"
     main_figure = "improvement_bounded_slowdown"
     refuses: ClassVar[Mapping[str, str]] = dict.fromkeys(VARYING, _AS_RECORDED)
@@ -267,7 +267,7 @@ class SelfSchedulingStudy(SchedulerStudy):
             also={"platform": repr(self._platform)},
             memory=2000,
         )
-        figures = [Figure(name=name, catalogue=_FIGURES, dataset=study) for name in self.study_figures]
+        figures = self.drawn(study)
         datasets = [study]
         if self.evaluate:
             prediction = self._prediction(workloads, originals)

@@ -92,6 +92,7 @@ class LocalRun:
 class LocalStudy(SchedulerStudy):
     """A study of one cluster at a time: every scheduler on every workload under every kind of estimate."""
 
+    catalogue = _FIGURES
     view = "gridsched.systems.local.report:local_view"
     main_figure = "policies_differences"
 
@@ -171,7 +172,7 @@ class LocalStudy(SchedulerStudy):
         return Experiment(
             datasets=[study],
             figures=[
-                *(Figure(name=name, catalogue=_FIGURES, dataset=study) for name in self.study_figures),
+                *self.drawn(study),
                 *(
                     Figure(
                         name=f"{kind}-{name}",

@@ -207,6 +207,7 @@ class PointConfig(ScenarioChoice):
 class MulticlusterStudy(SchedulerStudy):
     """A study of a multicluster: every scheduler on every point, with replicates."""
 
+    catalogue = f"{_FIGURES}.points:MULTICLUSTER_FIGURES"
     view = "gridsched.systems.multicluster.report:multicluster_view"
     main_figure = "multicluster_advantage"
     refuses: ClassVar[Mapping[str, str]] = {"feedback": FROM_SUBMISSION}
@@ -295,10 +296,7 @@ class MulticlusterStudy(SchedulerStudy):
                 "example": example if self.worked_example else None,
             },
         )
-        figures = [
-            Figure(name=name, catalogue=f"{_FIGURES}.points:MULTICLUSTER_FIGURES", dataset=study)
-            for name in self.study_figures
-        ]
+        figures = self.drawn(study)
         if self.worked_example:
             figures += [
                 Figure(

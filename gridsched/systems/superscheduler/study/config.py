@@ -23,6 +23,7 @@ _FIGURES = "gridsched.systems.superscheduler.figures.overview"
 class GridStudy(SchedulerStudy):
     """A study of grids: every scheduler under every local policy on every scenario, with replicates."""
 
+    catalogue = f"{_FIGURES}:GRID_FIGURES"
     view = "gridsched.systems.superscheduler.report:grid_view"
     refuses: ClassVar[Mapping[str, str]] = {"feedback": FROM_SUBMISSION}
     main_figure = "grid_overview"
@@ -99,10 +100,7 @@ class GridStudy(SchedulerStudy):
         return Experiment(
             datasets=[study],
             figures=[
-                *(
-                    Figure(name=name, catalogue=f"{_FIGURES}:GRID_FIGURES", dataset=study)
-                    for name in self.study_figures
-                ),
+                *self.drawn(study),
                 *(
                     Figure(
                         name=f"{kind}-{scenario.name}",
