@@ -107,6 +107,7 @@ def test_page_figures_and_findings(made: Path, dataset: xr.Dataset) -> None:
         ({"policy": "fastest"}, "policy"),
         ({"truths": ["guessed"]}, "truths"),
         ({"instants": 5}, "instants"),
+        ({"calibrate": True}, "truths: [recorded]"),
         ({"workloads": [{"name": "own", "processors": 4, "jobs": [[0, 1, 1, 1]]}]}, "only a log"),
     ],
 )
