@@ -169,7 +169,7 @@ class Futures:
         run_time = np.concatenate([running_run_time, waiting_run_time])[np.newaxis]
         nobody = np.empty((1, 0), np.int64)
         everyone = np.arange(len(self.snapshot.waiting))
-        return self._simulated(run_time, nobody, everyone, MARGIN, 1)[0]
+        return np.asarray(self._simulated(run_time, nobody, everyone, MARGIN, 1)[0])
 
     @cached_property
     def _jobs(self) -> NDArray[Any]:
