@@ -26,6 +26,7 @@ from gridsched.engine.futures import DAY, MARGIN
 from gridsched.engine.records import FOREVER, JOB, LABELS
 from gridsched.engine.snapshot import Beginning
 from gridsched.explanation import expected_end
+from gridsched.forecasting.calibrated import CalibratedPolicy
 from gridsched.forecasting.snapshot import Snapshot
 from gridsched.policies.local import (
     Conventions,
@@ -69,10 +70,10 @@ class Futures:
     ----------
     snapshot : Snapshot
         The queue, and what has been before.
-    policy : LocalPolicy
+    policy : LocalPolicy or CalibratedPolicy
         The policy that goes on from there.
     conventions : Conventions
-        Of the simulation.
+        Of the simulation under a local policy.
     run_times : RunTimes, optional
         What run times are drawn from; by default the history of the snapshot.
     arrivals : bool
@@ -80,7 +81,7 @@ class Futures:
     """
 
     snapshot: Snapshot
-    policy: LocalPolicy
+    policy: LocalPolicy | CalibratedPolicy
     conventions: Conventions
     run_times: RunTimes | None = None
     arrivals: bool = True
@@ -115,7 +116,11 @@ class Futures:
         run_time = self._run_times(count, rng)
         span = int(self.expected.max()) - self.snapshot.now + MARGIN
         # With first come, first served alone nobody who comes later is in anybody's way.
-        alone = self.policy.order == "fcfs" and self.policy.backfilling == "none"
+        alone = (
+            isinstance(self.policy, LocalPolicy)
+            and is_first_come(self.policy)
+            and self.policy.backfilling == "none"
+        )
         days = -(-_LONGEST * span // DAY) if self.arrivals and not alone else 0
         back = _days_back(self.snapshot, days, count, rng)
         made = self._simulated(run_time, back, asked, span, threads)
@@ -164,7 +169,7 @@ class Futures:
         run_time = np.concatenate([running_run_time, waiting_run_time])[np.newaxis]
         nobody = np.empty((1, 0), np.int64)
         everyone = np.arange(len(self.snapshot.waiting))
-        return self._simulated(run_time, nobody, everyone, MARGIN, 1)[0]
+        return np.asarray(self._simulated(run_time, nobody, everyone, MARGIN, 1)[0])
 
     @cached_property
     def _jobs(self) -> NDArray[Any]:
@@ -182,12 +187,11 @@ class Futures:
         """Places of the running jobs and of the waiting ones in the past."""
         return np.concatenate([self.snapshot.running, self.snapshot.waiting])
 
-    @cached_property
-    def _labels(self) -> NDArray[Any] | None:
-        """Their LABELS[n], if the policy looks at any."""
-        if all(isinstance(each, str) for each in (self.policy.order, self.policy.backfill_order)):
+    def _labels(self, policy: LocalPolicy, which: NDArray[np.int64]) -> NDArray[Any] | None:
+        """LABELS of some jobs of the past, if the policy looks at any."""
+        if all(isinstance(each, str) for each in (policy.order, policy.backfill_order)):
             return None  # no named order looks at labels
-        past = self.snapshot.past
+        past = self.snapshot.past[which]
         labels = np.empty(len(past), LABELS)
         for name in LABELS.names or ():
             labels[name] = past[name]
@@ -239,7 +243,7 @@ class Futures:
         snapshot, policy = self.snapshot, self.policy
         running = snapshot.running
         made = np.empty((len(run_time), len(asked)), np.int64)
-        if not is_first_come(policy):
+        if isinstance(policy, CalibratedPolicy) or not is_first_come(policy):
             self._one_by_one(run_time, back, asked, span, made)
             return made
         present = futures.Present(
@@ -275,11 +279,8 @@ class Futures:
         made: NDArray[np.int64],
     ) -> None:
         """Simulate the futures of policies that have no kernel for all of them."""
-        snapshot = self.snapshot
-        running, present = snapshot.running, self._present
-        begun = snapshot.past["start"][running]
-        # Under another policy than the one that made the queue, jobs may start at once.
-        settled = snapshot.policy == self.policy.name
+        snapshot, present = self.snapshot, self._present
+        running = len(snapshot.running)
         most, longest = back.shape[1] * DAY, 0
         for future in range(len(run_time)):
             while True:
@@ -292,24 +293,52 @@ class Futures:
                 drawn = jobs["run"] < 0
                 jobs["run"][drawn] = run_time[future][-1 - jobs["run"][drawn]]
                 horizon = snapshot.now + span if most else FOREVER - 1
-                begin = Beginning(snapshot.now, len(running), len(present) - len(running), horizon, settled)
-                starts, complete = schedule_from(
-                    jobs,
-                    begun,
-                    snapshot.processors,
-                    self.policy,
-                    begin,
-                    self.conventions,
-                    None if self._labels is None else self._labels[which],
-                )
+                if isinstance(self.policy, CalibratedPolicy):
+                    starts = self._replayed(self.policy, which, jobs, horizon)
+                else:
+                    starts = self._scheduled(self.policy, which, jobs, horizon)
+                complete = bool((starts[running:] >= 0).all())
                 if complete or span >= most:
                     break
                 span *= 2
-            made[future] = starts[len(running) + asked]
+            made[future] = starts[running + asked]
             if complete:
-                longest = max(longest, int(starts[len(running) : len(present)].max()) - snapshot.now)
+                longest = max(longest, int(starts[running:].max()) - snapshot.now)
                 # Estimates are mostly far too long: what was needed so far is a better guess.
                 span = longest + longest // 4 + MARGIN
+
+    def _scheduled(
+        self, policy: LocalPolicy, which: NDArray[np.int64], jobs: NDArray[Any], horizon: int
+    ) -> NDArray[np.int64]:
+        """Starts of the present jobs, with jobs that come, under a local policy; -1 beyond the horizon."""
+        snapshot = self.snapshot
+        running, waiting = len(snapshot.running), len(snapshot.waiting)
+        # Under another policy than the one that made the queue, jobs may start at once.
+        settled = snapshot.policy == policy.name
+        starts, _ = schedule_from(
+            jobs,
+            snapshot.past["start"][snapshot.running],
+            snapshot.processors,
+            policy,
+            Beginning(snapshot.now, running, waiting, horizon, settled),
+            self.conventions,
+            self._labels(policy, which),
+        )
+        return starts[: running + waiting]
+
+    def _replayed(
+        self, policy: CalibratedPolicy, which: NDArray[np.int64], jobs: NDArray[Any], horizon: int
+    ) -> NDArray[np.int64]:
+        """The same under a calibrated policy."""
+        before = policy.before(self.snapshot)
+        past = self.snapshot.past[before]
+        starts = policy.starts(
+            self.snapshot,
+            np.concatenate([which, before]),
+            np.concatenate([jobs["submit"], past["submit"]]),
+            np.concatenate([jobs["run"], past["end"] - past["start"]]),
+        )[: len(self._present)]
+        return np.where(starts <= horizon, starts, -1)
 
 
 def _days_back(snapshot: Snapshot, days: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
 from gridsched.forecasting.adjustment import HIGH, LEVELS, LOW, MEDIAN, Told, follow, interval_score
+from gridsched.forecasting.calibrated import CalibratedPolicy
 from gridsched.forecasting.futures import Futures
 from gridsched.forecasting.predictors import fit_log_uniform, residual_waits, wait_bounds
 from gridsched.forecasting.present import quantiles_of, waiting_instants
@@ -41,7 +42,7 @@ RANGES = ("all", "up to 10 min", "10 min to 1 h", "1 h to 6 h", "6 h to 1 d", "o
 CORRECTIONS = ("raw", "first half", "as it goes")
 """Forecasts as they are, corrected by the first half, and by all whose outcome is known by then."""
 
-RENEWALS = 150
+RENEWALS = 75
 """How often the correction is worked out anew as it goes."""
 
 _MIDDLE = PARTS // 2
@@ -78,7 +79,7 @@ class Forecasts:
 
 def make_forecasts(
     timeline: Timeline,
-    policy: LocalPolicy,
+    policy: LocalPolicy | CalibratedPolicy,
     conventions: Conventions,
     *,
     instants: int,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
 from gridsched.forecasting.adjustment import LEVELS, Adjustment, Told, follow
+from gridsched.forecasting.calibrated import CalibratedPolicy
 from gridsched.forecasting.futures import Futures
 from gridsched.forecasting.predictors import residual_waits
 from gridsched.forecasting.snapshot import (
@@ -37,7 +38,7 @@ def forecast(
     queue: xr.Dataset | Workload | Timeline | Snapshot,
     now: int | None = None,
     *,
-    policy: str | LocalPolicy | None = None,
+    policy: str | LocalPolicy | CalibratedPolicy | None = None,
     quantiles: Sequence[float] = QUANTILES,
     within: int = 3600,
     futures: int = 100,
@@ -58,8 +59,9 @@ def forecast(
         `gridsched.forecasting.read_queue` has read.
     now : int, optional
         The time, seconds, after everything that happens then. A snapshot has its own.
-    policy : str or LocalPolicy, optional
-        The policy that goes on from there; by default that of the run, else EASY backfilling.
+    policy : str, LocalPolicy or CalibratedPolicy, optional
+        The policy that goes on from there; by default that of the run, else EASY backfilling. For a log also
+        what `gridsched.forecasting.calibrate` has fitted to it.
     quantiles : sequence of float
         Levels above 0 and below 1.
     within : int
@@ -126,9 +128,15 @@ def forecast(
 
 
 def _rules(
-    queue: xr.Dataset | Workload | Timeline | Snapshot, policy: str | LocalPolicy | None
-) -> tuple[LocalPolicy, Conventions]:
+    queue: xr.Dataset | Workload | Timeline | Snapshot, policy: str | LocalPolicy | CalibratedPolicy | None
+) -> tuple[LocalPolicy | CalibratedPolicy, Conventions]:
     """Policy and conventions of the futures."""
+    if isinstance(policy, CalibratedPolicy):
+        if isinstance(queue, xr.Dataset):
+            raise ConfigurationError(
+                "policy: a calibrated policy goes on from recorded queues of its log; leave it out for a run"
+            )
+        return policy, Conventions()
     if not isinstance(queue, xr.Dataset):
         return named_policy("easy" if policy is None else policy), Conventions()
     conventions = Conventions(
@@ -183,7 +191,7 @@ def quantiles_of(ensemble: NDArray[np.float64], levels: NDArray[np.float64]) -> 
 
 def _dataset(
     snapshot: Snapshot,
-    policy: LocalPolicy,
+    policy: LocalPolicy | CalibratedPolicy,
     made: Futures,
     ensemble: NDArray[np.float64],
     levels: NDArray[np.float64],
@@ -233,7 +241,7 @@ def _attributes(long_name: str, units: str) -> dict[str, Any]:
 def earlier_forecasts(
     timeline: Timeline,
     now: int,
-    policy: LocalPolicy,
+    policy: LocalPolicy | CalibratedPolicy,
     conventions: Conventions,
     *,
     instants: int,

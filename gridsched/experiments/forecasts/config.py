@@ -35,6 +35,9 @@ class ForecastStudy(Study):
     of whose policy nothing is known."""
     policy: str = "easy"
     """Local policy of the futures, and of simulated truth."""
+    calibrate: bool = False
+    """Whether the futures of recorded starts go on under a present policy that is fitted to the first half of
+    each log, see docs/calibration.md, in place of `policy`."""
     instants: Annotated[Count, Field(ge=20)] = 300
     """Times at which jobs that wait are forecast, drawn evenly over the time in which somebody waits."""
     jobs: Count = 8
@@ -48,6 +51,8 @@ class ForecastStudy(Study):
         unique("truths", list(self.truths))
         if self.policy not in POLICIES:
             raise ValueError(f"policy: found {self.policy!r}; use one of {', '.join(POLICIES)}")
+        if self.calibrate and self.truths != ("recorded",):
+            raise ValueError("calibrate: only recorded starts have a policy to be fitted; truths: [recorded]")
         for workload in self.workloads:
             if "recorded" in self.truths and not workload.is_log:
                 raise ValueError(f"workloads: {workload.name}: only a log has recorded starts")
@@ -93,11 +98,12 @@ class ForecastStudy(Study):
                 "workload": workload,
                 "truth": truth,
                 "policy": self.policy,
+                "calibrated": self.calibrate,
                 "instants": self.instants,
                 "jobs": self.jobs,
                 "futures": self.futures,
                 "seed": seed,
             },
             labels={"workload": name, "truth": truth},
-            cost=self.instants * self.futures / 1000,
+            cost=(5 if self.calibrate else 1) * self.instants * self.futures / 2000,
         )
