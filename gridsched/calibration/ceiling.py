@@ -156,4 +156,4 @@ def _used(
     before = start < now
     begin, end = start[before], np.minimum(start + site.run, now)[before]
     had = site.processors[before] * (np.exp(rate * (end - now)) - np.exp(rate * (begin - now))) / rate
-    return np.bincount(site.user[before], had, minlength=int(site.user.max()) + 1)
+    return np.bincount(site.user[before], had, minlength=int(site.user.max()) + 1).astype(np.float64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -424,7 +425,7 @@ STARTED = 0.99
 """Share of the jobs that have to start in a replay; else it says nothing."""
 
 
-def judged(site: LoggedSite, waits: Integers, half: str) -> Explained:
+def judged(site: LoggedSite, waits: NDArray[Any], half: str) -> Explained:
     """Measures of waits over the jobs of a half ("first" or "second"); unknown where 1 % never started."""
     mine = site.known & (site.second if half == "second" else ~site.second)
     there = mine & (waits >= 0)

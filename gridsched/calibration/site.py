@@ -118,7 +118,7 @@ class LoggedSite:
 
     @cached_property
     def _folds(self) -> dict[str, tuple[Fold, ...]]:
-        found = {}
+        found: dict[str, tuple[Fold, ...]] = {}
         for half, mine in (("first", ~self.second), ("second", self.second)):
             jobs = np.flatnonzero(mine)
             early, late = np.array_split(jobs, 2)
@@ -135,7 +135,7 @@ class LoggedSite:
         after = np.flatnonzero(jobs).max(initial=-1) + 1
         if after >= len(self):
             return jobs
-        return jobs & (self.submit + self.recorded <= self.submit[after])
+        return np.asarray(jobs & (self.submit + self.recorded <= self.submit[after]))
 
     def dataset(self) -> xr.Dataset:
         """The site as a dataset, see `from_dataset`."""

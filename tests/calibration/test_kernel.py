@@ -26,10 +26,12 @@ def case(rng: np.random.Generator) -> tuple[list[oracle.Job], oracle.Site, oracl
         eligible = submit + (unit * int(rng.integers(0, 6)) if rng.random() < 0.3 else 0)
         run = unit * int(rng.integers(1, 12))
         estimate = max(1, int(run * rng.choice([0.5, 1.0, 2.0])))
-        who = [int(rng.integers(0, most)) for most in (users, queues, kinds)]
+        user, queue, kind = (int(rng.integers(0, most)) for most in (users, queues, kinds))
         score = float(rng.integers(0, 3)) if rng.random() < 0.3 else 0.0
-        processors, long = int(rng.integers(1, size + 1)), int(rng.random() < 0.5)
-        jobs.append(oracle.Job(submit, eligible, run, estimate, processors, *who, score, long))
+        processors, is_long = int(rng.integers(1, size + 1)), int(rng.random() < 0.5)
+        jobs.append(
+            oracle.Job(submit, eligible, run, estimate, processors, user, queue, kind, score, is_long)
+        )
     jobs.sort(key=lambda job: job.eligible)
     if rng.random() < 0.3:
         # some run already when the first of the others comes
