@@ -65,7 +65,9 @@ def shaken(site: LoggedSite, calibration: Calibration, shake: str, half: str, *,
     usual = simulated_waits(site, calibration)
     moved, jobs = SHAKES[shake](site, seed)
     waits = simulated_waits(moved, calibration, jobs=jobs, history=site.history)
-    return judged(replace(site, recorded=usual), waits, half)
+    asked = np.full(len(site), -1, np.int64)
+    asked[jobs] = usual[jobs]
+    return judged(replace(site, recorded=asked), waits, half)
 
 
 def mean_of_shaken(

@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from gridsched.calibration.site import QUEUED, History, LoggedSite
 
 PROMPT = 60
-"""Seconds of wait up to which a job counts as started at once, or after the end of another one."""
+"""Seconds of wait up to which a job counts as started at once."""
+
+AFTER = 300
+"""Seconds after the end of another job up to which a start may be due to it."""
 
 
 class Composition(NamedTuple):
@@ -25,8 +28,8 @@ class Composition(NamedTuple):
     user : float
         Of the waited seconds, those of the user who waited most.
     own : float
-        Of the jobs that waited more than ten minutes, those that started within a minute after a job of their
-        user ended.
+        Of the jobs that waited more than ten minutes, those that started within five minutes after a job of
+        their user ended.
     any : float
         The same of the end of a job of anybody.
     """
@@ -64,13 +67,13 @@ def _after_ends(
     known: NDArray[np.bool_],
     jobs: NDArray[np.int64],
 ) -> float:
-    """Share of some jobs that started within a minute after one of their group ended."""
+    """Share of some jobs that started within five minutes after one of their group ended."""
     if not len(jobs):
         return np.nan
     # times of each group on a stretch of its own, so that one sorted array has all of them
     first = min(int(start.min()), int(end.min()))
-    stretch = int(end.max()) - first + PROMPT + 2
+    stretch = int(end.max()) - first + AFTER + 2
     ends = np.sort(group[known] * stretch + end[known] - first)
     asked = group[jobs] * stretch + start[jobs] - first
     before = np.searchsorted(ends, asked, side="right") - 1
-    return float(((before >= 0) & (asked - ends[np.maximum(before, 0)] <= PROMPT)).mean())
+    return float(((before >= 0) & (asked - ends[np.maximum(before, 0)] <= AFTER)).mean())

@@ -20,7 +20,7 @@ _MADE_OF = {
     "prompt": "jobs that waited a minute at most",
     "idle": "waited seconds in which enough processors were free for the job",
     "user": "waited seconds of the user who waited most",
-    "own": "jobs that waited more than ten minutes and started within a minute after one of their user ended",
+    "own": "jobs that waited more than ten minutes and started within five after one of their user ended",
     "any": "the same after a job of anybody ended",
 }
 
