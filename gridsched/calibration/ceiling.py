@@ -64,7 +64,7 @@ def shaken(site: LoggedSite, calibration: Calibration, shake: str, half: str, *,
     """
     usual = simulated_waits(site, calibration)
     moved, jobs = SHAKES[shake](site, seed)
-    waits = simulated_waits(moved, calibration, jobs=jobs, history=site.history)
+    waits = simulated_waits(moved, calibration, jobs=jobs, history=site.history, most=len(site))
     asked = np.full(len(site), -1, np.int64)
     asked[jobs] = usual[jobs]
     return judged(replace(site, recorded=asked), waits, half)
@@ -143,6 +143,7 @@ def restarted_waits(
             begun=np.where(running, start, -1),
             used=_used(site, calibration, start, now),
             now=now,
+            most=len(site),
         )
         waits[asked] = found[asked]
     return waits

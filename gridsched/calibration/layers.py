@@ -253,6 +253,7 @@ def simulated_waits(
     begun: Integers | None = None,
     used: NDArray[np.float64] | None = None,
     now: int | None = None,
+    most: int | None = None,
 ) -> Integers:
     """Wait of each job [s] under a calibrated present policy.
 
@@ -276,6 +277,8 @@ def simulated_waits(
     now : int, optional
         When the replay begins [s]; jobs submitted before wait since their submission. With the first
         submission, if not given.
+    most : int, optional
+        Jobs that may wait before a replay is given up; see below, if not given.
 
     Returns
     -------
@@ -297,7 +300,10 @@ def simulated_waits(
         apart = history.apart[site.queue[chosen]]
         waits[chosen[apart]] = held[chosen[apart]]
         chosen = chosen[~apart]
-    most = PILED * max(history.waiting, QUEUED) if jobs is None else PILED_IN_FITS * max(history.waiting, FEW)
+    usual = (
+        PILED * max(history.waiting, QUEUED) if jobs is None else PILED_IN_FITS * max(history.waiting, FEW)
+    )
+    most = usual if most is None else most
     numbers = _numbers(site, calibration, order, n if order is not None else most)
     score = _scores(site, calibration, order)
     begun = np.full(n, -1, np.int64) if begun is None else begun
