@@ -60,7 +60,7 @@ class Fitted(NamedTuple):
         return float(np.mean(self.losses))
 
 
-class Step(NamedTuple):
+class Trial(NamedTuple):
     """What trying one more layer on a calibration found."""
 
     layer: str
@@ -94,7 +94,7 @@ def fit(
     report : callable
         Is told what is being done.
     """
-    rounds: list[list[Step]] = []
+    rounds: list[list[Trial]] = []
     for number in range(effort.rounds):
         names = tried_next(layers, rounds, effort)
         steps = []
@@ -107,7 +107,7 @@ def fit(
     return all_fitted(site, rounds, half)
 
 
-def tried_next(layers: Sequence[str], rounds: Sequence[Sequence[Step]], effort: Effort) -> list[str]:
+def tried_next(layers: Sequence[str], rounds: Sequence[Sequence[Trial]], effort: Effort) -> list[str]:
     """Layers that are tried after some rounds: those that helped most in the last one.
 
     The layer that stands for what has no name comes when no other helps, or in the last round; after that
@@ -128,14 +128,14 @@ LAST = "idle waits"
 """Layer of what no other layer explains."""
 
 
-def best_step(steps: Sequence[Step]) -> Step | None:
+def best_step(steps: Sequence[Trial]) -> Trial | None:
     """The step that saves most, if it saves enough; of the last layer only where no other was tried."""
     named = [step for step in steps if step.layer != LAST or len(steps) == 1]
     best = max(named, key=lambda step: step.gain, default=None)
     return best if best is not None and best.gain > PRIOR else None
 
 
-def chosen(site: LoggedSite, rounds: Sequence[Sequence[Step]], half: str) -> Fitted:
+def chosen(site: LoggedSite, rounds: Sequence[Sequence[Trial]], half: str) -> Fitted:
     """The calibration that some rounds lead to; EASY before the first."""
     for steps in reversed(rounds):
         step = best_step(steps)
@@ -144,7 +144,7 @@ def chosen(site: LoggedSite, rounds: Sequence[Sequence[Step]], half: str) -> Fit
     return evaluated(site, {}, half)
 
 
-def all_fitted(site: LoggedSite, rounds: Sequence[Sequence[Step]], half: str) -> list[Fitted]:
+def all_fitted(site: LoggedSite, rounds: Sequence[Sequence[Trial]], half: str) -> list[Fitted]:
     """The chosen calibration, and after it all others that were tried on the whole half, by loss."""
     first = chosen(site, rounds, half)
     others = best_of([each for steps in rounds for step in steps for each in step.fitted])
@@ -153,7 +153,7 @@ def all_fitted(site: LoggedSite, rounds: Sequence[Sequence[Step]], half: str) ->
 
 def tried(
     site: LoggedSite, layer: str, base: Fitted, effort: Effort, *, half: str = "first", seed: int = 0
-) -> Step:
+) -> Trial:
     """Candidates that are a calibration with one more layer, and what the layer saves.
 
     Parameters
@@ -175,7 +175,7 @@ def tried(
     drawn = [LAYERS[layer].draw(site.learnt(half), rng) for _ in range(effort.drawn)]
     made = [{**base.calibration, **each} for each in drawn if each]
     if not made:
-        return Step(layer, -np.inf, [])
+        return Trial(layer, -np.inf, [])
     folds = site.folds(half)
     little = best_of([_on(site, each, folds[:1]) for each in made])[: effort.kept]
     fitted = [evaluated(site, each.calibration, half) for each in little]
@@ -184,7 +184,7 @@ def tried(
         best = [each.calibration for each in best_of(fitted)[: max(1, effort.kept // 2)]]
         varied = [_varied(best[int(rng.integers(len(best)))], parameters, rng) for _ in range(effort.varied)]
         fitted = best_of([*fitted, *(evaluated(site, each, half) for each in varied)])
-    return Step(layer, gain(base, fitted), fitted)
+    return Trial(layer, gain(base, fitted), fitted)
 
 
 def gain(base: Fitted, fitted: Sequence[Fitted]) -> float:

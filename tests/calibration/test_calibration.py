@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 from gridsched.calibration.ceiling import granular, mean_of_shaken, restarted_waits, shaken
 from gridsched.calibration.composition import composition
-from gridsched.calibration.fitting import Effort, Fitted, Step, band, best_step, fit, gain, tried, tried_next
+from gridsched.calibration.fitting import Effort, Fitted, Trial, band, best_step, fit, gain, tried, tried_next
 from gridsched.calibration.layers import (
     LAYERS,
     judged,
@@ -91,9 +91,9 @@ def test_every_parameter_has_a_layer(whole: LoggedSite) -> None:
             assert layers_in(drawn) == ([name] if drawn else [])
 
 
-def step(layer: str, saved: float) -> Step:
+def step(layer: str, saved: float) -> Trial:
     """A step with one candidate."""
-    return Step(layer, saved, [Fitted((0.5,), {layer: saved})])
+    return Trial(layer, saved, [Fitted((0.5,), {layer: saved})])
 
 
 def test_a_layer_has_to_save_something_where_it_was_not_fitted() -> None:
@@ -129,7 +129,7 @@ def test_what_is_tried_is_the_same_for_all_who_ask(whole: LoggedSite) -> None:
     assert all(each.calibration["processors"] > 0 for each in once.fitted)
     assert [each.loss for each in once.fitted] == sorted(each.loss for each in once.fitted)
     # one pool only: there is nothing to try
-    assert tried(whole, "pools", base, SHORT) == Step("pools", -np.inf, [])
+    assert tried(whole, "pools", base, SHORT) == Trial("pools", -np.inf, [])
 
 
 def test_a_fit_sees_one_half_only(whole: LoggedSite) -> None:

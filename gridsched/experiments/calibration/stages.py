@@ -18,7 +18,7 @@ from gridsched.calibration.fitting import (
     MOST_ALIKE,
     USUAL,
     Fitted,
-    Step,
+    Trial,
     all_fitted,
     band,
     chosen,
@@ -216,7 +216,7 @@ def _null(site: LoggedSite, half: str, seed: int) -> Explained:
     return explained(null_waits(site, seed=seed)[mine], site.recorded[mine])
 
 
-def _write_steps(steps: Sequence[Step], target: str | Path) -> None:
+def _write_steps(steps: Sequence[Trial], target: str | Path) -> None:
     """Write what layers saved, with their candidates."""
     told = [
         {"layer": each.layer, "gain": each.gain, "fitted": [list(one) for one in each.fitted]}
@@ -229,14 +229,14 @@ def _write_steps(steps: Sequence[Step], target: str | Path) -> None:
     files.write(dataset, target)
 
 
-def _rounds(before: Sequence[Sequence[str | Path]]) -> list[list[Step]]:
+def _rounds(before: Sequence[Sequence[str | Path]]) -> list[list[Trial]]:
     """What was found in each round, of those in which anything was tried."""
     found = []
     for paths in before:
         told = [each for path in paths for each in json.loads(results.read(path).attrs["steps"])]
         found.append(
             [
-                Step(
+                Trial(
                     each["layer"],
                     each["gain"],
                     [Fitted(tuple(losses), dict(given)) for losses, given in each["fitted"]],
