@@ -97,6 +97,7 @@ def add(commands: Any) -> None:
 def _forecast(options: argparse.Namespace) -> None:
     from gridsched.forecasting.present import forecast
     from gridsched.forecasting.queues import is_queue
+    from gridsched.warming import usable_cores
 
     policies = named_policies(options.policy, None)
     if len(policies) != 1:
@@ -108,6 +109,7 @@ def _forecast(options: argparse.Namespace) -> None:
     else:
         state, log, workload = _past(options, policies[0])
         now = _time(options.at, workload)
+        _check_time(now, state, workload)
     with progress(f"simulating {options.futures} futures"):
         told = forecast(
             state,
@@ -117,6 +119,7 @@ def _forecast(options: argparse.Namespace) -> None:
             futures=options.futures,
             adjust=options.adjust,
             seed=options.seed,
+            threads=usable_cores(),
         )
     print_blocks(facts_table(_facts(told, workload)), *_starts(_chosen(told, options), log, options))
 
@@ -170,6 +173,16 @@ def _time(text: str, workload: Workload) -> int:
     except (KeyError, ValueError, OSError):
         zone = ZoneInfo("UTC")
     return seconds_on_clock(text, "--at", workload.unix_start_time, zone)
+
+
+def _check_time(now: int, timeline: Timeline, workload: Workload) -> None:
+    """Refuse a time at which nobody has come yet, or all are gone."""
+    first, last = int(timeline.jobs["submit"][0]), int(timeline.jobs["end"].max())
+    if not first <= now <= last:
+        raise ConfigurationError(
+            f"--at: {moment(workload, now)} is not within the log; its first job is submitted at "
+            f"{moment(workload, first)}, and the last one ends at {moment(workload, last)}"
+        )
 
 
 def _chosen(told: xr.Dataset, options: argparse.Namespace) -> xr.Dataset:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gridsched.lazy import attach
 
 if TYPE_CHECKING:
-    from gridsched.forecasting.adjustment import Adjustment, fit_adjustment
+    from gridsched.forecasting.adjustment import Adjustment, Told, follow
     from gridsched.forecasting.futures import Futures
     from gridsched.forecasting.judging import METHODS, judge, make_forecasts
     from gridsched.forecasting.present import forecast
@@ -23,7 +23,8 @@ _HOMES: dict[str, str] = {
     "METHODS": "gridsched.forecasting.judging",
     "Snapshot": "gridsched.forecasting.snapshot",
     "Timeline": "gridsched.forecasting.snapshot",
-    "fit_adjustment": "gridsched.forecasting.adjustment",
+    "Told": "gridsched.forecasting.adjustment",
+    "follow": "gridsched.forecasting.adjustment",
     "forecast": "gridsched.forecasting.present",
     "judge": "gridsched.forecasting.judging",
     "make_forecasts": "gridsched.forecasting.judging",
@@ -38,7 +39,8 @@ __all__ = [
     "Futures",
     "Snapshot",
     "Timeline",
-    "fit_adjustment",
+    "Told",
+    "follow",
     "forecast",
     "judge",
     "make_forecasts",

@@ -68,6 +68,10 @@ def test_a_queue_from_a_file(queue: Path, tmp_path: Path, printed: Callable[...,
 def test_mistakes(log: Path, queue: Path, mistake: Callable[..., str]) -> None:
     assert "--at: say at which time" in mistake("forecast", log)
     assert "--at is 'noon'" in mistake("forecast", log, "--at", "noon", "--simulated")
+    late = mistake("forecast", log, "--at", "1970-01-03", "--simulated")
+    assert "1970-01-03" in late
+    assert "1970-01-01" in late
+    assert "not within the log" in mistake("forecast", log, "--at=-5", "--simulated")
     assert "no recorded waits" in mistake("forecast", log, "--at", "10")
     assert "takes one policy" in mistake("forecast", log, "--at", "10", "--policy", "easy,fcfs")
     assert "--job 3" in mistake("forecast", log, "--at", "10", "--simulated", "--job", 3)

@@ -49,10 +49,10 @@ def _jobs(jobs: list[oracle.Job], cluster: oracle.Cluster) -> Any:
 
 
 def _dependents(jobs: list[oracle.Job]) -> tuple[Any, Any]:
-    found: list[list[tuple[int, int, int]]] = [[] for _ in jobs]
+    found: list[list[tuple[int, ...]]] = [[] for _ in jobs]
     for j, job in enumerate(jobs):
         for on, kind, delay in job.after:
-            found[on].append((j, int(Dependency[_KINDS[kind]]), delay))
+            found[on].append((j, int(Dependency[_KINDS[kind]]), delay, FOREVER, 0, 0))
     first = np.cumsum([0, *map(len, found)]).astype(np.int64)
     return np.array([entry for each in found for entry in each], DEPENDENT), first
 

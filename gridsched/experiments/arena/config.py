@@ -35,7 +35,6 @@ class ArenaStudy(SchedulerStudy):
 
     view = "gridsched.experiments.arena.report:arena_view"
     refuses_the_unable = False
-    varies = True
     main_figure = "arena_ranking"
     leads = True
 

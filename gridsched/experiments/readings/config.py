@@ -17,6 +17,7 @@ from gridsched.experiments.config import Study, load_study
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.readings.choices import (
     ChoiceValue,
+    ClaimLabels,
     PaperReadings,
     load_readings,
     name_of,
@@ -51,6 +52,9 @@ class BaseStudyConfig(ConfigModel):
     changes: dict[str, Any] = Field({})
     """What is changed in all readings, to make it smaller: path of a key, as in files of readings, and its
     value."""
+    claims: ClaimLabels = ClaimLabels()
+    """Which labels claims about it are about in all readings, because it is smaller; before what values of
+    choices change."""
 
 
 class ReadingsStudy(Study):
@@ -68,6 +72,9 @@ class ReadingsStudy(Study):
     """Studies that answer the claims of the paper."""
     claims: PathText | None = None
     """Path of a file of claims; by default those of the paper that come with gridsched."""
+    leave_out: tuple[Label, ...] = ()
+    """Claims that the smaller studies cannot answer, such as numbers of jobs: their ids, or what several ids
+    begin with up to a hyphen."""
     partial: StrictBool = False
     """Whether a claim about several labels, such as the points of a figure, is judged on those of them that
     are kept; else it is left out unless all are kept."""
@@ -155,14 +162,23 @@ class ReadingsStudy(Study):
     def judged(self) -> dict[tuple[str, ...], list[Claim]]:
         """Claims with a value of ours, by the studies that they are about, all of which are here."""
         found: dict[tuple[str, ...], list[Claim]] = {}
+        unused = set(self.leave_out)
         for claim in load_claims([self.claims_file]):
             names = tuple(studies_of(claim))
             if (
-                not isinstance(claim, InputClaim | UntestableClaim)
-                and names
-                and set(names) <= set(self.bases)
+                isinstance(claim, InputClaim | UntestableClaim)
+                or not names
+                or not set(names) <= set(self.bases)
             ):
+                continue
+            left_out = {stem for stem in self.leave_out if f"{claim.id}-".startswith(f"{stem}-")}
+            unused -= left_out
+            if not left_out:
                 found.setdefault(names, []).append(claim)
+        for stem in sorted(unused):
+            raise ConfigurationError(
+                f"leave_out: found {stem!r}; no claim that could be judged has an id that begins with it"
+            )
         if not found:
             raise ConfigurationError(f"{self.claims_file}: no claim is about {', '.join(self.bases)} alone")
         return found
@@ -207,7 +223,10 @@ class ReadingsStudy(Study):
     ) -> Task:
         """Claims about some studies, judged under a reading; one task for all that are alike there."""
         values = self.paper.values(reading)
-        labels = together(values)
+        of_studies = [
+            base.claims for name, base in zip(self.bases, self.studies, strict=True) if name in names
+        ]
+        labels = together([*of_studies, *(value.claims for value in values)])
         return Task(
             stage="simulate",
             study=self.name,

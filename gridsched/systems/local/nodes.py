@@ -13,7 +13,7 @@ from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy
 from gridsched.policies.nodes import NodeWorkload, schedule_on_nodes
 from gridsched.submission import Submission, labels_of
-from gridsched.systems.fates import dependents_of
+from gridsched.systems.fates import dependents_in
 from gridsched.systems.node_records import (
     ASKED_NAMES,
     NodeUse,
@@ -29,7 +29,7 @@ from gridsched.systems.node_records import (
     times_of,
     with_checkpoints,
 )
-from gridsched.workloads.dependencies import DEPENDENCY, FAILED_STATUS
+from gridsched.workloads.dependencies import FAILED_STATUS
 from gridsched.workloads.table import Workload
 
 Integers = NDArray[np.int64]
@@ -69,7 +69,8 @@ def run_on_nodes(
     jobs["fate"] = np.where(against > 0, int(Fate.REJECTED), int(Fate.COMPLETED))
     jobs["shape"] = np.unique(jobs[ASKED_NAMES], return_inverse=True)[1].reshape(-1)
     events, windows, outages = events_of(cluster, names)
-    dependents, first = dependents_of(part.dependencies, len(jobs))
+    dependents, first = dependents_in(part.workload)
+    jobs["unmet"] = 1 + np.bincount(dependents["job"], minlength=len(jobs))
     limits, limited = limits_of(part.workload, cluster.limits)
     priority = np.array([each.priority for each in cluster.partitions] or [0], np.int64)[partition]
     a = schedule_on_nodes(
@@ -128,17 +129,14 @@ class _Part:
     workload: Workload
     run_time: Integers
     estimate: Integers
-    dependencies: RecordArray
 
     @classmethod
     def of(cls, submission: Submission, own: Integers) -> _Part:
         workload = submission.workload.select(own)
-        table = workload.dependencies
         return cls(
             workload=workload,
             run_time=submission.run_time[own],
             estimate=submission.estimate[own],
-            dependencies=np.empty(0, DEPENDENCY) if table is None else table,
         )
 
 
@@ -153,7 +151,6 @@ def _jobs(part: _Part, cluster: Cluster, nodes: RecordArray, unit: int) -> Recor
     gives_up = workload.gives_up_time
     never = np.full(len(jobs), FOREVER)
     jobs["gives_up"] = never if gives_up is None else np.where(gives_up >= 0, gives_up, never)
-    jobs["unmet"] = 1 + np.bincount(part.dependencies["job"], minlength=len(jobs))
     jobs["failed"] = np.isin(workload.status, FAILED_STATUS)
     for name in ("entry", "piece", "start", "end"):
         jobs[name] = -1

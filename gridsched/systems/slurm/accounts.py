@@ -50,7 +50,7 @@ RESOURCES = {"cpu": "processors", "node": "nodes", "mem": "memory", "gres/gpu": 
 
 _WITHOUT_EFFECT = words(
     "Name Description Organization DefaultAccount DefaultQOS AdminLevel QOS QosLevel Fairshare Priority "
-    "Flags GraceTime UsageFactor UsageThres PreemptExemptTime PreemptMode Classification WithDefault "
+    "Flags Preempt UsageFactor UsageThres PreemptExemptTime PreemptMode Classification WithDefault "
     "GrpSubmit GrpSubmitJobs MaxSubmit MaxSubmitJobs MaxSubmitPU MaxSubmitPA MaxSubmitJobsPerUser"
 )
 
@@ -99,12 +99,33 @@ class Association:
 
 @dataclass(frozen=True, kw_only=True)
 class Quality:
-    """A quality of service (QOS)."""
+    """A quality of service (QOS).
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    priority : int
+        Its priority.
+    usage_factor : float
+        What its jobs use counts so many times.
+    limits : Limits
+        Limits of its jobs.
+    preempts : tuple of str
+        Qualities of service whose jobs its jobs may preempt.
+    preempt_mode : {"off", "requeue", "cancel", "suspend"}, optional
+        What becomes of its jobs that are preempted; by default what the cluster says.
+    preempt_exempt_time : int, optional
+        Seconds that its jobs run at least before they are preempted; by default what the cluster says.
+    """
 
     name: str
     priority: int = 0
     usage_factor: float = 1.0
     limits: Limits = field(default_factory=Limits)
+    preempts: tuple[str, ...] = ()
+    preempt_mode: str | None = None
+    preempt_exempt_time: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,9 +244,32 @@ def _qualities(path: str | Path, left: list[str]) -> dict[str, Quality]:
             name=row["Name"],
             priority=_number(options.get("Priority", "0"), where),
             usage_factor=float(options.get("UsageFactor", "1")),
-            limits=_limits(options, where, left),
+            limits=_limits({key: value for key, value in options.items() if key != "GraceTime"}, where, left),
+            preempts=tuple(name for name in options.get("Preempt", "").split(",") if name),
+            preempt_mode=_mode(options.get("PreemptMode", ""), f"{where}: PreemptMode"),
+            preempt_exempt_time=seconds(options["PreemptExemptTime"], f"{where}: PreemptExemptTime")
+            if options.get("PreemptExemptTime", "-1") != "-1"
+            else None,
         )
+        if options.get("GraceTime", "00:00:00").strip("0:"):
+            left.append("GraceTime")
+    known = set(found)
+    for quality in found.values():
+        if unknown := sorted(set(quality.preempts) - known):
+            raise ConfigurationError(
+                f"{path}: {quality.name} preempts {unknown[0]}, of which there is no line; print all of them"
+            )
     return found
+
+
+def _mode(text: str, where: str) -> str | None:
+    """PreemptMode of a quality of service; none where it is that of the cluster."""
+    name = text.lower()
+    if name in ("", "cluster"):
+        return None
+    if name not in ("off", "requeue", "cancel", "suspend"):
+        raise ConfigurationError(f"{where} is {text!r}; use cluster, off, requeue, cancel or suspend")
+    return name
 
 
 def _limits(options: Mapping[str, str], where: str, left: list[str]) -> Limits:
@@ -284,6 +328,14 @@ def minutes(text: str, where: str) -> int:
         return int(days or 0) * 1440 + hours * 60 + mins + (1 if seconds else 0)
     except ValueError:
         raise ConfigurationError(f"{where}: {text!r} is no time; give minutes, or 1-12:00:00") from None
+
+
+def seconds(text: str, where: str) -> int:
+    """Seconds of a time such as 90 (minutes), 00:01:30 or 1-12:00:00."""
+    short = re.fullmatch(r"(?:(\d+):)?(\d+):(\d+)", text)
+    if short:
+        return 3600 * int(short[1] or 0) + 60 * int(short[2]) + int(short[3])
+    return 60 * minutes(text, where)
 
 
 def _shares(text: str, where: str) -> int:

@@ -11,7 +11,7 @@ docs/slurm.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self, get_args
 
@@ -31,6 +31,7 @@ from gridsched.systems.slurm.accounts import RESOURCES, ROOT, Accounting, Associ
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
 from gridsched.systems.slurm.controller import Cadence, Controller, FirstCome, Priorities
 from gridsched.systems.slurm.jobs import ClusterJobs, cluster_jobs
+from gridsched.systems.slurm.preempting import MODES, PreemptionRules, PreemptMode, PreemptType
 from gridsched.systems.slurm.priority import Multifactor, PriorityWeights, Shares
 from gridsched.systems.slurm.runs import SlurmRun, node_use, run_of
 from gridsched.workloads.table import Workload, add_counts
@@ -84,6 +85,23 @@ class Slurm(Scheduler):
         Jobs that have waited fewer seconds may be backfilled, but get no plan.
     kill_wait : int
         KillWait: seconds that a job is thought to go on after its time limit.
+    preempt_type : {"none", "partition_prio", "qos"}
+        PreemptType: jobs of partitions with a higher priority (PriorityTier) preempt those of lower ones, or
+        those of a quality of service others that it names (`accounting`).
+    preempt_mode : {"off", "requeue", "cancel", "suspend"}
+        PreemptMode: what becomes of a job that is preempted. It waits again and begins anew, is lost, or
+        keeps its nodes and memory and goes on when its cores are free again.
+    preempt_exempt_time : int
+        PreemptExemptTime: seconds that a job runs at least before it is requeued or cancelled.
+    preempt_youngest_first, preempt_strict_order : bool
+        PreemptParameters: the youngest job is preempted first, not the one of the lowest partition or quality
+        of service and the fewest nodes; or that order is kept where another one would do with fewer jobs.
+    preempt_reorder_count : int
+        PreemptParameters: how often that order is looked for.
+    message_timeout : int
+        MessageTimeout: seconds that, with `kill_wait`, a job waits before it has others preempted once more.
+    requeue_delay : int
+        Seconds for which a requeued job is held (cred_expire of AuthInfo).
     priority_type : {"multifactor", "basic"}
         PriorityType: a sum of factors times weights, or first come first served.
     priority_weight_age, priority_weight_fairshare, priority_weight_job_size : int
@@ -113,6 +131,8 @@ class Slurm(Scheduler):
         Raw shares of accounts and users by number, 1 for the others. Accounts are the groups of the workload.
     partition_factors : mapping of int to int, optional
         PriorityJobFactor of partitions by number; by default their priority.
+    partition_preempt_modes : mapping of int to {"off", "requeue", "cancel", "suspend"}, optional
+        PreemptMode of partitions by number, where it is another one.
     accounting : Accounting, optional
         Accounts, users and qualities of service with shares, priorities and limits, instead of these shares.
         Their names are their numbers in the workload: its groups, users and queues. Limits count where
@@ -143,6 +163,14 @@ class Slurm(Scheduler):
     bf_min_prio_reserve: int = 0
     bf_min_age_reserve: int = 0
     kill_wait: int = 30
+    preempt_type: PreemptType = "none"
+    preempt_mode: PreemptMode = "off"
+    preempt_exempt_time: int = 0
+    preempt_youngest_first: bool = False
+    preempt_strict_order: bool = False
+    preempt_reorder_count: int = 1
+    message_timeout: int = 10
+    requeue_delay: int = 120
     priority_type: PriorityType = "multifactor"
     priority_weight_age: int = 0
     priority_weight_fairshare: int = 0
@@ -161,12 +189,20 @@ class Slurm(Scheduler):
     account_shares: Mapping[int, int] | None = None
     user_shares: Mapping[int, int] | None = None
     partition_factors: Mapping[int, int] | None = None
+    partition_preempt_modes: Mapping[int, PreemptMode] | None = None
     accounting: Accounting | None = None
 
     system: ClassVar[str] = "slurm"
     knows: ClassVar[str] = "its own cluster, its nodes included"
     not_in_studies: ClassVar[frozenset[str]] = frozenset(
-        {"priority_weight_tres", "account_shares", "user_shares", "partition_factors", "accounting"}
+        {
+            "priority_weight_tres",
+            "account_shares",
+            "user_shares",
+            "partition_factors",
+            "partition_preempt_modes",
+            "accounting",
+        }
     )
     cannot: ClassVar[Mapping[str, str]] = {
         "predictions": "Slurm is the local scheduler",
@@ -187,9 +223,21 @@ class Slurm(Scheduler):
             ("scheduler_type", get_args(SchedulerType)),
             ("select_type", get_args(SelectType)),
             ("priority_type", get_args(PriorityType)),
+            ("preempt_type", get_args(PreemptType)),
+            ("preempt_mode", get_args(PreemptMode)),
         ):
             if getattr(self, key) not in words:
                 raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
+        if (self.preempt_type == "none") != (self.preempt_mode == "off"):
+            raise ConfigurationError(
+                f"preempt_type is {self.preempt_type!r} and preempt_mode is {self.preempt_mode!r}, which "
+                "contradict each other; set both, or neither"
+            )
+        if self.preempt_type == "qos" and self.accounting is None:
+            raise ConfigurationError(
+                "preempt_type is 'qos', and nothing says which quality of service preempts which; give "
+                "accounting (--sacctmgr and --qos)"
+            )
         least_one = {"sched_interval", "bf_interval", "bf_window", "bf_resolution", "priority_calc_period"}
         least_one |= {"priority_max_age", "fair_share_dampening_factor"}
         for key, value in vars(self).items():
@@ -322,8 +370,79 @@ class Slurm(Scheduler):
             factor = [self.partition_factors.get(each.number, 1) for each in cluster.partitions] or [1]
             jobs = replace(jobs, factor=np.array(factor, np.int64))
         priorities = self._priorities(submission.workload.select(own), jobs)
+        rules = self._preemption(submission.workload.select(own), jobs, cluster)
+        jobs = replace(jobs, tickets=replace(jobs.tickets, preemption=rules))
         controller = Controller(jobs.machine, jobs.tickets, self.cadence, priorities)
         return run_of(jobs, controller.work(phase.tolist()), index)
+
+    def _preemption(self, workload: Workload, jobs: ClusterJobs, cluster: Cluster) -> PreemptionRules | None:
+        """Who preempts whom among the jobs of a cluster; none without preemption."""
+        partition = jobs.tickets.jobs["partition"]
+        partitions = [each.number for each in cluster.partitions] or [0]
+        named = self.partition_preempt_modes or {}
+        modes = [named.get(number, self.preempt_mode) for number in partitions]
+        return self.preemption_rules(
+            partition.astype(np.int64),
+            jobs.machine.tier,
+            modes,
+            [str(each) for each in workload.queue.tolist()],
+        )
+
+    def preemption_rules(
+        self,
+        partition: Integers,
+        tier: Integers,
+        modes: Sequence[PreemptMode],
+        quality: Sequence[str],
+    ) -> PreemptionRules | None:
+        """Who preempts whom; none without preemption.
+
+        Parameters
+        ----------
+        partition : int64[n]
+            Place of the partition of each job.
+        tier : int64[p]
+            PriorityTier of each partition.
+        modes : sequence of str
+            PreemptMode of each partition.
+        quality : sequence of str
+            Name of the quality of service of each job.
+        """
+        if self.preempt_type == "none":
+            return None
+        exempt = np.full(len(partition), self.preempt_exempt_time, np.int64)
+        if self.preempt_type == "partition_prio":
+            group, level = partition, tier[partition]
+            may = (tier[:, None] > tier[None, :]).astype(np.uint8)
+            mode = np.array([MODES.index(each) for each in modes], np.int64)[partition]
+        else:
+            qualities = {} if self.accounting is None else dict(self.accounting.qualities)
+            names = [*qualities, *sorted(set(quality) - set(qualities))]
+            known = [qualities.get(name, _NO_QUALITY) for name in names]
+            group = np.array([names.index(name) for name in quality], np.int64)
+            level = np.minimum(np.array([each.priority for each in known], np.int64), 0xFFFF)[group]
+            may = np.array([[other in each.preempts for other in names] for each in known], np.uint8)
+            np.fill_diagonal(may, 0)
+            own = [each.preempt_mode or self.preempt_mode for each in known]
+            mode = np.array([MODES.index(each) for each in own], np.int64)[group]
+            times = [
+                self.preempt_exempt_time if each.preempt_exempt_time is None else each.preempt_exempt_time
+                for each in known
+            ]
+            exempt = np.array(times, np.int64)[group]
+        return PreemptionRules(
+            group=group,
+            may=may,
+            level=level,
+            mode=mode,
+            exempt=exempt,
+            linear=self.select_type == "linear",
+            youngest_first=self.preempt_youngest_first,
+            strict_order=self.preempt_strict_order,
+            reorder_count=self.preempt_reorder_count,
+            patience=self.kill_wait + self.message_timeout,
+            hold=self.requeue_delay,
+        )
 
     def _priorities(self, workload: Workload, jobs: ClusterJobs) -> Priorities:
         """Where the priorities of the jobs of a cluster come from."""

@@ -28,6 +28,9 @@ PriorityDecayHalfLife=14-0
 PriorityMaxAge=1-12
 PriorityFlags=NO_FAIR_TREE,MAX_TRES
 PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PreemptParameters=youngest_first,reclaim_licenses
+PreemptExemptTime=00:01:30
 AccountingStorageEnforce=limits,qos
 NodeName=DEFAULT Sockets=2 CoresPerSocket=8 ThreadsPerCore=1 RealMemory=64000
 NodeName=n[01-03] Weight=5
@@ -67,7 +70,7 @@ def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Pat
     assert set(conf.not_modelled) == {
         "SchedulerParameters=defer",
         "PriorityFlags=MAX_TRES",
-        "PreemptType",
+        "PreemptParameters=reclaim_licenses",
         "NodeName weight",
         "PartitionName qos",
     }
@@ -78,6 +81,8 @@ def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Pat
     [
         ("PriorityWeightAeg=5", ["slurm.conf:3", "PriorityWeightAeg", "PriorityWeightAge"]),
         ("SchedulerParameters=bf_windw=5", ["slurm.conf:3", "bf_windw", "bf_window"]),
+        ("bf_windw=5", ["slurm.conf:3", "bf_windw", "did you mean SchedulerParameters=bf_window?"]),
+        ("default_queue_deph=5", ["SchedulerParameters=default_queue_depth"]),
         ("SchedulerParameters=bf_window=many", ["slurm.conf:3", "bf_window", "many"]),
         ("SchedulerParameters=bf_interval=0", ["slurm.conf:3", "bf_interval"]),
         ("ClusterName=other", ["slurm.conf:3", "ClusterName", "slurm.conf:2"]),
@@ -90,6 +95,8 @@ def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Pat
         ("NodeName=n1 Cpu=2", ["slurm.conf:3", "cpu"]),
         ("PartitionName=p Nodes=n1", ["slurm.conf:3", "n1"]),
         ("PartitionName=p Tier=1", ["slurm.conf:3", "tier"]),
+        ("PartitionName=p PriorityTeir=1", ["slurm.conf:3", "priorityteir", "did you mean prioritytier?"]),
+        ("NodeName=n1 RealMemry=2", ["realmemry", "did you mean realmemory?"]),
         ("PartitionName=p\nPartitionName=p", ["partition p"]),
         ("PartitionName=p Default=YES\nPartitionName=q Default=YES", ["p and q"]),
     ],

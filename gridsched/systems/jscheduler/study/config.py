@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, PrivateAttr, StrictBool, model_validator
 
@@ -22,7 +22,7 @@ from gridsched.experiments.parts import (
     label_of,
 )
 from gridsched.experiments.schedulers import Written, scheduler_made, scheduler_models
-from gridsched.experiments.study import SchedulerStudy, function_files
+from gridsched.experiments.study import VARYING, SchedulerStudy, function_files
 from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
 from gridsched.experiments.validation import PathText, suggestion, unique
 from gridsched.prediction.options import PredictorOptions
@@ -39,6 +39,12 @@ RuntimeEstimate = Literal["predicted", "requested", "actual", "retrained"]
 """Runtime estimates of the schedulers."""
 
 RuntimeEstimates = Annotated[tuple[RuntimeEstimate, ...], Field(min_length=1)]
+
+
+_AS_RECORDED = (
+    "trees learn from each log as it ends on its own centre, and jobs are compared with those there; use a "
+    "study of kind arena, which runs jscheduler on clusters of any logs"
+)
 
 
 class ReadingConfig(ScenarioChoice):
@@ -117,6 +123,7 @@ class SelfSchedulingStudy(SchedulerStudy):
 
     view = "gridsched.systems.jscheduler.report:self_scheduling_view"
     main_figure = "improvement_bounded_slowdown"
+    refuses: ClassVar[Mapping[str, str]] = dict.fromkeys(VARYING, _AS_RECORDED)
 
     kind: Literal["self-scheduling"]
     """What is studied."""
