@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import xarray as xr
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from gridsched.errors import WorkloadError
 from gridsched.submission import runtime_estimates
 from gridsched.traces.outages import infer_outages
+from gridsched.workloads.clock import zone_or_utc
 from gridsched.workloads.table import Workload
 
 Integers = NDArray[np.int64]
@@ -225,13 +225,7 @@ def _pools(workload: Workload) -> Integers:
 def _week(workload: Workload) -> int:
     """Seconds from Monday, 0 h local time, to time 0 of a log; in UTC where it does not say its zone."""
     origin = workload.unix_start_time or 0
-    zone: Any = UTC
-    if workload.time_zone:
-        try:
-            zone = ZoneInfo(workload.time_zone)
-        except (KeyError, ValueError, OSError):
-            zone = UTC
-    offset = datetime.fromtimestamp(origin, zone).utcoffset()
+    offset = datetime.fromtimestamp(origin, zone_or_utc(workload)).utcoffset()
     local = origin + (0 if offset is None else int(offset.total_seconds()))
     return (local + _MONDAY) % _WEEK
 

@@ -196,15 +196,10 @@ def _queue(options: argparse.Namespace) -> tuple[Snapshot, Log | None, Workload 
 
 def _time(text: str, workload: Workload) -> int:
     """Seconds on the clock of a log."""
-    from zoneinfo import ZoneInfo
-
     from gridsched.nodes import seconds_on_clock
+    from gridsched.workloads.clock import zone_or_utc
 
-    try:
-        zone = ZoneInfo(workload.time_zone or "UTC")
-    except (KeyError, ValueError, OSError):
-        zone = ZoneInfo("UTC")
-    return seconds_on_clock(text, "--at", workload.unix_start_time, zone)
+    return seconds_on_clock(text, "--at", workload.unix_start_time, zone_or_utc(workload))
 
 
 def _check_time(now: int, timeline: Timeline, workload: Workload) -> None:

@@ -134,16 +134,13 @@ def find_trace(trace: str) -> Path:
 
 def moment(workload: Workload, seconds: float) -> str:
     """Date and time of seconds since the start of a log, in its time zone; UTC if that is not known."""
-    from datetime import UTC, datetime
-    from zoneinfo import ZoneInfo
+    from datetime import datetime
+
+    from gridsched.workloads.clock import zone_or_utc
 
     if workload.unix_start_time is None:
         return f"{seconds:,.0f} s"
-    try:
-        # The errors of unknown zones are KeyErrors, ValueErrors and OSErrors.
-        zone = ZoneInfo(workload.time_zone) if workload.time_zone else UTC
-    except (KeyError, ValueError, OSError):
-        zone = UTC
+    zone = zone_or_utc(workload)
     try:
         return (
             f"{datetime.fromtimestamp(workload.unix_start_time + float(seconds), zone):%Y-%m-%d %H:%M:%S %Z}"

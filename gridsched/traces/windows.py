@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.workloads.clock import zone_of
 from gridsched.workloads.table import Workload, add_counts
 
 _MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])", re.ASCII)
@@ -244,13 +245,8 @@ def _calendar(workload: Workload) -> tuple[ZoneInfo, int]:
         raise WorkloadError(
             f"{workload.name}: months need the log's start; add '; UnixStartTime: SECONDS' to it"
         )
-    if workload.time_zone is None:
+    if not workload.time_zone:
         raise WorkloadError(
             f"{workload.name}: months need the log's time zone; add '; TimeZoneString: AREA/CITY' to it"
         )
-    try:
-        return ZoneInfo(workload.time_zone), workload.unix_start_time
-    except (KeyError, ValueError, OSError) as error:
-        raise WorkloadError(
-            f"{workload.name}: time zone {workload.time_zone!r} is unknown; name one like Europe/Rome"
-        ) from error
+    return zone_of(workload), workload.unix_start_time

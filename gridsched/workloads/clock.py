@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,30 @@ from gridsched.workloads.table import Workload
 _DAY = 86_400
 _MONDAY = 4 * _DAY
 """A Monday at midnight in Unix time, which begins on a Thursday."""
+
+
+def zone_of(workload: Workload) -> ZoneInfo:
+    """Time zone of a workload; UTC where it is not known.
+
+    Raises
+    ------
+    WorkloadError
+        If there is no time zone of that name.
+    """
+    try:
+        return ZoneInfo(workload.time_zone or "UTC")
+    except (KeyError, ValueError, OSError) as error:
+        raise WorkloadError(
+            f"{workload.name}: time zone {workload.time_zone!r} is unknown; name one like Europe/Rome"
+        ) from error
+
+
+def zone_or_utc(workload: Workload) -> ZoneInfo:
+    """Time zone of a workload; UTC where it is not known, or has a name that is unknown."""
+    try:
+        return zone_of(workload)
+    except WorkloadError:
+        return ZoneInfo("UTC")
 
 
 def wall_clock(workload: Workload, seconds: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -41,13 +65,8 @@ def wall_clock(workload: Workload, seconds: NDArray[np.int64]) -> NDArray[np.int
     if workload.unix_start_time is None:
         return seconds + _MONDAY
     unix = seconds + workload.unix_start_time
-    if workload.time_zone is None:
+    if not workload.time_zone:
         return unix
-    try:
-        zone = ZoneInfo(workload.time_zone)
-    except (ValueError, ZoneInfoNotFoundError) as error:
-        raise WorkloadError(
-            f"{workload.name}: time zone {workload.time_zone!r} does not exist; use an IANA name"
-        ) from error
+    zone = zone_of(workload)
     local = pd.DatetimeIndex(unix.astype("datetime64[s]"), tz="UTC").tz_convert(zone).tz_localize(None)
     return np.asarray(local.values.astype("datetime64[s]").astype(np.int64))

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 import pandas as pd
@@ -20,6 +19,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.errors import WorkloadError
+from gridsched.workloads.clock import zone_of
 from gridsched.workloads.fitting import (
     MAX_ORDER,
     PROBABILITIES,
@@ -470,12 +470,7 @@ def _window(workload: Workload) -> dict[str, str]:
     """First and last submission by the clock of the log, where these are known."""
     if workload.unix_start_time is None:
         return {}
-    try:
-        zone = ZoneInfo(workload.time_zone) if workload.time_zone else UTC
-    except (ValueError, ZoneInfoNotFoundError) as error:
-        raise WorkloadError(
-            f"{workload.name}: time zone {workload.time_zone!r} does not exist; use an IANA name"
-        ) from error
+    zone = zone_of(workload)
     ends = {"first_submission": workload.submit_time.min(), "last_submission": workload.submit_time.max()}
     return {
         "time_zone": workload.time_zone or "UTC, since the time zone of the log is not known",

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from gridsched.errors import WorkloadError
 from gridsched.workloads.clock import wall_clock
-from gridsched.workloads.columns import TIMES
 from gridsched.workloads.dependencies import DEPENDENCY
 from gridsched.workloads.table import UNKNOWN, Workload, add_counts
 
@@ -192,11 +191,7 @@ def squeezed(workload: Workload, factor: float) -> Workload:
     submit = np.asarray(workload.submit_time, np.int64)
     first = int(submit.min(initial=np.iinfo(np.int64).max)) if len(submit) else 0
     moved = first + np.floor((submit - first) / factor).astype(np.int64)
-    columns: dict[str, Any] = {
-        name: np.where(column == UNKNOWN, UNKNOWN, column + moved - submit)
-        for name, column in workload.extra.items()
-        if name in TIMES
-    }
+    columns: dict[str, Any] = workload.moved_times(moved - submit)
     return replace(
         workload,
         submit_time=moved,
@@ -314,11 +309,7 @@ def assembled(workload: Workload, found: Histories, placed: NDArray[Any], weeks:
 
 def _moved(moved: Workload, delta: Integers, part: Integers) -> dict[str, Any]:
     """Further columns: times by the new clock, arrays of each history apart."""
-    columns: dict[str, Any] = {
-        name: np.where(column == UNKNOWN, UNKNOWN, column + delta)
-        for name, column in moved.extra.items()
-        if name in TIMES
-    }
+    columns = moved.moved_times(delta)
     if moved.array is not None:
         _, number = np.unique(np.stack([part, moved.array]), axis=1, return_inverse=True)
         columns["array"] = np.where(moved.array == UNKNOWN, UNKNOWN, number.reshape(-1))

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from gridsched.errors import WorkloadError
-from gridsched.workloads.columns import TIMES
-from gridsched.workloads.table import UNKNOWN, Workload
+from gridsched.workloads.table import Workload
 
 
 def shake(workload: Workload, *, seed: int, seconds: int = 60) -> Workload:
@@ -48,12 +47,7 @@ def shake(workload: Workload, *, seed: int, seconds: int = 60) -> Workload:
     submit = np.asarray(workload.submit_time, np.int64)
     moved = submit + np.random.default_rng(seed).integers(-seconds, seconds, len(submit), endpoint=True)
     moved = np.maximum(moved, submit.min(initial=2**62))
-    delta = moved - submit
-    columns: dict[str, Any] = {
-        name: np.where(column == UNKNOWN, UNKNOWN, column + delta)
-        for name, column in workload.extra.items()
-        if name in TIMES
-    }
+    columns: dict[str, Any] = workload.moved_times(moved - submit)
     order = np.argsort(moved, kind="stable")
     options = f"seed {seed}, seconds {seconds}"
     return replace(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import WorkloadError
-from gridsched.workloads.columns import numbers
+from gridsched.workloads.columns import TIMES, numbers
 from gridsched.workloads.dependencies import check_dependencies, select_dependencies
 
 if TYPE_CHECKING:
@@ -295,6 +295,14 @@ class Workload:
     def columns(self) -> dict[str, NDArray[Any]]:
         """The 18 columns by name, in SWF order; not copied."""
         return {name: getattr(self, name) for name in SWF_FIELDS}
+
+    def moved_times(self, delta: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """Extra columns that are times, each moved by int64[n] seconds; unknown times stay unknown."""
+        return {
+            name: np.where(column == UNKNOWN, UNKNOWN, column + delta)
+            for name, column in self.extra.items()
+            if name in TIMES
+        }
 
     @property
     def extra(self) -> dict[str, NDArray[Any]]:

@@ -168,5 +168,5 @@ def test_the_clock_is_stated() -> None:
 def test_mistakes_are_named() -> None:
     with pytest.raises(WorkloadError, match="no jobs"):
         characterise(small().select(slice(0)))
-    with pytest.raises(WorkloadError, match=r"small: time zone 'Mars/Olympus' does not exist"):
+    with pytest.raises(WorkloadError, match=r"small: time zone 'Mars/Olympus' is unknown"):
         characterise(small(unix_start_time=0, time_zone="Mars/Olympus"))

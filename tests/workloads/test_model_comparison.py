@@ -185,7 +185,7 @@ def test_the_window_is_told_by_the_clock_of_the_log() -> None:
     assert attributes["first_submission"] == "1970-01-01T01:00:00+01:00"
     assert attributes["last_submission"] == "1970-01-01T01:00:30+01:00"
     assert "first_submission" not in compare_models(HAND, TWO).attrs
-    with pytest.raises(WorkloadError, match="time zone 'Mars' does not exist"):
+    with pytest.raises(WorkloadError, match="time zone 'Mars' is unknown"):
         compare_models(replace(log, time_zone="Mars"), TWO)
 
 

@@ -167,8 +167,8 @@ class Multifactor:
         Its nice value.
     early_processors : int64[n]
         Processors by which its size is known until it was tested first.
-    machine : mapping
-        Nodes, processors, memory [MiB] and GPUs of the cluster, by those names.
+    nodes : NODE[m]
+        Nodes of the cluster.
     shares : Shares
         The tree.
     unit : int
@@ -189,7 +189,7 @@ class Multifactor:
         partition: NDArray[np.float64],
         nice: Integers,
         early_processors: Integers,
-        machine: Mapping[str, float],
+        nodes: RecordArray,
         shares: Shares,
         unit: int,
         begin: int,
@@ -204,7 +204,12 @@ class Multifactor:
         self.decay = 1 - 0.693 / weights.decay_half_life if weights.decay_half_life > 0 else 1.0
         self.running: dict[int, int] = {}
         self.submit = np.zeros(len(jobs), np.int64)
-        self.machine = machine
+        self.machine = {
+            "nodes": float(len(nodes)),
+            "processors": float(nodes["cores"].sum()),
+            "memory": float(nodes["memory"].sum()),
+            "gpus": float(nodes["gpus"].sum()),
+        }
         # what does not change
         fixed = weights.qos * quality + weights.partition * partition - nice
         per_job = {
@@ -214,7 +219,7 @@ class Multifactor:
             "gpus": jobs["gpus"] * jobs["nodes"],
         }
         for name, weight in weights.tres.items():
-            fixed = fixed + weight * per_job[name] / max(machine[name], 1)
+            fixed = fixed + weight * per_job[name] / max(self.machine[name], 1)
         self.fixed = fixed
         self.early = weights.job_size * self._size(jobs["nodes"], early_processors, jobs["limit"])
         self.late = weights.job_size * self._size(jobs["nodes"], jobs["processors"], jobs["limit"])

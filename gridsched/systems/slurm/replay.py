@@ -405,12 +405,7 @@ class Replay:
             partition=factor[records["partition"]] / max(factor.max(initial=0), 1),
             nice=np.array([job.nice for job in jobs], np.int64),
             early_processors=np.where(records["whole"] != 0, records["nodes"], records["processors"]),
-            machine={
-                "nodes": float(len(nodes)),
-                "processors": float(nodes["cores"].sum()),
-                "memory": float(nodes["memory"].sum()),
-                "gpus": float(nodes["gpus"].sum()),
-            },
+            nodes=nodes,
             shares=shares,
             unit=MILLISECONDS,
             begin=self.recording.priorities_since,

@@ -491,12 +491,7 @@ class Slurm(Scheduler):
             partition=partition / max(float(jobs.factor.max(initial=0)), 1.0),
             nice=nice,
             early_processors=records["nodes"] if self.select_type == "linear" else records["processors"],
-            machine={
-                "nodes": float(len(nodes)),
-                "processors": float(nodes["cores"].sum()),
-                "memory": float(nodes["memory"].sum()),
-                "gpus": float(nodes["gpus"].sum()),
-            },
+            nodes=nodes,
             shares=shares,
             unit=1,
             begin=int(workload.submit_time[0]),

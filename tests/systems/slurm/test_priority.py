@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from gridsched.engine.nodes.records import NODE
 from gridsched.systems.slurm.accounts import ROOT, USE_PARENT, Accounting, Association
 from gridsched.systems.slurm.controller import job_records
 from gridsched.systems.slurm.priority import Multifactor, PriorityWeights, Shares
@@ -91,6 +92,8 @@ def multifactor(weights: PriorityWeights, **changes: object) -> Multifactor:
     """Priorities of two jobs of ann and bob on 4 nodes of 8 processors, one with 2 nodes, one with 1."""
     jobs = job_records(2)
     jobs["nodes"], jobs["cores"], jobs["processors"], jobs["limit"] = [2, 1], 8, [16, 8], [600, 60]
+    nodes = np.zeros(4, NODE)
+    nodes["cores"] = 8
     shares = Shares(TWO)
     given: dict[str, object] = {
         "place": np.array([shares.place["a", "ann"], shares.place["a", "bob"]]),
@@ -98,7 +101,7 @@ def multifactor(weights: PriorityWeights, **changes: object) -> Multifactor:
         "partition": np.array([0.5, 1.0]),
         "nice": np.array([0, 10]),
         "early_processors": np.array([2, 1]),
-        "machine": {"nodes": 4.0, "processors": 32.0, "memory": 1.0, "gpus": 1.0},
+        "nodes": nodes,
         "shares": shares,
         "unit": 1,
         "begin": 0,

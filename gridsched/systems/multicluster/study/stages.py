@@ -31,10 +31,8 @@ from gridsched.systems.multicluster.study.calibration import calibrate_rates
 from gridsched.systems.multicluster.study.config import JobsConfig, MulticlusterStudy, PointConfig
 from gridsched.verification import verify
 from gridsched.workloads import Workload
-from gridsched.workloads.columns import TIMES
 from gridsched.workloads.deadlines import draw_classes, draw_deadlines
 from gridsched.workloads.dependencies import DEPENDENCY
-from gridsched.workloads.table import UNKNOWN
 
 Integers = NDArray[np.int64]
 
@@ -202,14 +200,8 @@ def _from_log(
     workload = workload if variation is None else variation.made(workload, seed)
     elapsed = workload.submit_time - workload.submit_time[0]
     submit = np.floor(elapsed / point.jobs.speed_up).astype(np.int64)
-    moved = submit - workload.submit_time
-    changed = {
-        name: np.where(column == UNKNOWN, UNKNOWN, column + moved)
-        for name, column in workload.extra.items()
-        if name in TIMES
-    }
-    changed["submit_time"] = submit
-    return workload.select(slice(None), **changed)
+    changed = workload.moved_times(submit - workload.submit_time)
+    return workload.select(slice(None), submit_time=submit, **changed)
 
 
 def _jobs(
