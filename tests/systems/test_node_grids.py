@@ -354,7 +354,7 @@ def superscheduler_case(seed: int, scheme: str, wanted: tuple[str, ...]) -> None
 @pytest.mark.parametrize("wanted", WANTED)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_superschedulers(scheme: str, wanted: tuple[str, ...]) -> None:
-    for seed in range(20):
+    for seed in range(12):
         superscheduler_case(seed, scheme, wanted)
 
 
@@ -383,7 +383,7 @@ def jscheduler_case(seed: int, metric: Any, wanted: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("wanted", WANTED)
 @pytest.mark.parametrize("metric", METRICS)
 def test_jscheduler(metric: str, wanted: tuple[str, ...]) -> None:
-    for seed in range(20):
+    for seed in range(12):
         jscheduler_case(seed, metric, wanted)
 
 
@@ -402,7 +402,7 @@ def multiple_requests_case(seed: int, priority: Any, wanted: tuple[str, ...]) ->
 @pytest.mark.parametrize("wanted", WANTED)
 @pytest.mark.parametrize("priority", ["equal", "home"])
 def test_multiple_requests(priority: str, wanted: tuple[str, ...]) -> None:
-    for seed in range(20):
+    for seed in range(12):
         multiple_requests_case(seed, priority, wanted)
 
 

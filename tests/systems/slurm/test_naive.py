@@ -278,13 +278,15 @@ def compare(seed: int, whole: str) -> tuple[int, int]:
 @pytest.mark.parametrize("block", [0])
 @pytest.mark.parametrize("whole", ["all", "none", "some"])
 def test_every_start_is_that_of_the_naive_twin(whole: str, block: int) -> None:
-    seeds = range(500 * block, 500 * (block + 1))
+    seeds = range(200 * block, 200 * (block + 1))
     started, killed = np.sum([compare(seed, whole) for seed in seeds], axis=0)
-    assert started > 2500
-    assert killed > 50
+    assert started > 1000
+    assert killed > 20
 
 
+@pytest.mark.parametrize("block", [0])
 @pytest.mark.parametrize("whole", ["all", "none", "some"])
-def test_who_gives_way_is_as_in_the_naive_twin(whole: str) -> None:
-    kinds = np.sum([compare_preemptions(seed, whole) for seed in range(400)], axis=0)
-    assert (kinds[1:] > 40).all(), kinds
+def test_who_gives_way_is_as_in_the_naive_twin(whole: str, block: int) -> None:
+    seeds = range(160 * block, 160 * (block + 1))
+    kinds = np.sum([compare_preemptions(seed, whole) for seed in seeds], axis=0)
+    assert (kinds[1:] > 8).all(), kinds
