@@ -58,6 +58,24 @@ def resource(*parts: str) -> Path:
     raise FileNotFoundError(f"{'/'.join(parts)} is missing from this installation of gridsched")
 
 
+def read_text(path: str | Path) -> str:
+    """Text of a file that a user gave.
+
+    Raises
+    ------
+    ConfigurationError
+        If it cannot be read or is no text; names the file.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigurationError(f"{path}: no such file, seen from {Path.cwd()}") from None
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{path}: not UTF-8 text ({error.reason}, byte {error.start})") from None
+
+
 # --- YAML -----------------------------------------------------------------------------------------
 
 _LONGEST_NUMBER = 1000
@@ -112,7 +130,7 @@ def read_yaml(path: str | Path) -> Any:
     ConfigurationError
         If it cannot be read or is not YAML; names file and line.
     """
-    try:
+    with contextlib.suppress(OSError):  # to open it says what is wrong
         size = Path(path).stat().st_size
         # Others, such as pipes, may never end; to open a folder says what it is
         if not (Path(path).is_file() or Path(path).is_dir()):
@@ -121,13 +139,7 @@ def read_yaml(path: str | Path) -> Any:
             raise ConfigurationError(
                 f"{path}: {size:,} bytes; at most {MOST_BYTES:,} are read, longer workloads are logs"
             )
-        text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ConfigurationError(f"{path}: no such file, seen from {Path.cwd()}") from None
-    except OSError as error:
-        raise ConfigurationError(f"{path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path}: not UTF-8 text ({error.reason}, byte {error.start})") from None
+    text = read_text(path)
     try:
         return yaml.load(text, UniqueKeyLoader)
     except yaml.MarkedYAMLError as error:

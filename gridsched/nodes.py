@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from gridsched.errors import ConfigurationError
-from gridsched.io import atomic_write
+from gridsched.io import atomic_write, read_text
 
 PlacementName = Literal[
     "first_fit",
@@ -254,17 +254,14 @@ def read_events(
         If a line cannot be read: the message names file, line and column.
     """
     zone = ZoneInfo(time_zone or "UTC")
+    reader = csv.DictReader(read_text(path).splitlines())
     try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            missing = {"time", "node", "kind"} - set(reader.fieldnames or ())
-            if missing:
-                raise ConfigurationError(f"{path}:1: no column {', '.join(sorted(missing))}; add it")
-            return [
-                _event_of(row, f"{path}:{line}", unix_start_time, zone) for line, row in enumerate(reader, 2)
-            ]
-    except (OSError, UnicodeError, csv.Error) as error:
-        raise ConfigurationError(f"{path}: cannot be read ({error})") from None
+        missing = {"time", "node", "kind"} - set(reader.fieldnames or ())
+        if missing:
+            raise ConfigurationError(f"{path}:1: no column {', '.join(sorted(missing))}; add it")
+        return [_event_of(row, f"{path}:{reader.line_num}", unix_start_time, zone) for row in reader]
+    except csv.Error as error:
+        raise ConfigurationError(f"{path}:{reader.line_num}: is no CSV ({error}); repair it") from None
 
 
 def write_events(events: Iterable[NodeEvent], path: str | Path) -> None:

@@ -207,9 +207,13 @@ def run_dataset(
     for name in columns:
         long_name, units = _LONG_NAMES[name]
         dataset[name].attrs.update(long_name=long_name, units=units)
-    for name, (dimensions, values, long_name, units) in schedule.variables.items():
-        dataset[name] = (dimensions, values, {"long_name": long_name, "units": units})
-    return dataset
+    # One by one they would be aligned with all others each time
+    return dataset.assign(
+        {
+            name: (dimensions, values, {"long_name": long_name, "units": units})
+            for name, (dimensions, values, long_name, units) in schedule.variables.items()
+        }
+    )
 
 
 _FIRST = ("scheme", "estimates", "policies")
@@ -227,10 +231,14 @@ def provenance() -> dict[str, str]:
     return {"Conventions": "CF-1.11", "source": f"gridsched {version('gridsched')}"}
 
 
+_WORTH_COMPRESSING = 500
+"""Values of a variable from which on compression saves more than its bookkeeping takes."""
+
+
 def write(
     dataset: xr.Dataset, path: str | Path, *, before: Callable[[Path], None] = lambda written: None
 ) -> None:
-    """Write a dataset as compressed netCDF-4, whole or not at all.
+    """Write a dataset as netCDF-4, its larger variables compressed, whole or not at all.
 
     Parameters
     ----------
@@ -251,7 +259,7 @@ def write(
     encoding = {
         name: {"zlib": True, "complevel": 4, "shuffle": True}
         for name, variable in dataset.variables.items()
-        if variable.dtype.kind in "iufb" and variable.ndim
+        if variable.dtype.kind in "iufb" and variable.size >= _WORTH_COMPRESSING
     }
     with atomic_write(path) as temporary:
         try:

@@ -1,8 +1,10 @@
-"""Fitting by successive halving: many candidates on little of the first half, few of them on all of it.
+"""Fitting by forward selection: layer after layer, each only as long as it helps where it was not fitted.
 
-Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization" (AISTATS
-2016). A rung keeps the best candidates of the one before, beside variations of them; the second half of the
-log is not looked at.
+A fit sees one half of a log. What layers take from history (limits that users had, hours at which jobs
+started) is learnt from one quarter of the log and judged on the other, both ways, in blocks of time. A layer
+is taken if it improves blocks that did not choose its parameters by at least `PRIOR`: cross-validation by
+blocks. Its candidates are found by successive halving (Jamieson and Talwalkar, "Non-stochastic best arm
+identification and hyperparameter optimization", AISTATS 2016): many on little of the half, few on all of it.
 """
 
 from __future__ import annotations
@@ -13,11 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.calibration.layers import LAYERS, STARTED, Calibration, layer_of, simulated_waits
-from gridsched.calibration.measures import explained
-from gridsched.calibration.site import LoggedSite
+from gridsched.calibration.measures import explained, loss_of
+from gridsched.calibration.site import Fold, LoggedSite
 
-PARTS = 2
-"""Parts of what is replayed, over which losses are averaged."""
+BLOCKS = 3
+"""Blocks of time in each quarter of the log; the ratio of means is that of the whole quarter."""
+
+PRIOR = 0.01
+"""Loss that a layer has to save in blocks that did not choose its parameters."""
 
 ALIKE = 0.03
 """Calibrations whose loss is larger by so much at most fit about as well as the best."""
@@ -29,83 +34,198 @@ _VARIED = 0.25
 """Standard deviation of the logarithm by which a parameter is varied."""
 
 
-class Rung(NamedTuple):
-    """One step of the fit."""
+class Effort(NamedTuple):
+    """How long a fit looks."""
 
-    part: float  # share of the first half that is replayed, its end
-    kept: int  # best candidates of the rung before
-    made: int  # candidates that are drawn, or varied from those kept
+    drawn: int  # parameters of a layer that are tried on one quarter of the log
+    kept: int  # best of these that are tried on both
+    varied: int  # variations of these parameters, and then as many of all parameters
+    rounds: int  # layers that a calibration has at most
+    layers: int  # layers that are tried again in the next round, those that helped most
+
+
+USUAL = Effort(drawn=12, kept=4, varied=4, rounds=5, layers=5)
+"""Effort of studies and of `gridsched compare`."""
 
 
 class Fitted(NamedTuple):
-    """A candidate with the loss that it had."""
+    """A candidate with the losses that it had in each block."""
 
-    loss: float
+    losses: tuple[float, ...]
     calibration: dict[str, float]
 
-
-RUNGS: tuple[Rung, ...] = (
-    Rung(0.3, 0, 96),
-    Rung(0.6, 16, 32),
-    Rung(1.0, 10, 30),
-    Rung(1.0, 8, 30),
-)
-"""Rungs of a fit of all layers."""
-
-FEW: tuple[Rung, ...] = (Rung(0.5, 0, 16), Rung(1.0, 6, 10), Rung(1.0, 4, 12))
-"""Rungs of a fit of one layer."""
+    @property
+    def loss(self) -> float:
+        """Mean of the losses."""
+        return float(np.mean(self.losses))
 
 
-def candidates(
-    site: LoggedSite, layers: Sequence[str], rung: Rung, before: Sequence[Fitted], number: int, seed: int
-) -> list[dict[str, float]]:
-    """Candidates of a rung, the same for all who ask with the same numbers.
+class Trial(NamedTuple):
+    """What trying one more layer on a calibration found."""
+
+    layer: str
+    gain: float  # loss that it saves in blocks that did not choose its parameters
+    fitted: list[Fitted]  # candidates, best first
+
+
+def fit(
+    site: LoggedSite,
+    layers: Sequence[str] = tuple(LAYERS),
+    effort: Effort = USUAL,
+    *,
+    half: str = "first",
+    seed: int = 0,
+    report: Callable[[str], Any] = lambda _: None,
+) -> list[Fitted]:
+    """Candidates that were tried on the whole half, the chosen one first.
 
     Parameters
     ----------
     site : LoggedSite
         The log.
     layers : sequence of str
-        Layers that are fitted.
-    rung : Rung
-        The rung.
-    before : sequence of Fitted
-        Candidates of the rung before; none for the first.
-    number : int
-        Number of the rung.
+        Keys of `LAYERS`.
+    effort : Effort
+        How long to look.
+    half : {"first", "second"}
+        Half of the log that is fitted; the other is not looked at.
+    seed : int
+        Of what is drawn.
+    report : callable
+        Is told what is being done.
+    """
+    rounds: list[list[Trial]] = []
+    for number in range(effort.rounds):
+        names = tried_next(layers, rounds, effort)
+        steps = []
+        for place, layer in enumerate(names):
+            report(f"calibrating, layer {number + 1}: {place + 1} of {len(names)} tried")
+            steps.append(tried(site, layer, chosen(site, rounds, half), effort, half=half, seed=seed))
+        if not steps:
+            break
+        rounds.append(steps)
+    return all_fitted(site, rounds, half)
+
+
+def tried_next(layers: Sequence[str], rounds: Sequence[Sequence[Trial]], effort: Effort) -> list[str]:
+    """Layers that are tried after some rounds: those that helped most in the last one.
+
+    The layer that stands for what has no name comes when no other helps, or in the last round; after that
+    there is none.
+    """
+    if not rounds:
+        return list(layers)
+    if [step.layer for step in rounds[-1]] == [LAST]:
+        return []
+    if best_step(rounds[-1]) is None or len(rounds) == effort.rounds - 1:
+        return [LAST] if LAST in layers and len(layers) > 1 else []
+    taken = {step.layer for step in map(best_step, rounds) if step is not None} | {LAST}
+    ordered = sorted(rounds[-1], key=lambda step: -step.gain)
+    return [step.layer for step in ordered if step.layer not in taken][: effort.layers]
+
+
+LAST = "idle waits"
+"""Layer of what no other layer explains."""
+
+
+def best_step(steps: Sequence[Trial]) -> Trial | None:
+    """The step that saves most, if it saves enough; of the last layer only where no other was tried."""
+    named = [step for step in steps if step.layer != LAST or len(steps) == 1]
+    best = max(named, key=lambda step: step.gain, default=None)
+    return best if best is not None and best.gain > PRIOR else None
+
+
+def chosen(site: LoggedSite, rounds: Sequence[Sequence[Trial]], half: str) -> Fitted:
+    """The calibration that some rounds lead to; EASY before the first."""
+    for steps in reversed(rounds):
+        step = best_step(steps)
+        if step is not None:
+            return step.fitted[0]
+    return evaluated(site, {}, half)
+
+
+def all_fitted(site: LoggedSite, rounds: Sequence[Sequence[Trial]], half: str) -> list[Fitted]:
+    """The chosen calibration, and after it all others that were tried on the whole half, by loss."""
+    first = chosen(site, rounds, half)
+    others = best_of([each for steps in rounds for step in steps for each in step.fitted])
+    return [first, *(each for each in others if each.calibration != first.calibration)]
+
+
+def tried(
+    site: LoggedSite, layer: str, base: Fitted, effort: Effort, *, half: str = "first", seed: int = 0
+) -> Trial:
+    """Candidates that are a calibration with one more layer, and what the layer saves.
+
+    Parameters
+    ----------
+    site : LoggedSite
+        The log.
+    layer : str
+        Key of `LAYERS`.
+    base : Fitted
+        A calibration without it.
+    effort : Effort
+        How long to look.
+    half : {"first", "second"}
+        Half of the log that is fitted.
     seed : int
         Of what is drawn.
     """
-    rng = np.random.default_rng([seed, number, *map(ord, "".join(layers))])
-    best = [each.calibration for each in best_of(before)[: rung.kept]]
-    if not best:
-        return [{}, *(_drawn(site, layers, rng, len(layers) > 1) for _ in range(rung.made))]
-    varied = [
-        _varied(best[int(rng.integers(len(best)))], _drawn(site, layers, rng, len(layers) > 1), rng)
-        for _ in range(rung.made)
-    ]
-    return [*best, *varied]
+    rng = np.random.default_rng([seed, len(base.calibration), *map(ord, layer)])
+    drawn = [LAYERS[layer].draw(site.learnt(half), rng) for _ in range(effort.drawn)]
+    made = [{**base.calibration, **each} for each in drawn if each]
+    if not made:
+        return Trial(layer, -np.inf, [])
+    folds = site.folds(half)
+    little = best_of([_on(site, each, folds[:1]) for each in made])[: effort.kept]
+    fitted = [evaluated(site, each.calibration, half) for each in little]
+    own = {name for each in made for name in each if layer_of(name) == layer}
+    for parameters in (own, {name for each in made for name in each}):
+        best = [each.calibration for each in best_of(fitted)[: max(1, effort.kept // 2)]]
+        varied = [_varied(best[int(rng.integers(len(best)))], parameters, rng) for _ in range(effort.varied)]
+        fitted = best_of([*fitted, *(evaluated(site, each, half) for each in varied)])
+    return Trial(layer, gain(base, fitted), fitted)
 
 
-def _drawn(site: LoggedSite, layers: Sequence[str], rng: Any, some: bool) -> dict[str, float]:
-    """Parameters of the layers, or of about half of them."""
-    found: dict[str, float] = {}
-    for layer in layers:
-        values = LAYERS[layer].draw(site, rng)
-        if not some or rng.random() < 0.5:
-            found |= values
-    return found
+def gain(base: Fitted, fitted: Sequence[Fitted]) -> float:
+    """Loss that candidates save in each block if the other blocks choose among them: the mean of it."""
+    losses = np.array([each.losses for each in fitted])
+    blocks = losses.shape[1]
+    saved = []
+    for block in range(blocks):
+        others = np.arange(blocks) != block
+        best = losses[:, others].mean(axis=1).argmin()
+        saved.append(base.losses[block] - losses[best, block])
+    mean = float(np.mean(saved))
+    return mean if np.isfinite(mean) else -np.inf
 
 
-def _varied(base: Calibration, other: Calibration, rng: Any) -> dict[str, float]:
-    """A calibration with some parameters changed, and some layers taken from another, or left out."""
+def evaluated(site: LoggedSite, calibration: Calibration, half: str = "first") -> Fitted:
+    """A candidate with its losses in the blocks of a half."""
+    return _on(site, calibration, site.folds(half))
+
+
+def _on(site: LoggedSite, calibration: Calibration, folds: Sequence[Fold]) -> Fitted:
+    """A candidate with its losses in the blocks of some folds, infinite where jobs do not start."""
+    losses: list[float] = []
+    for fold in folds:
+        waits = simulated_waits(site, calibration, jobs=fold.replayed, history=fold.history)
+        known = fold.judged[site.known[fold.judged]]
+        there = known[waits[known] >= 0]
+        if len(there) < STARTED * len(known):
+            losses += [np.inf] * BLOCKS
+            continue
+        ratio = float(waits[there].mean() / max(float(site.recorded[there].mean()), 1e-9))
+        parts = [explained(waits[part], site.recorded[part]) for part in np.array_split(there, BLOCKS)]
+        losses += [loss_of(each.correlation, each.near, ratio) for each in parts]
+    return Fitted(tuple(losses), dict(calibration))
+
+
+def _varied(base: Calibration, parameters: set[str], rng: Any) -> dict[str, float]:
+    """A calibration with some of the parameters changed."""
     found = dict(base)
-    for layer in {layer_of(name) for name in (*base, *other)}:
-        if rng.random() < 0.1:
-            found = {name: value for name, value in found.items() if layer_of(name) != layer}
-            found |= {name: value for name, value in other.items() if layer_of(name) == layer}
-    for name, value in found.items():
-        if name not in _CHOSEN and rng.random() < 0.5:
+    for name, value in base.items():
+        if name in parameters and name not in _CHOSEN and rng.random() < 0.7:
             found[name] = float(value * np.exp(_VARIED * rng.normal()))
             if name.startswith("priority"):
                 found[name] += float(rng.normal())
@@ -118,24 +238,7 @@ def _varied(base: Calibration, other: Calibration, rng: Any) -> dict[str, float]
 _CHOSEN = ("apart", "long", "daytime", "notice")
 """Parameters that are drawn from a few values."""
 
-_AT_MOST = {"held": 0.95, "long_share": 1.0, "closed": 0.6}
-
-
-def evaluated(site: LoggedSite, rung: Rung, calibration: Calibration) -> float:
-    """Loss of a candidate on the end of the first half: the mean of those of two equal parts of it.
-
-    A calibration that is right on the whole since it waits too long early and too short later does not pass.
-    """
-    first = np.flatnonzero(~site.second)
-    jobs = first[len(first) - int(rung.part * len(first)) :]
-    waits = simulated_waits(site, calibration, jobs=jobs)
-    known = jobs[site.known[jobs]]
-    there = known[waits[known] >= 0]
-    if len(there) < STARTED * len(known):
-        return np.inf
-    return float(
-        np.mean([explained(waits[part], site.recorded[part]).loss for part in np.array_split(there, PARTS)])
-    )
+_AT_MOST = {"held": 0.95, "idle_wait": 0.95, "long_share": 1.0, "closed": 0.6}
 
 
 def best_of(fitted: Sequence[Fitted]) -> list[Fitted]:
@@ -147,37 +250,6 @@ def best_of(fitted: Sequence[Fitted]) -> list[Fitted]:
 
 
 def band(fitted: Sequence[Fitted]) -> list[Fitted]:
-    """The best candidate and those that fit about as well."""
-    ordered = best_of(fitted)
-    return [each for each in ordered if each.loss <= ordered[0].loss + ALIKE][:MOST_ALIKE]
-
-
-def fit(
-    site: LoggedSite,
-    layers: Sequence[str] = tuple(LAYERS),
-    rungs: Sequence[Rung] = RUNGS,
-    *,
-    seed: int = 0,
-    report: Callable[[str], Any] = lambda _: None,
-) -> list[Fitted]:
-    """Candidates of the last rung, best first.
-
-    Parameters
-    ----------
-    site : LoggedSite
-        The log.
-    layers : sequence of str
-        Keys of `LAYERS`.
-    rungs : sequence of Rung
-        Steps of the fit.
-    seed : int
-        Of what is drawn.
-    report : callable
-        Is told what is being done.
-    """
-    fitted: list[Fitted] = []
-    for number, rung in enumerate(rungs):
-        report(f"calibrating, step {number + 1} of {len(rungs)}")
-        tried = candidates(site, layers, rung, fitted, number, seed)
-        fitted = best_of([Fitted(evaluated(site, rung, each), each) for each in tried])
-    return fitted
+    """The chosen candidate, given first, and those that fit about as well, by loss."""
+    first = fitted[0]
+    return [first, *(each for each in fitted[1:] if each.loss <= first.loss + ALIKE)][:MOST_ALIKE]

@@ -3,6 +3,9 @@
 A pass goes through the waiting jobs in order of their score. A job that a limit, the calendar or an announced
 outage keeps from starting is passed over and holds up nobody. The first that lacks processors has a
 reservation, as in EASY. Without any of this it is EASY of `gridsched.engine.static_order`, start by start.
+
+Where a user may have so many waiting jobs only, the others wait outside the queue in order of arrival. One of
+them enters when a job of the user starts, and its age counts from then.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ _REFRESH = 600
 
 
 class ReplayJobs(NamedTuple):
-    """Jobs in order of eligible time."""
+    """Jobs in order of eligible time; before them those that run already, if any."""
 
     submit: Any  # int64[n]
     eligible: Any  # int64[n], when they enter the queue
@@ -38,6 +41,8 @@ class ReplayJobs(NamedTuple):
     queue: Any  # int64[n], from 0
     kind: Any  # int64[n], from 0: what the calendar tells apart
     score: Any  # float64[n], hours that are added to the wait
+    long: Any  # int64[n], 1 for jobs that may have `SiteRules.long_processors` together, else 0
+    begun: Any  # int64[n], start of those that run already, else -1
 
 
 class SiteRules(NamedTuple):
@@ -45,8 +50,10 @@ class SiteRules(NamedTuple):
 
     user_jobs: Any  # int64[users]
     user_processors: Any  # int64[users]
+    user_work: Any  # int64[users], processor-seconds that running jobs have left by their estimates
     queue_processors: Any  # int64[queues]
-    kind_processors: Any  # int64[kinds, 168], by hour of the week; 0 if none may start
+    long_processors: Any  # int64[168], by hour of the week
+    closed: Any  # bool[kinds, 168], whether none may start
     times: Any  # int64[m], when the number of processors changes; the first before all jobs
     capacity: Any  # int64[m]
 
@@ -63,6 +70,7 @@ class Numbers(NamedTuple):
     drain: int  # seconds after which no other job starts before the first one
     notice: int  # seconds for which outages are known before
     week: int  # seconds from Monday, 0 h, to time 0
+    idle: int  # waiting jobs of a user that are in the queue
     most: int  # jobs that may wait; a replay with more is given up
 
 
@@ -77,19 +85,41 @@ class _State(NamedTuple):
     keys: Any  # float64[...], their scores
     user_jobs: Any
     user_processors: Any
+    user_ends: Any  # int64[users], sum of processors times expected end of running jobs
     queue_processors: Any
-    kind_processors: Any
     used: Any  # float64[users], processor-seconds that count
-    now: Any  # int64[9], by the numbers below
+    entered: Any  # int64[n], since when a job in the queue has its age
+    idle: Any  # int64[users], their jobs in the queue
+    first: Any  # int64[users], their first job outside the queue, -1 for none
+    last: Any  # int64[users], their last one
+    following: Any  # int64[n], the next one outside of the same user
+    left: Any  # int64[...], jobs that the last pass started
+    now: Any  # int64[12], by the numbers below
 
 
-_RUNNING, _ENDING, _WAITING, _BUSY, _ARRIVAL, _STEP, _COUNTED, _STARTED, _HOURLY = range(9)
+_RUNNING, _ENDING, _WAITING, _BUSY, _ARRIVAL, _STEP, _COUNTED, _STARTED, _HOURLY, _LONG, _OUTSIDE, _LEFT = (
+    range(12)
+)
 
 
-def replay(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers) -> Any:
-    """Start time of each job [s], -1 for those that never started; see the module."""
+def replay(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, used: Any = None) -> Any:
+    """Start time of each job [s], -1 for those that never started; see the module.
+
+    Parameters
+    ----------
+    jobs : ReplayJobs
+        The jobs.
+    rules : SiteRules
+        What they may have.
+    numbers : Numbers
+        How the queue is served.
+    used : float64[users], optional
+        Processor-seconds that users had when the replay begins; none if not given.
+    """
     count = len(jobs.submit)
-    most = int(min(count, max(1, rules.capacity.max()))) + 1
+    users = len(rules.user_jobs)
+    running = int(np.count_nonzero(jobs.begun >= 0))
+    most = int(min(count, max(1, rules.capacity.max()) + running)) + 1
     state = _State(
         starts=np.full(count, -1, np.int64),
         ends=np.empty(most + 1, ENTRY),
@@ -97,25 +127,39 @@ def replay(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers) -> Any:
         running=np.empty(most, np.int64),
         waiting=np.empty(count, np.int64),
         keys=np.empty(count, np.float64),
-        user_jobs=np.zeros(len(rules.user_jobs), np.int64),
-        user_processors=np.zeros(len(rules.user_jobs), np.int64),
+        user_jobs=np.zeros(users, np.int64),
+        user_processors=np.zeros(users, np.int64),
+        user_ends=np.zeros(users, np.int64),
         queue_processors=np.zeros(len(rules.queue_processors), np.int64),
-        kind_processors=np.zeros(len(rules.kind_processors), np.int64),
-        used=np.zeros(len(rules.user_jobs), np.float64),
-        now=np.zeros(9, np.int64),
+        used=np.zeros(users, np.float64) if used is None else used.astype(np.float64),
+        entered=jobs.submit.copy(),
+        idle=np.zeros(users, np.int64),
+        first=np.full(users, -1, np.int64),
+        last=np.full(users, -1, np.int64),
+        following=np.full(count, -1, np.int64),
+        left=np.empty(most, np.int64),
+        now=np.zeros(12, np.int64),
     )
-    if count:
-        state.now[_COUNTED] = jobs.eligible[0]
-        _replay(jobs, rules, numbers, state, bool((rules.kind_processors < FOREVER).any()))
+    hourly = bool(
+        rules.closed.any() or (rules.long_processors < FOREVER).any() or (rules.user_work < FOREVER).any()
+    )
+    if count > running:
+        _replay(jobs, rules, numbers, state, running, hourly)
     return state.starts
 
 
 @jit
-def _replay(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, calendar: bool) -> None:
+def _replay(
+    jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, running: int, hourly: bool
+) -> None:
     now = s.now
+    now[_ARRIVAL] = running
+    now[_COUNTED] = jobs.eligible[running]
+    for j in range(running):
+        _run(jobs, s, j, jobs.begun[j], expected_end(jobs.begun[j], jobs.estimate[j], 0, now[_COUNTED]))
     changing = numbers.expansion != 0.0 or numbers.fair != 0.0
     while now[_STARTED] < len(jobs.submit):
-        time = _next_event(jobs, rules, numbers, s, calendar)
+        time = _next_event(jobs, rules, numbers, s, hourly)
         if time == FOREVER:
             return
         if numbers.fair != 0.0 and time - now[_COUNTED] >= _REFRESH:
@@ -124,27 +168,29 @@ def _replay(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, cal
             _end(jobs, s)
         while now[_RUNNING] > 0 and s.expected[0] <= time:
             j = s.running[0]
-            _forget(s, 0)
-            _expect(s, expected_end(s.starts[j], jobs.estimate[j], 0, time + 1), j)
+            _forget(jobs, s, 0)
+            _expect(jobs, s, expected_end(s.starts[j], jobs.estimate[j], 0, time + 1), j)
         while now[_STEP] + 1 < len(rules.times) and rules.times[now[_STEP] + 1] <= time:
             now[_STEP] += 1
         while now[_ARRIVAL] < len(jobs.submit) and jobs.eligible[now[_ARRIVAL]] <= time:
             j = now[_ARRIVAL]
             now[_ARRIVAL] += 1
-            _queue(s, now[_WAITING], jobs.score[j] - numbers.age * jobs.submit[j] / 3600.0, j)
-            now[_WAITING] += 1
-        if now[_WAITING] > numbers.most:
+            _arrive(jobs, numbers, s, j)
+        if now[_WAITING] + now[_OUTSIDE] > numbers.most:
             return
         now[_HOURLY] = ((time + numbers.week) // _HOUR + 1) * _HOUR - numbers.week
         if now[_WAITING] == 0 or rules.capacity[now[_STEP]] <= now[_BUSY]:
             continue
-        if changing:
-            _sort(jobs, numbers, s, time)
-        _pass(jobs, rules, numbers, s, time)
+        entered = 1
+        while entered > 0:
+            if changing:
+                _sort(jobs, numbers, s, time)
+            _pass(jobs, rules, numbers, s, time)
+            entered = _enter(jobs, numbers, s, time) if now[_OUTSIDE] > 0 else 0
 
 
 @leaf
-def _next_event(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, calendar: bool) -> int:
+def _next_event(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, hourly: bool) -> int:
     """Time of the next event; without waiting jobs only ends and submissions count."""
     now = s.now
     time = FOREVER
@@ -157,7 +203,7 @@ def _next_event(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State,
             time = min(time, s.expected[0])
         if now[_STEP] + 1 < len(rules.times):
             time = min(time, rules.times[now[_STEP] + 1])
-        if calendar:
+        if hourly:
             time = min(time, now[_HOURLY])
     return time
 
@@ -171,6 +217,39 @@ def _queue(s: _State, place: int, key: float, j: int) -> None:
         place -= 1
     s.keys[place] = key
     s.waiting[place] = j
+
+
+@leaf
+def _arrive(jobs: ReplayJobs, numbers: Numbers, s: _State, j: int) -> None:
+    """Let a job enter the queue, or wait outside if its user has enough in it."""
+    u = jobs.user[j]
+    if s.idle[u] < numbers.idle:
+        s.idle[u] += 1
+        _queue(s, s.now[_WAITING], jobs.score[j] - numbers.age * s.entered[j] / 3600.0, j)
+        s.now[_WAITING] += 1
+        return
+    if s.first[u] < 0:
+        s.first[u] = j
+    else:
+        s.following[s.last[u]] = j
+    s.last[u] = j
+    s.now[_OUTSIDE] += 1
+
+
+@leaf
+def _enter(jobs: ReplayJobs, numbers: Numbers, s: _State, time: int) -> int:
+    """Let jobs from outside follow those of their users that left the queue; how many they are."""
+    count = 0
+    for k in range(s.now[_LEFT]):
+        u = jobs.user[s.left[k]]
+        j = s.first[u]
+        if j >= 0 and s.idle[u] < numbers.idle:
+            s.first[u] = s.following[j]
+            s.now[_OUTSIDE] -= 1
+            s.entered[j] = time
+            _arrive(jobs, numbers, s, j)
+            count += 1
+    return count
 
 
 @leaf
@@ -193,16 +272,17 @@ def _sort(jobs: ReplayJobs, numbers: Numbers, s: _State, time: int) -> None:
             total += s.used[u]
     for place in range(now[_WAITING]):
         j = s.waiting[place]
-        key = jobs.score[j] - numbers.age * jobs.submit[j] / 3600.0
-        key += numbers.expansion * (time - jobs.submit[j]) / jobs.estimate[j]
+        key = jobs.score[j] - numbers.age * s.entered[j] / 3600.0
+        key += numbers.expansion * (time - s.entered[j]) / jobs.estimate[j]
         if total > 0.0:
             key -= numbers.fair * s.used[jobs.user[j]] / total
         _queue(s, place, key, j)
 
 
 @leaf
-def _expect(s: _State, end: int, j: int) -> None:
+def _expect(jobs: ReplayJobs, s: _State, end: int, j: int) -> None:
     """Add a running job by its expected end."""
+    s.user_ends[jobs.user[j]] += jobs.processors[j] * end
     place = s.now[_RUNNING]
     while place > 0 and s.expected[place - 1] > end:
         s.expected[place] = s.expected[place - 1]
@@ -214,8 +294,10 @@ def _expect(s: _State, end: int, j: int) -> None:
 
 
 @leaf
-def _forget(s: _State, place: int) -> None:
+def _forget(jobs: ReplayJobs, s: _State, place: int) -> None:
     """Take out the running job at a place."""
+    j = s.running[place]
+    s.user_ends[jobs.user[j]] -= jobs.processors[j] * s.expected[place]
     s.now[_RUNNING] -= 1
     for k in range(place, s.now[_RUNNING]):
         s.expected[k] = s.expected[k + 1]
@@ -230,7 +312,7 @@ def _have(jobs: ReplayJobs, s: _State, j: int, sign: int) -> None:
     s.user_jobs[jobs.user[j]] += sign
     s.user_processors[jobs.user[j]] += processors
     s.queue_processors[jobs.queue[j]] += processors
-    s.kind_processors[jobs.kind[j]] += processors
+    s.now[_LONG] += processors * jobs.long[j]
 
 
 @leaf
@@ -241,33 +323,34 @@ def _end(jobs: ReplayJobs, s: _State) -> None:
     place = 0
     while s.running[place] != j:
         place += 1
-    _forget(s, place)
+    _forget(jobs, s, place)
     _have(jobs, s, j, -1)
 
 
 @leaf
-def _start(jobs: ReplayJobs, s: _State, j: int, time: int) -> None:
-    """Let a job run from now on."""
-    s.starts[j] = time
+def _run(jobs: ReplayJobs, s: _State, j: int, start: int, end: int) -> None:
+    """Let a job run from a time on, which is expected to end at another."""
+    s.starts[j] = start
     s.now[_STARTED] += 1
     _have(jobs, s, j, 1)
-    _expect(s, time + jobs.estimate[j], j)
-    s.now[_ENDING] = heap.push(s.ends, s.now[_ENDING], time + jobs.run[j], j)
+    _expect(jobs, s, end, j)
+    s.now[_ENDING] = heap.push(s.ends, s.now[_ENDING], start + jobs.run[j], j)
 
 
 @leaf
-def _is_held(jobs: ReplayJobs, rules: SiteRules, s: _State, j: int, hour: int) -> bool:
+def _is_held(jobs: ReplayJobs, rules: SiteRules, s: _State, j: int, time: int, hour: int) -> bool:
     """Whether a limit or the calendar keeps a job from starting."""
-    size, user, queue, kind = jobs.processors[j], jobs.user[j], jobs.queue[j], jobs.kind[j]
-    allowed = rules.kind_processors[kind, hour]
+    size, user, queue = jobs.processors[j], jobs.user[j], jobs.queue[j]
+    left = s.user_ends[user] - time * s.user_processors[user]
     held: bool = (
         s.user_jobs[user] >= rules.user_jobs[user]
         or (s.user_processors[user] > 0 and s.user_processors[user] + size > rules.user_processors[user])
+        or (s.user_processors[user] > 0 and left + size * jobs.estimate[j] > rules.user_work[user])
         or (
             s.queue_processors[queue] > 0 and s.queue_processors[queue] + size > rules.queue_processors[queue]
         )
-        or allowed == 0
-        or (s.kind_processors[kind] > 0 and s.kind_processors[kind] + size > allowed)
+        or rules.closed[jobs.kind[j], hour]
+        or (jobs.long[j] == 1 and s.now[_LONG] > 0 and s.now[_LONG] + size > rules.long_processors[hour])
     )
     return held
 
@@ -291,15 +374,16 @@ def _pass(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, time:
                 left -= jobs.processors[s.running[k]]
     shadow, extra, reserved = FOREVER, 0, False
     kept = 0
+    now[_LEFT] = 0
     for place in range(now[_WAITING]):
         j = s.waiting[place]
         size, end = jobs.processors[j], time + jobs.estimate[j]
-        can = free > 0 and not (end > outage and size > left) and not _is_held(jobs, rules, s, j, hour)
+        can = free > 0 and not (end > outage and size > left) and not _is_held(jobs, rules, s, j, time, hour)
         if can and reserved:
             can = size <= free and (end <= shadow or size <= extra)
         elif can and size > free:
             can = False
-            waited = time - jobs.submit[j]
+            waited = time - s.entered[j]
             if numbers.backfilling == NONE or waited >= numbers.drain:
                 free = 0
             elif numbers.backfilling == EASY and waited >= numbers.patience:
@@ -320,7 +404,10 @@ def _pass(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, time:
             free -= size
             if end > outage:
                 left -= size
-            _start(jobs, s, j, time)
+            _run(jobs, s, j, time, end)
+            s.idle[jobs.user[j]] -= 1
+            s.left[now[_LEFT]] = j
+            now[_LEFT] += 1
         else:
             s.waiting[kept] = j
             s.keys[kept] = s.keys[place]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from gridsched.calibration import kernel
 from gridsched.calibration.measures import UNKNOWN, Explained, explained
-from gridsched.calibration.site import KINDS, QUEUED, LoggedSite, kinds, steps
+from gridsched.calibration.site import KINDS, QUEUED, History, LoggedSite, day_groups, kinds, steps
 from gridsched.engine.records import FOREVER
 
 Calibration = Mapping[str, float]
@@ -24,8 +25,11 @@ Integers = NDArray[np.int64]
 PILED_IN_FITS = 3
 """A replay of some jobs is given up where so many times more wait than did in the first half at most ..."""
 
+FEW = 200
+"""... or than so many, if fewer did; ..."""
+
 PILED = 10
-"""... and one of all jobs likewise."""
+"""... one of all jobs, where so many times more wait."""
 
 _HOUR = 3600
 _DAY = 86400
@@ -41,11 +45,11 @@ class Layer:
     text : str
         What it is, for people.
     draw : callable
-        Parameters drawn at random for a site, given a generator; by name, of which some may be missing.
+        Parameters drawn at random, given a history and a generator; by name, of which some may be missing.
     """
 
     text: str
-    draw: Callable[[LoggedSite, Generator], dict[str, float]]
+    draw: Callable[[History, Generator], dict[str, float]]
 
 
 def _log_uniform(rng: Generator, low: float, high: float) -> float:
@@ -59,58 +63,75 @@ def _some(rng: Generator, **chances: tuple[float, Callable[[], float]]) -> dict[
     return {name: float(chances[name][1]()) for name in names}
 
 
-def _queues(site: LoggedSite, rng: Generator) -> dict[str, float]:
+def _queues(history: History, rng: Generator) -> dict[str, float]:
     found: dict[str, float] = {}
-    if site.history.apart.any() and rng.random() < 0.9:
+    if history.apart.any() and rng.random() < 0.9:
         found["apart"] = 1.0
-    large = site.history.large_queues
+    large = history.large_queues
     if len(large) > 1:
         spread = _log_uniform(rng, 2, 200)
-        for queue in large.tolist():
-            found[f"priority {int(site.queue_numbers[queue])}"] = float(spread * rng.normal())
+        # queues whose jobs waited less are likelier to come first
+        wait = np.log(60 + history.queue_wait[large])
+        promptness = (wait.mean() - wait) / max(float(wait.std()), 1e-9)
+        for queue, prompt in zip(large.tolist(), promptness, strict=True):
+            name = f"priority {int(history.site.queue_numbers[queue])}"
+            found[name] = float(spread * (prompt + 0.5 * rng.normal()))
         if rng.random() < 0.4:
             found["queue_share"] = rng.uniform(0.5, 1.1)
     return found
 
 
-def _shares(site: LoggedSite, rng: Generator) -> dict[str, float]:
+def _shares(history: History, rng: Generator) -> dict[str, float]:
     return {
-        "long": float(rng.integers(1, KINDS)),
+        "long": float(rng.choice([900, _HOUR, 2 * _HOUR, 4 * _HOUR, 8 * _HOUR])),
         "long_share": rng.uniform(0.6, 1.0),
         "daytime": float(rng.random() < 0.5),
     }
 
 
-def _limits(site: LoggedSite, rng: Generator) -> dict[str, float]:
+def _limits(history: History, rng: Generator) -> dict[str, float]:
     return _some(
         rng,
         user_jobs=(0.6, lambda: _log_uniform(rng, 2, 80)),
         user_peak=(0.4, lambda: rng.uniform(0.6, 1.5)),
         user_share=(0.4, lambda: _log_uniform(rng, 0.05, 0.8)),
+        user_hours=(0.4, lambda: _log_uniform(rng, 0.3, 30)),
     )
 
 
-def _calendar(site: LoggedSite, rng: Generator) -> dict[str, float]:
+def _idle(history: History, rng: Generator) -> dict[str, float]:
+    return {"user_idle": _log_uniform(rng, 1, 20)}
+
+
+def _pools(history: History, rng: Generator) -> dict[str, float]:
+    return {"pools": rng.uniform(0.9, 1.1)} if history.site.pools > 1 else {}
+
+
+def _calendar(history: History, rng: Generator) -> dict[str, float]:
     return {"closed": rng.uniform(0.05, 0.5)}
 
 
-def _outages(site: LoggedSite, rng: Generator) -> dict[str, float]:
+def _outages(history: History, rng: Generator) -> dict[str, float]:
     return {"notice": float(rng.choice([0, _HOUR, 6 * _HOUR, _DAY, 3 * _DAY, 7 * _DAY]))}
 
 
-def _holds(site: LoggedSite, rng: Generator) -> dict[str, float]:
+def _holds(history: History, rng: Generator) -> dict[str, float]:
     return {"held": rng.uniform(0.2, 0.8)}
 
 
-def _fair_share(site: LoggedSite, rng: Generator) -> dict[str, float]:
+def _idle_waits(history: History, rng: Generator) -> dict[str, float]:
+    return {"idle_wait": rng.uniform(0.2, 0.8)}
+
+
+def _fair_share(history: History, rng: Generator) -> dict[str, float]:
     return {"fair": _log_uniform(rng, 3, 3000), "half_life": _log_uniform(rng, 0.3, 30)}
 
 
-def _processors(site: LoggedSite, rng: Generator) -> dict[str, float]:
+def _processors(history: History, rng: Generator) -> dict[str, float]:
     return {"processors": _log_uniform(rng, 0.75, 1.5)}
 
 
-def _order(site: LoggedSite, rng: Generator) -> dict[str, float]:
+def _order(history: History, rng: Generator) -> dict[str, float]:
     return _some(
         rng,
         size=(0.5, lambda: 4 * rng.normal()),
@@ -119,7 +140,7 @@ def _order(site: LoggedSite, rng: Generator) -> dict[str, float]:
     )
 
 
-def _draining(site: LoggedSite, rng: Generator) -> dict[str, float]:
+def _draining(history: History, rng: Generator) -> dict[str, float]:
     return _some(
         rng,
         patience=(0.7, lambda: _log_uniform(rng, 0.5, 200)),
@@ -130,10 +151,13 @@ def _draining(site: LoggedSite, rng: Generator) -> dict[str, float]:
 LAYERS: dict[str, Layer] = {
     "queues": Layer("queues whose jobs start at once, priorities and shares of queues", _queues),
     "shares": Layer("processors that long jobs may not have, always or on weekdays from 8 to 18 h", _shares),
-    "limits": Layer("running jobs and processors of a user", _limits),
+    "pools": Layer("partitions of the log, each with processors of its own", _pools),
+    "limits": Layer("running jobs of a user, their processors and processor-hours", _limits),
+    "idle jobs": Layer("waiting jobs of a user that are in the queue at once", _idle),
     "calendar": Layer("hours of weekdays and weekends at which jobs of some lengths do not start", _calendar),
     "outages": Layer("outages that the log shows, known for some time before", _outages),
     "holds": Layer("seconds that jobs of like users, queues and sizes wait in any case", _holds),
+    "idle waits": Layer("seconds that like jobs waited although enough processors were free", _idle_waits),
     "fair share": Layer("users who had much come later", _fair_share),
     "processors": Layer("processors that the log does not show, or that were not there", _processors),
     "order": Layer("priorities by size, requested time, and wait relative to requested time", _order),
@@ -151,9 +175,13 @@ PARAMETERS: dict[str, str] = {
     "user_jobs": "limits",
     "user_peak": "limits",
     "user_share": "limits",
+    "user_hours": "limits",
+    "user_idle": "idle jobs",
+    "pools": "pools",
     "closed": "calendar",
     "notice": "outages",
     "held": "holds",
+    "idle_wait": "idle waits",
     "fair": "fair share",
     "half_life": "fair share",
     "processors": "processors",
@@ -221,6 +249,11 @@ def simulated_waits(
     *,
     order: Replacement | None = None,
     jobs: Integers | None = None,
+    history: History | None = None,
+    begun: Integers | None = None,
+    used: NDArray[np.float64] | None = None,
+    now: int | None = None,
+    most: int | None = None,
 ) -> Integers:
     """Wait of each job [s] under a calibrated present policy.
 
@@ -235,53 +268,98 @@ def simulated_waits(
         `order` and `draining`; all else stays.
     jobs : int64, optional
         Jobs to replay, by number; all of them if not given.
+    history : History, optional
+        What users, queues and hours are known from; the first half of the log if not given.
+    begun : int64[n], optional
+        Start of jobs that run when the replay begins, -1 for all others; none runs if not given.
+    used : float64[users], optional
+        Processor-seconds that users had when the replay begins, for the fair share.
+    now : int, optional
+        When the replay begins [s]; jobs submitted before wait since their submission. With the first
+        submission, if not given.
+    most : int, optional
+        Jobs that may wait before a replay is given up; see below, if not given.
 
     Returns
     -------
     int64[n]
         -1 for jobs that are not replayed or never start. A replay is given up where too many jobs wait: of
-        some of the jobs three times as many as by the first half at most, and at least 1,800; of all of
-        them ten times as many.
+        some of the jobs three times as many as the history had at most, and more than 600; of all of them
+        ten times as many, and more than 6,000.
     """
-    given = calibration.get
     n = len(site)
     waits = np.full(n, -1, np.int64)
     chosen = np.arange(n) if jobs is None else jobs
+    history = history or site.history
+    held = np.zeros(n, np.int64)
+    if "held" in calibration:
+        held += history.short_waits(calibration["held"])
+    if "idle_wait" in calibration:
+        held += history.idle_waits(calibration["idle_wait"])
     if "apart" in calibration:
-        apart = site.history.apart[site.queue[chosen]]
-        waits[chosen[apart]] = 0
+        apart = history.apart[site.queue[chosen]]
+        waits[chosen[apart]] = held[chosen[apart]]
         chosen = chosen[~apart]
-    held = site.history.short_waits(calibration["held"]) if "held" in calibration else np.zeros(n, np.int64)
-    eligible = site.submit + held
-    if "apart" in calibration:
-        waits = np.where(waits == 0, held, waits)
-    if not len(chosen):
-        return waits
-    chosen = chosen[np.argsort(eligible[chosen], kind="stable")]
-    most = (PILED if jobs is None else PILED_IN_FITS) * max(site.history.waiting, QUEUED)
-    numbers = _numbers(site, calibration, order, len(site) if order is not None else most)
-    score = np.zeros(n)
-    if order is None:
-        score += given("size", 0.0) * np.log2(site.processors)
-        score -= given("length", 0.0) * np.log2(site.estimate / _HOUR)
-        for code, queue in enumerate(site.queue_numbers.tolist()):
-            score[site.queue == code] += given(f"priority {queue}", 0.0)
-    else:
-        score -= order.length * site.estimate
-    replayed = kernel.ReplayJobs(
-        submit=site.submit[chosen],
-        eligible=eligible[chosen],
-        run=site.run[chosen],
-        estimate=site.estimate[chosen],
-        processors=site.processors[chosen],
-        user=site.user[chosen],
-        queue=site.queue[chosen],
-        kind=kinds(site.estimate)[chosen],
-        score=score[chosen],
+    usual = (
+        PILED * max(history.waiting, QUEUED) if jobs is None else PILED_IN_FITS * max(history.waiting, FEW)
     )
-    start = kernel.replay(replayed, _rules(site, calibration), numbers)
-    waits[chosen] = np.where(start >= 0, start - site.submit[chosen], -1)
+    most = usual if most is None else most
+    numbers = _numbers(site, calibration, order, n if order is not None else most)
+    score = _scores(site, calibration, order)
+    begun = np.full(n, -1, np.int64) if begun is None else begun
+    eligible = site.submit + held
+    if now is not None:
+        eligible = np.maximum(eligible, now)
+    # those that run come first
+    order_of = np.where(begun >= 0, -1, eligible)
+    for pool, processors in _pool_sizes(site, calibration, history):
+        mine = chosen if pool is None else chosen[site.pool[chosen] == pool]
+        if not len(mine):
+            continue
+        mine = mine[np.argsort(order_of[mine], kind="stable")]
+        replayed = kernel.ReplayJobs(
+            submit=site.submit[mine],
+            eligible=eligible[mine],
+            run=site.run[mine],
+            estimate=site.estimate[mine],
+            processors=site.processors[mine],
+            user=site.user[mine],
+            queue=site.queue[mine],
+            kind=kinds(site.estimate[mine]),
+            score=score[mine],
+            long=(site.estimate[mine] > calibration.get("long", FOREVER)).astype(np.int64),
+            begun=begun[mine],
+        )
+        largest = int(site.processors[site.pool == pool].max() if pool is not None else site.processors.max())
+        start = kernel.replay(
+            replayed, _rules(site, calibration, history, max(processors, largest)), numbers, used
+        )
+        waits[mine] = np.where(start >= 0, start - site.submit[mine], -1)
     return waits
+
+
+def _pool_sizes(
+    site: LoggedSite, calibration: Calibration, history: History
+) -> Iterable[tuple[int | None, int]]:
+    """Pools that are replayed apart, with their processors; one of all jobs without that layer."""
+    scale = calibration.get("processors", 1.0)
+    if "pools" not in calibration:
+        return [(None, round(scale * site.size))]
+    return [
+        (pool, max(1, round(scale * calibration["pools"] * size)))
+        for pool, size in enumerate(history.pool_processors.tolist())
+    ]
+
+
+def _scores(site: LoggedSite, calibration: Calibration, order: Replacement | None) -> NDArray[np.float64]:
+    """Hours that are added to the wait of each job."""
+    if order is not None:
+        return np.asarray(-order.length * site.estimate)
+    given = calibration.get
+    score = given("size", 0.0) * np.log2(site.processors) - given("length", 0.0) * np.log2(
+        site.estimate / _HOUR
+    )
+    return np.asarray(score + np.array([given(f"priority {q}", 0.0) for q in site.queue_numbers])[site.queue])
 
 
 def _numbers(
@@ -300,14 +378,18 @@ def _numbers(
         drain=int(_HOUR * calibration["drain"]) if own and "drain" in calibration else FOREVER,
         notice=int(given("notice", 0.0)),
         week=site.week,
+        idle=max(1, round(calibration["user_idle"])) if "user_idle" in calibration else FOREVER,
         most=most,
     )
 
 
-def _rules(site: LoggedSite, calibration: Calibration) -> kernel.SiteRules:
-    given, history = calibration.get, site.history
-    processors = max(round(given("processors", 1.0) * site.size), int(site.processors.max()))
-    times, capacity = steps(site, processors, site.outages if "notice" in calibration else site.outages[:0])
+def _rules(site: LoggedSite, calibration: Calibration, history: History, processors: int) -> kernel.SiteRules:
+    lost = site.outages if "notice" in calibration else site.outages[:0]
+    if "pools" in calibration and len(lost):
+        # a pool loses its share of what is out
+        lost = lost.copy()
+        lost[:, 2] = np.ceil(lost[:, 2] * (processors / site.size))
+    times, capacity = steps(site, processors, lost)
     user_jobs = np.full(history.users, FOREVER, np.int64)
     if "user_jobs" in calibration:
         user_jobs[:] = max(1, round(calibration["user_jobs"]))
@@ -317,41 +399,39 @@ def _rules(site: LoggedSite, calibration: Calibration) -> kernel.SiteRules:
     user_processors = np.full(history.users, FOREVER, np.int64)
     if "user_share" in calibration:
         user_processors[:] = max(1, round(calibration["user_share"] * processors))
+    user_work = np.full(history.users, FOREVER, np.int64)
+    if "user_hours" in calibration:
+        user_work[:] = max(1, round(calibration["user_hours"] * processors * _HOUR))
     queue_processors = np.full(history.queues, FOREVER, np.int64)
     if "queue_share" in calibration:
         own = np.ceil(calibration["queue_share"] * history.queue_processors).astype(np.int64)
         queue_processors = np.where(history.queue_processors > 0, own, FOREVER)
+    long_processors = np.full((7, 24), FOREVER, np.int64)
+    if "long" in calibration:
+        days, hours = (range(5), _DAYTIME) if calibration["daytime"] else (range(7), range(24))
+        long_processors[days.start : days.stop, hours.start : hours.stop] = max(
+            1, int(calibration["long_share"] * processors)
+        )
+    closed = np.zeros((KINDS, 168), np.bool_)
+    if "closed" in calibration:
+        closed = (history.starts_by_hour < calibration["closed"])[:, day_groups()].reshape(KINDS, 168)
     return kernel.SiteRules(
         user_jobs=user_jobs,
         user_processors=user_processors,
+        user_work=user_work,
         queue_processors=queue_processors,
-        kind_processors=_by_hour(site, calibration, processors),
+        long_processors=long_processors.reshape(168),
+        closed=closed,
         times=times,
         capacity=capacity,
     )
-
-
-def _by_hour(site: LoggedSite, calibration: Calibration, processors: int) -> Integers:
-    """Processors that each kind of jobs may have at each hour of the week."""
-    table = np.full((KINDS, 7, 24), FOREVER, np.int64)
-    if "long" in calibration:
-        # jobs of one kind each, so that together they have no more than their share
-        most = max(1, int(calibration["long_share"] * processors))
-        days, hours = (range(5), _DAYTIME) if calibration["daytime"] else (range(7), range(24))
-        for kind in range(int(calibration["long"]), KINDS):
-            table[kind, days.start : days.stop, hours.start : hours.stop] = most
-    if "closed" in calibration:
-        closed = site.history.starts_by_hour < calibration["closed"]
-        table[:, :5][np.repeat(closed[:, None, 0], 5, axis=1)] = 0
-        table[:, 5:][np.repeat(closed[:, None, 1], 2, axis=1)] = 0
-    return table.reshape(KINDS, 168)
 
 
 STARTED = 0.99
 """Share of the jobs that have to start in a replay; else it says nothing."""
 
 
-def judged(site: LoggedSite, waits: Integers, half: str) -> Explained:
+def judged(site: LoggedSite, waits: NDArray[Any], half: str) -> Explained:
     """Measures of waits over the jobs of a half ("first" or "second"); unknown where 1 % never started."""
     mine = site.known & (site.second if half == "second" else ~site.second)
     there = mine & (waits >= 0)

@@ -19,8 +19,9 @@ LEAST_CORRELATION = 0.6
 RATIOS = (0.8, 1.25)
 """... if the ratio of the means lies between these."""
 
-WEIGHT = 0.5
-"""Weight of the logarithm of the ratio of means beside the rank correlation, in `Explained.loss`."""
+WEIGHTS = (0.5, 0.5)
+"""Weights of the logarithm of the ratio of means, and of jobs that are not near, in `loss_of`; that of the
+rank correlation is 1."""
 
 
 class Explained(NamedTuple):
@@ -41,15 +42,15 @@ class Explained(NamedTuple):
     near: float
 
     @property
-    def loss(self) -> float:
-        """What a fit makes small: 1 less the rank correlation, and half of |log(ratio)|."""
-        loss = 1 - self.correlation + WEIGHT * abs(np.log(max(self.ratio, 1e-9)))
-        return float(loss) if np.isfinite(loss) else np.inf
-
-    @property
     def good(self) -> bool:
         """Whether the waits count as explained."""
         return self.correlation >= LEAST_CORRELATION and RATIOS[0] <= self.ratio <= RATIOS[1]
+
+
+def loss_of(correlation: float, near: float, ratio: float) -> float:
+    """What a fit makes small: 1 less the rank correlation, half of 1 less near, half of |log(ratio)|."""
+    loss = 1 - correlation + WEIGHTS[1] * (1 - near) + WEIGHTS[0] * abs(np.log(max(ratio, 1e-9)))
+    return float(loss) if np.isfinite(loss) else np.inf
 
 
 UNKNOWN = Explained(np.nan, np.nan, np.nan)

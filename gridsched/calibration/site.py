@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -30,7 +30,7 @@ _WEEK = 7 * 86400
 _MONDAY = 3 * 86400
 """Seconds from a Monday to Unix time 0, a Thursday."""
 
-_COLUMNS = ("submit", "run", "estimate", "processors", "user", "queue", "recorded")
+_COLUMNS = ("submit", "run", "estimate", "processors", "user", "queue", "pool", "recorded")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,6 +47,8 @@ class LoggedSite:
         Seconds, and processors.
     user, queue : int64[n]
         From 0, in the order of the numbers of the log.
+    pool : int64[n]
+        Partition of the log, from 0; those with fewer than 1 % of the jobs count as the largest one.
     queue_numbers : int64
         Number of each queue in the log.
     recorded : int64[n]
@@ -65,6 +67,7 @@ class LoggedSite:
     processors: Integers
     user: Integers
     queue: Integers
+    pool: Integers
     queue_numbers: Integers
     recorded: Integers
     week: int
@@ -84,6 +87,11 @@ class LoggedSite:
         return self.recorded >= 0
 
     @property
+    def pools(self) -> int:
+        """How many pools there are."""
+        return int(self.pool.max(initial=0)) + 1
+
+    @property
     def split(self) -> int:
         """Submission of the first job of the second half [s]."""
         return int(self.submit[len(self) // 2])
@@ -91,7 +99,43 @@ class LoggedSite:
     @cached_property
     def history(self) -> History:
         """What the first half shows."""
-        return History(self)
+        return self.learnt("first")
+
+    def learnt(self, half: str) -> History:
+        """What a half ("first" or "second") shows."""
+        return self._histories[half]
+
+    @cached_property
+    def _histories(self) -> dict[str, History]:
+        return {
+            half: History(self, self._shown(mine))
+            for half, mine in (("first", ~self.second), ("second", self.second))
+        }
+
+    def folds(self, half: str) -> tuple[Fold, ...]:
+        """The quarters of a half: each is judged by what the other shows."""
+        return self._folds[half]
+
+    @cached_property
+    def _folds(self) -> dict[str, tuple[Fold, ...]]:
+        found: dict[str, tuple[Fold, ...]] = {}
+        for half, mine in (("first", ~self.second), ("second", self.second)):
+            jobs = np.flatnonzero(mine)
+            early, late = np.array_split(jobs, 2)
+            learnt = []
+            for part in (early, late):
+                chosen = np.zeros(len(self), np.bool_)
+                chosen[part] = True
+                learnt.append(History(self, self._shown(chosen)))
+            found[half] = (Fold(early, early, learnt[1]), Fold(jobs, late, learnt[0]))
+        return found
+
+    def _shown(self, jobs: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Those of some jobs that started before later ones were submitted."""
+        after = np.flatnonzero(jobs).max(initial=-1) + 1
+        if after >= len(self):
+            return jobs
+        return np.asarray(jobs & (self.submit + self.recorded <= self.submit[after]))
 
     def dataset(self) -> xr.Dataset:
         """The site as a dataset, see `from_dataset`."""
@@ -161,11 +205,21 @@ def site_of(workload: Workload, processors: int, *, seen_outages: bool = True) -
         processors=np.asarray(workload.processors, np.int64),
         user=np.unique(workload.user, return_inverse=True)[1].reshape(-1).astype(np.int64),
         queue=queue.reshape(-1).astype(np.int64),
+        pool=_pools(workload),
         queue_numbers=queues.astype(np.int64),
         recorded=recorded,
         week=_week(workload),
         outages=np.array(outages, np.int64).reshape(-1, 3),
     )
+
+
+def _pools(workload: Workload) -> Integers:
+    """Partition of each job, from 0, those with hardly any jobs being part of the largest."""
+    if not len(workload.partition):
+        return np.zeros(len(workload), np.int64)
+    there, code, counts = np.unique(workload.partition, return_inverse=True, return_counts=True)
+    large = np.where(counts >= 0.01 * counts.sum(), np.arange(len(there)), counts.argmax())
+    return np.unique(large[code], return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def _week(workload: Workload) -> int:
@@ -182,19 +236,29 @@ def _week(workload: Workload) -> int:
     return (local + _MONDAY) % _WEEK
 
 
+class Fold(NamedTuple):
+    """A quarter of a log that is judged by what another one shows."""
+
+    replayed: Integers  # jobs that are replayed, by number
+    judged: Integers  # those of them whose waits count
+    history: History
+
+
 class History:
-    """What the first half of a log shows of its users, queues and hours; the second half is not looked at.
+    """What a part of a log shows of its users, queues and hours; the other jobs are not looked at.
 
     Parameters
     ----------
     site : LoggedSite
-        The log. Of its first half those jobs count that started before the second began.
+        The log.
+    jobs : bool[n]
+        Its jobs that are looked at, as far as their waits are known.
     """
 
-    def __init__(self, site: LoggedSite) -> None:
+    def __init__(self, site: LoggedSite, jobs: NDArray[np.bool_]) -> None:
         self.site = site
         start = site.submit + site.recorded
-        self.jobs = ~site.second & site.known & (start <= site.split)
+        self.jobs = jobs & site.known
         self.start = start[self.jobs]
         self.end = self.start + site.run[self.jobs]
         self.users = int(site.user.max()) + 1
@@ -219,6 +283,22 @@ class History:
         )
 
     @cached_property
+    def pool_processors(self) -> Integers:
+        """Processors of each pool: what its jobs had at least for 1 % of the time at which any ran."""
+        site, found = self.site, np.zeros(self.site.pools, np.int64)
+        for pool in range(site.pools):
+            mine = self.of(site.pool) == pool
+            times = np.concatenate([self.end[mine], self.start[mine]])
+            size = self.of(site.processors)[mine]
+            order = np.argsort(times, kind="stable")
+            busy = np.cumsum(np.concatenate([-size, size])[order])[:-1]
+            length = np.diff(times[order]) * (busy > 0)
+            by_size = np.argsort(-busy, kind="stable")
+            reached = np.cumsum(length[by_size]) >= 0.01 * length.sum()
+            found[pool] = busy[by_size][reached.argmax()] if length.sum() else size.max(initial=1)
+        return found
+
+    @cached_property
     def waiting(self) -> int:
         """Most of these jobs that waited at once."""
         times = np.concatenate([self.of(self.site.submit), self.start])
@@ -232,6 +312,13 @@ class History:
         return np.flatnonzero(counts >= 0.01 * counts.sum())
 
     @cached_property
+    def queue_wait(self) -> Floats:
+        """Mean wait of the jobs of each queue [s], 0 where there are none."""
+        queue = self.of(self.site.queue)
+        counts = np.bincount(queue, minlength=self.queues)
+        return np.bincount(queue, self.of(self.site.recorded), minlength=self.queues) / np.maximum(counts, 1)
+
+    @cached_property
     def apart(self) -> NDArray[np.bool_]:
         """Queues whose jobs start at once: at least 50, of which 95 % waited a minute or less."""
         queue = self.of(self.site.queue)
@@ -241,16 +328,17 @@ class History:
 
     @cached_property
     def starts_by_hour(self) -> Floats:
-        """Starts of jobs that had waited, relative to even ones: kind x hour of weekdays and of weekends."""
+        """Starts of jobs that had waited, relative to even ones: kind x group of days x hour."""
         waited = self.of(self.site.recorded) > QUEUED
         hour = ((self.start[waited] + self.site.week) // 3600) % 168
         kind = self.of(kinds(self.site.estimate))[waited]
-        rates = np.ones((KINDS, 2, 24))
+        rates = np.ones((KINDS, len(_DAYS), 24))
         for each in range(KINDS):
             mine = hour[kind == each]
-            if len(mine) >= 200:
+            if len(mine) >= 100:
                 counts = np.bincount(mine, minlength=168).astype(np.float64).reshape(7, 24)
-                rates[each] = np.stack([counts[:5].mean(axis=0), counts[5:].mean(axis=0)]) / counts.mean()
+                grouped = [counts[day_groups() == group].mean(axis=0) for group in range(len(_DAYS))]
+                rates[each] = np.stack(grouped) / counts.mean()
         return rates
 
     def short_waits(self, quantile: float) -> Integers:
@@ -258,29 +346,78 @@ class History:
 
         Where fewer than 20 are alike, those of queue and size, or all of them.
         """
+        site, size = self.site, doublings(self.site.processors)
+        keys = (site.queue * 64 + size, (site.user * self.queues + site.queue) * 64 + size)
+        return _like(site.recorded, self.jobs & (site.recorded < QUEUED), keys, quantile)
+
+    def idle_waits(self, quantile: float) -> Integers:
+        """Wait [s] while enough processors were free, by like jobs: user, queue, size and requested time.
+
+        Where fewer than 20 are alike, those of any requested time; of any user; of neither; or all of them.
+        """
+        site, size, time = self.site, doublings(self.site.processors), kinds(self.site.estimate)
+        like = (site.queue * 64 + size) * KINDS + time
+        keys = (
+            site.queue * 64 + size,
+            like,
+            (site.user * self.queues + site.queue) * 64 + size,
+            site.user * (like.max() + 1) + like,
+        )
+        return _like(self.idle, self.jobs, keys, quantile)
+
+    @cached_property
+    def idle(self) -> Integers:
+        """Seconds for which each job waited while at least its processors were free; of these jobs only."""
         site = self.site
-        short = self.jobs & (site.recorded < QUEUED)
-        if not short.any():
-            return np.zeros(len(site), np.int64)
-        found = np.full(len(site), np.quantile(site.recorded[short], quantile))
-        size = doublings(site.processors)
-        for key in (site.queue * 64 + size, (site.user * self.queues + site.queue) * 64 + size):
-            codes = np.unique(key, return_inverse=True)[1].reshape(-1)
-            order = np.argsort(codes[short], kind="stable")
-            there, first = np.unique(codes[short][order], return_index=True)
-            for code, values in zip(there, np.split(site.recorded[short][order], first[1:]), strict=True):
-                if len(values) >= 20:
-                    found[codes == code] = np.quantile(values, quantile)
-        return found.astype(np.int64)
+        times = np.concatenate([self.end, self.start])
+        size = self.of(site.processors)
+        order = np.argsort(times, kind="stable")
+        times = times[order]
+        free = site.size - np.cumsum(np.concatenate([-size, size])[order])
+        found = np.zeros(len(site), np.int64)
+        for each in np.unique(size).tolist():
+            mine = np.flatnonzero(self.jobs & (site.processors == each))
+            fits = np.concatenate([[0], np.cumsum(np.diff(times) * (free[:-1] >= each))]).astype(np.float64)
+            begin, end = site.submit[mine], site.submit[mine] + site.recorded[mine]
+            found[mine] = np.interp(end, times, fits) - np.interp(begin, times, fits)
+        return found
 
 
-KINDS = 4
-_BORDERS = (900, 3600, 4 * 3600)
+def _like(
+    values: Integers, shown: NDArray[np.bool_], keys: tuple[Integers, ...], quantile: float
+) -> Integers:
+    """Quantile of values of shown jobs with the key of each job, by the last key that 20 of them have."""
+    if not shown.any():
+        return np.zeros(len(values), np.int64)
+    found = np.full(len(values), np.quantile(values[shown], quantile))
+    for key in keys:
+        codes = np.unique(key, return_inverse=True)[1].reshape(-1)
+        mine = codes[shown]
+        order = np.lexsort((values[shown], mine))
+        there, first, count = np.unique(mine[order], return_index=True, return_counts=True)
+        enough = count >= 20
+        place = first[enough] + np.floor(quantile * (count[enough] - 1)).astype(np.int64)
+        own = np.full(codes.max() + 1, -1.0)
+        own[there[enough]] = values[shown][order][place]
+        found = np.where(own[codes] >= 0, own[codes], found)
+    return found.astype(np.int64)
+
+
+_BORDERS = (900, 3600, 2 * 3600, 3 * 3600, 4 * 3600, 8 * 3600, 15 * 3600, 24 * 3600)
+KINDS = len(_BORDERS) + 1
+
+_DAYS = (4, 1, 1, 1)
+"""Days of each group that the calendar tells apart: Monday to Thursday, Friday, Saturday, Sunday."""
 
 
 def kinds(estimate: Integers) -> Integers:
-    """What the calendar tells apart: requested times up to 15 minutes, 1 hour, 4 hours, and more."""
+    """What the calendar tells apart: requested times up to 15 min, 1, 2, 3, 4, 8, 15 and 24 h, and more."""
     return np.searchsorted(_BORDERS, estimate, side="left").astype(np.int64)
+
+
+def day_groups() -> Integers:
+    """Group of each day of the week, from Monday."""
+    return np.repeat(np.arange(len(_DAYS)), _DAYS)
 
 
 def doublings(values: Integers) -> Integers:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gridsched.calibration.fitting import RUNGS, Rung, band, fit
+from gridsched.calibration.fitting import USUAL, Effort, band, fit
 from gridsched.calibration.layers import LAYERS, ORDERS, Replacement, described, judged, simulated_waits
 from gridsched.calibration.measures import Explained, explained
 from gridsched.calibration.null import null_waits
@@ -78,7 +78,7 @@ def trusted_changes(
     orders: Mapping[str, Replacement],
     *,
     user: Any = None,
-    rungs: Sequence[Rung] = RUNGS,
+    effort: Effort = USUAL,
     seed: int = 0,
     report: Callable[[str], Any] = lambda _: None,
 ) -> Trusted:
@@ -92,8 +92,8 @@ def trusted_changes(
         Policies by name.
     user : int64[n], optional
         Number of the user of each job, for the table of users.
-    rungs : sequence of Rung
-        Steps of the fit.
+    effort : Effort
+        How long to look.
     seed : int
         Of what is drawn.
     report : callable
@@ -104,7 +104,7 @@ def trusted_changes(
     WorkloadError
         If no calibration starts the jobs of the second half.
     """
-    alike = band(fit(site, tuple(LAYERS), rungs, seed=seed, report=report))
+    alike = band(fit(site, tuple(LAYERS), effort, seed=seed, report=report))
     best = alike[0].calibration
     present = [simulated_waits(site, each.calibration) for each in alike]
     there = site.second & site.known

@@ -30,7 +30,6 @@ def add_against(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--loop",
         choices=("closed", "open"),
-        default="closed",
         help="at the recorded passes, or at passes of the model's own, whose phase --seed draws "
         "(default: closed)",
     )
@@ -49,7 +48,9 @@ def explain_record(outcome: Path, job: str | None, options: argparse.Namespace) 
     if options.latency is not None and options.latency < 0:
         raise ConfigurationError(f"--latency {options.latency}: give milliseconds from 0 on")
     with progress("simulating Slurm"):
-        told = gs.explain_against(outcome, loop=options.loop, latency=options.latency, seed=options.seed)
+        told = gs.explain_against(
+            outcome, loop=options.loop or "closed", latency=options.latency, seed=options.seed
+        )
     if job is None:
         print_blocks(facts_table(_facts(told)), *_differences(told))
         return

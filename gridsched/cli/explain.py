@@ -73,6 +73,8 @@ def add(commands: Any) -> None:
             if options.job is not None:
                 parser.error("--against takes no TRACE")
             explain_record(options.against, options.trace, options)
+        elif options.loop is not None or options.latency is not None:
+            parser.error("--loop and --latency go with --against")
         elif options.trace is None or options.job is None:
             parser.error("name a TRACE and a JOB, or a record with --against")
         else:

@@ -16,6 +16,7 @@ from gridsched.cli.options import (
     add_policy,
     add_trace,
     add_window,
+    policies_given,
     positive_integer,
 )
 from gridsched.cli.printing import Times, facts_table, jobs, print_blocks, progress, table
@@ -25,6 +26,7 @@ from gridsched.errors import ConfigurationError
 if TYPE_CHECKING:
     import xarray as xr
 
+    from gridsched.forecasting.calibrated import CalibratedPolicy
     from gridsched.forecasting.snapshot import Snapshot, Timeline
     from gridsched.policies.local import LocalPolicy
     from gridsched.workloads import Workload
@@ -40,6 +42,7 @@ def add(commands: Any) -> None:
         "forecast",
         "Forecast when the jobs that wait will start: quantiles from simulated futures of the queue.",
         "gridsched forecast KTH-SP2-1996 --at 1997-03-12T14:00 --adjust 60 --human",
+        "gridsched forecast KTH-SP2-1996 --at 1997-03-12T14:00 --calibrate --adjust 60",
         "gridsched forecast SDSC-SP2-1998 --at 10000000 --simulated --job 4711",
         "gridsched forecast queue.txt --processors 512 --history our-export.txt --timezone Europe/Rome",
     )
@@ -85,6 +88,12 @@ def add(commands: Any) -> None:
         metavar="N",
         help="correct the forecast by what became of others at N earlier times (default: not)",
     )
+    group.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="let futures go on under a present policy that is fitted to what was known of the log, see "
+        "docs/calibration.md",
+    )
     add_human(group)
     add_policy(parser, several=False)
     add_cluster(parser.add_argument_group("cluster"))
@@ -97,10 +106,12 @@ def add(commands: Any) -> None:
 def _forecast(options: argparse.Namespace) -> None:
     from gridsched.forecasting.present import forecast
     from gridsched.forecasting.queues import is_queue
+    from gridsched.warming import usable_cores
 
     policies = named_policies(options.policy, None)
     if len(policies) != 1:
         raise ConfigurationError(f"--policy {options.policy}: forecast takes one policy")
+    policy: LocalPolicy | CalibratedPolicy = policies[0]
     state: Timeline | Snapshot
     now: int | None = None
     if is_queue(find_trace(options.trace)):
@@ -108,15 +119,19 @@ def _forecast(options: argparse.Namespace) -> None:
     else:
         state, log, workload = _past(options, policies[0])
         now = _time(options.at, workload)
+        _check_time(now, state, workload)
+        if options.calibrate:
+            policy = _calibrated(options, workload, state.processors, now)
     with progress(f"simulating {options.futures} futures"):
         told = forecast(
             state,
             now,
-            policy=policies[0],
+            policy=policy,
             within=options.within,
             futures=options.futures,
             adjust=options.adjust,
             seed=options.seed,
+            threads=usable_cores(),
         )
     print_blocks(facts_table(_facts(told, workload)), *_starts(_chosen(told, options), log, options))
 
@@ -138,6 +153,22 @@ def _past(options: argparse.Namespace, policy: LocalPolicy) -> tuple[Timeline, L
     return recorded_timeline(setting.workload, setting.cluster.processors), log, setting.workload
 
 
+def _calibrated(
+    options: argparse.Namespace, workload: Workload, processors: int, now: int
+) -> CalibratedPolicy:
+    """What is fitted to the log up to the time."""
+    from gridsched.forecasting.calibrated import calibrate
+
+    for option, given in (("--simulated", options.simulated), ("--policy", policies_given(options))):
+        if given:
+            raise ConfigurationError(f"--calibrate: not with {option}; leave that out, or --calibrate")
+    for name, usual in (("estimates", "requested"), ("overrun", "doubling")):
+        if getattr(options, name) != usual:
+            raise ConfigurationError(f"--calibrate: not with --{name}; leave that out, or --calibrate")
+    with progress("calibrating") as report:
+        return calibrate(workload, processors, now=now, seed=options.seed, report=report)
+
+
 def _queue(options: argparse.Namespace) -> tuple[Snapshot, Log | None, Workload | None]:
     """A queue from a file, with its history if there is one."""
     from gridsched.forecasting.queues import read_queue
@@ -145,7 +176,11 @@ def _queue(options: argparse.Namespace) -> tuple[Snapshot, Log | None, Workload 
     file = Path(options.trace)
     if options.processors is None:
         raise ConfigurationError(f"{file}: --processors: say how many the cluster has; a queue does not")
-    for option, given in (("--simulated", options.simulated), ("--adjust", options.adjust)):
+    for option, given in (
+        ("--simulated", options.simulated),
+        ("--adjust", options.adjust),
+        ("--calibrate", options.calibrate),
+    ):
         if given:
             raise ConfigurationError(f"{file}: {option} is for logs; leave it out for a queue")
     if options.history is None:
@@ -172,6 +207,16 @@ def _time(text: str, workload: Workload) -> int:
     return seconds_on_clock(text, "--at", workload.unix_start_time, zone)
 
 
+def _check_time(now: int, timeline: Timeline, workload: Workload) -> None:
+    """Refuse a time at which nobody has come yet, or all are gone."""
+    first, last = int(timeline.jobs["submit"][0]), int(timeline.jobs["end"].max())
+    if not first <= now <= last:
+        raise ConfigurationError(
+            f"--at: {moment(workload, now)} is not within the log; its first job is submitted at "
+            f"{moment(workload, first)}, and the last one ends at {moment(workload, last)}"
+        )
+
+
 def _chosen(told: xr.Dataset, options: argparse.Namespace) -> xr.Dataset:
     """The jobs that are asked for."""
     if options.job is None:
@@ -181,7 +226,9 @@ def _chosen(told: xr.Dataset, options: argparse.Namespace) -> xr.Dataset:
     numbers = told["job_number"].to_numpy()
     for number in options.job:
         if number not in numbers:
-            raise ConfigurationError(f"--job {number}: is not among the {jobs(len(numbers))} that wait then")
+            raise ConfigurationError(
+                f"--job {number}: is not among those that wait then, {jobs(len(numbers))}"
+            )
     return told.isel(job=np.flatnonzero(np.isin(numbers, options.job)))
 
 

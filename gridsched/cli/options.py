@@ -11,7 +11,7 @@ from typing import Any
 
 from gridsched.errors import meant
 
-POLICIES = ("fcfs", "ff", "sjf", "easy", "sjbf", "lxf", "lxwf", "conservative")
+POLICIES = ("fcfs", "ff", "sjf", "easy", "sjbf", "lxf", "lxwf", "creasy", "conservative")
 """Names of the local policies; the module that has them takes a second to load."""
 
 

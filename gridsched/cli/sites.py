@@ -54,7 +54,7 @@ def add_site(group: Any) -> None:
         metavar="KEY=VALUE",
         help="and what would be if the file said otherwise, such as SchedulerParameters=bf_window=2880 (the "
         "other options stay), PriorityWeightAge=500 or 'PartitionName=long MaxTime=2-0'; may be repeated: "
-        "each change alone, then all together",
+        "each change alone, then all together. Keys that only make sense together go into one, with spaces",
     )
 
 

@@ -46,8 +46,19 @@ _REJECTED = int(Fate.REJECTED)
 _GAVE_UP = int(Fate.GAVE_UP)
 _NEVER_ELIGIBLE = int(Fate.NEVER_ELIGIBLE)
 
-DEPENDENT = np.dtype([("job", np.int64), ("kind", np.int64), ("delay", np.int64)])
-"""A job that depends on another one, and how long after that it may start."""
+DAY = 86_400
+
+DEPENDENT = np.dtype(
+    [
+        ("job", np.int64),
+        ("kind", np.int64),
+        ("delay", np.int64),
+        ("limit", np.int64),  # response of the other one from which on its end is noticed late
+        ("returns", np.int64),  # an instant at the time of the day at which it is noticed then
+        ("away", np.int64),  # full days that pass before
+    ]
+)
+"""A job that depends on another one, how long after that it may start, and when its user notices."""
 
 LIFE = np.dtype(
     [
@@ -128,13 +139,23 @@ def tell_of_start(a: Any, j: int, now: int) -> None:
             _meet(a, a.dependents[k]["job"], now + a.dependents[k]["delay"])
 
 
+@leaf
+def _noticed(dependent: Any, now: int, response: int) -> int:
+    """When the user of a dependent notices the end of a job: now, or on coming back after a long response."""
+    if response < dependent["limit"]:
+        return now
+    return now + (dependent["returns"] - now) % DAY + dependent["away"] * DAY
+
+
 @part
 def tell_of_end(a: Any, first: int, now: int, ran: bool) -> None:
     """Tell those who depend on a job that is done with, and those who depend on who never runs for that.
 
-    Its `fate` has to say what became of it, and `ran` whether it ever started.
+    Its `fate` has to say what became of it, and `ran` whether it ever started: nobody comes back late to a
+    job that did not.
     """
     size = 1
+    response = now - a.jobs[first]["eligible"] if ran else -1
     a.stack[0] = first
     while size > 0:
         size -= 1
@@ -151,7 +172,7 @@ def tell_of_end(a: Any, first: int, now: int, ran: bool) -> None:
                 a.stack[size] = dependent["job"]
                 size += 1
             else:
-                _meet(a, dependent["job"], now + dependent["delay"])
+                _meet(a, dependent["job"], _noticed(dependent, now, response) + dependent["delay"])
 
 
 # --- whose time has come --------------------------------------------------------------------------

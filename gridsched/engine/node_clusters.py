@@ -31,11 +31,12 @@ from gridsched.engine.clusters import estimate_on as guess_on
 from gridsched.engine.jit import leaf, part
 from gridsched.engine.lives import DEPENDENT, Fate, Lives
 from gridsched.engine.nodes import queue
-from gridsched.engine.nodes.arrays import DEVICES, NodeArrays, NodeOptions
+from gridsched.engine.nodes.arrays import DEVICES, NodeArrays, NodeOptions, no_run_times
 from gridsched.engine.nodes.happenings import finish, happen_to_node
 from gridsched.engine.nodes.passes import reserve, scheduling_pass
 from gridsched.engine.nodes.placement import could_fit, fits_now, free_pieces_of
 from gridsched.engine.nodes.plans import earliest, forget_plan
+from gridsched.engine.nodes.predictions import predict
 from gridsched.engine.nodes.records import (
     CHANGE,
     EVENT,
@@ -49,11 +50,14 @@ from gridsched.engine.nodes.records import (
     Requeue,
 )
 from gridsched.engine.nodes.resources import is_closed
-from gridsched.engine.records import ENTRY, FOREVER, SCORED
+from gridsched.engine.records import ENTRY, FOREVER, SCORED, Prediction
 from gridsched.engine.reference import by_reference
 
 _PLAN = int(StartPredictions.PLAN)
 _SCORE = int(Order.SCORE)
+_SHORTEST = int(Order.SHORTEST)
+_ESTIMATE = int(Prediction.ESTIMATE)
+_RECENT = int(Prediction.RECENT)
 _COMPLETED = int(Fate.COMPLETED)
 _LOST = int(Fate.LOST)
 _LOSE = int(Requeue.LOST)
@@ -90,6 +94,8 @@ SITE = np.dtype(
         ("watched", np.int64),  # whether outrun estimates are counted
         ("over", np.int64),  # closings that are over
         ("seed", np.int64),
+        ("prediction", np.int64),  # value of `Prediction`
+        ("correction", np.int64),  # value of `Correction`
     ]
 )
 """A cluster of nodes: where its part of each array begins, how long it is, and its rules."""
@@ -135,6 +141,8 @@ class NodeClusters(NamedTuple):
 
     lives: Lives  # of jobs as users see them, each of which may be several jobs of the grid
     labels_of_requests: Any  # LABELS[n]
+    users: Any  # int64[...], number of the user of each job of a user's
+    recent: Any  # int64[m, users, 2], see `gridsched.engine.nodes.predictions`
     queue_key: Any  # float64[n], on the cluster that it was sent to
     order_key: Any  # float64[n], likewise
     request_of: Any  # int64[...], request of each job: jobs of one request ask for the same
@@ -196,6 +204,7 @@ class Sites(NamedTuple):
     """Clusters of nodes as they are before anything happens, see `NodeClusters`."""
 
     sites: Any
+    users: Any
     request_of: Any
     fits: Any
     asked: Any
@@ -236,6 +245,8 @@ def allocate(given: Sites, labels: Any, of_jobs: Lives, requests: int, room: int
     clock = np.zeros(1, CLOCK)
     clock["requests"] = requests
     units = np.minimum(given.asked["units"], sites["nodes"].max())
+    predicting = (sites["prediction"] == _RECENT).any()
+    users = int(given.users.max(initial=-1)) + 1 if predicting else 0
     jobs = np.zeros((2, number), JOB)
     for name in ("entry", "piece", "start", "end"):
         jobs[name] = -1
@@ -244,6 +255,8 @@ def allocate(given: Sites, labels: Any, of_jobs: Lives, requests: int, room: int
         NodeClusters(
             lives=of_jobs,
             labels_of_requests=labels,
+            users=given.users,
+            recent=np.stack([no_run_times(users)] * clusters),
             queue_key=np.zeros(number),
             order_key=np.zeros(number),
             request_of=given.request_of,
@@ -416,6 +429,7 @@ def _cluster(local: NodeClusters, m: int, copied: int) -> NodeArrays:
     return NodeArrays(
         local.jobs[copied],
         local.labels_of_requests,
+        local.recent[m],
         local.queue_key,
         local.order_key,
         local.nodes[node : node + site["nodes"]],
@@ -457,15 +471,18 @@ def _cluster(local: NodeClusters, m: int, copied: int) -> NodeArrays:
 
 
 @leaf
-def _rules_of(g: GridArrays, local: NodeClusters, m: int, overrun: int) -> NodeOptions:
-    """Options of the local scheduler of a cluster."""
+def _rules_of(g: GridArrays, local: NodeClusters, m: int, overrun: int, copied: int) -> NodeOptions:
+    """Options of the local scheduler of a cluster (0), or of the copy of one (1), which learns nothing."""
     cluster, site = g.clusters[m], local.sites[m]
     return NodeOptions(
         cluster["backfilling"],
         cluster["reservations"],
         overrun,
+        _ESTIMATE if copied == 1 else site["prediction"],
+        site["correction"],
         cluster["order"] == _SCORE,
         cluster["queue_as_order"] != 0,
+        cluster["backfill_order"] == _SHORTEST,
         site["placement"],
         True,
         site["requeue"],
@@ -512,10 +529,16 @@ def _describe(g: GridArrays, local: NodeClusters, j: int, m: int, copied: int) -
     life = _life(local, j)
     asked = local.asked[site["kind"], local.request_of[life]]
     job["submit"] = g.requests[j]["submit"]
-    job["work"] = seconds_on(g, g.requests[j]["run"], j, m) if copied == 0 else guess_on(g, j, m)
-    job["guess"] = guess_on(g, j, m)
+    job["given"] = guess_on(g, j, m)
+    job["guess"] = job["given"]
+    job["user"] = local.users[life]
+    job["work"] = seconds_on(g, g.requests[j]["run"], j, m)
+    predict(local.jobs[copied], j, local.recent[m], site["prediction"])
+    if copied == 1:
+        job["work"] = job["guess"]
     job["run"] = _with_checkpoints(local, m, job["work"])
     job["estimate"] = _with_checkpoints(local, m, job["guess"])
+    job["limit"] = _with_checkpoints(local, m, job["given"])
     job["units"] = asked["units"]
     job["cores"] = asked["cores"]
     job["memory"] = asked["memory"]
@@ -751,7 +774,7 @@ def _simulated_start(
 ) -> int:
     """When a job would start if it entered now, by simulating a copy of the cluster until then."""
     closings = _copy_cluster(g, local, j, m, now)
-    s, rules = by_reference(_cluster(local, m, 1)), _rules_of(g, local, m, overrun)
+    s, rules = by_reference(_cluster(local, m, 1)), _rules_of(g, local, m, overrun, 1)
     state, store = s.state[0], s.store[0]
     queue.enter(s, j)
     start = FOREVER
@@ -784,7 +807,7 @@ def _planned_start(
 ) -> int:
     """Earliest place that a plan of all who wait, in queue order, leaves; it knows no limits of groups."""
     _copy_cluster(g, local, j, m, now)
-    s, rules = by_reference(_cluster(local, m, 1)), _rules_of(g, local, m, overrun)
+    s, rules = by_reference(_cluster(local, m, 1)), _rules_of(g, local, m, overrun, 1)
     state, store = s.state[0], s.store[0]
     store["executions"] = 0
     for k in range(state["waiting"]):
@@ -812,7 +835,7 @@ def predicted_start(
     """
     if now > latest:
         return FOREVER
-    a, rules = by_reference(_cluster(local, m, 0)), _rules_of(g, local, m, options.overrun)
+    a, rules = by_reference(_cluster(local, m, 0)), _rules_of(g, local, m, options.overrun, 0)
     _describe(g, local, j, m, 0)
     alone = a.state[0]["waiting"] == 0
     if alone and queue.within_limits(a, j) and fits_now(a, j, now, rules):
@@ -871,18 +894,18 @@ def finish_due(g: GridArrays, local: NodeClusters, now: int, options: Any) -> No
         j = local.ending[0]["job"]
         store["ending"] = heap.pop(local.ending, store["ending"])
         m = g.cluster[j]
-        finish(by_reference(_cluster(local, m, 0)), j, now, _rules_of(g, local, m, options.overrun))
+        finish(by_reference(_cluster(local, m, 0)), j, now, _rules_of(g, local, m, options.overrun, 0))
         _tell_of_end(local, j, now)
         _note_change(g, local, m, now)
     while queue.next_expected_end(anywhere) == now:
         j = local.expecting[0]["job"]
         store["expecting"] = heap.pop(local.expecting, store["expecting"])
         m = g.cluster[j]
-        queue.correct(by_reference(_cluster(local, m, 0)), j, now, _rules_of(g, local, m, options.overrun))
+        queue.correct(by_reference(_cluster(local, m, 0)), j, now, _rules_of(g, local, m, options.overrun, 0))
         _note_change(g, local, m, now)
     for m in range(len(g.clusters)):
         while _next_node_event(local, m) == now:
-            rules = _rules_of(g, local, m, options.overrun)
+            rules = _rules_of(g, local, m, options.overrun, 0)
             happen_to_node(by_reference(_cluster(local, m, 0)), now, rules)
             if rules.requeue == _LOSE:
                 _tell_of_lost(g, local, m, now)
@@ -910,7 +933,7 @@ def pass_on(g: GridArrays, local: NodeClusters, m: int, now: int, options: Any, 
     """Scheduling pass of a cluster, if something changed there."""
     state = local.state[m, 0]
     if state["changed"]:
-        rules = _rules_of(g, local, m, options.overrun)
+        rules = _rules_of(g, local, m, options.overrun, 0)
         scheduling_pass(by_reference(_cluster(local, m, 0)), now, rules, score)
         state["changed"] = False
         _tell_of_starts(local, now)

@@ -58,6 +58,15 @@ class Overrun(IntEnum):
     INCREMENTS = 1
 
 
+class Prediction(IntEnum):
+    """What a local scheduler takes for the run time of a job."""
+
+    ESTIMATE = 0
+    DOUBLE = 1
+    ACTUAL = 2
+    RECENT = 3
+
+
 class Correction(IntEnum):
     """How a prediction is corrected that a job outruns."""
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from gridsched.engine import cluster_state, conservative, reserving, running, static_order
 from gridsched.engine.jit import at, jit, leaf, wide
 from gridsched.engine.overrun import expected_end
@@ -57,9 +59,17 @@ def _first_unstarted(c: Any, j: int, end: int) -> int:
     return j
 
 
-@jit
-def resume_static_order(c: StaticOrderArrays, options: StaticOrderOptions, begin: Beginning) -> bool:
-    """Simulate a cluster on from a queue, as `static_order.schedule`; whether all waiting jobs started."""
+@leaf
+def _started_of(c: Any, asked: Any, first: int) -> int:
+    """Place of the first job that has not started among those that are asked for, from `first` on."""
+    while first < len(asked) and c.starts[at(asked[first])] >= 0:
+        first += 1
+    return first
+
+
+@leaf
+def run_on(c: StaticOrderArrays, options: StaticOrderOptions, begin: Beginning, asked: Any) -> bool:
+    """Simulate a cluster on from a queue until the jobs that are asked for have started; whether they did."""
     state = c.state[0]
     easy = options.backfilling == _EASY
     _let_run(c, begin, options.overrun, easy)
@@ -68,11 +78,17 @@ def resume_static_order(c: StaticOrderArrays, options: StaticOrderOptions, begin
         static_order.enqueue(c, j, options)
     state["arrival"] = end
     static_order.scheduling_pass(c, begin.now, options)
-    first = _first_unstarted(c, begin.running, end)
-    while first < end and static_order.next_event(c, easy) <= begin.horizon:
+    first = _started_of(c, asked, 0)
+    while first < len(asked) and static_order.next_event(c, easy) <= begin.horizon:
         static_order.advance(c, options)
-        first = _first_unstarted(c, first, end)
-    return first == end
+        first = _started_of(c, asked, first)
+    return first == len(asked)
+
+
+@jit
+def resume_static_order(c: StaticOrderArrays, options: StaticOrderOptions, begin: Beginning) -> bool:
+    """Simulate a cluster on from a queue, as `static_order.schedule`; whether all waiting jobs started."""
+    return run_on(c, options, begin, np.arange(begin.running, begin.running + begin.waiting))
 
 
 @jit

@@ -89,13 +89,15 @@ def _dequeue(c: StaticOrderArrays, j: int, backfilling: int) -> None:
 
 
 @leaf
-def _first_in_queue(c: StaticOrderArrays, first_come: bool) -> int:
+def _first_in_queue(c: StaticOrderArrays, options: StaticOrderOptions) -> int:
     """The first waiting job in queue order; there must be one.
 
     Jobs that were started from further behind are passed over once they are first.
     """
     state = c.state[0]
-    if first_come:
+    if options.first_come:
+        if options.backfilling == _NONE:  # those that wait are the last ones submitted
+            return state["arrival"] - state["waiting"]
         j = state["head"]
         while c.starts[at(j)] >= 0:
             j += 1
@@ -147,7 +149,7 @@ def _start_in_order(c: StaticOrderArrays, now: int, options: StaticOrderOptions)
     """Start waiting jobs in queue order up to the first that does not fit."""
     state = c.state[0]
     while state["waiting"] > 0:
-        j = _first_in_queue(c, options.first_come)
+        j = _first_in_queue(c, options)
         state["head"] = j
         if c.jobs[at(j)]["processors"] > state["free"]:
             return

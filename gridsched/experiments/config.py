@@ -17,7 +17,7 @@ from pydantic import Field, field_validator
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.registry import KINDS, study_kind
-from gridsched.experiments.tasks import Experiment
+from gridsched.experiments.tasks import Experiment, Figure, Task
 from gridsched.experiments.validation import (
     ConfigModel,
     Count,
@@ -57,6 +57,10 @@ class Study(ConfigModel):
     """Title in the report."""
     description: Text = ""
     """What the reader of the report should know first."""
+    catalogue: ClassVar[str] = ""
+    """Place of the functions that draw figures of the whole study."""
+    figures: ClassVar[tuple[str, ...]] = ()
+    """Figures of the whole study, where all studies of this kind have the same."""
     main_figure: ClassVar[str] = ""
     """Kind of the figure that says most, for the first screen; its first figure where a study has none."""
     leads: ClassVar[bool] = False
@@ -86,6 +90,15 @@ class Study(ConfigModel):
     @abstractmethod
     def all_workloads(self) -> tuple[WorkloadConfig, ...]:
         """Every workload of the study."""
+
+    @property
+    def study_figures(self) -> list[str]:
+        """Figures of the whole study; where they depend on it, without those that have nothing to show."""
+        return list(self.figures)
+
+    def drawn(self, dataset: Task) -> list[Figure]:
+        """Figures of the whole study, of its dataset."""
+        return [Figure(name=name, catalogue=self.catalogue, dataset=dataset) for name in self.study_figures]
 
     @abstractmethod
     def experiment(self, seed: int) -> Experiment:

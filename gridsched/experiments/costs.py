@@ -26,8 +26,8 @@ def study_costs(results: str | Path) -> pd.DataFrame:
     DataFrame
         One row a study, or "rates" for what studies share, in the order of their names: tasks; elapsed and
         cpu_time, summed up, seconds; longest, seconds; memory, the most that a process held when it had made
-        a dataset, MB. A task that was repeated counts with its last execution; the start of processes,
-        drawing and the report not at all.
+        a dataset, MB. A task counts with its last execution, also one of an earlier configuration whose
+        result is still in the folder; the start of processes, drawing and the report not at all.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def study_costs(results: str | Path) -> pd.DataFrame:
     if tasks.empty:
         raise GridschedError(f"{results}: no costs of tasks; name the folder of results of a workflow run")
     # A task may write several datasets; the last one knows what all took
-    tasks = tasks.sort_values(["time", "elapsed"]).groupby(["study", "task"], as_index=False).last()
+    tasks = tasks.sort_values(["time", "elapsed"]).groupby(["study", "result"], as_index=False).last()
     grouped = tasks.groupby("study")
     return pd.DataFrame(
         {
@@ -60,7 +60,7 @@ def _costs(file: Path) -> dict[str, Any]:
             return {}
         return {
             "study": str(made["study"]),
-            "task": str(made["task"]),
+            "result": str(file.parent / file.name.partition(".")[0]),
             "time": str(made["time"]),
             **{name: float(made[name]) for name in _MEASURED},
         }

@@ -34,7 +34,7 @@ from gridsched.submission import AlignName, EstimateName
 from gridsched.traces import find_log
 from gridsched.workloads import Machine, load_machines
 from gridsched.workloads.feedback import THINK_TIME, SessionName, with_feedback
-from gridsched.workloads.resampling import TEMPORARY_WEEKS, resample
+from gridsched.workloads.resampling import TEMPORARY_WEEKS, resample, squeezed
 from gridsched.workloads.shaking import shake
 from gridsched.workloads.table import Workload
 
@@ -252,12 +252,21 @@ class FeedbackConfig(ConfigModel):
     think_time: Duration = THINK_TIME
     """Longest time between the end of a batch and the next one of the same session, seconds."""
     sessions: SessionName = "clock"
-    """When sessions begin: when the log says, but not before the session before has ended, or as long after
-    that as in the log."""
+    """When sessions begin: when the log says, but not before the session before has ended (`clock`); as long
+    after that as in the log (`think`); or as in the log after a response that is too long for the user, who
+    else goes on (`leave`)."""
+    seed: Annotated[Whole, Field(ge=0, le=2**31)] = 0
+    """Seed of what is drawn with `leave`: how long users stay, think times and breaks that the log lacks."""
+
+    @model_validator(mode="after")
+    def _drawn(self) -> Self:
+        if self.seed and self.sessions != "leave":
+            raise ValueError("seed: only users who leave are drawn; leave it out")
+        return self
 
     def made(self, workload: Workload) -> Workload:
         """The workload whose submissions follow the ends of earlier jobs."""
-        return with_feedback(workload, think_time=self.think_time, sessions=self.sessions)
+        return with_feedback(workload, think_time=self.think_time, sessions=self.sessions, seed=self.seed)
 
 
 class WorkloadConfig(ClusterConfig):
@@ -377,19 +386,23 @@ class ResamplingConfig(ConfigModel):
     users: Factor = 1.0
     """Users relative to the log: the load grows with their number, while hours of the day and think times
     stay."""
+    squeeze: Factor = 1.0
+    """Times between submissions are divided by this, to see what that does beside more users: days become
+    shorter and users faster."""
     temporary_weeks: Count = TEMPORARY_WEEKS
     """Users whose jobs lie within so many consecutive weeks are temporary and come at random; the others are
     always there."""
 
     def made(self, workload: Workload, seed: int) -> Workload:
         """A resampled workload."""
-        return resample(
+        made = resample(
             workload,
             seed=seed,
             weeks=self.weeks,
             users=self.users,
             temporary_weeks=self.temporary_weeks,
         )
+        return made if self.squeeze == 1 else squeezed(made, self.squeeze)
 
 
 class ShakingConfig(ConfigModel):

@@ -33,6 +33,15 @@ from gridsched.io import shown
 from gridsched.policies.local import OverrunName
 from gridsched.submission import EstimateName
 
+VARYING: tuple[str, ...] = ("resampling", "shaking", "feedback")
+"""Keys of scenarios that change when jobs are submitted, in every run or from replicate to replicate."""
+
+FROM_SUBMISSION = (
+    "times of this kind of study count from submissions, which users who react make only when earlier jobs "
+    "have ended; use a study of kind local-policies or arena"
+)
+"""Why a kind of study refuses feedback."""
+
 Replicates = Annotated[Whole, Field(ge=1, le=10_000)]
 
 _UNMERGED = ("stream",)
@@ -44,8 +53,8 @@ class SchedulerStudy(Study):
 
     refuses_the_unable: ClassVar[bool] = True
     """Whether a scheduler that cannot run in a scenario is a mistake, and no result."""
-    varies: ClassVar[bool] = False
-    """Whether it can make replicates of a log."""
+    refuses: ClassVar[Mapping[str, str]] = {}
+    """Which of `VARYING` have no meaning in it, with the reason."""
 
     common: dict[str, Any] = Field({})
     """What all scenarios say that do not say otherwise, key by key."""
@@ -85,7 +94,13 @@ class SchedulerStudy(Study):
     @model_validator(mode="before")
     @classmethod
     def _written_out(cls, values: Any) -> Any:
-        return cls.completed(values)
+        whole = cls.completed(values)
+        scenarios = whole.get("scenarios") if isinstance(whole, dict) else None
+        for scenario in scenarios if isinstance(scenarios, list | tuple) else ():
+            for key, reason in cls.refuses.items():
+                if isinstance(scenario, dict) and scenario.get(key) is not None:
+                    raise ValueError(f"scenarios[{scenario.get('name')}].{key}: {reason}")
+        return whole
 
     @model_validator(mode="after")
     def _parts_go_together(self) -> Any:
@@ -139,22 +154,24 @@ class SchedulerStudy(Study):
         return [scenario.align, scenario.variation, *map(without_machine, scenario.clusters)]
 
     def _check_variation(self, scenario: Any) -> None:
-        """Refuse replicates of logs where there are none."""
+        """Refuse replicates of logs, and users who react, where they have no meaning."""
+        if "feedback" in self.refuses and any(each.feedback for each in getattr(scenario, "workloads", ())):
+            raise ValueError(f"scenarios[{scenario.name}].feedback: {self.refuses['feedback']}")
         if scenario.variation is None:
             return
         where = f"scenarios[{scenario.name}].{'resampling' if scenario.resampling else 'shaking'}"
-        if not self.varies:
-            raise ValueError(
-                f"{where}: this kind of study has no replicates of a log; "
-                "local-policies, grid and arena have, the last for all grid schedulers"
-            )
         if not any(workload.is_log for workload in scenario.workloads):
             raise ValueError(f"{where}: only a log (archive or file) is varied; models draw replicates")
         reacting = [each.feedback for each in scenario.workloads if each.feedback is not None]
         if scenario.resampling is not None and any(each.sessions == "think" for each in reacting):
             raise ValueError(
                 f"{where}: feedback.sessions: with 'think' a history has no weeks that could be moved; "
-                "use 'clock'"
+                "use 'clock' or 'leave'"
+            )
+        if reacting and scenario.resampling is not None and scenario.resampling.squeeze != 1:
+            raise ValueError(
+                f"{where}.squeeze: users who react submit when earlier jobs have ended; use users, or leave "
+                "feedback out"
             )
         if scenario.resampling is not None and event_files(scenario.machines):
             raise ValueError(

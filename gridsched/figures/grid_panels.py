@@ -183,6 +183,11 @@ def interval_entry(numbers: pd.DataFrame) -> list[tuple[Any, str]]:
     return [(line, "95 % interval")] if np.isfinite(numbers["low"]).any() else []
 
 
+def cut_entry(is_cut: bool) -> list[tuple[Any, str]]:
+    """Entry of a legend for intervals of which a part is out of sight, if there are any."""
+    return [(panels.dot(">"), "interval goes on")] if is_cut else []
+
+
 def text_width(text: str, size: float = 7.0, weight: str = "normal") -> float:
     """Inches that a text takes; one that is empty takes none."""
     # The full stop gives blank texts an outline, whose width is then taken off again.
@@ -295,17 +300,44 @@ def dots(
             _dash(axes, places[label])
 
 
+def interval_line(
+    axes: Axes, low: float, high: float, y: float, color: str, *, linewidth: float = 1.4
+) -> bool:
+    """Draw an interval as far as the axis goes, with a small triangle at the edge where it goes on.
+
+    Parameters
+    ----------
+    axes : Axes
+        With its limits set.
+    low, high : float
+        Bounds; nothing is drawn where one is unknown.
+    y : float
+        Height.
+    color : str
+    linewidth : float
+
+    Returns
+    -------
+    bool
+        Whether a part of it is out of sight.
+    """
+    if not (np.isfinite(low) and np.isfinite(high)):
+        return False
+    left, right = axes.get_xlim()
+    axes.hlines(y, max(low, left), min(high, right), color=color, linewidth=linewidth)
+    beyond = [side for side, cut in ((False, low < left), (True, high > right)) if cut]
+    for side in beyond:
+        at_edge(axes, y, color, 2.5, right=side)
+    return bool(beyond)
+
+
 def _dot(axes: Axes, record: Mapping[Any, Any], y: float, look: style.SchemeStyle) -> None:
     left, right = axes.get_xlim()
     mean, low, high = record["mean"], record["low"], record["high"]
     if not left <= mean <= right:
         at_edge(axes, y, look.color, 4, right=mean > right)
         return
-    if np.isfinite(low) and np.isfinite(high):
-        axes.hlines(y, max(low, left), min(high, right), color=look.color, linewidth=1.4)
-        for beyond, side in ((low < left, False), (high > right, True)):
-            if beyond:
-                at_edge(axes, y, look.color, 2.5, right=side)
+    interval_line(axes, low, high, y, look.color)
     face = look.color if record.get("clear", True) else "white"
     axes.plot(
         [mean],

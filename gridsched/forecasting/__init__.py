@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from gridsched.lazy import attach
 
 if TYPE_CHECKING:
-    from gridsched.forecasting.adjustment import Adjustment, fit_adjustment
+    from gridsched.forecasting.adjustment import Adjustment, Told, follow
+    from gridsched.forecasting.calibrated import CalibratedPolicy, calibrate
     from gridsched.forecasting.futures import Futures
     from gridsched.forecasting.judging import METHODS, judge, make_forecasts
     from gridsched.forecasting.present import forecast
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
 
 _HOMES: dict[str, str] = {
     "Adjustment": "gridsched.forecasting.adjustment",
+    "CalibratedPolicy": "gridsched.forecasting.calibrated",
     "Futures": "gridsched.forecasting.futures",
     "METHODS": "gridsched.forecasting.judging",
     "Snapshot": "gridsched.forecasting.snapshot",
     "Timeline": "gridsched.forecasting.snapshot",
-    "fit_adjustment": "gridsched.forecasting.adjustment",
+    "Told": "gridsched.forecasting.adjustment",
+    "calibrate": "gridsched.forecasting.calibrated",
+    "follow": "gridsched.forecasting.adjustment",
     "forecast": "gridsched.forecasting.present",
     "judge": "gridsched.forecasting.judging",
     "make_forecasts": "gridsched.forecasting.judging",
@@ -35,10 +39,13 @@ _HOMES: dict[str, str] = {
 __all__ = [
     "METHODS",
     "Adjustment",
+    "CalibratedPolicy",
     "Futures",
     "Snapshot",
     "Timeline",
-    "fit_adjustment",
+    "Told",
+    "calibrate",
+    "follow",
     "forecast",
     "judge",
     "make_forecasts",

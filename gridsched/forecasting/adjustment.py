@@ -1,4 +1,4 @@
-"""Forecasts that are corrected by what became of earlier ones: conformal quantile regression.
+"""Forecasts that are corrected by what became of earlier ones: conformal regression, followed online.
 
 Each quantile of the time until a start is moved by a factor such that, among earlier forecasts with about the
 same quantile whose outcome is known, the share of jobs that started before it was what its level says. This
@@ -7,15 +7,26 @@ is the conformal correction of Romano, Patterson and Candes ("Conformalized quan
 prediction", Biometrika 110(1), 2023). It holds for whatever made the quantiles, however wrong they are, as
 long as the next forecasts err like those before; it makes them honest, not sharp.
 
+Of a job that still waits it is known only that it has not started yet. Its forecast is censored at that time:
+the share of jobs that start before a quantile is that of Kaplan and Meier ("Nonparametric estimation from
+incomplete observations", Journal of the American Statistical Association 53(282), 1958). To leave such jobs
+out, or to let them start now, would make long waits look rare.
+
+The next forecasts do not err like those before where a site changes. So both ends of the intervals are
+followed: one that was missed more often than its level says is moved outwards, one that was missed less often
+inwards (quantile tracking: Angelopoulos, Candes and Tibshirani, "Conformal PID control for time series
+prediction", NeurIPS 2023, section 2.1). In the long run the share of misses is then what it should be,
+whatever the site does. An end counts as held or missed as soon as this is known: at the start of the job, or
+when the job waits beyond it.
+
 Where the policy is not known well, what earlier jobs have waited tells more than the queue does. So a
 forecast can be one between two: at each level the weighted mean of the logarithms of both quantiles, with the
-weight that would have been best
-for the earlier forecasts.
+weight that would have been best for the earlier forecasts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,17 +43,20 @@ LOW, HIGH = 1, 17
 LEAST = 100
 """So many earlier forecasts a correction needs, and so many neighbours each part of it has at least."""
 
-LAG = 2 * 86400
-"""Seconds that a forecast is old at least before its outcome is looked at; else only short waits were known.
+LATEST = 1000
+"""How many of the last forecasts a correction comes from."""
 
-A job that still waits then counts as starting at that time.
-"""
+LAG = 2 * 86400
+"""Seconds that a forecast is old at least before its score counts; a job that still waits starts then."""
 
 WEIGHTS = (1.0, 0.75, 0.5, 0.25, 0.0)
 """Weights of a forecast against the other one that are tried."""
 
 MISS = 0.2
 """What an interval of 80 % leaves out."""
+
+PACE = 0.2
+"""How far an end moves, as a logarithm, for each instant at which all jobs missed it; see `follow`."""
 
 KNOTS = 15
 """Places along the forecast time at which a correction is worked out; it is interpolated between them."""
@@ -71,6 +85,9 @@ class Adjustment:
         Of the forecast against the other one that is taken with it.
     longest : float
         Seconds: no quantile is moved beyond twice the longest outcome that was known.
+    followed : tuple of float
+        How far the lower and the upper end are moved outwards besides, as logarithms; levels between an end
+        and the median are moved in proportion.
     """
 
     place: NDArray[np.float64]
@@ -78,6 +95,7 @@ class Adjustment:
     forecasts: int
     weight: float = 1.0
     longest: float = np.inf
+    followed: tuple[float, float] = (0.0, 0.0)
 
     def apply(
         self, remaining: NDArray[np.float64], other: NDArray[np.float64] | None = None
@@ -98,71 +116,180 @@ class Adjustment:
         """
         told = _between(remaining, other, self.weight)
         moved = np.empty_like(told)
+        low, high = self.followed
+        outwards = np.interp(LEVELS, (LEVELS[LOW], 0.5, LEVELS[HIGH]), (-low, 0.0, high))
         for level in range(len(LEVELS)):
             moved[:, level] = told[:, level] + np.interp(told[:, level], self.place[level], self.shift[level])
+        moved += outwards
         seconds = (
             np.exp(np.minimum(moved, np.maximum(told, np.log(2 * self.longest + SOFTENING)))) - SOFTENING
         )
         return np.maximum.accumulate(np.maximum(seconds, 0.0), axis=1)
 
 
-def fit_adjustment(
-    remaining: NDArray[np.float64],
-    truth: NDArray[np.float64],
-    other: NDArray[np.float64] | None = None,
-    *,
-    levels: NDArray[np.float64] = LEVELS,
-) -> Adjustment:
-    """Corrections from forecasts whose outcome is known.
+@dataclass(frozen=True, eq=False)
+class Told:
+    """Forecasts that were made, in order of time, and what became of them.
 
     Parameters
     ----------
+    now : int64[n]
+        When each was made, seconds.
     remaining : float64[n, 19]
         Quantiles of the time until the start, seconds, at `LEVELS`.
     truth : float64[n]
         The time until the start, seconds.
     other : float64[n, 19], optional
         Quantiles of another forecast that the first can be mixed with.
-    levels : float64[19]
-        What share of these truths is to lie below each quantile: another than `LEVELS` where the next
-        forecasts are known to err more, or less, than these.
+    """
+
+    now: NDArray[np.int64]
+    remaining: NDArray[np.float64]
+    truth: NDArray[np.float64]
+    other: NDArray[np.float64] | None = None
+
+    def apply(self, fitted: Adjustment, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Corrected quantiles of some of them."""
+        return fitted.apply(self.remaining[rows], None if self.other is None else self.other[rows])
+
+    def fit(self, moment: int, most: int = LATEST) -> Adjustment:
+        """Correction by the last forecasts that were made before a time, as far as their outcome was known.
+
+        Parameters
+        ----------
+        moment : int
+            The time, seconds.
+        most : int
+            How many forecasts at most.
+
+        Returns
+        -------
+        Adjustment
+            The one of the best interval score of 80 % for these forecasts; of no effect where there are too
+            few to tell.
+        """
+        known = np.flatnonzero(self.now < moment)[-most:]
+        if len(known) < LEAST:
+            nothing = np.zeros((len(LEVELS), 1))
+            return Adjustment(nothing, nothing, len(known))
+        age = (moment - self.now[known]).astype(np.float64)
+        waited = np.minimum(self.truth[known], age)
+        waits = self.truth[known] > age
+        remaining = self.remaining[known]
+        other = None if self.other is None else self.other[known]
+        weights = WEIGHTS if other is not None else (1.0,)
+        tried = [_fitted(_between(remaining, other, each), waited, waits, each) for each in weights]
+        if other is None:
+            return tried[0]
+        old = age >= LAG
+        scores = [interval_score(each.apply(remaining[old], other[old]), waited[old]).sum() for each in tried]
+        return tried[int(np.argmin(scores))]
+
+
+def follow(told: Told, until: int, *, renewals: int) -> tuple[NDArray[np.float64], Adjustment]:
+    """Correct each forecast by those before it, as their outcomes become known.
+
+    Parameters
+    ----------
+    told : Told
+        The forecasts.
+    until : int
+        A time after all of them, seconds.
+    renewals : int
+        How often the correction is worked out anew, after equal numbers of instants.
 
     Returns
     -------
-    Adjustment
-        The one of the best interval score of 80 % for these forecasts; of no effect where there are too few
-        to tell.
+    quantiles : float64[n, 19]
+        Corrected quantiles, seconds; the forecasts themselves where too few were known.
+    adjustment : Adjustment
+        The correction at that time.
     """
-    if len(truth) < LEAST:
-        nothing = np.zeros((len(LEVELS), 1))
-        return Adjustment(nothing, nothing, len(truth))
-    weights = WEIGHTS if other is not None else (1.0,)
-    tried = [_fitted(remaining, truth, other, weight, levels) for weight in weights]
-    if other is None:
-        return tried[0]
-    scores = [interval_score(each.apply(remaining, other), truth).mean() for each in tried]
-    return tried[int(np.argmin(scores))]
+    moments, number = np.unique(told.now, return_inverse=True)
+    step = max(1, -(-len(moments) // renewals))
+    size = np.bincount(number)
+    made = told.remaining.copy()
+    followed = np.zeros(2)
+    open_ends = np.zeros((len(told.now), 2), bool)
+    for place in range(0, len(moments), step):
+        fitted, followed = _renewed(told, int(moments[place]), made, open_ends, followed, number, size)
+        rows = np.flatnonzero(number // step == place // step)
+        if fitted.forecasts >= LEAST:
+            made[rows] = told.apply(fitted, rows)
+            open_ends[rows] = True
+    return made, _renewed(told, until, made, open_ends, followed, number, size)[0]
+
+
+def _renewed(
+    told: Told,
+    moment: int,
+    made: NDArray[np.float64],
+    open_ends: NDArray[np.bool_],
+    followed: NDArray[np.float64],
+    number: NDArray[np.int64],
+    size: NDArray[np.int64],
+) -> tuple[Adjustment, NDArray[np.float64]]:
+    """Correction at a time, and how far the ends are moved; ends of which is known enough are no longer open.
+
+    `number` is the instant of each forecast, and `size` how many were made at each.
+    """
+    followed = followed.copy()
+    for side, column in enumerate((LOW, HIGH)):
+        end = made[:, column]
+        seen = np.flatnonzero(open_ends[:, side] & (told.now + np.minimum(told.truth, end) < moment))
+        missed = told.truth[seen] < end[seen] if side == 0 else told.truth[seen] > end[seen]
+        followed[side] += PACE * ((missed - MISS / 2) / size[number[seen]]).sum()
+        open_ends[seen, side] = False
+    return replace(told.fit(moment), followed=(float(followed[0]), float(followed[1]))), followed
 
 
 def _fitted(
-    remaining: NDArray[np.float64],
-    truth: NDArray[np.float64],
-    other: NDArray[np.float64] | None,
-    weight: float,
-    levels: NDArray[np.float64],
+    told: NDArray[np.float64], waited: NDArray[np.float64], waits: NDArray[np.bool_], weight: float
 ) -> Adjustment:
-    """Correction of forecasts of some weight."""
-    told, true = _between(remaining, other, weight), logarithm(truth)
-    count = len(truth)
+    """Correction of forecasts, logarithms, of jobs of which some still wait."""
+    count = len(waited)
     window = max(LEAST, int(_NEIGHBOURS * count))
     first = np.unique(np.linspace(0, count - window, KNOTS).astype(np.int64))
+    true = logarithm(waited)
     places, shifts = [], []
-    for column, level in enumerate(levels):
+    for column, level in enumerate(LEVELS):
         order = np.argsort(told[:, column], kind="stable")
         near = order[first[:, np.newaxis] + np.arange(window)]
         places.append(np.median(told[near, column], axis=1))
-        shifts.append(np.quantile(true[near] - told[near, column], level, axis=1, method="higher"))
-    return Adjustment(np.array(places), np.array(shifts), count, weight, float(truth.max()))
+        shifts.append(censored_quantile(true[near] - told[near, column], waits[near], float(level)))
+    return Adjustment(np.array(places), np.array(shifts), count, weight, float(waited.max()))
+
+
+def censored_quantile(
+    values: NDArray[np.float64], censored: NDArray[np.bool_], level: float
+) -> NDArray[np.float64]:
+    """Quantile of each row, of which some values are only known to be larger, by Kaplan and Meier.
+
+    Parameters
+    ----------
+    values : float64[r, n]
+        What is known.
+    censored : bool[r, n]
+        Where the true value is larger, nobody knows by how much.
+    level : float
+        Above 0 and below 1.
+
+    Returns
+    -------
+    float64[r]
+        The smallest value at which the estimated distribution function reaches the level; the largest one
+        where it does not.
+    """
+    count = values.shape[1]
+    # of equal values those that are censored are larger
+    order = np.lexsort((censored, values), axis=1)
+    ordered = np.take_along_axis(values, order, axis=1)
+    left = np.arange(count, 0, -1)
+    beyond = np.cumprod(np.where(np.take_along_axis(censored, order, axis=1), 1.0, 1.0 - 1.0 / left), axis=1)
+    # without censoring this is k / n, up to rounding
+    reached = 1.0 - beyond >= level - 1e-9
+    place = np.where(reached.any(axis=1), reached.argmax(axis=1), count - 1)
+    return np.asarray(ordered[np.arange(len(values)), place])
 
 
 def _between(

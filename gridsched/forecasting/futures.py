@@ -12,21 +12,31 @@ Jobs of one user with the same estimate run alike. Their draws are tied by a Gau
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from itertools import pairwise
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine import futures
+from gridsched.engine.futures import DAY, MARGIN
 from gridsched.engine.records import FOREVER, JOB, LABELS
 from gridsched.engine.snapshot import Beginning
 from gridsched.explanation import expected_end
+from gridsched.forecasting.calibrated import CalibratedPolicy
 from gridsched.forecasting.snapshot import Snapshot
-from gridsched.policies.local import Conventions, LocalPolicy, schedule_from
-from gridsched.prediction.lifetimes import LEVELS, learn
+from gridsched.policies.local import (
+    Conventions,
+    LocalPolicy,
+    first_come_options,
+    is_first_come,
+    schedule_from,
+)
+from gridsched.prediction.lifetimes import HISTORY, LEVELS, learn
 
-DAY = 86400
 WEEK = 7 * DAY
 
 WEEKS = 8
@@ -35,8 +45,11 @@ WEEKS = 8
 TIE = 0.5
 """Correlation of the normal scores of run times of jobs of one user with the same estimate, in one future."""
 
-_MARGIN = 3600
-_MOST_DOUBLINGS = 6
+_LONGEST = 16
+"""A future ends when so many times the time has passed that it takes if all estimates are right."""
+
+_PARTS = 4
+"""Parts of the futures for each thread: the threads are seldom done at once."""
 
 
 class RunTimes(Protocol):
@@ -57,10 +70,10 @@ class Futures:
     ----------
     snapshot : Snapshot
         The queue, and what has been before.
-    policy : LocalPolicy
+    policy : LocalPolicy or CalibratedPolicy
         The policy that goes on from there.
     conventions : Conventions
-        Of the simulation.
+        Of the simulation under a local policy.
     run_times : RunTimes, optional
         What run times are drawn from; by default the history of the snapshot.
     arrivals : bool
@@ -68,12 +81,14 @@ class Futures:
     """
 
     snapshot: Snapshot
-    policy: LocalPolicy
+    policy: LocalPolicy | CalibratedPolicy
     conventions: Conventions
     run_times: RunTimes | None = None
     arrivals: bool = True
 
-    def starts(self, count: int, seed: int = 0) -> NDArray[np.float64]:
+    def starts(
+        self, count: int, seed: int = 0, *, asked: NDArray[np.int64] | None = None, threads: int = 1
+    ) -> NDArray[np.float64]:
         """Starts of the waiting jobs in several futures.
 
         Parameters
@@ -82,47 +97,46 @@ class Futures:
             Number of futures.
         seed : int
             Of everything that is drawn.
+        asked : int64[a], optional
+            Which of the waiting jobs, increasing; all of them if not given. A future ends when these have
+            started.
+        threads : int
+            Threads that simulate. The starts do not depend on it.
 
         Returns
         -------
-        float64[count, w]
+        float64[count, a]
             Seconds, infinite for a job that does not start up to the horizon of a future.
         """
-        past = self.snapshot.past
-        running, waiting = self.snapshot.running, self.snapshot.waiting
-        present = np.concatenate([running, waiting])
-        if not len(waiting):
+        waiting = self.snapshot.waiting
+        asked = np.arange(len(waiting)) if asked is None else np.asarray(asked, np.int64)
+        if not len(asked):
             return np.empty((count, 0))
         rng = np.random.default_rng(seed)
-        drawn = self._run_times(present, len(running), count, rng)
-        expected = self.expected
-        source = _Source(self.snapshot) if self.arrivals else None
-        made = np.empty((count, len(waiting)))
-        span = int(expected.max()) - self.snapshot.now + _MARGIN
-        longest = 0
-        run_time = past["end"] - past["start"]
-        for future in range(count):
-            run_time[present] = drawn[future]
-            key = int(rng.integers(2**63))
-            for _ in range(_MOST_DOUBLINGS):
-                later = _NOBODY if source is None else source.draw(span, np.random.default_rng(key))
-                starts, complete = self._simulated(present, len(running), later, run_time, span)
-                if complete:
-                    break
-                span *= 2
-            made[future] = np.where(starts >= 0, starts, np.inf)
-            if complete:
-                longest = max(longest, int(starts.max()) - self.snapshot.now)
-                # Estimates are mostly far too long: what was needed so far is a better guess.
-                span = longest + longest // 4 + _MARGIN
-        return made
+        run_time = self._run_times(count, rng)
+        span = int(self.expected.max()) - self.snapshot.now + MARGIN
+        # With first come, first served alone nobody who comes later is in anybody's way.
+        alone = (
+            isinstance(self.policy, LocalPolicy)
+            and is_first_come(self.policy)
+            and self.policy.backfilling == "none"
+        )
+        days = -(-_LONGEST * span // DAY) if self.arrivals and not alone else 0
+        back = _days_back(self.snapshot, days, count, rng)
+        made = self._simulated(run_time, back, asked, span, threads)
+        return np.where(made >= 0, made.astype(np.float64), np.inf)
 
     @cached_property
     def known(self) -> RunTimes:
         """What run times are drawn from."""
         if self.run_times is not None:
             return self.run_times
-        finished = self.snapshot.past[self.snapshot.finished]
+        past, places = self.snapshot.past, self.snapshot.finished
+        end = past["end"][places]
+        if len(places) > HISTORY:
+            # learn looks at the last ones alone, and to sort all of a long log takes longer than the futures
+            places = places[end >= np.partition(end, len(end) - HISTORY)[len(end) - HISTORY]]
+        finished = past[places]
         return learn(
             finished["end"] - finished["start"], finished["estimate"], finished["user"], finished["end"]
         )
@@ -144,7 +158,7 @@ class Futures:
             expected to end at their estimates by default; at the next correction if they have outrun them.
         """
         past, now = self.snapshot.past, self.snapshot.now
-        running, waiting = self.snapshot.running, self.snapshot.waiting
+        running = self.snapshot.running
         if running_run_time is None:
             begun, estimate = past["start"][running].tolist(), past["estimate"][running].tolist()
             ends = [
@@ -152,32 +166,43 @@ class Futures:
                 for start, length in zip(begun, estimate, strict=True)
             ]
             running_run_time = np.array(ends, np.int64) - past["start"][running]
-        run_time = np.zeros(len(past), np.int64)
-        run_time[running], run_time[waiting] = running_run_time, waiting_run_time
-        present = np.concatenate([running, waiting])
-        return self._simulated(present, len(running), _NOBODY, run_time, None)[0]
+        run_time = np.concatenate([running_run_time, waiting_run_time])[np.newaxis]
+        nobody = np.empty((1, 0), np.int64)
+        everyone = np.arange(len(self.snapshot.waiting))
+        return np.asarray(self._simulated(run_time, nobody, everyone, MARGIN, 1)[0])
 
     @cached_property
-    def _columns(self) -> _Columns:
-        """The past as kernels want it, without run times."""
+    def _jobs(self) -> NDArray[Any]:
+        """The past as kernels want it: JOB[n], the run time of the present job k being -1 - k."""
         past = self.snapshot.past
-        jobs = np.zeros(len(past), JOB)
+        jobs = np.empty(len(past), JOB)
         for name in ("submit", "estimate", "processors"):
             jobs[name] = past[name]
-        if all(isinstance(each, str) for each in (self.policy.order, self.policy.backfill_order)):
-            return _Columns(jobs, None)  # no named order looks at labels
+        jobs["run"] = past["end"] - past["start"]
+        jobs["run"][self._present] = -1 - np.arange(len(self._present))
+        return jobs
+
+    @cached_property
+    def _present(self) -> NDArray[np.int64]:
+        """Places of the running jobs and of the waiting ones in the past."""
+        return np.concatenate([self.snapshot.running, self.snapshot.waiting])
+
+    def _labels(self, policy: LocalPolicy, which: NDArray[np.int64]) -> NDArray[Any] | None:
+        """LABELS of some jobs of the past, if the policy looks at any."""
+        if all(isinstance(each, str) for each in (policy.order, policy.backfill_order)):
+            return None  # no named order looks at labels
+        past = self.snapshot.past[which]
         labels = np.empty(len(past), LABELS)
         for name in LABELS.names or ():
             labels[name] = past[name]
-        return _Columns(jobs, labels)
+        return labels
 
-    def _run_times(
-        self, present: NDArray[np.int64], running: int, count: int, rng: np.random.Generator
-    ) -> NDArray[np.int64]:
+    def _run_times(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Run times of the present jobs in each future."""
         from scipy.special import ndtr  # takes longer to load than a small simulation
 
         past, now = self.snapshot.past, self.snapshot.now
+        present, running = self._present, len(self.snapshot.running)
         known = self.known
         user, estimate = past["user"][present], past["estimate"][present]
         age = np.full(len(present), -1, np.int64)
@@ -194,76 +219,155 @@ class Futures:
 
     def _simulated(
         self,
-        present: NDArray[np.int64],
-        running: int,
-        later: tuple[NDArray[np.int64], NDArray[np.int64]],
         run_time: NDArray[np.int64],
-        span: int | None,
-    ) -> tuple[NDArray[np.int64], bool]:
-        """Starts of the waiting jobs in one future, and whether all of them started."""
-        past, now = self.snapshot.past, self.snapshot.now
-        which = np.concatenate([present, later[0]])
-        columns = self._columns
-        jobs = columns.jobs[which]
-        jobs["submit"][len(present) :] = later[1]
-        jobs["run"] = run_time[which]
-        horizon = FOREVER - 1 if span is None else now + span
-        # Under another policy than the one that made the queue, jobs may start at once.
-        settled = self.snapshot.policy == self.policy.name
-        begin = Beginning(now, running, len(present) - running, horizon, settled)
-        starts, complete = schedule_from(
-            jobs,
-            past["start"][present[:running]],
-            self.snapshot.processors,
-            self.policy,
-            begin,
-            self.conventions,
-            None if columns.labels is None else columns.labels[which],
+        back: NDArray[np.int64],
+        asked: NDArray[np.int64],
+        span: int,
+        threads: int,
+    ) -> NDArray[np.int64]:
+        """Starts of some waiting jobs in each future, -1 where there is none.
+
+        Parameters
+        ----------
+        run_time : int64[f, p]
+            Of the running and waiting jobs [s].
+        back : int64[f, d]
+            See `gridsched.engine.futures.simulate`.
+        asked : int64[a]
+            Places among the waiting jobs.
+        span : int
+            Seconds that a future is thought to take at first.
+        threads : int
+            Threads.
+        """
+        snapshot, policy = self.snapshot, self.policy
+        running = snapshot.running
+        made = np.empty((len(run_time), len(asked)), np.int64)
+        if isinstance(policy, CalibratedPolicy) or not is_first_come(policy):
+            self._one_by_one(run_time, back, asked, span, made)
+            return made
+        present = futures.Present(
+            past=self._jobs,
+            places=self._present,
+            begun=np.ascontiguousarray(snapshot.past["start"][running]),
+            asked=len(running) + asked,
+            now=snapshot.now,
+            processors=snapshot.processors,
+            span=span,
         )
-        return starts[running : len(present)], complete
+        options = first_come_options(policy, self.conventions)
+        threads = min(threads, len(run_time))
+        if threads < 2:
+            futures.simulate(present, options, run_time, back, 0, len(run_time), made)
+            return made
+        bounds = np.linspace(0, len(run_time), _PARTS * threads + 1).astype(np.int64).tolist()
+        with ThreadPoolExecutor(threads) as pool:
+            parts = [
+                pool.submit(futures.simulate, present, options, run_time, back, first, last, made)
+                for first, last in pairwise(bounds)
+            ]
+            for part in parts:
+                part.result()
+        return made
+
+    def _one_by_one(
+        self,
+        run_time: NDArray[np.int64],
+        back: NDArray[np.int64],
+        asked: NDArray[np.int64],
+        span: int,
+        made: NDArray[np.int64],
+    ) -> None:
+        """Simulate the futures of policies that have no kernel for all of them."""
+        snapshot, present = self.snapshot, self._present
+        running = len(snapshot.running)
+        most, longest = back.shape[1] * DAY, 0
+        for future in range(len(run_time)):
+            while True:
+                span = min(span, most)
+                places, times = _coming(snapshot, back[future], span)
+                which = np.concatenate([present, places])
+                jobs = self._jobs[which]
+                jobs["submit"][len(present) :] = times
+                jobs["run"][: len(present)] = run_time[future]
+                drawn = jobs["run"] < 0
+                jobs["run"][drawn] = run_time[future][-1 - jobs["run"][drawn]]
+                horizon = snapshot.now + span if most else FOREVER - 1
+                if isinstance(self.policy, CalibratedPolicy):
+                    starts = self._replayed(self.policy, which, jobs, horizon)
+                else:
+                    starts = self._scheduled(self.policy, which, jobs, horizon)
+                complete = bool((starts[running:] >= 0).all())
+                if complete or span >= most:
+                    break
+                span *= 2
+            made[future] = starts[running + asked]
+            if complete:
+                longest = max(longest, int(starts[running:].max()) - snapshot.now)
+                # Estimates are mostly far too long: what was needed so far is a better guess.
+                span = longest + longest // 4 + MARGIN
+
+    def _scheduled(
+        self, policy: LocalPolicy, which: NDArray[np.int64], jobs: NDArray[Any], horizon: int
+    ) -> NDArray[np.int64]:
+        """Starts of the present jobs, with jobs that come, under a local policy; -1 beyond the horizon."""
+        snapshot = self.snapshot
+        running, waiting = len(snapshot.running), len(snapshot.waiting)
+        # Under another policy than the one that made the queue, jobs may start at once.
+        settled = snapshot.policy == policy.name
+        starts, _ = schedule_from(
+            jobs,
+            snapshot.past["start"][snapshot.running],
+            snapshot.processors,
+            policy,
+            Beginning(snapshot.now, running, waiting, horizon, settled),
+            self.conventions,
+            self._labels(policy, which),
+        )
+        return starts[: running + waiting]
+
+    def _replayed(
+        self, policy: CalibratedPolicy, which: NDArray[np.int64], jobs: NDArray[Any], horizon: int
+    ) -> NDArray[np.int64]:
+        """The same under a calibrated policy."""
+        before = policy.before(self.snapshot)
+        past = self.snapshot.past[before]
+        starts = policy.starts(
+            self.snapshot,
+            np.concatenate([which, before]),
+            np.concatenate([jobs["submit"], past["submit"]]),
+            np.concatenate([jobs["run"], past["end"] - past["start"]]),
+        )[: len(self._present)]
+        return np.where(starts <= horizon, starts, -1)
 
 
-class _Columns(NamedTuple):
-    """JOB[n], and LABELS[n] if they are needed."""
+def _days_back(snapshot: Snapshot, days: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """How far back [s] the day of the past is that each day to come repeats in each future; 0 for none."""
+    begin = np.arange(days) * DAY
+    age = snapshot.now - int(snapshot.past["submit"][0])
+    back = np.zeros((days, count), np.int64)
+    # By day, such that the first days do not depend on how many there are.
+    drawn = rng.random((days, count))
+    for unit in (WEEK, DAY):
+        least = -(-(begin + DAY) // unit)
+        most = np.minimum((age + begin) // unit, np.maximum(WEEKS * WEEK // unit, least))
+        choice = (drawn * (most - least + 1)[:, np.newaxis]).astype(np.int64)
+        chosen = unit * (least[:, np.newaxis] + choice)
+        back = np.where((back == 0) & (most >= least)[:, np.newaxis], chosen, back)
+    return np.ascontiguousarray(back.T)
 
-    jobs: NDArray[Any]
-    labels: NDArray[Any] | None
 
-
-_NOBODY = (np.empty(0, np.int64), np.empty(0, np.int64))
-
-
-class _Source:
-    """Where the jobs to come are drawn from."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._now = snapshot.now
-        self._submit = np.ascontiguousarray(snapshot.past["submit"])
-        self._age = snapshot.now - int(self._submit[0])
-
-    def draw(self, span: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Places in the past of the jobs that come within a time [s], and when they come."""
-        places, times = [], []
-        for begin in range(0, span, DAY):
-            length = min(DAY, span - begin)
-            back = self._back(begin + DAY, rng)
-            if not back:
-                continue
-            first = self._now + begin - back
+def _coming(
+    snapshot: Snapshot, back: NDArray[np.int64], span: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Places in the past of the jobs that come within a time [s], and when they come."""
+    submit = snapshot.past["submit"]
+    places, times = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for day, begin in enumerate(range(0, min(span, len(back) * DAY), DAY)):
+        if back[day]:
+            first = snapshot.now + begin - int(back[day])
             # Jobs of this very second are here already.
-            low, high = np.searchsorted(self._submit, [first, first + length], "right")
+            low, high = np.searchsorted(submit, [first, first + min(DAY, span - begin)], "right")
             places.append(np.arange(low, high))
-            times.append(self._submit[low:high] + back)
-        if not places:
-            return _NOBODY
-        return np.concatenate(places), np.concatenate(times)
-
-    def _back(self, end: int, rng: np.random.Generator) -> int:
-        """How far back [s] the day is that a day that ends then repeats; 0 if there is none."""
-        for unit in (WEEK, DAY):
-            least = -(-end // unit)
-            most = (self._age + end - DAY) // unit
-            if most >= least:
-                most = min(most, max(WEEKS * WEEK // unit, least))
-                return unit * int(rng.integers(least, most + 1))
-        return 0
+            times.append(submit[low:high] + back[day])
+    return np.concatenate(places), np.concatenate(times)

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
-from gridsched.forecasting.adjustment import (
-    HIGH,
-    LAG,
-    LEVELS,
-    LOW,
-    MEDIAN,
-    MISS,
-    Adjustment,
-    fit_adjustment,
-    interval_score,
-)
+from gridsched.forecasting.adjustment import HIGH, LEVELS, LOW, MEDIAN, Told, follow, interval_score
+from gridsched.forecasting.calibrated import CalibratedPolicy
 from gridsched.forecasting.futures import Futures
 from gridsched.forecasting.predictors import fit_log_uniform, residual_waits, wait_bounds
 from gridsched.forecasting.present import quantiles_of, waiting_instants
@@ -52,17 +42,9 @@ RANGES = ("all", "up to 10 min", "10 min to 1 h", "1 h to 6 h", "6 h to 1 d", "o
 CORRECTIONS = ("raw", "first half", "as it goes")
 """Forecasts as they are, corrected by the first half, and by all whose outcome is known by then."""
 
-LATEST = 1000
-"""How many of the last forecasts with known outcome correct a forecast as it goes."""
+RENEWALS = 75
+"""How often the correction is worked out anew as it goes."""
 
-RENEWALS = 50
-"""How often the correction is worked out anew in the second half."""
-
-PACE = 0.2
-"""How much of what was missed too often, or too seldom, since the last renewal counts for the next."""
-
-_ANCHORS = (0.0, 0.1, 0.5, 0.9, 1.0)
-_BEYOND = (0.01, 0.3)
 _MIDDLE = PARTS // 2
 _PARTS = 10
 
@@ -77,8 +59,8 @@ class Forecasts:
         When the forecast was made; when the job was submitted and did start, seconds.
     remaining : mapping of str to float64[n, 19]
         By method, quantiles of the time from the forecast to the start, seconds, at `LEVELS`.
-    begin, end : int
-        When the timeline begins and ends, seconds.
+    begin, middle, end : int
+        When the timeline begins, half of its jobs have been submitted, and it ends, seconds.
     """
 
     now: NDArray[np.int64]
@@ -86,6 +68,7 @@ class Forecasts:
     start: NDArray[np.int64]
     remaining: dict[str, NDArray[np.float64]]
     begin: int
+    middle: int
     end: int
 
     @property
@@ -96,7 +79,7 @@ class Forecasts:
 
 def make_forecasts(
     timeline: Timeline,
-    policy: LocalPolicy,
+    policy: LocalPolicy | CalibratedPolicy,
     conventions: Conventions,
     *,
     instants: int,
@@ -138,7 +121,7 @@ def make_forecasts(
         waiting = snapshot.waiting
         chosen = np.sort(rng.choice(len(waiting), min(jobs, len(waiting)), replace=False))
         present = Futures(snapshot, policy, conventions)
-        drawn = present.starts(futures, seed)[:, chosen].T - moment
+        drawn = present.starts(futures, seed, asked=chosen).T - moment
         parts["futures"].append(quantiles_of(np.sort(drawn, axis=1), LEVELS))
         parts["null"].append(residual_waits(snapshot, waiting[chosen]))
         parts["estimates"].append(_point(present.expected[chosen] - moment))
@@ -146,7 +129,7 @@ def make_forecasts(
         finished = snapshot.past[snapshot.finished]
         law = fit_log_uniform(finished["end"] - finished["start"])
         alone = Futures(snapshot, policy, conventions, law, arrivals=False)
-        drawn = alone.starts(futures, seed)[:, chosen].T - moment
+        drawn = alone.starts(futures, seed, asked=chosen).T - moment
         parts["downey"].append(quantiles_of(np.sort(drawn, axis=1), LEVELS))
         places.append(waiting[chosen])
         times.append(np.full(len(chosen), moment))
@@ -157,7 +140,8 @@ def make_forecasts(
     elapsed = (now - told["submit"])[:, np.newaxis]
     remaining = {name: np.concatenate(found) for name, found in parts.items()}
     remaining["qbets"] = np.maximum(wait_bounds(timeline, wanted)[place] - elapsed, 0.0)
-    return Forecasts(now, told["submit"], told["start"], remaining, begin, end)
+    middle = int(timeline.jobs["submit"][len(timeline.jobs) // 2])
+    return Forecasts(now, told["submit"], told["start"], remaining, begin, middle, end)
 
 
 def _point(seconds: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -195,49 +179,24 @@ def corrected(forecasts: Forecasts, method: str, half: int) -> dict[str, NDArray
     -------
     mapping of str to float64[n, 19]
         "raw" (not of "combined"), "first half" and "as it goes", of the forecasts made from `half` on. The
-        second looks at outcomes that were known at that time, the last at those that were known at the time
-        of each forecast. Its outer levels are adapted: where more or fewer starts were missed on a side than
-        should, the level of this side is moved by a part of the difference (Gibbs and Candès, "Adaptive
-        conformal inference under distribution shift", NeurIPS 2021).
+        second looks at outcomes that were known at that time; the last, see
+        `gridsched.forecasting.adjustment.follow`, at those that were known at the time of each forecast.
     """
     mixed = method == "combined"
-    remaining, truth = forecasts.remaining["futures" if mixed else method], forecasts.truth
-    other = forecasts.remaining["null"] if mixed else None
-
-    def fit(moment: int, most: int, levels: NDArray[np.float64] = LEVELS) -> Adjustment:
-        known = np.flatnonzero(forecasts.now < moment - LAG)[-most:]
-        outcome = np.minimum(truth[known], moment - forecasts.now[known])
-        return fit_adjustment(
-            remaining[known], outcome, None if other is None else other[known], levels=levels
-        )
-
-    def apply(fitted: Adjustment, rows: NDArray[Any]) -> NDArray[np.float64]:
-        return fitted.apply(remaining[rows], None if other is None else other[rows])
-
+    told = Told(
+        forecasts.now,
+        forecasts.remaining["futures" if mixed else method],
+        forecasts.truth,
+        forecasts.remaining["null"] if mixed else None,
+    )
     later = np.flatnonzero(forecasts.now >= half)
-    fixed = fit(half, len(truth))
-    moving = np.empty((len(later), len(LEVELS)))
-    moments, number = np.unique(forecasts.now[later], return_inverse=True)
-    step = -(-len(moments) // RENEWALS)
-    last, beyond = half, np.full(2, MISS / 2)
-    for place in range(0, len(moments), step):
-        moment = int(moments[place])
-        own = number // step == place // step
-        when = forecasts.now[later]
-        seen = (number < place) & (when >= last) & (when < moment - LAG)
-        if seen.any():
-            outcome = np.minimum(truth[later[seen]], moment - when[seen])
-            share = [(outcome < moving[seen, LOW]).mean(), (outcome > moving[seen, HIGH]).mean()]
-            beyond = np.clip(beyond + PACE * (MISS / 2 - np.array(share)), *_BEYOND)
-            last = moment - LAG
-        levels = np.interp(LEVELS, _ANCHORS, [0.0, beyond[0], 0.5, 1 - beyond[1], 1.0])
-        moving[own] = apply(fit(moment, LATEST, levels), later[own])
-    told = {"first half": apply(fixed, later), "as it goes": moving}
-    return told if mixed else {"raw": remaining[later], **told}
+    moving, _ = follow(told, forecasts.end, renewals=RENEWALS)
+    made = {"first half": told.apply(told.fit(half, len(forecasts.now)), later), "as it goes": moving[later]}
+    return made if mixed else {"raw": told.remaining[later], **made}
 
 
 def judge(forecasts: Forecasts) -> pd.DataFrame:
-    """Coverage and width of the 80 % intervals in the second half of the time.
+    """Coverage and width of the 80 % intervals in the second half: of the time and of the jobs.
 
     Returns
     -------
@@ -248,7 +207,7 @@ def judge(forecasts: Forecasts) -> pd.DataFrame:
         `gridsched.forecasting.adjustment.interval_score`, s); `error` (median of the absolute error of the
         median forecast, s); `early` (share of starts before the median).
     """
-    half = (forecasts.begin + forecasts.end) // 2
+    half = max((forecasts.begin + forecasts.end) // 2, forecasts.middle)
     later = forecasts.now >= half
     truth = forecasts.truth[later]
     part = np.minimum(_PARTS * np.arange(len(truth)) // max(len(truth), 1), _PARTS - 1)

@@ -10,7 +10,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
-from gridsched.forecasting.adjustment import LAG, LEVELS, Adjustment, fit_adjustment
+from gridsched.forecasting.adjustment import LEVELS, Adjustment, Told, follow
+from gridsched.forecasting.calibrated import CalibratedPolicy
 from gridsched.forecasting.futures import Futures
 from gridsched.forecasting.predictors import residual_waits
 from gridsched.forecasting.snapshot import (
@@ -29,6 +30,7 @@ _NOT_YET = -1
 """A start beyond the horizon."""
 
 _JOBS_AN_INSTANT = 20
+_RENEWALS = 20
 _WEEKS_BACK = 8 * 7 * 86400
 
 
@@ -36,12 +38,13 @@ def forecast(
     queue: xr.Dataset | Workload | Timeline | Snapshot,
     now: int | None = None,
     *,
-    policy: str | LocalPolicy | None = None,
+    policy: str | LocalPolicy | CalibratedPolicy | None = None,
     quantiles: Sequence[float] = QUANTILES,
     within: int = 3600,
     futures: int = 100,
     adjust: int = 0,
     seed: int = 0,
+    threads: int = 1,
 ) -> xr.Dataset:
     """Quantiles of the start of every job that waits.
 
@@ -56,8 +59,9 @@ def forecast(
         `gridsched.forecasting.read_queue` has read.
     now : int, optional
         The time, seconds, after everything that happens then. A snapshot has its own.
-    policy : str or LocalPolicy, optional
-        The policy that goes on from there; by default that of the run, else EASY backfilling.
+    policy : str, LocalPolicy or CalibratedPolicy, optional
+        The policy that goes on from there; by default that of the run, else EASY backfilling. For a log also
+        what `gridsched.forecasting.calibrate` has fitted to it.
     quantiles : sequence of float
         Levels above 0 and below 1.
     within : int
@@ -66,10 +70,12 @@ def forecast(
         How many are simulated.
     adjust : int
         How many earlier instants, of the last eight weeks, are forecast first to correct the quantiles by
-        what became of these forecasts, see `gridsched.forecasting.fit_adjustment`; and to find out how much
+        what became of these forecasts, see `gridsched.forecasting.adjustment`; and to find out how much
         the waits of like jobs say beside the queue. 0: none.
     seed : int
         Of everything that is drawn.
+    threads : int
+        Threads that simulate futures. What is told does not depend on it.
 
     Returns
     -------
@@ -89,7 +95,12 @@ def forecast(
     levels = np.array(sorted(quantiles), np.float64)
     if not len(levels) or not ((levels > 0) & (levels < 1)).all():
         raise ConfigurationError(f"quantiles are {list(quantiles)}; give levels above 0 and below 1")
-    for key, value, least in (("futures", futures, 1), ("adjust", adjust, 0), ("within", within, 0)):
+    for key, value, least in (
+        ("futures", futures, 1),
+        ("adjust", adjust, 0),
+        ("within", within, 0),
+        ("threads", threads, 1),
+    ):
         if value < least:
             raise ConfigurationError(f"{key} is {value}; give {least} or more")
     chosen, conventions = _rules(queue, policy)
@@ -99,10 +110,17 @@ def forecast(
         if timeline is None:
             raise ConfigurationError("adjust: a queue alone has no earlier forecasts; give a run or a log")
         correction = earlier_forecasts(
-            timeline, snapshot.now, chosen, conventions, instants=adjust, futures=futures, seed=seed
+            timeline,
+            snapshot.now,
+            chosen,
+            conventions,
+            instants=adjust,
+            futures=futures,
+            seed=seed,
+            threads=threads,
         )
     made = Futures(snapshot, chosen, conventions)
-    ensemble = np.sort(made.starts(futures, seed).T - snapshot.now, axis=1)
+    ensemble = np.sort(made.starts(futures, seed, threads=threads).T - snapshot.now, axis=1)
     if correction is not None:
         others = residual_waits(snapshot, snapshot.waiting)
         ensemble = correction.apply(quantiles_of(ensemble, LEVELS), others)
@@ -110,9 +128,15 @@ def forecast(
 
 
 def _rules(
-    queue: xr.Dataset | Workload | Timeline | Snapshot, policy: str | LocalPolicy | None
-) -> tuple[LocalPolicy, Conventions]:
+    queue: xr.Dataset | Workload | Timeline | Snapshot, policy: str | LocalPolicy | CalibratedPolicy | None
+) -> tuple[LocalPolicy | CalibratedPolicy, Conventions]:
     """Policy and conventions of the futures."""
+    if isinstance(policy, CalibratedPolicy):
+        if isinstance(queue, xr.Dataset):
+            raise ConfigurationError(
+                "policy: a calibrated policy goes on from recorded queues of its log; leave it out for a run"
+            )
+        return policy, Conventions()
     if not isinstance(queue, xr.Dataset):
         return named_policy("easy" if policy is None else policy), Conventions()
     conventions = Conventions(
@@ -167,7 +191,7 @@ def quantiles_of(ensemble: NDArray[np.float64], levels: NDArray[np.float64]) -> 
 
 def _dataset(
     snapshot: Snapshot,
-    policy: LocalPolicy,
+    policy: LocalPolicy | CalibratedPolicy,
     made: Futures,
     ensemble: NDArray[np.float64],
     levels: NDArray[np.float64],
@@ -217,12 +241,13 @@ def _attributes(long_name: str, units: str) -> dict[str, Any]:
 def earlier_forecasts(
     timeline: Timeline,
     now: int,
-    policy: LocalPolicy,
+    policy: LocalPolicy | CalibratedPolicy,
     conventions: Conventions,
     *,
     instants: int,
     futures: int,
     seed: int,
+    threads: int = 1,
 ) -> Adjustment:
     """Correction by forecasts at earlier instants, as far as their outcome was known at a time.
 
@@ -232,25 +257,26 @@ def earlier_forecasts(
         If nobody waited in the eight weeks before.
     """
     rng = np.random.default_rng([seed, 1])
-    begin, end = max(now - _WEEKS_BACK, int(timeline.jobs["submit"][0])), now - LAG
+    begin, end = max(now - _WEEKS_BACK, int(timeline.jobs["submit"][0])), now
     moments = waiting_instants(timeline, begin, max(begin, end), instants, rng)
     if not len(moments):
         raise ConfigurationError(
-            f"{timeline.name}: nobody waited in the eight weeks until two days before, so that no "
-            "forecast can be corrected; leave adjust out"
+            f"{timeline.name}: nobody waited in the eight weeks before, so that no forecast can be "
+            "corrected; leave adjust out"
         )
-    told, true, others = [], [], []
+    made, true, others, times = [], [], [], []
     for moment in moments.tolist():
         snapshot = timeline.at(moment)
         starts = timeline.starts(snapshot)
-        chosen = rng.choice(len(starts), min(len(starts), _JOBS_AN_INSTANT), replace=False)
-        drawn = Futures(snapshot, policy, conventions).starts(futures, seed)[:, chosen]
-        told.append(quantiles_of(np.sort(drawn.T - moment, axis=1), LEVELS))
-        true.append(np.minimum(starts[chosen], now) - moment)
+        chosen = np.sort(rng.choice(len(starts), min(len(starts), _JOBS_AN_INSTANT), replace=False))
+        drawn = Futures(snapshot, policy, conventions).starts(futures, seed, asked=chosen, threads=threads)
+        made.append(quantiles_of(np.sort(drawn.T - moment, axis=1), LEVELS))
+        # Nobody knows later starts than now.
+        true.append(np.where(starts[chosen] <= now, starts[chosen] - moment, np.inf))
         others.append(residual_waits(snapshot, snapshot.waiting[chosen]))
-    return fit_adjustment(
-        np.concatenate(told), np.concatenate(true).astype(np.float64), np.concatenate(others)
-    )
+        times.append(np.full(len(chosen), moment))
+    told = Told(np.concatenate(times), np.concatenate(made), np.concatenate(true), np.concatenate(others))
+    return follow(told, now, renewals=_RENEWALS)[1]
 
 
 def waiting_instants(

@@ -178,8 +178,9 @@ def _columns(table: pd.DataFrame, named: str) -> dict[str, str]:
     found = {key: own[name] for key, names in COLUMNS.items() for name in names if name in own}
     absent = [key for key in _NEEDED if key not in found]
     if absent:
+        present = ", ".join(map(str, table.columns))
         raise TraceError(
-            f"{named}: no column {', '.join(absent)} (it has {', '.join(map(str, table.columns))}); give "
+            f"{named}: no column {', '.join(absent)} (it has {present:.200}); give "
             'the output of squeue -o "%i|%T|%M|%C|%l|%u"'
         )
     return found

@@ -193,14 +193,13 @@ def recorded_timeline(workload: Workload, processors: int | None = None) -> Time
         processors = cluster_of(workload).processors
     wait = np.asarray(workload.wait_time, np.int64)
     known = wait >= 0
+    fits = workload.processors <= processors
     if not known.any():
         raise WorkloadError(
             f"{workload.name}: the log has no recorded waits, so that nobody knows who waited; "
             "simulate it and forecast the run"
         )
-    # Only jobs that fit could ever start in a future.
-    fits = workload.processors <= processors
-    kept = np.flatnonzero(known & fits)
+    kept = recorded_places(workload, processors)
     run_time = np.asarray(workload.run_time, np.int64)
     jobs = np.empty(len(kept), RECORD)
     jobs["number"] = workload.job_number[kept]
@@ -217,3 +216,8 @@ def recorded_timeline(workload: Workload, processors: int | None = None) -> Time
         "larger than the cluster": int((known & ~fits).sum()),
     }
     return Timeline(workload.name, processors, jobs, {why: count for why, count in reasons.items() if count})
+
+
+def recorded_places(workload: Workload, processors: int) -> NDArray[np.int64]:
+    """Numbers in a log of the jobs of its timeline: those that have a recorded wait and fit."""
+    return np.flatnonzero((workload.wait_time >= 0) & (workload.processors <= processors))

@@ -72,7 +72,7 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
 """Variables of a summary: dimensions, long name and unit."""
 
 
-def summarise_grid(run: xr.Dataset) -> xr.Dataset:
+def summarise_grid(run: xr.Dataset, *, warm_up: float = 0.0) -> xr.Dataset:
     """Condense a run of a superscheduler to the variables of `VARIABLES`.
 
     Grid efficiency is the paper's, as a fraction: the sum over jobs of processors asked for x time on the
@@ -83,6 +83,9 @@ def summarise_grid(run: xr.Dataset) -> xr.Dataset:
     ----------
     run : xarray.Dataset
         A run of `gridsched.simulate` on several clusters, in which each job that ran has one segment.
+    warm_up : float
+        Share of the jobs, in order of submission, that enter no time of jobs; they are counted, and what
+        clusters did is that of all jobs.
 
     Returns
     -------
@@ -100,13 +103,13 @@ def summarise_grid(run: xr.Dataset) -> xr.Dataset:
             f"{run.sizes['segment']} segments for {_ran(run).sum()} jobs that ran; "
             "a summary of a grid needs jobs that run in one piece"
         )
-    values = _of_jobs(run) | _of_clusters(run)
+    values = _of_jobs(run, warm_up) | _of_clusters(run)
     for name in ("queries", "corrections"):
         values[name] = float(run.attrs.get(name, np.nan))
     return _summary(run, values)
 
 
-def summarise_ideal(run: xr.Dataset) -> xr.Dataset:
+def summarise_ideal(run: xr.Dataset, *, warm_up: float = 0.0) -> xr.Dataset:
     """Condense a run of an ideal machine to the variables of `VARIABLES`.
 
     What concerns clusters, transfers and predictions is NaN. Slowdowns are relative to the run time on the
@@ -116,6 +119,8 @@ def summarise_ideal(run: xr.Dataset) -> xr.Dataset:
     ----------
     run : xarray.Dataset
         A run of an ideal machine, see `gridsched.systems.ideal`.
+    warm_up : float
+        As in `summarise_grid`.
 
     Returns
     -------
@@ -132,7 +137,7 @@ def summarise_ideal(run: xr.Dataset) -> xr.Dataset:
     speed = run["cluster_speed"].to_numpy()[_home(run)]
     work = (run["processors"].to_numpy() * run["run_time"].to_numpy() * speed)[ran].sum()
     efficiency = {"grid_efficiency": _share(work, _capacity(run) * metrics.makespan(run))}
-    return _summary(run, _of_jobs(run) | efficiency)
+    return _summary(run, _of_jobs(run, warm_up) | efficiency)
 
 
 def wait_time_deviation(wait_time: ArrayLike) -> float:
@@ -240,12 +245,18 @@ def _share(part: ArrayLike, whole: ArrayLike) -> Floats:
     return shares
 
 
-def _of_jobs(run: xr.Dataset) -> dict[str, Any]:
-    """Values of all jobs, and of those of each home."""
-    ran = _ran(run)
-    counts = {"jobs": ran.sum(), "rejected": (~ran).sum(), "makespan": metrics.makespan(run)}
-    columns = {name: values[ran] for name, values in metrics.job_metrics(run).items()}
-    return counts | _job_level(columns) | _home_level(columns, _home(run)[ran], run.sizes["cluster"])
+def _of_jobs(run: xr.Dataset, warm_up: float) -> dict[str, Any]:
+    """Counts of all jobs, and of those of each home; times of those after the warm-up."""
+    ran, home, homes = _ran(run), _home(run), run.sizes["cluster"]
+    counts = {
+        "jobs": ran.sum(),
+        "rejected": (~ran).sum(),
+        "makespan": metrics.makespan(run),
+        "jobs_home": np.bincount(home[ran], minlength=homes).astype(np.float64),
+    }
+    timed = ran & (np.arange(len(ran)) >= int(warm_up * len(ran)))
+    columns = {name: values[timed] for name, values in metrics.job_metrics(run).items()}
+    return counts | _job_level(columns) | _home_level(columns, home[timed], homes)
 
 
 def _job_level(columns: Mapping[str, Floats]) -> dict[str, float]:
@@ -270,10 +281,9 @@ def _home_level(columns: Mapping[str, Floats], home: Integers, homes: int) -> di
     jobs = np.bincount(home, minlength=homes).astype(np.float64)
     times = {name: columns[name] for name in ("wait_time", "response_time", "bounded_slowdown")}
     times["run_time"] = columns["response_time"] - columns["wait_time"]
-    means = {
+    return {
         f"{name}_mean_home": _share(np.bincount(home, values, homes), jobs) for name, values in times.items()
     }
-    return {"jobs_home": jobs, **means}
 
 
 def _of_clusters(run: xr.Dataset) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Kind:
     what: str
     parameters: tuple[str, ...]
 
-    def parameters_of(self, function: Function) -> list[str]:
+    def parameters_of(self, function: Function) -> tuple[str, ...]:
         """Names of a function's parameters.
 
         Raises
@@ -47,7 +47,7 @@ class Kind:
         """
         if not inspect.isfunction(function):
             raise ConfigurationError(f"{self.what} {function!r}: give a plain Python function")
-        names = list(inspect.signature(function).parameters)
+        names = _parameters(function)
         unknown = [name for name in names if name not in self.parameters]
         if unknown:
             raise ConfigurationError(
@@ -93,6 +93,11 @@ class Kind:
             f"{self.named(function)}: Numba cannot compile it ({reason.strip()}); "
             "use numbers and functions of math only"
         )
+
+
+@cache
+def _parameters(function: Function) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
 
 
 @cache

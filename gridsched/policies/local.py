@@ -13,8 +13,11 @@ name                    queue order                 backfilling         backfill
 ``lxf``                 largest expansion factor    EASY                queue
 ``lxwf``                largest expansion and wait  EASY                queue
 ``conservative``        first come, first served    every waiting job
+``creasy``              users who would go away     EASY                queue
 ``easy++``              first come, first served    EASY                shortest first
 ======================  ==========================  ==================  ==============
+
+``creasy`` is after the scheduler of that name (`gridsched.policies.scores.critical`).
 
 ``easy++`` works with run times that it predicts while it runs (Tsafrir, Etsion and Feitelson, "Backfilling
 using system-generated predictions rather than user runtime estimates", IEEE TPDS 18(6), 2007).
@@ -41,7 +44,19 @@ from gridsched.policies.scores import Score
 from gridsched.workloads.table import UNKNOWN
 
 OrderName = Literal[
-    "fcfs", "shortest", "smallest", "smallest_area", "lxf", "lxwf", "wfp3", "unicep", "f1", "f2", "f3", "f4"
+    "fcfs",
+    "shortest",
+    "smallest",
+    "smallest_area",
+    "lxf",
+    "lxwf",
+    "critical",
+    "wfp3",
+    "unicep",
+    "f1",
+    "f2",
+    "f3",
+    "f4",
 ]
 BackfillingName = Literal["none", "first_fit", "easy", "conservative"]
 OverrunName = Literal["doubling", "increments"]
@@ -73,6 +88,7 @@ ORDERS: dict[str, Score] = {
     "smallest_area": _smallest_area,
     "lxf": scores.largest_expansion_factor,
     "lxwf": scores.largest_expansion_factor_and_wait,
+    "critical": scores.critical,
     "wfp3": scores.wfp3,
     "unicep": scores.unicep,
     "f1": scores.f1,
@@ -89,6 +105,7 @@ _ORDER_WORDS = {
     "smallest_area": "the smallest product of estimate and processors first",
     "lxf": "the largest expansion factor first, (wait + estimate) / estimate",
     "lxwf": "the largest expansion factor first, plus 0.02 an hour of waiting",
+    "critical": "jobs first whose users are about to go away, and those that have waited for days",
     "wfp3": "the largest (wait / estimate)^3 x processors first",
     "unicep": "the largest wait / (log2(processors) x estimate) first",
     "f1": "the smallest log10(estimate) x processors + 870 log10(submit time) first",
@@ -132,9 +149,9 @@ class LocalPolicy:
         change with time. Conservative backfilling has none.
     prediction : {"estimate", "double", "actual", "recent"}
         What the policy takes for run times: the runtime estimates of the run, twice these, the run times
-        themselves, or the mean of the last two run times of the job's user that are known when it is
-        submitted, at most its estimate (for EASY with one reservation, first come, first served). Other
-        parts that say "estimate" or "shortest" mean the prediction.
+        themselves, or the mean of the last two run times of the job's user that are known on the cluster when
+        it is submitted there, at most its estimate (for EASY with one reservation, first come, first served).
+        Other parts that say "estimate" or "shortest" mean the prediction.
     correction : {"doubling", "requested", "increments"}
         What a prediction of "recent" becomes that a job outruns: it is doubled again and again, becomes the
         estimate, or grows by the increments of Tsafrir et al. up to it (`gridsched.engine.predicting`).
@@ -243,6 +260,7 @@ POLICIES: dict[str, LocalPolicy] = {
         LocalPolicy(name="sjbf", backfilling="easy", backfill_order="shortest"),
         LocalPolicy(name="lxf", order="lxf", backfilling="easy"),
         LocalPolicy(name="lxwf", order="lxwf", backfilling="easy"),
+        LocalPolicy(name="creasy", order="critical", backfilling="easy"),
         LocalPolicy(name="conservative", backfilling="conservative"),
     )
 }
@@ -254,7 +272,7 @@ PREDICTING: dict[str, LocalPolicy] = {
         LocalPolicy(name="easy++", backfilling="easy", backfill_order="shortest", prediction="recent"),
     )
 }
-"""The named policies that predict run times; they run on single clusters of processors."""
+"""The named policies that predict run times; clusters of nodes and of grids may have them, too."""
 
 
 def named_policy(policy: str | LocalPolicy) -> LocalPolicy:
@@ -407,6 +425,29 @@ def schedule_from(
         complete = kernel(cluster, options, score, begin)
         _check_order(cluster, policy)
     return cluster.starts, bool(complete)
+
+
+def is_first_come(policy: LocalPolicy) -> bool:
+    """Whether jobs wait and are tried in order of submission alone, with one reservation at most."""
+    return (
+        policy.order == "fcfs"
+        and policy.backfill_order in (AS_QUEUE, "fcfs")
+        and policy.backfilling != "conservative"
+        and policy.reservations == 1
+        and not policy.predicts
+    )
+
+
+def first_come_options(policy: LocalPolicy, conventions: Conventions) -> static_order.StaticOrderOptions:
+    """Options of the fast kernel for a policy that `is_first_come`, with one pass an instant."""
+    return static_order.StaticOrderOptions(
+        backfilling=int(Backfilling[policy.backfilling.upper()]),
+        overrun=int(Overrun[conventions.overrun.upper()]),
+        pass_per_event=False,
+        arrivals_first=False,
+        first_come=True,
+        two_orders=False,
+    )
 
 
 _UNKNOWN = np.array((UNKNOWN, UNKNOWN, UNKNOWN), LABELS)

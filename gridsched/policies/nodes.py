@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.nodes import arrays, simulation
 from gridsched.engine.nodes.records import TYPICAL, Placement, Requeue
-from gridsched.engine.records import JOB, Backfilling, Overrun, RecordArray
+from gridsched.engine.records import JOB, Backfilling, Correction, Overrun, Prediction, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.policies import scores
 from gridsched.policies.local import (
@@ -29,6 +29,12 @@ _BITS = 62
 _TYPICAL = 0.95
 """Share of jobs whose kinds are typical."""
 
+_STEP = 2.0**42
+"""By how much keys of jobs of two priorities differ at least where they follow predictions; more than any."""
+
+_EXACT = 2.0**53
+"""Whole numbers up to this are exact in float64."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NodeWorkload:
@@ -39,7 +45,7 @@ class NodeWorkload:
     jobs : JOB[n]
         In order of submission.
     labels : LABELS[n]
-        User, group and queue, for scores.
+        User, group and queue, for scores; those of one user are predicted from one another.
     nodes : NODE[m]
         The nodes.
     allowed : bool[w, m]
@@ -99,7 +105,7 @@ def schedule_on_nodes(
     ------
     ConfigurationError
         If a user's score cannot be compiled, is not a number for some job, or changes with time beside
-        partitions of different priority.
+        partitions of different priority; if there are too many priorities for a policy that predicts.
     """
     order = order_score(policy.order, "order")
     changing = scores.changes_with_time(order)
@@ -112,6 +118,7 @@ def schedule_on_nodes(
     a = arrays.allocate(
         work.jobs,
         np.ascontiguousarray(work.labels),
+        int(work.jobs["user"].max(initial=-1)) + 1,
         work.nodes,
         work.allowed,
         _keys(work, policy),
@@ -127,8 +134,12 @@ def schedule_on_nodes(
         backfilling=backfilling,
         reservations=policy.reservations,
         overrun=int(Overrun[conventions.overrun.upper()]),
+        # other predictions are known before
+        prediction=int(Prediction.RECENT if policy.prediction == "recent" else Prediction.ESTIMATE),
+        correction=int(Correction[policy.correction.upper()]),
         changing=changing,
         queue_as_order=policy.backfill_order == AS_QUEUE,
+        shortest_first=policy.backfill_order == "shortest",
         placement=int(Placement[placement.upper()]),
         track=backfilling >= int(Backfilling.EASY) or len(work.events) > 0 or placement == "clustered",
         requeue=int(Requeue[requeue.upper()]),
@@ -161,6 +172,14 @@ def _keys(work: NodeWorkload, policy: LocalPolicy) -> tuple[NDArray[np.float64],
             values = sort_keys(score, plain, work.labels)
         if len(np.unique(work.priority)) == 1:
             return values
+        if policy.prediction == "recent":
+            ranks = np.unique(-work.priority, return_inverse=True)[1].reshape(-1)
+            if (ranks.max() + 1) * _STEP > _EXACT:
+                raise ConfigurationError(
+                    f"policy {policy.name!r}: {ranks.max() + 1} priorities of partitions are too many; use "
+                    f"{int(_EXACT / _STEP)} or fewer"
+                )
+            return ranks * _STEP + values
         pairs = np.stack([-work.priority.astype(np.float64), values], axis=1)
         return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1).astype(np.float64)
 

@@ -67,6 +67,22 @@ class PaperView:
         return [(name, names.count(name)) for name in ROBUSTNESS if name in names]
 
     @property
+    def after_readings(self) -> dict[str, int]:
+        """Claims with a result of ours, by what is known of them besides the verdict.
+
+        What they are called over all readings; of those that no reading was tried for, `tried nowhere` are
+        reproduced and `open` are not, or partly.
+        """
+        counts = dict.fromkeys((*ROBUSTNESS, "tried nowhere", "open"), 0)
+        for verdict, claims in self.groups:
+            for claim in claims:
+                if claim.robustness:
+                    counts[claim.robustness] += 1
+                elif verdict in JUDGED:
+                    counts["tried nowhere" if verdict == "reproduced" else "open"] += 1
+        return counts
+
+    @property
     def total(self) -> int:
         """Number of all claims."""
         return self.count()

@@ -137,10 +137,12 @@ def variations(scenarios: Iterable[Any]) -> list[str]:
         if scenario.resampling is not None:
             chosen = scenario.resampling
             weeks = "" if chosen.weeks is None else f" of {chosen.weeks} weeks"
+            faster = chosen.squeeze != 1
+            squeeze = f" and times between submissions divided by {chosen.squeeze:g}" if faster else ""
             lines.append(
                 f"{scenario.name}: {chosen.replicates} logs{weeks} resampled by users, with "
-                f"{chosen.users:g} times the users. Their intervals are those of the mean over such logs: "
-                "how a policy does with these users, not how far another site would be from that."
+                f"{chosen.users:g} times the users{squeeze}. Their intervals are those of the mean over such "
+                "logs: how a policy does with these users, not how far another site would be from that."
             )
         if scenario.shaking is not None:
             chosen = scenario.shaking

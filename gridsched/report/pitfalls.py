@@ -145,7 +145,14 @@ def _no_intervals(study: Any, dataset: xr.Dataset) -> str:
 
 
 def _squeezed(study: Any, dataset: xr.Dataset) -> str:
-    loads = sorted({load for load in getattr(study, "loads", ()) if load != 1.0})
+    streams = (getattr(each, "jobs", None) for each in getattr(study, "scenarios", ()))
+    resampled = (getattr(each, "resampling", None) for each in getattr(study, "scenarios", ()))
+    factors = (
+        *getattr(study, "loads", ()),
+        *(getattr(jobs, "speed_up", 1.0) for jobs in streams),
+        *(each.squeeze for each in resampled if each is not None),
+    )
+    loads = sorted({factor for factor in factors if factor != 1.0})
     if not loads:
         return ""
     listed = ", ".join(f"{load:g}" for load in loads)
@@ -195,7 +202,7 @@ def _simulates_logs(study: Any) -> bool:
 CHECKS: dict[str, PitfallCheck] = {
     "warm-up and drain": PitfallCheck(
         "At the beginning and the end of a simulation clusters are emptier than in between.",
-        "Give metrics.warm_up and cool_down, or a longer workload.",
+        "Give metrics.warm_up and cool_down where the kind of study has them, or a longer workload.",
         _warm_up,
     ),
     "saturation": PitfallCheck(
@@ -235,7 +242,7 @@ CHECKS: dict[str, PitfallCheck] = {
     ),
     "load by squeezing": PitfallCheck(
         "Dividing the times between submissions makes days shorter and users faster, besides the load.",
-        "Change the number of users (resampling.users) instead.",
+        "Change the number of users (resampling.users) instead: the study users-or-squeezing shows both.",
         _squeezed,
     ),
     "overlap of training and test": PitfallCheck(
@@ -245,7 +252,7 @@ CHECKS: dict[str, PitfallCheck] = {
     ),
     "no feedback": PitfallCheck(
         "Real users submit less while queues are long; replayed ones do not.",
-        "Add a scenario with feedback.",
+        "Add a scenario with feedback, in a study of kind local-policies or arena.",
         _no_feedback,
     ),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,21 @@ from numpy.typing import NDArray
 from gridsched.engine import lives
 from gridsched.engine.lives import DEPENDENT, LIFE, Fate
 from gridsched.engine.records import FOREVER
+from gridsched.errors import WorkloadError
 from gridsched.platform import Cluster
 from gridsched.results import Variable
 from gridsched.submission import Submission
 from gridsched.workloads.dependencies import DEPENDENCY, FAILED_STATUS, KINDS
-from gridsched.workloads.table import Workload
+from gridsched.workloads.table import NOTICES, Workload
 
 Integers = NDArray[np.int64]
+
+_NOTICE_WORDS = {
+    "response_limit": ("response from which on its user has gone away, -1 for any", "s"),
+    "returns_at": ("an instant at the time of the day at which its user is back then", "s"),
+    "away_days": ("full days by which that is later", "d"),
+}
+"""Meaning and unit of the columns of workloads that say when users notice that a job has ended."""
 
 _FATES = ", ".join(f"{fate.value} {fate.name.lower().replace('_', ' ')}" for fate in Fate)
 
@@ -71,18 +79,57 @@ def fate_variables(workload: Workload, lived: Lived) -> tuple[dict[str, Variable
         for name in DEPENDENCY.names or ():
             text = f"{name} of a dependency; kinds are {KINDS}"
             variables[f"dependency_{name}"] = ("dependency", workload.dependencies[name].copy(), text, "1")
+        for name, column in _notices(workload).items():
+            variables[name] = ("job", np.asarray(column, np.int64), *_NOTICE_WORDS[name])
     told = (Fate.GAVE_UP, Fate.NEVER_ELIGIBLE, Fate.LOST, Fate.STARVED)
     counters = {f"jobs_{fate.name.lower()}": int((lived.fate == fate).sum()) for fate in told}
     return variables, {**counters, "executions_killed": int(lived.killed.sum())}
 
 
-def dependents_of(table: NDArray[Any], jobs: int) -> tuple[NDArray[Any], Integers]:
-    """Who depends on each job, one job after the other, and where those of each begin."""
+def dependents_of(
+    table: NDArray[Any], jobs: int, notices: Mapping[str, NDArray[Any]] | None = None
+) -> tuple[NDArray[Any], Integers]:
+    """Who depends on each job, one job after the other, and where those of each begin.
+
+    Parameters
+    ----------
+    table : DEPENDENCY[...]
+        The dependencies.
+    jobs : int
+        How many jobs there are.
+    notices : mapping of name to int64[n], optional
+        Columns of a workload that say when users notice ends; they do at once without.
+    """
     by_other = table[np.lexsort((table["job"], table["on"]))]
-    found = np.empty(len(table), DEPENDENT)
+    found = np.zeros(len(table), DEPENDENT)
     for name in ("job", "kind", "delay"):
         found[name] = by_other[name]
+    found["limit"] = FOREVER
+    if notices:
+        limit = notices["response_limit"][by_other["on"]]
+        found["limit"] = np.where(limit >= 0, limit, FOREVER)
+        found["returns"] = notices["returns_at"][by_other["on"]]
+        found["away"] = notices["away_days"][by_other["on"]]
     return found, np.searchsorted(by_other["on"], np.arange(jobs + 1)).astype(np.int64)
+
+
+def dependents_in(workload: Workload) -> tuple[NDArray[Any], Integers]:
+    """Who depends on each job of a workload, as `dependents_of`."""
+    table = np.empty(0, DEPENDENCY) if workload.dependencies is None else workload.dependencies
+    return dependents_of(table, len(workload), _notices(workload))
+
+
+def _notices(workload: Workload) -> dict[str, NDArray[Any]]:
+    """Columns that say when users notice ends, of a workload that has them."""
+    extra = workload.extra
+    if NOTICES[0] not in extra:
+        return {}
+    missing = [name for name in NOTICES if name not in extra]
+    if missing:
+        raise WorkloadError(
+            f"{workload.name}: column {NOTICES[0]} without {missing[0]}; give when users are back"
+        )
+    return {name: extra[name] for name in NOTICES}
 
 
 def lives_of(submission: Submission, rejected: NDArray[np.bool_]) -> lives.Lives:
@@ -96,16 +143,15 @@ def lives_of(submission: Submission, rejected: NDArray[np.bool_]) -> lives.Lives
         Those that no cluster can ever run.
     """
     workload = submission.workload
-    table = workload.dependencies
-    table = np.empty(0, DEPENDENCY) if table is None else table
+    dependents, first_dependent = dependents_in(workload)
     jobs = np.zeros(len(workload), LIFE)
     jobs["submit"] = workload.submit_time
     gives_up = workload.gives_up_time
     jobs["gives_up"] = FOREVER if gives_up is None else np.where(gives_up >= 0, gives_up, FOREVER)
-    jobs["unmet"] = 1 + np.bincount(table["job"], minlength=len(jobs))
+    jobs["unmet"] = 1 + np.bincount(dependents["job"], minlength=len(jobs))
     jobs["failed"] = np.isin(workload.status, FAILED_STATUS)
     jobs["fate"] = np.where(rejected, int(Fate.REJECTED), int(Fate.COMPLETED))
-    return lives.allocate(jobs, *dependents_of(table, len(jobs)))
+    return lives.allocate(jobs, dependents, first_dependent)
 
 
 # --- outages of clusters that are numbers of processors -------------------------------------------

@@ -1,4 +1,4 @@
-"""Grids whose clusters have nodes that matter, or whose jobs give up or wait for others.
+"""Grids whose clusters have nodes that matter or predict run times, or whose jobs give up or wait for others.
 
 A grid of which one cluster needs it, or whose jobs do, is simulated node by node as a whole; clusters without
 nodes of their own are what they are to local policies (`node_records.nodes_of`).
@@ -18,10 +18,10 @@ from gridsched.engine.clusters import GridArrays, Order
 from gridsched.engine.lives import Fate
 from gridsched.engine.node_clusters import ASKED, RULE, SITE, NodeClusters, Sites
 from gridsched.engine.nodes.records import LIMIT, TYPICAL, Happening, Placement, Requeue
-from gridsched.engine.records import Backfilling, RecordArray
+from gridsched.engine.records import Backfilling, Correction, Prediction, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
-from gridsched.policies.local import LocalPolicy
+from gridsched.policies.local import LocalPolicy, named_policy
 from gridsched.policies.nodes import typical_jobs
 from gridsched.policies.scores import SCORE, Score
 from gridsched.results import Variable, of_tasks
@@ -44,9 +44,11 @@ from gridsched.systems.node_records import (
     node_variables,
     nodes_of,
     partitions_of,
+    predicted_variable,
     reach_of,
     reasons_against,
     times_of,
+    user_numbers,
     with_checkpoints,
 )
 from gridsched.workloads.table import Workload
@@ -63,9 +65,12 @@ _EXACT = 2.0**53
 """Whole numbers up to this are exact in float64."""
 
 
-def is_node_grid(clusters: Sequence[Cluster], workload: Workload) -> bool:
-    """Whether a grid has to be simulated node by node."""
-    return any(needs_nodes(cluster, workload) for cluster in clusters)
+def is_node_grid(
+    clusters: Sequence[Cluster], workload: Workload, policies: Sequence[str | LocalPolicy]
+) -> bool:
+    """Whether a grid has to be simulated node by node, which local policies that predict need, too."""
+    predicts = any(named_policy(policy).predicts for policy in policies)
+    return predicts or any(needs_nodes(cluster, workload) for cluster in clusters)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,6 +92,8 @@ class NodeGrid:
         Of each cluster: names of its nodes, and (node, start, end) of its outages.
     nodes
         Of each cluster: what its nodes have.
+    predicts : bool
+        Whether some local policy predicts run times.
     """
 
     submission: Submission
@@ -95,6 +102,7 @@ class NodeGrid:
     names: list[list[str]]
     outages: list[Integers]
     nodes: list[RecordArray]
+    predicts: bool
 
     @property
     def clusters(self) -> Sequence[Cluster]:
@@ -192,14 +200,17 @@ def node_grid(
         if cluster.placement == "fragments":
             jobs = tables.asked_jobs[site["kind"]][request_of]
             tables.add_typical(typical_jobs(jobs[tables.codes[site["kind"]] == 0]))
+        site["prediction"] = Prediction[policy.prediction.upper()]
+        site["correction"] = Correction[policy.correction.upper()]
         site["watched"] = record["backfilling"] >= Backfilling.EASY or bool(cluster.events)
     return NodeGrid(
         submission=submission,
         home=home,
-        sites=tables.sites_for(request_of),
+        sites=tables.sites_for(request_of, user_numbers(workload)),
         names=tables.names,
         outages=tables.outages,
         nodes=tables.nodes,
+        predicts=any(policy.predicts for policy in policies),
     )
 
 
@@ -334,7 +345,7 @@ class _Tables:
         self.sites[-1]["typicals"] = len(typical)
         self.typical.append(typical)
 
-    def sites_for(self, request_of: Integers) -> Sites:
+    def sites_for(self, request_of: Integers, users: Integers) -> Sites:
         """All that was added."""
         columns = max(allowed.shape[1] for allowed in self.allowed)
         rows = max(len(allowed) for allowed in self.allowed)
@@ -342,6 +353,7 @@ class _Tables:
         groups = [row for _, row in self.groups.values()]
         return Sites(
             sites=np.array(self.sites, SITE),
+            users=users,
             request_of=request_of,
             fits=np.stack(self.codes),
             asked=np.stack(self.asked),
@@ -413,6 +425,7 @@ def node_grid_run(
     log = local.executions[: local.store["executions"][0, 0]]
     where = state.cluster[log["job"]]
     log = log.copy()
+    request = log["job"].copy()
     log["job"] //= requests
     ran = np.full(number, -1, np.int64)
     ran[log["job"]] = where
@@ -442,6 +455,14 @@ def node_grid_run(
     start, end = times_of(segments, number)
     lived = _lived(workload, local, start)
     variables, counters = fate_variables(workload, lived)
+    if grid.predicts:
+        # of the requests of a job, the one that ran
+        chosen = np.arange(number) * requests
+        chosen[log["job"]] = request
+        known = local.jobs[0]["predicted"][chosen]
+        variables["predicted_run_time"] = predicted_variable(
+            np.where(ran >= 0, known, grid.submission.estimate).astype(np.int64)
+        )
     size = np.asarray(workload.processors, np.int64)
     return NodeGridRun(
         cluster=ran,

@@ -115,6 +115,17 @@ def asked_for(workload: Workload, cluster: Cluster, nodes: RecordArray, unit: in
     return jobs
 
 
+def user_numbers(workload: Workload) -> Integers:
+    """Number of the user of each job, from 0 on; -1 where it is not known."""
+    users = np.asarray(workload.user, np.int64)
+    return np.where(users < 0, -1, np.unique(users, return_inverse=True)[1].reshape(-1))
+
+
+def predicted_variable(predicted: Integers) -> Variable:
+    """What local policies took for run times when jobs entered their queues, of runs where some predict."""
+    return "job", predicted, "run time predicted at submission", "s"
+
+
 def with_checkpoints(work: Integers, cluster: Cluster) -> Integers:
     """Seconds that work takes with its checkpoints; there is none at its end."""
     if cluster.checkpoint_interval <= 0:

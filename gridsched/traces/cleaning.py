@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.errors import TraceError, WorkloadError
-from gridsched.workloads.table import UNKNOWN, Workload, add_counts
+from gridsched.workloads.table import SWF_FIELDS, UNKNOWN, Workload, add_counts
 
 LONGEST_TIME = 2**40
 """Seconds that a time may have (35,000 years); sums of more could overflow in a simulation."""
@@ -26,22 +26,8 @@ CANCELLED = 5
 NEVER_RAN = "cancelled before it started"
 """Reason to leave out a job of which a reader tells when its user gave up."""
 
-_UNKNOWN_IF_NEGATIVE = (
-    "wait_time",
-    "allocated_processors",
-    "average_cpu_time",
-    "used_memory",
-    "requested_processors",
-    "requested_time",
-    "requested_memory",
-    "status",
-    "user",
-    "group",
-    "executable",
-    "queue",
-    "partition",
-    "preceding_job",
-    "think_time",
+_UNKNOWN_IF_NEGATIVE = tuple(
+    field for field in SWF_FIELDS if field not in ("job_number", "submit_time", "run_time")
 )
 
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-import yaml
-
 from gridsched.errors import ConfigurationError, meant
+from gridsched.io import read_yaml
 from gridsched.nodes import Limit, NodeType, Partition, PlacementName
 
 __all__ = ["SiteNodes", "read_nodes"]
@@ -79,15 +78,7 @@ def read_nodes(path: str | os.PathLike[str], names: Mapping[str, Sequence[str]] 
         If the file cannot be read, or a value makes no sense: the message names file and key.
     """
     file = Path(path)
-    try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeError) as error:
-        raise ConfigurationError(f"{file}: cannot be read ({error})") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{file}:{mark.line + 1}" if mark else str(file)
-        raise ConfigurationError(f"{where}: no YAML ({getattr(error, 'problem', error)}); fix it") from None
-    return _Reader(file, names or {}).site(content)
+    return _Reader(file, names or {}).site(read_yaml(file))
 
 
 class _Reader:

@@ -14,6 +14,7 @@ from gridsched.verification.reporting import report_jobs
 Integers = NDArray[np.int64]
 
 _COMPLETED, _REJECTED, _GAVE_UP, _NEVER_ELIGIBLE, _LOST, _STARVED = range(6)
+_DAY = 86_400
 _AFTER, _AFTER_ANY, _AFTER_OK, _AFTER_NOT_OK = range(4)
 
 
@@ -24,7 +25,8 @@ def fate_violations(run: xr.Dataset) -> list[str]:
 
     - a job that completed ran; one that is rejected, gave up or was never eligible did not;
     - who gave up did so when it was said; nobody starts after giving up;
-    - nobody starts before what it waits for; who waits for what cannot be never runs;
+    - nobody starts before what it waits for, nor before the user has noticed its end; who waits for what
+      cannot be never runs;
     - no cluster has more processors in use than it has without those that are out (`closure_*`).
 
     Parameters
@@ -72,7 +74,7 @@ def _dependencies(v: dict[str, NDArray[Any]]) -> Iterator[str]:
         return
     job, on, kind = v["dependency_job"], v["dependency_on"], v["dependency_kind"]
     ran = v["start_time"][on] >= 0
-    since = np.where(kind == _AFTER, v["start_time"][on], v["end_time"][on]) + v["dependency_delay"]
+    since = np.where(kind == _AFTER, v["start_time"][on], _noticed(v)[on]) + v["dependency_delay"]
     started = v["start_time"][job] >= 0
     early = started & ran & (v["start_time"][job] < since)
     yield from report_jobs(v, job[early], "starts before a job that it waits for")
@@ -81,6 +83,16 @@ def _dependencies(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     yield from report_jobs(v, job[unmet], "starts although a job that it waits for did not end well")
     waits = np.isin(np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE), job)
     yield from report_jobs(v, np.flatnonzero(v["fate"] == _NEVER_ELIGIBLE)[~waits], "waits for nobody")
+
+
+def _noticed(v: dict[str, NDArray[Any]]) -> Integers:
+    """When the users of jobs notice their ends: those who went away meanwhile do when they are back."""
+    end: Integers = v["end_time"]
+    if "response_limit" not in v:
+        return end
+    left = (v["response_limit"] >= 0) & (end - v["eligible_time"] >= v["response_limit"])
+    back = end + (v["returns_at"] - end) % _DAY + v["away_days"] * _DAY
+    return np.where(left, back, end)
 
 
 def _closures(v: dict[str, NDArray[Any]]) -> Iterator[str]:

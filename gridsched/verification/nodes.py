@@ -136,9 +136,13 @@ def _outages(v: dict[str, NDArray[Any]]) -> Iterator[str]:
     job, node = _job(v), v["piece_node"]
     start, end = v["segment_start"][v["piece_segment"]], v["segment_end"][v["piece_segment"]]
     wrong = np.zeros(len(job), np.bool_)
+    # who was suspended may go on where nothing new starts
+    goes_on = np.zeros_like(start)
+    if "segment_resumed" in v:
+        goes_on = v["segment_resumed"][v["piece_segment"]]
     columns = [v[f"outage_{name}"] for name in ("node", "start", "end", "kind")]
     for n, begin, back, kind in zip(*columns, strict=True):
-        since = start >= begin if kind == _DRAINED else end > begin
+        since = (start >= begin) & (goes_on == 0) if kind == _DRAINED else end > begin
         wrong |= (node == n) & (start < back) & since
     yield from report_jobs(v, job[wrong], "runs on a node that is out")
 

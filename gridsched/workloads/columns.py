@@ -21,6 +21,8 @@ TIMES: tuple[str, ...] = (
     "deadline",
     "reserved_start",
     "gives_up_time",
+    "returns_at",
+    "recorded_submit",
 )
 """Columns in seconds."""
 

@@ -91,7 +91,7 @@ def histories(workload: Workload) -> Histories:
     """
     if not (workload.user >= 0).any():
         raise WorkloadError(f"{workload.name}: the log does not name its users; resampling needs column user")
-    clock = wall_clock(workload, np.asarray(workload.submit_time, np.int64)) - _MONDAY
+    clock = wall_clock(workload, _recorded(workload)) - _MONDAY
     begin, end = int(clock.min()), int(clock.max())
     first = -((DAY - begin) // WEEK)
     after = (end + DAY) // WEEK
@@ -108,6 +108,12 @@ def histories(workload: Workload) -> Histories:
     np.minimum.at(earliest, place, week[inside])
     np.maximum.at(latest, place, week[inside])
     return Histories(week, clock % WEEK, after - first, users.astype(np.int64), earliest, latest)
+
+
+def _recorded(workload: Workload) -> Integers:
+    """Submit times of the log."""
+    recorded = workload.recorded_submit
+    return np.asarray(workload.submit_time if recorded is None else recorded, np.int64)
 
 
 def resample(
@@ -139,8 +145,9 @@ def resample(
     -------
     Workload
         Second 0 is a Monday, 0:00, of the local clock. Every history that is put somewhere is a user of its
-        own, numbered from 1. There are no recorded waits, and dependencies only within a history. Jobs in
-        weeks that the log does not have in full are counted in `left_out`.
+        own, numbered from 1. Jobs with a `recorded_submit` are placed by it. There are no recorded waits, and
+        dependencies only within a history. Jobs in weeks that the log does not have in full are counted in
+        `left_out`.
 
     Raises
     ------
@@ -173,6 +180,29 @@ def resample(
         made,
         header=(*workload.header, f"Resampled by users: {options}"),
         checksum=hashlib.sha256(f"{workload.checksum}\nresampled: {options}".encode()).hexdigest(),
+    )
+
+
+def squeezed(workload: Workload, factor: float) -> Workload:
+    """The workload with the times between submissions divided by a factor, the usual way to make load.
+
+    Everything that is known by the clock of the submit times keeps its distance from the submission of its
+    job.
+    """
+    submit = np.asarray(workload.submit_time, np.int64)
+    first = int(submit.min(initial=np.iinfo(np.int64).max)) if len(submit) else 0
+    moved = first + np.floor((submit - first) / factor).astype(np.int64)
+    columns: dict[str, Any] = {
+        name: np.where(column == UNKNOWN, UNKNOWN, column + moved - submit)
+        for name, column in workload.extra.items()
+        if name in TIMES
+    }
+    return replace(
+        workload,
+        submit_time=moved,
+        **columns,
+        header=(*workload.header, f"Times between submissions divided by {factor!r}"),
+        checksum=hashlib.sha256(f"{workload.checksum}\nsqueezed: {factor!r}".encode()).hexdigest(),
     )
 
 
@@ -259,7 +289,8 @@ def assembled(workload: Workload, found: Histories, placed: NDArray[Any], weeks:
     job, part, submit = job[first], part[first], submit[first]
     partial = int(((found.week < 0) | (found.week >= found.weeks)).sum())
     moved = replace(workload, dependencies=None).select(job)
-    return replace(
+    table = _dependencies(workload, job, part)
+    made = replace(
         moved,
         submit_time=submit,
         job_number=np.arange(1, len(job) + 1),
@@ -268,10 +299,17 @@ def assembled(workload: Workload, found: Histories, placed: NDArray[Any], weeks:
         preceding_job=_preceding(workload, job, part),
         unix_start_time=None,
         time_zone=None,
-        dependencies=_dependencies(workload, job, part),
+        dependencies=table,
         left_out=add_counts(workload.left_out, {"in a week that the log has in part": partial}),
-        **_moved(moved, submit - np.asarray(workload.submit_time, np.int64)[job], part),
+        **_moved(moved, submit - _recorded(workload)[job], part),
     )
+    if workload.recorded_submit is None or table is None:
+        return made
+    # who waits for an earlier job of the history could be there from its first one on
+    earliest = np.full(len(placed), np.iinfo(np.int64).max)
+    np.minimum.at(earliest, part, submit)
+    submit[table["job"]] = earliest[part[table["job"]]]
+    return replace(made, submit_time=submit).select(np.argsort(submit, kind="stable"))
 
 
 def _moved(moved: Workload, delta: Integers, part: Integers) -> dict[str, Any]:

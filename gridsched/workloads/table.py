@@ -40,6 +40,9 @@ SWF_FIELDS: tuple[str, ...] = (
 )
 """Names of the 18 fields of the Standard Workload Format, version 2.2, in file order."""
 
+NOTICES: tuple[str, ...] = ("response_limit", "returns_at", "away_days")
+"""Further columns that say when users notice that jobs have ended; the first one needs the others."""
+
 EXTRA_FIELDS: tuple[str, ...] = (
     "home",
     "deadline",
@@ -50,6 +53,9 @@ EXTRA_FIELDS: tuple[str, ...] = (
     "gpu_share",
     "array",
     "array_limit",
+    "nice",
+    *NOTICES,
+    "recorded_submit",
 )
 """Columns beside those of the Standard Workload Format, which a workload need not have."""
 
@@ -104,6 +110,17 @@ class Workload:
         Number of the job array that each job is a task of; -1 for none.
     array_limit : int64[n], optional
         Most tasks of its array that may run at once, the same for all of one array; -1 for any number.
+    nice : int64[n], optional
+        What each job takes off its priority where there are priorities (`--nice` of Slurm); -1 for nothing.
+    response_limit : int64[n], optional
+        Seconds from when each job is submitted, or its dependencies are met, to its end from which on its
+        user has gone away: what depends on its end does so once the user is back. -1 for any number.
+    returns_at : int64[n], optional
+        An instant at the time of the day at which the user is back then: the first such time from the end on.
+    away_days : int64[n], optional
+        Full days by which that is later.
+    recorded_submit : int64[n], optional
+        Submit times of the log, where others stand for when jobs could be submitted first.
     dependencies : DEPENDENCY[...], optional
         Which jobs wait for which, see `gridsched.workloads.dependencies`.
 
@@ -149,6 +166,11 @@ class Workload:
     gpu_share: NDArray[Any] | None = None
     array: NDArray[Any] | None = None
     array_limit: NDArray[Any] | None = None
+    nice: NDArray[Any] | None = None
+    response_limit: NDArray[Any] | None = None
+    returns_at: NDArray[Any] | None = None
+    away_days: NDArray[Any] | None = None
+    recorded_submit: NDArray[Any] | None = None
     dependencies: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from gridsched.calibration.fitting import FEW, Fitted, Rung, band, candidates, fit
+from gridsched.calibration.ceiling import granular, mean_of_shaken, restarted_waits, shaken
+from gridsched.calibration.composition import composition
+from gridsched.calibration.fitting import Effort, Fitted, Trial, band, best_step, fit, gain, tried, tried_next
 from gridsched.calibration.layers import (
     LAYERS,
     judged,
@@ -17,14 +19,14 @@ from gridsched.calibration.layers import (
     simulated_waits,
     without_layer,
 )
-from gridsched.calibration.measures import explained
+from gridsched.calibration.measures import explained, loss_of
 from gridsched.calibration.null import null_waits
-from gridsched.calibration.site import LoggedSite, from_dataset, peaks, site_of, steps
+from gridsched.calibration.site import History, LoggedSite, from_dataset, peaks, site_of, steps
 from gridsched.calibration.trust import calibrated_orders, trusted_changes
 from gridsched.errors import ConfigurationError, WorkloadError
 from tests.calibration.logs import log, site
 
-SHORT = (Rung(0.5, 0, 8), Rung(1.0, 4, 6))
+SHORT = Effort(drawn=6, kept=2, varied=2, rounds=3, layers=2)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,9 @@ def test_measures_are_those_of_the_definition() -> None:
     assert told.near == pytest.approx(np.mean(near))
     assert explained(recorded, recorded).good
     assert not explained(3 * recorded, recorded).good
-    assert np.isinf(explained(np.zeros(5), recorded[:5]).loss)
+    assert loss_of(1.0, 1.0, 1.0) == 0
+    assert loss_of(0.5, 0.5, np.e) == pytest.approx(1.25)
+    assert np.isinf(loss_of(np.nan, 1.0, 1.0))
 
 
 def test_a_log_that_easy_made_is_explained_by_easy(whole: LoggedSite) -> None:
@@ -58,7 +62,7 @@ def test_a_limit_that_made_the_waits_is_found() -> None:
     free = site(log(1200, seed=2))
     limited = replace(free, recorded=simulated_waits(free, {"user_jobs": 2.0}))
     before = judged(limited, simulated_waits(limited, {}), "second")
-    best = fit(limited, ["limits"], FEW)[0].calibration
+    best = fit(limited, ["limits", "order"], Effort(16, 6, 6, 2, 1))[0].calibration
     after = judged(limited, simulated_waits(limited, best), "second")
     assert after.correlation > before.correlation + 0.1
     assert after.good
@@ -72,7 +76,7 @@ def test_waits_of_the_second_half_change_no_simulation(whole: LoggedSite) -> Non
     for _ in range(8):
         calibration: dict[str, float] = {}
         for layer in LAYERS.values():
-            calibration |= layer.draw(whole, rng)
+            calibration |= layer.draw(whole.history, rng)
         there = simulated_waits(whole, calibration)
         assert there.tolist() == simulated_waits(other, calibration).tolist()
 
@@ -81,25 +85,144 @@ def test_every_parameter_has_a_layer(whole: LoggedSite) -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):
         for name, layer in LAYERS.items():
-            drawn = layer.draw(whole, rng)
+            drawn = layer.draw(whole.history, rng)
             assert {layer_of(each) for each in drawn} <= {name}
             assert without_layer(drawn, name) == {}
             assert layers_in(drawn) == ([name] if drawn else [])
 
 
-def test_candidates_are_the_same_for_all_who_ask(whole: LoggedSite) -> None:
-    first = candidates(whole, ["limits", "order"], SHORT[0], [], 0, 3)
-    assert first == candidates(whole, ["limits", "order"], SHORT[0], [], 0, 3)
-    assert first[0] == {}
-    before = [Fitted(float(number), each) for number, each in enumerate(first)]
-    second = candidates(whole, ["limits", "order"], SHORT[1], before[::-1], 1, 3)
-    assert second[:4] == [each for number, each in enumerate(first) if each not in first[:number]][:4]
-    assert len(second) == 10
+def step(layer: str, saved: float) -> Trial:
+    """A step with one candidate."""
+    return Trial(layer, saved, [Fitted((0.5,), {layer: saved})])
+
+
+def test_a_layer_has_to_save_something_where_it_was_not_fitted() -> None:
+    base = Fitted((1.0, 1.0, 1.0), {})
+    # each candidate is good in one block and bad in the others: nothing carries over
+    lucky = [Fitted(losses, {"a": 1.0}) for losses in ((0.0, 2, 2), (2, 0.0, 2), (2, 2, 0.0))]
+    assert gain(base, lucky) == -1.0
+    good = Fitted((0.9, 0.8, 0.7), {"b": 1.0})
+    assert gain(base, [*lucky, good]) == pytest.approx(0.2)
+    assert gain(base, [Fitted((np.inf,) * 3, {})]) == -np.inf
+    assert best_step([step("order", 0.005), step("limits", -0.1)]) is None
+    assert best_step([step("order", 0.02), step("limits", 0.1)]) == step("limits", 0.1)
+
+
+def test_rounds_take_a_layer_each_and_what_has_no_name_at_last() -> None:
+    effort = Effort(1, 1, 1, 4, 2)
+    layers = ["limits", "order", "calendar", "idle waits"]
+    first = [step("limits", 0.1), step("order", 0.05), step("calendar", -0.2), step("idle waits", 0.4)]
+    assert tried_next(layers, [], effort) == layers
+    assert tried_next(layers, [first], effort) == ["order", "calendar"]
+    # idle waits saved most in the first round, but are not taken before the others are through
+    assert best_step(first) == first[0]
+    none = [step("order", 0.0), step("calendar", 0.0)]
+    assert tried_next(layers, [first, none], effort) == ["idle waits"]
+    assert tried_next(layers, [first, none, [step("idle waits", 0.1)]], effort) == []
+    assert tried_next(layers[:3], [first[:3], none], effort) == []
+
+
+def test_what_is_tried_is_the_same_for_all_who_ask(whole: LoggedSite) -> None:
+    base = Fitted((1.0,) * 6, {"processors": 1.1})
+    once = tried(whole, "limits", base, SHORT, seed=3)
+    assert once == tried(whole, "limits", base, SHORT, seed=3)
+    assert all(each.calibration["processors"] > 0 for each in once.fitted)
+    assert [each.loss for each in once.fitted] == sorted(each.loss for each in once.fitted)
+    # one pool only: there is nothing to try
+    assert tried(whole, "pools", base, SHORT) == Trial("pools", -np.inf, [])
+
+
+def test_a_fit_sees_one_half_only(whole: LoggedSite) -> None:
+    """Recorded waits of the half that is judged change nothing of the fit."""
+    rng = np.random.default_rng(5)
+    for half, hidden in (("first", whole.second), ("second", ~whole.second)):
+        fitted = replace(whole, recorded=np.where(hidden, 0, whole.recorded))
+        other = replace(whole, recorded=np.where(hidden, rng.permutation(whole.recorded), whole.recorded))
+        shown = [fit(each, ["limits", "idle waits"], SHORT, half=half) for each in (fitted, other)]
+        assert shown[0] == shown[1]
 
 
 def test_the_band_holds_what_fits_about_as_well() -> None:
-    fitted = [Fitted(0.5 + 0.01 * number, {"processors": float(number)}) for number in range(10)]
-    assert [each.calibration["processors"] for each in band(fitted[::-1])] == [0, 1, 2, 3]
+    fitted = [Fitted((0.5 + 0.01 * number,), {"processors": float(number)}) for number in range(10)]
+    assert [each.calibration["processors"] for each in band(fitted)] == [0, 1, 2, 3]
+
+
+def test_a_limit_on_the_hours_of_a_user_is_found_again() -> None:
+    free = site(log(1200, seed=2))
+    limited = replace(free, recorded=simulated_waits(free, {"user_hours": 0.3}))
+    best = fit(limited, ["limits", "order"], Effort(16, 6, 6, 2, 1))[0].calibration
+    assert best["user_hours"] == pytest.approx(0.3, rel=0.2)
+    assert judged(limited, simulated_waits(limited, best), "second").good
+
+
+def test_pools_wait_apart() -> None:
+    jobs = log(800, seed=7)
+    both = replace(jobs, partition=np.where(np.arange(800) % 2, 3, 1))
+    whole = site(both)
+    assert whole.pools == 2
+    half = np.flatnonzero(whole.pool == 0)
+    sizes = whole.history.pool_processors
+    waits = simulated_waits(whole, {"pools": 1.0})
+    alone = replace(whole, size=int(sizes[0]), pool=np.zeros(800, np.int64))
+    assert waits[half].tolist() == simulated_waits(alone, {}, jobs=half)[half].tolist()
+    # partitions with hardly any jobs are part of the largest one
+    assert site(replace(jobs, partition=np.where(np.arange(800) < 5, 3, 1))).pools == 1
+
+
+def test_idle_waits_are_those_with_enough_free_processors() -> None:
+    whole = site(log(600, seed=5))
+    rng = np.random.default_rng(2)
+    slow = replace(whole, recorded=whole.recorded + rng.integers(0, 3000, 600))
+    history = History(slow, np.ones(600, np.bool_))
+    start = slow.submit + slow.recorded
+    end = start + slow.run
+    for job in rng.integers(0, 600, 40).tolist():
+        moments = np.arange(slow.submit[job], start[job])
+        busy = sum(
+            (moments >= start[each]) * (moments < end[each]) * int(slow.processors[each])
+            for each in np.flatnonzero((start < start[job]) & (end > slow.submit[job])).tolist()
+        )
+        assert history.idle[job] == np.count_nonzero(32 - busy >= slow.processors[job])
+
+
+def test_restarts_know_the_present_and_nothing_of_the_future(whole: LoggedSite) -> None:
+    """A log that EASY made is predicted from any recorded state, whatever was before."""
+    mine = np.flatnonzero(whole.second)
+    waits = restarted_waits(whole, {}, 7 * 86400, horizon=60 * 86400)
+    assert (waits[~whole.second] == -1).all()
+    assert waits[mine].tolist() == whole.recorded[mine].tolist()
+    # the past does not matter, if those who ran and waited then are as the log says
+    strange = replace(whole, recorded=np.where(whole.submit < whole.submit[200], 0, whole.recorded))
+    assert restarted_waits(strange, {}, 7 * 86400, horizon=60 * 86400)[mine].tolist() == waits[mine].tolist()
+
+
+def test_a_policy_beside_itself(whole: LoggedSite) -> None:
+    later = shaken(whole, {}, "first day", "second")
+    moved = shaken(whole, {}, "run times", "second")
+    assert later.correlation > moved.correlation > 0.2
+    assert moved == shaken(whole, {}, "run times", "second")
+    mean = judged(whole, mean_of_shaken(whole, {}), "second")
+    assert mean.correlation > 0.5
+    seconds = replace(whole, recorded=np.arange(len(whole)) % 60)
+    assert np.isnan(granular(seconds, "second").correlation)
+    assert granular(whole, "second").correlation > 0.9
+
+
+def test_what_waits_consist_of_by_hand() -> None:
+    whole = site(log(600, seed=3))
+    # one processor of 32 is used: whoever waits, waits idle, and for a job that has just ended
+    calm = replace(
+        whole,
+        submit=np.arange(600) * 5000,
+        recorded=np.full(600, 2000),
+        run=np.full(600, 5000),
+        processors=np.ones(600, np.int64),
+        user=np.arange(600) % 2,
+    )
+    assert composition(calm, "second") == pytest.approx((0.0, 1.0, 0.5, 0.0, 1.0))
+    assert composition(replace(calm, user=np.zeros(600, np.int64)), "second").own == 1.0
+    full = replace(calm, processors=np.full(600, 32))
+    assert composition(full, "second").idle == 0.0
 
 
 def test_the_null_model_is_told_only_what_had_started() -> None:
@@ -142,7 +265,7 @@ def test_a_log_without_queueing_is_refused() -> None:
 def test_what_is_sure_of_another_policy() -> None:
     whole = site(log(9000, seed=6))
     user = np.arange(len(whole)) % 3
-    told = trusted_changes(whole, calibrated_orders(["easy", "fcfs"]), user=user, rungs=SHORT)
+    told = trusted_changes(whole, calibrated_orders(["easy", "fcfs"]), user=user, effort=SHORT)
     assert told.explains["calibrated"].good
     rows = {row["policy"]: row for row in told.changes.to_dict("records")}
     assert rows["easy"]["verdict"] == "cannot tell"

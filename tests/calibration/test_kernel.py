@@ -26,19 +26,30 @@ def case(rng: np.random.Generator) -> tuple[list[oracle.Job], oracle.Site, oracl
         eligible = submit + (unit * int(rng.integers(0, 6)) if rng.random() < 0.3 else 0)
         run = unit * int(rng.integers(1, 12))
         estimate = max(1, int(run * rng.choice([0.5, 1.0, 2.0])))
-        who = [int(rng.integers(0, most)) for most in (users, queues, kinds)]
+        user, queue, kind = (int(rng.integers(0, most)) for most in (users, queues, kinds))
         score = float(rng.integers(0, 3)) if rng.random() < 0.3 else 0.0
-        processors = int(rng.integers(1, size + 1))
-        jobs.append(oracle.Job(submit, eligible, run, estimate, processors, who[0], who[1], who[2], score))
+        processors, is_long = int(rng.integers(1, size + 1)), int(rng.random() < 0.5)
+        jobs.append(
+            oracle.Job(submit, eligible, run, estimate, processors, user, queue, kind, score, is_long)
+        )
     jobs.sort(key=lambda job: job.eligible)
+    if rng.random() < 0.3:
+        # some run already when the first of the others comes
+        first = jobs[0].eligible
+        jobs[:0] = [
+            each._replace(begun=max(0, first - unit * int(rng.integers(0, 4))), processors=1)
+            for each in jobs[: int(rng.integers(1, 3))]
+        ]
 
     def limit(most: int) -> int:
         return int(rng.integers(1, most + 1)) if rng.random() < 0.4 else FOREVER
 
-    table = np.full((kinds, 168), FOREVER, np.int64)
+    closed = np.zeros((kinds, 168), np.bool_)
     if rng.random() < 0.4:
-        table[0, rng.random(168) < 0.3] = 0
-        table[1, rng.random(168) < 0.3] = size // 2
+        closed[0, rng.random(168) < 0.3] = True
+    long = np.full(168, FOREVER, np.int64)
+    if rng.random() < 0.4:
+        long[rng.random(168) < 0.3] = max(1, size // 2)
     capacity = [(-1, size)]
     if rng.random() < 0.5:
         begin = unit * int(rng.integers(0, 60))
@@ -46,8 +57,10 @@ def case(rng: np.random.Generator) -> tuple[list[oracle.Job], oracle.Site, oracl
     site = oracle.Site(
         user_jobs=[limit(3) for _ in range(users)],
         user_processors=[limit(size) for _ in range(users)],
+        user_work=[min(FOREVER, unit * limit(10 * size)) for _ in range(users)],
         queue_processors=[limit(size) for _ in range(queues)],
-        kind_processors=table.tolist(),
+        long_processors=long.tolist(),
+        closed=closed.tolist(),
         capacity=capacity,
     )
     policy = oracle.Policy(
@@ -58,19 +71,21 @@ def case(rng: np.random.Generator) -> tuple[list[oracle.Job], oracle.Site, oracl
         drain=[None, 15 * unit][int(rng.random() < 0.3)],
         notice=int(rng.choice([0, 10 * unit])),
         week=int(rng.integers(0, 168 * 3600)),
+        idle=int(rng.choice([1, 2, FOREVER])),
     )
     return jobs, site, policy
 
 
 def starts(jobs: list[oracle.Job], site: oracle.Site, policy: oracle.Policy) -> list[int]:
-    columns = list(zip(*jobs, strict=True))
-    values = [np.array(column, np.int64) for column in columns[:-1]]
-    whole = kernel.ReplayJobs._make([*values, np.array(columns[-1], np.float64)])
+    columns = dict(zip(oracle.Job._fields, zip(*jobs, strict=True), strict=True))
+    whole = kernel.ReplayJobs(
+        **{
+            name: np.array(column, np.float64 if name == "score" else np.int64)
+            for name, column in columns.items()
+        }
+    )
     rules = kernel.SiteRules(
-        np.array(site.user_jobs),
-        np.array(site.user_processors),
-        np.array(site.queue_processors),
-        np.array(site.kind_processors),
+        *(np.array(each) for each in site[:-1]),
         *(np.array(column, np.int64) for column in zip(*site.capacity, strict=True)),
     )
     numbers = kernel.Numbers(
@@ -83,6 +98,7 @@ def starts(jobs: list[oracle.Job], site: oracle.Site, policy: oracle.Policy) -> 
         drain=FOREVER if policy.drain is None else policy.drain,
         notice=policy.notice,
         week=policy.week,
+        idle=policy.idle,
         most=len(jobs),
     )
     return [int(each) for each in kernel.replay(whole, rules, numbers)]
@@ -104,6 +120,21 @@ def test_without_layers_policies_are_those_of_the_engine(policy: str) -> None:
     assert waits.tolist() == (run["start_time"].values - jobs.submit_time).tolist()
 
 
+def without_limits(users: int, processors: int) -> kernel.SiteRules:
+    """What jobs may have where nothing is limited."""
+    free = np.full(users, FOREVER)
+    return kernel.SiteRules(
+        user_jobs=free,
+        user_processors=free,
+        user_work=free,
+        queue_processors=free[:1],
+        long_processors=np.full(168, FOREVER),
+        closed=np.zeros((1, 168), np.bool_),
+        times=np.array([-1]),
+        capacity=np.array([processors]),
+    )
+
+
 def test_a_replay_that_piles_up_is_given_up() -> None:
     submit = np.arange(0, 1000, 10)
     many = kernel.ReplayJobs(
@@ -116,10 +147,13 @@ def test_a_replay_that_piles_up_is_given_up() -> None:
         queue=np.zeros(100, np.int64),
         kind=np.zeros(100, np.int64),
         score=np.zeros(100),
+        long=np.zeros(100, np.int64),
+        begun=np.full(100, -1),
     )
-    free = np.array([FOREVER])
-    rules = kernel.SiteRules(free, free, free, np.full((1, 168), FOREVER), np.array([-1]), np.array([2]))
-    numbers = kernel.Numbers(kernel.EASY, 1.0, 0.0, 0.0, 1.0, 0, FOREVER, 0, 0, 20)
+    rules = without_limits(1, 2)
+    numbers = kernel.Numbers(kernel.EASY, 1.0, 0.0, 0.0, 1.0, 0, FOREVER, 0, 0, FOREVER, 20)
+    outside = numbers._replace(idle=3)
+    assert (kernel.replay(many, rules, outside) < 0).sum() == 98
     assert (kernel.replay(many, rules, numbers) < 0).sum() == 98
     assert (kernel.replay(many, rules, numbers._replace(most=100)) >= 0).all()
 
@@ -137,10 +171,14 @@ def test_who_had_much_comes_later() -> None:
         queue=np.zeros(3, np.int64),
         kind=np.zeros(3, np.int64),
         score=np.zeros(3),
+        long=np.zeros(3, np.int64),
+        begun=np.full(3, -1),
     )
-    free = np.array([FOREVER, FOREVER])
-    rules = kernel.SiteRules(free, free, free[:1], np.full((1, 168), FOREVER), np.array([-1]), np.array([4]))
-    plain = kernel.Numbers(kernel.EASY, 1.0, 0.0, 0.0, 86400.0, 0, FOREVER, 0, 0, 10)
+    rules = without_limits(2, 4)
+    plain = kernel.Numbers(kernel.EASY, 1.0, 0.0, 0.0, 86400.0, 0, FOREVER, 0, 0, FOREVER, 10)
     assert kernel.replay(whole, rules, plain).tolist() == [0, 60_000, 60_100]
     fair = plain._replace(fair=10.0)
     assert kernel.replay(whole, rules, fair).tolist() == [0, 60_100, 60_000]
+    # what user 1 had before the replay began counts too
+    before = np.array([0.0, 10**7])
+    assert kernel.replay(whole, rules, fair, before).tolist() == [0, 60_000, 60_100]

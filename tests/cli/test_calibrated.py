@@ -19,12 +19,12 @@ from tests.support.logs import row
 
 
 @pytest.fixture(autouse=True)
-def few_rungs(monkeypatch: pytest.MonkeyPatch) -> None:
+def little_effort(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fit of few candidates, which is enough for a log that EASY made."""
     usual = trust.trusted_changes
 
     def quick(*arguments: Any, **options: Any) -> trust.Trusted:
-        return usual(*arguments, **options, rungs=(fitting.Rung(1.0, 0, 6),))
+        return usual(*arguments, **options, effort=fitting.Effort(2, 1, 1, 2, 1))
 
     monkeypatch.setattr(trust, "trusted_changes", quick)
 

@@ -24,10 +24,10 @@ def made(path: Path, task: str, costs: tuple[float, float, float], **changes: An
 def results(tmp_path: Path) -> Path:
     made(tmp_path / "one" / "runs" / "a.made.json", "KTH, easy", (60, 30, 1200.4))
     made(tmp_path / "one" / "runs" / "b.made.json", "KTH, fcfs", (120, 120, 300))
-    # One task with two datasets, and one that was repeated
+    # One task with two datasets, and two of one name, as under two readings of a paper
     made(tmp_path / "two" / "runs" / "c.schedules.made.json", "M1", (4, 4, 50))
     made(tmp_path / "two" / "runs" / "c.made.json", "M1", (5, 5, 50))
-    made(tmp_path / "two" / "runs" / "d.made.json", "M2", (99, 99, 60), time="2026-11-21T09:00:00+00:00")
+    made(tmp_path / "two" / "runs" / "d.made.json", "M2", (2, 2, 60), time="2026-11-21T09:00:00+00:00")
     made(tmp_path / "two" / "runs" / "e.made.json", "M2", (1, 1, 70))
     (tmp_path / "two" / "own.made.json").write_text('{"sha256": "0"}', encoding="utf-8")
     return tmp_path
@@ -36,8 +36,8 @@ def results(tmp_path: Path) -> Path:
 def test_sums_and_maxima_by_study(results: Path, printed: Callable[..., str]) -> None:
     text = printed("costs", results)
     assert row(text, "one") == ["2", "180", "150", "120", "1200"]
-    assert row(text, "two") == ["2", "6", "6", "5", "70"]
-    assert row(text, "all") == ["4", "186", "156", "120", "1200"]
+    assert row(text, "two") == ["3", "8", "8", "5", "70"]
+    assert row(text, "all") == ["5", "188", "158", "120", "1200"]
 
 
 def test_times_for_people(results: Path, printed: Callable[..., str]) -> None:

@@ -68,12 +68,21 @@ def test_a_queue_from_a_file(queue: Path, tmp_path: Path, printed: Callable[...,
 def test_mistakes(log: Path, queue: Path, mistake: Callable[..., str]) -> None:
     assert "--at: say at which time" in mistake("forecast", log)
     assert "--at is 'noon'" in mistake("forecast", log, "--at", "noon", "--simulated")
+    late = mistake("forecast", log, "--at", "1970-01-03", "--simulated")
+    assert "1970-01-03" in late
+    assert "1970-01-01" in late
+    assert "not within the log" in mistake("forecast", log, "--at=-5", "--simulated")
     assert "no recorded waits" in mistake("forecast", log, "--at", "10")
+    waits = log.with_name("waits.swf")
+    waits.write_text(swf(JOBS).replace(" -1 ", " 10 ", 4))
+    assert "leave that out" in mistake("forecast", waits, "--at", "10", "--calibrate", "--policy", "easy")
+    assert "no queueing" in mistake("forecast", waits, "--at", "10", "--calibrate")
     assert "takes one policy" in mistake("forecast", log, "--at", "10", "--policy", "easy,fcfs")
     assert "--job 3" in mistake("forecast", log, "--at", "10", "--simulated", "--job", 3)
     assert "--history" in mistake("forecast", log, "--at", "10", "--history", queue)
     assert "nobody waited" in mistake("forecast", log, "--at", "5", "--simulated", "--adjust", 3)
     assert "say how many the cluster has" in mistake("forecast", queue)
     assert "--adjust is for logs" in mistake("forecast", queue, "--processors", 4, "--adjust", 3)
+    assert "--calibrate is for logs" in mistake("forecast", queue, "--processors", 4, "--calibrate")
     assert "--at is for logs" in mistake("forecast", queue, "--processors", 4, "--at", 3)
     assert "the cluster 3" in mistake("forecast", queue, "--processors", 3)

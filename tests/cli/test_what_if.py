@@ -86,6 +86,27 @@ def test_each_change_alone_and_all_together(
     assert len(json.loads((folder / "index.json").read_text())["files"]) == 7
 
 
+def test_preemption_is_a_change_like_any_other(
+    jobs: Path, conf: Path, tmp_path: Path, printed: Callable[..., str], mistake: Callable[..., str]
+) -> None:
+    everywhere = "PartitionName=batch Nodes=ALL"
+    modes = [f"PreemptType=preempt/partition_prio PreemptMode={mode}" for mode in ("REQUEUE", "CANCEL")]
+    for mode in modes:
+        folder = tmp_path / mode[-6:]
+        options = ("--change", everywhere, "--change", mode, "--out", folder)
+        text = printed("compare", jobs, "--slurm-conf", conf, *options)
+        compared = results.read(folder / "compare.nc")
+        schemes = ["recorded", "ours.conf", everywhere, mode, "all changes"]
+        assert compared["scheme"].values.tolist() == schemes
+        waits = [float(row(text, scheme)[0]) for scheme in schemes]
+        assert waits[2] != waits[4]
+    alone = mistake("compare", jobs, "--slurm-conf", conf, "--change", "PreemptMode=REQUEUE")
+    assert "PreemptMode is REQUEUE and PreemptType is preempt/none, which contradict each other" in alone
+    assert mistake("compare", jobs, "--slurm-conf", conf, "--change", "PreemptMod=REQUEUE").count(
+        "PreemptMode"
+    )
+
+
 def test_a_configuration_alone_is_compared_with_the_recorded_waits(
     jobs: Path, conf: Path, printed: Callable[..., str]
 ) -> None:
@@ -113,8 +134,8 @@ def test_the_cluster_of_options_goes_before_that_of_the_file(
     [
         ("--change PriorityWeightAge=1", "--change: give the configuration too, with --slurm-conf"),
         ("--sacctmgr dump.cfg", "--sacctmgr: give the configuration too"),
-        ("--slurm-conf missing.conf", "missing.conf: cannot be read"),
-        ("--slurm-conf {conf} --sacctmgr missing.cfg", "missing.cfg: cannot be read"),
+        ("--slurm-conf missing.conf", "missing.conf: no such file"),
+        ("--slurm-conf {conf} --sacctmgr missing.cfg", "missing.cfg: no such file"),
         ("--slurm-conf {conf} --policy easy", "--policy and --slurm-conf: give one of the two"),
         ("--slurm-conf {conf} --change Nonsense=1", "change 'Nonsense=1': unknown key Nonsense"),
         ("--slurm-conf {conf} --change Licenses=a:1", "Licenses=a:1 changes nothing"),

@@ -31,6 +31,9 @@ class _Naive:
             for on in range(job)
             if rng.random() < 0.4
         ]
+        self.limit = [rng.choice([FOREVER, rng.randint(0, 6)]) for _ in self.jobs]
+        self.returns = [rng.randint(0, 24) for _ in self.jobs]
+        self.away = [rng.choice([0, 0, 0, 1]) for _ in self.jobs]
         self.entered: dict[int, int] = {}
         self.started: dict[int, int] = {}
         self.ended: dict[int, int] = {}
@@ -49,6 +52,15 @@ class _Naive:
             return FOREVER if fate == Fate.NEVER_ELIGIBLE or kind == Dependency.AFTER_OK else time
         return None
 
+    def _noticed(self, on: int, met: int) -> int:
+        """When the user of a job knows that what it waits for has happened."""
+        if self.limit[on] == FOREVER or on not in self.ended or met == FOREVER:
+            return met
+        if met - self.entered[on] < self.limit[on]:
+            return met
+        days = -((self.returns[on] - met) // 86_400)
+        return self.returns[on] + (days + self.away[on]) * 86_400
+
     def _eligible(self, job: int) -> int:
         """When a job may start, FOREVER if never; a second less while that is not known."""
         times = [self.submit[job]]
@@ -58,7 +70,8 @@ class _Naive:
                 if met is None:
                     times.append(FOREVER - 1)
                 else:
-                    times.append(met if met == FOREVER else met + delay)
+                    seen = met if kind == Dependency.AFTER else self._noticed(on, met)
+                    times.append(met if met == FOREVER else seen + delay)
         return max(times)
 
     def second(self, now: int) -> None:
@@ -104,7 +117,11 @@ def _simulated(case: _Naive) -> tuple[dict[int, int], dict[int, int], list[int]]
     jobs["unmet"] = [1 + sum(need[0] == job for need in case.needs) for job in case.jobs]
     jobs["fate"] = np.where(case.rejected, int(Fate.REJECTED), int(Fate.COMPLETED))
     by_other = sorted(case.needs, key=lambda need: need[1])
-    dependents = np.array([(job, int(kind), delay) for job, _, kind, delay in by_other], DEPENDENT)
+    rows = [
+        (job, int(kind), delay, case.limit[on], case.returns[on], case.away[on])
+        for job, on, kind, delay in by_other
+    ]
+    dependents = np.array(rows, DEPENDENT)
     first = np.searchsorted([need[1] for need in by_other], range(number + 1)).astype(np.int64)
     state = lives.allocate(jobs, dependents, first)
     entered: dict[int, int] = {}

@@ -21,7 +21,7 @@ from gridsched.engine.nodes.records import (
     Placement,
     Requeue,
 )
-from gridsched.engine.records import FOREVER, LABELS, Backfilling, Overrun
+from gridsched.engine.records import FOREVER, LABELS, Backfilling, Correction, Overrun, Prediction
 from gridsched.policies.scores import SCORE, largest_expansion_factor
 from tests.oracles import nodes as oracle
 
@@ -31,10 +31,22 @@ _KINDS = {"after": "AFTER", "afterany": "AFTER_ANY", "afterok": "AFTER_OK", "aft
 def _jobs(jobs: list[oracle.Job], cluster: oracle.Cluster) -> Any:
     records = np.zeros(len(jobs), JOB)
     for record, job in zip(records, jobs, strict=True):
-        for name in ("submit", "units", "cores", "memory", "gpus", "share", "whole", "where", "failed"):
+        for name in (
+            "submit",
+            "units",
+            "cores",
+            "memory",
+            "gpus",
+            "share",
+            "whole",
+            "where",
+            "failed",
+            "user",
+        ):
             record[name] = getattr(job, name)
-        record["work"], record["guess"] = job.run, job.estimate
+        record["work"], record["guess"], record["given"] = job.run, job.estimate, job.estimate
         record["run"], record["estimate"] = cluster.length(job.run), cluster.length(job.estimate)
+        record["limit"], record["predicted"] = cluster.length(job.estimate), job.estimate
         record["most"] = min(job.most, job.units)
         record["affinity"] = job.kind
         record["gives_up"] = FOREVER if job.gives_up == oracle.NEVER else job.gives_up
@@ -49,10 +61,10 @@ def _jobs(jobs: list[oracle.Job], cluster: oracle.Cluster) -> Any:
 
 
 def _dependents(jobs: list[oracle.Job]) -> tuple[Any, Any]:
-    found: list[list[tuple[int, int, int]]] = [[] for _ in jobs]
+    found: list[list[tuple[int, ...]]] = [[] for _ in jobs]
     for j, job in enumerate(jobs):
         for on, kind, delay in job.after:
-            found[on].append((j, int(Dependency[_KINDS[kind]]), delay))
+            found[on].append((j, int(Dependency[_KINDS[kind]]), delay, FOREVER, 0, 0))
     first = np.cumsum([0, *map(len, found)]).astype(np.int64)
     return np.array([entry for each in found for entry in each], DEPENDENT), first
 
@@ -95,6 +107,7 @@ def simulate(cluster: oracle.Cluster, events: list[oracle.Event], room: int = 3)
     a = arrays.allocate(
         jobs,
         np.zeros(len(jobs), LABELS),
+        int(jobs["user"].max(initial=-1)) + 1,
         nodes,
         allowed,
         (_keys(policy.order, jobs), _keys(policy.backfill_order, jobs)),
@@ -108,8 +121,11 @@ def simulate(cluster: oracle.Cluster, events: list[oracle.Event], room: int = 3)
         backfilling=int(Backfilling[policy.backfilling.upper()]),
         reservations=policy.reservations,
         overrun=int(Overrun[policy.overrun.upper()]),
+        prediction=int(Prediction[policy.prediction.upper()]),
+        correction=int(Correction[policy.correction.upper()]),
         changing=policy.order == "lxf",
         queue_as_order=policy.backfill_order == "queue",
+        shortest_first=policy.backfill_order == "shortest",
         placement=int(Placement[policy.placement.upper()]),
         track=cluster.track,
         requeue=int(Requeue[policy.requeue.upper()]),
@@ -161,9 +177,10 @@ def compare(cluster: oracle.Cluster, events: list[oracle.Event]) -> None:
     assert a.killed.tolist() == cluster.kills
     assert a.extra.tolist() == cluster.extra
     assert a.state["corrections"][0] == cluster.corrections
+    assert a.jobs["predicted"].tolist() == cluster.predicted
 
 
-CAPABILITIES = ("partitions", "limits", "impatient", "dependent", "failures")
+CAPABILITIES = ("partitions", "limits", "impatient", "dependent", "failures", "predicting")
 
 
 # --- random cases ---------------------------------------------------------------------------------
@@ -199,6 +216,8 @@ def _some_job(draw: random.Random, now: int, index: int, options: dict[str, Any]
         kinds = ["after", "afterany", "afterok", "afternotok"]
         for on in draw.sample(range(index), min(index, draw.choice([1, 1, 2]))):
             job.after.append((on, draw.choice(kinds), draw.choice([0, 0, 3])))
+    if options["predicting"]:
+        job.user = draw.choice([-1, 0, 1, 1])
     if options["limits"]:
         job.groups = draw.sample(range(options["limits"]), draw.randint(0, options["limits"]))
     return job
@@ -237,9 +256,11 @@ def some_case(
         "impatient": "impatient" in wanted,
         "dependent": "dependent" in wanted,
         "limits": limits,
+        "predicting": "predicting" in wanted,
     }
     now, jobs = 0, []
-    for index in range(draw.randint(20, 40) if plans else draw.randint(1, 14)):
+    many = plans or wanted == ("predicting",)
+    for index in range(draw.randint(20, 40) if many else draw.randint(1, 14)):
         now += draw.choice([0, draw.randint(0, 8)])
         jobs.append(_some_job(draw, now, index, options))
     easy = draw.random() < 0.4
@@ -258,6 +279,10 @@ def some_case(
         cost=draw.choice([0, 1, 2]),
         overrun=draw.choice(["doubling", "doubling", "increments"]),
     )
+    if wanted == ("predicting",) or ("predicting" in wanted and not plans and draw.random() < 0.4):
+        policy.order, policy.backfilling, policy.reservations = "fcfs", "easy", 1
+        policy.prediction = "recent"
+        policy.correction = draw.choice(["doubling", "requested", "increments"])
     events = _some_events(draw, len(nodes)) if failures else []
     typical = [
         oracle.Typical(draw.choice([1, 2, 4]), gpus, share, 0, 0.25)

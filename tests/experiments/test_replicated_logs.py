@@ -81,10 +81,57 @@ def test_scenarios_without_replicates_keep_their_keys(tmp_path: Path) -> None:
         assert changed
 
 
-def test_studies_without_replicates_of_logs_say_where_they_are(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("calendars", ("resampling", "shaking", "feedback")),
+        ("dynamic-grid", ("resampling", "shaking", "feedback")),
+        ("self-scheduling", ("resampling", "shaking", "feedback")),
+        ("multicluster", ("feedback",)),
+        ("grid", ("feedback",)),
+    ],
+)
+def test_kinds_in_which_it_has_no_meaning_say_why(kind: str, keys: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "log.swf").write_text(log_text(1, 60, 8), encoding="utf-8")
-    values = study("calendars", tmp_path / "log.swf", shaking={})
-    assert "local-policies, grid and arena have" in message_about(tmp_path, values)
+    for key in keys:
+        message = message_about(tmp_path, study(kind, tmp_path / "log.swf", **{key: {}}))
+        assert f"scenarios[varied].{key}: " in message
+        assert "arena" in message
+
+
+def test_feedback_of_a_single_cluster_is_refused_too(tmp_path: Path) -> None:
+    (tmp_path / "log.swf").write_text(log_text(1, 60, 8), encoding="utf-8")
+    values = study("grid", tmp_path / "log.swf")
+    values["scenarios"][1]["clusters"][0]["feedback"] = {}
+    assert "scenarios[plain].feedback: times of this kind" in message_about(tmp_path, values)
+
+
+def test_streams_of_multiclusters_are_resampled(tmp_path: Path) -> None:
+    file = tmp_path / "log.swf"
+    file.write_text(log_text(1, 200, 8), encoding="utf-8")
+    point = {
+        "clusters": [{"name": name, "processors": 8} for name in ("A", "B")],
+        "stream": {"name": "own", "file": str(file)},
+    }
+    values: dict[str, Any] = {
+        "name": "many",
+        "title": "Many",
+        "kind": "multicluster",
+        "replicates": 3,
+        "scenarios": [
+            {"name": "plain", **point},
+            {"name": "varied", **point, "resampling": {"replicates": 3, "weeks": 2}},
+        ],
+        "schedulers": [{"name": "muscle", "scheduler": "muscle", "local": "fcfs"}],
+    }
+    run_study(study_from(values), tmp_path, 3)
+    drawn = [results.read(made(tmp_path, f"jobs of varied, replicate {number}")) for number in range(3)]
+    same = [results.read(made(tmp_path, f"jobs of plain, replicate {number}")) for number in range(3)]
+    assert len({each.attrs["repaired"] + str(each["workload_checksum"].values) for each in drawn}) == 3
+    assert len({str(each["workload_checksum"].values) for each in same}) == 1
+    assert all(int(each["submit_time"].max()) < 2 * WEEK for each in drawn)
+    values["scenarios"][1]["resampling"]["replicates"] = 5
+    assert "resampling.replicates: found 5" in message_about(tmp_path, values)
 
 
 def test_means_that_shaking_moves_far_are_marked() -> None:

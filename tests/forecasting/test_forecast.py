@@ -13,11 +13,12 @@ import gridsched as gs
 from gridsched.errors import ConfigurationError, GridschedError, TraceError
 from gridsched.forecasting import (
     Futures,
-    fit_adjustment,
+    Told,
+    follow,
     read_queue,
     timeline_of_run,
 )
-from gridsched.forecasting.adjustment import HIGH, LEVELS, LOW
+from gridsched.forecasting.adjustment import HIGH, LEVELS, LOW, censored_quantile
 from gridsched.forecasting.predictors import fit_log_uniform, residual_waits, wait_bounds
 from gridsched.forecasting.present import quantiles_of, waiting_instants
 from gridsched.policies.local import Conventions, named_policy
@@ -220,21 +221,96 @@ def test_instants_at_which_somebody_waits(run: Any) -> None:
 # --- how good they are ----------------------------------------------------------------------------
 
 
+def wrong_forecasts(count: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Forecasts that are far too early and too narrow, and what came true."""
+    truth = rng.lognormal(8, 1.5, count)
+    guess = truth * rng.lognormal(0, 0.5, count)
+    return 0.1 * guess[:, np.newaxis] ** 0.9 * np.linspace(0.95, 1.05, len(LEVELS)), truth
+
+
+def held(quantiles: Any, truth: Any) -> float:
+    return float(((truth >= quantiles[:, LOW]) & (truth <= quantiles[:, HIGH])).mean())
+
+
 def test_wrong_forecasts_are_corrected() -> None:
-    """Forecasts that are far too early and too narrow cover what they say once earlier ones are known."""
+    """They cover what they say once earlier ones are known."""
     rng = np.random.default_rng(2)
-    truth = rng.lognormal(8, 1.5, 4000)
-    guess = truth * rng.lognormal(0, 0.5, 4000)
-    wrong = 0.1 * guess[:, np.newaxis] ** 0.9 * np.linspace(0.95, 1.05, len(LEVELS))
-    corrected = fit_adjustment(wrong[:2000], truth[:2000]).apply(wrong[2000:])
-    inside = (truth[2000:] >= corrected[:, LOW]) & (truth[2000:] <= corrected[:, HIGH])
-    assert 0.77 < inside.mean() < 0.83
-    few = fit_adjustment(wrong[:20], truth[:20])
+    wrong, truth = wrong_forecasts(4000, rng)
+    now = np.arange(4000)
+    fitted = Told(now[:2000], wrong[:2000], truth[:2000]).fit(10**9, 2000)
+    assert 0.77 < held(fitted.apply(wrong[2000:]), truth[2000:]) < 0.83
+    few = Told(now[:20], wrong[:20], truth[:20]).fit(10**9)
     assert few.apply(wrong) == pytest.approx(wrong)
     # A useless forecast beside a good one has no weight, and the other way round.
     useless = rng.lognormal(8, 1.5, (4000, 1)) * np.linspace(0.5, 2, len(LEVELS))
-    assert fit_adjustment(wrong, truth, useless).weight == 1.0
-    assert fit_adjustment(useless, truth, wrong).weight == 0.0
+    assert Told(now, wrong, truth, useless).fit(10**9).weight == 1.0
+    assert Told(now, useless, truth, wrong).fit(10**9).weight == 0.0
+
+
+def test_jobs_that_still_wait_do_not_make_long_waits_rare() -> None:
+    """Where many outcomes are not known yet, the correction is about what it is with all of them."""
+    rng = np.random.default_rng(4)
+    wrong, truth = wrong_forecasts(8000, rng)
+    truth *= 8
+    now = np.sort(rng.integers(0, 2 * 86400, 8000))
+    known = now + truth < 2 * 86400
+    assert known.mean() < 0.75
+    early = Told(now, wrong, truth).fit(2 * 86400, 8000)
+    assert 0.76 < held(early.apply(wrong), truth) < 0.84
+    without = Told(now[known], wrong[known], truth[known]).fit(2 * 86400, 8000)
+    assert held(without.apply(wrong), truth) < 0.75
+
+
+def naive_quantile(values: list[float], censored: list[bool], level: float) -> float:
+    """Quantile by the product of Kaplan and Meier, one value after the other."""
+    left, beyond = len(values), 1.0
+    for value, hidden in sorted(zip(values, censored, strict=True)):
+        if not hidden:
+            beyond *= (left - 1) / left
+            if 1 - beyond >= level - 1e-9:
+                return value
+        left -= 1
+    return max(values)
+
+
+def test_quantiles_of_what_is_partly_known() -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(300):
+        values = rng.integers(0, 10, (3, int(rng.integers(1, 30)))).astype(float)
+        censored = rng.random(values.shape) < rng.random()
+        level = float(rng.integers(1, 20)) / 20
+        expected = [
+            naive_quantile(*row, level) for row in zip(values.tolist(), censored.tolist(), strict=True)
+        ]
+        assert censored_quantile(values, censored, level).tolist() == expected
+
+
+def test_forecasts_that_err_more_and_more_are_followed() -> None:
+    """Where a site changes, corrections by the past alone fall short; ends that are followed do not."""
+    rng = np.random.default_rng(8)
+    wrong, truth = wrong_forecasts(3000, rng)
+    now = np.repeat(np.arange(1000) * 20_000, 3)
+    truth *= np.exp(rng.normal(0, now / 1e7))
+    told = Told(now, wrong, truth)
+    made, last = follow(told, int(now[-1]) + 1, renewals=100)
+    later = slice(1500, None)
+    assert 0.77 < held(made[later], truth[later]) < 0.83
+    assert held(told.fit(int(now[1500])).apply(wrong[later]), truth[later]) < 0.7
+    assert last.followed[1] > 0.2
+
+
+def test_nothing_is_followed_before_it_is_known() -> None:
+    rng = np.random.default_rng(9)
+    wrong, truth = wrong_forecasts(900, rng)
+    truth *= 30
+    now = np.repeat(np.arange(150) * 3600, 6)
+    moment = 100 * 3600
+    unknown = now + truth >= moment
+    other = np.where(unknown, truth * 7 + 10**6, truth)
+    found, again = (follow(Told(now, wrong, each), 10**7, renewals=50)[0] for each in (truth, other))
+    np.testing.assert_array_equal(found[now < moment], again[now < moment])
+    assert (found != again).any()
+    assert 100 < unknown[now < moment].sum() < 500
 
 
 def test_residual_waits_are_of_jobs_that_waited_as_long(run: Any) -> None:
@@ -355,6 +431,7 @@ def test_mistakes(run: Any, tmp_path: Path) -> None:
         (run, now, {"quantiles": (0.5, 1.0)}, "quantiles"),
         (run, now, {"futures": 0}, "futures"),
         (run, now, {"adjust": -1}, "adjust"),
+        (run, now, {"threads": 0}, "threads"),
         (run, now, {"policy": "fastest"}, "unknown policy"),
         (run, int(run["submit_time"][0]) - 1, {}, "no job has been submitted"),
         (queue, now + 1, {}, "leave it out"),

@@ -28,6 +28,7 @@ Lines = dict[str, str]
 """What is recorded of the variables of a dataset, or of the claims, by name."""
 
 _HASH_LENGTH = 16
+_NOT_RUN = "not run"
 _NUMBERS = ("our_value", "low", "high")
 """Columns of a table of claims that are recorded beside the verdict."""
 
@@ -106,13 +107,14 @@ def dataset_lines(dataset: xr.Dataset) -> Lines:
 
 
 def claim_lines(path: Path) -> Lines:
-    """Verdict of every claim in a table of claims, with our value and its interval as they are written."""
+    """Verdict of every claim that was judged, with our value and its interval as the table of claims has them."""
     with path.open(encoding="utf-8", newline="") as file:
         return {
             f"{row['paper']}/{row['id']}": " ".join(
                 [row["verdict"], *(f"{key} {row[key]}" for key in _NUMBERS if row[key])]
             )
             for row in csv.DictReader(file)
+            if row["verdict"] != _NOT_RUN
         }
 
 

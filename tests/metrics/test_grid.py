@@ -183,6 +183,19 @@ def test_summaries_equal_loops_over_the_jobs(jobs: list[Job]) -> None:
         np.testing.assert_allclose(summary[name].values, values, rtol=1e-12, atol=1e-12, err_msg=name)
 
 
+@given(job_lists(), st.sampled_from([0.1, 0.25, 0.4]))
+def test_times_leave_the_warm_up_out_and_nothing_else_does(jobs: list[Job], warm_up: float) -> None:
+    run = run_dataset(jobs)
+    whole, later = naive_summary(jobs), naive_summary(jobs[int(warm_up * len(jobs)) :])
+    for summarise in (summarise_grid, summarise_ideal):
+        summary, plain = summarise(run, warm_up=warm_up), summarise(run)
+        for name in VARIABLES:
+            of_times = name.startswith(("wait_time", "response_time", "run_time", "bounded_slow", "slowdown"))
+            expected = later[name] if of_times else plain[name].values
+            np.testing.assert_allclose(summary[name].values, expected, rtol=1e-12, atol=1e-12, err_msg=name)
+        assert float(summary["jobs"]) == whole["jobs"]
+
+
 def test_a_grid_worked_out_by_hand() -> None:
     jobs = [
         Job(submit=0, start=0, run=10, processors=8, allocated=8, home=0, cluster=0),

@@ -21,6 +21,8 @@ class Job(NamedTuple):
     queue: int
     kind: int
     score: float
+    long: int = 0
+    begun: int = -1
 
 
 class Site(NamedTuple):
@@ -28,8 +30,10 @@ class Site(NamedTuple):
 
     user_jobs: list[int]
     user_processors: list[int]
+    user_work: list[int]
     queue_processors: list[int]
-    kind_processors: list[list[int]]
+    long_processors: list[int]
+    closed: list[list[bool]]
     capacity: list[tuple[int, int]]
 
 
@@ -43,6 +47,22 @@ class Policy(NamedTuple):
     drain: int | None
     notice: int
     week: int
+    idle: int
+
+
+class Queue:
+    """Jobs that wait in the queue, since when, and those of each user that wait outside."""
+
+    def __init__(self) -> None:
+        self.entered: dict[int, int] = {}
+        self.outside: dict[int, list[int]] = {}
+
+    def arrive(self, jobs: list[Job], j: int, most: int, since: int) -> None:
+        """A job comes, or comes in from outside."""
+        if sum(jobs[k].user == jobs[j].user for k in self.entered) < most:
+            self.entered[j] = since
+        else:
+            self.outside.setdefault(jobs[j].user, []).append(j)
 
 
 def expected_end(start: int, estimate: int, now: int) -> int:
@@ -55,17 +75,33 @@ def expected_end(start: int, estimate: int, now: int) -> int:
 
 def replay(jobs: list[Job], site: Site, policy: Policy) -> list[int]:
     """Start of each job, given in order of eligible time; -1 for those that never start."""
-    starts = [-1] * len(jobs)
-    now = min(job.eligible for job in jobs)
+    starts = [job.begun for job in jobs]
+    coming = [j for j, job in enumerate(jobs) if job.begun < 0]
+    queue = Queue()
+    now = min(jobs[j].eligible for j in coming)
     while True:
-        _pass(jobs, site, policy, starts, now)
-        later = [job.eligible for job in jobs if job.eligible > now]
+        while coming and jobs[coming[0]].eligible <= now:
+            j = coming.pop(0)
+            queue.arrive(jobs, j, policy.idle, jobs[j].submit)
+        entered = True
+        while entered:
+            started = _once(jobs, site, policy, queue, starts, now)
+            entered = False
+            for j in started:
+                del queue.entered[j]
+            for j in started:
+                others = queue.outside.get(jobs[j].user, [])
+                if others:
+                    queue.arrive(jobs, others.pop(0), policy.idle, now)
+                    entered = True
+        later = [jobs[j].eligible for j in coming]
         running = [j for j in range(len(jobs)) if starts[j] >= 0 and starts[j] + jobs[j].run > now]
         later += [starts[j] + jobs[j].run for j in running]
-        if any(starts[j] < 0 and jobs[j].eligible <= now for j in range(len(jobs))):
+        if queue.entered:
             later += [expected_end(starts[j], jobs[j].estimate, now) for j in running]
             later += [time for time, _ in site.capacity if time > now]
-            if any(most < ANY for row in site.kind_processors for most in row):
+            hourly = [*site.long_processors, *site.user_work]
+            if any(most < ANY for most in hourly) or any(any(row) for row in site.closed):
                 later.append(((now + policy.week) // HOUR + 1) * HOUR - policy.week)
         later = [time for time in later if time > now]
         if not later or (not running and min(later) > max(job.eligible for job in jobs) + 10**7):
@@ -73,48 +109,42 @@ def replay(jobs: list[Job], site: Site, policy: Policy) -> list[int]:
         now = min(later)
 
 
-def _pass(jobs: list[Job], site: Site, policy: Policy, starts: list[int], now: int) -> None:
-    """Start jobs; one of no length lets others start at the same instant."""
-    while True:
-        before = list(starts)
-        _once(jobs, site, policy, starts, now)
-        if not any(starts[j] == now and before[j] < 0 and jobs[j].run == 0 for j in range(len(jobs))):
-            return
-
-
-def _once(jobs: list[Job], site: Site, policy: Policy, starts: list[int], now: int) -> None:
-    waiting = [j for j in range(len(jobs)) if starts[j] < 0 and jobs[j].eligible <= now]
-    waiting.sort(key=lambda j: (-_score(jobs[j], policy, now), j))
+def _once(
+    jobs: list[Job], site: Site, policy: Policy, queue: Queue, starts: list[int], now: int
+) -> list[int]:
+    """Start jobs, and say which."""
+    waiting = sorted(queue.entered, key=lambda j: (-_score(jobs[j], policy, queue.entered[j], now), j))
     here = [size for time, size in site.capacity if time <= now][-1]
     coming = [(time, size) for time, size in site.capacity if time > now][:1]
     hour = ((now + policy.week) // HOUR) % 168
     reserved: tuple[int | None, int] | None = None
 
-    def running() -> list[int]:
-        return [j for j in range(len(jobs)) if starts[j] >= 0 and starts[j] + jobs[j].run > now]
-
-    zero = [j for j in range(len(jobs)) if starts[j] == now and jobs[j].run == 0]
     started: list[int] = []
     for j in waiting:
         job = jobs[j]
-        # what started in this pass holds its processors until the pass is over, however short it is
-        held = [*running(), *(k for k in started if jobs[k].run == 0 and k not in zero)]
+        held = [k for k in range(len(jobs)) if starts[k] >= 0 and starts[k] + jobs[k].run > now]
         busy = sum(jobs[k].processors for k in held)
         free = here - busy
         if free <= 0:
-            return
+            return started
         theirs = [k for k in held if jobs[k].user == job.user]
         if len(theirs) >= site.user_jobs[job.user]:
             continue
         together = sum(jobs[k].processors for k in theirs)
         if theirs and together + job.processors > site.user_processors[job.user]:
             continue
+        left = sum(
+            jobs[k].processors * (expected_end(starts[k], jobs[k].estimate, now) - now) for k in theirs
+        )
+        if theirs and left + job.processors * job.estimate > site.user_work[job.user]:
+            continue
         same = [jobs[k].processors for k in held if jobs[k].queue == job.queue]
         if same and sum(same) + job.processors > site.queue_processors[job.queue]:
             continue
-        most = site.kind_processors[job.kind][hour]
-        alike = [jobs[k].processors for k in held if jobs[k].kind == job.kind]
-        if most == 0 or (alike and sum(alike) + job.processors > most):
+        if site.closed[job.kind][hour]:
+            continue
+        long = [jobs[k].processors for k in held if jobs[k].long]
+        if job.long and long and sum(long) + job.processors > site.long_processors[hour]:
             continue
         if coming and coming[0][0] <= now + policy.notice and coming[0][1] < here:
             beyond = [k for k in held if expected_end(starts[k], jobs[k].estimate, now) > coming[0][0]]
@@ -129,14 +159,15 @@ def _once(jobs: list[Job], site: Site, policy: Policy, starts: list[int], now: i
             if not inside:
                 reserved = (shadow, extra - job.processors)
         elif job.processors > free:
-            waited = now - job.submit
+            waited = now - queue.entered[j]
             if policy.backfilling == "none" or (policy.drain is not None and waited >= policy.drain):
-                return
+                return started
             if policy.backfilling == "easy" and waited >= policy.patience:
                 reserved = _reservation(jobs, starts, held, free, job.processors, now)
             continue
         starts[j] = now
         started.append(j)
+    return started
 
 
 def _reservation(
@@ -152,6 +183,6 @@ def _reservation(
     return None, 0
 
 
-def _score(job: Job, policy: Policy, now: int) -> float:
-    expansion = policy.expansion * (now - job.submit) / job.estimate
-    return job.score - policy.age * job.submit / 3600.0 + expansion
+def _score(job: Job, policy: Policy, since: int, now: int) -> float:
+    expansion = policy.expansion * (now - since) / job.estimate
+    return job.score - policy.age * since / 3600.0 + expansion

@@ -561,7 +561,7 @@ class Oracle:
 
     def has_changed(self, i: int) -> bool:
         """Whether a local scheduler has a pass. It matters only where the queue order changes with time."""
-        if self.rules.policy.order not in ("lxf", "lxwf"):
+        if self.rules.policy.order not in ("lxf", "lxwf", "critical"):
             return True
         ends = any(self.boundary(j) == self.now for j in self.wanted(i))
         return ends or self.seen[i] != self.picture_of(i)
@@ -701,6 +701,7 @@ class Oracle:
         wait = self.now - self.states[j].entered
         estimate = self.guessed(j)
         expansion = (wait + estimate) / estimate
+        stays = 1 / (0.05 * (wait + estimate) / 60 + 1)
         ranks: dict[str, float] = {
             "fcfs": self.states[j].entry,
             "shortest": estimate,
@@ -708,6 +709,7 @@ class Oracle:
             "smallest_area": estimate * self.taken(j),
             "lxf": -expansion,
             "lxwf": -(expansion + 0.02 * wait / 3600),
+            "critical": -(stays * stays + wait / 86400),
         }
         return ranks[order]
 

@@ -54,3 +54,31 @@ def submissions(
                     at[job] = free + gap + offset
             free = max(at[job] + wait[job] + run[job] for job in jobs)
     return at
+
+
+def noticed(end: int, response: int, limit: int, returns: int, away: int) -> int:
+    """When a user knows that a batch has ended: at once, or when back if the response reached the limit."""
+    if limit < 0 or response < limit:
+        return end
+    days = -(
+        (returns - end) // 86_400
+    )  # whole days from the given instant to the first one that is not before
+    return returns + (days + away) * 86_400
+
+
+def falling_shares(hits: Sequence[int], trials: Sequence[int]) -> list[float]:
+    """The shares of hits that never rise and are as likely as can be, by the formula of maxima of minima.
+
+    Classes without trials have the share of the class before them, or of the first one with trials.
+    """
+    some = [k for k in range(len(trials)) if trials[k]]
+    if not some:
+        return [0.0] * len(trials)
+
+    def together(first: int, last: int) -> float:
+        chosen = some[first : last + 1]
+        return sum(hits[k] for k in chosen) / sum(trials[k] for k in chosen)
+
+    size = range(len(some))
+    found = {some[k]: max(min(together(a, b) for a in range(k + 1)) for b in size if b >= k) for k in size}
+    return [found[max([k for k in some if k <= place], default=some[0])] for place in range(len(trials))]

@@ -57,6 +57,7 @@ POLICIES: dict[str, Policy] = {
     "sjbf": Policy("fcfs", "easy", backfill_order="shortest"),
     "lxf": Policy("lxf", "easy"),
     "lxwf": Policy("lxwf", "easy"),
+    "creasy": Policy("critical", "easy"),
     "conservative": Policy("fcfs", "conservative"),
 }
 """The policies that have names."""
@@ -247,9 +248,11 @@ class Cluster:
 
     @staticmethod
     def rank_of_papers(order: str, job: Job, wait: int) -> float:
-        """Orders that learned policies are compared with; submit times count from 1."""
+        """Orders of papers; submit times count from 1."""
+        stays = 1 / (0.05 * (wait + job.estimate) / 60 + 1)
         run, size, age = job.estimate, job.processors, math.log10(max(job.submit_time, 1))
         ranks: dict[str, float] = {
+            "critical": -(stays * stays + wait / 86400),
             "wfp3": -((wait / run) ** 3) * size,
             "unicep": -(wait + 1e-15) / (math.log2(size + 1e-15) * run),
             "f1": math.log10(run) * size + 870 * age,

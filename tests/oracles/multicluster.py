@@ -8,6 +8,7 @@ over before anything else happens.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -536,7 +537,7 @@ class LivedMulticluster:
         return chosen
 
 
-class NaiveSite:
+class NaiveSite(ABC):
     """What the clusters have in common."""
 
     def __init__(self, run: LivedMulticluster, index: int, site: Site) -> None:
@@ -619,20 +620,25 @@ class NaiveSite:
         held = {r: self.expected_end(j) for j, (_, _, own) in self.running.items() for r in own}
         return {r: held.get(r, self.run.now) for r in self.places()}
 
+    @abstractmethod
     def rearrange(self, again: list[int], *, at_end: bool) -> list[int]:
-        raise NotImplementedError
+        """Go on with other resources; killed jobs wait again. Who is too large from now on."""
 
+    @abstractmethod
     def withdraw(self, j: int) -> None:
-        raise NotImplementedError
+        """Let a job wait no longer."""
 
+    @abstractmethod
     def let_start(self) -> None:
-        raise NotImplementedError
+        """Start what starts now."""
 
+    @abstractmethod
     def plan(self, new: list[int], seeds: dict[int, list[int]]) -> None:
-        raise NotImplementedError
+        """Take jobs over, and plan anew."""
 
+    @abstractmethod
     def left(self) -> list[int]:
-        raise NotImplementedError
+        """When each resource is left if the waiting jobs run as planned."""
 
 
 class PlannedSite(NaiveSite):

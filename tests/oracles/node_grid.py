@@ -64,7 +64,8 @@ class Site(single.Cluster):
         """Know a job; its number here."""
         self.jobs.append(job)
         self.work.append(job.run)
-        self.guess.append(job.estimate)
+        for column in (self.guess, self.given, self.predicted):
+            column.append(job.estimate)
         self.fate.append("completed")
         for column in (self.entry, self.start, self.first_start, self.end):
             column.append(-1)
@@ -99,6 +100,7 @@ class Site(single.Cluster):
         ended = sorted(j for j in self.running if self.end[j] == self.now)
         for j in ended:
             self.extra[j] += self.length(self.work[j]) - self.work[j]
+            self.learn(j)
             self.stop(j)
         return ended
 
@@ -152,6 +154,7 @@ class Site(single.Cluster):
         """When a job that entered now would start as far as is known; infinite if never as things are."""
         ahead = self.as_expected()
         number = ahead.add(job)
+        ahead.predict(number)
         ahead.enter(number)
         while True:
             ahead.changed = True
@@ -171,6 +174,7 @@ class Site(single.Cluster):
         """Earliest place that a plan of all who wait leaves."""
         ahead = self.as_expected()
         number = ahead.add(job)
+        ahead.predict(number)
         if not ahead.waiting and ahead.fits_now(number):
             return self.now
         ahead.planned = {}
@@ -209,6 +213,9 @@ class Users(single.Cluster):
         self.entering: list[int] = []
         self.leaving: list[int] = []
         self.started: set[int] = set()
+
+    def predict(self, j: int) -> None:
+        """Users leave that to clusters."""
 
     def enter(self, j: int) -> None:
         self.entering.append(j)
@@ -315,6 +322,7 @@ class NodeSites:
 
     def send(self, job: single.Job, m: int, name: Any) -> int:
         number: int = self.clusters[m].add(job)
+        self.clusters[m].predict(number)
         self.name[m][number] = name
         self.clusters[m].enter(number)
         return number
@@ -349,6 +357,7 @@ class NodeSites:
         """First start, cluster, fate, kills of each job, and executions with their clusters."""
         count = len(self.jobs)
         start, where, kills, fate = [-1] * count, [-1] * count, [0] * count, list(self.users.fate)
+        predicted = [0] * count
         executions = []
         done = set()
         for m, cluster in enumerate(self.clusters):
@@ -360,7 +369,8 @@ class NodeSites:
                 j = self.user_of(name)
                 kills[j] += cluster.kills[number]
                 first = cluster.first_start[number]
-                start[j] = first if first >= 0 else start[j]
+                if first >= 0:
+                    start[j], predicted[j] = first, cluster.predicted[number]
                 if first >= 0 and number not in cluster.waiting:
                     done.add(j)
         for j in range(count):
@@ -370,6 +380,7 @@ class NodeSites:
             "start": start,
             "cluster": where,
             "fate": fate,
+            "predicted": predicted,
             "kills": kills,
             "executions": sorted(executions),
             "corrections": sum(c.corrections for c in self.clusters if c.watched),

@@ -46,6 +46,7 @@ class Job:
     failed: bool = False
     after: list[tuple[int, str, int]] = field(default_factory=list)  # (job, kind, delay)
     groups: list[int] = field(default_factory=list)
+    user: int = -1
 
 
 class Limit(NamedTuple):
@@ -100,6 +101,8 @@ class Policy:
     requeue: str = "place"
     interval: int = 0
     cost: int = 0
+    prediction: str = "estimate"
+    correction: str = "increments"
 
 
 class Execution(NamedTuple):
@@ -143,6 +146,9 @@ class Cluster:
         count = len(jobs)
         self.work = [job.run for job in jobs]
         self.guess = [job.estimate for job in jobs]
+        self.given = [job.estimate for job in jobs]
+        self.predicted = [job.estimate for job in jobs]
+        self.ran: dict[int, list[int]] = {}
         self.fate = ["completed"] * count
         self.entry = [-1] * count
         self.entered = 0
@@ -382,10 +388,10 @@ class Cluster:
             limit = self.limits[group]
             others = [k for k in self.running if group in self.jobs[k].groups]
             cores = [self.jobs[k].units * self.jobs[k].cores for k in others]
-            seconds = [c * self.length(self.guess[k]) for c, k in zip(cores, others, strict=True)]
+            seconds = [c * self.length(self.given[k]) for c, k in zip(cores, others, strict=True)]
             if len(others) + 1 > limit.jobs or sum(cores) + size > limit.cores:
                 return False
-            if sum(seconds) + size * self.length(self.guess[j]) > limit.seconds:
+            if sum(seconds) + size * self.length(self.given[j]) > limit.seconds:
                 return False
         return True
 
@@ -465,7 +471,23 @@ class Cluster:
         if self.eligible[j] > self.now:
             self.timers.append((self.eligible[j], 0, j))
         else:
+            self.predict(j)
             self.enter(j)
+
+    def predict(self, j: int) -> None:
+        """Say how long a job is taken to run that enters the queue first."""
+        job, known = self.jobs[j], self.ran.get(self.jobs[j].user, [])
+        if self.policy.prediction == "double":
+            self.guess[j] = 2 * job.estimate
+        elif self.policy.prediction == "actual":
+            self.guess[j] = max(1, job.run)
+        elif self.policy.prediction == "recent" and job.user >= 0 and len(known) > 1:
+            self.guess[j] = max(1, min((known[-1] + known[-2]) // 2, job.estimate))
+        self.predicted[j] = self.guess[j]
+
+    def learn(self, j: int) -> None:
+        """Remember how long a job ran from its last checkpoint on."""
+        self.ran.setdefault(self.jobs[j].user, []).append(self.work[j])
 
     def give_up(self, j: int) -> None:
         started = j in self.running or self.end[j] >= 0 or self.kills[j]
@@ -490,6 +512,7 @@ class Cluster:
         saved = interval * (elapsed // (interval + cost)) if interval else 0
         self.work[j] -= saved
         self.guess[j] = max(1, self.guess[j] - saved)
+        self.given[j] = max(1, self.given[j] - saved)
         self.extra[j] += elapsed - saved
         if self.policy.requeue == "lost":
             self.fate[j] = "lost"
@@ -534,7 +557,7 @@ class Cluster:
             # orders that do not change are those at submission
             ranks: dict[str, float] = {
                 "fcfs": self.entry[j],
-                "shortest": self.length(job.estimate),
+                "shortest": self.length(self.predicted[j]),
                 "smallest": size,
                 "lxf": -(wait + estimate) / estimate,
             }
@@ -603,7 +626,12 @@ class Cluster:
 
     def correct(self, j: int) -> None:
         length = self.length(self.guess[j])
-        if self.policy.overrun == "doubling":
+        if self.policy.prediction == "recent":
+            length = self.corrected(length, self.now - self.start[j], self.length(self.given[j]))
+        doubling = self.policy.overrun == "doubling"
+        if self.policy.prediction == "recent" and self.policy.correction == "doubling":
+            doubling = True
+        if doubling:
             while self.start[j] + length <= self.now:
                 length *= 2
         else:
@@ -617,6 +645,16 @@ class Cluster:
         if self.policy.backfilling in ("easy", "conservative"):
             self.changed = True
         self.corrections += 1
+
+    def corrected(self, length: int, elapsed: int, limit: int) -> int:
+        """A prediction that was outrun, corrected up to the estimate."""
+        if elapsed < length or self.policy.correction == "doubling":
+            return length
+        if self.policy.correction == "increments":
+            for increment in INCREMENTS:
+                if min(length + increment, limit) > elapsed:
+                    return min(length + increment, limit)
+        return limit
 
     # instants
 
@@ -647,6 +685,7 @@ class Cluster:
     def instant(self) -> None:
         for j in sorted(j for j in self.running if self.end[j] == self.now):
             self.extra[j] += self.length(self.work[j]) - self.work[j]
+            self.learn(j)
             self.stop(j)
             self.tell_of_end(j, True)
         if self.track:

@@ -51,6 +51,22 @@ class Reservation(NamedTuple):
     nodes: frozenset[int]
 
 
+class Rules(NamedTuple):
+    """Who preempts whom: groups of jobs, and how jobs give way: "keep", "kill", "cancel" or "suspend"."""
+
+    group: list[int]
+    may: set[tuple[int, int]]
+    level: list[int]
+    way: list[str]
+    exempt: list[int]
+    linear: bool
+    youngest: bool
+    strict: bool
+    reorder: int
+    patience: int
+    hold: int
+
+
 class Limit(NamedTuple):
     """What a group may have at once."""
 
@@ -82,6 +98,7 @@ class Cluster:
     array_limits: dict[int, int] = field(default_factory=dict)
     outages: list[Outage] = field(default_factory=list)
     reservations: list[Reservation] = field(default_factory=list)
+    rules: Rules | None = None
 
 
 class Started(NamedTuple):
@@ -101,14 +118,28 @@ class Controller:
         self.killed: list[tuple[int, Started]] = []
         self.records: dict[int, tuple[int, int]] = {j: (j, 0) for j in range(len(jobs))}
         self.split: set[int] = set()
+        # with preemption: jobs that ended or are lost, are held, sleep since when and slept for how long
+        self.over: set[int] = set()
+        self.begin = {j: job.submit for j, job in enumerate(jobs)}
+        self.asleep: dict[int, int] = {}
+        self.slept: dict[int, int] = dict.fromkeys(range(len(jobs)), 0)
+        self.again: dict[int, int] = {}
+        self.ghosts: set[int] = set()
+        self.leaving: set[int] = set()
+        self.failures = sorted((each for each in cluster.outages if each.kills), key=lambda each: each.begin)
+        self.given_way: list[tuple[int, int, int]] = []
 
     def work(self, passes: list[tuple[int, int]]) -> dict[int, Started]:
         """Have all passes: instants and kinds, 0 for the main loop and 1 for backfilling."""
-        failures = sorted((each for each in self.cluster.outages if each.kills), key=lambda each: each.begin)
         for now, kind in passes:
-            while failures and failures[0].begin < now:
-                self.fail(failures.pop(0))
+            if self.cluster.rules is None:
+                while self.failures and self.failures[0].begin < now:
+                    self.fail(self.failures.pop(0))
+            else:
+                self.advance(now)
             (self.backfill if kind else self.main)(now)
+            if self.asleep:
+                self.wake(now)
         return self.started
 
     def fail(self, failure: Outage) -> None:
@@ -143,12 +174,23 @@ class Controller:
 
     def running(self, now: int) -> list[int]:
         """Jobs that run, by the time when they have to end."""
-        on = [j for j, done in self.started.items() if done.time + self.jobs[j].run >= now]
-        return sorted(on, key=lambda j: (self.started[j].time + self.jobs[j].limit, self.records[j]))
+        if self.cluster.rules is None:
+            on = [j for j, done in self.started.items() if done.time + self.jobs[j].run >= now]
+        else:
+            on = [j for j in self.started if j not in self.over]
+        return sorted(on, key=lambda j: (self.must_end(j), self.records[j]))
+
+    def must_end(self, j: int) -> int:
+        """When a running job has to end."""
+        return self.started[j].time + self.jobs[j].limit + self.slept[j]
 
     def waiting(self, now: int) -> list[int]:
         """Jobs that wait, by tier, priority and number."""
-        there = [j for j, job in enumerate(self.jobs) if job.submit < now and j not in self.started]
+        there = [
+            j
+            for j in range(len(self.jobs))
+            if self.begin[j] < now and j not in self.started and j not in self.over
+        ]
         tiers = self.cluster.tiers
         return sorted(there, key=lambda j: (-tiers[self.jobs[j].partition], -self.jobs[j].priority, j))
 
@@ -175,12 +217,13 @@ class Controller:
 
     def left(self, node: int, on: list[int]) -> Node | None:
         """What a node has left beside some running jobs; None if one of them has it to itself."""
-        there = [self.jobs[k] for k in on if node in self.started[k].nodes]
-        if any(job.whole for job in there):
+        those = [k for k in on if node in self.started[k].nodes]
+        there = [self.jobs[k] for k in those]
+        if any(self.jobs[k].whole and k not in self.ghosts for k in those):
             return None
         kind = self.cluster.nodes[node]
         return Node(
-            kind.cores - sum(job.cores for job in there),
+            kind.cores - sum(self.jobs[k].cores for k in those if k not in self.ghosts),
             kind.memory - sum(job.memory for job in there),
             kind.gpus - sum(job.gpus for job in there),
         )
@@ -188,7 +231,7 @@ class Controller:
     def fits(self, j: int, node: int, on: list[int]) -> bool:
         """Whether a part of a job fits on a node beside some running jobs."""
         job = self.jobs[j]
-        if job.whole and any(node in self.started[k].nodes for k in on):
+        if job.whole and any(node in self.started[k].nodes for k in on if k not in self.ghosts):
             return False
         left = self.left(node, on)
         return (
@@ -212,6 +255,176 @@ class Controller:
             if tasks and tasks[0] not in self.started:
                 youngest = max(k for k, job in enumerate(self.jobs) if job.submit < now)
                 self.records[tasks[0]] = (youngest, len(self.split))
+
+    # --- preemption -------------------------------------------------------------------------------
+
+    def advance(self, now: int) -> None:
+        """Let all happen before an instant: jobs end, nodes fail, those who sleep go on."""
+        while True:
+            ends = [
+                (self.started[j].time + self.jobs[j].run + self.slept[j], j)
+                for j in self.running(now)
+                if j not in self.asleep
+            ]
+            end = min(ends, default=(now, -1))
+            failure = self.failures[0].begin if self.failures else now
+            if min(end[0], failure) >= now:
+                return
+            if end[0] <= failure:
+                self.over.add(end[1])
+                self.wake(end[0])
+                continue
+            failed = self.failures.pop(0)
+            for j in sorted(self.running(now)):
+                if failed.node in self.started[j].nodes:
+                    self.stop(j)
+            self.wake(failed.begin)
+
+    def stop(self, j: int) -> None:
+        """Kill a running job."""
+        self.asleep.pop(j, None)
+        self.slept[j] = 0
+        self.killed.append((j, self.started.pop(j)))
+
+    def wake(self, now: int) -> None:
+        """Let those go on who have their cores again."""
+        rules = self.cluster.rules
+        assert rules is not None
+        for j in sorted(self.asleep, key=lambda j: (-rules.level[j], self.records[j])):
+            awake = [k for k in self.running(now) if k not in self.asleep]
+            free = True
+            for node in self.started[j].nodes:
+                others = [self.jobs[k] for k in awake if node in self.started[k].nodes]
+                taken = sum(job.cores for job in others)
+                free &= not others if self.jobs[j].whole else not any(job.whole for job in others)
+                free &= self.jobs[j].whole or taken + self.jobs[j].cores <= self.cluster.nodes[node].cores
+            if free:
+                self.slept[j] += now - self.asleep.pop(j)
+
+    def candidates(self, j: int, now: int) -> list[int]:
+        """Running jobs that may give way, the first ones first."""
+        rules = self.cluster.rules
+        if rules is None:
+            return []
+        found = []
+        for k in self.running(now):
+            ran = now - self.started[k].time
+            if rules.way[k] == "keep" or (rules.group[j], rules.group[k]) not in rules.may:
+                continue
+            if rules.way[k] != "suspend" and ran < rules.exempt[k]:
+                continue
+            if set(self.started[k].nodes) & self.cluster.partitions[self.jobs[j].partition]:
+                found.append(k)
+        if rules.youngest:
+            return sorted(found, key=lambda k: (-self.started[k].time, self.records[k]))
+        return sorted(found, key=lambda k: (rules.level[k], self.jobs[k].nodes, self.records[k]))
+
+    def without(self, j: int, usable: set[int], now: int, out: list[int]) -> list[int] | None:
+        """Nodes of a job if some running jobs were out of its way."""
+        rules = self.cluster.rules
+        assert rules is not None
+        self.ghosts = {k for k in out if rules.way[k] == "suspend"}
+        on = [k for k in self.running(now) if k not in out or k in self.ghosts]
+        nodes = self.pick(j, usable, on)
+        self.ghosts = set()
+        return nodes
+
+    def room(self, j: int, usable: set[int], now: int) -> tuple[list[int], list[int]] | None:
+        """Nodes of a job, and who gives way for it."""
+        rules = self.cluster.rules
+        queue = self.candidates(j, now)
+        if rules is None or not queue:
+            return None
+
+        def on(nodes: list[int], k: int) -> int:
+            return len(set(nodes) & set(self.started[k].nodes))
+
+        if rules.linear:
+            for count in range(1, len(queue) + 1):
+                nodes = self.without(j, usable, now, queue[:count])
+                if nodes is not None:
+                    hit = [k for k in queue if on(nodes, k)]
+                    dead = [k for k in hit if rules.way[k] != "suspend"]
+                    return nodes, dead or [k for k in hit if k not in self.asleep]
+            return None
+        sleepers = [k for k in queue if rules.way[k] == "suspend"]
+        levels = sorted({rules.level[k] for k in sleepers}, reverse=True)
+        nodes = self.without(j, usable, now, sleepers)
+        if nodes is not None and sleepers:
+            for level in levels:
+                fewer = [k for k in sleepers if rules.level[k] < level]
+                other = self.without(j, usable, now, fewer)
+                if other is None:
+                    break
+                sleepers, nodes = fewer, other
+            return nodes, self.put_to_sleep(j, nodes, sleepers, now)
+        mortal = [k for k in queue if rules.way[k] != "suspend"]
+        passes, total = 0, len(queue)
+        order = list(queue)
+        while mortal:
+            gone: list[int] = []
+            nodes = None
+            for k in order:
+                if k in mortal and on(list(usable), k):
+                    gone.append(k)
+                    nodes = self.without(j, usable, now, gone)
+                    if nodes is not None:
+                        break
+            if nodes is None:
+                return None
+            passes += 1
+            if passes > rules.reorder + 1 or passes >= total:
+                return nodes, [k for k in gone if on(nodes, k)]
+            last = gone[-1]
+            place = order.index(last)
+            before = order[:place] if rules.strict else sorted(order[:place], key=lambda k: -on(nodes, k))
+            behind = order[place + 1 :]
+            if not rules.strict:
+                # those of which no node is used do not go before those behind
+                before = [k for k in before if on(nodes, k)] + [k for k in before if not on(nodes, k)]
+            order = [last, *before, *behind]
+        return None
+
+    def put_to_sleep(self, j: int, nodes: list[int], sleepers: list[int], now: int) -> list[int]:
+        """Who has to sleep for a job on its nodes."""
+        job, fallen = self.jobs[j], []
+        for node in nodes:
+            here = [k for k in sleepers if node in self.started[k].nodes]
+            everybody = [k for k in self.running(now) if node in self.started[k].nodes]
+            still = [k for k in everybody if k not in here or not (k in self.asleep or k in fallen)]
+            for k in here:
+                if k not in still:
+                    continue
+                free = self.cluster.nodes[node].cores - sum(self.jobs[o].cores for o in still)
+                if free >= job.cores and (not job.whole or not still) and not self.jobs[k].whole:
+                    continue
+                still.remove(k)
+                fallen.append(k)
+        return fallen
+
+    def make_room(self, j: int, usable: set[int], now: int) -> list[int] | None:
+        """Let others give way; nodes of the job if it can start at once."""
+        rules = self.cluster.rules
+        found = self.room(j, usable, now)
+        if rules is None or found is None:
+            return None
+        nodes, victims = found
+        if not victims or rules.way[victims[0]] == "suspend":
+            for k in victims:
+                self.asleep[k] = now
+                self.given_way.append((k, j, now))
+            return nodes
+        if now < self.again.get(j, 0):
+            return None
+        self.again[j] = now + rules.patience
+        for k in victims:
+            self.given_way.append((k, j, now))
+            self.leaving |= set(self.started[k].nodes)
+            self.stop(k)
+            if rules.way[k] == "cancel":
+                self.over.add(k)
+            self.begin[k] = now + rules.hold
+        return None
 
     # --- which nodes ------------------------------------------------------------------------------
 
@@ -255,6 +468,7 @@ class Controller:
     def main(self, now: int) -> None:
         """The first job of a partition that does not fit closes it and takes its nodes from the others."""
         cluster = self.cluster
+        self.leaving = set()
         closed: set[int] = set()
         lost: set[int] = set()
         looked: dict[int, int] = {}
@@ -275,6 +489,8 @@ class Controller:
             there = (self.suits(j) & self.up(now)) - lost - self.reserved(j, now, now)
             nodes = self.pick(j, there, self.running(now))
             if nodes is None:
+                nodes = self.make_room(j, there, now)
+            if nodes is None:
                 closed.add(p)
                 lost |= cluster.partitions[p]
             else:
@@ -284,6 +500,7 @@ class Controller:
     def backfill(self, now: int) -> None:
         """Each job starts or is planned, such that it delays no plan before it."""
         cluster = self.cluster
+        self.leaving = set()
         begin = now // cluster.resolution * cluster.resolution
         end = (now + cluster.window) // cluster.resolution * cluster.resolution
         stretches: list[tuple[int, int, set[int]]] = [(begin, end, self.up(now))]
@@ -332,7 +549,7 @@ class Controller:
     ) -> list[tuple[int, int, set[int]]]:
         """Start or plan a job; the stretches with its plan."""
         job, cluster = self.jobs[j], self.cluster
-        no_plan = job.priority < cluster.least_priority or now - job.submit < cluster.least_age
+        no_plan = job.priority < cluster.least_priority or now - self.begin[j] < cluster.least_age
         moment = now
         while True:
             while ends := self.of_all(j, now, moment):
@@ -348,9 +565,16 @@ class Controller:
                 continue
             begin, nodes = max(found[0], moment), found[1]
             if begin <= now:
-                if not self.over_limit(j, now):
+                if self.over_limit(j, now):
+                    return stretches
+                if self.pick(j, usable, self.running(now)) is not None:
                     self.start(j, now, 1, nodes)
-                return stretches
+                    return stretches
+                at_once = self.make_room(j, usable, now)
+                if at_once is not None:
+                    self.start(j, now, 1, at_once)
+                    return stretches
+                later = None
             if no_plan:
                 return stretches
             if later is not None and begin > later:
@@ -361,7 +585,9 @@ class Controller:
             unit = cluster.resolution
             first = begin // unit * unit
             last = max((begin + job.limit) // unit * unit, first + unit)
-            if any(e > first and b < last and not set(nodes) <= free for b, e, free in stretches):
+            if begin > now and any(
+                e > first and b < last and not set(nodes) <= free for b, e, free in stretches
+            ):
                 moment = begin if begin > moment else begin + unit
                 continue
             return stretches if self.over_limit(j, now) else planned(stretches, nodes, first, last)
@@ -395,15 +621,24 @@ class Controller:
         job = self.jobs[j]
         left = self.running(now)
         nodes = self.pick(j, usable, left)
+        aside = [] if nodes is not None else self.candidates(j, now)
+        if aside:
+            nodes = self.without(j, usable, now, aside)
         if nodes is not None:
-            return now, nodes
+            return (now + 1 if set(nodes) & self.leaving else now), nodes
         if now_only:
             return None
-        ends = {k: self.started[k].time + self.jobs[k].limit for k in left}
+        left = [k for k in left if k not in aside]
+        ghosts = [
+            k for k in aside if self.cluster.rules is not None and self.cluster.rules.way[k] == "suspend"
+        ]
+        ends = {k: self.must_end(k) for k in left}
         if job.whole:
             while left:
                 k = left.pop(0)
-                nodes = self.pick(j, usable, left)
+                self.ghosts = set(ghosts)
+                nodes = self.pick(j, usable, [*left, *ghosts])
+                self.ghosts = set()
                 if nodes is not None:
                     return max(ends[k], now + 1), nodes
             return None
@@ -430,7 +665,10 @@ class Controller:
             step *= 2
             while left and ends[left[0]] > bound + step:
                 step *= 2
-            nodes = self.pick(j, usable, [k for k in self.running(now) if k not in off])
+            self.ghosts = set(ghosts)
+            still = [k for k in self.running(now) if k not in off and (k not in aside or k in ghosts)]
+            nodes = self.pick(j, usable, still)
+            self.ghosts = set()
             if nodes is not None:
                 end = ends[group[-1]]
                 return (end if end > now else max(end + self.cluster.kill_wait, now + 1)), nodes

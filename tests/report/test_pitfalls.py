@@ -33,6 +33,13 @@ def grid(**more: Any) -> Study:
     return study_from({**values, "scenarios": [{"name": "g", **clusters}], **more})
 
 
+def stream(speed_up: float) -> Study:
+    """A study of a multicluster that replays a log."""
+    point = {"clusters": [{"name": "A", "processors": 100}], "stream": LOG, "jobs": {"speed_up": speed_up}}
+    values = {"name": "x", "title": "x", "kind": "multicluster", "schedulers": ["muscle"]}
+    return study_from({**values, "scenarios": [{"name": "p", **point}]})
+
+
 def dataset(**variables: Any) -> xr.Dataset:
     """A dataset of these variables."""
     return xr.Dataset(variables)
@@ -80,6 +87,12 @@ WAVE = np.random.default_rng(1).normal(size=30)
         ("no intervals", (study(), dataset(a_low=np.nan)), (study(), dataset(a_low=1.0))),
         ("no intervals", (grid(), dataset(a=1.0)), (grid(), dataset(a=("replicate", [1.0, 2.0])))),
         ("load by squeezing", (grid(loads=[1.0, 1.2]), dataset()), (grid(), dataset())),
+        (
+            "load by squeezing",
+            (study({**LOG, "resampling": {"squeeze": 1.2}}), dataset()),
+            (study({**LOG, "resampling": {"users": 1.2}}), dataset()),
+        ),
+        ("load by squeezing", (stream(2.0), dataset()), (stream(1.0), dataset())),
         ("correlated batches", (study(), batches(np.cumsum(WAVE))), (study(), batches(WAVE))),
         ("no feedback", (study(), dataset()), (study({**LOG, "feedback": {}}), dataset())),
     ],

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from gridsched import results
+from gridsched.calibration.fitting import USUAL
 from tests.experiments.calibration import test_study as calibration
 from tests.experiments.placements import test_study as placements
 from tests.support.studies import changed
@@ -113,10 +114,11 @@ def _placements() -> Kind:
 
 def _calibration() -> Kind:
     logs = ("own", "other")
-    rungs = {
-        f"{log}, all layers, rung {number}, batch {batch}"
+    rounds = {
+        f"{log}, {half} half, round {number}, batch {batch}"
         for log in logs
-        for number in range(4)
+        for half in ("first", "second")
+        for number in range(USUAL.rounds)
         for batch in range(2)
     }
     judged = {f"{log}, judged" for log in logs}
@@ -128,14 +130,13 @@ def _calibration() -> Kind:
             "words": ({"title": "Another"}, set()),
             "layer": (
                 {"layers": [*calibration.STUDY["layers"], "order"]},
-                {*(f"{log}, order alone" for log in logs), *judged, *rungs},
+                {*judged, *rounds},
             ),
         },
         calibration.write_logs,
         {
-            *(f"{log}, {layer} alone" for log in logs for layer in calibration.STUDY["layers"]),
             *judged,
-            *rungs,
+            *rounds,
         },
     )
 

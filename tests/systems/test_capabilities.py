@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -82,6 +83,7 @@ class Cell:
 
     def _predictions(self) -> None:
         self.platform = platform(policy="easy++")
+        self.jobs = with_column(user=lambda jobs: np.arange(len(jobs)) % 3)
 
     def _kill(self) -> None:
         self.options = {"kill": True}
@@ -192,6 +194,22 @@ def test_local_policies_matter_or_are_refused_or_not_looked_at(system: str) -> N
         else:
             outcomes.add(tuple(starts(made, workloads(), place)))
     assert len(outcomes) > 1 or "local policies" in scheduler.cannot
+
+
+@pytest.mark.parametrize("system", [name for name in SYSTEMS if "predictions" not in system_of(name).cannot])
+def test_predictions_matter(system: str) -> None:
+    jobs = with_column(user=lambda jobs: np.arange(len(jobs)) % 3)
+    scheduler = system_of(system)()
+    assert starts(scheduler, jobs, platform(policy="easy++")) != starts(
+        scheduler, jobs, platform(policy="sjbf")
+    )
+
+
+@pytest.mark.parametrize("parameter", [{"policy": "easy++"}, {"local": "easy++"}])
+def test_a_parameter_that_names_a_policy_with_predictions_is_refused(parameter: dict[str, str]) -> None:
+    system = "dynamic_grid" if "policy" in parameter else "multicluster"
+    with pytest.raises(ConfigurationError, match=re.escape(system_of(system).cannot["predictions"])):
+        system_of(system)(**parameter)
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

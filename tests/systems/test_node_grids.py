@@ -74,7 +74,7 @@ def _asked(row: dict[str, int], kinds: list[oracle.Node], whole: bool) -> dict[s
 def _rows(draw: random.Random, clusters: int, wanted: tuple[str, ...]) -> list[dict[str, int]]:
     """Jobs as their users give them."""
     now, rows = 0, []
-    for _ in range(draw.randint(1, 12)):
+    for _ in range(draw.randint(1, 24 if wanted == ("predicting",) else 12)):
         now += draw.choice([0, draw.randint(0, 8)])
         run = draw.choice([0, draw.randint(1, 9), draw.randint(1, 40)])
         processors = draw.choice([1, 1, 2, draw.randint(1, 10)])
@@ -133,11 +133,19 @@ def _events(draw: random.Random, names: list[str]) -> tuple[list[NodeEvent], lis
     return given, known
 
 
-def _policy(draw: random.Random, order: str) -> dict[str, Any]:
+def _policy(draw: random.Random, order: str, predicting: bool) -> dict[str, Any]:
+    if predicting and draw.random() < 0.5:
+        return {
+            "backfilling": "easy",
+            "backfill_order": draw.choice(["queue", "shortest"]),
+            "prediction": "recent",
+            "correction": draw.choice(["doubling", "requested", "increments"]),
+        }
     easy = draw.random() < 0.4
     backfilling = "easy" if easy else draw.choice(["none", "first_fit", "easy", "conservative"])
     sorted_ = backfilling in ("easy", "first_fit")
     return {
+        "prediction": draw.choice(["estimate", "double", "actual"]) if predicting else "estimate",
         "order": order,
         "backfilling": backfilling,
         "reservations": draw.choice([1, 1, 2]) if backfilling == "easy" else 1,
@@ -174,7 +182,8 @@ def _site(
         allowed.append(set(draw.sample(range(len(kinds)), draw.randint(1, len(kinds)))))
         partitions = [Partition(number=0), Partition(number=1, nodes=[names[n] for n in allowed[1]])]
     given, limits = _limits(draw, wanted, users)
-    policy = _policy(draw, draw.choice(["fcfs", "fcfs", "shortest", "smallest", *orders]))
+    order = draw.choice(["fcfs", "fcfs", "shortest", "smallest", *orders])
+    policy = _policy(draw, order, "predicting" in wanted)
     placement: Any = draw.choice(["first_fit", "best_fit", "worst_fit", "spread"])
     requeue: Any = draw.choice(["place", "end", "lost"])
     interval, cost = draw.choice([0, 0, 4, 10]), draw.choice([0, 1, 2])
@@ -229,6 +238,7 @@ def some_case(
                 row["run"],
                 row["estimate"],
                 failed=row["status"] == 0,
+                user=row["user"],
                 gives_up=row["gives_up"] if row["gives_up"] >= 0 else oracle.NEVER,
                 after=[(on, kind, delay) for job, on, kind, delay in needs if job == j],
             ),
@@ -290,9 +300,12 @@ def check(run: Any, found: dict[str, Any]) -> None:
         )
     assert sorted(executions) == found["executions"]
     assert run.attrs["corrections"] == found["corrections"]
+    if "predicted_run_time" in run:
+        ran = run["start_time"].values >= 0
+        assert run["predicted_run_time"].values[ran].tolist() == np.array(found["predicted"])[ran].tolist()
 
 
-CAPABILITIES = ("partitions", "limits", "impatient", "dependent", "failures")
+CAPABILITIES = ("partitions", "limits", "impatient", "dependent", "failures", "predicting")
 
 WANTED: list[tuple[str, ...]] = [(), *((each,) for each in CAPABILITIES), CAPABILITIES]
 
@@ -416,7 +429,7 @@ NEVER_MIND = NodeEvent(time=10**7, node="node0", kind="drain")
 """An event that touches nobody makes nodes matter."""
 
 
-def two_sites(policy: str, node: int, **south: Any) -> list[gs.Platform]:
+def two_sites(policy: str | LocalPolicy, node: int, **south: Any) -> list[gs.Platform]:
     """The same clusters, as numbers of processors and as nodes."""
     clusters = [
         gs.Cluster(name=name, processors=64, processors_per_node=node, policy=policy, **more)
@@ -438,6 +451,31 @@ def test_nodes_that_do_not_matter(policy: str, node: int, scheduler: str) -> Non
     for run in runs:
         gs.verify(run)
     np.testing.assert_array_equal(runs[0]["start_time"], runs[1]["start_time"])
+
+
+PREDICTING = [
+    LocalPolicy(name="easy++", backfilling="easy", backfill_order="shortest", prediction="recent"),
+    LocalPolicy(backfilling="easy", prediction="recent", correction="doubling"),
+    LocalPolicy(backfilling="easy", prediction="recent", correction="requested"),
+    LocalPolicy(order="shortest", backfilling="easy", prediction="double"),
+    LocalPolicy(order="lxf", backfilling="easy", prediction="actual"),
+    LocalPolicy(backfilling="conservative", prediction="double"),
+]
+
+
+@pytest.mark.parametrize("policy", PREDICTING, ids=[policy.name for policy in PREDICTING])
+def test_predictions_on_a_node_are_those_on_processors(policy: LocalPolicy) -> None:
+    """One node has the starts of as many processors, under local policies alone and as part of a grid."""
+    jobs = [crowd(7), crowd(8)]
+    plain, nodes = two_sites(policy, 64)
+    expected = gs.simulate(jobs, plain, "local")
+    assert (expected["predicted_run_time"] != expected["estimate"]).any()
+    for platform, scheduler in ((nodes, "local"), (plain, Superscheduler(scheme="local"))):
+        run = gs.simulate(jobs, platform, scheduler)
+        gs.verify(run)
+        for name in ("start_time", "predicted_run_time"):
+            np.testing.assert_array_equal(run[name], expected[name])
+        assert run.attrs["corrections"] == expected.attrs["corrections"]
 
 
 @pytest.mark.parametrize("scheduler", ["s-i", "jscheduler", "multiple-requests"])

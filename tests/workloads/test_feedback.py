@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 import gridsched as gs
 from gridsched.errors import WorkloadError
 from gridsched.metrics.jobs import productivity, summarise
-from gridsched.workloads.feedback import sessions_of, with_feedback
+from gridsched.workloads.feedback import (
+    LIMITS,
+    Continuation,
+    _falling,
+    continuation_of,
+    sessions_of,
+    with_feedback,
+)
 from tests.oracles import feedback as oracle
 
 JOB = st.tuples(
@@ -89,7 +96,7 @@ def test_submissions_follow_ends_as_the_twin_says(
     assert [eligible[place[number + 1]] for number in range(len(waits))] == expected
 
 
-@pytest.mark.parametrize("sessions", ["clock", "think"])
+@pytest.mark.parametrize("sessions", ["clock", "think", "leave"])
 def test_a_log_of_a_policy_reproduces_itself_under_this_policy(sessions: Any) -> None:
     rng = np.random.default_rng(4)
     jobs = 400
@@ -122,9 +129,131 @@ def test_productivity_counts_the_jobs_that_ended_in_time() -> None:
 
 def test_what_cannot_react_is_refused() -> None:
     rows = [(0, 0, 10, 1), (50, 0, 10, 1)]
-    with pytest.raises(WorkloadError, match="use one of clock, think"):
+    with pytest.raises(WorkloadError, match="use one of clock, think, leave"):
         with_feedback(log(rows), sessions="never")  # type: ignore[arg-type]
     with pytest.raises(WorkloadError, match="does not name its users"):
         with_feedback(log([(0, 0, 10, -1)]))
     with pytest.raises(WorkloadError, match="no recorded waits"):
         with_feedback(log([(0, -1, 10, 1)]))
+
+
+# --- users who leave ------------------------------------------------------------------------------
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=9))
+def test_shares_fall_as_those_of_the_twin(pairs: list[tuple[int, int]]) -> None:
+    trials = [hit + miss for hit, miss in pairs]
+    hits = [hit for hit, _ in pairs]
+    found = _falling(np.array(hits), np.array(trials))
+    assert found.tolist() == pytest.approx(oracle.falling_shares(hits, trials))
+
+
+def users_log(seed: int, jobs: int = 60) -> gs.Workload:
+    """Jobs of a few users with all kinds of waits and pauses, some of which overlap."""
+    rng = np.random.default_rng(seed)
+    now, user = np.zeros(4, np.int64), rng.integers(0, 4, jobs)
+    columns = []
+    for name in user.tolist():
+        pause = int(rng.choice([-200, 0, 60, 700, 5_000, 50_000, 200_000]))
+        submit = max(0, int(now[name]) + pause)
+        wait, run = int(rng.choice([0, 100, 4_000, 40_000])), int(rng.integers(1, 9_000))
+        now[name] = max(int(now[name]), submit + wait + run)
+        columns.append((submit, wait, run, name))
+    return replace(log(columns), processors_available=2)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_who_leaves_agrees_with_the_log(seed: int) -> None:
+    workload = users_log(seed)
+    found = sessions_of(workload)
+    made = with_feedback(workload, sessions="leave", seed=seed)
+    assert made.response_limit is not None
+    limit = dict(zip(made.job_number.tolist(), made.response_limit.tolist(), strict=True))
+    fitted = continuation_of(workload)
+    end = workload.submit_time + workload.wait_time + workload.run_time
+    counts = {True: [0] * (len(LIMITS) + 1), False: [0] * (len(LIMITS) + 1)}
+    for batch in range(len(found.before)):
+        own = np.flatnonzero(found.batch == batch)
+        response = int(end[own].max() - workload.submit_time[own[0]])
+        after = np.flatnonzero(found.before == batch)
+        goes_on = len(after) > 0 and not found.opens[after[0]]
+        counts[goes_on][sum(response >= bound for bound in LIMITS.tolist())] += 1
+        first = limit[int(workload.job_number[own[0]])]
+        if len(after) and goes_on:
+            assert first < 0 or response < first
+        elif len(after):
+            assert 0 <= first <= response
+        for job in own.tolist():
+            offset = int(workload.submit_time[job] - workload.submit_time[own[0]])
+            assert limit[int(workload.job_number[job])] == (max(first - offset, 0) if first >= 0 else -1)
+    assert fitted.continued.tolist() == counts[True]
+    assert (fitted.batches - fitted.continued).tolist() == counts[False]
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("scheduler", ["fcfs", "central"])
+def test_users_leave_and_come_back_as_the_twin_says(seed: int, scheduler: str) -> None:
+    workload = users_log(seed)
+    found = sessions_of(workload)
+    made = with_feedback(workload, sessions="leave", seed=seed)
+    clusters: Any = (
+        gs.Cluster(processors=1)
+        if scheduler == "fcfs"
+        else [
+            gs.Cluster(name="one", processors=1),
+            gs.Cluster(name="two", processors=1),
+        ]
+    )
+    jobs: Any = made if scheduler == "fcfs" else [made, None]
+    run = gs.simulate(jobs, clusters, scheduler, align="none")
+    gs.verify(run)
+    place = {int(number): index for index, number in enumerate(made.job_number)}
+    at = [place[int(number)] for number in workload.job_number]
+    eligible, end = run["eligible_time"].values[at].tolist(), run["end_time"].values[at].tolist()
+    columns = [
+        np.asarray(made.extra[name])[at].tolist() for name in ("response_limit", "returns_at", "away_days")
+    ]
+    assert made.dependencies is not None
+    table, left = made.dependencies, 0
+    for batch, before in enumerate(found.before.tolist()):
+        own = np.flatnonzero(found.batch == batch).tolist()
+        if before < 0:
+            assert eligible[own[0]] == workload.submit_time[own[0]]
+            continue
+        earlier = np.flatnonzero(found.batch == before).tolist()
+        ended = max(end[job] for job in earlier)
+        response = ended - eligible[earlier[0]]
+        limit, returns, away = (column[earlier[0]] for column in columns)
+        knows = oracle.noticed(ended, response, limit, returns, away)
+        left += knows > ended
+        think = int(table["delay"][table["job"] == at[own[0]]].min())
+        assert think <= 1200
+        if not found.opens[batch]:
+            assert think == found.think_time[batch]
+        for job in own:
+            offset = int(workload.submit_time[job] - workload.submit_time[own[0]])
+            assert eligible[job] == knows + think + offset
+    assert left > 0
+
+
+def test_shorter_responses_keep_sessions_going() -> None:
+    workload = users_log(3, 200)
+    nothing = np.zeros(len(LIMITS) + 1, np.int64)
+    impatient = Continuation(LIMITS, nothing, nothing, np.linspace(0.95, 0.05, len(LIMITS) + 1))
+    made = with_feedback(workload, sessions="leave", continuation=impatient)
+    free = gs.simulate(made, gs.Cluster(processors=200), "fcfs")
+    scarce = gs.simulate(made, gs.Cluster(processors=1), "fcfs")
+    assert float(free["end_time"].max()) < float(scarce["end_time"].max())
+    lasted = [
+        sessions_of(
+            replace(
+                made,
+                submit_time=run["eligible_time"].values,
+                wait_time=(run["start_time"] - run["eligible_time"]).values,
+                dependencies=None,
+            ).select(np.argsort(run["eligible_time"].values, kind="stable"))
+        ).opens.sum()
+        for run in (free, scarce)
+    ]
+    assert lasted[0] < lasted[1]

@@ -19,8 +19,11 @@ class NodeOptions(NamedTuple):
     backfilling: int
     reservations: int
     overrun: int
+    prediction: int
+    correction: int
     changing: bool  # the queue order is given by the score at each pass, else by `queue_key`
     queue_as_order: bool  # backfill order is the queue order, else given by `order_key`
+    shortest_first: bool  # `order_key` grows with the estimate
     placement: int
     track: bool  # whether expected ends matter
     requeue: int
@@ -34,6 +37,7 @@ class NodeArrays(NamedTuple):
 
     jobs: Any  # JOB[n], in order of submission
     labels: Any  # LABELS[n], for the score
+    recent: Any  # int64[users, 2], see `gridsched.engine.nodes.predictions`
     queue_key: Any  # float64[n], smallest first, ties by entry
     order_key: Any  # float64[n], likewise
     nodes: Any  # NODE[m]
@@ -76,6 +80,7 @@ class NodeArrays(NamedTuple):
 def allocate(
     jobs: Any,
     labels: Any,
+    users: int,
     nodes: Any,
     allowed: Any,
     keys: tuple[Any, Any],
@@ -87,7 +92,7 @@ def allocate(
     limited: Any,
     typical: Any,
 ) -> NodeArrays:
-    """Arrays of an idle cluster; `nodes` have only what they have."""
+    """Arrays of an idle cluster, for jobs of so many users; `nodes` have only what they have."""
     number, size = len(jobs), len(nodes)
     nodes = nodes.copy()
     nodes["device"] = np.cumsum(nodes["gpus"]) - nodes["gpus"]
@@ -106,6 +111,7 @@ def allocate(
         NodeArrays(
             jobs=jobs,
             labels=labels,
+            recent=no_run_times(users),
             queue_key=keys[0],
             order_key=keys[1],
             nodes=nodes,
@@ -146,6 +152,11 @@ def allocate(
         ),
         4 * size + number + len(windows) + 16,
     )
+
+
+def no_run_times(users: int) -> Any:
+    """What is known of users at first, see `gridsched.engine.nodes.predictions`."""
+    return np.full((users, 2), -1, np.int64)
 
 
 def with_room(a: NodeArrays, more: int) -> NodeArrays:

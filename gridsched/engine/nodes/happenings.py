@@ -7,10 +7,12 @@ from gridsched.engine.jit import leaf, part
 from gridsched.engine.lives import Fate, set_timer, tell_of_end
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
 from gridsched.engine.nodes.plans import expect_begin, expect_end, forget_begin, forget_end
-from gridsched.engine.nodes.queue import enter, leave, lose_progress, note_freed, stop
+from gridsched.engine.nodes.predictions import learn, predict
+from gridsched.engine.nodes.queue import enter, leave, lose_progress, note_freed, set_lengths, stop
 from gridsched.engine.nodes.records import Happening, Requeue
-from gridsched.engine.records import FOREVER
+from gridsched.engine.records import FOREVER, Prediction
 
+_ESTIMATE = int(Prediction.ESTIMATE)
 _COMPLETED = int(Fate.COMPLETED)
 _REJECTED = int(Fate.REJECTED)
 _GAVE_UP = int(Fate.GAVE_UP)
@@ -30,7 +32,7 @@ _LOSE = int(Requeue.LOST)
 
 
 @part
-def submit_next(a: NodeArrays, now: int) -> None:
+def submit_next(a: NodeArrays, now: int, options: NodeOptions) -> None:
     """Submit the next job: it enters the queue unless it has to wait for others."""
     state = a.state[0]
     j = state["arrival"]
@@ -46,27 +48,40 @@ def submit_next(a: NodeArrays, now: int) -> None:
     job["unmet"] -= 1
     job["eligible"] = max(job["eligible"], now)
     if job["unmet"] == 0:
-        _let_enter(a, j, now)
+        _let_enter(a, j, now, options)
 
 
 @leaf
-def _let_enter(a: NodeArrays, j: int, now: int) -> None:
+def _let_enter(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     """Let a job wait from the time on when it is eligible."""
     if a.jobs[j]["eligible"] > now:
         set_timer(a, a.jobs[j]["eligible"], j)
     else:
+        if options.prediction != _ESTIMATE:
+            _predict(a, j, options)
         enter(a, j)
 
 
+@leaf
+def _predict(a: NodeArrays, j: int, options: NodeOptions) -> None:
+    """Predict the run time of a job that enters the queue first; who comes before whom may depend on it."""
+    job = a.jobs[j]
+    estimate = job["estimate"]
+    predict(a.jobs, j, a.recent, options.prediction)
+    set_lengths(a, j, options)
+    if options.shortest_first:
+        a.order_key[j] += job["estimate"] - estimate
+
+
 @part
-def look_at_timer(a: NodeArrays, now: int) -> None:
+def look_at_timer(a: NodeArrays, now: int, options: NodeOptions) -> None:
     """Let the job of the first timer enter the queue, or its user give up."""
     state = a.state[0]
     item = a.timers[0]["job"]
     state["timers"] = heap.pop(a.timers, state["timers"])
     if item < len(a.jobs):
         if a.jobs[item]["fate"] == _COMPLETED:
-            _let_enter(a, item, now)
+            _let_enter(a, item, now, options)
         return
     j = item - len(a.jobs)
     job = a.jobs[j]
@@ -88,6 +103,7 @@ def finish(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     job = a.jobs[j]
     a.extra[j] += job["run"] - job["work"]
     stop(a, j, now, options)
+    learn(a.jobs, j, a.recent, options.prediction)
     job["done"] = True
     tell_of_end(a, j, now, True)
 

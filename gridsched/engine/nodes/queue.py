@@ -11,8 +11,8 @@ from gridsched.engine.jit import leaf, part
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
 from gridsched.engine.nodes.placement import free_pieces_of
 from gridsched.engine.nodes.plans import expect_end, forget_begin, forget_end, forget_plan
+from gridsched.engine.nodes.predictions import end_not_before
 from gridsched.engine.nodes.resources import give_back, take
-from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import FOREVER, Backfilling
 
 _EASY = int(Backfilling.EASY)
@@ -98,7 +98,7 @@ def within_limits(a: NodeArrays, j: int) -> bool:
             cores = cores_of(a, j)
             if limit["used_jobs"] + 1 > limit["jobs"] or limit["used_cores"] + cores > limit["cores"]:
                 return False
-            if limit["used_seconds"] + cores * a.jobs[j]["estimate"] > limit["seconds"]:
+            if limit["used_seconds"] + cores * a.jobs[j]["limit"] > limit["seconds"]:
                 return False
     return True
 
@@ -112,7 +112,7 @@ def _count(a: NodeArrays, j: int, sign: int) -> None:
             limit = a.limits[group]
             limit["used_jobs"] += sign
             limit["used_cores"] += sign * cores_of(a, j)
-            limit["used_seconds"] += sign * cores_of(a, j) * a.jobs[j]["estimate"]
+            limit["used_seconds"] += sign * cores_of(a, j) * a.jobs[j]["limit"]
             # who had no plan because of a limit may be planned
             a.state[0]["early"] |= sign < 0
 
@@ -134,6 +134,7 @@ def set_lengths(a: NodeArrays, j: int, options: NodeOptions) -> None:
     job = a.jobs[j]
     job["run"] = _with_checkpoints(job["work"], options)
     job["estimate"] = _with_checkpoints(job["guess"], options)
+    job["limit"] = _with_checkpoints(job["given"], options)
 
 
 @leaf
@@ -145,6 +146,7 @@ def lose_progress(a: NodeArrays, j: int, elapsed: int, options: NodeOptions) -> 
         saved = options.interval * (elapsed // (options.interval + options.cost))
     job["work"] -= saved
     job["guess"] = max(1, job["guess"] - saved)
+    job["given"] = max(1, job["given"] - saved)
     a.extra[j] += elapsed - saved
     set_lengths(a, j, options)
 
@@ -213,7 +215,7 @@ def stop(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
 def correct(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     """Expect a job that should have ended now to end later."""
     state, store, job = a.state[0], a.store[0], a.jobs[j]
-    job["expected"] = expected_end(job["start"], job["estimate"], options.overrun, now + 1)
+    job["expected"] = end_not_before(job, options.prediction, options.correction, options.overrun, now + 1)
     p = job["piece"]
     while p >= 0:
         forget_end(a, p)

@@ -39,8 +39,12 @@ JOB = np.dtype(
         ("submit", np.int64),
         ("work", np.int64),  # seconds of work that are left
         ("guess", np.int64),  # how many are thought to be left
+        ("given", np.int64),  # how many are left by its runtime estimate
         ("run", np.int64),  # seconds that its next execution takes, checkpoints included
         ("estimate", np.int64),  # how many it is expected to take
+        ("limit", np.int64),  # how many it takes by its runtime estimate
+        ("predicted", np.int64),  # `guess` when it entered the queue first
+        ("user", np.int64),  # number of its user, -1 if not known
         ("units", np.int64),  # equal parts, each on one node
         ("cores", np.int64),  # of a unit
         ("memory", np.int64),  # of a unit

@@ -68,11 +68,11 @@ def _let_happen(a: NodeArrays, now: int, options: NodeOptions) -> None:
         happen_to_node(a, now, options)
     # those who give up have the larger numbers, so they come after those who enter
     while _next_timer(a) == now and a.timers[0]["job"] < len(a.jobs):
-        look_at_timer(a, now)
+        look_at_timer(a, now, options)
     while _next_submission(a) == now:
-        submit_next(a, now)
+        submit_next(a, now, options)
     while _next_timer(a) == now:
-        look_at_timer(a, now)
+        look_at_timer(a, now, options)
     state["changed"] |= state["planned"] <= now
 
 

@@ -11,7 +11,7 @@ from gridsched.experiments.inputs import event_files, expected_jobs, prepared_gr
 from gridsched.experiments.parts import BaselineConfig, BlocksConfig, GridConfig
 from gridsched.experiments.schedulers import AnyScheduler, Policies, Written, scheduler_made
 from gridsched.experiments.study import Replicates, SchedulerStudy, asked_of, families, function_files
-from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
+from gridsched.experiments.tasks import Experiment, StudyTable, Task
 from gridsched.experiments.validation import Number, unique
 
 _STAGES = "gridsched.experiments.arena.stages"
@@ -33,9 +33,9 @@ class ArenaScenario(GridConfig, BlocksConfig, BaselineConfig):
 class ArenaStudy(SchedulerStudy):
     """A study of the arena: schedulers of all systems on the same clusters, jobs and estimates."""
 
+    catalogue = "gridsched.experiments.arena.figures:ARENA_FIGURES"
     view = "gridsched.experiments.arena.report:arena_view"
     refuses_the_unable = False
-    varies = True
     main_figure = "arena_ranking"
     leads = True
 
@@ -82,6 +82,11 @@ class ArenaStudy(SchedulerStudy):
         """Whether nodes fail, users give up or jobs wait for others in some scenario."""
         return any(set(asked_of(each)) - {"nodes"} for each in self.scenarios)
 
+    @property
+    def has_feedback(self) -> bool:
+        """Whether users react in some scenario."""
+        return any(each.feedback is not None for each in self.all_workloads)
+
     # --- what is made ---------------------------------------------------------------------------------
 
     def experiment(self, seed: int) -> Experiment:
@@ -104,10 +109,9 @@ class ArenaStudy(SchedulerStudy):
             },
             memory=3000,
         )
-        catalogue = "gridsched.experiments.arena.figures:ARENA_FIGURES"
         return Experiment(
             datasets=[study],
-            figures=[Figure(name=name, catalogue=catalogue, dataset=study) for name in self.study_figures],
+            figures=self.drawn(study),
             tables=[
                 StudyTable("means", f"{_STAGES}:means_table", "arena_means"),
                 StudyTable("comparisons", f"{_STAGES}:pair_table", "arena_comparisons"),

@@ -71,10 +71,11 @@ def arena_ranking(study: xr.Dataset, *, measure: str = "response_time") -> style
     rows = -(-len(scenarios) // _COLUMNS)
     figure = style.new_figure(rows * (len(order) * _ROW + 0.7) + 0.5)
     panels = figure.subplots(rows, min(len(scenarios), _COLUMNS), sharey=True, squeeze=False)
+    cut = False
     for position, axes in enumerate(panels.flat):
         if position < len(scenarios):
             own = numbers[numbers["scenario"] == scenarios[position]]
-            _ranking_panel(axes, own, order, looks)
+            cut |= _ranking_panel(axes, own, order, looks)
             axes.set_title(style.plain(scenarios[position]))
             against = style.plain(study.attrs["reference"], 20)
             axes.set_xlabel(f"mean {measure.replace('_', ' ')} relative to {against}")
@@ -82,7 +83,8 @@ def arena_ranking(study: xr.Dataset, *, measure: str = "response_time") -> style
             axes.set_axis_off()
     dot = partial(Line2D, [], [], color=style.FAINT, marker="o", linestyle="")
     entries = [(dot(), "no scheduler is surely better"), (dot(markerfacecolor="white"), "some surely is")]
-    style.entries_below(figure, [*entries, *grid_panels.interval_entry(numbers)])
+    entries = [*entries, *grid_panels.interval_entry(numbers), *grid_panels.cut_entry(cut)]
+    style.entries_below(figure, entries)
     return figure, numbers
 
 
@@ -116,14 +118,15 @@ def _system_looks(study: xr.Dataset) -> dict[str, str]:
     return {name: look.color for name, look in style.scheme_styles(systems).items() if name in systems}
 
 
-def _ranking_panel(axes: Axes, rows: pd.DataFrame, order: Sequence[str], looks: dict[str, str]) -> None:
+def _ranking_panel(axes: Axes, rows: pd.DataFrame, order: Sequence[str], looks: dict[str, str]) -> bool:
+    """Draw a panel; says whether an interval goes on beyond its axis."""
     place = {label: i for i, label in enumerate(order)}
     near = rows.loc[_is_near(rows["ratio"]), ["ratio", "low", "high"]].to_numpy(np.float64)
     # Bounds far outside would press the markers into a corner
     ratios = np.append(near[:, 0], 1.0)
     shown = np.clip(near, ratios.min() / 1.5, ratios.max() * 1.5)
     style.set_axis(axes.xaxis, np.append(shown.ravel(), 1.0), "1", log=True, ticks=6)
-    least, most = axes.get_xlim()
+    cut = False
     for row in rows.to_dict("records"):
         y, color = place[row["scheduler"]], looks[row["system"]]
         if np.isnan(row["ratio"]):
@@ -133,12 +136,13 @@ def _ranking_panel(axes: Axes, rows: pd.DataFrame, order: Sequence[str], looks: 
         elif not _is_near(row["ratio"]):
             _at_edge(axes, y, row["ratio"], color)
         else:
-            axes.plot([max(row["low"], least), min(row["high"], most)], [y, y], color=color, linewidth=1.1)
+            cut |= grid_panels.interval_line(axes, row["low"], row["high"], y, color, linewidth=1.1)
             filled = color if row["beaten_by"] == 0 else "white"
             axes.plot([row["ratio"]], [y], "o", color=color, markerfacecolor=filled, markersize=4.5)
     axes.axvline(1.0, color=style.FAINT, linewidth=0.8)
     axes.set_yticks(range(len(order)), [style.plain(label, 30) for label in order])
     axes.set_ylim(len(order) - 0.4, -0.6)
+    return cut
 
 
 def _is_near(ratio: pd.Series[float]) -> pd.Series[bool]:

@@ -40,6 +40,7 @@ class ArenaRow:
     killed: str
     extra_work: str
     gave_up: str
+    productivity: str
     best: bool
     reference: bool
 
@@ -97,6 +98,8 @@ def arena_view(study: ArenaStudy, folder: Path) -> dict[str, Any]:
         "workloads": _workloads(dataset),
         "conventions": _conventions(study),
         "fates": study.tells_fates,
+        "reacting": study.has_feedback,
+        "columns": 10 + 3 * study.tells_fates + study.has_feedback,
         "fate_table": None,  # the tables above say it
         "figures": figures(folder, study.study_figures),
         "comparisons": f"{study.name}/tables/comparisons.csv",
@@ -184,6 +187,7 @@ def _row(run: xr.Dataset, reference: str, scenario: ArenaScenario) -> ArenaRow:
         killed=_fate(run, "executions_killed", "{:,.0f}"),
         extra_work=_fate(run, "extra_work_share", "{:.1%}"),
         gave_up=_fate(run, "jobs_gave_up", "{:,.0f}"),
+        productivity=_fate(run, "productivity", "{:,.1f}"),
         best=bool(run["response_time_beaten_by"] == 0),
         reference=is_reference,
     )

@@ -182,7 +182,9 @@ def _jobs(grids: Sequence[ArenaGrid], length: int) -> dict[str, NDArray[Any]]:
     columns: dict[str, list[NDArray[Any]]] = {"run_time": [], "block": []}
     for replicate, grid in enumerate(grids):
         merged, _ = grid.merged()
-        since = merged.submit_time - merged.submit_time.min(initial=2**62)
+        recorded, submit = merged.recorded_submit, merged.submit_time
+        submit = submit if recorded is None else np.where(recorded < 0, submit, recorded)
+        since = submit - submit.min(initial=2**62)
         block = np.full(len(merged), replicate) if len(grids) > 1 else since // length
         columns["run_time"].append(merged.run_time)
         columns["block"].append(block)
@@ -211,7 +213,8 @@ def _measured(
     shape = (len(study.loads), len(study.estimate_errors))
     number = common.sum()
     sums = {name: np.full((*shape, blocks), np.nan) for name in MEASURES}
-    single = {name: np.full(shape, np.nan) for name in ("moved", "messages_per_job", "jobs_not_run")}
+    told = ("moved", "messages_per_job", "jobs_not_run", "productivity")
+    single = {name: np.full(shape, np.nan) for name in told}
     if not outcome.attrs["unfit"]:
         for i, j in product(*map(range, shape)):
             part = outcome.isel(load=i, estimate_error=j)
@@ -222,6 +225,7 @@ def _measured(
             single["moved"][i, j] = moved[common].mean() if number and moved.min() >= 0 else np.nan
             single["messages_per_job"][i, j] = part["messages"].values.sum() / max(len(common), 1)
             single["jobs_not_run"][i, j] = (part["start_time"].values < 0).sum()
+            single["productivity"][i, j] = _productivity(part["end_time"].values, grids, study.loads[i])
     dims = ("load", "estimate_error")
     variables: dict[str, Any] = {}
     for name, (long_name, units) in MEASURES.items():
@@ -238,6 +242,9 @@ def _measured(
         ("jobs_not_run", "jobs that were not brought to their end"),
     ):
         variables[name] = (dims, single[name], {"long_name": long_name, "units": "1"})
+    if study.has_feedback:
+        text = "jobs a day that ended before the last submission, mean of replicates"
+        variables["productivity"] = (dims, single["productivity"], attrs_of(text, "day-1"))
     variables["unfit"] = ((), outcome.attrs["unfit"], {"long_name": "why it cannot schedule such a grid"})
     if study.tells_fates:
         for name, long_name in FATES.items():
@@ -253,6 +260,18 @@ def _measured(
 def _submissions(grids: Sequence[ArenaGrid], load: float) -> NDArray[np.int64]:
     """Submit times of all jobs under a load, replicate by replicate."""
     return np.concatenate([grid.under(load).merged()[0].submit_time for grid in grids])
+
+
+def _productivity(end: NDArray[np.int64], grids: Sequence[ArenaGrid], load: float) -> float:
+    """Jobs a day that ended before the last submission of their replicate, the mean over replicates."""
+    found, first = [], 0
+    for grid in grids:
+        submit = grid.under(load).merged()[0].submit_time
+        own = end[first : first + len(submit)]
+        first += len(submit)
+        days = (submit.max(initial=0) - submit.min(initial=2**62)) / 86_400
+        found.append(((own >= 0) & (own <= submit.max(initial=0))).sum() / days if days > 0 else np.nan)
+    return float(np.mean(found))
 
 
 def _of_jobs(part: xr.Dataset, submit: NDArray[np.int64], run_time: NDArray[np.int64]) -> dict[str, Floats]:

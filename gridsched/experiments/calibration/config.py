@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from gridsched.calibration.fitting import RUNGS
+from gridsched.calibration.fitting import USUAL
 from gridsched.experiments.config import Study
 from gridsched.experiments.inputs import expected_jobs, log_of, plain
 from gridsched.experiments.parts import WorkloadConfig
@@ -16,10 +16,13 @@ from gridsched.experiments.validation import Count, unique
 LayerName = Literal[
     "queues",
     "shares",
+    "pools",
     "limits",
+    "idle jobs",
     "calendar",
     "outages",
     "holds",
+    "idle waits",
     "fair share",
     "processors",
     "order",
@@ -40,9 +43,11 @@ class CalibrationStudy(Study):
     workloads: Annotated[tuple[WorkloadConfig, ...], Field(min_length=1)]
     """The logs."""
     layers: Annotated[tuple[LayerName, ...], Field(min_length=1)] = get_args(LayerName)
-    """Layers that are fitted, each alone and all together."""
-    batches: Annotated[Count, Field(le=64)] = 4
-    """Tasks among which the candidates of each rung are divided."""
+    """Layers that are tried, each alone, and then one after the other."""
+    batches: Annotated[Count, Field(le=64)] = 2
+    """Tasks among which the layers of each round are divided."""
+    reverse: bool = True
+    """Whether the second half is fitted too, and judged on the first: does a fit carry over either way?"""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -68,6 +73,11 @@ class CalibrationStudy(Study):
     def study_figures(self) -> list[str]:
         """Figures of the study: one of all logs, one of each."""
         return ["calibration_overview", *(f"calibration_layers-{each.name}" for each in self.workloads)]
+
+    @property
+    def fitted_halves(self) -> tuple[str, ...]:
+        """Halves that are fitted."""
+        return ("first", "second") if self.reverse else ("first",)
 
     # --- what is made ---------------------------------------------------------------------------------
 
@@ -111,46 +121,43 @@ class CalibrationStudy(Study):
             arguments={"workload": plain(workload), "log": log_of(workload)},
             cost=1 + 2 * size,
         )
-        alone = {
-            layer: Task(
-                stage="simulate",
-                study=self.name,
-                name=f"{workload.name}, {layer} alone",
-                function=f"{_STAGES}:fit_one_layer",
-                arguments={"site": site, "layer": layer, "seed": seed},
-                labels={"workload": workload.name, "layers": layer},
-                cost=1 + 10 * size,
-            )
-            for layer in self.layers
-        }
-        before: list[Task] = []
-        for number, rung in enumerate(RUNGS):
-            before = [
-                Task(
-                    stage="simulate",
-                    study=self.name,
-                    name=f"{workload.name}, all layers, rung {number}, batch {batch}",
-                    function=f"{_STAGES}:fit_batch",
-                    arguments={
-                        "site": site,
-                        "layers": list(self.layers),
-                        "number": number,
-                        "batch": batch,
-                        "batches": self.batches,
-                        "seed": seed,
-                        "before": before,
-                    },
-                    labels={"workload": workload.name, "layers": "all", "rung": number, "batch": batch},
-                    cost=1 + rung.part * (rung.kept + rung.made) / self.batches * size,
-                )
-                for batch in range(self.batches)
-            ]
+        fitted = {half: self._rounds(workload, site, half, seed, size) for half in self.fitted_halves}
         return Task(
             stage="simulate",
             study=self.name,
             name=f"{workload.name}, judged",
             function=f"{_STAGES}:judge",
-            arguments={"site": site, "alone": alone, "together": before, "seed": seed},
+            arguments={"site": site, "fitted": fitted, "seed": seed},
             labels={"workload": workload.name, "layers": "judged"},
             cost=2 + 40 * size,
         )
+
+    def _rounds(
+        self, workload: WorkloadConfig, site: Task, half: str, seed: int, size: float
+    ) -> list[list[Task]]:
+        """Tasks of each round of a fit."""
+        rounds: list[list[Task]] = []
+        for number in range(USUAL.rounds):
+            rounds.append(
+                [
+                    Task(
+                        stage="simulate",
+                        study=self.name,
+                        name=f"{workload.name}, {half} half, round {number}, batch {batch}",
+                        function=f"{_STAGES}:fit_round",
+                        arguments={
+                            "site": site,
+                            "layers": list(self.layers),
+                            "half": half,
+                            "batch": batch,
+                            "batches": self.batches,
+                            "seed": seed,
+                            "before": list(rounds),
+                        },
+                        labels={"workload": workload.name, "half": half, "round": number, "batch": batch},
+                        cost=1 + (100 if number == 0 else 40) / self.batches * size,
+                    )
+                    for batch in range(self.batches)
+                ]
+            )
+        return rounds

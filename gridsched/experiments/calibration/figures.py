@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from gridsched.calibration.measures import LEAST_CORRELATION, RATIOS
 from gridsched.experiments.calibration.findings import FINDINGS as FINDINGS
-from gridsched.experiments.calibration.stages import ALL, HALVES, NULL, PLAIN
+from gridsched.experiments.calibration.stages import ALL, HALVES, MEAN, NULL, PLAIN
 from gridsched.figures import panels, style
 
 _LABELS = {
@@ -48,12 +48,12 @@ def calibration_overview(study: xr.Dataset) -> style.Drawing:
     Returns
     -------
     tuple of Figure and DataFrame
-        Columns workload, layers (EASY, all, null model), half, ratio, correlation, near.
+        Columns workload, layers (EASY, all, mean of shaken, null model), half, ratio, correlation, near.
     """
-    workloads, names = panels.labels(study, "workload"), [PLAIN, ALL, NULL]
+    workloads, names = panels.labels(study, "workload"), [PLAIN, ALL, MEAN, NULL]
     numbers = pd.concat([_table(study, each, names) for each in workloads], ignore_index=True)
     shown = numbers[numbers["half"] == "second"]
-    told = {PLAIN: "EASY", ALL: "calibrated", NULL: "null model"}
+    told = {PLAIN: "EASY", ALL: "calibrated", MEAN: "mean of shaken replays", NULL: "null model"}
     figure = style.new_figure(0.32 * len(workloads) + 1.1)
     _draw(figure, shown, ("workload", workloads), ("layers", told), size=5.5)
     return figure, numbers

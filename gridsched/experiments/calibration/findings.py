@@ -12,6 +12,7 @@ from gridsched.figures import findings
 from gridsched.figures.findings import Finding, counted, detail, listed, name, records, sentences
 
 _ALL, _PLAIN, _NULL, _WITHOUT = "all", "EASY", "null model", "all but "
+_MEAN = "all, mean of shaken"
 
 
 def overview(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
@@ -55,7 +56,7 @@ def layers(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     alone = {
         key: row["correlation"]
         for key, row in by_name.items()
-        if key not in (_ALL, _PLAIN, _NULL) and not key.startswith(_WITHOUT)
+        if key not in (_ALL, _PLAIN, _NULL, _MEAN) and not key.startswith(_WITHOUT)
     }
     missed = {
         key.removeprefix(_WITHOUT): by_name[_ALL]["correlation"] - row["correlation"]

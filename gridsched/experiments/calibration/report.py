@@ -6,11 +6,55 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import xarray as xr
+
 from gridsched import results
 from gridsched.calibration.layers import LAYERS
+from gridsched.calibration.measures import Explained
 from gridsched.experiments.calibration.config import CalibrationStudy
-from gridsched.experiments.calibration.stages import layers_table
+from gridsched.experiments.calibration.stages import HALVES, layers_table
 from gridsched.report.parts import figure, figures, heading
+
+_MADE_OF = {
+    "prompt": "jobs that waited a minute at most",
+    "idle": "waited seconds in which enough processors were free for the job",
+    "user": "waited seconds of the user who waited most",
+    "own": "jobs that waited more than ten minutes and started within five after one of their user ended",
+    "any": "the same after a job of anybody ended",
+}
+
+
+def _measures(part: xr.Dataset, suffix: str) -> dict[str, str]:
+    """Measures on both halves as text, empty where there are none."""
+    found = {}
+    for measure in Explained._fields:
+        for half in HALVES:
+            value = float(part[f"{measure}{suffix}"].sel(half=half))
+            found[f"{measure}_{half}"] = "" if np.isnan(value) else f"{value:.2f}"
+    return found
+
+
+def _log(part: xr.Dataset, name: str, rows: list[dict[str, str]]) -> dict[str, Any]:
+    """What the page says of a log."""
+    made = part["made_of"]
+    return {
+        "name": name,
+        "rows": rows,
+        "jobs": f"{int(part['jobs']):,}",
+        "beside": [
+            {"name": each, **_measures(part.sel(beside=each), "_beside")}
+            for each in part["beside"].values.tolist()
+        ],
+        "swapped": _measures(part.sel(fitted="second"), "_fitted") if "second" in part["fitted"] else {},
+        "made_of": [
+            {
+                "text": text,
+                **{half: f"{100 * float(made.sel(made=each, half=half)):.0f} %" for half in HALVES},
+            }
+            for each, text in _MADE_OF.items()
+        ],
+    }
 
 
 def calibration_view(study: CalibrationStudy, folder: Path) -> dict[str, Any]:
@@ -23,10 +67,7 @@ def calibration_view(study: CalibrationStudy, folder: Path) -> dict[str, Any]:
     return {
         **heading(study, dataset),
         "template": "calibration.html.j2",
-        "logs": [
-            {"name": name, "rows": rows, "jobs": f"{int(dataset['jobs'].sel(workload=name)):,}"}
-            for name, rows in logs.items()
-        ],
+        "logs": [_log(dataset.sel(workload=name), name, rows) for name, rows in logs.items()],
         "layers": [{"name": layer, "text": LAYERS[layer].text} for layer in study.layers],
         "figures": [
             *figures(folder, ["calibration_overview"]),

@@ -12,19 +12,21 @@ import pandas as pd
 import xarray as xr
 
 from gridsched import results
+from gridsched.calibration import ceiling
+from gridsched.calibration.composition import Composition, composition
 from gridsched.calibration.fitting import (
-    FEW,
     MOST_ALIKE,
-    RUNGS,
+    USUAL,
     Fitted,
+    Trial,
+    all_fitted,
     band,
-    best_of,
-    candidates,
-    evaluated,
-    fit,
+    chosen,
+    tried,
+    tried_next,
 )
 from gridsched.calibration.layers import Calibration, judged, layers_in, simulated_waits, without_layer
-from gridsched.calibration.measures import Explained, explained
+from gridsched.calibration.measures import UNKNOWN, Explained, explained
 from gridsched.calibration.null import null_waits
 from gridsched.calibration.site import LoggedSite, from_dataset, site_of
 from gridsched.experiments import files
@@ -36,7 +38,14 @@ PLAIN = "EASY"
 ALL = "all"
 WITHOUT = "all but "
 NULL = "null model"
+MEAN = "all, mean of shaken"
 HALVES = ("first", "second")
+
+DAILY, WEEKLY = "restarted every day", "restarted every week"
+SELF_RUNS, SELF_DAY = "itself, run times shaken", "itself, without the first day"
+SECONDS = "the log, a minute alike"
+BESIDE = (DAILY, WEEKLY, SELF_RUNS, SELF_DAY, SECONDS)
+"""What stands beside the calibration of all layers: how far it is right, and how far it could be."""
 
 
 def prepare_site(workload: Mapping[str, Any], log: str | Path, target: str | Path) -> None:
@@ -57,34 +66,17 @@ def prepare_site(workload: Mapping[str, Any], log: str | Path, target: str | Pat
     files.write(stored, target)
 
 
-def fit_one_layer(site: str | Path, layer: str, seed: int, target: str | Path) -> None:
-    """Fit one layer on the first half of a site and write the candidates of the last rung.
-
-    Parameters
-    ----------
-    site : path
-        Result of `prepare_site`.
-    layer : str
-        Key of `gridsched.calibration.layers.LAYERS`.
-    seed : int
-        Of what is drawn.
-    target : path
-        Dataset to write.
-    """
-    _write_fitted(fit(_site(site), [layer], FEW, seed=seed), target)
-
-
-def fit_batch(
+def fit_round(
     site: str | Path,
     layers: Sequence[str],
-    number: int,
+    half: str,
     batch: int,
     batches: int,
     seed: int,
-    before: Sequence[str | Path],
+    before: Sequence[Sequence[str | Path]],
     target: str | Path,
 ) -> None:
-    """Try a share of the candidates of a rung.
+    """Try a share of the layers that are tried in a round, and write what was found.
 
     Parameters
     ----------
@@ -92,73 +84,89 @@ def fit_batch(
         Result of `prepare_site`.
     layers : sequence of str
         Layers that are fitted.
-    number : int
-        Number of the rung in `gridsched.calibration.fitting.RUNGS`.
+    half : {"first", "second"}
+        Half of the log that is fitted.
     batch, batches : int
         Which share, of how many.
     seed : int
         Of what is drawn.
-    before : sequence of path
-        Results of all batches of the rung before.
+    before : sequence of sequences of path
+        Results of all batches of each round before.
     target : path
         Dataset to write.
     """
-    place, rung = _site(site), RUNGS[number]
-    earlier = [each for path in before for each in _fitted(path)]
-    mine = candidates(place, layers, rung, earlier, number, seed)[batch::batches]
-    _write_fitted([Fitted(evaluated(place, rung, each), each) for each in mine], target)
+    place, rounds = _site(site), _rounds(before)
+    names = tried_next(layers, rounds, USUAL)[batch::batches]
+    base = chosen(place, rounds, half) if names else None
+    steps = [] if base is None else [tried(place, each, base, USUAL, half=half, seed=seed) for each in names]
+    _write_steps(steps, target)
 
 
 def judge(
     site: str | Path,
-    alone: Mapping[str, str | Path],
-    together: Sequence[str | Path],
+    fitted: Mapping[str, Sequence[Sequence[str | Path]]],
     seed: int,
     target: str | Path,
 ) -> None:
-    """Judge layers alone and together, and the null model, on both halves of a site.
+    """Judge layers alone and together, and what stands beside them, on both halves of a site.
 
     Parameters
     ----------
     site : path
         Result of `prepare_site`.
-    alone : mapping of layer to path
-        Results of `fit_one_layer`.
-    together : sequence of path
-        Results of the last rung of `fit_batch`.
+    fitted : mapping of half to sequence of sequences of path
+        Results of `fit_round`, by the half that was fitted and the round.
     seed : int
         Of the null model.
     target : path
-        Dataset to write: measures of `gridsched.calibration.measures.Explained` on `layers` and `half`, and
-        on `alike` and `half` for the calibrations that fit about as well as the best.
+        Dataset to write: measures of `gridsched.calibration.measures.Explained` on `half` and each of
+        `layers`; `alike`, the calibrations that fit about as well as the best; `beside` (`BESIDE`); `fitted`,
+        the half that was fitted. `made_of` has what recorded waits consist of.
     """
     place = _site(site)
-    alike = band([each for path in together for each in _fitted(path)])
-    best = alike[0].calibration
-    chosen: dict[str, Calibration] = {
+    rounds = {half: _rounds(paths) for half, paths in fitted.items()}
+    alike = {half: band(all_fitted(place, each, half)) for half, each in rounds.items()}
+    best = alike["first"][0].calibration
+    sets: dict[str, Calibration] = {
         PLAIN: {},
-        **{layer: best_of(_fitted(path))[0].calibration for layer, path in alone.items()},
+        **{step.layer: step.fitted[0].calibration if step.fitted else {} for step in rounds["first"][0]},
         ALL: best,
         **{f"{WITHOUT}{layer}": without_layer(best, layer) for layer in layers_in(best)},
     }
-    rows = {name: _judged(place, each) for name, each in chosen.items()}
+    rows = {name: _judged(place, each) for name, each in sets.items()}
+    mean = ceiling.mean_of_shaken(place, best, seed=seed)
+    rows[MEAN] = [judged(place, mean, half) for half in HALVES]
     rows[NULL] = [_null(place, half, seed) for half in HALVES]
-    others = [_judged(place, each.calibration) for each in alike]
+    others = [_judged(place, each.calibration) for each in alike["first"]]
+    swapped = [_judged(place, each[0].calibration, half) for half, each in alike.items()]
+    beside = _beside(place, best, seed)
     variables: dict[str, Any] = {}
     for index, name in enumerate(Explained._fields):
         about = {"long_name": _MEASURES[name], "units": "1"}
-        values = np.array([[half[index] for half in row] for row in rows.values()])
-        variables[name] = (("layers", "half"), values, about)
-        variables[f"{name}_alike"] = (
-            ("alike", "half"),
-            np.array([[half[index] for half in row] for row in others]),
-            about,
-        )
+
+        def put(dimension: str, values: Any, index: int = index, about: Any = about) -> Any:
+            return ((dimension, "half"), np.array([[half[index] for half in row] for row in values]), about)
+
+        variables[name] = put("layers", rows.values())
+        variables[f"{name}_alike"] = put("alike", others)
+        variables[f"{name}_beside"] = put("beside", beside)
+        variables[f"{name}_fitted"] = put("fitted", swapped)
+    variables["made_of"] = (
+        ("made", "half"),
+        np.transpose([composition(place, half) for half in HALVES]),
+        {"long_name": "share of jobs or of recorded waits", "units": "1"},
+    )
     whole = xr.Dataset(
         variables,
-        {"layers": list(rows), "half": list(HALVES)},
         {
-            "calibrations": json.dumps({name: dict(each) for name, each in chosen.items()}),
+            "layers": list(rows),
+            "half": list(HALVES),
+            "beside": list(BESIDE),
+            "fitted": list(alike),
+            "made": list(Composition._fields),
+        },
+        {
+            "calibrations": json.dumps({name: dict(each) for name, each in sets.items()}),
             "jobs": len(place),
             "recorded_mean": [
                 float(place.recorded[place.known & ~place.second].mean()),
@@ -172,6 +180,19 @@ def judge(
     files.write(whole, target)
 
 
+def _beside(site: LoggedSite, best: Calibration, seed: int) -> list[list[Explained]]:
+    """Measures of `BESIDE` on both halves; restarts are of the second only."""
+    restarted = [ceiling.restarted_waits(site, best, period) for period in (ceiling.DAY, ceiling.WEEK)]
+    return [
+        *([UNKNOWN, judged(site, waits, "second")] for waits in restarted),
+        *(
+            [ceiling.shaken(site, best, shake, half, seed=seed) for half in HALVES]
+            for shake in ("run times", "first day")
+        ),
+        [ceiling.granular(site, half) for half in HALVES],
+    ]
+
+
 _MEASURES = {
     "ratio": "mean simulated wait over mean recorded wait",
     "correlation": "rank correlation of simulated and recorded waits",
@@ -183,10 +204,10 @@ def _site(path: str | Path) -> LoggedSite:
     return from_dataset(results.read(path))
 
 
-def _judged(site: LoggedSite, calibration: Calibration) -> list[Explained]:
-    """Measures on both halves."""
-    waits = simulated_waits(site, calibration)
-    return [judged(site, waits, half) for half in HALVES]
+def _judged(site: LoggedSite, calibration: Calibration, half: str = "first") -> list[Explained]:
+    """Measures on both halves of a calibration that takes its history from one of them."""
+    waits = simulated_waits(site, calibration, history=site.learnt(half))
+    return [judged(site, waits, each) for each in HALVES]
 
 
 def _null(site: LoggedSite, half: str, seed: int) -> Explained:
@@ -195,26 +216,35 @@ def _null(site: LoggedSite, half: str, seed: int) -> Explained:
     return explained(null_waits(site, seed=seed)[mine], site.recorded[mine])
 
 
-def _write_fitted(fitted: Sequence[Fitted], target: str | Path) -> None:
-    """Write candidates with their losses."""
+def _write_steps(steps: Sequence[Trial], target: str | Path) -> None:
+    """Write what layers saved, with their candidates."""
+    told = [
+        {"layer": each.layer, "gain": each.gain, "fitted": [list(one) for one in each.fitted]}
+        for each in steps
+    ]
     dataset = xr.Dataset(
-        {"loss": ("candidate", np.array([each.loss for each in fitted]), {"units": "1"})},
-        attrs={
-            "calibrations": json.dumps([each.calibration for each in fitted]),
-            **results.provenance(),
-        },
+        {"gain": ("layer", np.array([each.gain for each in steps], np.float64), {"units": "1"})},
+        attrs={"steps": json.dumps(told), **results.provenance()},
     )
     files.write(dataset, target)
 
 
-def _fitted(path: str | Path) -> list[Fitted]:
-    """Candidates that were written."""
-    stored = results.read(path)
-    losses = stored["loss"].values.tolist()
-    return [
-        Fitted(loss, each)
-        for loss, each in zip(losses, json.loads(stored.attrs["calibrations"]), strict=True)
-    ]
+def _rounds(before: Sequence[Sequence[str | Path]]) -> list[list[Trial]]:
+    """What was found in each round, of those in which anything was tried."""
+    found = []
+    for paths in before:
+        told = [each for path in paths for each in json.loads(results.read(path).attrs["steps"])]
+        found.append(
+            [
+                Trial(
+                    each["layer"],
+                    each["gain"],
+                    [Fitted(tuple(losses), dict(given)) for losses, given in each["fitted"]],
+                )
+                for each in told
+            ]
+        )
+    return [steps for steps in found if steps]
 
 
 # --- aggregation ----------------------------------------------------------------------------------
@@ -233,7 +263,8 @@ def aggregate_calibration_study(
         Results of `judge`.
     target : path
         The dataset: measures on `workload`, `layers` and `half`, NaN for layers that a calibration of all
-        does without; and on `workload`, `alike` and `half`, NaN where fewer fit about as well.
+        does without; on `workload`, `alike` and `half`, NaN where fewer fit about as well; and as `judge`
+        writes them.
     """
     parts = [results.read(path) for path in judged.values()]
     names = [
@@ -241,6 +272,7 @@ def aggregate_calibration_study(
         *study.layers,
         ALL,
         *(f"{WITHOUT}{layer}" for layer in study.layers),
+        MEAN,
         NULL,
     ]
     whole = xr.concat(
@@ -255,7 +287,7 @@ def aggregate_calibration_study(
         combine_attrs="drop",
     )
     for name, text in _MEASURES.items():
-        for variable in (name, f"{name}_alike"):
+        for variable in (name, f"{name}_alike", f"{name}_beside", f"{name}_fitted"):
             whole[variable].attrs = {"long_name": text, "units": "1"}
     whole["jobs"] = ("workload", [part.attrs["jobs"] for part in parts], {"long_name": "jobs", "units": "1"})
     whole["days"] = (

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from gridsched.experiments.config import Study
 from gridsched.experiments.inputs import prepared_workload
 from gridsched.experiments.parts import WorkloadConfig
-from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
+from gridsched.experiments.tasks import Experiment, StudyTable, Task
 from gridsched.experiments.validation import Count, unique
 from gridsched.policies.local import POLICIES
 
@@ -21,6 +21,8 @@ _STAGES = "gridsched.experiments.forecasts.stages"
 class ForecastStudy(Study):
     """A study of forecasts: how many jobs start in the interval that was told, and how wide it is."""
 
+    catalogue = "gridsched.experiments.forecasts.figures:FORECAST_FIGURES"
+    figures = ("forecast_coverage", "forecast_horizons")
     view = "gridsched.experiments.forecasts.report:forecasts_view"
     main_figure = "forecast_coverage"
 
@@ -33,6 +35,9 @@ class ForecastStudy(Study):
     of whose policy nothing is known."""
     policy: str = "easy"
     """Local policy of the futures, and of simulated truth."""
+    calibrate: bool = False
+    """Whether the futures of recorded starts go on under a present policy that is fitted to the first half of
+    each log, see docs/calibration.md, in place of `policy`."""
     instants: Annotated[Count, Field(ge=20)] = 300
     """Times at which jobs that wait are forecast, drawn evenly over the time in which somebody waits."""
     jobs: Count = 8
@@ -46,6 +51,8 @@ class ForecastStudy(Study):
         unique("truths", list(self.truths))
         if self.policy not in POLICIES:
             raise ValueError(f"policy: found {self.policy!r}; use one of {', '.join(POLICIES)}")
+        if self.calibrate and self.truths != ("recorded",):
+            raise ValueError("calibrate: only recorded starts have a policy to be fitted; truths: [recorded]")
         for workload in self.workloads:
             if "recorded" in self.truths and not workload.is_log:
                 raise ValueError(f"workloads: {workload.name}: only a log has recorded starts")
@@ -55,11 +62,6 @@ class ForecastStudy(Study):
     def all_workloads(self) -> tuple[WorkloadConfig, ...]:
         """Every workload of the study."""
         return self.workloads
-
-    @property
-    def study_figures(self) -> list[str]:
-        """Figures of the study: all of them, whatever it says."""
-        return ["forecast_coverage", "forecast_horizons"]
 
     # --- what is made ---------------------------------------------------------------------------------
 
@@ -79,10 +81,9 @@ class ForecastStudy(Study):
                 },
             },
         )
-        catalogue = "gridsched.experiments.forecasts.figures:FORECAST_FIGURES"
         return Experiment(
             datasets=[study],
-            figures=[Figure(name=name, catalogue=catalogue, dataset=study) for name in self.study_figures],
+            figures=self.drawn(study),
             tables=[StudyTable("coverage", f"{_STAGES}:coverage_table", "forecast_coverages")],
         )
 
@@ -97,11 +98,12 @@ class ForecastStudy(Study):
                 "workload": workload,
                 "truth": truth,
                 "policy": self.policy,
+                "calibrated": self.calibrate,
                 "instants": self.instants,
                 "jobs": self.jobs,
                 "futures": self.futures,
                 "seed": seed,
             },
             labels={"workload": name, "truth": truth},
-            cost=self.instants * self.futures / 1000,
+            cost=(5 if self.calibrate else 1) * self.instants * self.futures / 2000,
         )

@@ -22,8 +22,15 @@ GOAL = (0.77, 0.83)
 SHOWN = ("futures", "combined", "null", "estimates")
 """Methods that are shown against the horizon."""
 
+FEWEST = 20
+"""Ranges of horizons with fewer forecasts of a method are not drawn."""
+
 _AS_IT_GOES = CORRECTIONS[-1]
 _RAW = CORRECTIONS[0]
+
+
+_TICKS = ("< 10 min", "1 h", "6 h", "1 d", "> 1 d")
+"""Where the ranges of horizons end."""
 
 
 @style.styled
@@ -113,30 +120,34 @@ def forecast_horizons(study: xr.Dataset) -> style.Drawing:
     """
     table = coverage_table(study)
     chosen = (
-        (table["correction"] == _AS_IT_GOES) & table["predictor"].isin(SHOWN) & (table["range"] != RANGES[0])
+        (table["correction"] == _AS_IT_GOES)
+        & table["predictor"].isin(SHOWN)
+        & (table["range"] != RANGES[0])
+        & (table["forecasts"] >= FEWEST)
     )
     columns = ["workload", "truth", "predictor", "range", "forecasts"]
     numbers = table[chosen][[*columns, "coverage", "coverage_low", "coverage_high", "median_width"]]
     workloads, truths = (panels.labels(study, name) for name in ("workload", "truth"))
     looks = style.scheme_styles(SHOWN)
-    figure = style.new_figure(1.35 * len(workloads) * len(truths) + 1.2)
-    grid = figure.subplots(len(workloads) * len(truths), 2, squeeze=False, sharex=True)
-    for row, (workload, truth) in enumerate((w, t) for w in workloads for t in truths):
-        own = numbers[(numbers["workload"] == workload) & (numbers["truth"] == truth)]
-        left, right = grid[row]
-        left.axhspan(*GOAL, color=style.PALE, lw=0)
-        for axes, name in ((left, "coverage"), (right, "median_width")):
-            axes.set_title(style.plain(f"{workload}, {truth} starts"))
-            _lines(axes, own, name, looks)
-        style.set_axis(left.yaxis, [0, 1], "1", ticks=4)
-        style.set_percent(left.yaxis)
-        style.set_axis(right.yaxis, own["median_width"], "s", ticks=4, log=True)
-        left.set_ylabel("coverage")
-        right.set_ylabel("median width")
-    places = [name.replace(" to ", " to\n") for name in RANGES[1:]]
+    figure = style.new_figure(1.25 * len(workloads) + 1.2)
+    grid = figure.subplots(len(workloads), 2 * len(truths), squeeze=False, sharex=True)
+    for row, workload in enumerate(workloads):
+        for column, truth in enumerate(truths):
+            own = numbers[(numbers["workload"] == workload) & (numbers["truth"] == truth)]
+            left, right = grid[row][2 * column : 2 * column + 2]
+            left.axhspan(*GOAL, color=style.PALE, lw=0)
+            _lines(left, own, "coverage", looks)
+            _lines(right, own, "median_width", looks)
+            style.set_axis(left.yaxis, [0, 1], "1", ticks=4)
+            style.set_percent(left.yaxis)
+            style.set_axis(right.yaxis, own["median_width"], "s", ticks=4, log=True)
+            if row == 0:
+                left.set_title(f"{truth}: coverage")
+                right.set_title(f"{truth}: width")
+        grid[row][0].set_ylabel(style.plain(workload))
     for axes in grid[-1]:
-        axes.set_xticks(range(len(places)), places, fontsize=6.5)
-        axes.set_xlabel("median forecast of the time until the start")
+        axes.set_xticks(range(len(_TICKS)), _TICKS)
+        axes.set_xlabel("median forecast")
     entries = [(Line2D([], [], **style.line_options(looks[name])), name) for name in SHOWN]
     style.entries_below(figure, entries)
     return figure, numbers.reset_index(drop=True)

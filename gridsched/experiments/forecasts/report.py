@@ -38,7 +38,7 @@ def forecasts_view(study: ForecastStudy, folder: Path) -> dict[str, Any]:
             for row in table.to_dict("records")
         ],
         "facts": ", ".join(f"{name}: {int(count):,} forecasts" for name, count in made.items()),
-        "policy": study.policy,
+        "policy": dataset.attrs["policy"],
         "figures": figures(folder, study.study_figures),
         "acknowledgements": acknowledgements(dataset.isel(truth=0), "workload"),
     }

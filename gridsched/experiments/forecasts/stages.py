@@ -12,6 +12,7 @@ import xarray as xr
 from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.forecasts.config import ForecastStudy, TruthName
+from gridsched.forecasting.calibrated import CALIBRATED, calibrate
 from gridsched.forecasting.judging import CORRECTIONS, METHODS, RANGES, judge, make_forecasts
 from gridsched.forecasting.snapshot import recorded_timeline, timeline_of_run
 from gridsched.policies.local import Conventions, named_policy
@@ -37,6 +38,7 @@ def run_forecasts(
     workload: str | Path,
     truth: TruthName,
     policy: str,
+    calibrated: bool,
     instants: int,
     jobs: int,
     futures: int,
@@ -53,6 +55,8 @@ def run_forecasts(
         What is forecast.
     policy : str
         Name of the local policy.
+    calibrated : bool
+        Whether recorded starts are forecast under a policy that is fitted to the first half of the log.
     instants, jobs, futures : int
         How many, see `gridsched.forecasting.make_forecasts`.
     seed : int
@@ -69,7 +73,7 @@ def run_forecasts(
         timeline = recorded_timeline(made, cluster.processors)
     forecasts = make_forecasts(
         timeline,
-        named_policy(policy),
+        calibrate(made, cluster.processors, seed=seed) if calibrated else named_policy(policy),
         Conventions(),
         instants=instants,
         jobs=jobs,
@@ -131,7 +135,7 @@ def aggregate_forecast_study(
         "study": study.name,
         "description": study.description,
         "configuration_hash": study.checksum(),
-        "policy": study.policy,
+        "policy": CALIBRATED if study.calibrate else study.policy,
         "verified": 1,
         **results.provenance(),
     }

@@ -9,12 +9,14 @@ from pydantic import model_validator
 from gridsched.experiments.config import Study
 from gridsched.experiments.inputs import expected_jobs, log_of
 from gridsched.experiments.parts import MachineName, WorkloadConfig
-from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
+from gridsched.experiments.tasks import Experiment, StudyTable, Task
 
 
 class ModelStudy(Study):
     """A study of workload models: a log fitted by size classes, beside the published fit of its machine."""
 
+    catalogue = "gridsched.experiments.models.figures:MODEL_FIGURES"
+    figures = ("model_shares", "model_quantiles", "size_spread")
     view = "gridsched.experiments.models.report:models_view"
 
     kind: Literal["workload-models"]
@@ -35,11 +37,6 @@ class ModelStudy(Study):
         """Every workload of the study."""
         return (self.workload,)
 
-    @property
-    def study_figures(self) -> list[str]:
-        """Figures of the study: all of them, whatever it says."""
-        return ["model_shares", "model_quantiles", "size_spread"]
-
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study; nothing of it is drawn at random."""
         study = Task(
@@ -50,10 +47,9 @@ class ModelStudy(Study):
             arguments={"study": self.values(), "log": log_of(self.workload)},
             cost=5 + expected_jobs(self.workload) / 5_000,
         )
-        catalogue = "gridsched.experiments.models.figures:MODEL_FIGURES"
         return Experiment(
             datasets=[study],
-            figures=[Figure(name=name, catalogue=catalogue, dataset=study) for name in self.study_figures],
+            figures=self.drawn(study),
             tables=[
                 StudyTable("table_four", "gridsched.workloads.model_comparison:table_four", "table_four")
             ],

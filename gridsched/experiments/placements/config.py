@@ -10,7 +10,7 @@ from gridsched.experiments.config import Study
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.placements.trace import check_file, located
 from gridsched.experiments.study import Replicates
-from gridsched.experiments.tasks import Experiment, Figure, OwnFile, StudyTable, Task
+from gridsched.experiments.tasks import Experiment, OwnFile, StudyTable, Task
 from gridsched.experiments.validation import Number, PathText, Whole, unique
 from gridsched.nodes import PlacementName
 
@@ -22,6 +22,8 @@ _STAGES = "gridsched.experiments.placements.stages"
 class PlacementStudy(Study):
     """A study of placements: shares of the GPUs of a cluster that they allocate while pods keep arriving."""
 
+    catalogue = "gridsched.experiments.placements.figures:PLACEMENT_FIGURES"
+    figures = ("placement_shares", "placement_curves")
     view = "gridsched.experiments.placements.report:placements_view"
     main_figure = "placement_shares"
 
@@ -62,11 +64,6 @@ class PlacementStudy(Study):
         """Every workload of the study: pods are none."""
         return ()
 
-    @property
-    def study_figures(self) -> list[str]:
-        """Figures of the study: all of them, whatever it says."""
-        return ["placement_shares", "placement_curves"]
-
     def check_files(self) -> None:
         """Refuse tables that are not there."""
         check_file("nodes", self.nodes)
@@ -92,10 +89,9 @@ class PlacementStudy(Study):
                 },
             },
         )
-        catalogue = "gridsched.experiments.placements.figures:PLACEMENT_FIGURES"
         return Experiment(
             datasets=[study],
-            figures=[Figure(name=name, catalogue=catalogue, dataset=study) for name in self.study_figures],
+            figures=self.drawn(study),
             tables=[StudyTable("means", f"{_STAGES}:means_table", "placement_means")],
         )
 

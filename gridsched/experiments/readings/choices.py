@@ -29,7 +29,7 @@ class ClaimLabels(ConfigModel):
     """By dimension, the label that is meant where a claim names several: a claim of another single label does
     not belong to the reading."""
     instead: dict[str, dict[Label, Label]] = Field({})
-    """By dimension, other labels that stand for those that claims name."""
+    """By dimension, other labels that stand for those that claims name; under `variable`, other variables."""
 
 
 class ChoiceValue(ConfigModel):
@@ -233,14 +233,19 @@ def name_of(member: Any) -> str:
 # --- what a value changes in claims ---------------------------------------------------------------
 
 
-def together(values: Sequence[ChoiceValue]) -> ClaimLabels:
-    """What all values of a reading change in claims."""
+def together(parts: Sequence[ClaimLabels]) -> ClaimLabels:
+    """What several changes of labels come to, made one after the other: those of all values of a reading.
+
+    A label that stands for another one may be replaced by a later change: "policy easy, graph complete" by
+    "graph complete", and that by "default".
+    """
     only: dict[str, str] = {}
     instead: dict[str, dict[str, str]] = {}
-    for value in values:
-        only |= value.claims.only
-        for dimension, labels in value.claims.instead.items():
-            instead[dimension] = {**instead.get(dimension, {}), **labels}
+    for part in parts:
+        only |= part.only
+        for dimension, labels in part.instead.items():
+            before = {own: labels.get(label, label) for own, label in instead.get(dimension, {}).items()}
+            instead[dimension] = {**labels, **before}
     return ClaimLabels(only=only, instead=instead)
 
 
@@ -272,7 +277,8 @@ def can_matter(choice: Choice, claim: Claim) -> bool:
 
 
 def _source_as(source: Source, labels: ClaimLabels) -> Source:
-    changes: dict[str, Any] = {"select": _select_as(source.select, labels)}
+    variable = labels.instead.get("variable", {}).get(source.variable, source.variable)
+    changes: dict[str, Any] = {"variable": variable, "select": _select_as(source.select, labels)}
     if source.relative_to is not None:
         changes["relative_to"] = _select_as(source.relative_to, labels)
     return source.model_copy(update=changes)
@@ -286,5 +292,6 @@ def _select_as(select: Mapping[str, Any], labels: ClaimLabels) -> dict[str, Any]
         instead = labels.instead.get(dimension, {})
         own = tuple(instead.get(label, label) for label in (chosen if several else (chosen,)))
         only = labels.only.get(dimension)
-        made[dimension] = (only,) if several and only in own else own if several else own[0]
+        meant = (only,) if only in own else tuple(dict.fromkeys(own))
+        made[dimension] = meant if several else own[0]
     return made

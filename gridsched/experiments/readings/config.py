@@ -17,6 +17,7 @@ from gridsched.experiments.config import Study, load_study
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.readings.choices import (
     ChoiceValue,
+    ClaimLabels,
     PaperReadings,
     load_readings,
     name_of,
@@ -25,7 +26,7 @@ from gridsched.experiments.readings.choices import (
     with_changes,
 )
 from gridsched.experiments.readings.design import draw_design
-from gridsched.experiments.tasks import Experiment, Figure, OwnFile, StudyTable, Task
+from gridsched.experiments.tasks import Experiment, OwnFile, StudyTable, Task
 from gridsched.experiments.validation import (
     ConfigModel,
     Label,
@@ -51,11 +52,16 @@ class BaseStudyConfig(ConfigModel):
     changes: dict[str, Any] = Field({})
     """What is changed in all readings, to make it smaller: path of a key, as in files of readings, and its
     value."""
+    claims: ClaimLabels = ClaimLabels()
+    """Which labels claims about it are about in all readings, because it is smaller; before what values of
+    choices change."""
 
 
 class ReadingsStudy(Study):
     """A study of readings: every claim of a paper under many combinations of what the paper leaves open."""
 
+    catalogue = f"{_ROOM}.figures:READINGS_FIGURES"
+    figures = ("readings_claims", "readings_choices")
     view = f"{_ROOM}.report:readings_view"
     verdicts = f"{_ROOM}.stages:verdicts_table"
     main_figure = "readings_claims"
@@ -68,6 +74,9 @@ class ReadingsStudy(Study):
     """Studies that answer the claims of the paper."""
     claims: PathText | None = None
     """Path of a file of claims; by default those of the paper that come with gridsched."""
+    leave_out: tuple[Label, ...] = ()
+    """Claims that the smaller studies cannot answer, such as numbers of jobs: their ids, or what several ids
+    begin with up to a hyphen."""
     runs: Annotated[Whole, Field(ge=2, le=100_000)] = 200
     """Readings that are drawn, besides the default one: a Latin hypercube in which each value of a choice is
     as frequent as the others."""
@@ -83,11 +92,6 @@ class ReadingsStudy(Study):
     def all_workloads(self) -> tuple[WorkloadConfig, ...]:
         """Every workload of the study: those of the others are theirs."""
         return ()
-
-    @property
-    def study_figures(self) -> list[str]:
-        """Figures of the study: all of them, whatever it says."""
-        return ["readings_claims", "readings_choices"]
 
     def check_files(self) -> None:
         """Refuse readings and studies that do not go together, and files that are not there."""
@@ -152,14 +156,23 @@ class ReadingsStudy(Study):
     def judged(self) -> dict[tuple[str, ...], list[Claim]]:
         """Claims with a value of ours, by the studies that they are about, all of which are here."""
         found: dict[tuple[str, ...], list[Claim]] = {}
+        unused = set(self.leave_out)
         for claim in load_claims([self.claims_file]):
             names = tuple(studies_of(claim))
             if (
-                not isinstance(claim, InputClaim | UntestableClaim)
-                and names
-                and set(names) <= set(self.bases)
+                isinstance(claim, InputClaim | UntestableClaim)
+                or not names
+                or not set(names) <= set(self.bases)
             ):
+                continue
+            left_out = {stem for stem in self.leave_out if f"{claim.id}-".startswith(f"{stem}-")}
+            unused -= left_out
+            if not left_out:
                 found.setdefault(names, []).append(claim)
+        for stem in sorted(unused):
+            raise ConfigurationError(
+                f"leave_out: found {stem!r}; no claim that could be judged has an id that begins with it"
+            )
         if not found:
             raise ConfigurationError(f"{self.claims_file}: no claim is about {', '.join(self.bases)} alone")
         return found
@@ -185,10 +198,9 @@ class ReadingsStudy(Study):
             },
             also={"readings": OwnFile(str(self._file)), "claims": OwnFile(str(self.claims_file))},
         )
-        catalogue = f"{_ROOM}.figures:READINGS_FIGURES"
         return Experiment(
             datasets=[study],
-            figures=[Figure(name=name, catalogue=catalogue, dataset=study) for name in self.study_figures],
+            figures=self.drawn(study),
             tables=[
                 StudyTable("claims", f"{_ROOM}.stages:claims_of_readings", "readings_claims_table"),
                 StudyTable("readings", f"{_ROOM}.stages:readings_table", "readings_table"),
@@ -204,7 +216,10 @@ class ReadingsStudy(Study):
     ) -> Task:
         """Claims about some studies, judged under a reading; one task for all that are alike there."""
         values = self.paper.values(reading)
-        labels = together(values)
+        of_studies = [
+            base.claims for name, base in zip(self.bases, self.studies, strict=True) if name in names
+        ]
+        labels = together([*of_studies, *(value.claims for value in values)])
         return Task(
             stage="simulate",
             study=self.name,

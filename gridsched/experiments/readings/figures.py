@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 from gridsched.experiments.readings.analysis import CONTRADICTED, ROBUST, UNKNOWN
 from gridsched.experiments.readings.findings import FINDINGS as FINDINGS
 from gridsched.experiments.readings.stages import WORDS
-from gridsched.figures import panels, style
+from gridsched.figures import grid_panels, panels, style
 
 _LOOKS = {
     "not": "#d55e00",
@@ -30,6 +30,10 @@ _ROW = 0.055
 
 _LEAST = 0.11
 """Height of a table in inches, whose name has to be read."""
+
+
+_SEEN = (-0.25, 0.75)
+"""Importance is drawn as far as means lie, and intervals at least within this; what goes on is marked."""
 
 
 @style.styled
@@ -133,7 +137,11 @@ def readings_choices(study: xr.Dataset) -> style.Drawing:
     total = numbers.assign(sure=numbers["low"] > 0).groupby("choice")["sure"].sum()
     names = sorted(names, key=lambda name: -int(total.get(name, 0)))
     places = panels.scheme_rows(axes, names)
+    # Intervals of rare outcomes would press the others into a corner
+    bounds = numbers[["low", "high"]].clip(*_SEEN).to_numpy().ravel()
+    style.set_axis(axes.xaxis, np.concatenate([bounds, numbers["mean"], [0.0]]), "1", ticks=panels.room(axes))
     axes.set_yticks(range(len(names)), [style.plain(name) for name in names])
+    cut = False
     for name in names:
         own = numbers[numbers["choice"] == name].sort_values("mean")
         spread = np.linspace(-0.3, 0.3, len(own)) if len(own) > 1 else np.zeros(len(own))
@@ -141,15 +149,15 @@ def readings_choices(study: xr.Dataset) -> style.Drawing:
             sure = row.low > 0
             color = _LOOKS["reproduced"] if sure else style.FAINT
             y = places[name] + shift
-            axes.plot([row.low, row.high], [y, y], color=color, linewidth=0.5, alpha=0.5)
+            cut |= grid_panels.interval_line(axes, row.low, row.high, y, color, linewidth=0.5)
             axes.plot([row.mean], [y], marker="o", markersize=2.2, color=color, linestyle="")
     axes.axvline(0, color=style.INK, linewidth=0.6)
-    axes.set_xlim(-0.15, 0.6)
     axes.set_xlabel("importance: how much worse it is told whether a claim holds, without the choice")
     style.set_percent(axes.xaxis)
     entries = [
         (panels.dot("o", _LOOKS["reproduced"]), "surely important"),
         (panels.dot("o"), "not surely"),
+        *grid_panels.cut_entry(cut),
     ]
     style.entries_below(figure, entries)
     return figure, numbers

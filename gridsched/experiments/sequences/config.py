@@ -12,7 +12,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.experiments.config import Study
 from gridsched.experiments.inputs import log_of
 from gridsched.experiments.parts import WorkloadConfig
-from gridsched.experiments.tasks import ArchiveFile, Experiment, Figure, OwnFile, StudyTable, Task
+from gridsched.experiments.tasks import ArchiveFile, Experiment, OwnFile, StudyTable, Task
 from gridsched.experiments.validation import Count, Whole, unique
 from gridsched.policies.local import OrderName
 
@@ -28,6 +28,8 @@ _STAGES = "gridsched.experiments.sequences.stages"
 class SequenceStudy(Study):
     """A study of sequences: consecutive jobs of a log on an empty cluster that commits itself to a job."""
 
+    catalogue = "gridsched.experiments.sequences.figures:SEQUENCE_FIGURES"
+    figures = ("sequence_slowdowns",)
     view = "gridsched.experiments.sequences.report:sequences_view"
     main_figure = "sequence_slowdowns"
 
@@ -69,11 +71,6 @@ class SequenceStudy(Study):
         """Every workload of the study."""
         return tuple(workload for workload in self.workloads if workload.file is None)
 
-    @property
-    def study_figures(self) -> list[str]:
-        """Figures of the study: all of them, whatever it says."""
-        return ["sequence_slowdowns"]
-
     def check_files(self) -> None:
         """Refuse logs that are not there."""
         for workload in self.workloads:
@@ -106,10 +103,9 @@ class SequenceStudy(Study):
                 },
             },
         )
-        catalogue = "gridsched.experiments.sequences.figures:SEQUENCE_FIGURES"
         return Experiment(
             datasets=[study],
-            figures=[Figure(name=name, catalogue=catalogue, dataset=study) for name in self.study_figures],
+            figures=self.drawn(study),
             tables=[StudyTable("means", f"{_STAGES}:means_table", "sequence_means")],
         )
 

@@ -6,7 +6,7 @@ and when clusters joined and left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
@@ -49,8 +49,13 @@ def dynamic_violations(dataset: xr.Dataset) -> list[str]:
     list of str
         Each line names the rule's first offending job by its number, and counts the others.
     """
-    segments = _Segments(dataset)
-    return [line for rule in _RULES for line in rule(dataset, segments)]
+    segments, number = _Segments(dataset), dataset["job_number"].to_numpy()
+    found = ((np.unique(rule(dataset, segments)), what) for rule, what in _RULES)
+    return [
+        f"job {number[jobs[0]]} {what}" + (f" (and {len(jobs) - 1} more jobs)" if len(jobs) > 1 else "")
+        for jobs, what in found
+        if len(jobs)
+    ]
 
 
 class _Segments:
@@ -80,6 +85,11 @@ class _Segments:
         """Seconds of work in each segment that count, without checkpoints."""
         self.begin = self._begin()
         """Start of each segment, or of the time before it in which tasks were on their way."""
+
+    def jobs_of(self, chosen: NDArray[np.bool_]) -> Integers:
+        """Jobs of some of the segments."""
+        jobs: Integers = self.job[chosen]
+        return jobs
 
     def _pace(self, dataset: xr.Dataset) -> Integers:
         """Speed of the slowest cluster of each spell, in 1 / _UNIT; 1 where speeds are the same."""
@@ -121,28 +131,19 @@ class _Segments:
         return begin
 
 
-Rule = Callable[[xr.Dataset, _Segments], Iterator[str]]
+Rule = Callable[[xr.Dataset, _Segments], Integers]
+"""Jobs that break a rule, some perhaps more than once."""
 
 
-def _report(dataset: xr.Dataset, jobs: Integers, what: str) -> Iterator[str]:
-    """Yield one line that names the first of the offending jobs and counts the others."""
-    jobs = np.unique(jobs)
-    if len(jobs):
-        others = f" (and {len(jobs) - 1} more jobs)" if len(jobs) > 1 else ""
-        yield f"job {dataset['job_number'].to_numpy()[jobs[0]]} {what}{others}"
-
-
-def _local_jobs_in_peace(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
+def _local_jobs_in_peace(dataset: xr.Dataset, s: _Segments) -> Integers:
     """Local jobs are neither preempted nor moved."""
     local = ~s.grid
     count = np.bincount(s.job[local & (s.killed == 0)], minlength=dataset.sizes["job"])
     astray = (s.cluster != dataset["home_cluster"].to_numpy()[s.job]) | (count[s.job] > 1) | (s.held != 0)
-    yield from _report(
-        dataset, s.job[local & astray], "is a local job, but does not run at home in one piece"
-    )
+    return s.jobs_of(local & astray)
 
 
-def _cliques(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
+def _cliques(dataset: xr.Dataset, s: _Segments) -> Integers:
     """Grid jobs run on cliques."""
     adjacent = dataset["adjacent"].to_numpy() != 0
     # what holds the processors that tasks leave has no others beside it
@@ -151,14 +152,10 @@ def _cliques(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
         one, other = np.arange(len(s.job) - apart), np.arange(apart, len(s.job))
         pair = (s.spell[one] == s.spell[other]) & ~adjacent[s.cluster[one], s.cluster[other]]
         offending.append(s.job[one[pair & (s.held[one] == 0)]])
-    yield from _report(
-        dataset,
-        np.concatenate([np.empty(0, np.int64), *offending]),
-        "runs on clusters that are no neighbours",
-    )
+    return np.concatenate([np.empty(0, np.int64), *offending])
 
 
-def _only_on_members(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
+def _only_on_members(dataset: xr.Dataset, s: _Segments) -> Integers:
     """Grid jobs are sent to members, and leave clusters that leave."""
     kind, cluster = dataset["event_kind"].to_numpy(), dataset["event_cluster"].to_numpy()
     time, gone = dataset["event_time"].to_numpy(), dataset["event_done"].to_numpy()
@@ -178,11 +175,7 @@ def _only_on_members(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
             (done[stay[known]] >= 0) & (s.end[own][known] > done[stay[known]])
         )
         offending.append(s.job[own[~known | late]])
-    yield from _report(
-        dataset,
-        np.concatenate([np.empty(0, np.int64), *offending]),
-        "runs on a cluster that is not in the grid",
-    )
+    return np.concatenate([np.empty(0, np.int64), *offending])
 
 
 def _padded(times: Integers, length: int) -> Integers:
@@ -190,7 +183,7 @@ def _padded(times: Integers, length: int) -> Integers:
     return np.append(times, np.full(length - len(times), np.iinfo(np.int64).max))
 
 
-def _work_is_done(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
+def _work_is_done(dataset: xr.Dataset, s: _Segments) -> Integers:
     """Grid jobs do all their work."""
     scale = round(float(dataset.attrs["parameter_overhead"]) * _UNIT)
     first = np.append(True, s.spell[1:] != s.spell[:-1])[: len(s.spell)]
@@ -211,10 +204,10 @@ def _work_is_done(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
     if "work_time" in dataset:
         wrong |= (run_time < served) | (run_time >= served + scale)
     wrong &= ended & (dataset["sent_time"].to_numpy() >= 0)
-    yield from _report(dataset, np.flatnonzero(wrong), "does not do the work that it has")
+    return np.flatnonzero(wrong)
 
 
-def _local_speed(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
+def _local_speed(dataset: xr.Dataset, s: _Segments) -> Integers:
     """Local jobs do all their work, at the speed of their clusters where speeds differ."""
     done = np.zeros(dataset.sizes["job"], np.int64)
     np.add.at(done, s.job, s.worked)
@@ -226,10 +219,10 @@ def _local_speed(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
         ends = (_FINISHED,)
     local = (dataset["sent_time"].to_numpy()[s.job] < 0) & np.isin(dataset["outcome"].to_numpy()[s.job], ends)
     wrong = local & (np.ceil(wanted) != done[s.job])
-    yield from _report(dataset, s.job[wrong], "does not run at the speed of its cluster")
+    return s.jobs_of(wrong)
 
 
-def _whole_supersteps(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
+def _whole_supersteps(dataset: xr.Dataset, s: _Segments) -> Integers:
     """Grid jobs are stopped after whole supersteps."""
     length = s.end - s.start
     superstep = int(dataset.attrs["parameter_superstep"])
@@ -238,13 +231,13 @@ def _whole_supersteps(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
         s.grid & (s.held == 0) & (s.killed == 0) & ~(ended & (s.end == dataset["end_time"].to_numpy()[s.job]))
     )
     wrong = stopped & ((length % superstep != 0) | (length == 0))
-    yield from _report(dataset, s.job[wrong], "is stopped within a superstep")
+    return s.jobs_of(wrong)
 
 
-def _killed_by_failures(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
+def _killed_by_failures(dataset: xr.Dataset, s: _Segments) -> Integers:
     """Who is killed has processors on a cluster of which some go out of order then."""
     if "segment_killed" not in dataset:
-        return
+        return np.empty(0, np.int64)
     out = set(
         zip(dataset["closure_cluster"].values.tolist(), dataset["closure_start"].values.tolist(), strict=True)
     )
@@ -252,15 +245,16 @@ def _killed_by_failures(dataset: xr.Dataset, s: _Segments) -> Iterator[str]:
     spells = np.zeros(int(s.spell.max(initial=-1)) + 1, np.bool_)
     np.logical_or.at(spells, s.spell, hit)
     wrong = (s.killed != 0) & ~spells[s.spell]
-    yield from _report(dataset, s.job[wrong], "is killed where no processor fails")
+    return s.jobs_of(wrong)
 
 
-_RULES: tuple[Rule, ...] = (
-    _local_jobs_in_peace,
-    _cliques,
-    _only_on_members,
-    _work_is_done,
-    _local_speed,
-    _whole_supersteps,
-    _killed_by_failures,
+_RULES: tuple[tuple[Rule, str], ...] = (
+    (_local_jobs_in_peace, "is a local job, but does not run at home in one piece"),
+    (_cliques, "runs on clusters that are no neighbours"),
+    (_only_on_members, "runs on a cluster that is not in the grid"),
+    (_work_is_done, "does not do the work that it has"),
+    (_local_speed, "does not run at the speed of its cluster"),
+    (_whole_supersteps, "is stopped within a superstep"),
+    (_killed_by_failures, "is killed where no processor fails"),
 )
+"""Rules, and what is said of a job that breaks one."""

@@ -125,7 +125,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.records import LARGEST
 from gridsched.errors import ConfigurationError
-from gridsched.policies.local import named_policy
+from gridsched.policies.local import POLICIES, named_policy
 from gridsched.results import Schedule
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.base import Scheduler
@@ -253,7 +253,7 @@ class DynamicGrid(Scheduler):
     system: ClassVar[str] = "dynamic_grid"
     knows: ClassVar[str] = "idle processors of all clusters by reports, and of neighbours by inquiry"
     cannot: ClassVar[Mapping[str, str]] = {
-        "predictions": "not built yet: clusters of a grid go by runtime estimates",
+        "predictions": "a local job may go to the grid scheduler, with the estimate that its cluster goes by",
         "arrays": "the grid scheduler starts jobs one by one",
         "nodes": "tasks run on any processors of a clique; its clusters are numbers of them",
         "passes": "the grid scheduler acts once for all events of an instant",
@@ -277,8 +277,11 @@ class DynamicGrid(Scheduler):
             _check_thousandths(key, getattr(self, key), low, optional=key == "resume_cost")
         if not 0 <= self.grid_share <= 1:
             raise ConfigurationError(f"grid_share is {self.grid_share}; use a share from 0 to 1")
-        if self.policy is not None:
-            named_policy(self.policy)
+        if self.policy is not None and named_policy(self.policy).predicts:
+            raise ConfigurationError(
+                f"policy is {self.policy!r}, which predicts run times, but {self.cannot['predictions']}; "
+                f"use one of {', '.join(POLICIES)}, easy(r)"
+            )
         factor = self.stop_factor
         if factor is not None and not (np.isfinite(factor) and factor >= 1):
             raise ConfigurationError(f"stop_factor is {factor}; use a number from 1 on, or None")

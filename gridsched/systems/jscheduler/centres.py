@@ -236,11 +236,15 @@ def _known_log(name: str) -> str:
 
 
 def _known_policy(name: str) -> str:
-    """Name of a local policy."""
+    """Name of a local policy; logs that are fused name no users, from whose jobs one could predict."""
     try:
-        return named_policy(name).name
+        policy = named_policy(name)
     except GridschedError:
         raise ValueError(f"unknown policy; {_suggestion(name, (*POLICIES, 'easy(r)'))}") from None
+    if policy.predicts:
+        known = ", ".join((*POLICIES, "easy(r)"))
+        raise ValueError(f"predicts run times by user, and fused logs name no users; use one of {known}")
+    return policy.name
 
 
 def _one_line(text: str) -> str:

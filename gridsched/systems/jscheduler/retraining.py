@@ -109,7 +109,7 @@ def retrained_schedule(
         overrun=overrun,
         labels=labels_of(workload),
         submission=submitted_to(resources, workload, overrun=overrun)
-        if is_node_grid(resources, workload)
+        if is_node_grid(resources, workload, policies)
         else None,
     )
     histories = _histories(workloads, workload, source, options)

@@ -140,7 +140,6 @@ class JScheduler(Scheduler):
     knows: ClassVar[str] = "predicted starts on the clusters asked, by each job for itself"
     functions: ClassVar[Mapping[str, Kind]] = {"metric": COST}
     cannot: ClassVar[Mapping[str, str]] = {
-        "predictions": "not built yet: clusters of a grid go by runtime estimates",
         "arrays": "a cluster counts its own tasks, not those that run elsewhere",
         "passes": "predicted starts assume one pass for all events of an instant",
         "message delay": "a job's questions take no time in the paper",
@@ -192,7 +191,9 @@ class JScheduler(Scheduler):
             overrun=submission.conventions.overrun,
             labels=labels_of(submission.workload),
             home=submission.home,
-            submission=submission if is_node_grid(submission.clusters, submission.workload) else None,
+            submission=submission
+            if is_node_grid(submission.clusters, submission.workload, submission.policies)
+            else None,
         )
         counters = {
             "metric": COST.named(self.metric) if callable(self.metric) else self.metric,

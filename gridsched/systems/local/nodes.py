@@ -13,7 +13,7 @@ from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy
 from gridsched.policies.nodes import NodeWorkload, schedule_on_nodes
 from gridsched.submission import Submission, labels_of
-from gridsched.systems.fates import dependents_of
+from gridsched.systems.fates import dependents_in
 from gridsched.systems.node_records import (
     ASKED_NAMES,
     NodeUse,
@@ -27,9 +27,10 @@ from gridsched.systems.node_records import (
     reach_of,
     reasons_against,
     times_of,
+    user_numbers,
     with_checkpoints,
 )
-from gridsched.workloads.dependencies import DEPENDENCY, FAILED_STATUS
+from gridsched.workloads.dependencies import FAILED_STATUS
 from gridsched.workloads.table import Workload
 
 Integers = NDArray[np.int64]
@@ -45,6 +46,7 @@ class NodeRun(NodeUse):
     killed: Integers
     extra: Integers
     eligible: Integers
+    predicted: Integers
     reasons: dict[str, int]
     corrections: int
 
@@ -66,10 +68,12 @@ def run_on_nodes(
     jobs["where"] = where
     requested = np.asarray(part.workload.requested_time, np.int64)
     against = reasons_against(jobs, part.workload, cluster, nodes, allowed, partition, requested)
+    _take_for_run_times(jobs, policy, cluster)
     jobs["fate"] = np.where(against > 0, int(Fate.REJECTED), int(Fate.COMPLETED))
     jobs["shape"] = np.unique(jobs[ASKED_NAMES], return_inverse=True)[1].reshape(-1)
     events, windows, outages = events_of(cluster, names)
-    dependents, first = dependents_of(part.dependencies, len(jobs))
+    dependents, first = dependents_in(part.workload)
+    jobs["unmet"] = 1 + np.bincount(dependents["job"], minlength=len(jobs))
     limits, limited = limits_of(part.workload, cluster.limits)
     priority = np.array([each.priority for each in cluster.partitions] or [0], np.int64)[partition]
     a = schedule_on_nodes(
@@ -107,6 +111,7 @@ def run_on_nodes(
         # work that a lost job never did, and work that was done twice
         extra=(a.extra - np.where(lost | ((fate == int(Fate.STARVED)) & (start >= 0)), jobs["work"], 0)),
         eligible=jobs["eligible"].astype(np.int64),
+        predicted=jobs["predicted"].astype(np.int64),
         segments=segments,
         pieces=pieces,
         nodes=nodes,
@@ -128,17 +133,14 @@ class _Part:
     workload: Workload
     run_time: Integers
     estimate: Integers
-    dependencies: RecordArray
 
     @classmethod
     def of(cls, submission: Submission, own: Integers) -> _Part:
         workload = submission.workload.select(own)
-        table = workload.dependencies
         return cls(
             workload=workload,
             run_time=submission.run_time[own],
             estimate=submission.estimate[own],
-            dependencies=np.empty(0, DEPENDENCY) if table is None else table,
         )
 
 
@@ -147,15 +149,25 @@ def _jobs(part: _Part, cluster: Cluster, nodes: RecordArray, unit: int) -> Recor
     workload = part.workload
     jobs = asked_for(workload, cluster, nodes, unit)
     jobs["submit"] = workload.submit_time
-    jobs["work"], jobs["guess"] = part.run_time, part.estimate
-    for length, work in (("run", "work"), ("estimate", "guess")):
+    jobs["work"], jobs["guess"], jobs["given"] = part.run_time, part.estimate, part.estimate
+    for length, work in (("run", "work"), ("estimate", "guess"), ("limit", "given")):
         jobs[length] = with_checkpoints(jobs[work], cluster)
+    jobs["user"] = user_numbers(workload)
     gives_up = workload.gives_up_time
     never = np.full(len(jobs), FOREVER)
     jobs["gives_up"] = never if gives_up is None else np.where(gives_up >= 0, gives_up, never)
-    jobs["unmet"] = 1 + np.bincount(part.dependencies["job"], minlength=len(jobs))
     jobs["failed"] = np.isin(workload.status, FAILED_STATUS)
     for name in ("entry", "piece", "start", "end"):
         jobs[name] = -1
     jobs["plan"] = FOREVER
     return jobs
+
+
+def _take_for_run_times(jobs: RecordArray, policy: LocalPolicy, cluster: Cluster) -> None:
+    """Let jobs be as long as the policy takes them to be before it knows more."""
+    if policy.prediction == "double":
+        jobs["guess"] = 2 * jobs["given"]
+    elif policy.prediction == "actual":
+        jobs["guess"] = np.maximum(jobs["work"], 1)
+    jobs["estimate"] = with_checkpoints(jobs["guess"], cluster)
+    jobs["predicted"] = jobs["guess"]

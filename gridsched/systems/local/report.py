@@ -12,6 +12,7 @@ import xarray as xr
 from gridsched import results
 from gridsched.experiments.study import families
 from gridsched.figures.style import duration, number
+from gridsched.metrics.users import USER_MEASURES
 from gridsched.report.parts import (
     UNSTABLE,
     FigureView,
@@ -46,6 +47,8 @@ class PolicyRow:
     killed: str
     extra_work: str
     productivity: str
+    jobs_per_session: str
+    jobs_per_user_week: str
     reference: bool
     varied: Varied
 
@@ -60,6 +63,9 @@ class Varied:
     slowdown: str = ""
     slowdown_interval: str = ""
     unstable: str = ""
+    productivity: str = ""
+    jobs_per_session: str = ""
+    jobs_per_user_week: str = ""
 
 
 def local_view(study: LocalStudy, folder: Path) -> dict[str, Any]:
@@ -76,6 +82,7 @@ def local_view(study: LocalStudy, folder: Path) -> dict[str, Any]:
                 "workload": workload,
                 "estimate": estimate,
                 "rows": rows,
+                "reacting": any(row.productivity for row in rows),
                 "variation": _VARIED[str(dataset["variation"].sel(workload=workload).values)]
                 if "variation" in dataset
                 else "",
@@ -87,7 +94,6 @@ def local_view(study: LocalStudy, folder: Path) -> dict[str, Any]:
         "workloads": [_workload_view(dataset.sel(workload=name)) for name in labels(dataset, "workload")],
         "fates": "jobs_gave_up" in dataset,
         "fate_table": None,  # the tables above say it
-        "reacting": "productivity" in dataset,
         "figures": _figures(study, folder),
         "acknowledgements": acknowledgements(dataset.sel(workload=_logs(study)), "workload"),
     }
@@ -162,6 +168,8 @@ def _policy_rows(dataset: xr.Dataset) -> list[PolicyRow]:
                 killed=_fate(row, "executions_killed", "{:,.0f}"),
                 extra_work=_fate(row, "extra_work_share", "{:.1%}"),
                 productivity=_fate(row, "productivity", "{:,.1f}"),
+                jobs_per_session=_fate(row, "jobs_per_session", "{:,.2f}"),
+                jobs_per_user_week=_fate(row, "jobs_per_user_week", "{:,.2f}"),
                 reference=scheme == dataset.attrs["reference"],
                 varied=_varied(row),
             )
@@ -186,7 +194,18 @@ def _varied(row: xr.Dataset) -> Varied:
         slowdown=number(float(row["bounded_slowdown_varied"])),
         slowdown_interval=_interval(row, "bounded_slowdown_varied", number),
         unstable=" and ".join(far) if shaken else "",
+        **{name: _times(row, f"{name}_varied_ratio") for name in USER_MEASURES},
     )
+
+
+def _times(row: xr.Dataset, name: str) -> str:
+    """A ratio to the reference with its interval; nothing for the reference, or where it is not known."""
+    if name not in row:
+        return ""
+    ratio, low, high = (float(row[f"{name}{side}"]) for side in ("", "_low", "_high"))
+    if np.isnan(low) or low == high:
+        return ""
+    return f"{ratio:.3f} ({low:.3f} to {high:.3f})"
 
 
 def _fate(row: xr.Dataset, variable: str, form: str) -> str:

@@ -27,7 +27,7 @@ from gridsched.submission import Submission, labels_of
 from gridsched.systems.base import Scheduler
 from gridsched.systems.fates import Lived, fate_variables
 from gridsched.systems.local.nodes import run_on_nodes
-from gridsched.systems.node_records import needs_nodes, node_variables
+from gridsched.systems.node_records import needs_nodes, node_variables, predicted_variable
 from gridsched.workloads.table import Workload, add_counts
 
 
@@ -84,8 +84,6 @@ class Local(Scheduler):
             return ""
         if conventions.passes != "instant":
             return "scheduling passes: where nodes matter or jobs leave the queue there is one an instant"
-        if any(policy.predicts for policy in self._policies_on(platform)):
-            return "predictions: where nodes matter or jobs leave the queue there are none"
         return ""
 
     def _policies_on(self, platform: Platform) -> list[LocalPolicy]:
@@ -126,7 +124,7 @@ class Local(Scheduler):
             "reach_processors": ("job", reach, "processors of the cluster of submission", "1")
         }
         if any(policy.predicts for policy in policies):
-            variables["predicted_run_time"] = ("job", predicted, "run time predicted at submission", "s")
+            variables["predicted_run_time"] = predicted_variable(predicted)
         return Schedule(
             start_time=start_time,
             run_time=run_time,
@@ -150,6 +148,7 @@ class Local(Scheduler):
                 runs.append((index, cluster, own, run))
         columns = {name: np.full(jobs, NO_TIME, np.int64) for name in ("start_time", "end_time", "fate")}
         columns |= {name: np.zeros(jobs, np.int64) for name in ("killed", "extra", "eligible")}
+        columns["predicted"] = submission.estimate.copy()
         segments: list[RecordArray] = []
         first: list[int] = []
         reasons: dict[str, int] = {}
@@ -176,6 +175,8 @@ class Local(Scheduler):
             **node_variables(runs, clusters, jobs, first),
             **told,
         }
+        if any(policy.predicts for policy in policies):
+            variables["predicted_run_time"] = predicted_variable(columns["predicted"])
         return Schedule(
             start_time=columns["start_time"],
             end_time=columns["end_time"],

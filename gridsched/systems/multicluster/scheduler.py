@@ -161,7 +161,7 @@ class Multicluster(Scheduler):
     }
     not_in_studies: ClassVar[frozenset[str]] = frozenset({"threads"})
     cannot: ClassVar[Mapping[str, str]] = {
-        "predictions": "not built yet: clusters of a grid go by runtime estimates",
+        "predictions": "its clusters go by the run times that the dispatcher plans with",
         "arrays": "a cluster counts its own tasks, not those that run elsewhere",
         "nodes": "its resources are interchangeable: a composition table adds up numbers of processors",
         "passes": "jobs are handed over in rounds",
@@ -184,11 +184,16 @@ class Multicluster(Scheduler):
                 raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
         if self.local not in (*PLANNED, OWN):
             try:
-                named_policy(self.local)
+                policy = named_policy(self.local)
             except ConfigurationError:
                 raise ConfigurationError(
                     f"local is {self.local!r}; use one of {', '.join(LOCALS)}, easy(r)"
                 ) from None
+            if policy.predicts:
+                raise ConfigurationError(
+                    f"local is {self.local!r}, which predicts run times, but {self.cannot['predictions']}; "
+                    f"use one of {', '.join(LOCALS)}, easy(r)"
+                )
         for key, low in (("threshold", 0), ("announcement_delay", 0), ("threads", 1)):
             if not getattr(self, key) >= low:
                 raise ConfigurationError(f"{key} is {getattr(self, key)}; use {low} or more")

@@ -80,7 +80,6 @@ class MultipleRequests(Scheduler):
     system: ClassVar[str] = "multiple_requests"
     knows: ClassVar[str] = "the work left on all clusters"
     cannot: ClassVar[Mapping[str, str]] = {
-        "predictions": "not built yet: clusters of a grid go by runtime estimates",
         "arrays": "a cluster counts its own tasks, not those that run elsewhere",
         "passes": "requests are cancelled once for all events of an instant",
         "message delay": "a job that two clusters could start at once needs an answer at that instant",
@@ -123,7 +122,7 @@ class MultipleRequests(Scheduler):
         """Queue each job at its clusters, and let it run where it starts first."""
         submission = submission.at_home()
         clusters, home, number = submission.clusters, submission.home, len(submission)
-        if is_node_grid(clusters, submission.workload):
+        if is_node_grid(clusters, submission.workload, submission.policies):
             return self._schedule_nodes(submission)
         records, score = cluster_records(clusters, submission.policies)
         options = self._options(submission)

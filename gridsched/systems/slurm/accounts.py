@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gridsched.errors import ConfigurationError
+from gridsched.io import read_text
 
 ROOT = "root"
 USE_PARENT = -1
@@ -19,6 +21,9 @@ def words(text: str) -> frozenset[str]:
     """Words of a text."""
     return frozenset(text.split())
 
+
+_LARGEST = 10**15
+"""A value is smaller; more is a mistake, and could not be counted."""
 
 _LINE = re.compile(r"(Cluster|Parent|Account|User)\s*-\s*'([^']*)'(.*)")
 _OPTION = re.compile(r":\s*([A-Za-z]+)=(?:'([^']*)'|([^:]*))")
@@ -50,7 +55,7 @@ RESOURCES = {"cpu": "processors", "node": "nodes", "mem": "memory", "gres/gpu": 
 
 _WITHOUT_EFFECT = words(
     "Name Description Organization DefaultAccount DefaultQOS AdminLevel QOS QosLevel Fairshare Priority "
-    "Flags GraceTime UsageFactor UsageThres PreemptExemptTime PreemptMode Classification WithDefault "
+    "Flags Preempt UsageFactor UsageThres PreemptExemptTime PreemptMode Classification WithDefault "
     "GrpSubmit GrpSubmitJobs MaxSubmit MaxSubmitJobs MaxSubmitPU MaxSubmitPA MaxSubmitJobsPerUser"
 )
 
@@ -99,12 +104,33 @@ class Association:
 
 @dataclass(frozen=True, kw_only=True)
 class Quality:
-    """A quality of service (QOS)."""
+    """A quality of service (QOS).
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    priority : int
+        Its priority.
+    usage_factor : float
+        What its jobs use counts so many times.
+    limits : Limits
+        Limits of its jobs.
+    preempts : tuple of str
+        Qualities of service whose jobs its jobs may preempt.
+    preempt_mode : {"off", "requeue", "cancel", "suspend"}, optional
+        What becomes of its jobs that are preempted; by default what the cluster says.
+    preempt_exempt_time : int, optional
+        Seconds that its jobs run at least before they are preempted; by default what the cluster says.
+    """
 
     name: str
     priority: int = 0
     usage_factor: float = 1.0
     limits: Limits = field(default_factory=Limits)
+    preempts: tuple[str, ...] = ()
+    preempt_mode: str | None = None
+    preempt_exempt_time: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +173,7 @@ def read_accounting(dump: str | Path, qualities: str | Path | None = None) -> Ac
     associations = {(ROOT, ""): Association(account=ROOT)}
     left: list[str] = []
     parent = ROOT
-    for number, line in enumerate(_text(dump).splitlines(), 1):
+    for number, line in enumerate(read_text(dump).splitlines(), 1):
         text = line.strip()
         if not text or text.startswith("#"):
             continue
@@ -194,7 +220,7 @@ def read_usage(path: str | Path, accounting: Accounting) -> Accounting:
     """
     known = {(each.account, each.user) for each in accounting.associations}
     usage: dict[tuple[str, str], float] = {}
-    for number, row in enumerate(csv.DictReader(_text(path).splitlines(), delimiter="|"), 2):
+    for number, row in enumerate(csv.DictReader(read_text(path).splitlines(), delimiter="|"), 2):
         where = f"{path}:{number}"
         if row.get("RawUsage") is None or row.get("User") is None or row.get("Account") is None:
             raise ConfigurationError(
@@ -212,7 +238,7 @@ def read_usage(path: str | Path, accounting: Accounting) -> Accounting:
 
 
 def _qualities(path: str | Path, left: list[str]) -> dict[str, Quality]:
-    rows = list(csv.DictReader(_text(path).splitlines(), delimiter="|"))
+    rows = list(csv.DictReader(read_text(path).splitlines(), delimiter="|"))
     found = {}
     for number, row in enumerate(rows, 2):
         where = f"{path}:{number}"
@@ -222,10 +248,33 @@ def _qualities(path: str | Path, left: list[str]) -> dict[str, Quality]:
         found[row["Name"]] = Quality(
             name=row["Name"],
             priority=_number(options.get("Priority", "0"), where),
-            usage_factor=float(options.get("UsageFactor", "1")),
-            limits=_limits(options, where, left),
+            usage_factor=_amount(options.get("UsageFactor", "1"), f"{where}: UsageFactor"),
+            limits=_limits({key: value for key, value in options.items() if key != "GraceTime"}, where, left),
+            preempts=tuple(name for name in options.get("Preempt", "").split(",") if name),
+            preempt_mode=_mode(options.get("PreemptMode", ""), f"{where}: PreemptMode"),
+            preempt_exempt_time=seconds(options["PreemptExemptTime"], f"{where}: PreemptExemptTime")
+            if options.get("PreemptExemptTime", "-1") != "-1"
+            else None,
         )
+        if options.get("GraceTime", "00:00:00").strip("0:"):
+            left.append("GraceTime")
+    known = set(found)
+    for quality in found.values():
+        if unknown := sorted(set(quality.preempts) - known):
+            raise ConfigurationError(
+                f"{path}: {quality.name} preempts {unknown[0]}, of which there is no line; print all of them"
+            )
     return found
+
+
+def _mode(text: str, where: str) -> str | None:
+    """PreemptMode of a quality of service; none where it is that of the cluster."""
+    name = text.lower()
+    if name in ("", "cluster"):
+        return None
+    if name not in ("off", "requeue", "cancel", "suspend"):
+        raise ConfigurationError(f"{where} is {text!r}; use cluster, off, requeue, cancel or suspend")
+    return name
 
 
 def _limits(options: Mapping[str, str], where: str, left: list[str]) -> Limits:
@@ -255,7 +304,9 @@ def resources(text: str, where: str, left: list[str] | None = None) -> dict[str,
         try:
             number = megabytes(amount) if name.lower() == "mem" else float(amount)
         except ValueError:
-            raise ConfigurationError(f"{where}: {piece!r} is no amount; give it as cpu=24") from None
+            number = math.nan
+        if not abs(number) < _LARGEST:
+            raise ConfigurationError(f"{where}: {piece!r:.60} is no amount; give it as cpu=24")
         if name.lower() in RESOURCES:
             found[RESOURCES[name.lower()]] = number
         elif left is not None:
@@ -281,9 +332,22 @@ def minutes(text: str, where: str) -> int:
             hours, mins, seconds = numbers
         else:
             hours, mins, seconds = 0, *[*numbers, 0][:2]
-        return int(days or 0) * 1440 + hours * 60 + mins + (1 if seconds else 0)
+        found = int(days or 0) * 1440 + hours * 60 + mins + (1 if seconds else 0)
     except ValueError:
-        raise ConfigurationError(f"{where}: {text!r} is no time; give minutes, or 1-12:00:00") from None
+        found = _LARGEST
+    if not abs(found) < _LARGEST:
+        raise ConfigurationError(f"{where}: {text!r:.60} is no time; give minutes, or 1-12:00:00")
+    return found
+
+
+def seconds(text: str, where: str) -> int:
+    """Seconds of a time such as 90 (minutes), 00:01:30 or 1-12:00:00."""
+    short = re.fullmatch(r"(?:(\d+):)?(\d+):(\d+)", text)
+    if short:
+        found = 3600 * int(short[1] or 0) + 60 * int(short[2]) + int(short[3])
+        if found < _LARGEST:
+            return found
+    return 60 * minutes(text, where)
 
 
 def _shares(text: str, where: str) -> int:
@@ -292,13 +356,19 @@ def _shares(text: str, where: str) -> int:
 
 def _number(text: str, where: str) -> int:
     try:
-        return int(text)
+        number = int(text)
     except ValueError:
-        raise ConfigurationError(f"{where}: {text!r} is no whole number") from None
+        number = _LARGEST
+    if not abs(number) < _LARGEST:
+        raise ConfigurationError(f"{where}: {text!r:.60} is no whole number; give one of at most 15 digits")
+    return number
 
 
-def _text(path: str | Path) -> str:
+def _amount(text: str, where: str) -> float:
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
-        raise ConfigurationError(f"{path}: cannot be read ({error})") from None
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < _LARGEST:
+        raise ConfigurationError(f"{where}: {text!r:.60} is no number; give one from 0 on")
+    return number

@@ -1,11 +1,13 @@
 """Changes of a configuration, written as the lines of slurm.conf are.
 
-A change is `Key=value`. Options of SchedulerParameters are changed one by one: the others stay. A partition
-is changed by its name: `PartitionName=long MaxTime=2-0`.
+A change is `Key=value`, or several of them that only make sense together, with spaces between. Options of
+SchedulerParameters are changed one by one: the others stay. A partition is changed by its name:
+`PartitionName=long MaxTime=2-0`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from gridsched.errors import ConfigurationError, meant
@@ -15,6 +17,9 @@ ALIASES = {"max_job_bf": "bf_max_job_test", "interval": "bf_interval"}
 
 _OPTIONS, _PARTITION, _NODE = "schedulerparameters", "partitionname", "nodename"
 _NOTHING = ("", "(null)")
+
+_BETWEEN = re.compile(r"(?<=[^\s=])\s+(?=[A-Za-z]\w*\s*=)")
+"""What is between two keys with their values."""
 
 Line = tuple[str, str]
 """Where a line stands, and the line."""
@@ -38,34 +43,44 @@ def with_changes(lines: Iterable[Line], changes: Sequence[str]) -> list[Line]:
     changed = list(lines)
     said: dict[tuple[str, str], str] = {}
     for change in changes:
-        parts: Sequence[str] = ()
         where = f"change {change!r}"
-        key, sign, value = (part.strip() for part in change.partition("="))
-        if not sign or not key or not value:
-            raise ConfigurationError(f"{where}: give it as Key=value, as a line of slurm.conf")
-        name = key.lower()
-        if name == _NODE:
-            raise ConfigurationError(f"{where}: nodes are not changed one by one; edit a copy of the file")
-        if name == _OPTIONS:
-            parts = _options(value)
-            changed = _merged(changed, value, where)
-        elif name == _PARTITION:
-            partition, *pairs = value.split()
-            if not pairs:
-                raise ConfigurationError(f"{where}: say what of it, such as {change} MaxTime=2-0")
-            parts = [f"{partition} {pair.partition('=')[0].lower()}" for pair in pairs]
-            changed = _of_partition(changed, partition, " ".join(pairs), where)
-        else:
-            parts = [""]
-            changed = [line for line in changed if _key(line[1]) != name] + [(where, f"{key}={value}")]
-        for part in parts:
-            if (name, part) in said:
+        for key, value in _settings(change, where):
+            name = key.lower()
+            parts: Sequence[str] = [""]
+            if name == _NODE:
                 raise ConfigurationError(
-                    f"{where}: the same key as in change {said[name, part]!r}; give one of them, since all "
-                    "changes are also made together"
+                    f"{where}: nodes are not changed one by one; edit a copy of the file"
                 )
-            said[name, part] = change
+            if name == _OPTIONS:
+                parts = _options(value)
+                changed = _merged(changed, value, where)
+            elif name == _PARTITION:
+                partition, *pairs = value.split()
+                if not pairs:
+                    raise ConfigurationError(f"{where}: say what of it, such as {change} MaxTime=2-0")
+                parts = [f"{partition} {pair.partition('=')[0].lower()}" for pair in pairs]
+                changed = _of_partition(changed, partition, " ".join(pairs), where)
+            else:
+                changed = [line for line in changed if _key(line[1]) != name] + [(where, f"{key}={value}")]
+            for part in parts:
+                if (name, part) in said:
+                    raise ConfigurationError(
+                        f"{where}: {key} {part.partition(' ')[2] or part}".rstrip()
+                        + f" is the same key as in change {said[name, part]!r}; give one of them, since all "
+                        "changes are also made together"
+                    )
+                said[name, part] = change
     return changed
+
+
+def _settings(change: str, where: str) -> list[tuple[str, str]]:
+    """Keys and values of a change; what belongs to a partition stays together."""
+    whole = change.partition("=")[0].strip().lower() in (_PARTITION, _NODE)
+    pieces = [change] if whole else _BETWEEN.split(change.strip())
+    found = [tuple(part.strip() for part in piece.partition("=")) for piece in pieces]
+    if any(not all(piece) for piece in found):
+        raise ConfigurationError(f"{where}: give it as Key=value, as a line of slurm.conf")
+    return [(key, value) for key, _, value in found]
 
 
 def _key(text: str) -> str:

@@ -11,17 +11,20 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from gridsched.errors import ConfigurationError, meant
-from gridsched.systems.slurm.accounts import RESOURCES, minutes, resources, words
+from gridsched.io import read_text, shown
+from gridsched.systems.slurm.accounts import RESOURCES, minutes, resources, seconds, words
 from gridsched.systems.slurm.changes import ALIASES, with_changes
 from gridsched.systems.slurm.hostlist import expand_hosts, split_hosts
+from gridsched.systems.slurm.preempting import PreemptMode, PreemptType
 
 _NOTHING = frozenset({"", "(null)", "n/a", "none", "(null type)"})
 
 _MODELLED = words(
-    "KillWait PriorityCalcPeriod PriorityDecayHalfLife PriorityFavorSmall PriorityFlags PriorityMaxAge "
+    "KillWait MessageTimeout AuthInfo PreemptExemptTime PreemptMode PreemptParameters PreemptType "
+    "PriorityCalcPeriod PriorityDecayHalfLife PriorityFavorSmall PriorityFlags PriorityMaxAge "
     "PriorityType PriorityUsageResetPeriod PriorityWeightAge PriorityWeightFairshare "
     "PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS PriorityWeightTRES "
     "FairShareDampeningFactor SchedulerParameters SchedulerType SelectType SelectTypeParameters "
@@ -32,8 +35,8 @@ _CHANGES_SCHEDULES = words(
     "BurstBufferType CompleteWait DefMemPerNode DefMemPerCPU DefCpuPerGPU DefMemPerGPU "
     "DependencyParameters DownNodes EnforcePartLimits Epilog EpilogSlurmctld FederationParameters "
     "GresTypes InactiveLimit JobDefaults JobRequeue JobSubmitPlugins Licenses MaxJobCount MaxMemPerNode "
-    "MaxMemPerCPU MCSPlugin NodeSet NodeFeaturesPlugins OverTimeLimit PreemptExemptTime PreemptMode "
-    "PreemptParameters PreemptType PriorityParameters PrioritySiteFactorParameters "
+    "MaxMemPerCPU MCSPlugin NodeSet NodeFeaturesPlugins OverTimeLimit PriorityParameters "
+    "PrioritySiteFactorParameters "
     "PrioritySiteFactorPlugin PriorityWeightAssoc Prolog PrologSlurmctld RebootProgram RequeueExit "
     "RequeueExitHold ResumeProgram ResvOverRun RoutePlugin SchedulerTimeSlice SuspendProgram "
     "SuspendTime TopologyParam TopologyPlugin VSizeFactor Include CoreSpecPlugin MaxArraySize"
@@ -45,7 +48,7 @@ _ADMINISTRATION = words(
     "AccountingStorageType AccountingStorageUser AccountingStoreFlags AccountingStorageLoc "
     "AcctGatherEnergyType AcctGatherFilesystemType AcctGatherInfinibandType AcctGatherInterconnectType "
     "AcctGatherNodeFreq AcctGatherProfileType AllowSpecResourcesUsage AuthAltParameters AuthAltTypes "
-    "AuthInfo AuthType BatchStartTimeout BcastExclude BcastParameters BOOT_TIME CertmgrType "
+    "AuthType BatchStartTimeout BcastExclude BcastParameters BOOT_TIME CertmgrType "
     "CliFilterPlugins ClusterName CommunicationParameters ControlMachine ControlAddr BackupController "
     "BackupAddr CpuFreqDef CpuFreqGovernors CredType CgroupPlugin DebugFlags DataParserParameters "
     "DefaultStorageType DisableRootJobs EioTimeout EpilogMsgTime EpilogTimeout ExtSensorsFreq "
@@ -56,7 +59,7 @@ _ADMINISTRATION = words(
     "JobContainerType JobCredentialPrivateKey JobCredentialPublicCertificate JobFileAppend "
     "KeepAliveTime KillOnBadExit LaunchParameters LaunchType LogTimeFormat MailDomain MailProg "
     "MaxBatchRequeue MaxDBDMsgs MaxJobId MaxNodeCount MaxStepCount MaxTasksPerNode MCSParameters "
-    "MemLimitEnforce MessageTimeout MetricsType MinJobAge MpiDefault MpiParams MULTIPLE_SLURMD "
+    "MemLimitEnforce MetricsType MinJobAge MpiDefault MpiParams MULTIPLE_SLURMD "
     "NEXT_JOB_ID PluginDir PlugStackConfig PowerParameters PowerPlugin PrEpParameters PrEpPlugins "
     "PrivateData ProctrackType PrologEpilogTimeout PrologFlags PrologTimeout PropagatePrioProcess "
     "PropagateResourceLimits PropagateResourceLimitsExcept ReconfigFlags ResumeFailProgram ResumeRate "
@@ -91,6 +94,9 @@ _NO_EFFECT = words(
 """SchedulerParameters about the time that passes themselves take, and others without effect on a schedule
 here: a pass takes no time, and happens at one instant."""
 
+_PREEMPTION = words("preempt_strict_order preempt_reorder_count preempt_youngest_first")
+"""SchedulerParameters about preemption, which PreemptParameters has too."""
+
 _OTHERS = words(
     "allow_zero_lic assoc_limit_stop bf_allow_magnetic_slot bf_busy_nodes bf_hetjob_immediate "
     "bf_hetjob_prio bf_ignore_newly_avail_nodes bf_job_part_count_reserve bf_licenses "
@@ -99,13 +105,13 @@ _OTHERS = words(
     "default_gbytes defer defer_batch delay_boot enable_hetero_jobs enable_hetero_steps "
     "extra_constraints Ignore_NUMA ignore_prefer_validation max_array_tasks max_depend_depth "
     "max_switch_wait min_job_age_reserve no_backup_scheduling pack_serial_at_end permit_job_expansion "
-    "preempt_send_user_signal preempt_strict_order preempt_reorder_count preempt_youngest_first "
-    "preempt_youngest_order reduce_completing_frag salloc_wait_nodes sbatch_wait_nodes "
+    "preempt_send_user_signal preempt_youngest_order reduce_completing_frag salloc_wait_nodes "
+    "sbatch_wait_nodes "
     "sched_max_job_resv step_retry_count step_retry_time time_min_as_soft_limit whole_hetjob whole_pack "
     "bf_qos_reserve"
 )
 
-_OPTIONS = {name.lower(): name for name in (*_WHOLE, *_NO_EFFECT, *_OTHERS, *ALIASES)}
+_OPTIONS = {name.lower(): name for name in (*_WHOLE, *_NO_EFFECT, *_OTHERS, *_PREEMPTION, *ALIASES)}
 """All options of SchedulerParameters, by their names in small letters."""
 
 _WEIGHTS = {
@@ -151,6 +157,8 @@ class SlurmPartition:
         Whether jobs that name no partition use it.
     exclusive : bool
         Whether its jobs get whole nodes.
+    preempt_mode : {"off", "requeue", "cancel", "suspend"}, optional
+        What becomes of its jobs that are preempted; by default what the cluster says.
     """
 
     name: str
@@ -160,6 +168,7 @@ class SlurmPartition:
     time_limit: int | None = None
     default: bool = False
     exclusive: bool = False
+    preempt_mode: PreemptMode | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,8 +268,7 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
             )
         elif name not in _KEYS:
             raise ConfigurationError(
-                f"{where}: unknown key {key.strip()}{meant(key.strip(), _KEYS.values())}; "
-                "correct or remove it"
+                f"{where}: unknown key {key.strip()}{_meant_key(key.strip())}; correct or remove it"
             )
         elif name in found.values and found.values[name][0] != value and name not in ("slurmctldhost",):
             raise ConfigurationError(
@@ -269,6 +277,10 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
             )
         else:
             found.values[name] = (value, where)
+    if not (found.values or nodes or partitions):
+        raise ConfigurationError(
+            f"{path}: no Key=value; give slurm.conf, or what scontrol show config prints"
+        )
     parameters = _parameters(found)
     _check_partitions(partitions, str(path))
     for key in sorted(_CHANGES_SCHEDULES):
@@ -282,12 +294,19 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
     )
 
 
+def _meant_key(wrong: str) -> str:
+    """What was probably meant by an unknown key: a key, or an option of SchedulerParameters."""
+    options = {name: f"SchedulerParameters={name}" for name in _OPTIONS.values()}
+    proposal = meant(wrong, (*_KEYS.values(), *options))
+    for name, written in options.items():
+        proposal = proposal.replace(f" {name}?", f" {written}?")
+    return proposal
+
+
 _OFF = {
     "completewait": ("0",),
     "overtimelimit": ("0",),
     "inactivelimit": ("0",),
-    "preemptmode": ("off",),
-    "preempttype": ("preempt/none",),
     "topologyplugin": ("topology/none", "topology/default", "topology/flat"),
     "mcsplugin": ("mcs/none",),
     "enforcepartlimits": ("no",),
@@ -301,7 +320,6 @@ _OFF = {
     "corespecplugin": ("core_spec/none",),
     "jobrequeue": ("1",),
     "grestypes": ("gpu",),
-    "preemptexempttime": ("00:00:00",),
     "schedulertimeslice": ("30",),
     "maxarraysize": ("1001",),
     "maxjobcount": ("10000",),
@@ -315,12 +333,8 @@ def _is_set(key: str, text: str) -> bool:
 
 def _lines(path: str | Path) -> Iterable[tuple[str, str]]:
     """Lines with their place, without comments, joined where they go on."""
-    try:
-        content = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
-        raise ConfigurationError(f"{path}: cannot be read ({error})") from None
     held, first = "", 0
-    for number, raw in enumerate(content.splitlines(), 1):
+    for number, raw in enumerate(read_text(path).splitlines(), 1):
         text = re.sub(r"(?<!\\)#.*", "", raw).strip()
         first = first or number
         if text.endswith("\\"):
@@ -355,7 +369,10 @@ def _nodes_of(line: dict[str, str], where: str, left: list[str]) -> list[SlurmNo
         if key in _NODE_OTHERS:
             left.append(f"NodeName {key}")
         elif key not in _NODE_KEYS:
-            raise ConfigurationError(f"{where}: unknown key {key} of a node; correct or remove it")
+            raise ConfigurationError(
+                f"{where}: unknown key {key} of a node{meant(key, _NODE_KEYS | _NODE_OTHERS)}; "
+                "correct or remove it"
+            )
     number = {key: _whole(line[key], f"{where}: {key}") for key in line if key in _COUNTS}
     sockets = number.get("sockets", number.get("boards", 1) * number.get("socketsperboard", 1))
     cores = sockets * number.get("corespersocket", 1) * number.get("threadspercore", 1)
@@ -381,10 +398,10 @@ _COUNTS = words("cpus procs sockets boards socketsperboard corespersocket thread
 _PARTITION_KEYS = words(
     "partitionname nodes default maxtime defaulttime state oversubscribe shared prioritytier "
     "priorityjobfactor priority defmempercpu defmempernode allowgroups allowaccounts alloc allocnodes "
-    "hidden rootonly reqresv disablerootjobs minnodes maxnodes"
+    "hidden rootonly reqresv disablerootjobs minnodes maxnodes preemptmode gracetime"
 )
 _PARTITION_OTHERS = words(
-    "qos allowqos denyqos denyaccounts gracetime preemptmode maxmempercpu maxmempernode maxcpuspernode "
+    "qos allowqos denyqos denyaccounts maxmempercpu maxmempernode maxcpuspernode "
     "maxcpuspersocket lln exclusiveuser exclusivetopo selecttypeparameters tresbillingweights "
     "overtimelimit jobdefaults alternate cpubind powerdownonidle resumetimeout suspendtime "
     "suspendtimeout defcpupergpu defmempergpu topology"
@@ -398,7 +415,10 @@ def _partition_of(
         if key in _PARTITION_OTHERS or key in ("minnodes", "maxnodes", "allowgroups", "allowaccounts"):
             left.append(f"PartitionName {key}")
         elif key not in _PARTITION_KEYS:
-            raise ConfigurationError(f"{where}: unknown key {key} of a partition; correct or remove it")
+            raise ConfigurationError(
+                f"{where}: unknown key {key} of a partition"
+                f"{meant(key, _PARTITION_KEYS | _PARTITION_OTHERS)}; correct or remove it"
+            )
     name = line["partitionname"]
     wanted = line.get("nodes", "ALL")
     names = list(nodes) if wanted.upper() == "ALL" else expand_hosts(wanted, f"{where}: Nodes")
@@ -408,7 +428,9 @@ def _partition_of(
             f"{where}: partition {name} names node {unknown[0]}, which no NodeName line before it has"
         )
     share = line.get("oversubscribe", line.get("shared", "NO")).upper()
-    if share not in ("NO", "EXCLUSIVE"):
+    if int(line.get("gracetime", "0") or 0):
+        left.append("PartitionName gracetime")
+    if share not in ("NO", "EXCLUSIVE", "FORCE:1", "YES:1"):
         left.append(f"OverSubscribe={share}")
     state = line.get("state", "UP").upper()
     if state != "UP":
@@ -427,6 +449,9 @@ def _partition_of(
         else 60 * minutes(most, f"{where}: MaxTime"),
         default=line.get("default", "NO").upper() in ("YES", "TRUE"),
         exclusive=share == "EXCLUSIVE",
+        preempt_mode=preempt_mode(line["preemptmode"], f"{where}: PreemptMode", left)[0]
+        if "preemptmode" in line
+        else None,
     )
 
 
@@ -461,7 +486,7 @@ def _parameters(found: _Found) -> dict[str, Any]:
         ("PriorityType", priority, ("priority/basic", "priority/multifactor")),
     ):
         if value not in known:
-            raise ConfigurationError(f"{found.where(key)} is {value!r}; use one of {', '.join(known)}")
+            raise ConfigurationError(f"{found.where(key)} is {shown(value)}; use one of {', '.join(known)}")
     kinds = [kind.upper() for kind in split_hosts(found.text("SelectTypeParameters"))]
     if select == "select/linear" and any(
         kind.startswith(("CR_CORE", "CR_CPU", "CR_SOCKET")) for kind in kinds
@@ -509,7 +534,73 @@ def _parameters(found: _Found) -> dict[str, Any]:
         found.left.append("PriorityUsageResetPeriod")
     if found.text("PriorityWeightTRES"):
         parameters["priority_weight_tres"] = _weights_of_resources(found)
-    return parameters | _scheduler_parameters(found)
+    return parameters | _scheduler_parameters(found) | _preemption(found)
+
+
+def _preemption(found: _Found) -> dict[str, Any]:
+    """What is said of preemption.
+
+    Raises
+    ------
+    ConfigurationError
+        If PreemptType and PreemptMode contradict each other.
+    """
+    kind = found.text("PreemptType", "preempt/none").removeprefix("preempt/")
+    if kind not in get_args(PreemptType):
+        raise ConfigurationError(
+            f"{found.where('PreemptType')} is {found.text('PreemptType')!r}; use one of "
+            + ", ".join(f"preempt/{name}" for name in get_args(PreemptType))
+        )
+    text = found.text("PreemptMode", "OFF")
+    where = found.where("PreemptMode") if found.text("PreemptMode") else found.path
+    mode, gang = preempt_mode(text, where, found.left)
+    if (kind == "none") != (mode == "off"):
+        raise ConfigurationError(
+            f"{where}: PreemptMode is {text} and PreemptType is preempt/{kind}, which contradict each other; "
+            "set both, or neither"
+        )
+    if mode == "suspend" and not gang:
+        raise ConfigurationError(f"{where} is {text}, which needs GANG too; write PreemptMode=SUSPEND,GANG")
+    if gang and mode != "suspend":
+        found.left.append("PreemptMode=GANG")
+    exempt = found.text("PreemptExemptTime", "-1")
+    options = [*split_hosts(found.text("PreemptParameters"))]
+    options += [
+        option.removeprefix("preempt_")
+        for option in split_hosts(found.text("SchedulerParameters").lower())
+        if option.partition("=")[0] in _PREEMPTION
+    ]
+    parameters: dict[str, Any] = {}
+    for option in options:
+        key, _, value = option.lower().partition("=")
+        if key == "reorder_count":
+            parameters["preempt_reorder_count"] = _whole(value, f"{found.path}: reorder_count")
+        elif key in ("youngest_first", "strict_order"):
+            parameters[f"preempt_{key}"] = True
+        else:
+            found.left.append(f"PreemptParameters={key}")
+    expire = re.search(r"cred_expire=(\d+)", found.text("AuthInfo"))
+    return parameters | {
+        "preempt_type": kind,
+        "preempt_mode": mode,
+        "preempt_exempt_time": 0 if exempt == "-1" else seconds(exempt, f"{found.path}: PreemptExemptTime"),
+        "message_timeout": found.number("MessageTimeout", 10),
+        "requeue_delay": int(expire[1]) if expire else 120,
+    }
+
+
+def preempt_mode(text: str, where: str, left: list[str]) -> tuple[PreemptMode, bool]:
+    """The mode of a PreemptMode, and whether it says GANG; what is not modelled goes to `left`."""
+    names = [name.strip().lower() for name in text.split(",")]
+    known: dict[str, PreemptMode] = {mode: mode for mode in get_args(PreemptMode)}
+    modes = [known[name] for name in names if name in known]
+    others = set(names) - set(known) - {"gang", "within", "priority", ""}
+    if others or len(modes) > 1:
+        raise ConfigurationError(
+            f"{where} is {text!r}; use one of {', '.join(known).upper()}, and GANG beside SUSPEND"
+        )
+    left += [f"PreemptMode={name.upper()}" for name in ("within", "priority") if name in names]
+    return (modes or ["off"])[0], "gang" in names
 
 
 def _weights_of_resources(found: _Found) -> dict[str, float]:
@@ -539,6 +630,6 @@ def _scheduler_parameters(found: _Found) -> dict[str, Any]:
                 f"{found.where('SchedulerParameters')}: unknown option {key}{meant(key, _OPTIONS)}; "
                 "correct or remove it"
             )
-        elif key not in {name.lower() for name in _NO_EFFECT}:
+        elif key not in _PREEMPTION and key not in {name.lower() for name in _NO_EFFECT}:
             found.left.append(f"SchedulerParameters={key}")
     return parameters

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,17 @@ from gridsched.engine.lives import DEPENDENT, LIFE, Fate, Lives
 from gridsched.engine.nodes.records import Happening
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.nodes import RequeueName
-from gridsched.systems.slurm import kernels
+from gridsched.systems.slurm import kernels, passes
 from gridsched.systems.slurm.kernels import JOB, LIMIT, WINDOW, Backfill, Room, Space, Tables
+from gridsched.systems.slurm.preempting import (
+    CANCEL,
+    NOBODY,
+    PREEMPTION,
+    SUSPEND,
+    PreemptionRules,
+    nodes_of,
+    resumable,
+)
 
 Integers = NDArray[np.int64]
 
@@ -76,11 +85,14 @@ class Priorities(Protocol):
     def submitted(self, job: int, now: int) -> float:
         """Priority of a job that is submitted at `now` [ticks]."""
 
+    def requeued(self, job: int, now: int) -> None:
+        """A job that was preempted waits again from `now` [ticks] on; it keeps its priority for now."""
+
     def started(self, job: int, now: int) -> None:
-        """A job starts."""
+        """A job starts, or goes on."""
 
     def ended(self, job: int, now: int) -> None:
-        """A job ends."""
+        """A job ends, or is suspended."""
 
     def due(self) -> int:
         """When priorities change next [ticks]."""
@@ -108,12 +120,19 @@ class FirstCome:
         How many there are, in order of submission.
     rank : int64[n], optional
         Their places, where some were held and released later.
+    nice : int64[n], optional
+        What is taken off the priority of each. It counts for later jobs too: each has one less than the
+        lowest so far.
     """
 
-    def __init__(self, jobs: int, rank: Integers | None = None) -> None:
-        self.priority = [float(jobs - k) for k in (range(jobs) if rank is None else rank.tolist())]
+    def __init__(self, jobs: int, rank: Integers | None = None, nice: Integers | None = None) -> None:
+        self.priority = [0.0] * jobs
+        lowest = float(jobs + 1)
+        for k in range(jobs) if rank is None else np.argsort(rank, kind="stable").tolist():
+            self.priority[k] = lowest - 1 - (0 if nice is None else int(nice[k]))
+            lowest = min(lowest, self.priority[k])
         self.came = [False] * jobs
-        self.last = 1.0
+        self.last = lowest
 
     def submitted(self, job: int, now: int) -> float:
         """Priority of a job that is submitted at `now` [ticks], after all others if it is once more."""
@@ -122,6 +141,9 @@ class FirstCome:
             self.priority[job] = self.last
         self.came[job] = True
         return self.priority[job]
+
+    def requeued(self, job: int, now: int) -> None:
+        """A job that was preempted waits again."""
 
     def started(self, job: int, now: int) -> None:
         """A job starts."""
@@ -194,6 +216,8 @@ class Tickets:
         Rows of `SlurmCluster.limits` that each is subject to, -1 for none.
     lives : Lives, optional
         What happens to them before they run; by default they are submitted, and wait.
+    preemption : PreemptionRules, optional
+        Who preempts whom; nobody by default.
     """
 
     jobs: RecordArray
@@ -201,13 +225,22 @@ class Tickets:
     run: Integers
     limited: Integers
     lives: Lives | None = None
+    preemption: PreemptionRules | None = None
 
 
 _APART = 2**24
 """Places of records from one job to the next one."""
 
-EXECUTION = np.dtype([("job", np.int64), ("start", np.int64), ("end", np.int64), ("first", np.int64)])
-"""A job ran once [ticks]; `first` is the place of its nodes."""
+EXECUTION = np.dtype(
+    [
+        ("job", np.int64),
+        ("start", np.int64),
+        ("end", np.int64),
+        ("first", np.int64),
+        ("resumed", np.int64),
+    ]
+)
+"""A job ran once [ticks], or went on after it was suspended; `first` is the place of its nodes."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -229,6 +262,8 @@ class Outcome:
     killed, extra : int64[n]
         How often each was killed, and the ticks that were lost or spent on checkpoints, less those of work
         that was not done.
+    preemptions : PREEMPTION[...]
+        Who gave way to whom, by time.
     """
 
     start: Integers
@@ -240,6 +275,7 @@ class Outcome:
     executions: RecordArray
     killed: Integers
     extra: Integers
+    preemptions: RecordArray
 
     def nodes_of(self, job: int, count: int) -> list[int]:
         """Nodes of a job, by number."""
@@ -341,6 +377,13 @@ class Controller:
             count=np.zeros(1, np.int64),
         )
         self.tickets, self.cadence, self.unit, self.latency = tickets, cadence, unit, latency
+        self.rules = tickets.preemption
+        self.preemption: Any = NOBODY if self.rules is None else self.rules.bundle(nodes)
+        self.gave_way: list[tuple[int, int, int, int]] = []
+        # when jobs that were preempted have left their nodes, and when they may wait again
+        self.leaving: list[tuple[int, int]] = []
+        self.held: list[tuple[int, int]] = []
+        self.asleep: dict[int, int] = {}
         self.tier = np.asarray(machine.tier, np.int64)[jobs["partition"]]
         self.priorities = priorities or FirstCome(count)
         self.backfill = cadence.of_backfill()
@@ -364,10 +407,13 @@ class Controller:
         self.sorted = True
         self.started = np.zeros(count + 1, np.int64)
         self.start = np.full(count, -1, np.int64)
+        # a job that was suspended has a start by which it would have run as long without that
+        self.begun = self.start.copy()
         self.first_start, self.by = self.start.copy(), self.start.copy()
         self.work_left, self.guess = tickets.run.copy(), jobs["limit"].astype(np.int64)
         self.killed, self.extra = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        self.cut_short: list[tuple[int, int, int, Integers]] = []
+        self.resumed = np.zeros(count, np.int64)
+        self.cut_short: list[tuple[int, int, int, int, Integers]] = []
         if machine.checkpoints[0]:
             self.tables.jobs["limit"] = self._with_checkpoints(self.guess, 1)
 
@@ -379,7 +425,10 @@ class Controller:
             heapq.heappop(self.ends)  # it was killed before
         events = self.machine.events
         event = events[self.happened][0] if self.happened < len(events) else NEVER
-        return min(self.due, self.ends[0][0] if self.ends else NEVER, event)
+        soonest = min(self.due, self.ends[0][0] if self.ends else NEVER, event)
+        for heap in (self.leaving, self.held):
+            soonest = min(soonest, heap[0][0] if heap else NEVER)
+        return soonest
 
     def _look_at_lives(self) -> None:
         """See when something happens next to a job that does not run."""
@@ -397,6 +446,10 @@ class Controller:
                 _, kind, which = self.machine.events[self.happened]
                 self.happened += 1
                 self._change(kind, which, now)
+            elif self.leaving and self.leaving[0][0] == now:
+                self._leave(heapq.heappop(self.leaving)[1])
+            elif self.held and self.held[0][0] == now:
+                self._release(heapq.heappop(self.held)[1], now)
             else:
                 self._come_and_go(now)
 
@@ -409,6 +462,7 @@ class Controller:
         if self.linked:
             lives.end(self.lives, job, now, int(Fate.COMPLETED))
             self._look_at_lives()
+        self._resume_those_who_can(now)
 
     def _come_and_go(self, now: int) -> None:
         """Let jobs enter the queue, and users give up."""
@@ -470,37 +524,114 @@ class Controller:
         """Kill the jobs that run on some nodes; they wait again, or are lost."""
         running = sorted(self.tables.running[: self.tables.counts[0]].tolist())
         for job in running:
-            if nodes[self._nodes_of(job)].any():
+            if nodes[nodes_of(self.tables, job)].any():
                 self._kill(job, now)
-
-    def _nodes_of(self, job: int) -> Integers:
-        """Nodes of a running job."""
-        record = self.tables.jobs[job]
-        placed: Integers = self.tables.placed[record["first"] : record["first"] + record["nodes"]]
-        return placed
+        self._resume_those_who_can(now)
 
     def _kill(self, job: int, now: int) -> None:
-        """Kill a job, which has done what its last checkpoint has."""
-        interval, cost = (self.unit * each for each in self.machine.checkpoints)
-        elapsed = now - int(self.start[job])
-        self.cut_short.append((job, int(self.start[job]), now, self._nodes_of(job).copy()))
+        """Kill a job that runs on a node that fails."""
         kernels.finish(self.tables, job)
-        self.priorities.ended(job, now)
+        self._lose(job, now)
+        if self.machine.requeue == "lost":
+            self._give_up(job, now)
+        elif self.machine.requeue == "end":
+            self._submit(job, now)
+        else:
+            self._put_back(job)
+
+    def _lose(self, job: int, now: int) -> None:
+        """Take a job off its nodes, which has done what its last checkpoint has."""
+        interval, cost = (self.unit * each for each in self.machine.checkpoints)
+        slept_since = self.asleep.pop(job, -1)
+        if slept_since >= 0:
+            self.preemption.suspended[job] = 0
+            elapsed = slept_since - int(self.start[job])
+        else:
+            elapsed = now - int(self.start[job])
+            self._cut_short(job, now)
+            self.priorities.ended(job, now)
         saved = interval * (elapsed // (interval + cost)) if interval else 0
         self.work_left[job] -= saved
         self.guess[job] = max(1, self.guess[job] - saved // self.unit)
         self.extra[job] += elapsed - saved
         self.killed[job] += 1
         self.start[job] = self.end[job] = self.tables.jobs["start"][job] = -1
-        if self.machine.requeue == "lost":
-            lives.end(self.lives, job, now, int(Fate.LOST))
-            self._look_at_lives()
-            return
         self.tables.jobs["limit"][job] = self._with_checkpoints(self.guess[job : job + 1], 1)[0]
-        if self.machine.requeue == "end":
-            self._submit(job, now)
-        else:
-            self._put_back(job)
+
+    def _cut_short(self, job: int, now: int) -> None:
+        """Note that a job does not run on from now on."""
+        nodes = nodes_of(self.tables, job).copy()
+        self.cut_short.append((job, int(self.begun[job]), now, int(self.resumed[job]), nodes))
+
+    def _give_up(self, job: int, now: int) -> None:
+        """Let a job be lost."""
+        lives.end(self.lives, job, now, int(Fate.LOST))
+        self._look_at_lives()
+
+    # --- preemption -------------------------------------------------------------------------------
+
+    def _let_go(self, now: int) -> None:
+        """Let those jobs give way that a pass says."""
+        assert self.rules is not None
+        done = self.preemption.counts[1]
+        for job, by in zip(self.preemption.victims[:done].tolist(), self.preemption.by.tolist()):  # noqa: B905
+            mode = int(self.rules.mode[job])
+            self.gave_way.append((job, by, now, mode))
+            if mode == SUSPEND:
+                self._cut_short(job, now)
+                self.asleep[job] = now
+                self.end[job] = -1
+                self.priorities.ended(job, now)
+                continue
+            heapq.heappush(self.leaving, (now + self.latency, job))
+            self._lose(job, now)
+            if mode == CANCEL:
+                self._give_up(job, now)
+            else:
+                heapq.heappush(self.held, (now + self.latency + self.rules.hold * self.unit, job))
+        self.preemption.counts[1] = 0
+        if done:
+            self._resume_those_who_can(now)
+
+    def _leave(self, job: int) -> None:
+        """Let the nodes of a job that was preempted be free."""
+        self.preemption.completing[nodes_of(self.tables, job)] -= 1
+
+    def _release(self, job: int, now: int) -> None:
+        """Let a requeued job wait again."""
+        self.tables.jobs["begin"][job] = now // self.unit
+        self.priorities.requeued(job, now)
+        self._put_back(job)
+
+    def _resume_those_who_can(self, now: int) -> None:
+        """Let suspended jobs go on that have their nodes to themselves, those of higher levels first."""
+        if not self.asleep:
+            return
+        assert self.rules is not None
+        record, level = self.tables.jobs["record"], self.rules.level
+        for job in sorted(self.asleep, key=lambda each: (-level[each], record[each])):
+            if resumable(self.tables, list(self.asleep), job, self.machine.nodes["cores"]):
+                slept = now - self.asleep.pop(job)
+                self.preemption.suspended[job] = 0
+                self.start[job] += slept
+                self.begun[job], self.resumed[job] = now, 1
+                self.tables.jobs["expected"][job] += slept // self.unit
+                self._set_end(np.array([job]))
+                self.priorities.started(job, now)
+        # who sleeps on a node keeps it to itself
+        for job in [*self.asleep, *self.tables.running[: self.tables.counts[0]].tolist()]:
+            if self.tables.jobs["whole"][job]:
+                self.tables.alone[nodes_of(self.tables, job)] = 1
+        running = self.tables.running[: self.tables.counts[0]]
+        expected = self.tables.jobs["expected"][running]
+        running[:] = running[np.lexsort((record[running], expected))]
+
+    def _set_end(self, jobs: Integers) -> None:
+        """Work out when jobs will end that start or go on."""
+        self.end[jobs] = self.start[jobs] + self._with_checkpoints(self.work_left[jobs], self.unit)
+        self.end[jobs] += self.latency
+        for job in jobs.tolist():
+            heapq.heappush(self.ends, (int(self.end[job]), job))
 
     def _with_checkpoints(self, work: Integers, unit: int) -> Integers:
         """Time that work takes with its checkpoints; there is none at its end."""
@@ -542,15 +673,23 @@ class Controller:
         second = now // self.unit
         if kind == MAIN:
             most = (depth, self.cadence.partition_job_depth, self.cadence.sched_max_job_start)
-            count = kernels.main_pass(
-                self.tables, self.room, self.queue, self.waiting, second, most, self.started
+            count = passes.main_pass(
+                self.tables,
+                self.room,
+                self.preemption,
+                self.queue,
+                self.waiting,
+                second,
+                most,
+                self.started,
             )
         else:
-            count = kernels.backfill_pass(
+            count = passes.backfill_pass(
                 self.tables,
                 self.room,
                 self.space,
                 self.backfill,
+                self.preemption,
                 self.queue,
                 self.waiting,
                 second,
@@ -558,14 +697,12 @@ class Controller:
             )
         if count:
             started = self.started[:count]
-            self.start[started] = now
+            self.start[started] = self.begun[started] = now
+            self.resumed[started] = 0
             first = started[self.first_start[started] < 0]
             self.first_start[first], self.by[first] = now, kind
-            self.end[started] = (
-                now + self._with_checkpoints(self.work_left[started], self.unit) + self.latency
-            )
+            self._set_end(started)
             for job in started.tolist():
-                heapq.heappush(self.ends, (int(self.end[job]), job))
                 self.priorities.started(job, now)
                 if self.linked or self.impatient:
                     lives.start(self.lives, job, now)
@@ -574,6 +711,8 @@ class Controller:
             left = waiting[self.start[waiting] < 0]
             self.waiting = len(left)
             self.queue[: self.waiting] = left
+        if self.rules is not None:
+            self._let_go(now)
         return count
 
     # --- when -------------------------------------------------------------------------------------
@@ -640,7 +779,8 @@ class Controller:
                 depth = 0 if is_full else cadence.default_queue_depth
                 count = self.run_pass(now, MAIN, depth) if self.waiting else 0
                 # what a pass over the whole queue does not start no other one does until something happens
-                settled = is_full and not count
+                # but that jobs may be preempted that have run for some time then
+                settled = is_full and not count and (self.rules is None or not self.tables.counts[0])
                 full = now if is_full else full
                 changed = now if count else changed
                 last_main, happened = now, False
@@ -667,6 +807,7 @@ class Controller:
             executions=executions,
             killed=self.killed,
             extra=extra,
+            preemptions=np.array(self.gave_way, PREEMPTION),
         )
 
     def _executions(self) -> tuple[Integers, RecordArray]:
@@ -675,14 +816,15 @@ class Controller:
         found: RecordArray = np.zeros(len(self.cut_short) + len(last), EXECUTION)
         placed = [self.tables.placed]
         first = len(self.tables.placed)
-        for k, (job, start, end, nodes) in enumerate(self.cut_short):
-            found[k] = job, start, end, first
+        for k, (job, start, end, resumed, nodes) in enumerate(self.cut_short):
+            found[k] = job, start, end, first, resumed
             placed.append(nodes)
             first += len(nodes)
         whole = found[len(self.cut_short) :]
-        whole["job"], whole["start"] = last, self.start[last]
-        whole["end"] = whole["start"] + self._with_checkpoints(self.work_left[last], self.unit)
+        whole["job"], whole["start"] = last, self.begun[last]
+        whole["end"] = self.start[last] + self._with_checkpoints(self.work_left[last], self.unit)
         whole["first"] = self.tables.jobs["first"][last]
+        whole["resumed"] = self.resumed[last]
         return np.concatenate(placed), found[np.lexsort((found["start"], found["job"]))]
 
 

@@ -1,9 +1,8 @@
-"""One pass of Slurm's main loop, and one of its backfill scheduler, on named nodes.
+"""The cluster as Slurm sees it: what is free, which nodes a job gets, when it could start, and plans.
 
-Rules: `schedule` of slurmctld (src/slurmctld/job_scheduler.c), `_attempt_backfill` of sched/backfill, and the
-node selection of select/linear and select/cons_tres, as of Slurm 22.05. Times are whole seconds of the
-controller's clock; a set of nodes is an array with 1 for its nodes, or where many sets are compared one with
-a bit for each node.
+Rules: `_attempt_backfill` of sched/backfill, and the node selection of select/linear and select/cons_tres, as
+of Slurm 22.05. Times are whole seconds of the controller's clock; a set of nodes is an array with 1 for its
+nodes, or where many sets are compared one with a bit for each node.
 """
 
 from __future__ import annotations
@@ -13,12 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.either import Either
 from gridsched.engine.jit import jit, leaf, part
 
 NEVER = 2**62
-
-NEITHER, STARTED, PLANNED = 0, 1, 2
-"""What a backfill pass did with a job."""
 
 JOB = np.dtype(
     [
@@ -131,6 +128,74 @@ class Room(NamedTuple):
     changes: Any  # int64[1]: how often what runs has changed, or may have
 
 
+class NoPreemption(NamedTuple):
+    """Running jobs keep their nodes."""
+
+    nothing: Any  # int64[0]
+
+
+class Preemption(NamedTuple):
+    """Which jobs give way to which others, and how."""
+
+    group: Any  # int64[n]: partition or quality of service of each job
+    may: Any  # uint8[groups, groups]: whether jobs of one group preempt those of another
+    level: Any  # int64[n]: tier of the partition of each job, or priority of its quality of service
+    way: Any  # int64[n]: KEPT, KILLED or SUSPENDED: what becomes of a job that gives way
+    exempt: Any  # int64[n]: seconds that a job runs at least before it is killed
+    settings: Any  # int64[5]: LINEAR, YOUNGEST, STRICT, REORDERED, PATIENCE
+    suspended: Any  # uint8[n]: jobs that are suspended
+    completing: Any  # int64[m]: jobs that were killed and have not left each node yet
+    again: Any  # int64[n]: until when a job kills no others, since it did just now
+    candidates: Any  # int64[n]: jobs that could give way
+    overlap: Any  # int64[n]: by what they are ordered anew
+    off: Any  # uint8[n]: jobs that a test leaves out
+    idle: Any  # uint8[m]: nodes that would be idle
+    busy: Any  # int64[m]: jobs that would be on each node
+    alone: Any  # int64[m]: those among them that have it to themselves but for others that are suspended
+    chosen: Any  # int64[m]: nodes that a plan has
+    victims: Any  # int64[n]: jobs that gave way in a pass
+    by: Any  # int64[n]: for whom
+    counts: Any  # int64[3]: how many candidates and victims there are, and whether a start takes victims
+
+
+KEPT, KILLED, SUSPENDED = 0, 1, 2
+"""What becomes of a job that gives way."""
+
+LINEAR, YOUNGEST, STRICT, REORDERED, PATIENCE = 0, 1, 2, 3, 4
+"""Settings of preemption: whole nodes of select/linear, order of candidates, and seconds of patience."""
+
+
+@leaf
+def _all_are_on(t: Any, p: Any, k: int) -> int:
+    return k
+
+
+@leaf
+def _next_that_is_on(t: Any, p: Any, k: int) -> int:
+    while k < t.counts[0] and p.off[t.running[k]] != 0:
+        k += 1
+    return int(k)
+
+
+next_on = Either(_all_are_on, _next_that_is_on, Preemption)
+"""Place of the first running job from one on that a test does not leave out."""
+
+
+@leaf
+def _is_shared(r: Any, p: Any, node: int, whole: int) -> None:
+    r.alone[node] &= 1 - whole
+
+
+@leaf
+def _is_shared_if_no_other(r: Any, p: Any, node: int, whole: int) -> None:
+    p.alone[node] -= whole
+    r.alone[node] = 1 if p.alone[node] > 0 else 0
+
+
+share_again = Either(_is_shared, _is_shared_if_no_other, Preemption)
+"""Suppose that a job has left a node, which it had to itself or not; others may sleep there."""
+
+
 # --- sets of nodes as bits ------------------------------------------------------------------------
 
 BITS = 62
@@ -230,7 +295,7 @@ def take(t: Any, j: int, node: int, sign: int) -> None:
     job = t.jobs[j]
     t.busy[node] += sign
     t.idle[node] = 1 if t.busy[node] == 0 else 0
-    t.alone[node] = 1 if sign > 0 and job["whole"] else 0
+    t.alone[node] = t.alone[node] | job["whole"] if sign > 0 else t.alone[node] & (1 - job["whole"])
     t.free[CORES, node] -= sign * job["cores"]
     t.free[MEMORY, node] -= sign * job["memory"]
     t.free[GPUS, node] -= sign * job["gpus"]
@@ -266,9 +331,9 @@ def start(t: Any, r: Any, j: int, now: int) -> None:
         t.jobs[j]["next_task"] = -1
 
 
-@jit
-def finish(t: Tables, j: int) -> None:
-    """End a job: its nodes are free."""
+@part
+def take_off(t: Any, j: int) -> None:
+    """Take a job off its nodes."""
     job = t.jobs[j]
     count_for_limits(t, j, -1)
     t.tasks[job["array"]] -= 1
@@ -280,6 +345,12 @@ def finish(t: Tables, j: int) -> None:
     for k in range(place, t.counts[0] - 1):
         t.running[k] = t.running[k + 1]
     t.counts[0] -= 1
+
+
+@jit
+def finish(t: Tables, j: int) -> None:
+    """End a job: its nodes are free."""
+    take_off(t, j)
 
 
 # --- which nodes ----------------------------------------------------------------------------------
@@ -434,71 +505,7 @@ def after_reservations(t: Any, moment: int, resolution: int) -> int:
     return int(-(-first // resolution) * resolution + 1)
 
 
-# --- the main loop --------------------------------------------------------------------------------
-
-
-@jit
-def main_pass(t: Tables, r: Room, queue: Any, waiting: int, now: int, most: Any, started: Any) -> int:
-    """Start jobs in order of priority; the first that does not fit ends it for its partition.
-
-    Parameters
-    ----------
-    t, r : Tables, Room
-        The cluster, and arrays to work in.
-    queue : int64[...]
-        Waiting jobs by priority, of which there are `waiting`.
-    now : int
-        Second of the pass.
-    most : (int, int, int)
-        Jobs that are looked at, in all and of each partition, and that are started; 0 for all of them.
-    started : int64[...]
-        The jobs that it started, afterwards.
-
-    Returns
-    -------
-    int
-        How many it started.
-    """
-    count = 0
-    partitions = t.reach.shape[0]
-    r.tested[:partitions] = 0
-    for node in range(len(r.lost)):
-        r.lost[node] = 1 - t.up[node]
-    closed = np.zeros(partitions, np.uint8)
-    left = partitions
-    for k in range(waiting):
-        if left == 0 or (most[0] and k >= most[0]) or (most[2] and count >= most[2]):
-            break
-        j = queue[k]
-        p = t.jobs[j]["partition"]
-        if closed[p]:
-            continue
-        r.tested[p] += 1
-        if (most[1] and r.tested[p] > most[1]) or over_limit(t, j):
-            continue
-        suits = t.suits[t.jobs[j]["kind"]]
-        for node in range(len(r.usable)):
-            r.usable[node] = suits[node] & (1 - r.lost[node])
-        if t.counts[1] > 0:
-            limit = t.jobs[j]["limit"]
-            if past_reservations(t, p, limit, now) > now:
-                continue
-            keep_off(t, r, p, limit, now)
-        enough = fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]
-        if enough:
-            choose(t.free, r, t.jobs[j])
-            start(t, r, j, now)
-            started[count] = j
-            count += 1
-        else:
-            closed[p] = 1
-            left -= 1
-            for node in range(len(r.usable)):
-                r.lost[node] |= t.reach[p, node]
-    return count
-
-
-# --- the backfill scheduler -----------------------------------------------------------------------
+# --- plans of the backfill scheduler ------------------------------------------------------------------
 
 
 class Backfill(NamedTuple):
@@ -646,19 +653,20 @@ def overlaps(t: Any, r: Any, other: Any) -> bool:
 
 
 @part
-def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> int:
+def earliest_shared(t: Any, r: Any, b: Any, p: Any, j: int, now: int, horizon: int) -> int:
     """When a job that shares nodes could start on the usable ones.
 
     Running jobs are taken off by the time when they have to end, all of a stretch of time together; each
     stretch is at least twice as long as the one before.
     """
-    k, bound, step = 0, 0, 30
+    k, bound, step = next_on(t, p, 0), 0, 30
     running = t.counts[0]
     while k < running:
         last, taken = -1, 0
         while k < running:
-            other = t.jobs[t.running[k]]
-            k += 1
+            which = t.running[k]
+            other = t.jobs[which]
+            k = next_on(t, p, k + 1)
             if not overlaps(t, r, other):
                 continue
             expected = other["expected"]
@@ -666,13 +674,13 @@ def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> i
                 bound = expected + 30 - expected % 30
             if expected > horizon:
                 return NEVER
-            last = t.running[k - 1]
+            last = which
             for i in range(other["nodes"]):
                 node = t.placed[other["first"] + i]
                 r.free[CORES, node] += other["cores"]
                 r.free[MEMORY, node] += other["memory"]
                 r.free[GPUS, node] += other["gpus"]
-                r.alone[node] &= 1 - other["whole"]
+                share_again(r, p, node, other["whole"])
             taken += 1
             if k < running and t.jobs[t.running[k]]["expected"] > bound + step:
                 break
@@ -695,7 +703,7 @@ def earliest_shared(t: Any, r: Any, b: Any, j: int, now: int, horizon: int) -> i
 
 
 @part
-def earliest(t: Any, r: Any, b: Any, j: int, now: int, now_only: bool, horizon: int) -> int:
+def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, horizon: int) -> int:
     """When a job could start on the usable nodes if no other came, and on which.
 
     NEVER if it could not, or not before the horizon. Without one this is what select/linear and
@@ -732,7 +740,7 @@ def earliest(t: Any, r: Any, b: Any, j: int, now: int, now_only: bool, horizon: 
         r.free[MEMORY, node] = t.free[MEMORY, node]
         r.free[GPUS, node] = t.free[GPUS, node]
         r.alone[node] = t.alone[node]
-    return int(earliest_shared(t, r, b, j, now, horizon))
+    return int(earliest_shared(t, r, b, p, j, now, horizon))
 
 
 @leaf
@@ -799,119 +807,3 @@ def plan(t: Any, s: Any, r: Any, j: int, begin: int, end: int) -> None:
             s.count[0] -= 1
             s.order[s.count[0]] = following
             return
-
-
-@part
-def test_job(t: Any, s: Any, r: Any, b: Any, j: int, now: int) -> int:
-    """Start a job now or plan it; `STARTED`, `PLANNED` or `NEITHER`."""
-    no_plan = t.jobs[j]["priority"] < b.least_priority or now - t.jobs[j]["begin"] < b.least_age
-    limit = t.jobs[j]["limit"]
-    later = now
-    while True:
-        moment = later
-        if t.counts[1] > 0:
-            moment = past_reservations(t, t.jobs[j]["partition"], limit, moment)
-            if moment > now + b.window:
-                return NEITHER
-        later = usable_at(t, s, r, b, j, now, moment)
-        begin = NEVER
-        if number_of_both(r.bits, r.bits) >= t.jobs[j]["nodes"]:
-            # what begins after `later` is not looked at: the job is tried then
-            horizon = max(later, now) if later and not no_plan else NEVER
-            begin = earliest(t, r, b, j, now, no_plan, horizon)
-        if begin == NEVER:
-            if later and not no_plan:
-                continue
-            return NEITHER
-        begin = max(begin, moment)
-        if begin <= now:
-            if over_limit(t, j):
-                return NEITHER
-            start(t, r, j, now)
-            r.changes[0] += 1
-            return STARTED
-        if no_plan:
-            return NEITHER
-        if later and begin > later:
-            continue
-        if begin > now + b.window:
-            return NEITHER
-        first = begin // b.resolution * b.resolution
-        end = max((begin + limit) // b.resolution * b.resolution, first + b.resolution)
-        r.wanted[:] = 0
-        for i in range(t.jobs[j]["nodes"]):
-            r.wanted[r.chosen[i] // BITS] |= 1 << (r.chosen[i] % BITS)
-        if clashes(s, r, first, end):
-            later = begin if begin > moment else begin + b.resolution
-            continue
-        if over_limit(t, j):
-            return NEITHER
-        plan(t, s, r, j, first, end)
-        return PLANNED
-
-
-@jit
-def backfill_pass(
-    t: Tables, r: Room, s: Space, b: Backfill, queue: Any, waiting: int, now: int, started: Any
-) -> int:
-    """Start or plan jobs in order of priority, each such that it delays no plan of one before it.
-
-    Parameters
-    ----------
-    t, r, s : Tables, Room, Space
-        The cluster, arrays to work in, and what is planned.
-    b : Backfill
-        Parameters.
-    queue : int64[...]
-        Waiting jobs by priority, of which there are `waiting`.
-    now : int
-        Second of the pass.
-    started : int64[...]
-        The jobs that it started, afterwards.
-
-    Returns
-    -------
-    int
-        How many it started.
-    """
-    for k in range(len(s.order)):
-        s.order[k] = k
-    s.count[0] = 1
-    s.begin[0] = now // b.resolution * b.resolution
-    s.end[0] = (now + b.window) // b.resolution * b.resolution
-    r.changes[0] += 1
-    pack(t.up, r.up)
-    s.free[0, :] = r.up
-    r.tested[:] = 0
-    partitions = t.reach.shape[0]
-    count, tests = 0, 0
-    for k in range(waiting):
-        if (b.most_tests and tests >= b.most_tests) or s.count[0] + 2 >= len(s.order):
-            break
-        j = queue[k]
-        if over_limit(t, j):
-            continue
-        p, u = t.jobs[j]["partition"], partitions + t.jobs[j]["user"]
-        if (b.most_of_partition and r.tested[p] >= b.most_of_partition) or (
-            b.most_of_user and r.tested[u] >= b.most_of_user
-        ):
-            continue
-        a = t.jobs[j]["array"]
-        plans = len(r.tested) - len(t.tasks) + a
-        if a >= 0 and r.tested[plans] > 0:
-            most = min(b.most_of_array, t.jobs[j]["most_tasks"] - t.tasks[a])
-            if r.tested[plans] >= most:
-                continue
-        r.tested[p] += 1
-        r.tested[u] += 1
-        tests += 1
-        done = test_job(t, s, r, b, j, now)
-        if a >= 0 and done != STARTED:
-            # tasks behind one that got no plan are not tried
-            r.tested[plans] = r.tested[plans] + 1 if done == PLANNED else NEVER
-        if done == STARTED:
-            started[count] = j
-            count += 1
-            if b.most_starts and count >= b.most_starts:
-                break
-    return count

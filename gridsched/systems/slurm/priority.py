@@ -245,12 +245,16 @@ class Multifactor:
         self.submit[job] = now // self.unit
         return float(self._sum(self.early[job], 0.0, job))
 
+    def requeued(self, job: int, now: int) -> None:
+        """A job that was preempted waits again: its age begins anew."""
+        self.submit[job] = now // self.unit
+
     def started(self, job: int, now: int) -> None:
-        """A job starts."""
+        """A job starts, or goes on."""
         self.running[job] = now // self.unit
 
     def ended(self, job: int, now: int) -> None:
-        """A job ends."""
+        """A job ends, or is suspended."""
         if self.weights.count_ended:
             self._use(job, now // self.unit)
         del self.running[job]

@@ -41,7 +41,8 @@ class RecordedJob:
 
     `number` and `task` are those of the log, the task -1 without an array. Of an array `array_limit` tasks
     may run at once, 0 for any number. `eligible` is its begin time, `released` when its hold ended,
-    `cancelled` when it was cancelled while it waited. `dependencies` are kinds and names of jobs.
+    `cancelled` when it was cancelled while it waited. `dependencies` are kinds and names of jobs. `nice` is
+    taken off its priority.
     """
 
     number: int
@@ -69,6 +70,7 @@ class RecordedJob:
     cancelled: int = -1
     array_limit: int = 0
     dependencies: tuple[tuple[str, str], ...] = ()
+    nice: int = 0
 
     @property
     def identifier(self) -> str:
@@ -247,6 +249,7 @@ def _job_of(row: dict[str, str], asked: dict[str, str], log: _Log) -> RecordedJo
         cancelled=log.cancelled.get(number, -1),
         array_limit=int(extra.get("array", "").partition("%")[2] or 0),
         dependencies=_dependencies(extra.get("dep", "")),
+        nice=int(extra.get("nice") or 0),
     )
 
 

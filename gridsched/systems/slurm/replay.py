@@ -36,6 +36,7 @@ from gridsched.systems.slurm.controller import (
 )
 from gridsched.systems.slurm.jobs import unlimited
 from gridsched.systems.slurm.kernels import LIMIT, NODE, WINDOW
+from gridsched.systems.slurm.preempting import PreemptionRules
 from gridsched.systems.slurm.priority import Multifactor, Shares
 from gridsched.systems.slurm.recording import RecordedJob, Recording, read_recording
 from gridsched.systems.slurm.scheduler import Slurm
@@ -63,6 +64,9 @@ class LoggedPriorities:
     def submitted(self, job: int, now: int) -> float:
         """Priority of a job that is submitted at `now` [ticks]."""
         return self.known.get(job, 0.0)
+
+    def requeued(self, job: int, now: int) -> None:
+        """A job that was preempted waits again."""
 
     def started(self, job: int, now: int) -> None:
         """A job starts."""
@@ -127,7 +131,7 @@ class Replay:
                 accounting = read_usage(folder / "sshare.txt", accounting)
         return cls(
             recording=read_recording(folder),
-            scheduler=Slurm.from_configuration(configuration),
+            scheduler=Slurm(**configuration.parameters, accounting=accounting),
             configuration=configuration,
             accounting=accounting,
         )
@@ -300,12 +304,24 @@ class Replay:
                 run=np.array([job.end - job.start for job in jobs], np.int64),
                 limited=limited,
                 lives=self._lives(),
+                preemption=self._preemption(),
             ),
             self.scheduler.cadence,
             priorities,
             unit=MILLISECONDS,
             latency=latency,
             watch=watch,
+        )
+
+    def _preemption(self) -> PreemptionRules | None:
+        """Who preempts whom."""
+        partitions = self.configuration.partitions
+        place = np.array([self.place_of(job) for job in self.recording.jobs], np.int64)
+        return self.scheduler.preemption_rules(
+            place,
+            np.array([each.tier for each in partitions], np.int64),
+            [each.preempt_mode or self.scheduler.preempt_mode for each in partitions],
+            [job.qos for job in self.recording.jobs],
         )
 
     def _lives(self) -> Lives:
@@ -347,7 +363,8 @@ class Replay:
             come = [max(job.submit, job.released) for job in self.recording.jobs]
             rank = np.empty(len(come), np.int64)
             rank[np.argsort(come, kind="stable")] = np.arange(len(come))
-            return FirstCome(len(come), rank)
+            nice = np.array([job.nice for job in self.recording.jobs], np.int64)
+            return FirstCome(len(come), rank, nice)
         if priorities == "computed":
             return self.multifactor()
         place = {job.number: k for k, job in enumerate(self.recording.jobs)}
@@ -386,7 +403,7 @@ class Replay:
             place=np.array([shares.place.get((job.account, job.user), -1) for job in jobs], np.int64),
             quality=np.array(quality, np.float64) / max(highest, 1),
             partition=factor[records["partition"]] / max(factor.max(initial=0), 1),
-            nice=np.zeros(len(jobs), np.int64),
+            nice=np.array([job.nice for job in jobs], np.int64),
             early_processors=np.where(records["whole"] != 0, records["nodes"], records["processors"]),
             machine={
                 "nodes": float(len(nodes)),

@@ -11,11 +11,12 @@ docs/slurm.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.engine.lives import Fate
@@ -29,11 +30,13 @@ from gridsched.systems.fates import Lived, fate_variables
 from gridsched.systems.node_records import node_variables
 from gridsched.systems.slurm.accounts import RESOURCES, ROOT, Accounting, Association, Quality
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
-from gridsched.systems.slurm.controller import Cadence, Controller, FirstCome, Priorities
+from gridsched.systems.slurm.controller import Cadence, Controller, FirstCome, Outcome, Priorities
 from gridsched.systems.slurm.jobs import ClusterJobs, cluster_jobs
+from gridsched.systems.slurm.preempting import MODES, PreemptionRules, PreemptMode, PreemptType
 from gridsched.systems.slurm.priority import Multifactor, PriorityWeights, Shares
+from gridsched.systems.slurm.rules import preemption_variables, preemption_violations
 from gridsched.systems.slurm.runs import SlurmRun, node_use, run_of
-from gridsched.workloads.table import Workload, add_counts
+from gridsched.workloads.table import UNKNOWN, Workload, add_counts
 
 SchedulerType = Literal["backfill", "builtin"]
 SelectType = Literal["cons_tres", "linear"]
@@ -84,6 +87,23 @@ class Slurm(Scheduler):
         Jobs that have waited fewer seconds may be backfilled, but get no plan.
     kill_wait : int
         KillWait: seconds that a job is thought to go on after its time limit.
+    preempt_type : {"none", "partition_prio", "qos"}
+        PreemptType: jobs of partitions with a higher priority (PriorityTier) preempt those of lower ones, or
+        those of a quality of service others that it names (`accounting`).
+    preempt_mode : {"off", "requeue", "cancel", "suspend"}
+        PreemptMode: what becomes of a job that is preempted. It waits again and begins anew, is lost, or
+        keeps its nodes and memory and goes on when its cores are free again.
+    preempt_exempt_time : int
+        PreemptExemptTime: seconds that a job runs at least before it is requeued or cancelled.
+    preempt_youngest_first, preempt_strict_order : bool
+        PreemptParameters: the youngest job is preempted first, not the one of the lowest partition or quality
+        of service and the fewest nodes; or that order is kept where another one would do with fewer jobs.
+    preempt_reorder_count : int
+        PreemptParameters: how often that order is looked for.
+    message_timeout : int
+        MessageTimeout: seconds that, with `kill_wait`, a job waits before it has others preempted once more.
+    requeue_delay : int
+        Seconds for which a requeued job is held (cred_expire of AuthInfo).
     priority_type : {"multifactor", "basic"}
         PriorityType: a sum of factors times weights, or first come first served.
     priority_weight_age, priority_weight_fairshare, priority_weight_job_size : int
@@ -113,6 +133,8 @@ class Slurm(Scheduler):
         Raw shares of accounts and users by number, 1 for the others. Accounts are the groups of the workload.
     partition_factors : mapping of int to int, optional
         PriorityJobFactor of partitions by number; by default their priority.
+    partition_preempt_modes : mapping of int to {"off", "requeue", "cancel", "suspend"}, optional
+        PreemptMode of partitions by number, where it is another one.
     accounting : Accounting, optional
         Accounts, users and qualities of service with shares, priorities and limits, instead of these shares.
         Their names are their numbers in the workload: its groups, users and queues. Limits count where
@@ -143,6 +165,14 @@ class Slurm(Scheduler):
     bf_min_prio_reserve: int = 0
     bf_min_age_reserve: int = 0
     kill_wait: int = 30
+    preempt_type: PreemptType = "none"
+    preempt_mode: PreemptMode = "off"
+    preempt_exempt_time: int = 0
+    preempt_youngest_first: bool = False
+    preempt_strict_order: bool = False
+    preempt_reorder_count: int = 1
+    message_timeout: int = 10
+    requeue_delay: int = 120
     priority_type: PriorityType = "multifactor"
     priority_weight_age: int = 0
     priority_weight_fairshare: int = 0
@@ -161,12 +191,20 @@ class Slurm(Scheduler):
     account_shares: Mapping[int, int] | None = None
     user_shares: Mapping[int, int] | None = None
     partition_factors: Mapping[int, int] | None = None
+    partition_preempt_modes: Mapping[int, PreemptMode] | None = None
     accounting: Accounting | None = None
 
     system: ClassVar[str] = "slurm"
     knows: ClassVar[str] = "its own cluster, its nodes included"
     not_in_studies: ClassVar[frozenset[str]] = frozenset(
-        {"priority_weight_tres", "account_shares", "user_shares", "partition_factors", "accounting"}
+        {
+            "priority_weight_tres",
+            "account_shares",
+            "user_shares",
+            "partition_factors",
+            "partition_preempt_modes",
+            "accounting",
+        }
     )
     cannot: ClassVar[Mapping[str, str]] = {
         "predictions": "Slurm is the local scheduler",
@@ -187,9 +225,21 @@ class Slurm(Scheduler):
             ("scheduler_type", get_args(SchedulerType)),
             ("select_type", get_args(SelectType)),
             ("priority_type", get_args(PriorityType)),
+            ("preempt_type", get_args(PreemptType)),
+            ("preempt_mode", get_args(PreemptMode)),
         ):
             if getattr(self, key) not in words:
                 raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
+        if (self.preempt_type == "none") != (self.preempt_mode == "off"):
+            raise ConfigurationError(
+                f"preempt_type is {self.preempt_type!r} and preempt_mode is {self.preempt_mode!r}, which "
+                "contradict each other; set both, or neither"
+            )
+        if self.preempt_type == "qos" and self.accounting is None:
+            raise ConfigurationError(
+                "preempt_type is 'qos', and nothing says which quality of service preempts which; give "
+                "accounting (--sacctmgr and --qos)"
+            )
         least_one = {"sched_interval", "bf_interval", "bf_window", "bf_resolution", "priority_calc_period"}
         least_one |= {"priority_max_age", "fair_share_dampening_factor"}
         for key, value in vars(self).items():
@@ -292,6 +342,9 @@ class Slurm(Scheduler):
                 **of_tasks(size[segments["job"]]),
                 **node_variables(uses, clusters, number, first),
                 **told,
+                **preemption_variables(
+                    [(own, run.jobs.tickets.preemption, run.outcome) for _, _, own, run in runs], number
+                ),
                 "started_by": (
                     "job",
                     columns["by"],
@@ -302,9 +355,23 @@ class Slurm(Scheduler):
             counters={
                 **counted,
                 "backfilled": int((columns["by"] == 1).sum()),
+                **self._preempted([run.outcome for *_, run in runs]),
                 **{f"rejected: {reason}": count for reason, count in reasons.items()},
             },
         )
+
+    def _preempted(self, outcomes: Sequence[Outcome]) -> dict[str, int]:
+        """How often jobs were preempted, by what became of them; nothing without preemption."""
+        if self.preempt_type == "none":
+            return {}
+        modes = np.concatenate([outcome.preemptions["mode"] for outcome in outcomes])
+        names = {"requeue": "requeued", "cancel": "cancelled", "suspend": "suspended"}
+        return {f"preempted: {name}": int((modes == MODES.index(mode)).sum()) for mode, name in names.items()}
+
+    @classmethod
+    def rules(cls, run: xr.Dataset) -> list[str]:
+        """Who preempted whom had to be allowed to, and who was preempted to be treated as is said."""
+        return preemption_violations(run)
 
     def _run(
         self, submission: Submission, cluster: Cluster, own: Integers, index: int, phase: NDArray[np.float64]
@@ -322,15 +389,87 @@ class Slurm(Scheduler):
             factor = [self.partition_factors.get(each.number, 1) for each in cluster.partitions] or [1]
             jobs = replace(jobs, factor=np.array(factor, np.int64))
         priorities = self._priorities(submission.workload.select(own), jobs)
+        rules = self._preemption(submission.workload.select(own), jobs, cluster)
+        jobs = replace(jobs, tickets=replace(jobs.tickets, preemption=rules))
         controller = Controller(jobs.machine, jobs.tickets, self.cadence, priorities)
         return run_of(jobs, controller.work(phase.tolist()), index)
+
+    def _preemption(self, workload: Workload, jobs: ClusterJobs, cluster: Cluster) -> PreemptionRules | None:
+        """Who preempts whom among the jobs of a cluster; none without preemption."""
+        partition = jobs.tickets.jobs["partition"]
+        partitions = [each.number for each in cluster.partitions] or [0]
+        named = self.partition_preempt_modes or {}
+        modes = [named.get(number, self.preempt_mode) for number in partitions]
+        return self.preemption_rules(
+            partition.astype(np.int64),
+            jobs.machine.tier,
+            modes,
+            [str(each) for each in workload.queue.tolist()],
+        )
+
+    def preemption_rules(
+        self,
+        partition: Integers,
+        tier: Integers,
+        modes: Sequence[PreemptMode],
+        quality: Sequence[str],
+    ) -> PreemptionRules | None:
+        """Who preempts whom; none without preemption.
+
+        Parameters
+        ----------
+        partition : int64[n]
+            Place of the partition of each job.
+        tier : int64[p]
+            PriorityTier of each partition.
+        modes : sequence of str
+            PreemptMode of each partition.
+        quality : sequence of str
+            Name of the quality of service of each job.
+        """
+        if self.preempt_type == "none":
+            return None
+        exempt = np.full(len(partition), self.preempt_exempt_time, np.int64)
+        if self.preempt_type == "partition_prio":
+            group, level = partition, tier[partition]
+            may = (tier[:, None] > tier[None, :]).astype(np.uint8)
+            mode = np.array([MODES.index(each) for each in modes], np.int64)[partition]
+        else:
+            qualities = {} if self.accounting is None else dict(self.accounting.qualities)
+            names = [*qualities, *sorted(set(quality) - set(qualities))]
+            known = [qualities.get(name, _NO_QUALITY) for name in names]
+            group = np.array([names.index(name) for name in quality], np.int64)
+            level = np.minimum(np.array([each.priority for each in known], np.int64), 0xFFFF)[group]
+            may = np.array([[other in each.preempts for other in names] for each in known], np.uint8)
+            np.fill_diagonal(may, 0)
+            own = [each.preempt_mode or self.preempt_mode for each in known]
+            mode = np.array([MODES.index(each) for each in own], np.int64)[group]
+            times = [
+                self.preempt_exempt_time if each.preempt_exempt_time is None else each.preempt_exempt_time
+                for each in known
+            ]
+            exempt = np.array(times, np.int64)[group]
+        return PreemptionRules(
+            group=group,
+            may=may,
+            level=level,
+            mode=mode,
+            exempt=exempt,
+            linear=self.select_type == "linear",
+            youngest_first=self.preempt_youngest_first,
+            strict_order=self.preempt_strict_order,
+            reorder_count=self.preempt_reorder_count,
+            patience=self.kill_wait + self.message_timeout,
+            hold=self.requeue_delay,
+        )
 
     def _priorities(self, workload: Workload, jobs: ClusterJobs) -> Priorities:
         """Where the priorities of the jobs of a cluster come from."""
         weights, records, number = self.weights, jobs.tickets.jobs, len(workload)
         weighed = (weights.age, weights.fairshare, weights.job_size, weights.partition, weights.qos)
-        if self.priority_type == "basic" or not (any(weighed) or weights.tres):
-            return FirstCome(number)
+        nice = nice_of(workload)
+        if self.priority_type == "basic" or not (any(weighed) or weights.tres or nice.any()):
+            return FirstCome(number, nice=nice)
         account, user = np.asarray(workload.group, np.int64), np.asarray(workload.user, np.int64)
         if self.accounting is None:
             tree = _tree(account, user, self.account_shares or {}, self.user_shares or {})
@@ -350,7 +489,7 @@ class Slurm(Scheduler):
             place=np.array(place, np.int64),
             quality=np.array([each.priority for each in of_jobs], np.float64) / max(highest, 1),
             partition=partition / max(float(jobs.factor.max(initial=0)), 1.0),
-            nice=np.zeros(number, np.int64),
+            nice=nice,
             early_processors=records["nodes"] if self.select_type == "linear" else records["processors"],
             machine={
                 "nodes": float(len(nodes)),
@@ -366,6 +505,14 @@ class Slurm(Scheduler):
 
 
 _NO_QUALITY = Quality(name="")
+
+
+def nice_of(workload: Workload) -> Integers:
+    """Nice value of each job, 0 where it has none."""
+    if workload.nice is None:
+        return np.zeros(len(workload), np.int64)
+    given = np.asarray(workload.nice, np.int64)
+    return np.where(given == UNKNOWN, 0, given)
 
 
 def _with_strangers(accounting: Accounting, account: Integers, user: Integers) -> Accounting:

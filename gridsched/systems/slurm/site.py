@@ -63,7 +63,10 @@ def read_slurm_site(
     read = read_configuration(configuration, changes)
     names = names or {}
     accounting = _accounting(accounts, qualities, usage, names)
-    scheduler = Slurm(**read.parameters, accounting=accounting)
+    try:
+        scheduler = Slurm(**read.parameters, accounting=accounting)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{configuration}: {error}") from None
     left = [*read.not_modelled, *(() if accounting is None else accounting.not_modelled)]
     if not read.nodes:
         return Site(cluster=None, scheduler=scheduler, not_modelled=tuple(left))
@@ -80,7 +83,16 @@ def read_slurm_site(
             node_exclusive=bool(exclusive) and all(exclusive),
             name=Path(configuration).stem,
         ),
-        scheduler=replace(scheduler, partition_factors=factors),
+        scheduler=replace(
+            scheduler,
+            partition_factors=factors,
+            partition_preempt_modes={
+                number: each.preempt_mode
+                for number, each in zip(numbers, ordered, strict=True)
+                if each.preempt_mode is not None
+            }
+            or None,
+        ),
         not_modelled=tuple(left),
     )
 
@@ -131,7 +143,12 @@ def _accounting(
             )
             for each in read.associations
         ),
-        qualities={called("queue", name): quality for name, quality in read.qualities.items()},
+        qualities={
+            called("queue", name): replace(
+                quality, preempts=tuple(called("queue", other) for other in quality.preempts)
+            )
+            for name, quality in read.qualities.items()
+        },
         usage={
             (called("group", account), called("user", user)): amount
             for (account, user), amount in read.usage.items()

@@ -177,7 +177,6 @@ class Superscheduler(Scheduler):
     not_in_studies: ClassVar[frozenset[str]] = frozenset({"scheme"})
     knows: ClassVar[str] = "predicted starts at home and at the clusters asked"
     cannot: ClassVar[Mapping[str, str]] = {
-        "predictions": "not built yet: clusters of a grid go by runtime estimates",
         "arrays": "a cluster counts its own tasks, not those that run elsewhere",
         "passes": "predicted starts assume one pass for all events of an instant",
         "deadlines": "turnaround is what the schemes compare",
@@ -216,7 +215,7 @@ class Superscheduler(Scheduler):
         """Run the jobs through the scheme and the local policies of the clusters."""
         submission = submission.at_home()
         clusters, home = submission.clusters, submission.home
-        if is_node_grid(clusters, submission.workload):
+        if is_node_grid(clusters, submission.workload, submission.policies):
             return self._schedule_nodes(submission)
         processors = submission.workload.processors
         done = schedule_grid(

@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from gridsched.calibration.fitting import fit
+from gridsched.calibration.ceiling import restarted_waits
+from gridsched.calibration.composition import composition
+from gridsched.calibration.fitting import USUAL, fit
 from gridsched.calibration.layers import judged, simulated_waits
 from gridsched.calibration.measures import Explained
 from gridsched.calibration.site import site_of
@@ -30,7 +32,7 @@ STUDY: dict[str, Any] = {
     "kind": "calibration",
     "title": "Tiny",
     "workloads": [{"name": "own", "file": "own.swf"}, {"name": "other", "file": "other.swf"}],
-    "layers": ["limits", "processors"],
+    "layers": ["limits", "processors", "idle waits"],
     "batches": 2,
 }
 SEED = 3
@@ -65,11 +67,24 @@ def dataset(made: Path) -> xr.Dataset:
 def test_batches_find_what_one_fit_finds(made: Path, dataset: xr.Dataset) -> None:
     workload = clean(read_swf(made / "own.swf"))
     site = site_of(workload, 32)
-    best = fit(site, ["limits", "processors"], seed=SEED)[0].calibration
+    best = fit(site, STUDY["layers"], seed=SEED)[0].calibration
     for half in ("first", "second"):
         expected = judged(site, simulated_waits(site, best), half)
         part = dataset.sel(workload="own", layers="all", half=half)
         assert [float(part[name]) for name in Explained._fields] == pytest.approx(list(expected))
+
+
+def test_what_stands_beside_is_judged_too(made: Path, dataset: xr.Dataset) -> None:
+    site = site_of(clean(read_swf(made / "own.swf")), 32)
+    best = fit(site, STUDY["layers"], seed=SEED)[0].calibration
+    part = dataset.sel(workload="own", half="second")
+    daily = judged(site, restarted_waits(site, best, 86400), "second")
+    assert float(part["correlation_beside"].sel(beside="restarted every day")) == daily.correlation
+    assert float(part["made_of"].sel(made="idle")) == composition(site, "second").idle
+    other = fit(site, STUDY["layers"], half="second", seed=SEED)[0].calibration
+    swapped = judged(site, simulated_waits(site, other, history=site.learnt("second")), "first")
+    part = dataset.sel(workload="own", half="first")
+    assert float(part["ratio_fitted"].sel(fitted="second")) == swapped.ratio
 
 
 def test_the_table_has_every_set_of_layers(dataset: xr.Dataset) -> None:
@@ -83,13 +98,16 @@ def test_the_table_has_every_set_of_layers(dataset: xr.Dataset) -> None:
 
 def test_figures_and_page(made: Path, dataset: xr.Dataset) -> None:
     _, numbers = figures.calibration_overview(dataset)
-    assert set(numbers["layers"]) == {"EASY", "all", "null model"}
+    assert set(numbers["layers"]) == {"EASY", "all", "all, mean of shaken", "null model"}
     _, single = figures.calibration_layers(dataset, workload="own")
     assert len(single) == 2 * (layers_table(dataset)["workload"] == "own").sum()
     view = calibration_view(study_of(), made / "results" / "tiny")
     assert [each.kind for each in view["figures"]] == ["calibration_overview", *2 * ["calibration_layers"]]
     assert all(each.finding for each in view["figures"])
     assert view["logs"][0]["rows"][0]["layers"] == "EASY"
+    beside = {row["name"]: row for row in view["logs"][0]["beside"]}
+    assert float(beside["itself, without the first day"]["correlation_second"]) > 0.5
+    assert view["logs"][0]["swapped"]["correlation_first"] != ""
     build_report([study_of()], made / "results" / "report.html")
     assert "What the layers explain" in (made / "results" / "report.html").read_text(encoding="utf-8")
 
@@ -137,5 +155,7 @@ def test_only_what_is_new_is_run(made: Path, monkeypatch: pytest.MonkeyPatch) ->
         return {task.key for task in study_of(**changes).experiment(SEED).tasks}
 
     assert keys(title="Other") == keys()
-    assert len(keys() - keys(layers=["limits"])) == 20
+    # of two logs what is judged, and two batches of each round for both halves
+    assert len(keys() - keys(layers=["limits"])) == 2 * (1 + 2 * 2 * USUAL.rounds)
+    assert len(keys() - keys(reverse=False)) == 2 * (1 + 2 * USUAL.rounds)
     assert not np.isin(list(keys(layers=["order"])), list(keys())).all()

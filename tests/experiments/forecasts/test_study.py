@@ -34,8 +34,8 @@ def study_of(**changes: Any) -> ForecastStudy:
     return ForecastStudy.model_validate({**STUDY, **changes})
 
 
-def busy_log() -> str:
-    """A log whose recorded starts are those under EASY."""
+def busy_log(policy: str = "easy") -> str:
+    """A log whose recorded starts are those under a policy."""
     rng = np.random.default_rng(3)
     run_time = rng.integers(100, 5000, 400)
     columns: dict[str, Any] = {
@@ -45,7 +45,7 @@ def busy_log() -> str:
         "requested_processors": rng.integers(1, 8, 400),
         "user": rng.integers(0, 5, 400),
     }
-    run = gs.simulate(gs.Workload(name="own", **columns), 8, "easy")
+    run = gs.simulate(gs.Workload(name="own", **columns), 8, policy)
     wait = (run["start_time"] - run["submit_time"]).to_numpy()
     lines = [
         f"{job + 1} {columns['submit_time'][job]} {wait[job]} {run_time[job]} "
@@ -101,12 +101,28 @@ def test_page_figures_and_findings(made: Path, dataset: xr.Dataset) -> None:
     assert "cover least on own" in FINDINGS["forecast_horizons"](lines, {})
 
 
+def test_recorded_starts_under_a_calibrated_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The null model knows no policy; futures are others than those of EASY where the log is another's."""
+    monkeypatch.chdir(tmp_path)
+    Path("own.swf").write_text(busy_log("sjf"), encoding="utf-8")
+    scores = {}
+    for calibrated in (False, True):
+        study = study_of(truths=["recorded"], calibrate=calibrated, instants=20)
+        run_study(study, tmp_path / str(calibrated), 1)
+        whole = read(tmp_path / str(calibrated) / "tiny" / "study.nc")
+        assert whole.attrs["policy"] == ("calibrated" if calibrated else "easy")
+        scores[calibrated] = whole["score"].sel(range=RANGES[0], correction="raw").squeeze(drop=True)
+    assert scores[True].sel(predictor="null") == scores[False].sel(predictor="null")
+    assert scores[True].sel(predictor="futures") != scores[False].sel(predictor="futures")
+
+
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
         ({"policy": "fastest"}, "policy"),
         ({"truths": ["guessed"]}, "truths"),
         ({"instants": 5}, "instants"),
+        ({"calibrate": True}, "truths: [recorded]"),
         ({"workloads": [{"name": "own", "processors": 4, "jobs": [[0, 1, 1, 1]]}]}, "only a log"),
     ],
 )

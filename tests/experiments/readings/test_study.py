@@ -23,6 +23,7 @@ from gridsched.experiments.readings.choices import (
     load_readings,
     read_as,
     readings_file,
+    together,
     with_changes,
 )
 from gridsched.experiments.readings.config import ReadingsStudy
@@ -240,6 +241,25 @@ def test_studies_that_do_not_fit_are_named(
     assert expected in str(caught.value)
 
 
+def test_smaller_studies_leave_claims_out_and_judge_others_by_other_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path)
+    base = {**STUDY["studies"][0], "claims": {"instead": {"job_class": {"short narrow": "all"}}}}
+    study = study_of(studies=[base], leave_out=["wait-short-narrow", "never"])
+    assert [claim.id for claims in study.judged.values() for claim in claims] == [
+        "easy-waits-less",
+        "wait-all",
+    ]
+    assert not study_of(leave_out=["wait", "never"]).judged[("base",)][1:]
+    judgements = [task for task in study.experiment(1).tasks if task.function.endswith(":judge_claims")]
+    for task in judgements:
+        assert task.arguments["labels"]["instead"]["job_class"] == {"short narrow": "all"}
+    with pytest.raises(ConfigurationError, match="leave_out: found 'wai'"):
+        _ = study_of(leave_out=["wai"]).judged
+
+
 def test_a_value_for_a_study_that_is_not_here_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,6 +294,37 @@ def test_claims_are_about_the_labels_that_a_reading_means(tmp_path: Path) -> Non
     assert source.select == {"workload": "morning", "estimate": "actual", "job_class": ("all",)}
     assert [belongs(claim, labels) for claim in (order, of_all, of_narrow)] == [True, True, False]
     assert read_as(order, ClaimLabels()) == order
+
+
+def test_changes_of_labels_are_made_one_after_the_other() -> None:
+    one_policy = {"case": {"easy": "default", "easy, ring": "ring"}}
+    one_graph = {"case": {"ring": "default", "easy, ring": "easy"}, "variable": {"wait": "slowdown"}}
+    found = together([ClaimLabels(instead=one_policy), ClaimLabels(instead=one_graph)])
+    assert found.instead == {
+        "case": {"easy": "default", "easy, ring": "default", "ring": "default"},
+        "variable": {"wait": "slowdown"},
+    }
+    alone = together([ClaimLabels(instead=one_graph)])
+    assert alone.instead == one_graph
+
+
+def test_another_variable_may_be_meant(tmp_path: Path) -> None:
+    relative = {**WAIT, "relative_to": {"variable": "wait_time_mean"}, "form": "ratio"}
+    claim = {**CLAIMS["claims"][2], "ours": {**relative, "variable": "wait_time_p95"}}
+    write_files(tmp_path, claims={**CLAIMS, "claims": [CLAIMS["claims"][0], claim]})
+    order, bound = load_claims([tmp_path / "claims.yaml"])
+    labels = ClaimLabels(
+        instead={
+            "variable": {"wait_time_mean": "response_time_mean"},
+            "job_class": {"short narrow": "all"},
+        }
+    )
+    ours, other = read_as(order, labels).source, read_as(bound, labels).source
+    assert ours is not None
+    assert other is not None
+    assert ours.variable == "response_time_mean"
+    assert ours.select["job_class"] == ("all",), "two labels that became one are one"
+    assert (other.variable, other.relative_to) == ("wait_time_p95", {"variable": "response_time_mean"})
 
 
 def test_choices_matter_only_for_what_they_can_change(tmp_path: Path) -> None:
@@ -380,6 +431,20 @@ def test_page_figures_findings_and_tables(
     best = pd.read_csv(place / "results" / "tiny" / "tables" / "readings.csv")
     assert best["agreement_mean"].is_monotonic_decreasing
     assert set(best["reading"]) == set(range(25))
+
+
+def test_importance_out_of_sight_is_marked(dataset: xr.Dataset) -> None:
+    """Means are always seen, and the axis ends where no interval goes on, or says so."""
+    for factor in (0.1, 20):
+        bounds = {name: factor * dataset[name] for name in ("importance_low", "importance_high")}
+        drawn, numbers = figures.readings_choices(dataset.assign(bounds))
+        axes = drawn.axes[0]
+        left, right = axes.get_xlim()
+        assert left <= numbers["mean"].min()
+        assert numbers["mean"].max() <= right
+        is_cut = bool((numbers["low"] < left).any() or (numbers["high"] > right).any())
+        texts = [text.get_text() for legend in drawn.legends for text in legend.get_texts()]
+        assert ("interval goes on" in texts) == is_cut == (factor == 20)
 
 
 # --- what comes with gridsched --------------------------------------------------------------------

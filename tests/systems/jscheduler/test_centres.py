@@ -262,6 +262,7 @@ def test_log_without_checksum_may_be_used_in_ones_own_platform(tmp_path: Path) -
             r"centres\[Here\].policy: found 'sjbff'; unknown policy; did you mean sjbf\? known are fcfs,",
         ),
         ("policy", 3, r"centres\[Here\].policy: found 3; write text"),
+        ("policy", "easy++", r"centres\[Here\].policy: found 'easy\+\+'; .*fused logs name no users"),
         ("resources", [], r"centres\[Here\].resources: found \[\]; write at least 1"),
         (
             "resources",

@@ -28,6 +28,9 @@ PriorityDecayHalfLife=14-0
 PriorityMaxAge=1-12
 PriorityFlags=NO_FAIR_TREE,MAX_TRES
 PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PreemptParameters=youngest_first,reclaim_licenses
+PreemptExemptTime=00:01:30
 AccountingStorageEnforce=limits,qos
 NodeName=DEFAULT Sockets=2 CoresPerSocket=8 ThreadsPerCore=1 RealMemory=64000
 NodeName=n[01-03] Weight=5
@@ -67,7 +70,7 @@ def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Pat
     assert set(conf.not_modelled) == {
         "SchedulerParameters=defer",
         "PriorityFlags=MAX_TRES",
-        "PreemptType",
+        "PreemptParameters=reclaim_licenses",
         "NodeName weight",
         "PartitionName qos",
     }
@@ -78,6 +81,8 @@ def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Pat
     [
         ("PriorityWeightAeg=5", ["slurm.conf:3", "PriorityWeightAeg", "PriorityWeightAge"]),
         ("SchedulerParameters=bf_windw=5", ["slurm.conf:3", "bf_windw", "bf_window"]),
+        ("bf_windw=5", ["slurm.conf:3", "bf_windw", "did you mean SchedulerParameters=bf_window?"]),
+        ("default_queue_deph=5", ["SchedulerParameters=default_queue_depth"]),
         ("SchedulerParameters=bf_window=many", ["slurm.conf:3", "bf_window", "many"]),
         ("SchedulerParameters=bf_interval=0", ["slurm.conf:3", "bf_interval"]),
         ("ClusterName=other", ["slurm.conf:3", "ClusterName", "slurm.conf:2"]),
@@ -90,6 +95,8 @@ def test_what_is_modelled_becomes_parameters_and_the_rest_is_named(tmp_path: Pat
         ("NodeName=n1 Cpu=2", ["slurm.conf:3", "cpu"]),
         ("PartitionName=p Nodes=n1", ["slurm.conf:3", "n1"]),
         ("PartitionName=p Tier=1", ["slurm.conf:3", "tier"]),
+        ("PartitionName=p PriorityTeir=1", ["slurm.conf:3", "priorityteir", "did you mean prioritytier?"]),
+        ("NodeName=n1 RealMemry=2", ["realmemry", "did you mean realmemory?"]),
         ("PartitionName=p\nPartitionName=p", ["partition p"]),
         ("PartitionName=p Default=YES\nPartitionName=q Default=YES", ["p and q"]),
     ],
@@ -104,6 +111,30 @@ def test_what_makes_no_sense_is_one_line_with_file_line_and_key(
     assert "\n" not in message
     for word in named:
         assert word in message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("0.500000", "1-0-0", ["qos.txt:3", "UsageFactor", "1-0-0"]),
+        ("500|", "9" * 30 + "|", ["qos.txt:3", "whole number"]),
+        ("node=8", "node=nan", ["qos.txt:3", "GrpTRES", "node=nan"]),
+        ("cpu=64", "cpu=1e400", ["qos.txt:3", "MaxTRES", "cpu=1e400"]),
+        ("02:00:00", "9" * 30, ["qos.txt:3", "MaxWall", "no time"]),
+    ],
+)
+def test_numbers_of_qualities_that_make_no_sense(
+    tmp_path: Path, old: str, new: str, named: list[str]
+) -> None:
+    dump, changed = written(tmp_path, DUMP, "dump.cfg"), QUALITIES.replace(old, new)
+    with pytest.raises(ConfigurationError) as error:
+        read_accounting(dump, written(tmp_path, changed, "qos.txt"))
+    assert all(word in str(error.value) for word in named)
+
+
+def test_another_file_is_not_taken_for_a_configuration(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"log\.swf: no Key=value"):
+        read_configuration(written(tmp_path, "; MaxProcs: 8\n1 0 5 60 1\n", "log.swf"))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from gridsched.systems.slurm.controller import (
     chain_tasks,
     job_records,
 )
+from gridsched.systems.slurm.preempting import MODES, PreemptionRules
 from gridsched.systems.slurm.scheduler import Slurm
 from tests.oracles import slurm as naive
 
@@ -29,6 +30,8 @@ class Given:
     def submitted(self, job: int, now: int) -> float:
         return self.priorities[job]
 
+    def requeued(self, job: int, now: int) -> None: ...
+
     def started(self, job: int, now: int) -> None: ...
 
     def ended(self, job: int, now: int) -> None: ...
@@ -41,7 +44,7 @@ class Given:
 
 
 def draw(
-    rng: np.random.Generator, whole: str
+    rng: np.random.Generator, whole: str, preempting: bool = False
 ) -> tuple[list[naive.Job], naive.Cluster, list[tuple[int, int]]]:
     """Jobs, a cluster and passes."""
 
@@ -114,6 +117,32 @@ def draw(
         begin = known + number(0, 200)
         held = frozenset(np.flatnonzero(some).tolist())
         cluster.reservations.append(naive.Reservation(known, begin, begin + number(1, 300), held))
+    if preempting:
+        fates = ["keep", "kill", "kill", "cancel", "suspend", "suspend"]
+        groups = number(2, 4)
+        ways = [str(rng.choice(fates)) for _ in range(groups)]
+        level = [number(0, 3) for _ in range(groups)]
+        pairs = [(a, b) for a in range(groups) for b in range(groups) if a != b]
+        by_level = rng.random() < 0.6
+        chosen = [(a, b) for a, b in pairs if (level[a] > level[b] if by_level else rng.random() < 0.4)]
+        group = [number(0, groups - 1) for _ in jobs]
+        jobs = [
+            job._replace(priority=job.priority + 2 * level[g]) for job, g in zip(jobs, group, strict=True)
+        ]
+        jobs = [job._replace(array=-1) for job in jobs]
+        cluster.rules = naive.Rules(
+            group=group,
+            may=set(chosen),
+            level=[level[g] for g in group],
+            way=[ways[g] for g in group],
+            exempt=[number(0, 100) if rng.random() < 0.3 else 0 for _ in jobs],
+            linear=whole == "all",
+            youngest=rng.random() < 0.3,
+            strict=rng.random() < 0.3,
+            reorder=number(0, 3),
+            patience=number(0, 60),
+            hold=number(1, 120),
+        )
     instants = sorted({number(1, 900) for _ in range(number(10, 60))})
     return jobs, cluster, [(now, number(0, 1)) for now in instants]
 
@@ -165,6 +194,7 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
             submit=np.array([job.submit for job in jobs]),
             run=np.array([job.run for job in jobs]),
             limited=limited,
+            preemption=rules_of(cluster.rules),
         ),
         Slurm(
             partition_job_depth=cluster.partition_depth,
@@ -184,6 +214,50 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
     )
 
 
+def rules_of(rules: naive.Rules | None) -> PreemptionRules | None:
+    """The same for the package."""
+    if rules is None:
+        return None
+    groups = max(rules.group) + 1
+    may = [[(a, b) in rules.may for b in range(groups)] for a in range(groups)]
+    modes = {"keep": "off", "kill": "requeue", "cancel": "cancel", "suspend": "suspend"}
+    return PreemptionRules(
+        group=np.array(rules.group),
+        may=np.array(may, np.uint8),
+        level=np.array(rules.level),
+        mode=np.array([MODES.index(modes[way]) for way in rules.way]),
+        exempt=np.array(rules.exempt),
+        linear=rules.linear,
+        youngest_first=rules.youngest,
+        strict_order=rules.strict,
+        reorder_count=rules.reorder,
+        patience=rules.patience,
+        hold=rules.hold,
+    )
+
+
+def compare_preemptions(seed: int, whole: str) -> list[int]:
+    """Compare one case with preemption: first starts, who gave way, for whom and when; how, by kind."""
+    jobs, cluster, passes = draw(np.random.default_rng(seed), whole, preempting=True)
+    assert cluster.rules is not None
+    twin = naive.Controller(jobs, cluster)
+    twin.work(passes)
+    outcome = controller_of(jobs, cluster).follow(passes)
+    assert [tuple(each)[:3] for each in outcome.preemptions.tolist()] == [
+        (j, by, now) for j, by, now in twin.given_way
+    ], seed
+    ran = [*twin.killed, *twin.started.items()]
+    first = {j: min(done.time for k, done in ran if k == j) for j, _ in ran}
+    assert {j: int(start) for j, start in enumerate(outcome.start) if start >= 0} == first, seed
+    where = {j: sorted(done.nodes) for j, done in twin.started.items()}
+    assert {j: outcome.nodes_of(j, jobs[j].nodes) for j in where} == where, seed
+    ended = {j: twin.started[j].time + twin.slept[j] + jobs[j].run for j in twin.over if j in twin.started}
+    last = {int(each["job"]): int(each["end"]) for each in outcome.executions}
+    assert {j: last[j] for j in ended} == ended, seed
+    modes = outcome.preemptions["mode"].tolist()
+    return [modes.count(mode) for mode in range(len(MODES))]
+
+
 def compare(seed: int, whole: str) -> tuple[int, int]:
     """Compare one case; how many jobs started, and how many were killed."""
     jobs, cluster, passes = draw(np.random.default_rng(seed), whole)
@@ -193,7 +267,7 @@ def compare(seed: int, whole: str) -> tuple[int, int]:
     outcome = controller_of(jobs, cluster).follow(passes)
     found = [
         (int(job), int(start), sorted(outcome.placed[first : first + jobs[job].nodes].tolist()))
-        for job, start, _, first in outcome.executions
+        for job, start, _, first, _ in outcome.executions
     ]
     assert found == sorted((j, done.time, sorted(done.nodes)) for j, done in expected), seed
     never_killed = {j: done.by for j, done in twin.started.items() if outcome.killed[j] == 0}
@@ -208,3 +282,9 @@ def test_every_start_is_that_of_the_naive_twin(whole: str, block: int) -> None:
     started, killed = np.sum([compare(seed, whole) for seed in seeds], axis=0)
     assert started > 2500
     assert killed > 50
+
+
+@pytest.mark.parametrize("whole", ["all", "none", "some"])
+def test_who_gives_way_is_as_in_the_naive_twin(whole: str) -> None:
+    kinds = np.sum([compare_preemptions(seed, whole) for seed in range(400)], axis=0)
+    assert (kinds[1:] > 40).all(), kinds

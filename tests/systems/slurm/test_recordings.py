@@ -140,6 +140,9 @@ class Watched:
         self.given.setdefault(job, []).append((now, priority))
         return priority
 
+    def requeued(self, job: int, now: int) -> None:
+        self.inner.requeued(job, now)
+
     def started(self, job: int, now: int) -> None:
         self.inner.started(job, now)
 

@@ -13,8 +13,9 @@ from gridsched.errors import ConfigurationError
 from gridsched.nodes import Limit, NodeEvent, NodeType, Partition, draw_failures
 from gridsched.platform import Cluster, Platform
 from gridsched.simulation import simulate
+from gridsched.systems.slurm.accounts import Accounting, Quality
 from gridsched.systems.slurm.scheduler import Slurm
-from gridsched.verification import verify
+from gridsched.verification import verify, violations
 from gridsched.workloads.dependencies import dependency_table
 from gridsched.workloads.table import Workload
 
@@ -172,6 +173,10 @@ def test_a_job_that_no_nodes_can_hold_is_rejected_with_a_reason() -> None:
         ({"bf_interval": 0}, "bf_interval is 0"),
         ({"default_queue_depth": -1}, "default_queue_depth is -1"),
         ({"priority_weight_tres": {"licenses": 5}}, "licenses"),
+        ({"preempt_mode": "requeue"}, "contradict each other"),
+        ({"preempt_type": "partition_prio"}, "contradict each other"),
+        ({"preempt_type": "qos", "preempt_mode": "cancel"}, "give accounting"),
+        ({"preempt_type": "qos", "preempt_mode": "gang"}, "off, requeue, cancel, suspend"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(parameters: dict[str, Any], named: str) -> None:
@@ -270,6 +275,127 @@ def test_jobs_that_no_node_comes_back_for_starve() -> None:
     run = simulate(workload([(0, 100, 4), (1, 100, 4)]), cluster, Slurm())
     verify(run)
     assert run["fate"].to_numpy().tolist() == [0, int(Fate.STARVED)]
+
+
+def test_nice_jobs_let_others_go_before_them() -> None:
+    # The first job runs when the others come; the second one is nice, the third one the opposite.
+    rows = [(0, 600, 8), (10, 600, 8), (20, 600, 8), (30, 600, 8)]
+
+    def order(nice: list[int], **parameters: Any) -> list[int]:
+        run = simulate(workload(rows, nice=np.array(nice)), 8, Slurm(**parameters))
+        verify(run)
+        return [int(job) for job in np.argsort(run["start_time"].to_numpy(), kind="stable")]
+
+    weighed: dict[str, Any] = {"priority_weight_job_size": 1000}
+    assert order([-1, 100, -1, -1], **weighed) == [0, 2, 3, 1]
+    assert order([-1, -1, -100, 50]) == [0, 2, 1, 3]
+    # first come first served: who comes after a nice job has less than it all the same
+    assert order([-1, 100, -1, -1], priority_type="basic") == [0, 1, 2, 3]
+    assert order([-1, -1, -1, -100], priority_type="basic") == [0, 3, 1, 2]
+
+
+GATED = Cluster(
+    nodes=NODES,
+    partitions=[Partition(number=0), Partition(number=1, priority=5)],
+    partition_of="queue",
+)
+
+
+@pytest.mark.parametrize("select", ["linear", "cons_tres"])
+@pytest.mark.parametrize("mode", ["requeue", "cancel", "suspend"])
+def test_runs_with_preemption_keep_the_rules(mode: Any, select: Any) -> None:
+    names = {"requeue": "requeued", "cancel": "cancelled", "suspend": "suspended"}
+    for seed in range(4):
+        scheduler = Slurm(
+            preempt_type="partition_prio",
+            preempt_mode=mode,
+            select_type=select,
+            memory_is_consumed=True,
+            preempt_exempt_time=[0, 600][seed % 2],
+            priority_weight_age=1000,
+            priority_weight_fairshare=500,
+        )
+        cluster = replace(
+            failing(np.random.default_rng(seed)), partitions=GATED.partitions, partition_of="queue"
+        )
+        cluster = GATED if seed < 2 else cluster
+        run = simulate(mixed(seed=seed), cluster, scheduler)
+        verify(run)
+        assert run.attrs[f"preempted: {names[mode]}"] > 0
+        assert sum(run.attrs[f"preempted: {name}"] for name in names.values()) == run.sizes["preemption"]
+        assert (run.attrs["jobs_lost"] > 0) == (mode == "cancel")
+
+
+def test_who_is_preempted_waits_is_lost_or_sleeps() -> None:
+    rows = [(0, 1000, 4), (300, 100, 4)]
+    jobs = workload(rows, queue=np.array([0, 1]))
+    cluster = Cluster(
+        processors=4,
+        partitions=[Partition(number=0), Partition(number=1, priority=5)],
+        partition_of="queue",
+    )
+
+    def segments(**parameters: Any) -> list[tuple[int, int]]:
+        scheduler = Slurm(preempt_type="partition_prio", batch_sched_delay=1, **parameters)
+        run = simulate(jobs, cluster, scheduler)
+        verify(run)
+        of_first = run["segment_job"].to_numpy() == 0
+        columns = (run["segment_start"].to_numpy()[of_first], run["segment_end"].to_numpy()[of_first])
+        return [(int(start), int(end)) for start, end in zip(*columns, strict=True)]
+
+    requeued = segments(preempt_mode="requeue", requeue_delay=600)
+    assert len(requeued) == 2
+    assert 300 <= requeued[0][1] < 310
+    assert requeued[0][1] + 600 <= requeued[1][0] < requeued[0][1] + 670
+    assert requeued[1][1] - requeued[1][0] == 1000
+    assert len(segments(preempt_mode="cancel")) == 1
+    slept = segments(preempt_mode="suspend")
+    assert sum(end - start for start, end in slept) == 1000
+    assert 400 <= slept[1][0] < 410
+    assert segments(preempt_mode="requeue", preempt_exempt_time=2000) == segments(
+        preempt_mode="requeue", partition_preempt_modes={0: "off"}
+    )
+    assert len(segments(preempt_mode="requeue", preempt_exempt_time=2000)) == 1
+
+
+def test_qualities_of_service_name_whom_they_preempt() -> None:
+    jobs = workload([(0, 1000, 4), (300, 100, 4), (320, 50, 4)], queue=np.array([0, 1, 2]))
+    qualities = {
+        "0": Quality(name="0"),
+        "1": Quality(name="1", priority=5, preempts=("0",), preempt_mode="cancel"),
+        "2": Quality(name="2", priority=9),
+    }
+    scheduler = Slurm(
+        preempt_type="qos",
+        preempt_mode="requeue",
+        accounting=Accounting(qualities=qualities),
+        requeue_delay=10,
+    )
+    run = simulate(jobs, 4, scheduler)
+    verify(run)
+    assert run["preemption_job"].to_numpy().tolist() == [0]
+    assert run["preemption_by"].to_numpy().tolist() == [1]
+    spared = replace(qualities["0"], preempt_exempt_time=5000)
+    accounting = Accounting(qualities={**qualities, "0": spared})
+    assert simulate(jobs, 4, replace(scheduler, accounting=accounting)).sizes["preemption"] == 0
+
+
+def test_a_false_preemption_is_found() -> None:
+    scheduler = Slurm(preempt_type="partition_prio", preempt_mode="requeue")
+    run = simulate(mixed(), GATED, scheduler)
+    verify(run)
+    wrong = run.copy(deep=True)
+    wrong["preemption_by"][0], wrong["preemption_job"][0] = run["preemption_job"][0], run["preemption_by"][0]
+    assert any("may not preempt it" in line for line in violations(wrong) + Slurm.rules(wrong))
+    late = run.copy(deep=True)
+    late["preemption_time"][0] += 1
+    assert any("does not run until then" in line for line in Slurm.rules(late))
+    exempt = run.copy(deep=True)
+    exempt["preemption_exempt"][:] = 10**6
+    assert any("is exempt for longer" in line for line in Slurm.rules(exempt))
+    held = run.copy(deep=True)
+    held["preemption_until"][:] = 10**9
+    assert any("and held, but starts before" in line for line in Slurm.rules(held))
 
 
 def test_limits_that_the_controller_does_not_know_are_refused() -> None:

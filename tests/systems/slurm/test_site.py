@@ -54,7 +54,7 @@ def test_a_site_has_the_nodes_and_partitions_of_its_file(tmp_path: Path) -> None
     assert batch.number not in (0, 1)
     assert (batch.time_limit, gpu.time_limit, gpu.nodes) == (86400, 7200, ("gpu1",))
     assert slurm(found).partition_factors == {batch.number: 1, 0: 10}
-    assert "PreemptType" in found.not_modelled
+    assert "PreemptParameters=reclaim_licenses" in found.not_modelled
 
 
 USAGE = """\
@@ -120,6 +120,8 @@ def test_a_change_is_of_one_key(tmp_path: Path) -> None:
     assert (old_name.bf_max_job_test, old_name.bf_interval, old_name.bf_window) == (7, 9, base.bf_window)
     assert slurm(site(tmp_path, "PriorityWeightAge=7")).priority_weight_age == 7
     assert slurm(site(tmp_path, "PriorityWeightQOS=3")).priority_weight_qos == 3
+    both = slurm(site(tmp_path, "PriorityWeightAge=7 PriorityMaxAge = 2-0"))
+    assert (both.priority_weight_age, both.priority_max_age) == (7, 2 * 86400)
     changed = site(tmp_path, "PartitionName=gpu MaxTime=1-0 PriorityTier=2").cluster
     assert changed is not None
     assert [(each.time_limit, each.priority) for each in changed.partitions] == [(86400, 1), (86400, 2)]
@@ -140,6 +142,8 @@ def test_a_change_is_of_one_key(tmp_path: Path) -> None:
         (["PriorityWeightAge="], "give it as Key=value"),
         (["SchedulerParameters=bf_window=1", "SchedulerParameters=bf_window=2"], "the same key as in change"),
         (["PriorityWeightAge=1", "priorityweightage=2"], "the same key as in change 'PriorityWeightAge=1'"),
+        (["PriorityWeightAge=1 PriorityMaxAge=5", "PriorityMaxAge=2-0"], "PriorityMaxAge is the same key"),
+        (["SchedulerParameters=bf_window=1,bf_window=2"], "bf_window is the same key"),
         (["PartitionName=gpu MaxTime=1", "PartitionName=gpu MaxTime=2"], "the same key as in change"),
         (["PartitionName=long MaxTime=1"], "the file has no partition long"),
         (["PartitionName=gpu"], "say what of it, such as PartitionName=gpu MaxTime=2-0"),

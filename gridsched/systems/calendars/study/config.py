@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -19,7 +19,7 @@ from gridsched.experiments.inputs import (
 )
 from gridsched.experiments.parts import BlocksConfig, ClusterConfig, ScenarioConfig, WorkloadConfig
 from gridsched.experiments.schedulers import Written, scheduler_made
-from gridsched.experiments.study import SchedulerStudy, alone, function_files
+from gridsched.experiments.study import FROM_SUBMISSION, SchedulerStudy, alone, function_files
 from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
 from gridsched.experiments.validation import ConfigModel, Duration, Number, Whole, suggestion, unique_files
 from gridsched.submission import AlignName, EstimateName
@@ -35,6 +35,11 @@ _FIGURES = "gridsched.systems.calendars.figures"
 
 TableName = Literal["figure-3-october", "figure-3-november", "figure-7", "figure-9"]
 """Tables of the paper in `resources/calendars.yaml`."""
+
+_ONE_STREAM = (
+    "schedulers are compared block by block of the same submissions; use a study of kind arena, which runs "
+    "calendars on replicates of logs"
+)
 
 # --- cases ----------------------------------------------------------------------------------------
 
@@ -169,8 +174,13 @@ class CalendarRun:
 class CalendarStudy(SchedulerStudy):
     """A study of imprecise calendars: schedulers on cases, each a set of clusters with their workloads."""
 
+    catalogue = f"{_FIGURES}:CALENDAR_FIGURES"
     view = "gridsched.systems.calendars.report:calendar_view"
     main_figure = "calendar_delays"
+    refuses: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("resampling", "shaking"), _ONE_STREAM),
+        "feedback": FROM_SUBMISSION,
+    }
 
     kind: Literal["calendars"]
     """What is studied."""
@@ -244,10 +254,7 @@ class CalendarStudy(SchedulerStudy):
         return Experiment(
             datasets=[study],
             figures=[
-                *(
-                    Figure(name=name, catalogue=f"{_FIGURES}:CALENDAR_FIGURES", dataset=study)
-                    for name in self.study_figures
-                ),
+                *self.drawn(study),
                 *(
                     Figure(
                         name=f"{kind}-{case}",

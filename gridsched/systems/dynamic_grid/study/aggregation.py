@@ -6,6 +6,7 @@ replicate is elsewhere. Sums of cases with chance are means over their replicate
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,8 @@ def _runs(study: DynamicGridStudy, runs: Sequence[xr.Dataset]) -> list[xr.Datase
     for name, long_name in FATES.items():
         if name in whole:
             variables[name] = xr.Variable(("case",), _mean(whole[name].values), attrs_of(long_name, "1"))
-    made = [sum(run.case == label for run in study.runs) for label in study.cases]
+    replicates = Counter(run.case for run in study.runs)
+    made = [replicates[label] for label in study.cases]
     weekly = {
         name: xr.Variable(
             ("case", "group", "week"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, StrictBool, ValidationError, create_model, model_validator
 
@@ -17,8 +17,8 @@ from gridsched.experiments.derived import keys
 from gridsched.experiments.inputs import event_files, expected_jobs, failure_seed, prepared_workload
 from gridsched.experiments.parts import ScenarioConfig, WorkloadConfig
 from gridsched.experiments.schedulers import AnyScheduler, combinations, labelled, scheduler_made
-from gridsched.experiments.study import Replicates, SchedulerStudy
-from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
+from gridsched.experiments.study import FROM_SUBMISSION, Replicates, SchedulerStudy
+from gridsched.experiments.tasks import Experiment, StudyTable, Task
 from gridsched.experiments.validation import (
     ConfigModel,
     Count,
@@ -42,7 +42,6 @@ PolicyName = Literal["fcfs", "easy"]
 
 _STUDY = "gridsched.systems.dynamic_grid.study"
 
-_FIGURES = "gridsched.systems.dynamic_grid.figures.overview:DYNAMIC_FIGURES"
 
 CLUSTER_USERS, ALL_USERS = "sites", "all"
 """Labels of the users of all clusters, and of them and those of the grid."""
@@ -57,6 +56,12 @@ DYNAMIC: Literal["dynamic-grid"] = "dynamic-grid"
 
 Value = StrictBool | Whole | Number | str | None
 """Value of a factor."""
+
+
+_ONE_STREAM = (
+    "cases are compared job by job with each cluster on its own, on the same submissions; use a study of "
+    "kind arena, which runs the dynamic grid on replicates of logs"
+)
 
 
 class ConditionsConfig(ConfigModel):
@@ -213,8 +218,13 @@ class DynamicGridRun:
 class DynamicGridStudy(SchedulerStudy):
     """A study of a dynamic grid: one factor of a default case after another; against clusters alone."""
 
+    catalogue = "gridsched.systems.dynamic_grid.figures.overview:DYNAMIC_FIGURES"
     view = "gridsched.systems.dynamic_grid.report:dynamic_view"
     main_figure = "dynamic_sites"
+    refuses: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("resampling", "shaking"), _ONE_STREAM),
+        "feedback": FROM_SUBMISSION,
+    }
 
     kind: Literal["dynamic-grid"]
     """What is studied."""
@@ -383,7 +393,7 @@ class DynamicGridStudy(SchedulerStudy):
         )
         return Experiment(
             datasets=[study],
-            figures=[Figure(name=name, catalogue=_FIGURES, dataset=study) for name in self.study_figures],
+            figures=self.drawn(study),
             tables=[StudyTable("means", f"{_STUDY}.aggregation:means_table", "dynamic_means")],
         )
 

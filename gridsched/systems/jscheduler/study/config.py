@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, PrivateAttr, StrictBool, model_validator
 
@@ -22,7 +22,7 @@ from gridsched.experiments.parts import (
     label_of,
 )
 from gridsched.experiments.schedulers import Written, scheduler_made, scheduler_models
-from gridsched.experiments.study import SchedulerStudy, function_files
+from gridsched.experiments.study import VARYING, SchedulerStudy, function_files
 from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
 from gridsched.experiments.validation import ConfigModel, Label, PathText, Whole, suggestion, unique
 from gridsched.prediction.options import PredictorOptions
@@ -43,7 +43,6 @@ PREDICTION_FIGURES: tuple[str, ...] = ("prediction_quality", "prediction_interva
 
 _STUDY = "gridsched.systems.jscheduler.study"
 
-_FIGURES = "gridsched.systems.jscheduler.figures:SELF_SCHEDULING_FIGURES"
 
 RuntimeEstimate = Literal["predicted", "requested", "actual", "retrained"]
 """Runtime estimates of the schedulers."""
@@ -52,6 +51,12 @@ Weights = Literal["jobs", "centres", "work", "light"]
 """How jobs are weighted in means over all of them."""
 
 RuntimeEstimates = Annotated[tuple[RuntimeEstimate, ...], Field(min_length=1)]
+
+
+_AS_RECORDED = (
+    "trees learn from each log as it ends on its own centre, and jobs are compared with those there; use a "
+    "study of kind arena, which runs jscheduler on clusters of any logs"
+)
 
 
 class ReadingConfig(ScenarioChoice):
@@ -158,8 +163,10 @@ class RowConfig(ConfigModel):
 class SelfSchedulingStudy(SchedulerStudy):
     """A study of self-scheduling: jobs choose among clusters; against every log on its own centre."""
 
+    catalogue = "gridsched.systems.jscheduler.figures:SELF_SCHEDULING_FIGURES"
     view = "gridsched.systems.jscheduler.report:self_scheduling_view"
     main_figure = "improvement_bounded_slowdown"
+    refuses: ClassVar[Mapping[str, str]] = dict.fromkeys(VARYING, _AS_RECORDED)
 
     kind: Literal["self-scheduling"]
     """What is studied."""
@@ -331,7 +338,7 @@ class SelfSchedulingStudy(SchedulerStudy):
             also={"platform": repr(self._platform)},
             memory=2000,
         )
-        figures = [Figure(name=name, catalogue=_FIGURES, dataset=study) for name in self.study_figures]
+        figures = self.drawn(study)
         datasets = [study]
         if self.evaluate:
             prediction = self._prediction(workloads, originals)

@@ -14,6 +14,7 @@ from gridsched.systems.local.figures.conditions import CONDITION_FIGURES
 from gridsched.systems.local.figures.findings import FINDINGS as FINDINGS
 from gridsched.systems.local.figures.load import load_series
 from gridsched.systems.local.figures.policies import POLICY_FIGURES
+from gridsched.systems.local.figures.users import USER_FIGURES
 
 
 def gantt_of_run(run: xr.Dataset) -> Drawing:
@@ -36,6 +37,7 @@ def _common_end(run: xr.Dataset) -> float:
 FIGURES: dict[str, Callable[..., Drawing]] = {
     **POLICY_FIGURES,
     **CONDITION_FIGURES,
+    **USER_FIGURES,
     "load": load_series,
     "workload": workload_characterisation,
     "gantt": gantt_of_run,

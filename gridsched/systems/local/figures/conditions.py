@@ -138,10 +138,11 @@ def _panels_of(study: xr.Dataset, numbers: pd.DataFrame, against: str, *, joined
     grid = figure.subplots(
         len(families), len(CONDITIONED), squeeze=False, gridspec_kw={"height_ratios": heights}
     )
+    cut = False
     for row, (baseline, scenarios) in zip(grid, families.items(), strict=True):
         for axes, metric in zip(row, CONDITIONED, strict=True):
             own = numbers[(numbers["baseline"] == baseline) & (numbers["metric"] == metric)]
-            _panel(axes, own, scenarios, schemes, looks, joined=joined)
+            cut |= _panel(axes, own, scenarios, schemes, looks, joined=joined)
         row[0].set_title(style.plain(baseline))
     for axes, metric in zip(grid[-1], CONDITIONED, strict=True):
         axes.set_xlabel(f"mean {METRICS[metric][0]}")
@@ -149,8 +150,8 @@ def _panels_of(study: xr.Dataset, numbers: pd.DataFrame, against: str, *, joined
         Line2D([], [], color=looks[scheme].color, marker=looks[scheme].marker, linestyle="")
         for scheme in schemes
     ]
-    interval = Line2D([], [], color=style.FAINT, linewidth=1.4)
-    style.legend_below(figure, [*handles, interval], [*schemes, "95 % interval"], title=against)
+    entries = [*zip(handles, schemes, strict=True), *grid_panels.interval_entry(numbers)]
+    style.entries_below(figure, [*entries, *grid_panels.cut_entry(cut)], title=against)
     return figure, numbers
 
 
@@ -162,16 +163,18 @@ def _panel(
     looks: Mapping[str, style.SchemeStyle],
     *,
     joined: bool,
-) -> None:
+) -> bool:
+    """Draw a panel; says whether an interval goes on beyond its axis."""
     places = panels.scheme_rows(axes, list(scenarios))
     lanes = dict(zip(schemes, panels.offsets(len(schemes), 0.66), strict=True))
     means = np.append(numbers["mean"].to_numpy(np.float64), 1.0)
     bounds = numbers[["low", "high"]].to_numpy(np.float64)
     seen = np.append(np.clip(bounds.ravel(), means.min() / _FAR, means.max() * _FAR), means)
-    left, right = style.set_axis(axes.xaxis, seen, "1", log=True, ticks=panels.room(axes))
+    style.set_axis(axes.xaxis, seen, "1", log=True, ticks=panels.room(axes))
     axes.axvline(1.0, color=style.INK, linewidth=0.8, zorder=1)
     for place in range(1, len(scenarios)):
         axes.axhline(place - 0.5, color=style.PALE, linewidth=0.6, zorder=0.5)
+    cut = False
     for scheme in schemes:
         look = looks[scheme]
         own = numbers[numbers["scheme"] == scheme]
@@ -179,9 +182,9 @@ def _panel(
         if joined:
             axes.plot(own["mean"], y, color=look.color, linewidth=0.7, alpha=0.5)
         for row, at in zip(panels.each_row(own), y, strict=True):
-            if np.isfinite(row.low) and np.isfinite(row.high):
-                axes.hlines(at, max(row.low, left), min(row.high, right), color=look.color, linewidth=1.3)
+            cut |= grid_panels.interval_line(axes, row.low, row.high, at, look.color)
             axes.plot([row.mean], [at], marker=look.marker, color=look.color, markersize=4)
+    return cut
 
 
 CONDITION_FIGURES = {

@@ -378,7 +378,79 @@ def _ahead(row: Mapping[str, Any]) -> list[str]:
     return str(row["ahead_of"]).split(";")
 
 
+def going_on(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """How often sessions go on after the shortest and the longest responses."""
+
+    def tell(part: pd.DataFrame) -> str:
+        shortest, longest = part.iloc[0], part.iloc[-1]
+        half = part[part["share"] <= part["share"].iloc[0] / 2]
+        return sentences(
+            f"After responses of less than {duration(float(part['response'].iloc[1]))} "
+            f"{percent(float(shortest['share']))} of the sessions go on, "
+            f"after {duration(longest['response'])} and more {percent(float(longest['share']))}.",
+            f"From {duration(float(half['response'].iloc[0]))} on it is at most half of the first share."
+            if len(half)
+            else "",
+        )
+
+    return by_part(known(numbers, "share"), "workload", tell)
+
+
+def resampled(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Under which policy jobs wait least in each scenario, and where policies change places."""
+    rows = known(numbers[numbers["metric"] == "wait_time"])
+    if rows.empty:
+        return findings.NOTHING
+    first = {
+        str(workload): findings.lowest(part)[_WHO] for workload, part in rows.groupby("workload", sort=False)
+    }
+    told = [
+        f"{listed([scenario for scenario, who in first.items() if who == best])} ({name(best)})"
+        for best in dict.fromkeys(first.values())
+    ]
+    same = len(told) == 1
+    return (
+        f"{name(next(iter(first.values())))} has the shortest mean wait in all {len(first)} scenarios."
+        if same
+        else f"The policy with the shortest mean wait is not the same in all scenarios: {listed(told)}."
+    )
+
+
+def productivities(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
+    """Who surely gets more done than under the reference, and whether jobs wait longer for it."""
+    reference = name(attributes.get("reference", "the reference"))
+    rows = known(numbers)
+    done = rows[rows["metric"] == "productivity"]
+    if done.empty:
+        return findings.NOTHING
+
+    def tell(part: pd.DataFrame) -> str:
+        more = [row for row in findings.records(part) if findings.is_above(row, 1)]
+        if not more:
+            return f"Under no policy do users surely get more done than under {reference}."
+        told = [f"{name(row[_WHO])} {_more(row)}" for row in sorted(more, key=lambda row: -row["mean"])]
+        waits = rows[(rows["metric"] == "wait_time") & (rows["workload"] == part["workload"].iloc[0])]
+        longer = [
+            str(row[_WHO])
+            for row in findings.records(waits)
+            if row["mean"] > 1 and row[_WHO] in {each[_WHO] for each in more}
+        ]
+        return sentences(
+            f"Users surely get more done than under {reference} with {listed(told)}.",
+            f"Mean waits are longer all the same under {listed(longer)}." if longer else "",
+        )
+
+    return by_part(done, "workload", tell)
+
+
+def _more(row: Mapping[str, Any]) -> str:
+    return f"(+{percent(row['mean'] - 1)}, {percent(row['low'] - 1)} to {percent(row['high'] - 1)})"
+
+
 FINDINGS: dict[str, Finding] = {
+    "resampled_means": resampled,
+    "users_going_on": going_on,
+    "users_productivity": productivities,
     "conditions_effects": effects,
     "conditions_ranking": rankings,
     "policies_means": means,

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from gridsched.figures import panels, style
+from gridsched.figures import grid_panels, panels, style
 from gridsched.figures.panels import SHOWN, ShownMetric
 from gridsched.metrics.jobs import RECORDED
 
@@ -96,8 +96,7 @@ def _markers(
         if not left <= row.mean <= right:
             _off_panel(axes, row, y, color, unit)
             continue
-        if np.isfinite(row.low) and np.isfinite(row.high):
-            axes.hlines(y, max(row.low, left), min(row.high, right), color=color, linewidth=1.6)
+        grid_panels.interval_line(axes, row.low, row.high, y, color, linewidth=1.6)
         axes.plot(
             [row.mean],
             [y],

@@ -92,8 +92,8 @@ class LocalRun:
 class LocalStudy(SchedulerStudy):
     """A study of one cluster at a time: every scheduler on every workload under every kind of estimate."""
 
+    catalogue = _FIGURES
     view = "gridsched.systems.local.report:local_view"
-    varies = True
     main_figure = "policies_differences"
 
     kind: Literal["local-policies"] = "local-policies"
@@ -172,7 +172,7 @@ class LocalStudy(SchedulerStudy):
         return Experiment(
             datasets=[study],
             figures=[
-                *(Figure(name=name, catalogue=_FIGURES, dataset=study) for name in self.study_figures),
+                *self.drawn(study),
                 *(
                     Figure(
                         name=f"{kind}-{name}",
@@ -297,6 +297,13 @@ class LocalStudy(SchedulerStudy):
             figures.insert(0, "policies_ranking")
         if any(workload.is_log for workload in self.scenarios):
             figures.append("recorded_waits")
+        if sum(each.resampling is not None for each in self.scenarios) > 1:
+            figures.append("resampled_means")
+        reacting = [each for each in self.scenarios if each.feedback is not None]
+        if any(each.resampling is not None for each in reacting):
+            figures.append("users_productivity")
+        if any(each.feedback.sessions == "leave" for each in reacting if each.feedback is not None):
+            figures.append("users_going_on")
         return figures
 
     @property

@@ -8,6 +8,7 @@ sidecar beside the dataset.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,17 +26,21 @@ from gridsched.experiments.parts import ResamplingConfig, ShakingConfig
 from gridsched.experiments.prepare import derived_seed, sources
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.metrics import jobs as metrics
+from gridsched.metrics.users import USER_MEASURES, user_measures
 from gridsched.replication import (
     difference_interval,
     holm,
     mean_interval,
+    ratio_interval,
     times_interval,
     times_significance,
 )
 from gridsched.simulation import simulate
 from gridsched.systems.local.study.config import RECORDED, LocalScenario, LocalStudy
 from gridsched.verification import verify
+from gridsched.workloads import Workload
 from gridsched.workloads.characterisation import characterise
+from gridsched.workloads.feedback import continuation_by_user, continuation_of
 
 # --- workloads ------------------------------------------------------------------------------------
 
@@ -124,15 +129,17 @@ def simulate_replicates(
         run.attrs.update(_reacting(scenario))
         own_names = [*(f"{name}_mean" for name in metrics.METRICS), *SYSTEM]
         summary = _summary(run, study)
-        measured.append(summary[[*own_names, *(name for name in ("productivity",) if name in summary)]])
+        measured.append(summary[[*own_names, *(name for name in USER_MEASURES if name in summary)]])
     whole = xr.concat(measured, dim=pd.RangeIndex(len(measured), name="replicate"), combine_attrs="drop")
     whole.attrs = {"study": study.name, "verified": 1, **results.provenance()}
     files.write(whole, target)
 
 
-def _reacting(scenario: LocalScenario) -> dict[str, str]:
+def _reacting(scenario: LocalScenario) -> dict[str, Any]:
     """Attributes of runs whose users react."""
-    return {} if scenario.feedback is None else {"feedback": scenario.feedback.sessions}
+    if scenario.feedback is None:
+        return {}
+    return {"feedback": scenario.feedback.sessions, "think_time": scenario.feedback.think_time}
 
 
 SYSTEM = ("jobs", "utilisation", "queue_length_mean", "rejected")
@@ -183,8 +190,12 @@ def _summary(run: xr.Dataset, study: LocalStudy) -> xr.Dataset:
         since=_since(run),
     )
     if "feedback" in run.attrs:
-        attributes = attrs_of("jobs a day that ended before the last submission", "day-1")
-        summary["productivity"] = ((), metrics.productivity(run), attributes)
+        told = user_measures(run, think_time=run.attrs["think_time"])
+        if run.attrs["feedback"] != "leave":
+            # a session that begins by a clock goes on from one that lasted until then
+            told["jobs_per_session"] = np.nan
+        for name, value in told.items():
+            summary[name] = ((), value, attrs_of(*USER_MEASURES[name]))
     for name, long_name in (
         ("corrections", "estimates that were outrun"),
         ("jobs_killed", "jobs that ended at their requested time"),
@@ -327,6 +338,7 @@ def aggregate_study(
     whole = whole.merge(metrics.difference(whole, whole.sel(scheme=study.reference_label, drop=True)))
     logs = {name: results.workload_from_dataset(results.read(path))[0] for name, path in workloads.items()}
     whole = whole.merge(sources(logs, "workload"))
+    whole = whole.merge(_going_on(study, logs))
     if study.pairs:
         whole = whole.merge(_pairs(whole, study.reference_label))
     if comparisons:
@@ -349,6 +361,32 @@ def aggregate_study(
         "passes": study.passes,
     }
     files.write(whole, target)
+
+
+def _going_on(study: LocalStudy, logs: Mapping[str, Workload]) -> xr.Dataset:
+    """How often the sessions of each log go on after a response, where users leave after long ones."""
+    found = []
+    for name, log in logs.items():
+        if log.recorded_submit is None:
+            continue
+        feedback = study.scenario(name).feedback
+        as_recorded = replace(log, submit_time=log.recorded_submit, dependencies=None)
+        as_recorded = as_recorded.select(np.argsort(log.recorded_submit, kind="stable"))
+        batches, continued = continuation_by_user(as_recorded, think_time=feedback.think_time)
+        share = ratio_interval(continued.T, batches.T)
+        fitted = continuation_of(as_recorded, think_time=feedback.think_time)
+        dims = ("response",)
+        text = "share of batches after which the session goes on, intervals over users"
+        own = xr.Dataset(
+            {
+                "going_on_batches": (dims, fitted.batches, attrs_of("batches of jobs", "1")),
+                **interval_variables("going_on", dims, share, text, "1"),
+                "going_on_share": (dims, fitted.share, attrs_of("the share, falling with the response", "1")),
+            },
+            {"response": ("response", np.append(0, fitted.limit), attrs_of("shortest response", "s"))},
+        )
+        found.append(own.expand_dims(workload=[name]))
+    return xr.concat(found, dim="workload").reindex(workload=list(logs)) if found else xr.Dataset()
 
 
 def _pairs(whole: xr.Dataset, reference: str) -> xr.Dataset:
@@ -388,6 +426,10 @@ CONFIDENCE = 0.95
 """Confidence at which one policy is surely better than another."""
 
 
+CONDITIONED_BY_USERS = ("wait_time", "bounded_slowdown")
+"""Metrics that are set beside what users got done."""
+
+
 def _varied(study: LocalStudy, name: str, paths: Sequence[str | Path]) -> xr.Dataset:
     """What the replicates of a workload say together: means with intervals, paired differences, spread."""
     runs = iter([results.read(path) for path in paths])
@@ -413,7 +455,18 @@ def _varied(study: LocalStudy, name: str, paths: Sequence[str | Path]) -> xr.Dat
             spread = np.where(high > low, (high - low) / mean.mean, 0.0)
         text = f"middle 95 % of the replicates of the mean {label}, relative to their mean"
         found[f"{metric}_spread"] = (dims, np.where(np.isnan(mean.mean), np.nan, spread), attrs_of(text, "1"))
-    for each in (*SYSTEM, *(name for name in ("productivity",) if name in runs_of)):
+    for each in (name for name in USER_MEASURES if name in runs_of):
+        values = runs_of[each].transpose("estimate", "scheme", "replicate").to_numpy()
+        ratio = times_interval(values, values[:, own : own + 1])
+        text = f"{USER_MEASURES[each][0]}, of a replicate of the log, relative to the reference"
+        found |= interval_variables(f"{each}_varied_ratio", dims[:2], ratio, text, "1")
+    for metric in CONDITIONED_BY_USERS if "productivity" in runs_of else ():
+        means = runs_of[f"{metric}_mean"].sel(job_class="all")
+        values = means.transpose("estimate", "scheme", "replicate").to_numpy()
+        ratio = times_interval(values, values[:, own : own + 1])
+        text = f"mean {metrics.METRICS[metric][0]} of a replicate of the log, relative to the reference"
+        found |= interval_variables(f"{metric}_varied_ratio", dims[:2], ratio, text, "1")
+    for each in (*SYSTEM, *(name for name in USER_MEASURES if name in runs_of)):
         variable = runs_of[each]
         long_name = f"{variable.attrs.get('long_name', each)}, of a replicate"
         found[f"{each}_replicates"] = (variable.dims, variable.to_numpy(), attrs_of(long_name, "1"))

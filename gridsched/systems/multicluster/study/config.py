@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, StrictBool, ValidationError, create_model, model_validator
 
@@ -18,11 +18,12 @@ from gridsched.experiments.inputs import (
     failure_seed,
     log_of,
     plain,
+    varied_keys,
     without_machine,
 )
 from gridsched.experiments.parts import ClusterConfig, ScenarioChoice, WorkloadConfig, label_of
 from gridsched.experiments.schedulers import Written, scheduler_made, scheduler_models
-from gridsched.experiments.study import Replicates, SchedulerStudy, alone
+from gridsched.experiments.study import FROM_SUBMISSION, Replicates, SchedulerStudy, alone
 from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
 from gridsched.experiments.validation import (
     Factor,
@@ -206,15 +207,18 @@ class PointConfig(ScenarioChoice):
 class MulticlusterStudy(SchedulerStudy):
     """A study of a multicluster: every scheduler on every point, with replicates."""
 
+    catalogue = f"{_FIGURES}.points:MULTICLUSTER_FIGURES"
     view = "gridsched.systems.multicluster.report:multicluster_view"
     main_figure = "multicluster_advantage"
+    refuses: ClassVar[Mapping[str, str]] = {"feedback": FROM_SUBMISSION}
 
     kind: Literal["multicluster"]
     """What is studied."""
     scenarios: Annotated[tuple[PointConfig, ...], Field(min_length=1)]
     """The points: clusters with what is submitted to all of them."""
     replicates: Replicates = 10
-    """How often jobs and deadlines are drawn; the jobs of a log are the same in every replicate."""
+    """How often jobs and deadlines are drawn; the jobs of a log are the same in every replicate, unless it is
+    resampled or shaken."""
     axis: AxisName = "none"
     """What figures have on their horizontal axis: workload level, largest deadline ratio, number of clusters,
     or nothing, if points have nothing of the kind in common."""
@@ -231,6 +235,12 @@ class MulticlusterStudy(SchedulerStudy):
             if self.reference_label not in self.labels_in(point):
                 raise ValueError(
                     f"{where}.schedulers: {self.reference_label} is missing, the others' reference"
+                )
+            varied = point.variation
+            if varied is not None and varied.replicates != self.replicates:
+                raise ValueError(
+                    f"{where}: {'resampling' if point.resampling else 'shaking'}.replicates: found "
+                    f"{varied.replicates}; all points have the replicates of the study, {self.replicates}"
                 )
             if self.axis == "level" and point.jobs.level is None:
                 raise ValueError(f"{where}.jobs.level: missing, but the axis is level")
@@ -286,10 +296,7 @@ class MulticlusterStudy(SchedulerStudy):
                 "example": example if self.worked_example else None,
             },
         )
-        figures = [
-            Figure(name=name, catalogue=f"{_FIGURES}.points:MULTICLUSTER_FIGURES", dataset=study)
-            for name in self.study_figures
-        ]
+        figures = self.drawn(study)
         if self.worked_example:
             figures += [
                 Figure(
@@ -324,6 +331,7 @@ class MulticlusterStudy(SchedulerStudy):
                 "seed": seed,
                 "rate": _calibration(point, seed),
                 "log": None if point.stream is None else log_of(point.stream),
+                **varied_keys(point),
             },
             cost=0.1 + self._count(point) / 200_000,
         )

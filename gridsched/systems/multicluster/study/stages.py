@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.machines import fates_of, machines_of_stream
-from gridsched.experiments.parts import WorkloadConfig, label_of
+from gridsched.experiments.parts import ResamplingConfig, ShakingConfig, WorkloadConfig, label_of
 from gridsched.experiments.prepare import derived_seed, make_workload
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.platform import Cluster, Platform
@@ -31,6 +31,7 @@ from gridsched.systems.multicluster.study.calibration import calibrate_rates
 from gridsched.systems.multicluster.study.config import JobsConfig, MulticlusterStudy, PointConfig
 from gridsched.verification import verify
 from gridsched.workloads import Workload
+from gridsched.workloads.columns import TIMES
 from gridsched.workloads.deadlines import draw_classes, draw_deadlines
 from gridsched.workloads.dependencies import DEPENDENCY
 from gridsched.workloads.table import UNKNOWN
@@ -106,6 +107,8 @@ def prepare_point(
     *,
     rate: str | Path | None = None,
     log: str | Path | None = None,
+    resampling: ResamplingConfig | None = None,
+    shaking: ShakingConfig | None = None,
 ) -> None:
     """Draw the jobs of a point and their deadlines, or read them from a log, for a replicate.
 
@@ -126,9 +129,13 @@ def prepare_point(
         Result of `calibrate_level`, for a point with a workload level.
     log : path, optional
         SWF file, for a point with a log.
+    resampling, shaking : ResamplingConfig, ShakingConfig, optional
+        How the log differs from replicate to replicate; without these it does not.
     """
     arrivals, queue = _rate(point, rate)
-    read = None if point.stream is None else _from_log(point, log)
+    variation = resampling or shaking
+    own = derived_seed(seed, f"{point.name}\n{replicate}")
+    read = None if point.stream is None else _from_log(point, log, variation, own)
     workload, columns = _jobs(point, _seed_of_jobs(seed, replicate), arrivals, read)
     whole = xr.Dataset(
         {
@@ -173,7 +180,12 @@ def _rate(point: PointConfig, rate: str | Path | None) -> tuple[float | None, fl
     return float(found["rate"]), float(found["queue"])
 
 
-def _from_log(point: PointConfig, log: str | Path | None) -> Workload:
+def _from_log(
+    point: PointConfig,
+    log: str | Path | None,
+    variation: ResamplingConfig | ShakingConfig | None,
+    seed: int,
+) -> Workload:
     """Jobs of a log, whose first one is submitted at 0, with shorter times between them if wished."""
     config = point.stream
     assert isinstance(config, WorkloadConfig)
@@ -181,12 +193,16 @@ def _from_log(point: PointConfig, log: str | Path | None) -> Workload:
         most = max(cluster.processors for cluster in point.platform)
         config = config.model_copy(update={"processors": most})
     workload, _ = make_workload(config, 0, log)
+    workload = workload if variation is None else variation.made(workload, seed)
     elapsed = workload.submit_time - workload.submit_time[0]
     submit = np.floor(elapsed / point.jobs.speed_up).astype(np.int64)
-    changed = {"submit_time": submit}
-    if workload.gives_up_time is not None:
-        patience = workload.gives_up_time - workload.submit_time
-        changed["gives_up_time"] = np.where(workload.gives_up_time < 0, UNKNOWN, submit + patience)
+    moved = submit - workload.submit_time
+    changed = {
+        name: np.where(column == UNKNOWN, UNKNOWN, column + moved)
+        for name, column in workload.extra.items()
+        if name in TIMES
+    }
+    changed["submit_time"] = submit
     return workload.select(slice(None), **changed)
 
 

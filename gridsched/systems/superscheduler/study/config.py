@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from gridsched.experiments.inputs import event_files, expected_jobs, failure_seed, prepared_grid
 from gridsched.experiments.parts import GridConfig, label_of
 from gridsched.experiments.schedulers import Policies, Written, scheduler_made
-from gridsched.experiments.study import Replicates, SchedulerStudy, function_files
+from gridsched.experiments.study import FROM_SUBMISSION, Replicates, SchedulerStudy, function_files
 from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
-from gridsched.experiments.validation import suggestion, unique
+from gridsched.experiments.validation import Fraction, suggestion, unique
 
 _STAGES = "gridsched.systems.superscheduler.study.stages"
 
@@ -23,8 +23,9 @@ _FIGURES = "gridsched.systems.superscheduler.figures.overview"
 class GridStudy(SchedulerStudy):
     """A study of grids: every scheduler under every local policy on every scenario, with replicates."""
 
+    catalogue = f"{_FIGURES}:GRID_FIGURES"
     view = "gridsched.systems.superscheduler.report:grid_view"
-    varies = True
+    refuses: ClassVar[Mapping[str, str]] = {"feedback": FROM_SUBMISSION}
     main_figure = "grid_overview"
 
     kind: Literal["grid"]
@@ -36,6 +37,8 @@ class GridStudy(SchedulerStudy):
     replicates: Replicates = 1
     """How often synthetic workloads are drawn; a log is the same in every replicate, unless its scenario has
     `resampling` or `shaking`, which say how many replicates there are."""
+    warm_up: Fraction = 0.0
+    """Share of the jobs, in order of submission, left out of means over jobs."""
     schedules: Literal["first", "all", "none"] = "first"
     """Replicates whose start times and clusters are kept, job by job; measured are all."""
 
@@ -97,10 +100,7 @@ class GridStudy(SchedulerStudy):
         return Experiment(
             datasets=[study],
             figures=[
-                *(
-                    Figure(name=name, catalogue=f"{_FIGURES}:GRID_FIGURES", dataset=study)
-                    for name in self.study_figures
-                ),
+                *self.drawn(study),
                 *(
                     Figure(
                         name=f"{kind}-{scenario.name}",

@@ -77,7 +77,10 @@ def simulate_run(
         overrun="doubling" if "overrun" in scheduler.cannot else study.overrun,
     )
     verify(run)
-    measures = summarise_grid(_in_one_piece(run)) if "segment_job" in run else summarise_ideal(run)
+    if "segment_job" in run:
+        measures = summarise_grid(_in_one_piece(run), warm_up=study.warm_up)
+    else:
+        measures = summarise_ideal(run, warm_up=study.warm_up)
     whole = measures.merge(offered_loads(*zip(*pairs, strict=True), align=scenario.align))
     whole = whole.merge(fates_of(run))
     facts = {

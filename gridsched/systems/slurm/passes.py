@@ -1,0 +1,246 @@
+"""One pass of Slurm's main loop, and one of its backfill scheduler, on named nodes.
+
+Rules: `schedule` of slurmctld (src/slurmctld/job_scheduler.c) and `_attempt_backfill` of sched/backfill, as
+of Slurm 22.05; `kernels` says what a pass sees, `preemption` who gives way to whom.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gridsched.engine.jit import jit, part
+from gridsched.engine.reference import by_reference
+from gridsched.systems.slurm.kernels import (
+    BITS,
+    NEVER,
+    Backfill,
+    NoPreemption,
+    Preemption,
+    Room,
+    Space,
+    Tables,
+    choose,
+    clashes,
+    fitting_nodes,
+    keep_off,
+    number_of_both,
+    over_limit,
+    pack,
+    past_reservations,
+    plan,
+    start,
+    usable_at,
+)
+from gridsched.systems.slurm.preemption import begins, earliest_of, gives_way, is_left
+
+NEITHER, STARTED, PLANNED = 0, 1, 2
+"""What a backfill pass did with a job."""
+
+
+# --- the main loop --------------------------------------------------------------------------------
+
+
+@jit
+def main_pass(
+    t: Tables,
+    r: Room,
+    preemption: NoPreemption | Preemption,
+    queue: Any,
+    waiting: int,
+    now: int,
+    most: Any,
+    started: Any,
+) -> int:
+    """Start jobs in order of priority; the first that does not fit ends it for its partition.
+
+    Parameters
+    ----------
+    t, r : Tables, Room
+        The cluster, and arrays to work in.
+    preemption : NoPreemption or Preemption
+        Who gives way to whom.
+    queue : int64[...]
+        Waiting jobs by priority, of which there are `waiting`.
+    now : int
+        Second of the pass.
+    most : (int, int, int)
+        Jobs that are looked at, in all and of each partition, and that are started; 0 for all of them.
+    started : int64[...]
+        The jobs that it started, afterwards.
+
+    Returns
+    -------
+    int
+        How many it started.
+    """
+    p = by_reference(preemption)
+    count = 0
+    partitions = t.reach.shape[0]
+    r.tested[:partitions] = 0
+    for node in range(len(r.lost)):
+        r.lost[node] = 1 - t.up[node] * (1 - is_left(p, node))
+    closed = np.zeros(partitions, np.uint8)
+    left = partitions
+    for k in range(waiting):
+        if left == 0 or (most[0] and k >= most[0]) or (most[2] and count >= most[2]):
+            break
+        j = queue[k]
+        own = t.jobs[j]["partition"]
+        if closed[own]:
+            continue
+        r.tested[own] += 1
+        if (most[1] and r.tested[own] > most[1]) or over_limit(t, j):
+            continue
+        suits = t.suits[t.jobs[j]["kind"]]
+        for node in range(len(r.usable)):
+            r.usable[node] = suits[node] & (1 - r.lost[node])
+        if t.counts[1] > 0:
+            limit = t.jobs[j]["limit"]
+            if past_reservations(t, own, limit, now) > now:
+                continue
+            keep_off(t, r, own, limit, now)
+        enough = fitting_nodes(t.free, t.idle, t.alone, r.usable, r.fitting, t.jobs[j]) >= t.jobs[j]["nodes"]
+        if enough:
+            choose(t.free, r, t.jobs[j])
+        if enough or gives_way(t, r, p, j, now):
+            start(t, r, j, now)
+            started[count] = j
+            count += 1
+        else:
+            closed[own] = 1
+            left -= 1
+            for node in range(len(r.usable)):
+                r.lost[node] |= t.reach[own, node]
+    return count
+
+
+# --- the backfill scheduler -----------------------------------------------------------------------
+
+
+@part
+def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
+    """Start a job now or plan it; `STARTED`, `PLANNED` or `NEITHER`."""
+    no_plan = t.jobs[j]["priority"] < b.least_priority or now - t.jobs[j]["begin"] < b.least_age
+    limit = t.jobs[j]["limit"]
+    later = now
+    while True:
+        moment = later
+        if t.counts[1] > 0:
+            moment = past_reservations(t, t.jobs[j]["partition"], limit, moment)
+            if moment > now + b.window:
+                return NEITHER
+        later = usable_at(t, s, r, b, j, now, moment)
+        begin = NEVER
+        if number_of_both(r.bits, r.bits) >= t.jobs[j]["nodes"]:
+            # what begins after `later` is not looked at: the job is tried then
+            horizon = max(later, now) if later and not no_plan else NEVER
+            begin = earliest_of(t, r, b, p, j, now, no_plan, horizon)
+        if begin == NEVER:
+            if later and not no_plan:
+                continue
+            return NEITHER
+        begin = max(begin, moment)
+        if begin <= now:
+            if over_limit(t, j):
+                return NEITHER
+            if begins(t, r, p, j, now):
+                return STARTED
+            later = 0  # its nodes are kept for it
+        if no_plan:
+            return NEITHER
+        if later and begin > later:
+            continue
+        if begin > now + b.window:
+            return NEITHER
+        first = begin // b.resolution * b.resolution
+        end = max((begin + limit) // b.resolution * b.resolution, first + b.resolution)
+        r.wanted[:] = 0
+        for i in range(t.jobs[j]["nodes"]):
+            r.wanted[r.chosen[i] // BITS] |= 1 << (r.chosen[i] % BITS)
+        if begin > now and clashes(s, r, first, end):
+            later = begin if begin > moment else begin + b.resolution
+            continue
+        if over_limit(t, j):
+            return NEITHER
+        plan(t, s, r, j, first, end)
+        return PLANNED
+
+
+@jit
+def backfill_pass(
+    t: Tables,
+    r: Room,
+    s: Space,
+    b: Backfill,
+    preemption: NoPreemption | Preemption,
+    queue: Any,
+    waiting: int,
+    now: int,
+    started: Any,
+) -> int:
+    """Start or plan jobs in order of priority, each such that it delays no plan of one before it.
+
+    Parameters
+    ----------
+    t, r, s : Tables, Room, Space
+        The cluster, arrays to work in, and what is planned.
+    b : Backfill
+        Parameters.
+    preemption : NoPreemption or Preemption
+        Who gives way to whom.
+    queue : int64[...]
+        Waiting jobs by priority, of which there are `waiting`.
+    now : int
+        Second of the pass.
+    started : int64[...]
+        The jobs that it started, afterwards.
+
+    Returns
+    -------
+    int
+        How many it started.
+    """
+    p = by_reference(preemption)
+    for k in range(len(s.order)):
+        s.order[k] = k
+    s.count[0] = 1
+    s.begin[0] = now // b.resolution * b.resolution
+    s.end[0] = (now + b.window) // b.resolution * b.resolution
+    r.changes[0] += 1
+    pack(t.up, r.up)
+    s.free[0, :] = r.up
+    r.tested[:] = 0
+    partitions = t.reach.shape[0]
+    count, tests = 0, 0
+    for k in range(waiting):
+        if (b.most_tests and tests >= b.most_tests) or s.count[0] + 2 >= len(s.order):
+            break
+        j = queue[k]
+        if over_limit(t, j):
+            continue
+        own, u = t.jobs[j]["partition"], partitions + t.jobs[j]["user"]
+        if (b.most_of_partition and r.tested[own] >= b.most_of_partition) or (
+            b.most_of_user and r.tested[u] >= b.most_of_user
+        ):
+            continue
+        a = t.jobs[j]["array"]
+        plans = len(r.tested) - len(t.tasks) + a
+        if a >= 0 and r.tested[plans] > 0:
+            most = min(b.most_of_array, t.jobs[j]["most_tasks"] - t.tasks[a])
+            if r.tested[plans] >= most:
+                continue
+        r.tested[own] += 1
+        r.tested[u] += 1
+        tests += 1
+        done = test_job(t, s, r, b, p, j, now)
+        if a >= 0 and done != STARTED:
+            # tasks behind one that got no plan are not tried
+            r.tested[plans] = r.tested[plans] + 1 if done == PLANNED else NEVER
+        if done == STARTED:
+            started[count] = j
+            count += 1
+            if b.most_starts and count >= b.most_starts:
+                break
+    return count

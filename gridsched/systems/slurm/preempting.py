@@ -1,0 +1,134 @@
+"""Who may preempt whom on a cluster, and how: what the controller is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.engine.records import RecordArray
+from gridsched.systems.slurm import kernels
+from gridsched.systems.slurm.kernels import KEPT, KILLED, SUSPENDED, NoPreemption, Preemption
+
+Integers = NDArray[np.int64]
+
+PreemptType = Literal["none", "partition_prio", "qos"]
+PreemptMode = Literal["off", "requeue", "cancel", "suspend"]
+
+MODES: tuple[str, ...] = get_args(PreemptMode)
+OFF, REQUEUE, CANCEL, SUSPEND = range(len(MODES))
+
+_WAYS = np.array([KEPT, KILLED, KILLED, SUSPENDED])
+
+PREEMPTION = np.dtype([("job", np.int64), ("by", np.int64), ("time", np.int64), ("mode", np.int64)])
+"""A job gave way to another one at a time [ticks], in a mode: a place in `MODES`."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PreemptionRules:
+    """Who may preempt whom.
+
+    Parameters
+    ----------
+    group : int64[n]
+        Group of each job: its partition, or its quality of service.
+    may : uint8[g, g]
+        Whether jobs of one group preempt those of another.
+    level : int64[n]
+        PriorityTier of the partition of each job, or priority of its quality of service.
+    mode : int64[n]
+        What becomes of each job that is preempted: a place in `MODES`.
+    exempt : int64[n]
+        Seconds that each job runs at least before it is requeued or cancelled.
+    linear : bool
+        Whether nodes are selected by select/linear.
+    youngest_first, strict_order : bool
+        PreemptParameters of the same names.
+    reorder_count : int
+        PreemptParameters of the same name: how often candidates are put into another order.
+    patience : int
+        Seconds after which a job may have others killed once more.
+    hold : int
+        Seconds for which a requeued job is held.
+    """
+
+    group: Integers
+    may: NDArray[np.uint8]
+    level: Integers
+    mode: Integers
+    exempt: Integers
+    linear: bool
+    youngest_first: bool = False
+    strict_order: bool = False
+    reorder_count: int = 1
+    patience: int = 40
+    hold: int = 120
+
+    def bundle(self, nodes: int) -> Preemption:
+        """Arrays for passes on so many nodes."""
+        jobs = len(self.group)
+        settings = (self.linear, self.youngest_first, self.strict_order, self.reorder_count, self.patience)
+        return Preemption(
+            group=np.ascontiguousarray(self.group, np.int64),
+            may=np.ascontiguousarray(self.may, np.uint8),
+            level=np.ascontiguousarray(self.level, np.int64),
+            way=_WAYS[self.mode],
+            exempt=np.ascontiguousarray(self.exempt, np.int64),
+            settings=np.array(settings, np.int64),
+            suspended=np.zeros(jobs, np.uint8),
+            completing=np.zeros(nodes, np.int64),
+            again=np.zeros(jobs, np.int64),
+            candidates=np.zeros(jobs, np.int64),
+            overlap=np.zeros(jobs, np.int64),
+            off=np.zeros(jobs, np.uint8),
+            idle=np.zeros(nodes, np.uint8),
+            busy=np.zeros(nodes, np.int64),
+            alone=np.zeros(nodes, np.int64),
+            chosen=np.zeros(nodes, np.int64),
+            victims=np.zeros(jobs, np.int64),
+            by=np.zeros(jobs, np.int64),
+            counts=np.zeros(3, np.int64),
+        )
+
+
+NOBODY = NoPreemption(nothing=np.zeros(0, np.int64))
+"""Nobody is preempted."""
+
+
+def resumable(tables: kernels.Tables, suspended: Sequence[int], job: int, cores: Integers) -> bool:
+    """Whether a suspended job has its cores to itself again.
+
+    Parameters
+    ----------
+    tables : Tables
+        The cluster.
+    suspended : sequence of int
+        All suspended jobs, this one among them.
+    job : int
+        The job.
+    cores : int64[m]
+        Cores of each node.
+    """
+    record = tables.jobs[job]
+    mine = nodes_of(tables, job)
+    running: RecordArray = tables.running[: tables.counts[0]]
+    awake = [other for other in running.tolist() if other not in set(suspended)]
+    taken, others, alone = np.zeros(len(cores), np.int64), np.zeros(len(cores), np.int64), set[int]()
+    for other in awake:
+        where = nodes_of(tables, other)
+        taken[where] += tables.jobs["cores"][other]
+        others[where] += 1
+        alone |= set(where.tolist()) if tables.jobs["whole"][other] else set()
+    if record["whole"]:
+        return not others[mine].any()
+    return not alone & set(mine.tolist()) and bool((taken[mine] + record["cores"] <= cores[mine]).all())
+
+
+def nodes_of(tables: kernels.Tables, job: int) -> Integers:
+    """Nodes of a running job."""
+    record = tables.jobs[job]
+    placed: Integers = tables.placed[record["first"] : record["first"] + record["nodes"]]
+    return placed

@@ -1,0 +1,417 @@
+"""Preemption: which running jobs give way when a job does not fit, and where it could start without them.
+
+A job that could start if others were out of the way has them killed; it does not start in that pass, since
+their nodes take a moment to be free. Jobs that can be suspended keep their memory and GPUs, and the other
+job starts at once.
+
+Rules: `slurm_find_preemptable_jobs` of slurmctld (src/slurmctld/preempt.c), `_run_now` and `_will_run_test`
+of select/linear and select/cons_tres, `_preempt_jobs` (src/slurmctld/node_scheduler.c), as of Slurm 22.05.
+Where jobs share nodes it is not known which cores each has: of the jobs that may be suspended on a node,
+those of least worth are until there are enough.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gridsched.engine.either import Either
+from gridsched.engine.jit import leaf, part
+from gridsched.systems.slurm.kernels import (
+    CORES,
+    GPUS,
+    KEPT,
+    KILLED,
+    LINEAR,
+    MEMORY,
+    NEVER,
+    PATIENCE,
+    REORDERED,
+    STRICT,
+    SUSPENDED,
+    YOUNGEST,
+    Preemption,
+    choose,
+    earliest,
+    earliest_shared,
+    fitting_nodes,
+    next_on,
+    overlaps,
+    share_again,
+    start,
+    take_off,
+    unpack,
+)
+
+CANDIDATES, VICTIMS, TAKES = 0, 1, 2
+"""Counts of a pass."""
+
+# --- who may give way -----------------------------------------------------------------------------
+
+
+@leaf
+def comes_before(t: Any, p: Any, one: int, other: int) -> bool:
+    """Whether a job is to give way rather than another one: smaller jobs of lower partitions, or younger."""
+    first, second = t.jobs[one], t.jobs[other]
+    if p.settings[YOUNGEST]:
+        if first["start"] != second["start"]:
+            return bool(first["start"] > second["start"])
+    elif p.level[one] != p.level[other]:
+        return bool(p.level[one] < p.level[other])
+    elif first["nodes"] != second["nodes"]:
+        return bool(first["nodes"] < second["nodes"])
+    return bool(first["record"] < second["record"])
+
+
+@part
+def find_candidates(t: Any, p: Any, j: int, now: int) -> int:
+    """Running jobs that may give way to a job, those of least worth first; how many there are."""
+    count = 0
+    for k in range(t.counts[0]):
+        other = t.running[k]
+        record = t.jobs[other]
+        way = p.way[other]
+        if way == KEPT or p.may[p.group[j], p.group[other]] == 0:
+            continue
+        if way == KILLED and now - record["start"] < p.exempt[other]:
+            continue
+        within = 0
+        for i in range(record["nodes"]):
+            within |= t.reach[t.jobs[j]["partition"], t.placed[record["first"] + i]]
+        if within == 0:
+            continue
+        place = count
+        while place > 0 and comes_before(t, p, other, p.candidates[place - 1]):
+            p.candidates[place] = p.candidates[place - 1]
+            place -= 1
+        p.candidates[place] = other
+        count += 1
+    p.counts[CANDIDATES] = count
+    return count
+
+
+# --- what would be if they did --------------------------------------------------------------------
+
+
+@part
+def suppose(t: Any, r: Any, p: Any) -> None:
+    """Begin with what there is."""
+    for node in range(len(t.busy)):
+        r.free[CORES, node] = t.free[CORES, node]
+        r.free[MEMORY, node] = t.free[MEMORY, node]
+        r.free[GPUS, node] = t.free[GPUS, node]
+        r.alone[node] = t.alone[node]
+        p.busy[node] = t.busy[node]
+        p.idle[node] = t.idle[node]
+        p.alone[node] = 0
+    for k in range(t.counts[0]):
+        job = t.jobs[t.running[k]]
+        if job["whole"]:
+            for i in range(job["nodes"]):
+                p.alone[t.placed[job["first"] + i]] += 1
+
+
+@part
+def leave_out(t: Any, r: Any, p: Any, j: int, cores_only: bool) -> None:
+    """Suppose that a job were not there, or that only its cores were free."""
+    job = t.jobs[j]
+    for i in range(job["nodes"]):
+        node = t.placed[job["first"] + i]
+        r.free[CORES, node] += job["cores"]
+        if not cores_only:
+            r.free[MEMORY, node] += job["memory"]
+            r.free[GPUS, node] += job["gpus"]
+        share_again(r, p, node, job["whole"])
+        p.busy[node] -= 1
+        p.idle[node] = 1 if p.busy[node] == 0 else 0
+
+
+@part
+def would_fit(t: Any, r: Any, p: Any, j: int) -> bool:
+    """Whether a job would fit on the usable nodes; who is suspended keeps memory and GPUs."""
+    job = t.jobs[j]
+    count = fitting_nodes(r.free, p.idle, r.alone, r.usable, r.fitting, job)
+    if job["whole"]:
+        for node in range(len(r.fitting)):
+            short = r.free[MEMORY, node] < job["memory"] or r.free[GPUS, node] < job["gpus"]
+            if r.fitting[node] != 0 and short:
+                r.fitting[node] = 0
+                count -= 1
+    return bool(count >= job["nodes"])
+
+
+@leaf
+def is_on_chosen(t: Any, r: Any, j: int, other: int) -> bool:
+    """Whether another job has one of the nodes that are chosen for a job."""
+    found = False
+    for i in range(t.jobs[other]["nodes"]):
+        for k in range(t.jobs[j]["nodes"]):
+            found |= t.placed[t.jobs[other]["first"] + i] == r.chosen[k]
+    return found
+
+
+@leaf
+def add_victim(p: Any, other: int, j: int) -> None:
+    """Note that a job gives way to another one."""
+    p.victims[p.counts[VICTIMS]] = other
+    p.by[p.counts[VICTIMS]] = j
+    p.counts[VICTIMS] += 1
+
+
+# --- which of them do -----------------------------------------------------------------------------
+
+
+@part
+def take_whole_nodes(t: Any, r: Any, p: Any, j: int) -> int:
+    """select/linear: candidates leave in order until the job fits; what becomes of them."""
+    suppose(t, r, p)
+    fits = False
+    for i in range(p.counts[CANDIDATES]):
+        if not fits:
+            leave_out(t, r, p, p.candidates[i], p.way[p.candidates[i]] == SUSPENDED)
+            fits = would_fit(t, r, p, j)
+    if not fits:
+        return KEPT
+    choose(r.free, r, t.jobs[j])
+    how = SUSPENDED
+    for i in range(p.counts[CANDIDATES]):
+        other = p.candidates[i]
+        if is_on_chosen(t, r, j, other) and p.way[other] == KILLED:
+            how = KILLED
+    for i in range(p.counts[CANDIDATES]):
+        other = p.candidates[i]
+        if is_on_chosen(t, r, j, other) and p.way[other] == how and p.suspended[other] == 0:
+            add_victim(p, other, j)
+    return how
+
+
+@part
+def reorder(t: Any, r: Any, p: Any, last: int, j: int) -> None:
+    """Candidates anew, after they were left out up to one: it first, then those with most of the nodes."""
+    count = p.counts[CANDIDATES]
+    for i in range(count):
+        other = p.candidates[i]
+        p.overlap[i] = 0
+        if i < last and not p.settings[STRICT]:
+            for a in range(t.jobs[other]["nodes"]):
+                for b in range(t.jobs[j]["nodes"]):
+                    p.overlap[i] += 1 if t.placed[t.jobs[other]["first"] + a] == r.chosen[b] else 0
+    p.overlap[last] = NEVER
+    for i in range(1, count):
+        other, overlap, place = p.candidates[i], p.overlap[i], i
+        while place > 0 and p.overlap[place - 1] < overlap:
+            p.candidates[place], p.overlap[place] = p.candidates[place - 1], p.overlap[place - 1]
+            place -= 1
+        p.candidates[place], p.overlap[place] = other, overlap
+
+
+@part
+def kill_for(t: Any, r: Any, p: Any, j: int) -> int:
+    """select/cons_tres: candidates are killed in order until the job fits; KILLED or KEPT.
+
+    They are put into another order up to some times, so that fewer are killed.
+    """
+    count, passes = p.counts[CANDIDATES], 0
+    while True:
+        suppose(t, r, p)
+        last = -1
+        for i in range(count):
+            other = p.candidates[i]
+            if last >= 0 or p.way[other] != KILLED or not overlaps(t, r, t.jobs[other]):
+                continue
+            leave_out(t, r, p, other, False)
+            if would_fit(t, r, p, j):
+                last = i
+        if last < 0:
+            return KEPT
+        choose(r.free, r, t.jobs[j])
+        passes += 1
+        if passes > p.settings[REORDERED] + 1 or passes >= count:
+            break
+        reorder(t, r, p, last, j)
+    for i in range(last + 1):
+        other = p.candidates[i]
+        if p.way[other] == KILLED and is_on_chosen(t, r, j, other):
+            add_victim(p, other, j)
+    return KILLED
+
+
+@part
+def suppose_suspended(t: Any, r: Any, p: Any, below: int) -> int:
+    """Suppose that candidates below a level had no cores; the highest level among them, -1 without any."""
+    suppose(t, r, p)
+    highest = -1
+    for i in range(p.counts[CANDIDATES]):
+        other = p.candidates[i]
+        if p.way[other] == SUSPENDED and p.level[other] < below:
+            leave_out(t, r, p, other, True)
+            highest = max(highest, p.level[other])
+    return int(highest)
+
+
+@part
+def suspend_for(t: Any, r: Any, p: Any, j: int) -> int:
+    """select/cons_tres: candidates are suspended, of higher levels only if need be; SUSPENDED or KEPT."""
+    below = NEVER
+    highest = suppose_suspended(t, r, p, below)
+    if highest < 0 or not would_fit(t, r, p, j):
+        return KEPT
+    while highest >= 0:
+        next_highest = suppose_suspended(t, r, p, highest)
+        if not would_fit(t, r, p, j):
+            break
+        below, highest = highest, next_highest
+    suppose_suspended(t, r, p, below)
+    would_fit(t, r, p, j)
+    choose(r.free, r, t.jobs[j])
+    job = t.jobs[j]
+    for k in range(job["nodes"]):
+        node = r.chosen[k]
+        # cores that are free once those sleep that do already, and those that are added
+        free, awake = t.free[CORES, node], t.busy[node]
+        for added in range(2):
+            for i in range(p.counts[CANDIDATES]):
+                other = p.candidates[i]
+                record = t.jobs[other]
+                if p.way[other] != SUSPENDED or p.level[other] >= below:
+                    continue
+                if p.suspended[other] != 1 - added:
+                    continue
+                here = False
+                for a in range(record["nodes"]):
+                    here |= t.placed[record["first"] + a] == node
+                enough = free >= job["cores"] and (not job["whole"] or awake == 0)
+                if not here or (added == 1 and enough and record["whole"] == 0):
+                    continue
+                free += record["cores"]
+                awake -= 1
+                if added == 1:
+                    p.suspended[other] = 1
+                    add_victim(p, other, j)
+    return SUSPENDED
+
+
+@part
+def let_give_way(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
+    """Let jobs give way to one that does not fit on the usable nodes; whether it can start at once."""
+    if find_candidates(t, p, j, now) == 0:
+        return False
+    before = p.counts[VICTIMS]
+    if p.settings[LINEAR]:
+        how = take_whole_nodes(t, r, p, j)
+    else:
+        how = suspend_for(t, r, p, j)
+        if how == KEPT:
+            how = kill_for(t, r, p, j)
+    if how == KILLED and now < p.again[j]:
+        p.counts[VICTIMS] = before
+    elif how == KILLED:
+        p.again[j] = now + p.settings[PATIENCE]
+        for i in range(before, p.counts[VICTIMS]):
+            job = t.jobs[p.victims[i]]
+            for k in range(job["nodes"]):
+                p.completing[t.placed[job["first"] + k]] += 1
+            take_off(t, p.victims[i])
+    elif how == SUSPENDED:
+        for i in range(before, p.counts[VICTIMS]):
+            p.suspended[p.victims[i]] = 1
+    return how == SUSPENDED
+
+
+# --- what passes ask ------------------------------------------------------------------------------
+
+
+@leaf
+def _nobody_gives_way(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
+    return False
+
+
+gives_way = Either(_nobody_gives_way, let_give_way, Preemption)
+"""Whether others are suspended such that a job can start on the chosen nodes; or they are killed for it."""
+
+
+@leaf
+def _nobody_leaves(p: Any, node: int) -> int:
+    return 0
+
+
+@leaf
+def _is_left(p: Any, node: int) -> int:
+    return 1 if p.completing[node] > 0 else 0
+
+
+is_left = Either(_nobody_leaves, _is_left, Preemption)
+"""1 for a node that killed jobs have not left yet."""
+
+
+@part
+def _earliest_beside_candidates(
+    t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, horizon: int
+) -> int:
+    """When a job could start on the usable nodes if those that may give way did."""
+    p.counts[TAKES] = 0
+    unpack(r.bits, r.usable)
+    suppose(t, r, p)
+    fits = would_fit(t, r, p, j)
+    if not fits and find_candidates(t, p, j, now) > 0:
+        for i in range(p.counts[CANDIDATES]):
+            leave_out(t, r, p, p.candidates[i], p.way[p.candidates[i]] == SUSPENDED)
+        fits = would_fit(t, r, p, j)
+        p.counts[TAKES] = 1 if fits else 0
+    elif not fits:
+        p.counts[CANDIDATES] = 0
+    if fits:
+        choose(r.free, r, t.jobs[j])
+        for k in range(t.jobs[j]["nodes"]):
+            if p.completing[r.chosen[k]] > 0:
+                p.counts[TAKES] = 0
+                return now + 1
+        return now
+    if now_only:
+        return NEVER
+    for i in range(p.counts[CANDIDATES]):
+        p.off[p.candidates[i]] = 1
+    found = NEVER
+    if t.jobs[j]["whole"] == 0:
+        found = earliest_shared(t, r, b, p, j, now, horizon)
+    else:
+        k = next_on(t, p, 0)
+        while k < t.counts[0] and found == NEVER and t.jobs[t.running[k]]["expected"] <= horizon:
+            leave_out(t, r, p, t.running[k], False)
+            if would_fit(t, r, p, j):
+                choose(r.free, r, t.jobs[j])
+                found = max(t.jobs[t.running[k]]["expected"], now + 1)
+            k = next_on(t, p, k + 1)
+    for i in range(p.counts[CANDIDATES]):
+        p.off[p.candidates[i]] = 0
+    return int(found)
+
+
+earliest_of = Either(earliest, _earliest_beside_candidates, Preemption)
+"""When a job could start on the usable nodes, and on which; see `kernels.earliest`."""
+
+
+@leaf
+def _begin(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
+    start(t, r, j, now)
+    r.changes[0] += 1
+    return True
+
+
+@part
+def _begin_or_make_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
+    if p.counts[TAKES]:
+        nodes = t.jobs[j]["nodes"]
+        for k in range(nodes):
+            p.chosen[k] = r.chosen[k]
+        r.changes[0] += 1
+        if not let_give_way(t, r, p, j, now):
+            for k in range(nodes):
+                r.chosen[k] = p.chosen[k]
+            return False
+    start(t, r, j, now)
+    r.changes[0] += 1
+    return True
+
+
+begins = Either(_begin, _begin_or_make_room, Preemption)
+"""Start a job on the chosen nodes; whether it starts, or others are killed for it first."""

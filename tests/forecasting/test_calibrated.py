@@ -1,0 +1,129 @@
+"""Futures under a calibrated policy: EASY where nothing was fitted, and what layers do from a queue on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gridsched as gs
+from gridsched.calibration.fitting import Rung
+from gridsched.calibration.site import site_of
+from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.forecasting import CalibratedPolicy, Futures, calibrate, recorded_timeline
+from gridsched.policies.local import Conventions, named_policy
+
+PROCESSORS = 16
+CONVENTIONS = Conventions()
+
+
+@pytest.fixture(scope="module")
+def log() -> gs.Workload:
+    """A log whose recorded starts are those under EASY; it is busy, and users outrun what they request."""
+    rng = np.random.default_rng(1)
+    count = 1200
+    run_time = rng.integers(60, 20_000, count)
+    size = rng.integers(1, 12, count)
+    columns: dict[str, Any] = {
+        "submit_time": np.sort(rng.integers(0, int((run_time * size).sum() / PROCESSORS), count)),
+        "run_time": run_time,
+        "requested_time": np.maximum(60, run_time + rng.integers(-500, 9000, count)),
+        "requested_processors": size,
+        "user": rng.integers(0, 6, count),
+        "queue": rng.integers(1, 3, count),
+        "processors_available": PROCESSORS,
+    }
+    run = gs.simulate(gs.Workload(name="log", **columns), PROCESSORS, "easy")
+    return gs.Workload(name="log", wait_time=(run["start_time"] - run["submit_time"]).to_numpy(), **columns)
+
+
+def policy_of(log: gs.Workload, **calibration: float) -> CalibratedPolicy:
+    return CalibratedPolicy(
+        site_of(log, PROCESSORS, seen_outages=False), calibration, np.arange(len(log.submit_time))
+    )
+
+
+def moments(log: gs.Workload) -> list[int]:
+    """Times at which many wait."""
+    timeline = recorded_timeline(log)
+    found = [int(each) for each in np.asarray(log.submit_time)[300::60]]
+    return [each for each in found if len(timeline.at(each).waiting) > 3][:8]
+
+
+def test_without_layers_it_is_easy(log: gs.Workload) -> None:
+    timeline = recorded_timeline(log)
+    assert len(moments(log)) == 8
+    for now in moments(log):
+        snapshot = timeline.at(now)
+        easy, calibrated = (
+            Futures(snapshot, policy, CONVENTIONS) for policy in (named_policy("easy"), policy_of(log))
+        )
+        np.testing.assert_array_equal(easy.expected, calibrated.expected)
+        np.testing.assert_array_equal(easy.starts(5, 3), calibrated.starts(5, 3))
+
+
+def test_jobs_are_held_as_layers_say(log: gs.Workload) -> None:
+    """With one job a user nobody starts before the jobs of the same user have ended."""
+    timeline = recorded_timeline(log)
+    longer = 0
+    for now in moments(log):
+        snapshot = timeline.at(now)
+        free = Futures(snapshot, named_policy("easy"), CONVENTIONS).expected
+        alone = Futures(snapshot, policy_of(log, user_jobs=1.0), CONVENTIONS).expected
+        jobs = snapshot.past[snapshot.waiting]
+        for user in np.unique(jobs["user"]):
+            own = np.argsort(alone[jobs["user"] == user])
+            starts = alone[jobs["user"] == user][own]
+            ends = starts + jobs["estimate"][jobs["user"] == user][own]
+            assert (starts[1:] >= ends[:-1]).all()
+        longer += int(alone.max() > free.max())
+    assert longer > 4
+
+
+def test_other_layers_go_on_from_a_queue(log: gs.Workload) -> None:
+    """Priorities of queues and fair share change who starts when, and nobody is lost."""
+    timeline = recorded_timeline(log)
+    now = moments(log)[2]
+    plain = Futures(timeline.at(now), policy_of(log), CONVENTIONS).starts(4)
+    for calibration in ({"priority 2": 500.0}, {"fair": 500.0, "half_life": 2.0}):
+        made = Futures(timeline.at(now), policy_of(log, **calibration), CONVENTIONS).starts(4)
+        assert np.isfinite(made).all()
+        assert (made >= now).all()
+        assert (made != plain).any(), calibration
+
+
+def test_jobs_wait_for_seconds_in_any_case(log: gs.Workload) -> None:
+    """As like jobs did, on an empty cluster too; those that wait already have waited for that."""
+    held = log.select(slice(None), wait_time=log.wait_time + 120)
+    now = moments(held)[0]
+    snapshot = recorded_timeline(held).at(now)
+    policy = policy_of(held, held=0.5)
+    waiting = int(snapshot.waiting[0])
+    which, submit = np.array([5, waiting]), np.array([now + 1000, int(held.submit_time[waiting])])
+    starts = policy.starts(snapshot, which, submit, np.array([10, 10]))
+    assert 120 <= starts[0] - submit[0] < 600
+    assert starts[1] == max(now, submit[1] + starts[0] - submit[0])
+
+
+def test_nothing_later_is_known_to_a_fit(log: gs.Workload) -> None:
+    now = int(log.submit_time[900])
+    rungs = [Rung(1.0, 0, 3)]
+    fitted = calibrate(log, PROCESSORS, now=now, rungs=rungs)
+    started = np.asarray(log.submit_time) + log.wait_time <= now
+    other = log.select(slice(None), wait_time=np.where(started, log.wait_time, log.wait_time + 9999))
+    again = calibrate(other, PROCESSORS, now=now, rungs=rungs)
+    assert fitted.calibration == again.calibration
+    told = gs.forecast(log, now, policy=fitted, futures=9)
+    assert told.attrs["policies"] == "calibrated"
+    assert told.sizes["job"] == len(recorded_timeline(log).at(now).waiting)
+
+
+def test_mistakes(log: gs.Workload) -> None:
+    run = gs.simulate(log, PROCESSORS, "easy")
+    with pytest.raises(ConfigurationError, match="recorded queues"):
+        gs.forecast(run, int(log.submit_time[900]), policy=policy_of(log))
+    with pytest.raises(WorkloadError, match="no queueing"):
+        calibrate(log, PROCESSORS, now=int(log.submit_time[3]))
+    with pytest.raises(WorkloadError, match="later time"):
+        calibrate(log, PROCESSORS, now=-1)
