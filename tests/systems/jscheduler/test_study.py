@@ -680,7 +680,8 @@ def test_factors_may_count_on_the_grid_alone(folder: Path) -> None:
         run_study(study_of(**{**changes, **exact}), folder / name, SEED)["wait_time_by_week"].squeeze()
         for name, changes in (("grid alone", runs), ("everywhere", runs_of(["actual"], [2])))
     ]
-    np.testing.assert_array_equal(*(each.sel(estimates="actual") for each in alike))
+    one, other = (each.sel(estimates="actual") for each in alike)
+    np.testing.assert_array_equal(one, other)
 
 
 def test_logs_may_be_merged_by_their_clocks(folder: Path) -> None:
