@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.calibration.layers import Calibration, judged, simulated_waits
+from gridsched.calibration.layers import Calibration, judged, simulated_waits, used_until
 from gridsched.calibration.measures import Explained
 from gridsched.calibration.site import History, LoggedSite
 
@@ -141,22 +141,9 @@ def restarted_waits(
             calibration,
             jobs=jobs,
             begun=np.where(running, start, -1),
-            used=_used(site, calibration, start, now),
+            used=used_until(calibration, now, site.history.users, site.user, site.processors, start, end),
             now=now,
             most=len(site),
         )
         waits[asked] = found[asked]
     return waits
-
-
-def _used(
-    site: LoggedSite, calibration: Calibration, start: Integers, now: int
-) -> NDArray[np.float64] | None:
-    """Processor-seconds that users had until now by the log, what is long ago counting less."""
-    if "fair" not in calibration:
-        return None
-    rate = np.log(2) / (DAY * calibration["half_life"])
-    before = start < now
-    begin, end = start[before], np.minimum(start + site.run, now)[before]
-    had = site.processors[before] * (np.exp(rate * (end - now)) - np.exp(rate * (begin - now))) / rate
-    return np.bincount(site.user[before], had, minlength=int(site.user.max()) + 1).astype(np.float64)

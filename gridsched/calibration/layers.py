@@ -250,6 +250,7 @@ def simulated_waits(
     order: Replacement | None = None,
     jobs: Integers | None = None,
     history: History | None = None,
+    held: Integers | None = None,
     begun: Integers | None = None,
     used: NDArray[np.float64] | None = None,
     now: int | None = None,
@@ -270,6 +271,8 @@ def simulated_waits(
         Jobs to replay, by number; all of them if not given.
     history : History, optional
         What users, queues and hours are known from; the first half of the log if not given.
+    held : int64[n], optional
+        Seconds from submission until a job may start; by the layers, if not given.
     begun : int64[n], optional
         Start of jobs that run when the replay begins, -1 for all others; none runs if not given.
     used : float64[users], optional
@@ -291,11 +294,7 @@ def simulated_waits(
     waits = np.full(n, -1, np.int64)
     chosen = np.arange(n) if jobs is None else jobs
     history = history or site.history
-    held = np.zeros(n, np.int64)
-    if "held" in calibration:
-        held += history.short_waits(calibration["held"])
-    if "idle_wait" in calibration:
-        held += history.idle_waits(calibration["idle_wait"])
+    held = held_waits(history, calibration) if held is None else held
     if "apart" in calibration:
         apart = history.apart[site.queue[chosen]]
         waits[chosen[apart]] = held[chosen[apart]]
@@ -336,6 +335,47 @@ def simulated_waits(
         )
         waits[mine] = np.where(start >= 0, start - site.submit[mine], -1)
     return waits
+
+
+def held_waits(history: History, calibration: Calibration) -> Integers:
+    """Seconds that each job of a log waits in any case."""
+    held = np.zeros(len(history.site), np.int64)
+    if "held" in calibration:
+        held += history.short_waits(calibration["held"])
+    if "idle_wait" in calibration:
+        held += history.idle_waits(calibration["idle_wait"])
+    return held
+
+
+def used_until(
+    calibration: Calibration,
+    now: int,
+    users: int,
+    user: Integers,
+    processors: Integers,
+    start: Integers,
+    end: Integers,
+) -> NDArray[np.float64] | None:
+    """Processor-seconds that users had until `now`, what is long ago counting less; none without fair share.
+
+    Parameters
+    ----------
+    calibration : mapping
+        Parameters by name.
+    now : int
+        Seconds.
+    users : int
+        How many there are.
+    user, processors, start, end : int64[n]
+        Jobs; those that start later do not count, those that end later count up to now.
+    """
+    if "fair" not in calibration:
+        return None
+    rate = np.log(2) / (_DAY * calibration["half_life"])
+    before = start < now
+    begin, last = start[before], np.minimum(end[before], now)
+    had = processors[before] * (np.exp(rate * (last - now)) - np.exp(rate * (begin - now))) / rate
+    return np.bincount(user[before], had, minlength=users).astype(np.float64)
 
 
 def _pool_sizes(

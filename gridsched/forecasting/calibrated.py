@@ -2,16 +2,12 @@
 
 The layers that `gridsched.calibration` has fitted to the first half of a log go on from a queue. A future
 is replayed with the jobs that run, from their recorded starts on; the jobs that wait, from now on; and those
-that come. Three things are not known, or not as they were fitted:
-
-* Outages to come are not in a future; the fit may have seen those before.
-* A running job that the fitted layers would not have started when it did, starts as soon as they let it.
-* Where fair share counts, what users had is that of jobs of the last three half-lives.
+that come. Outages to come are not in a future; the fit may have seen those before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,20 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.calibration.fitting import RUNGS, Rung, fit
-from gridsched.calibration.layers import LAYERS, Calibration, simulated_waits
-from gridsched.calibration.site import History, LoggedSite, site_of
+from gridsched.calibration.fitting import USUAL, Effort, fit
+from gridsched.calibration.layers import LAYERS, Calibration, held_waits, simulated_waits, used_until
+from gridsched.calibration.site import LoggedSite, site_of
 from gridsched.errors import WorkloadError
 from gridsched.forecasting.snapshot import Snapshot, recorded_places
 from gridsched.workloads.table import Workload
 
 CALIBRATED = "calibrated"
 """Name of the policy."""
-
-_DAY = 86400
-_HALF_LIVES = 3
-_AS_GIVEN = {"held": 0.5}
-"""Lets a replay ask its history when jobs are eligible; the quantile does not matter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,16 +52,7 @@ class CalibratedPolicy:
     @cached_property
     def _held(self) -> NDArray[np.int64]:
         """Seconds that each job of the log waits in any case."""
-        if "held" not in self.calibration:
-            return np.zeros(len(self.site), np.int64)
-        return self.site.history.short_waits(self.calibration["held"])
-
-    def before(self, snapshot: Snapshot) -> NDArray[np.int64]:
-        """Places of the finished jobs that still count."""
-        if "fair" not in self.calibration:
-            return np.empty(0, np.int64)
-        since = snapshot.now - _HALF_LIVES * _DAY * self.calibration.get("half_life", 7.0)
-        return snapshot.finished[snapshot.past["start"][snapshot.finished] >= since]
+        return held_waits(self.site.history, self.calibration)
 
     def starts(
         self,
@@ -86,8 +68,8 @@ class CalibratedPolicy:
         snapshot : Snapshot
             The queue.
         which : int64[n]
-            Places in the past of the jobs of the future: some that have finished, all that run and wait, and
-            those that come as others did.
+            Places in the past of the jobs of the future: all that run and wait, and those that come as others
+            did.
         submit, run_time : int64[n]
             When they are submitted, and how long they run [s].
 
@@ -97,12 +79,7 @@ class CalibratedPolicy:
             When they start [s], -1 for those that never do.
         """
         past, site, number = snapshot.past, self.site, self.places[which]
-        eligible = submit + self._held[number]
-        here = submit <= snapshot.now
-        begun = past["start"][which]
-        eligible[here] = np.maximum(eligible, snapshot.now)[here]
-        started = here & (begun >= 0)
-        eligible[started] = begun[started]
+        begun = np.where(submit <= snapshot.now, past["start"][which], -1)
         future = replace(
             site,
             submit=submit,
@@ -111,27 +88,35 @@ class CalibratedPolicy:
             processors=past["processors"][which],
             user=site.user[number],
             queue=site.queue[number],
+            pool=site.pool[number],
             recorded=np.full(len(which), -1, np.int64),
             outages=site.outages[:0],
         )
-        vars(future)["history"] = _Seen(site.history, eligible - submit)
-        wait = simulated_waits(future, {**self.calibration, **_AS_GIVEN})
+        wait = simulated_waits(
+            future,
+            self.calibration,
+            history=site.history,
+            held=self._held[number],
+            begun=begun,
+            used=self._used(snapshot),
+            now=snapshot.now,
+            most=len(which),
+        )
         return np.where(wait >= 0, submit + wait, -1)
 
-
-class _Seen:
-    """What the first half of the log shows, for a future: who is eligible when is given."""
-
-    def __init__(self, history: History, delay: NDArray[np.int64]) -> None:
-        self._history = history
-        self._delay = delay
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._history, name)
-
-    def short_waits(self, quantile: float) -> NDArray[np.int64]:
-        """Seconds from submission until a job is eligible."""
-        return self._delay
+    def _used(self, snapshot: Snapshot) -> NDArray[np.float64] | None:
+        """Processor-seconds that users had until now, for the fair share."""
+        places = np.flatnonzero(snapshot.past["start"] >= 0)
+        had = snapshot.past[places]
+        return used_until(
+            self.calibration,
+            snapshot.now,
+            self.site.history.users,
+            self.site.user[self.places[places]],
+            had["processors"],
+            had["start"],
+            np.where(had["end"] >= 0, had["end"], snapshot.now),
+        )
 
 
 def calibrate(
@@ -139,7 +124,7 @@ def calibrate(
     processors: int,
     *,
     now: int | None = None,
-    rungs: Sequence[Rung] = RUNGS,
+    effort: Effort = USUAL,
     seed: int = 0,
     report: Callable[[str], Any] = lambda _: None,
 ) -> CalibratedPolicy:
@@ -153,8 +138,8 @@ def calibrate(
         Of the cluster.
     now : int, optional
         Seconds: the log is taken up to this time, with what was known then; all of it if not given.
-    rungs : sequence of Rung
-        Steps of the fit.
+    effort : Effort
+        How long the fit looks.
     seed : int
         Of what is drawn.
     report : callable
@@ -176,5 +161,5 @@ def calibrate(
         workload = replace(workload, wait_time=np.where(started, wait, -1))
     site = site_of(workload, processors, seen_outages=False)
     layers = [layer for layer in LAYERS if layer != "outages"]
-    best = fit(site, layers, rungs, seed=seed, report=report)[0]
+    best = fit(site, layers, effort, seed=seed, report=report)[0]
     return CalibratedPolicy(site, best.calibration, places)

@@ -330,14 +330,7 @@ class Futures:
         self, policy: CalibratedPolicy, which: NDArray[np.int64], jobs: NDArray[Any], horizon: int
     ) -> NDArray[np.int64]:
         """The same under a calibrated policy."""
-        before = policy.before(self.snapshot)
-        past = self.snapshot.past[before]
-        starts = policy.starts(
-            self.snapshot,
-            np.concatenate([which, before]),
-            np.concatenate([jobs["submit"], past["submit"]]),
-            np.concatenate([jobs["run"], past["end"] - past["start"]]),
-        )[: len(self._present)]
+        starts = policy.starts(self.snapshot, which, jobs["submit"], jobs["run"])[: len(self._present)]
         return np.where(starts <= horizon, starts, -1)
 
 

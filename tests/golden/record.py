@@ -107,7 +107,7 @@ def dataset_lines(dataset: xr.Dataset) -> Lines:
 
 
 def claim_lines(path: Path) -> Lines:
-    """Verdict of every claim that was judged, with our value and its interval as the table of claims has them."""
+    """Verdict of every claim that was judged, with our value and its interval as in the table of claims."""
     with path.open(encoding="utf-8", newline="") as file:
         return {
             f"{row['paper']}/{row['id']}": " ".join(

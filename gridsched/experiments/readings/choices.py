@@ -7,7 +7,7 @@ choice changes nothing: it is what the studies of the paper have. A *reading* is
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -258,6 +258,54 @@ def read_as(claim: Claim, labels: ClaimLabels) -> Claim:
     if isinstance(claim, OrderClaim):
         changes["chain"] = tuple(_select_as(member, labels) for member in claim.chain)
     return claim.model_copy(update=changes)
+
+
+def on_what_is_kept(claim: Claim, known: Mapping[str, Mapping[str, Collection[Any]]]) -> tuple[Claim, str]:
+    """A claim about several labels, of which the studies have only some, as one about these.
+
+    Parameters
+    ----------
+    claim : Claim
+        The claim.
+    known : mapping
+        By study and dimension, the labels that it has.
+
+    Returns
+    -------
+    Claim, str
+        The claim, and the labels that are left, if any are lacking; as it was where it would be about
+        nothing.
+    """
+    source = claim.source
+    if source is None:
+        return claim, ""
+    left: list[str] = []
+
+    def kept(select: Mapping[str, Any]) -> dict[str, Any]:
+        """The selection with those labels that the study has; without a dimension of which it has none."""
+        labels = known.get(str(select.get("study", source.study)), {})
+        made: dict[str, Any] = {}
+        for name, chosen in select.items():
+            several = isinstance(chosen, tuple)
+            own = tuple(
+                label for label in (chosen if several else (chosen,)) if label in labels.get(name, (label,))
+            )
+            if several and own and own != chosen:
+                left.extend(map(str, own))
+            if own:
+                made[name] = own if several else own[0]
+        return made
+
+    select = {**source.select, **kept(source.select)}
+    changes: dict[str, Any] = {"ours": source.model_copy(update={"select": select})}
+    if isinstance(claim, OrderClaim):
+        found = [kept(member) for member in claim.chain]
+        members = [one for one, whole in zip(found, claim.chain, strict=True) if one.keys() == whole.keys()]
+        if len(members) > 1:
+            changes["chain"] = tuple(members)
+            if len(members) < len(claim.chain):
+                left.extend(str(label) for member in members for label in member.values())
+    return (claim.model_copy(update=changes), ", ".join(dict.fromkeys(left))) if left else (claim, "")
 
 
 def belongs(claim: Claim, labels: ClaimLabels) -> bool:

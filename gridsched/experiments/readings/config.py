@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StrictBool, model_validator
 
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.claims import Claim, InputClaim, UntestableClaim, load_claims, studies_of
@@ -77,6 +77,9 @@ class ReadingsStudy(Study):
     leave_out: tuple[Label, ...] = ()
     """Claims that the smaller studies cannot answer, such as numbers of jobs: their ids, or what several ids
     begin with up to a hyphen."""
+    partial: StrictBool = False
+    """Whether a claim about several labels, such as the points of a figure, is judged on those of them that
+    are kept; else it is left out unless all are kept."""
     runs: Annotated[Whole, Field(ge=2, le=100_000)] = 200
     """Readings that are drawn, besides the default one: a Latin hypercube in which each value of a choice is
     as frequent as the others."""
@@ -228,6 +231,7 @@ class ReadingsStudy(Study):
             arguments={
                 "claims": OwnFile(str(self.claims_file)),
                 "labels": labels.model_dump(mode="json", exclude_defaults=True),
+                **({"partial": True} if self.partial else {}),
                 "datasets": {name: self._variation(name, values, seed, variations) for name in names},
             },
             cost=0.3,

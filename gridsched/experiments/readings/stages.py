@@ -24,7 +24,7 @@ from gridsched.experiments.claims import (
     studies_of,
 )
 from gridsched.experiments.readings import analysis
-from gridsched.experiments.readings.choices import ClaimLabels, belongs, can_matter, read_as
+from gridsched.experiments.readings.choices import ClaimLabels, belongs, can_matter, on_what_is_kept, read_as
 from gridsched.experiments.readings.config import ReadingsStudy
 from gridsched.experiments.readings.words import condition_text, contradicted_text
 from gridsched.io import checksum
@@ -42,7 +42,12 @@ WORDS = {code: word for word, code in CODES.items()}
 
 
 def judge_claims(
-    claims: str | Path, labels: ClaimLabels, datasets: Mapping[str, str | Path], target: str | Path
+    claims: str | Path,
+    labels: ClaimLabels,
+    datasets: Mapping[str, str | Path],
+    target: str | Path,
+    *,
+    partial: bool = False,
 ) -> None:
     """Judge the claims about some studies under a reading, with the code that judges the ledger.
 
@@ -55,8 +60,10 @@ def judge_claims(
     datasets : mapping of study to path
         The datasets of the studies under the reading.
     target : path
-        Dataset to write: on `claim` the outcome as a number of `CODES`, our value, and whether the claim
-        belongs to the reading.
+        Dataset to write: on `claim` the outcome as a number of `CODES`, our value, whether the claim
+        belongs to the reading, and on which labels it is judged if not on all that it is about.
+    partial : bool
+        Whether claims about several labels are judged on those that the studies have.
     """
     read = {name: files.shared(path) for name, path in datasets.items()}
     own = [
@@ -64,12 +71,18 @@ def judge_claims(
         for claim in _claims(str(claims), checksum(claims))
         if not isinstance(claim, InputClaim | UntestableClaim) and set(studies_of(claim)) == set(datasets)
     ]
-    verdicts = evaluate([read_as(claim, labels) for claim in own], read)
+    known = {
+        name: {str(place): set(values.values.tolist()) for place, values in dataset.coords.items()}
+        for name, dataset in (read.items() if partial else ())
+    }
+    meant = [on_what_is_kept(read_as(claim, labels), known) for claim in own]
+    verdicts = evaluate([claim for claim, _ in meant], read)
     whole = xr.Dataset(
         {
             "outcome": ("claim", np.array([CODES[verdict.verdict] for verdict in verdicts], np.int8)),
             "our_value": ("claim", np.array([verdict.our_value for verdict in verdicts], np.float64)),
             "belongs": ("claim", np.array([belongs(claim, labels) for claim in own], np.int8)),
+            "only_on": ("claim", np.array([text for _, text in meant], dtype=object)),
         },
         {"claim": [claim.id for claim in own]},
         results.provenance(),
@@ -115,6 +128,7 @@ def aggregate_readings_study(
     answered = raw["claim"].values[(raw["outcome"].values != analysis.UNKNOWN).any(axis=0)]
     order = [name for name in known if name in set(answered.tolist())]
     raw = raw.sel(claim=order)
+    raw["only_on"] = raw["only_on"].isel(reading=0)
     design = np.array(readings, np.int64)
     whole = xr.merge(
         [
@@ -209,6 +223,8 @@ def _of_claims(
             text = condition_text(found, decided, study.paper.choices)
         elif name == "contradicted":
             text = contradicted_text(claim, ours[judged, place], int(holds.sum()), int(partly.sum()))
+        if only_on := str(raw["only_on"].values[place]):
+            text = f"Judged on {only_on} only. {text}".strip()
         weights.append(decided)
         for column, value in zip(
             columns.values(), (share, low, high, float(partly.mean()), name, text), strict=True

@@ -16,8 +16,8 @@ Baselines, section 5 of He et al. (see `muscle`), give a job to a cluster when i
 ``wrand``  weighted random: a cluster with a probability in proportion to resources x speed
 =========  ============================================================================================
 
-both among the clusters that can hold the job. Resources are processors here, of which a job takes those of
-whole nodes where a cluster gives them.
+both among the clusters that can hold the job, or among those that are larger than it, if there are any.
+Resources are processors here, of which a job takes those of whole nodes where a cluster gives them.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from gridsched.systems.multicluster.titan import (
 
 SeedingName = Literal["muscle", "arrival", "last", "none"]
 LoadName = Literal["unfinished", "unstarted"]
+FitName = Literal["exact", "larger"]
 
 Integers = NDArray[np.int64]
 
@@ -63,6 +64,8 @@ class MulticlusterJobs:
     ----------
     submit, deadline, processors : int64[p]
         Seconds, and processors that are asked for.
+    since : int64[p]
+        From when on the deadline was promised, and slack counts, seconds.
     resources : int64[n, p]
         Resources of each cluster that hold them: processors, or nodes where a cluster gives whole nodes.
     actual, expected : int64[n, p]
@@ -73,6 +76,7 @@ class MulticlusterJobs:
 
     submit: Integers
     deadline: Integers
+    since: Integers
     processors: Integers
     resources: Integers
     actual: Integers
@@ -117,6 +121,8 @@ class ManagedCluster(ABC):
         What happens to outrun estimates, a value of `Overrun`.
     unit : int
         Processors of a resource.
+    counted : {"unstarted", "unfinished"}
+        Which of its jobs count in epsilon.
     """
 
     def __init__(
@@ -128,8 +134,10 @@ class ManagedCluster(ABC):
         weights: Weights,
         overrun: int,
         unit: int = 1,
+        counted: LoadName = "unstarted",
     ) -> None:
         self.index = index
+        self._counted = counted
         self.resources = resources
         self.unit = unit
         self.weights = weights
@@ -269,10 +277,12 @@ class ManagedCluster(ABC):
 
     def load(self, counted: LoadName) -> float:
         """Load of equation (6), seconds; call `advance` before."""
-        jobs = self.waiting
-        if counted == "unfinished":
-            jobs = np.concatenate([self._running.jobs, jobs])
+        jobs = self._there(counted)
         return float((self._expected[jobs] * self.taken(jobs)).sum() / self.processors)
+
+    def _there(self, counted: LoadName) -> Integers:
+        """Jobs of the cluster that have not ended, or not started."""
+        return np.concatenate([self.running, self.waiting]) if counted == "unfinished" else self.waiting
 
     def _run(self, started: Started, now: int) -> None:
         """Let jobs that have started be among those that run, and forget those that have ended."""
@@ -306,9 +316,9 @@ class ManagedCluster(ABC):
 
     def _backlog(self, free: Integers) -> Backlog:
         """What the cluster has to do if its resources are free of all jobs that it has then."""
-        jobs = self.waiting
+        jobs = self._there(self._counted)
         durations = self._expected[jobs]
-        slack = self._all.deadline[jobs] - durations - self._all.submit[jobs]
+        slack = self._all.deadline[jobs] - durations - self._all.since[jobs]
         return Backlog(
             free,
             jobs=len(jobs),
@@ -535,7 +545,11 @@ class PlannedCluster(ManagedCluster):
 
 
 def least_load(
-    jobs: MulticlusterJobs, arrived: Integers, clusters: Sequence[ManagedCluster], counted: LoadName
+    jobs: MulticlusterJobs,
+    arrived: Integers,
+    clusters: Sequence[ManagedCluster],
+    counted: LoadName,
+    fit: FitName = "exact",
 ) -> Integers:
     """Cluster of each job by equation (6), in order of arrival.
 
@@ -549,14 +563,17 @@ def least_load(
         The clusters.
     counted : {"unfinished", "unstarted"}
         Which jobs are load.
+    fit : {"exact", "larger"}
+        Which clusters a job may have, see `_able`.
     """
     load = np.array([cluster.load(counted) if cluster.processors else 0.0 for cluster in clusters])
     widths = np.array([cluster.processors for cluster in clusters])
     taken = np.stack([cluster.taken(arrived) for cluster in clusters])
+    able = _able(widths, taken, fit)
     added = np.zeros(len(clusters))
     chosen = np.empty(len(arrived), np.int64)
     for k, job in enumerate(arrived.tolist()):
-        present = np.where(widths >= taken[:, k], load + added, np.inf)
+        present = np.where(able[:, k], load + added, np.inf)
         i = int(np.argmin(present))
         chosen[k] = i
         added[i] += jobs.expected[i, job] * taken[i, k] / widths[i]
@@ -564,7 +581,11 @@ def least_load(
 
 
 def weighted_random(
-    arrived: Integers, clusters: Sequence[ManagedCluster], speeds: Sequence[float], drawn: NDArray[np.float64]
+    arrived: Integers,
+    clusters: Sequence[ManagedCluster],
+    speeds: Sequence[float],
+    drawn: NDArray[np.float64],
+    fit: FitName = "exact",
 ) -> Integers:
     """Cluster of each job with a probability in proportion to processors x speed.
 
@@ -578,8 +599,22 @@ def weighted_random(
         Speed of each.
     drawn : float64[k]
         A random number from 0 to less than 1 for each job.
+    fit : {"exact", "larger"}
+        Which clusters a job may have, see `_able`.
     """
     widths = np.array([cluster.processors for cluster in clusters])
-    fits = widths[:, np.newaxis] >= np.stack([cluster.taken(arrived) for cluster in clusters])
+    fits = _able(widths, np.stack([cluster.taken(arrived) for cluster in clusters]), fit)
     edges = np.cumsum(np.where(fits, (widths * np.asarray(speeds))[:, np.newaxis], 0.0), axis=0)
     return np.asarray(np.argmax(edges > drawn * edges[-1], axis=0), np.int64)
+
+
+def _able(widths: Integers, taken: Integers, fit: FitName) -> NDArray[np.bool_]:
+    """Which clusters each job may have: those that hold it, or of these the ones that are larger than it.
+
+    A job that is as large as the largest cluster that holds it may have that one in any case.
+    """
+    holds: NDArray[np.bool_] = widths[:, np.newaxis] >= taken
+    if fit == "exact":
+        return holds
+    larger: NDArray[np.bool_] = widths[:, np.newaxis] > taken
+    return np.where(larger.any(axis=0), larger, holds)

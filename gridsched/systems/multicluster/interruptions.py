@@ -243,7 +243,8 @@ class LivedRun(Run):
         while lives.next_time(self._lives) <= now:
             count = lives.enter(self._lives, now, self._listed)
             for job in self._places_of[self._listed[:count]].tolist():
-                self.jobs.submit[job], self._left[job] = now, FOREVER
+                self.jobs.submit[job] = self.jobs.since[job] = now
+                self._left[job] = FOREVER
                 heapq.heappush(self._coming, (now + int(self._delay[job]), self._number(job), job))
             count = lives.give_up(self._lives, now, self._listed)
             if count:

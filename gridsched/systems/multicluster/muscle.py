@@ -31,9 +31,10 @@ Equation (2)
 Equation (4)
     Alpha is not given (1 in `jobs`).
 Equation (5)
-    The submission is added to the deadline.
+    The submission is added to the deadline; `due_from` offers the round instead.
 DLL and WRAND
-    A cluster may have exactly as many resources as a job needs; the paper asks for more.
+    A cluster may have exactly as many resources as a job needs; the paper asks for more (`fit` of
+    `scheduler.Multicluster`).
 
 Decided here: a space is all resources that are free at the time at which the cluster's first become free,
 next to each other or not, and jobs take the lowest of them in the order of q. The workload of a cluster in

@@ -182,9 +182,7 @@ def _conventions(study: MulticlusterStudy) -> list[str]:
         "started; a cluster without such jobs has a comprehensive performance of 0.",
         f"TITAN has {titan.population} schedules and at most {titan.generations} generations, and {stop}, "
         "unless a scheme says otherwise.",
-        "At a workload level the rate of arrivals is set once, with the default weights and deadlines, so "
-        "that MUSCLE collects as many jobs on average over time; all schemes replay the same jobs, and the "
-        "queue of each is what it gets.",
+        *_levels(study),
         f"Intervals are 95 % intervals over {study.replicates} replicates; advantages are paired, replicate "
         "by replicate."
         if study.replicates > 1
@@ -194,6 +192,33 @@ def _conventions(study: MulticlusterStudy) -> list[str]:
         "depend on the number of jobs.",
         *([f"A unit of time of the paper is {', '.join(f'{unit:,}' for unit in units)} s."] if units else []),
     ]
+
+
+_WHOSE = {"muscle": "MUSCLE", "dll": "DLL", "wrand": "WRAND", "each": "each scheme"}
+
+_QUEUES = {
+    "collected": "collects as many jobs on average over time",
+    "handed over": "hands over as many jobs in a round on average",
+    "waiting": "lets as many jobs wait on average over time, collected or at a cluster",
+}
+
+
+def _levels(study: MulticlusterStudy) -> list[str]:
+    """How rates of arrivals were set, if any were: a sentence for each kind of queue."""
+    jobs = [point.jobs for point in study.scenarios if point.jobs.level is not None]
+    lines = []
+    for counted in dict.fromkeys(each.level_counts for each in jobs):
+        whose = dict.fromkeys(_WHOSE[each.level_of] for each in jobs if each.level_counts == counted)
+        rate = "all schemes replay the same jobs, and the queue of each is what it gets"
+        if _WHOSE["each"] in whose:
+            rate = (
+                "the jobs are the same for all schemes, at a rate for each; facts are those of the reference"
+            )
+        lines.append(
+            "At a workload level the rate of arrivals is set once, with the default weights and deadlines, "
+            f"so that {' or '.join(whose)} {_QUEUES[counted]}; {rate}."
+        )
+    return lines
 
 
 def _point_row(part: xr.Dataset, point: PointConfig, study: MulticlusterStudy) -> PointRow:

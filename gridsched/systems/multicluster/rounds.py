@@ -84,6 +84,7 @@ class Run:
             most[change.cluster] = max(most[change.cluster], change.processors)
         self.jobs, self.policy, self._seed = jobs, policy, submission.seed
         self._submission, self._accepted, self._delay = submission, accepted, announced - jobs.submit
+        self._promised = jobs.deadline - jobs.submit
         self.widest = most
         overrun = overrun_code(submission.conventions.overrun)
         managed: Callable[..., ManagedCluster] = _kind_of_cluster(
@@ -98,6 +99,7 @@ class Run:
                 weights[i],
                 overrun,
                 cluster.unit,
+                policy.epsilon,
             )
             for i, cluster in enumerate(clusters)
         ]
@@ -157,6 +159,10 @@ class Run:
 
     def _hand_over(self, arrived: Integers, resized: set[int], now: int) -> None:
         """Allocate jobs, let the clusters plan, those with other resources than before in any case."""
+        if self.policy.due_from == "round":
+            new = arrived[self.round[arrived] < 0]
+            self.jobs.since[new] = now
+            self.jobs.deadline[new] = now + self._promised[new]
         given = self._allocate(arrived, now)
         number = len(self.rounds)
         all_again = self.policy.rounds == "collected"
@@ -209,7 +215,7 @@ class Run:
         done = allocate(
             jobs.processors[arrived],
             durations,
-            jobs.deadline[arrived] - durations - jobs.submit[arrived],
+            jobs.deadline[arrived] - durations - jobs.since[arrived],
             [cluster.backlog(now) for cluster in self.clusters],
             stream(self._seed, len(self.rounds), len(self.clusters)),
         )
@@ -219,8 +225,9 @@ class Run:
 
     def _dispatch(self, arrived: Integers) -> Integers:
         if self.policy.dispatcher == "wrand":
-            return weighted_random(arrived, self.clusters, self._speeds, self._drawn[arrived])
-        return least_load(self.jobs, arrived, self.clusters, self.policy.load)
+            drawn = self._drawn[arrived]
+            return weighted_random(arrived, self.clusters, self._speeds, drawn, self.policy.fit)
+        return least_load(self.jobs, arrived, self.clusters, self.policy.load, self.policy.fit)
 
     # --- what became of the jobs ------------------------------------------------------------------
 

@@ -55,6 +55,7 @@ from gridsched.submission import Submission
 from gridsched.systems.base import Scheduler
 from gridsched.systems.fates import needs_lives
 from gridsched.systems.multicluster.backlogs import (
+    FitName,
     LoadName,
     MulticlusterJobs,
     SeedingName,
@@ -73,6 +74,7 @@ from gridsched.workloads.deadlines import ServiceClass, draw_deadlines
 DispatcherName = Literal["muscle", "dll", "wrand"]
 RoundsName = Literal["collected", "arrival"]
 EndsName = Literal["any", "all"]
+DueName = Literal["submission", "round"]
 
 LOCALS: tuple[str, ...] = (*PLANNED, OWN, *POLICIES)
 """Values of `local`, besides easy(r)."""
@@ -85,6 +87,9 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "rounds": get_args(RoundsName),
     "ends": get_args(EndsName),
     "load": get_args(LoadName),
+    "fit": get_args(FitName),
+    "epsilon": get_args(LoadName),
+    "due_from": get_args(DueName),
 }
 
 
@@ -115,6 +120,14 @@ class Multicluster(Scheduler):
         Expected makespan at which a collection ends, seconds.
     load : {"unfinished", "unstarted"}
         Which jobs of a cluster are its load in equation (6).
+    fit : {"exact", "larger"}
+        Which clusters DLL and WRAND choose from: those that hold the job, or, as printed, only those that are
+        larger than it, if there are any.
+    epsilon : {"unstarted", "unfinished"}
+        Which jobs of a cluster count in equation (3), besides those that it is given.
+    due_from : {"submission", "round"}
+        From when on deadlines count: from the submission of a job, or from the first round that hands it
+        over, so that no time is lost while it is collected. `deadline` of the run is then that of the round.
     titan : Titan
         Parameters of the genetic algorithm.
     weights : Weights or a sequence of them, optional
@@ -142,6 +155,9 @@ class Multicluster(Scheduler):
     ends: EndsName = "all"
     threshold: int = 0
     load: LoadName = "unfinished"
+    fit: FitName = "exact"
+    epsilon: LoadName = "unstarted"
+    due_from: DueName = "submission"
     titan: Titan = field(default_factory=Titan)
     weights: Weights | Sequence[Weights] | None = None
     deadlines: ServiceClass = field(default_factory=ServiceClass)
@@ -244,6 +260,7 @@ class Multicluster(Scheduler):
         jobs = MulticlusterJobs(
             np.ascontiguousarray(workload.submit_time[accepted]),
             np.ascontiguousarray(due[accepted]),
+            np.ascontiguousarray(workload.submit_time[accepted]),
             np.ascontiguousarray(workload.processors[accepted]),
             np.stack(
                 [cluster.allocation(workload.processors[accepted]) // cluster.unit for cluster in clusters]
@@ -257,7 +274,9 @@ class Multicluster(Scheduler):
         with ThreadPoolExecutor(self.threads) if self.threads > 1 else nullcontext() as pool:
             run = kind(self, submission, jobs, accepted, announced, wanted, changes, pool)
             run.execute()
-        return _schedule(self, submission, accepted, run, expected, due, reach)
+        met = due.copy()
+        met[accepted] = jobs.deadline
+        return _schedule(self, submission, accepted, run, expected, met, reach)
 
     def _deadlines_of(self, submission: Submission) -> Integers:
         """Deadline of each job; drawn where there are none."""

@@ -12,7 +12,7 @@ import xarray as xr
 import yaml
 
 from gridsched.errors import ConfigurationError
-from gridsched.experiments.claims import evaluate, load_claims
+from gridsched.experiments.claims import OrderClaim, evaluate, load_claims
 from gridsched.experiments.config import load_study
 from gridsched.experiments.readings import figures
 from gridsched.experiments.readings.choices import (
@@ -21,6 +21,7 @@ from gridsched.experiments.readings.choices import (
     belongs,
     can_matter,
     load_readings,
+    on_what_is_kept,
     read_as,
     readings_file,
     together,
@@ -336,6 +337,51 @@ def test_choices_matter_only_for_what_they_can_change(tmp_path: Path) -> None:
     assert [can_matter(choice, elsewhere) for choice in paper.choices] == [False, False, False]
 
 
+@pytest.mark.parametrize(
+    ("select", "chain", "kept", "expected"),
+    [
+        (["a", "b", "c"], ["x", "y"], {"point": "ac", "scheme": "xy"}, (("a", "c"), ["x", "y"], "a, c")),
+        (["a"], ["x", "y", "z"], {"point": "ab", "scheme": "xz"}, (("a",), ["x", "z"], "x, z")),
+        (["a"], ["x", ["y", "z"]], {"point": "a", "scheme": "xz"}, (("a",), ["x", ("z",)], "z")),
+        (["a", "b"], ["x", "y"], {"point": "ab", "scheme": "xy"}, (("a", "b"), ["x", "y"], "")),
+        (["a"], ["x", "y"], {"point": "a", "scheme": "x"}, (("a",), ["x", "y"], "")),
+        (["a"], ["x", "y"], {"point": "b", "scheme": "xy"}, (("a",), ["x", "y"], "")),
+    ],
+    ids=[
+        "some points",
+        "fewer members",
+        "fewer in a member",
+        "all there",
+        "no comparison left",
+        "none there",
+    ],
+)
+def test_claims_about_several_labels_on_those_that_are_kept(
+    tmp_path: Path, select: Any, chain: list[Any], kept: dict[str, str], expected: tuple[Any, list[Any], str]
+) -> None:
+    claims = {
+        "paper": "tiny",
+        "citation": "Nobody",
+        "claims": [
+            {
+                "id": "one",
+                "kind": "order",
+                "where": "here",
+                "statement": "Less",
+                "ours": {"study": "base", "variable": "v", "select": {"point": select}},
+                "chain": [{"scheme": member} for member in chain],
+            }
+        ],
+    }
+    write_files(tmp_path, claims=claims)
+    (claim,) = load_claims([tmp_path / "claims.yaml"])
+    known = {"base": {name: set(labels) for name, labels in kept.items()}}
+    found, text = on_what_is_kept(claim, known)
+    assert isinstance(found, OrderClaim)
+    assert (found.ours.select["point"], [member["scheme"] for member in found.chain], text) == expected
+    assert on_what_is_kept(claim, {"other": {}}) == (claim, "")
+
+
 # --- designs --------------------------------------------------------------------------------------
 
 
@@ -410,6 +456,23 @@ def test_another_value_of_what_matters_changes_ours(dataset: xr.Dataset) -> None
     assert len({ours[size == name].mean() for name in ("four", "five", "eight")}) == 3
     for name in ("four", "five", "eight"):
         assert np.ptp(ours[size == name]) == 0, "first come, first served looks at no estimate"
+
+
+def test_a_part_of_a_claim_is_judged_only_where_it_is_said(tmp_path: Path) -> None:
+    """The study keeps two of the schedulers that a claim is about."""
+    about_three = {**CLAIMS["claims"][0], "chain": [{"scheme": ["easy", "sjf"]}, {"scheme": "fcfs"}]}
+    write_files(tmp_path, claims=changed(CLAIMS, "claims.0", about_three))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        whole, part = (
+            run_study(study_of(runs=6, partial=partial), tmp_path / f"results-{partial}", 1)
+            for partial in (False, True)
+        )
+    assert whole.attrs["claims_left_out"] == part.attrs["claims_left_out"] + 1
+    assert "easy-waits-less" not in whole["claim"].values
+    told = part["condition"].sel(claim="easy-waits-less").item()
+    assert told.startswith("Judged on easy only.")
+    assert not part["condition"].sel(claim="never").item().startswith("Judged")
 
 
 # --- what is shown --------------------------------------------------------------------------------

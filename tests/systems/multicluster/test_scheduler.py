@@ -36,7 +36,7 @@ from gridsched.systems.multicluster.measures import (
     summarise_multicluster,
 )
 from gridsched.systems.multicluster.scheduler import Multicluster
-from gridsched.systems.multicluster.study.calibration import calibrate_rates
+from gridsched.systems.multicluster.study.calibration import calibrate_rates, queue_length
 from gridsched.systems.multicluster.titan import Titan, Weights, resources_of, stream
 from gridsched.verification import verify
 from gridsched.workloads import Workload
@@ -124,6 +124,8 @@ CASES: list[dict[str, Any]] = [
     {"dispatcher": "wrand", "seeding": "none"},
     {"dispatcher": "wrand", "local": "easy", "rounds": "arrival"},
     {"dispatcher": "dll", "local": "conservative", "threshold": 300},
+    {"dispatcher": "muscle", "local": "easy", "ends": "any", "epsilon": "unfinished", "due_from": "round"},
+    {"dispatcher": "wrand", "local": "seed", "fit": "larger"},
 ]
 
 
@@ -277,6 +279,7 @@ def walk(
     threshold: int,
     ends: str,
     seed: int,
+    epsilon: str = "unstarted",
 ) -> dict[int, tuple[int, int]]:
     """Cluster and start of each job under MUSCLE without TITAN, if all predictions are right."""
     durations = [[int(c.duration(np.array([run]))[0]) for _, run, _ in jobs] for c in clusters]
@@ -303,7 +306,11 @@ def walk(
             for job, (_, resources) in plans[i].items():
                 for r in resources:
                     free[r] = max(free[r], end(i, job))
-            left = [job for job, (start, _) in plans[i].items() if start > now]
+            left = [
+                job
+                for job, (start, _) in plans[i].items()
+                if (end(i, job) if epsilon == "unfinished" else start) > now
+            ]
             ahead = [load(job, cluster, durations[i], jobs, due) for job in left]
             state.append(NaiveCluster(free, ahead, cluster.unit))
         seeds = naive_packing.allocate(
@@ -345,15 +352,29 @@ def streams(draw: st.DrawFn) -> tuple[list[tuple[int, int, int]], list[int]]:
 
 @pytest.mark.parametrize("ends", ["any", "all"])
 @pytest.mark.parametrize("clusters", [CLUSTERS, NODES], ids=["processors", "nodes"])
-@given(jobs=streams(), threshold=st.sampled_from([0, 3, 8]))
+@given(
+    jobs=streams(),
+    threshold=st.sampled_from([0, 3, 8]),
+    epsilon=st.sampled_from(["unstarted", "unfinished"]),
+    due_from=st.sampled_from(["submission", "round"]),
+)
 @settings(max_examples=60)
 def test_rounds_equal_a_walk_over_the_seconds(
-    clusters: list[Cluster], ends: str, jobs: tuple[list[tuple[int, int, int]], list[int]], threshold: int
+    clusters: list[Cluster],
+    ends: Any,
+    jobs: tuple[list[tuple[int, int, int]], list[int]],
+    threshold: int,
+    epsilon: Any,
+    due_from: Any,
 ) -> None:
     rows, due = jobs
-    policy = Multicluster(local="seed", ends=ends, threshold=threshold)  # type: ignore[arg-type]
+    policy = Multicluster(local="seed", ends=ends, threshold=threshold, epsilon=epsilon, due_from=due_from)
     run = run_of(workload_of(rows), clusters, policy, due=due, seed=3)
-    expected = walk(rows, due, clusters, threshold, ends, seed=3)
+    # Slack is the same: a deadline that counts from the round has the round in place of the submission
+    expected = walk(rows, due, clusters, threshold, ends, seed=3, epsilon=epsilon)
+    promised = [last - submit for last, (submit, _, _) in zip(due, rows, strict=True)]
+    since = run["round_time"].values[run["job_round"].values] if due_from == "round" else run["submit_time"]
+    assert run["deadline"].values.tolist() == (np.asarray(since) + promised).tolist()
     assert run["segment_job"].values.tolist() == list(range(len(rows)))
     found = zip(run["segment_cluster"].values.tolist(), run["start_time"].values.tolist(), strict=True)
     assert list(found) == [expected[job] for job in range(len(rows))]
@@ -456,6 +477,44 @@ def test_least_load_follows_equation_six() -> None:
     assert hosts(run) == [0, 0]
 
 
+def test_rivals_may_pass_by_clusters_that_are_only_as_wide_as_a_job() -> None:
+    sizes = np.tile(np.arange(1, 9), 40)
+    jobs = [(50 * k, 9, int(size)) for k, size in enumerate(sizes)]
+    width = np.array([cluster.processors for cluster in CLUSTERS])
+    for dispatcher in ("dll", "wrand"):
+        chosen = {}
+        for fit in ("exact", "larger"):
+            policy = Multicluster(dispatcher=dispatcher, local="seed", rounds="arrival", fit=fit)
+            chosen[fit] = np.array(
+                hosts(run_of(workload_of(jobs), CLUSTERS, policy, due=[10**6] * len(jobs)))
+            )
+        alone = chosen["larger"][sizes == 8]
+        assert set(alone) == {0}, "no cluster is larger"
+        assert (width[chosen["larger"]] > sizes)[sizes < 8].all()
+        exactly = width[chosen["exact"]] == sizes
+        assert exactly[sizes < 8].any() == (dispatcher == "wrand")
+        # where each is larger, both draw and weigh alike
+        few = sizes < 4
+        assert dispatcher == "dll" or (chosen["exact"] == chosen["larger"])[few].all()
+
+
+def test_deadlines_from_the_round_count_for_the_local_scheduler_and_the_measures() -> None:
+    workload = drawn()
+    titan = Titan(population=6, generations=5, window=2)
+    late = {}
+    for due_from in ("submission", "round"):
+        run = run_of(workload, CLUSTERS, Multicluster(titan=titan, due_from=due_from))
+        verify(run)
+        since = workload.submit_time
+        if due_from == "round":
+            since = run["round_time"].to_numpy()[run["job_round"].to_numpy()]
+        assert workload.deadline is not None
+        allowed = workload.deadline - workload.submit_time
+        assert (run["deadline"].to_numpy() == since + allowed).all()
+        late[due_from] = float(summarise_multicluster(run)["over_deadline"])
+    assert late["round"] < late["submission"]
+
+
 def test_weighted_random_follows_capacities() -> None:
     clusters = [Cluster(name="a", processors=6), Cluster(name="b", processors=3, speed=2.0), CLUSTERS[2]]
     jobs = [(k, 1, 1 + k % 6) for k in range(3000)]
@@ -516,6 +575,15 @@ def test_queues_are_averaged_over_arrivals() -> None:
 
 
 # --- workloads ------------------------------------------------------------------------------------
+
+
+def test_three_kinds_of_queues() -> None:
+    workload = workload_of([(0, 4, 1), (0, 3, 1), (1, 1, 1), (2, 1, 1), (12, 1, 1)])
+    run = run_of(workload, [Cluster(processors=1)], Multicluster(local="seed"), due=[99] * 5)
+    assert queue_length(run, "collected") == float(run["queue_mean"])
+    assert queue_length(run, "waiting") == float(run["waiting_mean"])
+    # Rounds at 0, 4 and 12
+    assert queue_length(run, "handed over") == pytest.approx((2 + 2 + 1) / 3)
 
 
 def test_rates_stretch_arrivals_only() -> None:
@@ -614,7 +682,11 @@ def test_levels_are_met() -> None:
         due = draw_deadlines(workload, [ServiceClass(name="all")], seed=seed)
         queues.append(float(run_of(workload, CLUSTERS, policy, due=due)["queue_mean"]))
     assert np.mean(queues) == found[0].queue
-    with pytest.raises(WorkloadError, match="lets 900 of 600 jobs be collected"):
+    for counts in ("handed over", "waiting"):
+        (other,) = calibrate_rates([15], MODEL, CLUSTERS, counts=counts, **arguments)
+        assert other.queue == pytest.approx(15, rel=0.2)
+        assert other.rate != found[1].rate
+    with pytest.raises(WorkloadError, match="lets 900 of 600 jobs be in the queue"):
         calibrate_rates([900], MODEL, CLUSTERS, **arguments)
     with pytest.raises(WorkloadError, match="workload level is 0"):
         calibrate_rates([0], MODEL, CLUSTERS, **arguments)
@@ -635,6 +707,9 @@ def test_mistakes_in_policies_are_named() -> None:
         ({"local": "seed", "seeding": "none"}, "local is 'seed'"),
         ({"local": "esay"}, r"local is 'esay'; use one of titan, seed, policy, fcfs, .*, easy\(r\)"),
         ({"ends": "some"}, "use one of any, all"),
+        ({"fit": "tight"}, "use one of exact, larger"),
+        ({"epsilon": "all"}, "use one of unfinished, unstarted"),
+        ({"due_from": "start"}, "use one of submission, round"),
     ]
     for options, message in broken:
         with pytest.raises(ConfigurationError, match=message):

@@ -215,10 +215,11 @@ def test_a_rate_is_shared_by_points_that_differ_in_weights_and_deadlines(study: 
             points,
             changed(STUDY, "scenarios.1.jobs.count", 61),
             changed(STUDY, "scenarios.1.jobs.level_of", "dll"),
+            changed(STUDY, "scenarios.1.jobs.level_counts", "waiting"),
         )
     ]
     assert rates[0] == rates[1]
-    assert len(set(rates)) == 3
+    assert len(set(rates)) == 4
     assert study.scenario("plain").calibration() is None
 
 
@@ -332,6 +333,28 @@ def test_a_level_can_be_that_of_another_scheme(tmp_path: Path) -> None:
         scheduler=Multicluster(dispatcher="dll"),
     )
     assert (float(found["rate"]), float(found["queue"])) == (own.rate, own.queue)
+
+
+def test_each_scheme_can_meet_a_level_itself(tmp_path: Path) -> None:
+    """Jobs are those of a study in which one scheme after the other meets the level."""
+    values = changed(
+        STUDY, "scenarios", [{**STUDY["scenarios"][1], "jobs": {"level": 3, "level_of": "each"}}]
+    )
+    values |= {"schedulers": values["schedulers"][:3], "replicates": 2}
+    values["common"]["jobs"]["load"] = None
+    for point in values["scenarios"]:
+        point["schedulers"] = ["muscle", "dll+seed", "wrand"]
+    whole = run_study(MulticlusterStudy.model_validate(values), tmp_path / "each", 5)
+    for scheme, name in (("muscle", "muscle"), ("dll+seed", "dll"), ("wrand", "wrand")):
+        values["scenarios"][0]["jobs"] = {"level": 3, "level_of": name}
+        alone = run_study(MulticlusterStudy.model_validate(values), tmp_path / name, 5)
+        for measure in ("mcp_mean", "queue_mean", "makespan"):
+            mine, theirs = (each[measure].sel(scheme=scheme).values for each in (whole, alone))
+            np.testing.assert_array_equal(mine, theirs)
+        if name == "muscle":
+            assert float(whole["rate"].item()) == float(alone["rate"].item()), "facts are of the reference"
+        else:
+            assert float(whole["rate"].item()) != float(alone["rate"].item())
 
 
 def test_absent_runs_and_clusters_are_unknown(finished: Path) -> None:

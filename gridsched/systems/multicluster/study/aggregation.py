@@ -127,7 +127,7 @@ def _facts(study: MulticlusterStudy, jobs: Mapping[str, xr.Dataset]) -> xr.Datas
         "level": ([_number(point.jobs.level) for point in study.scenarios], "wanted workload level", "1"),
         "calibrated_queue": (
             [float(drawn.attrs["calibrated_queue"]) for drawn in jobs.values()],
-            "mean number of collected jobs for which the rate was set",
+            "mean number of jobs in the queue for which the rate was set",
             "1",
         ),
         "rate": (

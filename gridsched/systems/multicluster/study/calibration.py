@@ -1,13 +1,14 @@
-"""Rates of arrivals at which MUSCLE collects so many jobs for its next round: workload levels."""
+"""Rates of arrivals at which so many jobs are in the queue on average: workload levels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
+import xarray as xr
 
 from gridsched.errors import WorkloadError
 from gridsched.platform import Cluster
@@ -19,12 +20,15 @@ from gridsched.workloads.deadlines import ServiceClass, draw_deadlines
 _FIRST_LOADS = (0.6, 0.8, 0.9, 1.0, 1.2, 1.6, 2.5, 5.0, 20.0)
 """Work that arrives relative to what the clusters can do: tried one by one until the queue is long enough."""
 
+LevelName = Literal["collected", "handed over", "waiting"]
+"""What counts as the queue at a workload level."""
+
 _SHORTEST_QUEUE = 1e-3
 """Shorter queues count as this, so that they have a logarithm."""
 
 
 class CalibratedRate(NamedTuple):
-    """Arrivals in a unit of time, and the mean number of collected jobs that was simulated with them."""
+    """Arrivals in a unit of time, and the mean queue that was simulated with them."""
 
     rate: float
     queue: float
@@ -39,10 +43,11 @@ def calibrate_rates(
     seeds: Sequence[int],
     classes: Sequence[ServiceClass] | None = None,
     scheduler: Multicluster | None = None,
+    counts: LevelName = "collected",
     tolerance: float = 0.05,
     evaluations: int = 8,
 ) -> list[CalibratedRate]:
-    """Arrival rates at which so many jobs are collected for the next round, on average over time.
+    """Arrival rates at which so many jobs are in the queue, on average.
 
     This sets the workload levels of a study, by MUSCLE as a rule; other policies then replay the same jobs.
     Every rate is tried on the same jobs, whose arrivals it stretches alone, and the mean is taken over the
@@ -53,7 +58,7 @@ def calibrate_rates(
     Parameters
     ----------
     levels : sequence of float
-        Wanted mean numbers of collected jobs.
+        Wanted mean numbers of jobs.
     model : MulticlusterModel
         Distributions of the jobs.
     clusters : sequence of Cluster
@@ -66,6 +71,9 @@ def calibrate_rates(
         Range of the deadlines, the first of them; the default range if not given.
     scheduler : Multicluster, optional
         By which the levels are set; MUSCLE with TITAN if not given.
+    counts : {"collected", "handed over", "waiting"}
+        Which jobs are in the queue: those collected for the next round, on average over time; those that a
+        round hands over, on average over rounds; or those that have not started, on average over time.
     tolerance : float
         Relative deviation from a level that is good enough.
     evaluations : int
@@ -86,20 +94,17 @@ def calibrate_rates(
             raise WorkloadError(f"workload level is {level}; give a positive number of jobs")
     if not len(seeds):
         raise WorkloadError("workload levels: there are no seeds; give one for each replicate")
-    slowest = min(cluster.speed for cluster in clusters)
-    capacity = sum(cluster.processors * cluster.speed for cluster in clusters) / model.mean_work
+    capacity = _capacity(model, clusters)
     scheduler = scheduler or Multicluster()
-    promised = list(classes or [ServiceClass(name="all")])[:1]
+    if isinstance(scheduler.weights, Sequence):
+        scheduler = replace(scheduler, weights=tuple(scheduler.weights))
+    promised = (classes or [ServiceClass(name="all")])[0]
 
-    @cache
     def queue(load: float) -> float:
-        queues = []
-        for seed in seeds:
-            workload = synthesise_multicluster(model, jobs=jobs, rate=load * capacity, seed=seed)
-            due = draw_deadlines(workload, promised, seed=seed, slowest=slowest)
-            run = simulate(replace(workload, deadline=due), clusters, scheduler)
-            queues.append(float(run["queue_mean"]))
-        return float(np.mean(queues))
+        lengths = [
+            _lengths(model, tuple(clusters), jobs, seed, promised, scheduler, load)[counts] for seed in seeds
+        ]
+        return float(np.mean(lengths))
 
     tried = {0.0: 0.0}
     found = []
@@ -107,6 +112,37 @@ def calibrate_rates(
         load = _load_of(level, queue, tried, tolerance, evaluations, jobs)
         found.append(CalibratedRate(load * capacity, tried[load]))
     return found
+
+
+@lru_cache(maxsize=10_000)
+def _lengths(
+    model: MulticlusterModel,
+    clusters: tuple[Cluster, ...],
+    jobs: int,
+    seed: int,
+    promised: ServiceClass,
+    scheduler: Multicluster,
+    load: float,
+) -> dict[LevelName, float]:
+    """Mean queues under a load, which searches for other levels of the same jobs ask for again."""
+    slowest = min(cluster.speed for cluster in clusters)
+    workload = synthesise_multicluster(model, jobs=jobs, rate=load * _capacity(model, clusters), seed=seed)
+    due = draw_deadlines(workload, [promised], seed=seed, slowest=slowest)
+    run = simulate(replace(workload, deadline=due), clusters, scheduler)
+    return {name: queue_length(run, name) for name in get_args(LevelName)}
+
+
+def _capacity(model: MulticlusterModel, clusters: Sequence[Cluster]) -> float:
+    """Jobs that the clusters can do in a unit of time."""
+    return sum(cluster.processors * cluster.speed for cluster in clusters) / model.mean_work
+
+
+def queue_length(run: xr.Dataset, counts: LevelName) -> float:
+    """Mean queue of a run of `Multicluster`; see `calibrate_rates`."""
+    if counts == "handed over":
+        given = run["round_collected"].values
+        return float(given[given > 0].mean()) if given.any() else 0.0
+    return float(run["queue_mean" if counts == "collected" else "waiting_mean"])
 
 
 def _load_of(
@@ -130,7 +166,7 @@ def _load_of(
     else:
         if max(tried.values()) < level:
             raise WorkloadError(
-                f"no rate of arrivals lets {level:g} of {jobs} jobs be collected on average; "
+                f"no rate of arrivals lets {level:g} of {jobs} jobs be in the queue on average; "
                 f"the most is {max(tried.values()):.3g}: use more jobs"
             )
     high = min(load for load in tried if tried[load] >= level)

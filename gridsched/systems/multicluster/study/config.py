@@ -37,7 +37,8 @@ from gridsched.experiments.validation import (
 from gridsched.platform import Cluster, ResourceChange
 from gridsched.systems.multicluster.jobs import MulticlusterModel
 from gridsched.systems.multicluster.muscle import weights_of
-from gridsched.systems.multicluster.scheduler import DispatcherName, Multicluster
+from gridsched.systems.multicluster.scheduler import Multicluster
+from gridsched.systems.multicluster.study.calibration import LevelName
 from gridsched.systems.multicluster.titan import Weights
 from gridsched.workloads.deadlines import ServiceClass
 
@@ -47,6 +48,8 @@ EXAMPLE_FIGURES: tuple[str, ...] = ("example_handed_over", "example_improved")
 _STUDY = "gridsched.systems.multicluster.study"
 
 _FIGURES = "gridsched.systems.multicluster.figures"
+
+LevelOfName = Literal["muscle", "dll", "wrand", "each"]
 
 AxisName = Literal["level", "deadlines", "clusters", "none"]
 
@@ -63,10 +66,14 @@ class _Jobs(MadeConfig):
     count: Annotated[Whole, Field(ge=1, le=10_000_000)] = 20_000
     """Number of jobs that are drawn."""
     level: Number | None = Field(None, gt=0, le=1e6)
-    """Mean number of collected jobs: the rate of arrivals is set so that a scheduler meets it, see the
+    """Mean number of jobs in the queue: the rate of arrivals is set so that a scheduler meets it, see the
     guide."""
-    level_of: DispatcherName = "muscle"
-    """The scheduler that meets the level."""
+    level_of: LevelOfName = "muscle"
+    """The scheduler that meets the level, or each: then every scheduler has the same jobs at a rate of its
+    own."""
+    level_counts: LevelName = "collected"
+    """The queue at a level: jobs that are collected (mean over time), handed over in a round (mean over
+    rounds), or waiting, collected or at a cluster (mean over time)."""
     load: Number | None = Field(None, gt=0, le=1000)
     """Work that arrives relative to what the clusters can do."""
     speed_up: Factor = 1.0
@@ -192,7 +199,7 @@ class PointConfig(ScenarioChoice):
         """
         if self.jobs.level is None:
             return None
-        drawn = {"count", "level", "level_of", *_DRAWN}
+        drawn = {"count", "level", "level_of", "level_counts", *_DRAWN}
         rounds = {key: value for key, value in self.parameters.items() if key in ("ends", "threshold")}
         return {
             "clusters": [[each.processors, each.speed] for each in self.platform],
@@ -276,9 +283,14 @@ class MulticlusterStudy(SchedulerStudy):
 
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study."""
-        jobs = {
-            point.name: [self._jobs(point, replicate, seed) for replicate in range(self.replicates)]
+        own = {
+            (point.name, label): self._with_own_level(point, label)
             for point in self.scenarios
+            for label in self.labels_in(point)
+        }
+        jobs = {
+            key: [self._jobs(point, replicate, seed) for replicate in range(self.replicates)]
+            for key, point in own.items()
         }
         example = Task(
             stage="collect", study=self.name, name="example", function=f"{_STUDY}.example:write_example"
@@ -290,9 +302,9 @@ class MulticlusterStudy(SchedulerStudy):
                     run
                     for point in self.scenarios
                     for label in self.labels_in(point)
-                    for run in self._runs(point, label, jobs[point.name], seed)
+                    for run in self._runs(own[point.name, label], label, jobs[point.name, label], seed)
                 ],
-                "jobs": jobs,
+                "jobs": {point.name: jobs[point.name, self.reference_label] for point in self.scenarios},
                 "example": example if self.worked_example else None,
             },
         )
@@ -312,6 +324,13 @@ class MulticlusterStudy(SchedulerStudy):
             figures=figures,
             tables=[StudyTable("means", f"{_STUDY}.aggregation:means_table", "multicluster_means")],
         )
+
+    def _with_own_level(self, point: PointConfig, label: str) -> PointConfig:
+        """A point where a scheduler meets the level, if each is to meet it itself."""
+        if point.jobs.level_of != "each":
+            return point
+        own = point.jobs.model_copy(update={"level_of": self.made(point, label).dispatcher})
+        return point.model_copy(update={"jobs": own})
 
     def _jobs(self, point: PointConfig, replicate: int, seed: int) -> Task:
         """Jobs of a point in one replicate."""

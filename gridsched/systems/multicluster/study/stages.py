@@ -75,12 +75,18 @@ def calibrate_level(calibration: Mapping[str, Any], seed: int, target: str | Pat
     scheduler: Any = scheduler_made(jobs.level_of, **calibration["parameters"])
     seeds = [_seed_of_jobs(seed, replicate) for replicate in range(CALIBRATED)]
     (found,) = calibrate_rates(
-        [jobs.level], jobs.made(), clusters, jobs=jobs.count, seeds=seeds, scheduler=scheduler
+        [jobs.level],
+        jobs.made(),
+        clusters,
+        jobs=jobs.count,
+        seeds=seeds,
+        scheduler=scheduler,
+        counts=jobs.level_counts,
     )
     whole = xr.Dataset(
         {
             "rate": ((), found.rate, {"long_name": "arrivals in a unit of time", "units": "1"}),
-            "queue": ((), found.queue, {"long_name": "mean number of collected jobs", "units": "1"}),
+            "queue": ((), found.queue, {"long_name": "mean number of jobs in the queue", "units": "1"}),
         },
         attrs={
             "title": f"rate of arrivals at level {jobs.level:g}",
