@@ -376,7 +376,8 @@ def jscheduler_case(seed: int, metric: Any, wanted: tuple[str, ...]) -> None:
     def held(m: int) -> Any:
         return np.array([grid.holds(j, m) for j in range(number)])
 
-    samples = draw_samples_of(held, number, count, k, seed)
+    processors, home = np.ones(number, np.int64), np.full(number, -1, np.int16)
+    samples = draw_samples_of(held, processors, count, JScheduler(k=k), seed, home)
     check(run, grid.simulate([[int(m) for m in row if m >= 0] for row in samples]))
 
 
