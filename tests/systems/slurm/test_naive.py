@@ -338,20 +338,25 @@ def compare(seed: int, whole: str, minutes: bool = False) -> tuple[int, int, int
 @pytest.mark.parametrize("block", [0])
 @pytest.mark.parametrize("whole", ["all", "none", "some"])
 def test_every_start_is_that_of_the_naive_twin(whole: str, block: int) -> None:
-    seeds = range(500 * block, 500 * (block + 1))
+    seeds = range(200 * block, 200 * (block + 1))
     started, killed, _ = np.sum([compare(seed, whole) for seed in seeds], axis=0)
-    assert started > 2500
-    assert killed > 50
+    assert started > 1000
+    assert killed > 20
 
 
+@pytest.mark.parametrize("block", [0])
 @pytest.mark.parametrize("whole", ["all", "none", "some"])
-def test_who_gives_way_is_as_in_the_naive_twin(whole: str) -> None:
-    kinds = np.sum([compare_preemptions(seed, whole) for seed in range(400)], axis=0)
-    assert (kinds[1:] > 40).all(), kinds
+def test_who_gives_way_is_as_in_the_naive_twin(whole: str, block: int) -> None:
+    seeds = range(160 * block, 160 * (block + 1))
+    kinds = np.sum([compare_preemptions(seed, whole) for seed in seeds], axis=0)
+    assert (kinds[1:] > 8).all(), kinds
 
 
+@pytest.mark.parametrize("block", [0])
 @pytest.mark.parametrize("whole", ["all", "none", "some"])
-def test_minutes_are_kept_as_in_the_naive_twin(whole: str) -> None:
-    counts = np.sum([compare(seed, whole, minutes=True) for seed in range(300)], axis=0)
-    assert counts[0] > 1000
-    assert counts[2] > 30
+def test_minutes_are_kept_as_in_the_naive_twin(whole: str, block: int) -> None:
+    counts = np.sum(
+        [compare(seed, whole, minutes=True) for seed in range(120 * block, 120 * (block + 1))], axis=0
+    )
+    assert counts[0] > 400
+    assert counts[2] > 10
