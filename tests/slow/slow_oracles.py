@@ -58,3 +58,9 @@ def test_slurm(whole: str, block: int) -> None:
 @pytest.mark.parametrize("whole", ["all", "none", "some"])
 def test_slurm_preemption(whole: str, block: int) -> None:
     slurm.test_who_gives_way_is_as_in_the_naive_twin(whole, block)
+
+
+@pytest.mark.parametrize("block", range(1, 6))
+@pytest.mark.parametrize("whole", ["all", "none", "some"])
+def test_slurm_minutes(whole: str, block: int) -> None:
+    slurm.test_minutes_are_kept_as_in_the_naive_twin(whole, block)

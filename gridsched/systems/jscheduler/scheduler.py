@@ -148,6 +148,7 @@ class JScheduler(Scheduler):
         "reservations": "jobs start as soon as they can",
         "membership": "the directory of clusters is fixed",
         "changes": "predicted waits take the processors of a cluster as given",
+        "preemption": "a job that has started runs to its end",
     }
 
     def __post_init__(self) -> None:

@@ -23,6 +23,7 @@ from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.nodes import RequeueName
 from gridsched.systems.slurm import kernels, passes
 from gridsched.systems.slurm.kernels import JOB, LIMIT, WINDOW, Backfill, Room, Space, Tables
+from gridsched.systems.slurm.minutes import MinuteRules, Minutes
 from gridsched.systems.slurm.preempting import (
     CANCEL,
     NOBODY,
@@ -32,6 +33,7 @@ from gridsched.systems.slurm.preempting import (
     nodes_of,
     resumable,
 )
+from gridsched.systems.slurm.priority import Priorities
 
 Integers = NDArray[np.int64]
 
@@ -77,28 +79,6 @@ class Cadence:
             least_age=self.bf_min_age_reserve,
             kill_wait=self.kill_wait,
         )
-
-
-class Priorities(Protocol):
-    """Where priorities come from."""
-
-    def submitted(self, job: int, now: int) -> float:
-        """Priority of a job that is submitted at `now` [ticks]."""
-
-    def requeued(self, job: int, now: int) -> None:
-        """A job that was preempted waits again from `now` [ticks] on; it keeps its priority for now."""
-
-    def started(self, job: int, now: int) -> None:
-        """A job starts, or goes on."""
-
-    def ended(self, job: int, now: int) -> None:
-        """A job ends, or is suspended."""
-
-    def due(self) -> int:
-        """When priorities change next [ticks]."""
-
-    def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
-        """New priorities of the waiting jobs."""
 
 
 class Watcher(Protocol):
@@ -218,6 +198,8 @@ class Tickets:
         What happens to them before they run; by default they are submitted, and wait.
     preemption : PreemptionRules, optional
         Who preempts whom; nobody by default.
+    minutes : MinuteRules, optional
+        How minutes are counted, where some of the limits are of minutes.
     """
 
     jobs: RecordArray
@@ -226,6 +208,7 @@ class Tickets:
     limited: Integers
     lives: Lives | None = None
     preemption: PreemptionRules | None = None
+    minutes: MinuteRules | None = None
 
 
 _APART = 2**24
@@ -264,6 +247,8 @@ class Outcome:
         that was not done.
     preemptions : PREEMPTION[...]
         Who gave way to whom, by time.
+    timed_out : int
+        Jobs that were killed since their group had used up its minutes.
     """
 
     start: Integers
@@ -276,6 +261,7 @@ class Outcome:
     killed: Integers
     extra: Integers
     preemptions: RecordArray
+    timed_out: int = 0
 
     def nodes_of(self, job: int, count: int) -> list[int]:
         """Nodes of a job, by number."""
@@ -385,7 +371,11 @@ class Controller:
         self.held: list[tuple[int, int]] = []
         self.asleep: dict[int, int] = {}
         self.tier = np.asarray(machine.tier, np.int64)[jobs["partition"]]
-        self.priorities = priorities or FirstCome(count)
+        self.priorities: Priorities = priorities or FirstCome(count)
+        self.minutes = None
+        if tickets.minutes is not None:
+            self.priorities = self.minutes = Minutes(self.priorities, tickets.minutes, self.tables, unit)
+        self.timed_out = 0
         self.backfill = cadence.of_backfill()
         self.lives = _plain_lives(tickets.submit) if tickets.lives is None else tickets.lives
         self.listed = np.zeros(count + 1, np.int64)
@@ -438,9 +428,9 @@ class Controller:
     def happen(self, until: int) -> None:
         """Let jobs end, nodes go and come, and jobs enter the queue and leave it up to an instant."""
         while (now := self.next_event()) <= until:
-            while self.priorities.due() <= now:
+            if self.priorities.due() <= now:
                 self.recalculate(self.priorities.due())
-            if self.ends and self.ends[0][0] == now:
+            elif self.ends and self.ends[0][0] == now:
                 self._end(heapq.heappop(self.ends)[1], now)
             elif self.happened < len(self.machine.events) and self.machine.events[self.happened][0] == now:
                 _, kind, which = self.machine.events[self.happened]
@@ -645,6 +635,17 @@ class Controller:
         waiting = self.queue[: self.waiting]
         self.tables.jobs["priority"][waiting] = self.priorities.recalculate(now, waiting)
         self.sorted = False
+        if self.minutes is not None:
+            self._time_out(self.minutes.overdrawn(), now)
+
+    def _time_out(self, jobs: Sequence[int], now: int) -> None:
+        """Kill the jobs of groups that have used up their minutes."""
+        for job in jobs:
+            kernels.finish(self.tables, job)
+            self._lose(job, now)
+            self._give_up(job, now)
+        self.timed_out += len(jobs)
+        self._resume_those_who_can(now)
 
     def run_pass(self, now: int, kind: int, depth: int = 0) -> int:
         """One pass of the main loop or of the backfill scheduler; how many jobs it started."""
@@ -754,7 +755,7 @@ class Controller:
         happened, settled = False, False
         while True:
             event = self.next_event()
-            if event == NEVER and (settled or not self.waiting):
+            if event == NEVER and (settled or not self.waiting) and not self._may_be_freed():
                 return self.outcome()  # nothing runs, and nothing that waits can ever start
             wanted = NEVER if settled else full + interval
             if happened:
@@ -763,7 +764,7 @@ class Controller:
             backfill = NEVER
             if cadence.backfill and changed // unit >= last_backfill // unit:
                 backfill = check + max(-(-(changed - check) // turn), 0) * turn
-            due = self.priorities.due() if self.waiting else NEVER
+            due = self.priorities.due() if self.waiting or self.minutes is not None else NEVER
             now = min(event, main, backfill, due)
             if settled and now in (event, due):
                 full += (now - full) // interval * interval
@@ -772,8 +773,9 @@ class Controller:
                 self.happen(now)
                 changed, happened = now, True
             elif due == now:
+                killed = self.timed_out
                 self.recalculate(now)
-                changed = now
+                changed, happened = now, happened or self.timed_out > killed
             elif main == now:
                 is_full = now >= full + interval
                 depth = 0 if is_full else cadence.default_queue_depth
@@ -787,6 +789,10 @@ class Controller:
             else:
                 changed = now if self.waiting and self.run_pass(now, BACKFILL) else changed
                 last_backfill, check = now, now + cadence.bf_interval * turn
+
+    def _may_be_freed(self) -> bool:
+        """Whether a job that waits may start although nothing happens, since what was used decays."""
+        return self.minutes is not None and self.minutes.may_free(self.queue[: self.waiting])
 
     def outcome(self) -> Outcome:
         """What became of the jobs."""
@@ -808,6 +814,7 @@ class Controller:
             killed=self.killed,
             extra=extra,
             preemptions=np.array(self.gave_way, PREEMPTION),
+            timed_out=self.timed_out,
         )
 
     def _executions(self) -> tuple[Integers, RecordArray]:
