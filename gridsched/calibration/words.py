@@ -33,8 +33,8 @@ def _in_words(name: str, given: Calibration) -> str:
         )
     if name == "fair":
         return (
-            f"a user who had all that was used comes {duration(_HOUR * value)} later, one who had half of it half "
-            f"of that; use counts half after {duration(_DAY * given['half_life'])}"
+            f"a user who had all that was used comes {duration(_HOUR * value)} later, one who had half of it "
+            f"half of that; use counts half after {duration(_DAY * given['half_life'])}"
         )
     kind, _, queue = name.partition(" ")
     return _WORDS[kind](value, queue)
@@ -60,7 +60,8 @@ _WORDS: dict[str, Callable[[float, str], str]] = {
     "user_peak": lambda value, _: f"a user has {value:.3g} times as many running as ever before, at most",
     "user_share": lambda value, _: f"a user has at most {_share(value)} of the processors",
     "user_hours": lambda value, _: (
-        f"running jobs of a user have at most {duration(_HOUR * value)} of all processors left by their estimates"
+        f"running jobs of a user have at most {duration(_HOUR * value)} of all processors left by their "
+        "estimates"
     ),
     "user_idle": lambda value, _: (
         f"a user has {max(1, round(value))} in the queue at most; others wait outside it"

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _MOST_NAMES = 5
 
 NOT_CALIBRATED = (
-    "Not calibrated: each policy alone, on the whole log. How far these waits are from the recorded ones is not\n"
-    "what a policy would change: most of it is what keeps jobs from starting besides, see above."
+    "Not calibrated: each policy alone, on the whole log. How far these waits are from the recorded ones is\n"
+    "not what a policy would change: most of it is what keeps jobs from starting besides, see above."
 )
 """What stands before the tables that `compare` has without calibration."""
 
@@ -122,9 +122,9 @@ def _groups(trusted: Trusted, kind: str, log: Log, times: Times) -> list[Any]:
     own = whole[whole["policy"] == first]
     less, more = (int((own["verdict"] == verdict).sum()) for verdict in ("less", "more"))
     return [
-        f"Under {first} {less:,} of {len(own):,} {kind}s wait less and {more:,} more, as far as their intervals "
-        f"say; of {len(own) - less - more:,} it cannot be told.\nChance alone puts up to one in twenty on a "
-        "side. Those with most jobs:",
+        f"Under {first} {less:,} of {len(own):,} {kind}s wait less and {more:,} more, as far as their "
+        f"intervals say; of {len(own) - less - more:,} it cannot be told.\n"
+        "Chance alone puts up to one in twenty on a side. Those with most jobs:",
         table(
             [kind, "jobs", times.header("change"), "from", "to", "jobs wait"],
             [

@@ -258,8 +258,8 @@ def _varying_lines() -> Iterator[str]:
     yield ""
     yield (
         "Keys of the scenarios of a study, see [resampling.md](resampling.md). In a study of kind `arena` "
-        "all schedulers run on resampled and shaken logs, and with feedback those that know jobs that wait for "
-        "other jobs. What a kind refuses is a mistake, which is reported before anything runs."
+        "all schedulers run on resampled and shaken logs, and with feedback those that know jobs that wait "
+        "for other jobs. What a kind refuses is a mistake, which is reported before anything runs."
     )
     yield ""
     yield "| kind of study | " + " | ".join(f"`{key}`" for key in VARYING) + " |"

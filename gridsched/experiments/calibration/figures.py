@@ -48,7 +48,8 @@ def calibration_overview(study: xr.Dataset) -> style.Drawing:
     Returns
     -------
     tuple of Figure and DataFrame
-        Columns workload, layers (EASY, calibrated, mean of shaken, null model), half, ratio, correlation, near.
+        Columns workload, layers (EASY, calibrated, mean of shaken, null model), half, ratio, correlation,
+        near.
     """
     workloads, names = panels.labels(study, "workload"), [PLAIN, ALL, MEAN, NULL]
     numbers = pd.concat([_table(study, each, names) for each in workloads], ignore_index=True)
@@ -61,7 +62,7 @@ def calibration_overview(study: xr.Dataset) -> style.Drawing:
 
 @style.styled
 def calibration_layers(study: xr.Dataset, *, workload: str) -> style.Drawing:
-    """Rank correlation and ratio of waits of one log under each layer alone, calibrated, and without each layer of that.
+    """Rank correlation and ratio of waits of one log: layers alone, calibrated, and that without each layer.
 
     Parameters
     ----------

@@ -20,8 +20,8 @@ _MADE_OF = {
     "prompt": "jobs: those that waited a minute at most",
     "idle": "waited seconds: those in which enough processors were free for the job",
     "user": "waited seconds: those of the user who waited most",
-    "own": "jobs that waited more than ten minutes: those that started within five after a job of their user ended",
-    "any": "jobs that waited more than ten minutes: those that started within five after a job of anybody ended",
+    "own": "jobs that waited more than ten minutes: those started within five after one of their user ended",
+    "any": "jobs that waited more than ten minutes: those started within five after one of anybody ended",
 }
 
 
