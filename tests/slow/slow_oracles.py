@@ -8,6 +8,8 @@ import pytest
 
 import gridsched as gs
 from tests import test_node_explanation as explanation
+from tests.oracles.grid import SCHEMES
+from tests.oracles.jscheduler import METRICS
 from tests.systems import test_node_grids as grids
 from tests.systems.local import test_nodes as nodes
 from tests.systems.slurm import test_naive as slurm
@@ -33,14 +35,14 @@ def test_multiple_requests(priority: str, wanted: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("wanted", grids.WANTED)
-@pytest.mark.parametrize("scheme", grids.SCHEMES)
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_superschedulers(scheme: str, wanted: tuple[str, ...]) -> None:
     for seed in range(12, 32):
         grids.superscheduler_case(seed, scheme, wanted)
 
 
 @pytest.mark.parametrize("wanted", grids.WANTED)
-@pytest.mark.parametrize("metric", grids.METRICS)
+@pytest.mark.parametrize("metric", METRICS)
 def test_jscheduler(metric: str, wanted: tuple[str, ...]) -> None:
     for seed in range(12, 32):
         grids.jscheduler_case(seed, metric, wanted)

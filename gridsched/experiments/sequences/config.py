@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from gridsched.errors import ConfigurationError
-from gridsched.experiments.config import Study
+from gridsched.experiments.config import VARYING, Study
 from gridsched.experiments.inputs import log_of
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.tasks import ArchiveFile, Experiment, OwnFile, StudyTable, Task
@@ -32,6 +32,7 @@ class SequenceStudy(Study):
     figures = ("sequence_slowdowns",)
     view = "gridsched.experiments.sequences.report:sequences_view"
     main_figure = "sequence_slowdowns"
+    refuses = dict.fromkeys(VARYING, "the published numbers are those of sequences of the log as it is")
 
     kind: Literal["sequences"]
     """What is studied."""

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 from pydantic import Field, PrivateAttr, StrictBool, model_validator
 
 from gridsched.errors import GridschedError
+from gridsched.experiments.config import VARYING
 from gridsched.experiments.derived import part_model
 from gridsched.experiments.inputs import event_files, failure_seed, prepared_workload
 from gridsched.experiments.parts import (
@@ -22,7 +23,7 @@ from gridsched.experiments.parts import (
     label_of,
 )
 from gridsched.experiments.schedulers import Written, scheduler_made, scheduler_models
-from gridsched.experiments.study import VARYING, SchedulerStudy, function_files
+from gridsched.experiments.study import SchedulerStudy, function_files
 from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
 from gridsched.experiments.validation import ConfigModel, Label, PathText, Whole, suggestion, unique
 from gridsched.prediction.options import PredictorOptions
