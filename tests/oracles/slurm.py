@@ -143,6 +143,8 @@ class Controller:
         self.given_way: list[tuple[int, int, int]] = []
         self.cut_short: list[tuple[int, int, int]] = []
         self.calculations = list(cluster.calculations)
+        # passes that changed what the controller notes of jobs
+        self.noted: list[int] = []
 
     def work(self, passes: list[tuple[int, int]]) -> dict[int, Started]:
         """Have all passes: instants and kinds, 0 for the main loop and 1 for backfilling."""
@@ -576,6 +578,7 @@ class Controller:
                 return
             p = self.jobs[j].partition
             if p in closed:
+                self.noted.append(now)
                 continue
             looked[p] = looked.get(p, 0) + 1
             if (cluster.partition_depth and looked[p] > cluster.partition_depth) or self.over_limit(j, now):
@@ -659,6 +662,8 @@ class Controller:
                     return stretches
                 moment = later
                 continue
+            if moment > found[0]:
+                self.noted.append(now)
             begin, nodes = max(found[0], moment), found[1]
             if begin <= now:
                 if self.over_limit(j, now):

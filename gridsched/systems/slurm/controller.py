@@ -3,7 +3,8 @@
 slurmctld does nothing at the instant of a submission or an end but note that there is something to do. Its
 main loop wakes each second, and starts jobs if something happened (`batch_sched_delay`) or if it has not for
 `sched_interval`; the backfill scheduler wakes each `bf_interval`, and again each second while nothing has
-changed since.
+changed since. What a pass notes of waiting jobs is a change (`last_job_update` of schedule() and of
+_attempt_backfill() in Slurm 22.05).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from gridsched.engine.nodes.records import Happening
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.nodes import RequeueName
 from gridsched.systems.slurm import kernels, passes
-from gridsched.systems.slurm.kernels import JOB, LIMIT, WINDOW, Backfill, Room, Space, Tables
+from gridsched.systems.slurm.kernels import JOB, LIMIT, NOTED, WINDOW, Backfill, Room, Space, Tables
 from gridsched.systems.slurm.minutes import MinuteRules, Minutes
 from gridsched.systems.slurm.preempting import (
     CANCEL,
@@ -324,7 +325,7 @@ class Controller:
             if machine.reserved is None
             else np.ascontiguousarray(machine.reserved, np.uint8),
             known=np.zeros(len(machine.windows) + 1, np.int64),
-            counts=np.zeros(3, np.int64),
+            counts=np.zeros(4, np.int64),
         )
         partitions = len(machine.reach)
         users = int(jobs["user"].max(initial=0)) + 1
@@ -651,6 +652,7 @@ class Controller:
         """One pass of the main loop or of the backfill scheduler; how many jobs it started."""
         while self.priorities.due() <= now:
             self.recalculate(self.priorities.due())
+        self.tables.counts[NOTED] = 0
         if not self.waiting:
             return 0
         if not self.sorted:
@@ -740,7 +742,7 @@ class Controller:
             Parts of a turn of the main loop, of an interval of the backfill scheduler and of one between
             passes over the whole queue that are over at the first submission.
         drift : float
-            Seconds that each second of waiting of the controller takes longer than one.
+            Seconds by which the controller wakes too late each time.
         """
         unit, cadence = self.unit, self.cadence
         interval = cadence.sched_interval * unit
@@ -750,9 +752,10 @@ class Controller:
         turn = max(round(unit * (1 + drift)), 1)
         origin = begin - int(phase[0] * unit)
         full = begin - int(phase[2] * interval)
-        check = begin - int(phase[1] * unit * cadence.bf_interval)
         last_main = last_backfill = changed = -1
-        happened, settled = False, False
+        happened, settled, behind, rolling = False, False, False, False
+        stride = cadence.bf_interval * unit + turn - unit
+        check = begin + stride - int(phase[1] * stride)
         while True:
             event = self.next_event()
             if event == NEVER and (settled or not self.waiting) and not self._may_be_freed():
@@ -762,13 +765,23 @@ class Controller:
                 wanted = min(wanted, max(last_main + cadence.batch_sched_delay * unit, changed))
             main = origin + -(-(wanted - origin) // turn) * turn if wanted < NEVER else NEVER
             backfill = NEVER
-            if cadence.backfill and changed // unit >= last_backfill // unit:
-                backfill = check + max(-(-(changed - check) // turn), 0) * turn
+            if cadence.backfill and not rolling and changed // unit >= last_backfill // unit:
+                backfill = _first_from(check, turn, changed)
             due = self.priorities.due() if self.waiting or self.minutes is not None else NEVER
             now = min(event, main, backfill, due)
             if settled and now in (event, due):
                 full += (now - full) // interval * interval
                 settled = False
+                if behind and not rolling and full > changed:
+                    # the last of the passes over the whole queue that were left out was followed by one of
+                    # backfilling
+                    followed = _first_from(check, turn, full)
+                    if followed < now:
+                        last_backfill, check = followed, followed + stride
+            if rolling and now in (event, due):
+                # passes that would have started nobody were left out
+                check = _first_from(check, stride, now)
+                rolling = False
             if event == now:
                 self.happen(now)
                 changed, happened = now, True
@@ -779,16 +792,24 @@ class Controller:
             elif main == now:
                 is_full = now >= full + interval
                 depth = 0 if is_full else cadence.default_queue_depth
-                count = self.run_pass(now, MAIN, depth) if self.waiting else 0
+                count = self.run_pass(now, MAIN, depth)
                 # what a pass over the whole queue does not start no other one does until something happens
                 # but that jobs may be preempted that have run for some time then
                 settled = is_full and not count and (self.rules is None or not self.tables.counts[0])
                 full = now if is_full else full
-                changed = now if count else changed
+                behind = bool(self.tables.counts[NOTED])
+                if count and rolling:
+                    check = _first_from(check, stride, now)
+                    rolling = False
+                changed = now if count or behind else changed
                 last_main, happened = now, False
             else:
-                changed = now if self.waiting and self.run_pass(now, BACKFILL) else changed
-                last_backfill, check = now, now + cadence.bf_interval * turn
+                count = self.run_pass(now, BACKFILL)
+                noted = bool(self.tables.counts[NOTED])
+                # the next one comes after the interval then; as long as nothing happens it does the same
+                rolling = noted and not count
+                changed = now if count or noted else changed
+                last_backfill, check = now, now + stride
 
     def _may_be_freed(self) -> bool:
         """Whether a job that waits may start although nothing happens, since what was used decays."""
@@ -833,6 +854,11 @@ class Controller:
         whole["first"] = self.tables.jobs["first"][last]
         whole["resumed"] = self.resumed[last]
         return np.concatenate(placed), found[np.lexsort((found["start"], found["job"]))]
+
+
+def _first_from(begin: int, step: int, now: int) -> int:
+    """The first of the instants `begin`, `begin` + `step`, ... that is not before `now`."""
+    return begin + max(-(-(now - begin) // step), 0) * step
 
 
 def _plain_lives(submit: Integers) -> Lives:

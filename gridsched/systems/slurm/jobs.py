@@ -61,6 +61,8 @@ class ClusterJobs:
         Limits of groups and job arrays, and those that each job is subject to.
     outages : int64[..., 5]
         When which node was out.
+    shared_gpus : int
+        Jobs that ask for a part of a GPU, and get a whole one.
     keeps : bool[...], optional
         Rows of limits of which what was used does not decay; none where no limit is of minutes.
     """
@@ -73,6 +75,7 @@ class ClusterJobs:
     limits: RecordArray
     limited: Integers
     outages: Integers
+    shared_gpus: int = 0
     keeps: NDArray[np.bool_] | None = None
 
 
@@ -165,6 +168,7 @@ def cluster_jobs(
         limits=limits,
         limited=limited,
         outages=outages,
+        shared_gpus=int((column_of(workload, "gpu_share") > 0).sum()) if cluster.has_nodes else 0,
         keeps=keeps,
     )
 

@@ -80,6 +80,9 @@ RUNNING, SPENT, SAFE = 0, 1, 2
 WINDOW = np.dtype([("begin", np.int64), ("end", np.int64)])
 """A reservation of nodes that no job may use [s]."""
 
+NOTED = 3
+"""Place in `Tables.counts`."""
+
 CORES, MEMORY, GPUS = 0, 1, 2
 """Rows of what is free."""
 
@@ -104,7 +107,9 @@ class Tables(NamedTuple):
     windows: Any  # WINDOW[...]: reservations
     reserved: Any  # uint8[windows, m]: nodes of each
     known: Any  # int64[windows]: those that have been announced and are not over
-    counts: Any  # int64[3]: how many run, how many reservations are known, and the place of the next record
+    # int64[4]: how many run, how many reservations are known, the place of the next record, and whether a
+    # pass changed what the controller notes of jobs
+    counts: Any
 
 
 class Space(NamedTuple):

@@ -334,6 +334,7 @@ class Slurm(Scheduler):
         columns["fate"] = np.full(number, int(Fate.REJECTED), np.int64)
         columns |= {name: np.zeros(number, np.int64) for name in ("eligible", "killed", "extra")}
         reasons: dict[str, int] = {}
+        shared = sum(run.jobs.shared_gpus for *_, run in runs)
         for _, _, own, run in runs:
             for name, column in columns.items():
                 column[own] = run.end_time if name == "end" else getattr(run.outcome, name)
@@ -377,6 +378,7 @@ class Slurm(Scheduler):
                 "backfilled": int((columns["by"] == 1).sum()),
                 **self._preempted([run.outcome for *_, run in runs]),
                 **self._timed_out([run for *_, run in runs]),
+                **({"whole GPUs for parts": shared} if shared else {}),
                 **{f"rejected: {reason}": count for reason, count in reasons.items()},
             },
         )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from gridsched.engine.nodes.records import Happening
 from gridsched.systems.slurm import kernels
 from gridsched.systems.slurm.controller import (
+    BACKFILL,
     NEVER,
     Controller,
     SlurmCluster,
@@ -152,6 +153,7 @@ def draw(
         cluster.calculations = list(range(period, 1000, period))
         cluster.half_life = float(rng.choice([float("inf"), 200, 2000]))
         cluster.resets = [cluster.calculations[0]] if rng.random() < 0.2 else []
+        others = len(cluster.limits)
         kinds_of_limits = ["running"] + (["safe"] if rng.random() < 0.5 else ["spent"])
         for _ in range(number(1, 2)):
             cluster.limits.append(
@@ -163,7 +165,7 @@ def draw(
                     before=float(number(0, 1000)) if rng.random() < 0.3 else 0.0,
                 )
             )
-        names = range(len(limits), len(cluster.limits))
+        names = range(others, len(cluster.limits))
         jobs = [
             job._replace(
                 groups=(*job.groups, *(g for g in names if rng.random() < 0.7)),
@@ -246,6 +248,19 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
     )
 
 
+class Noted:
+    """Which passes changed what the controller notes of jobs."""
+
+    def __init__(self) -> None:
+        self.passes: list[int] = []
+
+    def before(self, controller: Controller, now: int, kind: int) -> None: ...
+
+    def after(self, controller: Controller, now: int, kind: int) -> None:
+        if controller.tables.counts[kernels.NOTED]:
+            self.passes.append(now)
+
+
 class Once(Resets):
     """What was used is forgotten at given instants."""
 
@@ -323,7 +338,11 @@ def compare(seed: int, whole: str, minutes: bool = False) -> tuple[int, int, int
     twin = naive.Controller(jobs, cluster)
     twin.work(passes)
     expected = [*twin.killed, *twin.started.items()]
-    outcome = controller_of(jobs, cluster).follow(passes)
+    noted = Noted()
+    controller = controller_of(jobs, cluster)
+    controller.watch = noted
+    outcome = controller.follow(passes)
+    assert noted.passes == sorted(set(twin.noted)), seed
     found = [
         (int(job), int(start), sorted(outcome.placed[first : first + jobs[job].nodes].tolist()))
         for job, start, _, first, _ in outcome.executions
@@ -360,3 +379,33 @@ def test_minutes_are_kept_as_in_the_naive_twin(whole: str, block: int) -> None:
     )
     assert counts[0] > 400
     assert counts[2] > 10
+
+
+class Passes(Noted):
+    """When backfill passes are made."""
+
+    def after(self, controller: Controller, now: int, kind: int) -> None:
+        if kind == BACKFILL:
+            self.passes.append(now)
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        # nothing is noted: the scheduler looks each second whether something has happened
+        ([], 205),
+        # a plan had to be pushed behind another one, so that a pass followed each interval after the other
+        ([naive.Job(submit=2, run=1, limit=100, nodes=2, whole=True)], 210),
+        # a job waits behind the first one, as each pass over the whole queue (at 180 s) notes
+        ([naive.Job(submit=2, run=1, limit=500, nodes=1, whole=True)], 210),
+    ],
+)
+def test_when_backfilling_follows_an_arrival(others: list[naive.Job], expected: int) -> None:
+    first = [naive.Job(submit=0, run=run, limit=run, nodes=1, whole=True) for run in (1000, 2000)]
+    wide = naive.Job(submit=1, run=1, limit=100, nodes=2, whole=True)
+    jobs = [*first, wide, *others, wide._replace(submit=205)]
+    cluster = naive.Cluster(nodes=[naive.Node(1, 1, 0)] * 2, partitions=[{0, 1}], tiers=[0])
+    controller = controller_of(jobs, cluster)
+    controller.watch = watch = Passes()
+    controller.work()
+    assert next(now for now in watch.passes if now >= 200) == expected
