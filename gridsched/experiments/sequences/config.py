@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -71,6 +72,10 @@ class SequenceStudy(Study):
     def all_workloads(self) -> tuple[WorkloadConfig, ...]:
         """Every workload of the study."""
         return tuple(workload for workload in self.workloads if workload.file is None)
+
+    def _places(self) -> Iterator[tuple[str, WorkloadConfig]]:
+        for workload in self.workloads:
+            yield f"workloads[{workload.name}]", workload
 
     def check_files(self) -> None:
         """Refuse logs that are not there."""
