@@ -16,8 +16,18 @@ from numpy.typing import NDArray
 
 from gridsched.calibration import kernel
 from gridsched.calibration.measures import UNKNOWN, Explained, explained
-from gridsched.calibration.site import KINDS, QUEUED, History, LoggedSite, day_groups, kinds, steps
+from gridsched.calibration.site import (
+    KINDS,
+    QUEUED,
+    History,
+    LoggedSite,
+    day_groups,
+    kinds,
+    peaks,
+    steps,
+)
 from gridsched.engine.records import FOREVER
+from gridsched.errors import ScheduleError
 
 Calibration = Mapping[str, float]
 Integers = NDArray[np.int64]
@@ -337,6 +347,41 @@ def simulated_waits(
     return waits
 
 
+def verify_waits(site: LoggedSite, calibration: Calibration, waits: Integers, history: History) -> None:
+    """Raise an error unless a replay keeps to the processors that it has, and starts no job too early.
+
+    Parameters
+    ----------
+    site : LoggedSite
+        The jobs.
+    calibration : mapping
+        Parameters by name.
+    waits : int64[n]
+        Of `simulated_waits`; jobs that never start do not count.
+    history : History
+        What the replay was told.
+
+    Raises
+    ------
+    ScheduleError
+        If a pool has more processors in use than there are, or a job starts while it is held.
+    """
+    ran = waits >= 0
+    early = ran & (waits < held_waits(history, calibration))
+    if early.any():
+        raise ScheduleError(f"{site.name}: {int(early.sum()):,} jobs of a replay start while they are held")
+    if "apart" in calibration:
+        ran &= ~history.apart[site.queue]
+    start = site.submit + waits
+    for pool, processors in _pool_sizes(site, calibration, history):
+        mine = ran if pool is None else ran & (site.pool == pool)
+        sizes, together = site.processors[mine], np.zeros(int(mine.sum()), np.int64)
+        most = int(peaks(start[mine], start[mine] + site.run[mine], sizes, together, 1)[0])
+        there = max(processors, int(sizes.max(initial=0)))
+        if most > there:
+            raise ScheduleError(f"{site.name}: a replay has {most:,} processors in use, of {there:,}")
+
+
 def held_waits(history: History, calibration: Calibration) -> Integers:
     """Seconds that each job of a log waits in any case."""
     held = np.zeros(len(history.site), np.int64)
@@ -478,10 +523,3 @@ def judged(site: LoggedSite, waits: NDArray[Any], half: str) -> Explained:
     if there.sum() < STARTED * mine.sum():
         return UNKNOWN
     return explained(waits[there], site.recorded[there])
-
-
-def described(calibration: Calibration) -> Iterable[tuple[str, str]]:
-    """Layers of a calibration with their parameters as text."""
-    for layer in layers_in(calibration):
-        own = {name: value for name, value in calibration.items() if layer_of(name) == layer}
-        yield layer, ", ".join(f"{name} {value:.3g}" for name, value in own.items())

@@ -16,10 +16,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gridsched.calibration.fitting import USUAL, Effort, band, fit
-from gridsched.calibration.layers import LAYERS, ORDERS, Replacement, described, judged, simulated_waits
+from gridsched.calibration.layers import LAYERS, ORDERS, Replacement, judged, simulated_waits
 from gridsched.calibration.measures import Explained, explained
 from gridsched.calibration.null import null_waits
 from gridsched.calibration.site import LoggedSite
+from gridsched.calibration.words import described
 from gridsched.comparison import by_weeks
 from gridsched.errors import ConfigurationError, WorkloadError
 
@@ -39,12 +40,14 @@ class Trusted:
     explains : mapping of str to Explained
         How well recorded waits of the second half are explained: "EASY", "calibrated", "null model".
     layers : list of (str, str)
-        Layers of the best calibration with their parameters.
+        Layers of the best calibration, and what each says in words.
     alike : int
         Calibrations that fit about as well, with it.
     changes : DataFrame
         One row a policy: policy, mean_wait (of the best calibration), change, low, high (seconds of mean
         wait), verdict ("less", "more", "cannot tell").
+    recorded, present : float
+        Mean wait [s] on the second half, recorded and simulated under the best calibration.
     groups : mapping of str to DataFrame
         The same of every user and queue under each policy, with the columns policy, number and jobs.
     """
@@ -53,6 +56,8 @@ class Trusted:
     layers: list[tuple[str, str]]
     alike: int
     changes: pd.DataFrame
+    recorded: float
+    present: float
     groups: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
 
@@ -118,6 +123,7 @@ def trusted_changes(
             f"{site.name}: the policy that fits the first half leaves jobs of the second waiting for ever; "
             "compare without --calibrate, or give a window (--jobs, --month) in which it stayed the same"
         )
+    started = there & (present[0] >= 0)
     rows, groups = [], _Groups(site, user)
     for name, order in orders.items():
         report(f"simulating {name} on the calibrated site")
@@ -136,6 +142,8 @@ def trusted_changes(
         layers=list(described(best)),
         alike=len(alike),
         changes=pd.DataFrame(rows),
+        recorded=float(site.recorded[started].mean()),
+        present=float(present[0][started].mean()),
         groups=groups.tables(),
     )
 

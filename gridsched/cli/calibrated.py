@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gridsched.cli.printing import Times, facts_table, progress, quantity, table
+from gridsched.cli.printing import UNKNOWN_TEXT, Times, facts_table, progress, quantity, table
 from gridsched.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from gridsched.policies.local import LocalPolicy
 
 _MOST_NAMES = 5
+
+NOT_CALIBRATED = (
+    "Not calibrated: each policy alone, on the whole log. How far these waits are from the recorded ones is\n"
+    "not what a policy would change: most of it is what keeps jobs from starting besides, see above."
+)
+"""What stands before the tables that `compare` has without calibration."""
 
 FILES = {
     "calibration.csv": "change of the mean wait on the calibrated site, with what is sure of it",
@@ -83,20 +89,26 @@ def blocks(trusted: Trusted, log: Log, times: Times) -> list[Any]:
         ),
         "Near: within 5 minutes or a factor of two. The null model draws waits of like jobs, and is told\n"
         "those of the second half up to each submission; a simulation is told none.",
-        facts_table([(f"layer: {layer}", text) for layer, text in trusted.layers]),
-        f"What each policy would change there, where nothing else changes; the interval holds the "
-        f"{trusted.alike} calibrations that\nfit about as well, weeks by chance, and that the simulated "
+        "The present policy is EASY on requested times and all processors"
+        + (", except that" if trusted.layers else "; no layer of the calibration explains more."),
+        *([facts_table(trusted.layers)] if trusted.layers else []),
+        "What each policy would change there, where all else of this stays; the 95 % interval holds the "
+        f"{trusted.alike} calibrations\nthat fit about as well, chance between weeks, and that the simulated "
         "mean is not the recorded one:",
         table(
-            ["policy", times.header("mean wait"), times.header("change"), "from", "to", "mean wait"],
+            ["policy", times.header("mean wait"), times.header("change"), "from", "to", "jobs wait"],
             [
-                (
-                    row["policy"],
-                    times.text(row["mean_wait"]),
-                    *(times.change(row[key]) for key in ("change", "low", "high")),
-                    row["verdict"],
-                )
-                for row in trusted.changes.to_dict("records")
+                ("recorded", times.text(trusted.recorded), *4 * (UNKNOWN_TEXT,)),
+                ("present policy", times.text(trusted.present), *4 * (UNKNOWN_TEXT,)),
+                *(
+                    (
+                        row["policy"],
+                        times.text(row["mean_wait"]),
+                        *(times.change(row[key]) for key in ("change", "low", "high")),
+                        row["verdict"],
+                    )
+                    for row in trusted.changes.to_dict("records")
+                ),
             ],
         ),
         *(part for kind in trusted.groups for part in _groups(trusted, kind, log, times)),
@@ -110,10 +122,11 @@ def _groups(trusted: Trusted, kind: str, log: Log, times: Times) -> list[Any]:
     own = whole[whole["policy"] == first]
     less, more = (int((own["verdict"] == verdict).sum()) for verdict in ("less", "more"))
     return [
-        f"Under {first} {less:,} of {len(own):,} {kind}s surely wait less, {more:,} more, of "
-        f"{len(own) - less - more:,} it cannot be told; those with most jobs:",
+        f"Under {first} {less:,} of {len(own):,} {kind}s wait less and {more:,} more, as far as their "
+        f"intervals say; of {len(own) - less - more:,} it cannot be told.\n"
+        "Chance alone puts up to one in twenty on a side. Those with most jobs:",
         table(
-            [kind, "jobs", times.header("change"), "from", "to", "mean wait"],
+            [kind, "jobs", times.header("change"), "from", "to", "jobs wait"],
             [
                 (
                     log.name(kind, int(row["number"])),

@@ -119,6 +119,7 @@ def _compare(options: argparse.Namespace) -> None:
     aside = left_aside(setting.workload, log.accounting, setting.cluster)
     aside = aside if site is None else told_of(site, aside, options)
     print_blocks(
+        *([] if trusted is None else [calibrated.NOT_CALIBRATED]),
         _schemes(compared, times, "policy" if site is None else "configuration"),
         _explanation(compared),
         *_fates(compared),

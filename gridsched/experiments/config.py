@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.parts import WorkloadConfig
@@ -48,6 +48,10 @@ RESERVED = (
 """Names in the folder of results that are taken, so that no study can have them."""
 
 
+VARYING: tuple[str, ...] = ("resampling", "shaking", "feedback")
+"""Keys of scenarios that change when jobs are submitted, in every run or from replicate to replicate."""
+
+
 class Study(ConfigModel):
     """What every study says of itself."""
 
@@ -68,6 +72,8 @@ class Study(ConfigModel):
     verdicts: ClassVar[str] = ""
     """Place of the function that says, given the dataset, what the ledger shows beside its verdicts: a table
     with columns paper and id of claims, robustness, share, readings and condition."""
+    refuses: ClassVar[Mapping[str, str]] = {}
+    """Which of `VARYING` have no meaning in studies of this kind, with the reason."""
     view: ClassVar[str]
     """Place of the function that says what the report page shows of a study, given with its folder."""
 
@@ -77,6 +83,19 @@ class Study(ConfigModel):
         if name.casefold() in RESERVED:
             raise ValueError("this name is taken in the folder of results; choose another")
         return name
+
+    @model_validator(mode="after")
+    def _users_do_not_react(self) -> Self:
+        if "feedback" in self.refuses:
+            for where, workload in self._places():
+                if workload.feedback is not None:
+                    raise ValueError(f"{where}.feedback: {self.refuses['feedback']}")
+        return self
+
+    def _places(self) -> Iterator[tuple[str, WorkloadConfig]]:
+        """Every workload of the study, with what it belongs to."""
+        for workload in self.all_workloads:
+            yield f"workloads[{workload.name}]", workload
 
     def values(self) -> dict[str, Any]:
         """The study as plain values without those that are as by default."""

@@ -27,7 +27,8 @@ def study_costs(results: str | Path) -> pd.DataFrame:
         One row a study, or "rates" for what studies share, in the order of their names: tasks; elapsed and
         cpu_time, summed up, seconds; longest, seconds; memory, the most that a process held when it had made
         a dataset, MB. A task counts with its last execution, also one of an earlier configuration whose
-        result is still in the folder; the start of processes, drawing and the report not at all.
+        result is still in the folder; the start of processes, drawing and the report not at all. A run of a
+        study that only another study has, such as one of readings, counts for the other one.
 
     Raises
     ------
@@ -35,7 +36,8 @@ def study_costs(results: str | Path) -> pd.DataFrame:
         If no task has left its costs, or a file is damaged.
     """
     files = sorted(Path(results).rglob("*.made.json"))
-    tasks = pd.DataFrame([costs for file in files if (costs := _costs(file))])
+    others = _runs_for_others(Path(results))
+    tasks = pd.DataFrame([costs for file in files if (costs := _costs(file, others))])
     if tasks.empty:
         raise GridschedError(f"{results}: no costs of tasks; name the folder of results of a workflow run")
     # A task may write several datasets; the last one knows what all took
@@ -52,15 +54,37 @@ def study_costs(results: str | Path) -> pd.DataFrame:
     )
 
 
-def _costs(file: Path) -> dict[str, Any]:
+def _runs_for_others(results: Path) -> dict[Path, str]:
+    """Datasets of runs that are in the folder of a study and only in the table of another one: the other."""
+    tables = {file.parent.name: _datasets(file, results) for file in sorted(results.glob("*/runs.csv"))}
+    return {
+        dataset: study
+        for study, datasets in tables.items()
+        for dataset in datasets
+        if dataset not in tables.get(dataset.relative_to(results).parts[0], ())
+    }
+
+
+def _datasets(file: Path, results: Path) -> set[Path]:
+    """Datasets of the runs of a study, as its table has them; none where the table is empty."""
+    if not file.read_text(encoding="utf-8").strip():
+        return set()
+    try:
+        return {results / dataset for dataset in pd.read_csv(file, usecols=["dataset"])["dataset"]}
+    except (ValueError, TypeError) as error:
+        raise GridschedError(f"{file}: damaged ({error}); delete it, and run again") from None
+
+
+def _costs(file: Path, others: dict[Path, str]) -> dict[str, Any]:
     """What a sidecar says of its task; nothing if no task made its dataset."""
     try:
         made = json.loads(file.read_text(encoding="utf-8"))
         if "elapsed" not in made:
             return {}
+        result = file.parent / file.name.partition(".")[0]
         return {
-            "study": str(made["study"]),
-            "result": str(file.parent / file.name.partition(".")[0]),
+            "study": others.get(result.with_suffix(".nc"), str(made["study"])),
+            "result": str(result),
             "time": str(made["time"]),
             **{name: float(made[name]) for name in _MEASURED},
         }

@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from gridsched.engine.records import LARGEST
 from gridsched.errors import GridschedError
-from gridsched.experiments.config import Config
+from gridsched.experiments.config import VARYING, Config
 from gridsched.experiments.registry import KINDS, study_kind
 from gridsched.experiments.validation import ConfigModel
 from gridsched.io import atomic_write
@@ -246,13 +246,42 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
+def abilities_page() -> str:
+    """Markdown of docs/capabilities.md: what schedulers can do, then what kinds of studies can."""
+    return capabilities_page() + "\n".join(_varying_lines()) + "\n"
+
+
+def _varying_lines() -> Iterator[str]:
+    """Which kinds of studies know replicates of logs and users who react, and why others do not."""
+    yield ""
+    yield "## Studies: replicates of logs, users who react"
+    yield ""
+    yield (
+        "Keys of the scenarios of a study, see [resampling.md](resampling.md). In a study of kind `arena` "
+        "all schedulers run on resampled and shaken logs, and with feedback those that know jobs that wait "
+        "for other jobs. What a kind refuses is a mistake, which is reported before anything runs."
+    )
+    yield ""
+    yield "| kind of study | " + " | ".join(f"`{key}`" for key in VARYING) + " |"
+    yield "|" + "---|" * (len(VARYING) + 1)
+    reasons: list[str] = []
+    for kind in KINDS:
+        refused = study_kind(kind).refuses
+        reasons.extend(dict.fromkeys(reason for reason in refused.values() if reason not in reasons))
+        cells = [f"no ({reasons.index(refused[key]) + 1})" if key in refused else "yes" for key in VARYING]
+        yield f"| `{kind}` | " + " | ".join(cells) + " |"
+    yield ""
+    for number, reason in enumerate(reasons, start=1):
+        yield f"{number}. {reason[0].upper()}{reason[1:]}."
+
+
 def documents(root: Path = ROOT) -> dict[Path, str]:
     """Generated files and what they should contain."""
     schemas = {
         path: json.dumps(schema(*models), indent=2, ensure_ascii=False) for path, models in SCHEMAS.items()
     }
     pages = {f"{KEYS}/{file}": text for file, text in key_pages().items()}
-    written = {**schemas, **pages, CAPABILITIES: capabilities_page().rstrip("\n")}
+    written = {**schemas, **pages, CAPABILITIES: abilities_page().rstrip("\n")}
     return {root / path: f"{text}\n" for path, text in written.items()}
 
 

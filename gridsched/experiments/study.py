@@ -7,7 +7,7 @@ has these keys; its model adds what is a question of its system.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, get_args
 
@@ -33,9 +33,6 @@ from gridsched.io import shown
 from gridsched.policies.local import OverrunName
 from gridsched.submission import EstimateName
 
-VARYING: tuple[str, ...] = ("resampling", "shaking", "feedback")
-"""Keys of scenarios that change when jobs are submitted, in every run or from replicate to replicate."""
-
 FROM_SUBMISSION = (
     "times of this kind of study count from submissions, which users who react make only when earlier jobs "
     "have ended; use a study of kind local-policies or arena"
@@ -53,8 +50,6 @@ class SchedulerStudy(Study):
 
     refuses_the_unable: ClassVar[bool] = True
     """Whether a scheduler that cannot run in a scenario is a mistake, and no result."""
-    refuses: ClassVar[Mapping[str, str]] = {}
-    """Which of `VARYING` have no meaning in it, with the reason."""
 
     common: dict[str, Any] = Field({})
     """What all scenarios say that do not say otherwise, key by key."""
@@ -153,10 +148,13 @@ class SchedulerStudy(Study):
         """What jobs of a scenario follow from, to tell whether two scenarios have the same."""
         return [scenario.align, scenario.variation, *map(without_machine, scenario.clusters)]
 
+    def _places(self) -> Iterator[tuple[str, WorkloadConfig]]:
+        for scenario in self.scenarios:
+            for workload in getattr(scenario, "workloads", ()):
+                yield f"scenarios[{scenario.name}]", workload
+
     def _check_variation(self, scenario: Any) -> None:
-        """Refuse replicates of logs, and users who react, where they have no meaning."""
-        if "feedback" in self.refuses and any(each.feedback for each in getattr(scenario, "workloads", ())):
-            raise ValueError(f"scenarios[{scenario.name}].feedback: {self.refuses['feedback']}")
+        """Refuse replicates of logs where they have no meaning."""
         if scenario.variation is None:
             return
         where = f"scenarios[{scenario.name}].{'resampling' if scenario.resampling else 'shaking'}"

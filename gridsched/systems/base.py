@@ -40,6 +40,7 @@ CAPABILITIES: dict[str, str] = {
     "failures": "nodes that fail, or are maintained",
     "cancellations": "jobs whose users give up waiting",
     "dependencies": "jobs that wait for other jobs",
+    "preemption": "running jobs that give way to others",
     "own functions": "functions of one's own that decide",
 }
 """What a scheduler may be able to do, by name; docs/capabilities.md has the table of who can what."""

@@ -40,6 +40,24 @@ def test_sums_and_maxima_by_study(results: Path, printed: Callable[..., str]) ->
     assert row(text, "all") == ["5", "188", "158", "120", "1200"]
 
 
+def test_runs_count_for_the_study_that_alone_has_them(results: Path, printed: Callable[..., str]) -> None:
+    (results / "one" / "runs.csv").write_text("run,dataset\na,one/runs/a.nc\n", encoding="utf-8")
+    (results / "two" / "runs.csv").write_text("\n", encoding="utf-8")
+    (results / "many").mkdir()
+    table = "run,dataset\na,one/runs/a.nc\nb,one/runs/b.nc\nc,two/runs/c.nc\n"
+    (results / "many" / "runs.csv").write_text(table, encoding="utf-8")
+    text = printed("costs", results)
+    assert row(text, "one") == ["1", "60", "30", "60", "1200"]
+    assert row(text, "two") == ["2", "3", "3", "2", "70"]
+    assert row(text, "many") == ["2", "125", "125", "120", "300"]
+    assert row(text, "all") == ["5", "188", "158", "120", "1200"]
+
+
+def test_damaged_table_of_runs(results: Path, mistake: Callable[..., str]) -> None:
+    (results / "one" / "runs.csv").write_text("run\na\n", encoding="utf-8")
+    assert "runs.csv: damaged" in mistake("costs", results)
+
+
 def test_times_for_people(results: Path, printed: Callable[..., str]) -> None:
     text = printed("costs", results, "--human")
     assert row(text, "one") == ["2", "3", "min", "2.5", "min", "2", "min", "1200"]

@@ -106,6 +106,25 @@ def test_feedback_of_a_single_cluster_is_refused_too(tmp_path: Path) -> None:
     assert "scenarios[plain].feedback: times of this kind" in message_about(tmp_path, values)
 
 
+@pytest.mark.parametrize(
+    ("kind", "more", "reason"),
+    [
+        ("forecast", {}, "forecasts are judged"),
+        ("sequences", {"starts": [0, 9], "length": 5}, "the published numbers"),
+        ("calibration", {}, "layers are fitted"),
+        ("workload-models", {}, "the models are fitted"),
+    ],
+)
+def test_feedback_is_refused_where_it_has_no_meaning(
+    tmp_path: Path, kind: str, more: dict[str, Any], reason: str
+) -> None:
+    (tmp_path / "log.swf").write_text(log_text(1, 60, 8), encoding="utf-8")
+    log = {"name": "log", "file": str(tmp_path / "log.swf"), "feedback": {}}
+    jobs = {"workload": log} if kind == "workload-models" else {"workloads": [log]}
+    message = message_about(tmp_path, {"name": "own", "title": "Own", "kind": kind, **jobs, **more})
+    assert f"workloads[log].feedback: {reason}" in message
+
+
 def test_streams_of_multiclusters_are_resampled(tmp_path: Path) -> None:
     file = tmp_path / "log.swf"
     file.write_text(log_text(1, 200, 8), encoding="utf-8")

@@ -37,6 +37,7 @@ def self_schedule(
     predictions: str = "exact",
     overrun: str = "doubling",
     home: Sequence[int] | None = None,
+    ties: str = "completion",
 ) -> Choices:
     """Let every job go to the resource of its sample where its metric is best.
 
@@ -56,12 +57,15 @@ def self_schedule(
         What a job that reaches its expected end is expected to do: `doubling` or `increments`.
     home : sequence of int, optional
         For each job the resource where it is submitted, or -1.
+    ties : str
+        What decides between equally good resources: the predicted `completion`, or that it is the `first` of
+        the sample.
     """
     assert [job.submit_time for job in jobs] == sorted(job.submit_time for job in jobs)
     assert len(samples) == len(metrics) == len(jobs)
     assert all(callable(metric) or metric in METRICS for metric in metrics)
     home = [-1] * len(jobs) if home is None else home
-    return _Simulation(jobs, resources, samples, metrics, predictions, overrun, home).run()
+    return _Simulation(jobs, resources, samples, metrics, predictions, overrun, home, ties).run()
 
 
 def work_left(cluster: Cluster) -> int:
@@ -83,12 +87,14 @@ class _Simulation(Clusters):
         predictions: str,
         overrun: str,
         home: Sequence[int],
+        ties: str,
     ) -> None:
         super().__init__(resources, overrun, predictions)
         self.jobs = jobs
         self.samples = samples
         self.metrics = metrics
         self.home = home
+        self.ties = ties
         self.coming = list(range(len(jobs)))
         self.queries = 0
         # The resource of each job, and its number there.
@@ -135,7 +141,8 @@ class _Simulation(Clusters):
         if len(sample) == 1:
             return sample[0]
         self.queries += len(sample)
-        return min(sample, key=lambda m: (self.cost(j, m), sample.index(m)))
+        parts = 1 if self.ties == "first" else 2
+        return min(sample, key=lambda m: (self.cost(j, m)[:parts], sample.index(m)))
 
     def cost(self, j: int, m: int) -> tuple[Fraction | float, int]:
         """What a job wants to be small, and what decides where it is equal."""

@@ -23,6 +23,7 @@ class Job(NamedTuple):
     priority: float = 0.0
     groups: tuple[int, ...] = ()
     array: int = -1
+    factor: float = 1.0
 
 
 class Node(NamedTuple):
@@ -68,10 +69,19 @@ class Rules(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """What a group may have at once."""
+    """What a group may have at once; or minutes of a resource that it may use.
+
+    `way` is "running" (those that running jobs may still use), "spent" (those that were used), or "safe"
+    (such that jobs can run to their limits); `before` is what was used before [s].
+    """
 
     jobs: float = float("inf")
     cores: float = float("inf")
+    minutes: float = float("inf")
+    resource: str = "processors"
+    way: str = "running"
+    keeps: bool = False
+    before: float = 0.0
 
 
 @dataclass
@@ -99,6 +109,9 @@ class Cluster:
     outages: list[Outage] = field(default_factory=list)
     reservations: list[Reservation] = field(default_factory=list)
     rules: Rules | None = None
+    calculations: list[int] = field(default_factory=list)
+    half_life: float = float("inf")
+    resets: list[int] = field(default_factory=list)
 
 
 class Started(NamedTuple):
@@ -128,13 +141,16 @@ class Controller:
         self.leaving: set[int] = set()
         self.failures = sorted((each for each in cluster.outages if each.kills), key=lambda each: each.begin)
         self.given_way: list[tuple[int, int, int]] = []
+        self.cut_short: list[tuple[int, int, int]] = []
+        self.calculations = list(cluster.calculations)
+        # passes that changed what the controller notes of jobs
+        self.noted: list[int] = []
 
     def work(self, passes: list[tuple[int, int]]) -> dict[int, Started]:
         """Have all passes: instants and kinds, 0 for the main loop and 1 for backfilling."""
         for now, kind in passes:
             if self.cluster.rules is None:
-                while self.failures and self.failures[0].begin < now:
-                    self.fail(self.failures.pop(0))
+                self.happen(now)
             else:
                 self.advance(now)
             (self.backfill if kind else self.main)(now)
@@ -142,11 +158,91 @@ class Controller:
                 self.wake(now)
         return self.started
 
+    def happen(self, now: int) -> None:
+        """Let nodes fail before an instant, and what was used be counted until then."""
+        while True:
+            failure = self.failures[0].begin if self.failures else now
+            counted = self.calculations[0] if self.calculations else now + 1
+            if counted <= min(failure, now):
+                self.calculations.pop(0)
+                self.overdraw(counted)
+            elif failure < now:
+                self.fail(self.failures.pop(0))
+            else:
+                return
+
     def fail(self, failure: Outage) -> None:
         """Kill the jobs that run on a node; they wait again."""
         for j, done in list(self.started.items()):
             if failure.node in done.nodes and done.time + self.jobs[j].run > failure.begin:
+                self.cut_short.append((j, done.time, failure.begin))
                 self.killed.append((j, self.started.pop(j)))
+
+    # --- minutes ----------------------------------------------------------------------------------
+
+    def amount(self, j: int, resource: str) -> int:
+        """What a job has of a resource."""
+        job = self.jobs[j]
+        each = {"processors": job.cores, "nodes": 1, "memory": job.memory, "gpus": job.gpus}
+        return each[resource] * job.nodes
+
+    def overdraw(self, now: int) -> None:
+        """Kill the running jobs of groups that have used up their minutes; they are lost."""
+        lost = set()
+        for group, limit in enumerate(self.cluster.limits):
+            if limit.way == "spent" and self.spent(group, now) // 60 >= limit.minutes:
+                members = [k for k in self.running(now) if group in self.jobs[k].groups]
+                lost |= {k for k in members if self.amount(k, limit.resource)}
+        for j in lost:
+            self.cut_short.append((j, self.started[j].time, now))
+            self.killed.append((j, self.started.pop(j)))
+            self.over.add(j)
+
+    def spent(self, group: int, now: int) -> float:
+        """Seconds that a group has used of its resource: counted at calculations, and when jobs end."""
+        limit = self.cluster.limits[group]
+        decay = 1.0 if limit.keeps else 1 - 0.693 / self.cluster.half_life
+        ran = [*self.cut_short, *((j, s.time, s.time + self.jobs[j].run) for j, s in self.started.items())]
+        ran = [each for each in ran if group in self.jobs[each[0]].groups]
+        used, last = limit.before, 0
+        for moment in [*(each for each in self.cluster.calculations if each <= now), now + 0.5]:
+            calculated = moment <= now
+            pieces = []
+            for j, begin, end in ran:
+                counts = last < end < min(moment, now) or (calculated and begin < moment <= end)
+                seconds = min(end, moment) - max(begin, last)
+                if counts and seconds > 0:
+                    size = self.amount(j, limit.resource) * self.jobs[j].factor
+                    pieces.append((calculated and end >= moment, seconds * decay**seconds * size))
+            used += sum(piece for running, piece in pieces if not running)
+            if calculated:
+                if moment in self.cluster.resets:
+                    used = 0.0
+                used = used * decay ** (moment - last) + sum(piece for running, piece in pieces if running)
+                last = int(moment)
+        return used
+
+    def promised(self, group: int, now: int) -> int:
+        """Seconds that the running jobs of a group may still use of its resource, as counted last."""
+        last = max((each for each in self.cluster.calculations if each <= now), default=0)
+        total = 0
+        for k in self.running(now):
+            if group in self.jobs[k].groups:
+                left = max(-(-self.jobs[k].limit // 60) * 60 - max(last - self.started[k].time, 0), 0)
+                total += int(left * self.jobs[k].factor) * self.amount(k, self.cluster.limits[group].resource)
+        return total
+
+    def over_minutes(self, j: int, group: int, now: int) -> bool:
+        """Whether a group has no minutes for a job."""
+        limit, job = self.cluster.limits[group], self.jobs[j]
+        wanted = -(-job.limit // 60) * self.amount(j, limit.resource)
+        if wanted == 0 or job.factor == 0 or limit.minutes == float("inf"):
+            return False
+        promised = self.promised(group, now) // 60
+        if limit.way == "running":
+            return promised + wanted > limit.minutes
+        left = limit.minutes - self.spent(group, now) // 60
+        return left <= 0 or (limit.way == "safe" and promised + wanted > left)
 
     def up(self, now: int) -> set[int]:
         """Nodes that take jobs."""
@@ -203,6 +299,8 @@ class Controller:
             cores = sum(job.cores * job.nodes for job in [*members, self.jobs[j]])
             limit = self.cluster.limits[group]
             if len(members) + 1 > limit.jobs or cores > limit.cores:
+                return True
+            if self.over_minutes(j, group, now):
                 return True
         return False
 
@@ -480,6 +578,7 @@ class Controller:
                 return
             p = self.jobs[j].partition
             if p in closed:
+                self.noted.append(now)
                 continue
             looked[p] = looked.get(p, 0) + 1
             if (cluster.partition_depth and looked[p] > cluster.partition_depth) or self.over_limit(j, now):
@@ -563,6 +662,8 @@ class Controller:
                     return stretches
                 moment = later
                 continue
+            if moment > found[0]:
+                self.noted.append(now)
             begin, nodes = max(found[0], moment), found[1]
             if begin <= now:
                 if self.over_limit(j, now):

@@ -354,7 +354,7 @@ def superscheduler_case(seed: int, scheme: str, wanted: tuple[str, ...]) -> None
 @pytest.mark.parametrize("wanted", WANTED)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_superschedulers(scheme: str, wanted: tuple[str, ...]) -> None:
-    for seed in range(20):
+    for seed in range(12):
         superscheduler_case(seed, scheme, wanted)
 
 
@@ -376,14 +376,15 @@ def jscheduler_case(seed: int, metric: Any, wanted: tuple[str, ...]) -> None:
     def held(m: int) -> Any:
         return np.array([grid.holds(j, m) for j in range(number)])
 
-    samples = draw_samples_of(held, number, count, k, seed)
+    processors, home = np.ones(number, np.int64), np.full(number, -1, np.int16)
+    samples = draw_samples_of(held, processors, count, JScheduler(k=k), seed, home)
     check(run, grid.simulate([[int(m) for m in row if m >= 0] for row in samples]))
 
 
 @pytest.mark.parametrize("wanted", WANTED)
 @pytest.mark.parametrize("metric", METRICS)
 def test_jscheduler(metric: str, wanted: tuple[str, ...]) -> None:
-    for seed in range(20):
+    for seed in range(12):
         jscheduler_case(seed, metric, wanted)
 
 
@@ -402,7 +403,7 @@ def multiple_requests_case(seed: int, priority: Any, wanted: tuple[str, ...]) ->
 @pytest.mark.parametrize("wanted", WANTED)
 @pytest.mark.parametrize("priority", ["equal", "home"])
 def test_multiple_requests(priority: str, wanted: tuple[str, ...]) -> None:
-    for seed in range(20):
+    for seed in range(12):
         multiple_requests_case(seed, priority, wanted)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from gridsched.calibration.fitting import USUAL
-from gridsched.experiments.config import Study
+from gridsched.experiments.config import VARYING, Study
 from gridsched.experiments.inputs import expected_jobs, log_of, plain
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
@@ -37,6 +37,9 @@ class CalibrationStudy(Study):
 
     view = "gridsched.experiments.calibration.report:calibration_view"
     main_figure = "calibration_overview"
+    refuses = dict.fromkeys(
+        VARYING, "layers are fitted to the waits that were recorded, which other submissions do not have"
+    )
 
     kind: Literal["calibration"]
     """What is studied."""

@@ -48,12 +48,13 @@ def calibration_overview(study: xr.Dataset) -> style.Drawing:
     Returns
     -------
     tuple of Figure and DataFrame
-        Columns workload, layers (EASY, all, mean of shaken, null model), half, ratio, correlation, near.
+        Columns workload, layers (EASY, calibrated, mean of shaken, null model), half, ratio, correlation,
+        near.
     """
     workloads, names = panels.labels(study, "workload"), [PLAIN, ALL, MEAN, NULL]
     numbers = pd.concat([_table(study, each, names) for each in workloads], ignore_index=True)
     shown = numbers[numbers["half"] == "second"]
-    told = {PLAIN: "EASY", ALL: "calibrated", MEAN: "mean of shaken replays", NULL: "null model"}
+    told = {PLAIN: PLAIN, ALL: ALL, MEAN: "mean of shaken replays", NULL: NULL}
     figure = style.new_figure(0.32 * len(workloads) + 1.1)
     _draw(figure, shown, ("workload", workloads), ("layers", told), size=5.5)
     return figure, numbers
@@ -61,7 +62,7 @@ def calibration_overview(study: xr.Dataset) -> style.Drawing:
 
 @style.styled
 def calibration_layers(study: xr.Dataset, *, workload: str) -> style.Drawing:
-    """Rank correlation and ratio of waits of one log under each layer alone, and all of them but each.
+    """Rank correlation and ratio of waits of one log: layers alone, calibrated, and that without each layer.
 
     Parameters
     ----------
@@ -110,7 +111,9 @@ def _draw(
                 linestyle="",
                 markersize=size,
             )
-        style.set_axis(axes.xaxis, numbers[[measure]], "1", ticks=5, log=measure == "ratio")
+        style.set_axis(
+            axes.xaxis, [*numbers[measure], *_GOALS[measure]], "1", ticks=5, log=measure == "ratio"
+        )
         axes.set_xlabel(_LABELS[measure])
     entries: list[tuple[Any, str]] = [
         (Line2D([], [], linestyle="", marker=looks[name].marker, color=looks[name].color), text)

@@ -17,11 +17,11 @@ from gridsched.experiments.calibration.stages import HALVES, layers_table
 from gridsched.report.parts import figure, figures, heading
 
 _MADE_OF = {
-    "prompt": "jobs that waited a minute at most",
-    "idle": "waited seconds in which enough processors were free for the job",
-    "user": "waited seconds of the user who waited most",
-    "own": "jobs that waited more than ten minutes and started within five after one of their user ended",
-    "any": "the same after a job of anybody ended",
+    "prompt": "jobs: those that waited a minute at most",
+    "idle": "waited seconds: those in which enough processors were free for the job",
+    "user": "waited seconds: those of the user who waited most",
+    "own": "jobs that waited more than ten minutes: those started within five after one of their user ended",
+    "any": "jobs that waited more than ten minutes: those started within five after one of anybody ended",
 }
 
 

@@ -25,7 +25,14 @@ from gridsched.calibration.fitting import (
     tried,
     tried_next,
 )
-from gridsched.calibration.layers import Calibration, judged, layers_in, simulated_waits, without_layer
+from gridsched.calibration.layers import (
+    Calibration,
+    judged,
+    layers_in,
+    simulated_waits,
+    verify_waits,
+    without_layer,
+)
 from gridsched.calibration.measures import UNKNOWN, Explained, explained
 from gridsched.calibration.null import null_waits
 from gridsched.calibration.site import LoggedSite, from_dataset, site_of
@@ -35,10 +42,10 @@ from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.prepare import make_workload
 
 PLAIN = "EASY"
-ALL = "all"
-WITHOUT = "all but "
+ALL = "calibrated"
+WITHOUT = "calibrated without "
 NULL = "null model"
-MEAN = "all, mean of shaken"
+MEAN = "calibrated, mean of shaken"
 HALVES = ("first", "second")
 
 DAILY, WEEKLY = "restarted every day", "restarted every week"
@@ -205,8 +212,10 @@ def _site(path: str | Path) -> LoggedSite:
 
 
 def _judged(site: LoggedSite, calibration: Calibration, half: str = "first") -> list[Explained]:
-    """Measures on both halves of a calibration that takes its history from one of them."""
-    waits = simulated_waits(site, calibration, history=site.learnt(half))
+    """Measures on both halves of a calibration that takes its history from one of them; it is verified."""
+    history = site.learnt(half)
+    waits = simulated_waits(site, calibration, history=history)
+    verify_waits(site, calibration, waits, history)
     return [judged(site, waits, each) for each in HALVES]
 
 

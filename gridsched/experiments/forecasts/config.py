@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gridsched.experiments.config import Study
+from gridsched.experiments.config import VARYING, Study
 from gridsched.experiments.inputs import prepared_workload
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.tasks import Experiment, StudyTable, Task
@@ -25,6 +25,9 @@ class ForecastStudy(Study):
     figures = ("forecast_coverage", "forecast_horizons")
     view = "gridsched.experiments.forecasts.report:forecasts_view"
     main_figure = "forecast_coverage"
+    refuses = dict.fromkeys(
+        VARYING, "forecasts are judged by the starts of the jobs of a log, or of a replay of it as it is"
+    )
 
     kind: Literal["forecast"]
     """What is studied."""

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from gridsched.experiments.config import Study
+from gridsched.experiments.config import VARYING, Study
 from gridsched.experiments.inputs import expected_jobs, log_of
 from gridsched.experiments.parts import MachineName, WorkloadConfig
 from gridsched.experiments.tasks import Experiment, StudyTable, Task
@@ -18,6 +18,7 @@ class ModelStudy(Study):
     catalogue = "gridsched.experiments.models.figures:MODEL_FIGURES"
     figures = ("model_shares", "model_quantiles", "size_spread")
     view = "gridsched.experiments.models.report:models_view"
+    refuses = dict.fromkeys(VARYING, "the models are fitted to the log as it is")
 
     kind: Literal["workload-models"]
     """What is studied."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gridsched.experiments.config import Study
+from gridsched.experiments.config import VARYING, Study
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.placements.trace import check_file, located
 from gridsched.experiments.study import Replicates
@@ -26,6 +26,10 @@ class PlacementStudy(Study):
     figures = ("placement_shares", "placement_curves")
     view = "gridsched.experiments.placements.report:placements_view"
     main_figure = "placement_shares"
+    refuses = dict.fromkeys(
+        VARYING,
+        "pods are drawn anew in each replicate, one after the other, without times of submission",
+    )
 
     kind: Literal["placements"]
     """What is studied."""

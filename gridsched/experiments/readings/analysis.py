@@ -151,19 +151,30 @@ class ClaimCondition:
     parts : tuple of (choice, places)
         Places of the values of each choice that is named.
     inside, outside : tuple of int
-        Readings in which the claim holds, and all readings, that fulfil the condition and that do not; of the
-        half of the readings with which the condition was not found.
+        Readings in which the claim holds, and all readings, that fulfil the condition and that do not; of
+        those with which it is tested.
+    tried : int
+        Conditions among which it is the best in the readings with which it is tested; 1 where it was found
+        with others.
     """
 
     parts: tuple[tuple[int, tuple[int, ...]], ...]
     inside: tuple[int, int]
     outside: tuple[int, int]
+    tried: int = 1
+
+    @property
+    def chance(self) -> float:
+        """Probability that the claim holds so much more often where it is fulfilled by chance: Fisher's test,
+        with Bonferroni's correction for the conditions that were tried.
+        """
+        table = [[met, count - met] for met, count in (self.inside, self.outside)]
+        return min(1.0, self.tried * float(stats.fisher_exact(table, alternative="greater").pvalue))
 
     @property
     def is_sure(self) -> bool:
-        """Whether the claim holds more often where it is fulfilled: no chance by Fisher's test."""
-        table = [[met, count - met] for met, count in (self.inside, self.outside)]
-        return bool(stats.fisher_exact(table, alternative="greater").pvalue < CHANCE)
+        """Whether the claim surely holds more often where it is fulfilled."""
+        return self.chance < CHANCE
 
     @property
     def is_sufficient(self) -> bool:
@@ -177,16 +188,30 @@ class ClaimCondition:
 
 
 def condition(design: Integers, holds: Flags) -> ClaimCondition | None:
-    """The condition that tells best when a claim holds: found on every second reading, counted on the others.
+    """The condition that tells best when a claim holds.
 
-    It grows by one choice at a time, with those of its values under which the claim holds most often, as long
-    as the harmonic mean of two shares grows: how many readings that fulfil it reproduce the claim, and how
-    many that reproduce the claim fulfil it.
+    One on up to three choices, found on every second reading and counted on the others. Where that one is
+    not sure, the best one on a single choice, counted on all readings and corrected for all such conditions.
 
     Returns
     -------
     ClaimCondition or None
-        None where the claim holds in all readings that it is found with, or in none.
+        None where the claim holds in all readings or in none, or where nothing tells when it does.
+    """
+    if not holds.any() or holds.all():
+        return None
+    grown = _grown(design, holds)
+    if grown is not None and grown.is_sure:
+        return grown
+    return _on_one_choice(design, holds)
+
+
+def _grown(design: Integers, holds: Flags) -> ClaimCondition | None:
+    """A condition on several choices, found on every second reading and counted on the others.
+
+    It grows by one choice at a time, with those of its values under which the claim holds most often, as long
+    as the harmonic mean of two shares grows: how many readings that fulfil it reproduce the claim, and how
+    many that reproduce the claim fulfil it.
     """
     train, test = slice(0, None, 2), slice(1, None, 2)
     if not holds[train].any() or holds[train].all():
@@ -207,13 +232,31 @@ def condition(design: Integers, holds: Flags) -> ClaimCondition | None:
             break
         best = merit
         parts[choice] = places
-    if not parts:
-        return None
-    met, own = fulfilled(design[test], parts), holds[test]
+    return _counted(design[test], holds[test], parts) if parts else None
+
+
+def _on_one_choice(design: Integers, holds: Flags) -> ClaimCondition | None:
+    """The condition on one choice that is least probable by chance, with all readings."""
+    # Every set of values of a choice could have come out as the one under which the claim holds most often
+    tried = sum(2 ** len(np.unique(places)) - 2 for places in design.T)
+    found = [
+        _counted(design, holds, {choice: places}, tried)
+        for choice in range(design.shape[1])
+        for places in _candidates(design, holds, {}, choice)
+    ]
+    return min(found, key=lambda one: one.chance, default=None)
+
+
+def _counted(
+    design: Integers, holds: Flags, parts: dict[int, tuple[int, ...]], tried: int = 1
+) -> ClaimCondition:
+    """A condition with how often the claim holds where it is fulfilled, and where it is not."""
+    met = fulfilled(design, parts)
     return ClaimCondition(
         tuple(parts.items()),
-        (int(own[met].sum()), int(met.sum())),
-        (int(own[~met].sum()), int((~met).sum())),
+        (int(holds[met].sum()), int(met.sum())),
+        (int(holds[~met].sum()), int((~met).sum())),
+        tried,
     )
 
 

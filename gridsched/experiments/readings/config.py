@@ -13,7 +13,7 @@ from pydantic import Field, StrictBool, model_validator
 
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.claims import Claim, InputClaim, UntestableClaim, load_claims, studies_of
-from gridsched.experiments.config import Study, load_study
+from gridsched.experiments.config import VARYING, Study, load_study
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.readings.choices import (
     ChoiceValue,
@@ -65,6 +65,7 @@ class ReadingsStudy(Study):
     view = f"{_ROOM}.report:readings_view"
     verdicts = f"{_ROOM}.stages:verdicts_table"
     main_figure = "readings_claims"
+    refuses = dict.fromkeys(VARYING, "the studies that it varies say it, in their scenarios")
 
     kind: Literal["readings"]
     """What is studied."""

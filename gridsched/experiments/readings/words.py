@@ -17,7 +17,7 @@ def condition_text(found: ClaimCondition | None, decided: Importance, choices: S
     """When a claim holds, with the counts that say so, and which choice decides it."""
     most = _deciding(decided, choices)
     if found is None or not found.is_sure:
-        return f"No condition on the choices tells when it holds.{most}"
+        return f"No condition on the choices tells when it holds.{most or ' No choice is surely important.'}"
     where = " and ".join(_part_text(choices[choice], places) for choice, places in found.parts)
     kind = "more often"
     if found.is_necessary:
@@ -49,7 +49,7 @@ def _deciding(decided: Importance, choices: Sequence[Choice]) -> str:
         return ""
     first = int(np.nanargmax(decided.mean))
     if not decided.low[first] > 0:
-        return " No choice is surely important."
+        return ""
     low, high = (100 * bound[first] for bound in (decided.low, decided.high))
     return (
         f" {choices[first].name[:1].upper()}{choices[first].name[1:]} decides most: without it the outcome "

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from gridsched.errors import ConfigurationError
-from gridsched.experiments.config import Study
+from gridsched.experiments.config import VARYING, Study
 from gridsched.experiments.inputs import log_of
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.tasks import ArchiveFile, Experiment, OwnFile, StudyTable, Task
@@ -32,6 +33,7 @@ class SequenceStudy(Study):
     figures = ("sequence_slowdowns",)
     view = "gridsched.experiments.sequences.report:sequences_view"
     main_figure = "sequence_slowdowns"
+    refuses = dict.fromkeys(VARYING, "the published numbers are those of sequences of the log as it is")
 
     kind: Literal["sequences"]
     """What is studied."""
@@ -70,6 +72,10 @@ class SequenceStudy(Study):
     def all_workloads(self) -> tuple[WorkloadConfig, ...]:
         """Every workload of the study."""
         return tuple(workload for workload in self.workloads if workload.file is None)
+
+    def _places(self) -> Iterator[tuple[str, WorkloadConfig]]:
+        for workload in self.workloads:
+            yield f"workloads[{workload.name}]", workload
 
     def check_files(self) -> None:
         """Refuse logs that are not there."""

@@ -178,6 +178,7 @@ class Calendars(Scheduler):
         "deadlines": "the paper has start times, not deadlines",
         "membership": "the tree of managers is fixed",
         "changes": "the nodes of a calendar stay the same",
+        "preemption": "a job has its slots to itself until they are over",
         "own functions": "first fit decides",
     }
 

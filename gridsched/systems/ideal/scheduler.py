@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import xarray as xr
@@ -84,6 +84,8 @@ class Ideal(Scheduler):
         "changes": "it is a bound for platforms that stay the same",
         "own functions": "its order is fixed by arrival or remaining work",
     }
+
+    uses: ClassVar[Mapping[str, Mapping[str, Any]]] = {"preemption": {"form": "srpt"}}
 
     def __post_init__(self) -> None:
         if self.form not in get_args(IdealForm):

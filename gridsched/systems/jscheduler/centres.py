@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -102,6 +103,25 @@ class CentrePlatform:
             raise ConfigurationError(f"the platform has no centre {name!r}; {_suggestion(name, centres)}")
         return centres[name]
 
+    def changed(self, rows: Mapping[str, Mapping[str, Any]]) -> CentrePlatform:
+        """A platform of which some centres are different.
+
+        Parameters
+        ----------
+        rows : mapping of str to mapping
+            By name of the centre, what is different: values of `Centre`, such as `policy`.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such centre.
+        """
+        for name in rows:
+            self.centre(name)
+        return replace(
+            self, centres=tuple(replace(centre, **rows.get(centre.name, {})) for centre in self.centres)
+        )
+
     def resources(self, reading: Reading) -> tuple[list[Cluster], list[LocalPolicy], NDArray[np.int64]]:
         """Every resource of the grid by itself.
 
@@ -163,6 +183,13 @@ def _speed(factor: float, reading: Reading) -> float:
 
 def _processors(resources: tuple[tuple[int, int], ...]) -> int:
     return sum(number * processors for number, processors in resources)
+
+
+def check_size(resources: tuple[tuple[int, int], ...]) -> None:
+    """Refuse a centre with more processors than can be simulated."""
+    processors = _processors(resources)
+    if processors > LARGEST:
+        raise ValueError(f"resources: {processors} processors; a centre can have {LARGEST}")
 
 
 def _names(centre: str, number: int) -> list[str]:
@@ -228,10 +255,12 @@ def _one_line(text: str) -> str:
 
 
 # Numbers are strict: text, and true or false, are no numbers, whatever Python would make of them
-_Count = Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
-_Number = Annotated[int, Field(strict=True, ge=1, le=2**15 - 1)]
+Count = Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
+Number = Annotated[int, Field(strict=True, ge=1, le=2**15 - 1)]
 """Of resources; more cannot be simulated."""
-_Factor = Annotated[float, Field(strict=True, ge=0.001, le=1000, allow_inf_nan=False)]
+Factor = Annotated[float, Field(strict=True, ge=0.001, le=1000, allow_inf_nan=False)]
+Resources = Annotated[tuple[tuple[Number, Count], ...], Field(min_length=1)]
+PolicyName = Annotated[str, AfterValidator(_known_policy)]
 _Result = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 _Line = Annotated[str, AfterValidator(_one_line)]
 _FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=60)]
@@ -257,9 +286,9 @@ class _CentreEntry(_Entry):
     """A centre as a platform file writes it."""
 
     name: _FileName
-    resources: Annotated[tuple[tuple[_Number, _Count], ...], Field(min_length=1)]
-    factor: _Factor
-    policy: Annotated[str, AfterValidator(_known_policy)]
+    resources: Resources
+    factor: Factor
+    policy: PolicyName
     log: Annotated[str, AfterValidator(_known_log)] | None = None
     file: _Path | None = None
     absent: _Line | None = None
@@ -269,9 +298,7 @@ class _CentreEntry(_Entry):
     def _consistent(self) -> Self:
         if self.log is not None and self.file is not None:
             raise ValueError("log, file: give one of them")
-        processors = _processors(self.resources)
-        if processors > LARGEST:
-            raise ValueError(f"resources: {processors} processors; a centre can have {LARGEST}")
+        check_size(self.resources)
         return self
 
     def build(self) -> Centre:
@@ -321,12 +348,22 @@ def load_platform(path: str | Path | None = None) -> CentrePlatform:
     ConfigurationError
         If the file cannot be read, or a value is not allowed; names file, key, value and what is allowed.
     """
-    source = resource("resources", "jscheduler.yaml") if path is None else Path(path)
+    return _shipped() if path is None else _platform(Path(path))
+
+
+@cache
+def _shipped() -> CentrePlatform:
+    """The platform that comes with gridsched, read once: every task of a study needs it."""
+    source = resource("resources", "jscheduler.yaml")
+    platform = _platform(source)
+    _check_checksums(source, platform.centres)
+    return platform
+
+
+def _platform(source: Path) -> CentrePlatform:
+    """Platform of a file."""
     file = _read(source)
-    centres = tuple(entry.build() for entry in file.centres)
-    if path is None:
-        _check_checksums(source, centres)
-    return CentrePlatform(centres, file.source or source.name)
+    return CentrePlatform(tuple(entry.build() for entry in file.centres), file.source or source.name)
 
 
 def _check_checksums(source: Path, centres: Iterable[Centre]) -> None:

@@ -68,6 +68,7 @@ class JSchedulerOptions(NamedTuple):
     overrun: int
     predictions: int
     resources: int  # how many a job asks, at most
+    first: int  # of equally good clusters the first that was named, whenever it ends the job
 
 
 class Directory(NamedTuple):
@@ -163,8 +164,10 @@ def _predict(
 
 
 @leaf
-def _best_predicted(g: GridArrays, d: Directory, local: Local, j: int, count: int, now: int) -> int:
-    """Cluster with the best predicted metric; then the earliest completion, then the first asked.
+def _best_predicted(
+    g: GridArrays, d: Directory, local: Local, j: int, count: int, now: int, options: JSchedulerOptions
+) -> int:
+    """Cluster with the best predicted metric; then the earliest completion if that counts, then the first.
 
     The first asked is it, too, where none can start the job as things are.
     """
@@ -175,7 +178,7 @@ def _best_predicted(g: GridArrays, d: Directory, local: Local, j: int, count: in
         if d.starts[k] < FOREVER:
             estimate = grid.estimate_on(g, local, j, wide(d.sample[j, k]))
             cost = _cost(d.metric[j], d.starts[k] - now, estimate)
-            completion = d.starts[k] + estimate
+            completion = 0 if options.first else d.starts[k] + estimate
             if cost < least or (cost == least and completion < earliest):
                 least = cost
                 earliest = completion
@@ -236,7 +239,7 @@ def _least_own(
     options: JSchedulerOptions,
     score: Any,
 ) -> int:
-    """Cluster with the least cost by a user's function; then the earliest completion, then the first asked.
+    """Cluster with the least cost by a user's function; then as with predicted metrics.
 
     NOT_A_NUMBER if some cost is none.
     """
@@ -249,7 +252,7 @@ def _least_own(
         cost = _own_cost(g, d, local, j, m, now, start, options.overrun)
         if cost != cost:
             return NOT_A_NUMBER
-        completion = start + grid.estimate_on(g, local, j, m)
+        completion = 0 if options.first else start + grid.estimate_on(g, local, j, m)
         if chosen == NOWHERE or cost < least or (cost == least and completion < earliest):
             least = cost
             earliest = completion
@@ -273,7 +276,7 @@ def _choice(
     if d.metric[j] > _RESPONSE:
         return _least_loaded(g, d, local, j, count, now, options)
     _predict(g, d, local, j, count, now, options, score)
-    return _best_predicted(g, d, local, j, count, now)
+    return _best_predicted(g, d, local, j, count, now, options)
 
 
 @part

@@ -8,10 +8,12 @@ plain arrays, since a study measures hundreds of schedules of a million jobs eac
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.errors import ConfigurationError
 from gridsched.metrics import jobs as metrics
 
 Floats = NDArray[np.float64]
@@ -57,6 +59,8 @@ class Cohort:
         Week of submission, from 0.
     weeks : int
         Number of weeks.
+    weight : float64[m], optional
+        Weight of each job in means over all jobs and in sums by week, 1 on average; all alike by default.
     """
 
     jobs: Integers
@@ -64,6 +68,7 @@ class Cohort:
     submit_time: Integers
     week: Integers
     weeks: int
+    weight: Floats | None = None
 
     def jobs_by_centre(self) -> Integers:
         """Number of jobs of each centre."""
@@ -74,7 +79,43 @@ class Cohort:
         return np.bincount(self.week, minlength=self.weeks).astype(np.int64, copy=False)
 
 
-def cohort(submit_time: Integers, centre: Integers, measured: NDArray[np.bool_], centres: int) -> Cohort:
+@dataclass(frozen=True, kw_only=True)
+class SlowdownOptions:
+    """What slowdowns are relative to.
+
+    Parameters
+    ----------
+    run_time : {"cluster", "log"}
+        The run time that they divide by: that on the cluster that ran the job, or that of the log.
+    threshold : int
+        Run time [s] below which jobs count as equally short in the slowdown; no job has a slowdown below 1
+        where it is more than 1.
+    bounded_threshold : int
+        The same for the bounded slowdown.
+
+    Raises
+    ------
+    ConfigurationError
+        If a threshold is less than a second.
+    """
+
+    run_time: Literal["cluster", "log"] = "cluster"
+    threshold: int = 1
+    bounded_threshold: int = metrics.SLOWDOWN_THRESHOLD
+
+    def __post_init__(self) -> None:
+        for name in ("threshold", "bounded_threshold"):
+            if getattr(self, name) < 1:
+                raise ConfigurationError(f"{name} is {getattr(self, name)}; use 1 or more seconds")
+
+
+def cohort(
+    submit_time: Integers,
+    centre: Integers,
+    measured: NDArray[np.bool_],
+    centres: int,
+    weight: Floats | None = None,
+) -> Cohort:
     """Group the jobs that are measured.
 
     Parameters
@@ -87,6 +128,8 @@ def cohort(submit_time: Integers, centre: Integers, measured: NDArray[np.bool_],
         Which jobs are measured: those that run in every schedule.
     centres : int
         Number of centres.
+    weight : float64[n], optional
+        Weight of each job, in any unit; all alike by default.
     """
     chosen = np.flatnonzero(measured)
     jobs = chosen[np.argsort(centre[chosen], kind="stable")]
@@ -98,11 +141,23 @@ def cohort(submit_time: Integers, centre: Integers, measured: NDArray[np.bool_],
         submit_time=submitted[jobs],
         week=week[jobs],
         weeks=int(week.max(initial=-1)) + 1,
+        weight=None if weight is None else _normalised(weight[jobs]),
     )
 
 
+def _normalised(weight: Floats) -> Floats:
+    """Weights that are 1 on average; NaN where all are 0, so that nothing has a mean."""
+    total = weight.sum()
+    return weight * (len(weight) / total) if total > 0 else np.full(len(weight), np.nan)
+
+
 def measure(
-    jobs: Cohort, start_time: Integers, run_time: Integers, end_time: Integers
+    jobs: Cohort,
+    start_time: Integers,
+    run_time: Integers,
+    end_time: Integers,
+    slowdowns: SlowdownOptions = SlowdownOptions(),
+    logged: Integers | None = None,
 ) -> dict[str, float | Floats]:
     """Measures of a schedule.
 
@@ -116,33 +171,44 @@ def measure(
         Seconds on the cluster that ran the job.
     end_time : int64[n]
         Last end of every job [s]; of one that was killed and ran again more than a run time after its start.
+    slowdowns : SlowdownOptions
+        What slowdowns are relative to.
+    logged : int64[n], optional
+        Run time of every job in its log [s], for slowdowns that are relative to it.
 
     Returns
     -------
     dict of str to float or float64 array
         Values of `VARIABLES`; NaN for means without jobs, 0 for sums.
     """
+    reference = run_time if slowdowns.run_time == "cluster" or logged is None else logged
     values: dict[str, float | Floats] = {}
-    for metric, each in _of_jobs(jobs, start_time, run_time, end_time).items():
-        values[f"{metric}_mean"] = float(each.mean()) if len(each) else np.nan
+    for metric, each in _of_jobs(jobs, start_time, reference, end_time, slowdowns).items():
+        weighted = each if jobs.weight is None else each * jobs.weight
+        values[f"{metric}_mean"] = float(weighted.mean()) if len(each) else np.nan
         groups = np.split(each, jobs.borders[1:-1])
         values[f"{metric}_mean_by_centre"] = np.array([g.mean() if len(g) else np.nan for g in groups])
         values[f"{metric}_p95_by_centre"] = np.array(
             [np.quantile(g, 0.95) if len(g) else np.nan for g in groups]
         )
-        values[f"{metric}_by_week"] = np.bincount(jobs.week, each, jobs.weeks).astype(np.float64, copy=False)
+        by_week = np.bincount(jobs.week, weighted, jobs.weeks)
+        values[f"{metric}_by_week"] = by_week.astype(np.float64, copy=False)
     return values
 
 
-def _of_jobs(jobs: Cohort, start_time: Integers, run_time: Integers, end_time: Integers) -> dict[str, Floats]:
-    """Metrics of each job."""
+def _of_jobs(
+    jobs: Cohort, start_time: Integers, run_time: Integers, end_time: Integers, slowdowns: SlowdownOptions
+) -> dict[str, Floats]:
+    """Metrics of each job; slowdowns are relative to these run times."""
     wait = metrics.wait_time(jobs.submit_time, start_time[jobs.jobs])
     run = run_time[jobs.jobs].astype(np.float64)
     response = (end_time[jobs.jobs] - jobs.submit_time).astype(np.float64)
     return {
         "wait_time": wait,
-        "slowdown": metrics.slowdown(response, run),
-        "bounded_slowdown": metrics.bounded_slowdown(response, run),
+        "slowdown": metrics.slowdown(response, run)
+        if slowdowns.threshold == 1
+        else metrics.bounded_slowdown(response, run, slowdowns.threshold),
+        "bounded_slowdown": metrics.bounded_slowdown(response, run, slowdowns.bounded_threshold),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,7 @@ def retrained_schedule(
     refresh: int = REFRESH,
     samples: NDArray[np.int16] | None = None,
     overrun: OverrunName = "doubling",
+    align: Literal["start", "clock"] = "start",
 ) -> RetrainedSchedule:
     """Let jobs choose among clusters by predictions from the jobs that have finished in this very run.
 
@@ -69,12 +71,13 @@ def retrained_schedule(
     Parameters
     ----------
     workloads : sequence of Workload
-        Clean jobs of each log, in order of submission; run times as on a cluster of speed 1. The logs are
-        merged, aligned at their start, see `gridsched.traces.merge_workloads`.
+        Clean jobs of each log, in order of submission; run times as on a cluster of speed 1.
     resources, policies, jscheduler, samples, overrun
         As for `scheduler.Simulation`, for the merged jobs.
     options : PredictorOptions, optional
         How run times are predicted.
+    align : {"start", "clock"}
+        How the logs are merged, see `gridsched.traces.merge_workloads`.
     refresh : int
         Seconds between looks. 0: one at every submission, and at every multiple of `retrain_seconds`.
 
@@ -93,7 +96,7 @@ def retrained_schedule(
     if refresh < 0:
         raise ConfigurationError(f"refresh is {refresh}; use 0 or more seconds")
     options = options or PredictorOptions()
-    workload, source = merge_workloads(workloads)
+    workload, source = merge_workloads(workloads, align=align)
     jobs = len(workload)
     if jobs == 0:
         raise WorkloadError(f"{workload.name}: no jobs to simulate")

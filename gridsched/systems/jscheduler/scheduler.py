@@ -16,11 +16,12 @@ the next) predicts its run time, asks each cluster for its wait, and chooses. Me
 
 Where the paper is silent:
 
-- Ties go to the smaller predicted completion, then to the cluster that was named first; the older policies
-  predict nothing, so theirs go to the first.
+- Ties go to the smaller predicted completion, then to the cluster that was named first (`ties`); the older
+  policies predict nothing, so theirs go to the first.
 - A job that only one cluster can hold, or that asks for one, goes there unasked.
 - The local schedulers and the predictions use the same estimates of run times.
-- The paper draws each of the K clusters anew (section 5), which may name one twice; here they differ.
+- The paper draws each of the K clusters anew (section 5), which may name one twice; here they differ unless
+  `sampling` says otherwise.
 
 Predicted waits come in two modes, see `gridsched.engine.clusters`. What happens in which order at
 one instant is said in `kernel`.
@@ -68,11 +69,22 @@ from gridsched.systems.node_grids import (
 
 MetricName = Literal["wait", "slowdown", "response", "queued-jobs", "work-left"]
 PredictionsName = Literal["exact", "plan"]
+TiesName = Literal["completion", "first"]
+SamplingName = Literal["distinct", "repeated", "normal", "home"]
+KPerName = Literal["job", "processor"]
 
 _METRICS: dict[str, self_scheduling.SelfSchedulingMetric] = {
     name: self_scheduling.SelfSchedulingMetric[name.upper().replace("-", "_")]
     for name in get_args(MetricName)
 }
+
+_WORDS: dict[str, Any] = {
+    "predictions": PredictionsName,
+    "ties": TiesName,
+    "sampling": SamplingName,
+    "k_per": KPerName,
+}
+"""Parameters that are one of some words."""
 
 _DRAWN_AT_ONCE = 2**17
 """Random numbers of a block of samples."""
@@ -95,6 +107,17 @@ class JScheduler(Scheduler):
         clusters begins that for more.
     predictions : {"exact", "plan"}
         Where predicted waits come from.
+    ties : {"completion", "first"}
+        Which of several equally good clusters a job takes: the one with the smallest predicted completion,
+        then the first that was named, or the first that was named at once.
+    sampling : {"distinct", "repeated", "normal", "home"}
+        How the clusters that a job asks are drawn of those that can hold it: different ones, all alike; each
+        anew, so that one may come twice; each anew by a normal distribution around the middle of the
+        directory, a sixth of it wide (both readings of section 5 of the paper); or different ones, the first
+        of them that where the job is submitted.
+    k_per : {"job", "processor"}
+        Whether a job asks k clusters, or k for each processor that it asks for (section 6.3.2 of the paper
+        can be read so), but no more than can hold it.
 
     Raises
     ------
@@ -105,6 +128,9 @@ class JScheduler(Scheduler):
     metric: MetricName | Cost = "wait"
     k: int = 10
     predictions: PredictionsName = "exact"
+    ties: TiesName = "completion"
+    sampling: SamplingName = "distinct"
+    k_per: KPerName = "job"
 
     terms: ClassVar[Mapping[str, str]] = {
         "self-scheduling": "Every job asks K clusters itself and goes where its metric, such as its "
@@ -122,6 +148,7 @@ class JScheduler(Scheduler):
         "reservations": "jobs start as soon as they can",
         "membership": "the directory of clusters is fixed",
         "changes": "predicted waits take the processors of a cluster as given",
+        "preemption": "a job that has started runs to its end",
     }
 
     def __post_init__(self) -> None:
@@ -131,9 +158,10 @@ class JScheduler(Scheduler):
             raise ConfigurationError(
                 f"metric is {self.metric!r}; use one of {', '.join(_METRICS)}, or a function"
             )
-        words = get_args(PredictionsName)
-        if self.predictions not in words:
-            raise ConfigurationError(f"predictions is {self.predictions!r}; use one of {', '.join(words)}")
+        for key, name in _WORDS.items():
+            words, value = get_args(name), getattr(self, key)
+            if value not in words:
+                raise ConfigurationError(f"{key} is {value!r}; use one of {', '.join(words)}")
         if not isinstance(self.k, Integral) or int(self.k) < 1:
             raise ConfigurationError(f"k is {self.k!r}; use a whole number from 1 on")
 
@@ -262,6 +290,7 @@ class Simulation:
         What jobs want.
     samples : int16[n, ...], optional
         Clusters that each job may ask, see `draw_samples`, at least as many as it asks; drawn if not given.
+        Where `k_per` is "processor", those that are given are all that each job asks.
     seed : int
         Seed of the samples that are drawn.
     metrics : sequence of str, optional
@@ -299,14 +328,15 @@ class Simulation:
     ) -> None:
         named = [named_policy(policy) for policy in policies]
         records, score = cluster_records(resources, named)
-        asked = min(jscheduler.k, len(resources))
         self._jobs = _as_records(jobs)
         check_stretch(self._jobs, records, 1.0)
         outside = np.full(len(jobs), len(resources), np.int64)
         self._nodes = None if submission is None else node_grid(submission, outside, records, named)
         held = _held_by(jobs.processors, resources) if self._nodes is None else self._nodes.can_hold
+        homes = _homes(home, len(jobs), len(resources))
+        asked = most_asked(jscheduler, jobs.processors, len(resources))
         if samples is None:
-            samples = draw_samples_of(held, len(jobs), len(resources), asked, seed)
+            samples = draw_samples_of(held, jobs.processors, len(resources), jscheduler, seed, homes)
         else:
             _check_samples(samples, held, resources, asked, len(jobs))
         self._resources = resources
@@ -315,6 +345,7 @@ class Simulation:
             overrun=overrun_code(overrun),
             predictions=int(grid.StartPredictions[jscheduler.predictions.upper()]),
             resources=asked,
+            first=int(jscheduler.ties == "first"),
         )
         self._order = score
         self._score = scores.SCORE.compile(score)
@@ -335,7 +366,7 @@ class Simulation:
             sample=np.ascontiguousarray(samples, np.int16),
             metric=_metric_codes(metrics, jscheduler, len(jobs)),
             starts=np.empty(asked, np.int64),
-            home=_homes(home, len(jobs), len(resources)),
+            home=homes,
             cost=COST.compile(self._cost),
         )
 
@@ -466,7 +497,11 @@ def self_schedule(
 
 
 def draw_samples(
-    processors: NDArray[Any], resources: Sequence[Cluster], k: int, seed: int
+    processors: NDArray[Any],
+    resources: Sequence[Cluster],
+    jscheduler: JScheduler,
+    seed: int,
+    home: NDArray[Any] | None = None,
 ) -> NDArray[np.int16]:
     """Clusters that the directory names to each job.
 
@@ -476,18 +511,27 @@ def draw_samples(
         Processors that each job asks for.
     resources : sequence of Cluster
         The grid.
-    k : int
-        Clusters to name.
+    jscheduler : JScheduler
+        How many clusters a job asks, and how they are drawn.
     seed : int
         Seed of the draws.
+    home : int[n], optional
+        Index of the cluster where each job is submitted; -1 if nowhere.
 
     Returns
     -------
-    int16[n, k]
-        First k indices of a random permutation of the clusters that can hold the job, then -1 where these
-        are fewer. The first columns are the same for every k.
+    int16[n, ...]
+        Indices of clusters that can hold the job, in the order of asking, then -1 where these are fewer: by
+        default the first k of a random permutation. The first columns are the same for every k.
     """
-    return draw_samples_of(_held_by(processors, resources), len(processors), len(resources), k, seed)
+    held, homes = _held_by(processors, resources), _homes(home, len(processors), len(resources))
+    return draw_samples_of(held, processors, len(resources), jscheduler, seed, homes)
+
+
+def most_asked(jscheduler: JScheduler, processors: NDArray[Any], resources: int) -> int:
+    """How many clusters a job asks at most."""
+    each = int(np.max(processors, initial=1)) if jscheduler.k_per == "processor" else 1
+    return min(jscheduler.k * each, resources)
 
 
 Held = Callable[[int], NDArray[np.bool_]]
@@ -504,35 +548,79 @@ def _held_by(processors: NDArray[Any], resources: Sequence[Cluster]) -> Held:
     return held
 
 
-def draw_samples_of(held: Held, jobs: int, resources: int, k: int, seed: int) -> NDArray[np.int16]:
+def draw_samples_of(
+    held: Held,
+    processors: NDArray[Any],
+    resources: int,
+    jscheduler: JScheduler,
+    seed: int,
+    home: NDArray[np.int16],
+) -> NDArray[np.int16]:
     """Clusters that the directory names to each job, see `draw_samples`."""
     if resources > _MOST_RESOURCES:
         raise ConfigurationError(f"{resources} clusters; at most {_MOST_RESOURCES} can be simulated")
-    samples = np.empty((jobs, min(k, resources)), np.int16)
+    jobs = len(processors)
+    samples = np.empty((jobs, most_asked(jscheduler, processors, resources)), np.int16)
     random = np.random.default_rng(seed)
     fits = [held(m) for m in range(resources)]
     size = -(-_DRAWN_AT_ONCE // resources)
     for begin in range(0, jobs, size):
         block = slice(begin, begin + size)
-        samples[block] = _draw(random, [each[block] for each in fits], samples.shape[1])
+        fitting = [each[block] for each in fits]
+        if jscheduler.sampling in ("repeated", "normal"):
+            drawn = _draw_anew(random, fitting, samples.shape[1], jscheduler.sampling)
+        else:
+            own = home[block] if jscheduler.sampling == "home" else None
+            drawn = _draw(random, fitting, samples.shape[1], own)
+        samples[block] = drawn
+    if jscheduler.k_per == "processor":
+        asked = jscheduler.k * np.asarray(processors, np.int64)
+        samples[np.arange(samples.shape[1]) >= asked[:, np.newaxis]] = -1
     return samples
 
 
-def _draw(random: np.random.Generator, fits: list[NDArray[np.bool_]], k: int) -> NDArray[np.int64]:
+def _draw(
+    random: np.random.Generator, fits: list[NDArray[np.bool_]], k: int, home: NDArray[np.int16] | None
+) -> NDArray[np.int64]:
     """First k clusters of a random permutation, for each job, of those that can hold it; then -1.
 
     The permutation sorts numbers whose high bits are random and whose low ones are the index of the cluster.
+    Those of the jobs' homes, if they count, are the smallest.
     """
     bits = len(fits).bit_length()
     nowhere = np.iinfo(np.int64).max
     keys = random.integers(2 ** (62 - bits), size=(len(fits[0]), len(fits)))
     keys <<= bits
     keys |= np.arange(len(fits))
+    if home is not None:
+        known = np.flatnonzero(home >= 0)
+        keys[known, home[known]] = home[known]
     for m, fitting in enumerate(fits):
         keys[~fitting, m] = nowhere
     keys.sort(axis=1)
     first = keys[:, :k]
     return np.where(first == nowhere, -1, first & (2**bits - 1))
+
+
+_NORMAL_WIDTH = 1 / 6
+"""Standard deviation of the place that is drawn, relative to the length of the directory."""
+
+
+def _draw_anew(
+    random: np.random.Generator, fits: list[NDArray[np.bool_]], k: int, sampling: SamplingName
+) -> NDArray[np.int64]:
+    """K clusters, for each job, of those that can hold it, each drawn without regard to the others."""
+    holding = np.stack(fits, axis=1)
+    # Clusters that can hold the job, in the order of the directory, then the others
+    directory = np.argsort(~holding, axis=1, kind="stable")
+    length = holding.sum(axis=1)[:, np.newaxis]
+    if sampling == "normal":
+        place = random.normal(0.5, _NORMAL_WIDTH, (len(holding), k))
+    else:
+        place = random.random((len(holding), k))
+    index = np.clip((place * length).astype(np.int64), 0, np.maximum(length - 1, 0))
+    drawn: NDArray[np.int64] = np.take_along_axis(directory, index, axis=1)
+    return np.where(length > 0, drawn, -1)
 
 
 def _as_records(jobs: Submissions) -> NDArray[Any]:

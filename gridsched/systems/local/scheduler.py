@@ -59,6 +59,7 @@ class Local(Scheduler):
         "reservations": "local policies start jobs as soon as they can",
         "membership": "a cluster on its own belongs to no grid",
         "changes": "the processors of a cluster stay the same under local policies",
+        "preemption": "a job that has started runs to its end",
     }
 
     def __post_init__(self) -> None:

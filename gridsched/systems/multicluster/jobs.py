@@ -159,6 +159,36 @@ def with_prediction_errors(workload: Workload, deviation: float, *, seed: int) -
     return replace(workload, requested_time=requested, checksum=digest.hexdigest())
 
 
+def in_batches(workload: Workload, size: int, *, slowest: float = 1.0) -> Workload:
+    """Workload whose jobs are submitted together, so many at a time.
+
+    Between two batches there is as much time as the earlier one takes if its jobs run one after the other on
+    the slowest cluster, so that all clusters are idle when a batch comes.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs, which keep their order and how long they have until their deadlines.
+    size : int
+        Jobs of a batch; the last one has what is left.
+    slowest : float
+        Speed of the slowest cluster.
+
+    Raises
+    ------
+    WorkloadError
+        If the size is below 1.
+    """
+    if size < 1:
+        raise WorkloadError(f"batches: size is {size}, it must be at least 1")
+    first = np.arange(0, len(workload), size)
+    lasts = np.ceil(np.add.reduceat(workload.run_time / slowest + 1, first)).astype(np.int64)
+    submit_time = (np.cumsum(lasts) - lasts)[np.arange(len(workload)) // size]
+    digest = hashlib.sha256(f"{workload.checksum} batches {size} {slowest!r}".encode())
+    due = None if workload.deadline is None else workload.deadline + submit_time - workload.submit_time
+    return replace(workload, submit_time=submit_time, deadline=due, checksum=digest.hexdigest())
+
+
 def _stream(seed: int, kind: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(kind,)))
 

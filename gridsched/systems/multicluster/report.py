@@ -207,7 +207,12 @@ def _levels(study: MulticlusterStudy) -> list[str]:
     """How rates of arrivals were set, if any were: a sentence for each kind of queue."""
     jobs = [point.jobs for point in study.scenarios if point.jobs.level is not None]
     lines = []
-    for counted in dict.fromkeys(each.level_counts for each in jobs):
+    if any(each.batch is not None for each in jobs):
+        lines.append(
+            "In a batch as many jobs as the workload level says are submitted together, the next ones when "
+            "all of these have ended, so that every round begins on idle clusters."
+        )
+    for counted in dict.fromkeys(each.level_counts for each in jobs if each.batch is None):
         whose = dict.fromkeys(_WHOSE[each.level_of] for each in jobs if each.level_counts == counted)
         rate = "all schemes replay the same jobs, and the queue of each is what it gets"
         if _WHOSE["each"] in whose:

@@ -184,6 +184,7 @@ class Multicluster(Scheduler):
         "migration delay": "jobs that have started do not move",
         "reservations": "jobs have deadlines, no start times",
         "membership": "clusters stay; their processors may change",
+        "preemption": "a job that has started runs to its end",
     }
 
     uses: ClassVar[Mapping[str, Mapping[str, Any]]] = {

@@ -88,6 +88,7 @@ class MultipleRequests(Scheduler):
         "reservations": "a request is for the earliest start",
         "membership": "the clusters that jobs may ask are fixed",
         "changes": "the processors of a cluster stay the same under local policies",
+        "preemption": "a job that has started runs to its end",
     }
 
     def __post_init__(self) -> None:

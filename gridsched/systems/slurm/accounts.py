@@ -47,6 +47,9 @@ OF_RESOURCES = {
 }
 """Limits of what running jobs have together."""
 
+OF_MINUTES = {"GrpTRESMins": "used", "GrpTRESRunMins": "running"}
+"""Limits of minutes of resources: those that were used, or those that running jobs may still use."""
+
 OF_A_JOB = ("MaxTRES", "MaxTRESPerJob", "MaxWall", "MaxWallDurationPerJob")
 """Limits of one job: a job that is over one never starts."""
 
@@ -68,7 +71,8 @@ class Limits:
     ----------
     running : mapping of (who, what) to int
         Who is "group" (all of them), "user" or "account" (each of them); what is "jobs", "processors",
-        "nodes", "memory" [MiB] or "gpus".
+        "nodes", "memory" [MiB] or "gpus". Of a group also minutes, "used processors" (GrpTRESMins) or
+        "running processors" (GrpTRESRunMins), and so on.
     job : mapping of str to int
         What one job may have, by the same names; "wall" is its time limit [s].
     """
@@ -116,6 +120,8 @@ class Quality:
         What its jobs use counts so many times.
     limits : Limits
         Limits of its jobs.
+    decays : bool
+        Whether what its jobs used decays (not with the flag NoDecay).
     preempts : tuple of str
         Qualities of service whose jobs its jobs may preempt.
     preempt_mode : {"off", "requeue", "cancel", "suspend"}, optional
@@ -128,6 +134,7 @@ class Quality:
     priority: int = 0
     usage_factor: float = 1.0
     limits: Limits = field(default_factory=Limits)
+    decays: bool = True
     preempts: tuple[str, ...] = ()
     preempt_mode: str | None = None
     preempt_exempt_time: int | None = None
@@ -185,7 +192,9 @@ def read_accounting(dump: str | Path, qualities: str | Path | None = None) -> Ac
         options = {key: quoted or bare for key, quoted, bare in _OPTION.findall(rest)}
         shares = _shares(options.get("Fairshare", options.get("FairShare", "1")), where)
         limits = _limits(options, where, left)
-        if kind == "Parent":
+        if kind == "Cluster" and (limits.running or limits.job):
+            left.append("limits of the whole cluster")
+        elif kind == "Parent":
             if (name, "") not in associations:
                 raise ConfigurationError(f"{where}: parent {name!r} comes before its account; dump it again")
             parent = name
@@ -250,6 +259,7 @@ def _qualities(path: str | Path, left: list[str]) -> dict[str, Quality]:
             priority=_number(options.get("Priority", "0"), where),
             usage_factor=_amount(options.get("UsageFactor", "1"), f"{where}: UsageFactor"),
             limits=_limits({key: value for key, value in options.items() if key != "GraceTime"}, where, left),
+            decays="nodecay" not in options.get("Flags", "").lower().split(","),
             preempts=tuple(name for name in options.get("Preempt", "").split(",") if name),
             preempt_mode=_mode(options.get("PreemptMode", ""), f"{where}: PreemptMode"),
             preempt_exempt_time=seconds(options["PreemptExemptTime"], f"{where}: PreemptExemptTime")
@@ -258,6 +268,8 @@ def _qualities(path: str | Path, left: list[str]) -> dict[str, Quality]:
         )
         if options.get("GraceTime", "00:00:00").strip("0:"):
             left.append("GraceTime")
+        if "usagefactorsafe" in options.get("Flags", "").lower().split(","):
+            left.append("Flags=UsageFactorSafe")
     known = set(found)
     for quality in found.values():
         if unknown := sorted(set(quality.preempts) - known):
@@ -287,6 +299,9 @@ def _limits(options: Mapping[str, str], where: str, left: list[str]) -> Limits:
         elif key in OF_RESOURCES:
             for what, most in resources(value, f"{where}: {key}", left).items():
                 running[OF_RESOURCES[key], what] = int(most)
+        elif key in OF_MINUTES:
+            for what, most in resources(value, f"{where}: {key}", left).items():
+                running["group", f"{OF_MINUTES[key]} {what}"] = int(most)
         elif key in ("MaxTRES", "MaxTRESPerJob"):
             job |= {what: int(most) for what, most in resources(value, f"{where}: {key}", left).items()}
         elif key in OF_A_JOB:

@@ -19,6 +19,7 @@ from gridsched.systems.slurm.accounts import RESOURCES, minutes, resources, seco
 from gridsched.systems.slurm.changes import ALIASES, with_changes
 from gridsched.systems.slurm.hostlist import expand_hosts, split_hosts
 from gridsched.systems.slurm.preempting import PreemptMode, PreemptType
+from gridsched.systems.slurm.priority import ResetPeriod
 
 _NOTHING = frozenset({"", "(null)", "n/a", "none", "(null type)"})
 
@@ -507,6 +508,7 @@ def _parameters(found: _Found) -> dict[str, Any]:
     found.left += [f"SelectTypeParameters={kind}" for kind in kinds if kind not in consumed]
     if any(kind.startswith("CR_SOCKET") for kind in kinds):
         found.left.append("SelectTypeParameters=CR_Socket")
+    enforced = set(found.text("AccountingStorageEnforce").lower().split(","))
     parameters: dict[str, Any] = {
         "scheduler_type": scheduler.removeprefix("sched/"),
         "select_type": "linear" if select == "select/linear" else "cons_tres",
@@ -518,9 +520,8 @@ def _parameters(found: _Found) -> dict[str, Any]:
         "priority_calc_period": found.seconds("PriorityCalcPeriod", 300),
         "priority_favor_small": found.text("PriorityFavorSmall", "NO").upper() in ("YES", "TRUE"),
         "fair_share_dampening_factor": found.number("FairShareDampeningFactor", 1),
-        "enforce_limits": bool(
-            {"limits", "safe", "qos", "all"} & set(found.text("AccountingStorageEnforce").lower().split(","))
-        ),
+        "enforce_limits": bool({"limits", "safe", "qos", "all"} & enforced),
+        "safe_limits": bool({"safe", "all"} & enforced),
     }
     for key, name in _WEIGHTS.items():
         parameters[name] = found.number(key, 0)
@@ -530,8 +531,13 @@ def _parameters(found: _Found) -> dict[str, Any]:
             parameters[name] = on
         else:
             found.left.append(f"PriorityFlags={flag}")
-    if found.text("PriorityUsageResetPeriod"):
-        found.left.append("PriorityUsageResetPeriod")
+    period = found.text("PriorityUsageResetPeriod", "NONE").lower()
+    if period not in get_args(ResetPeriod):
+        raise ConfigurationError(
+            f"{found.where('PriorityUsageResetPeriod')} is {period!r}; use one of "
+            f"{', '.join(get_args(ResetPeriod)).upper()}"
+        )
+    parameters["priority_usage_reset_period"] = period
     if found.text("PriorityWeightTRES"):
         parameters["priority_weight_tres"] = _weights_of_resources(found)
     return parameters | _scheduler_parameters(found) | _preemption(found)

@@ -3,7 +3,8 @@
 slurmctld does nothing at the instant of a submission or an end but note that there is something to do. Its
 main loop wakes each second, and starts jobs if something happened (`batch_sched_delay`) or if it has not for
 `sched_interval`; the backfill scheduler wakes each `bf_interval`, and again each second while nothing has
-changed since.
+changed since. What a pass notes of waiting jobs is a change (`last_job_update` of schedule() and of
+_attempt_backfill() in Slurm 22.05).
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from gridsched.engine.nodes.records import Happening
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.nodes import RequeueName
 from gridsched.systems.slurm import kernels, passes
-from gridsched.systems.slurm.kernels import JOB, LIMIT, WINDOW, Backfill, Room, Space, Tables
+from gridsched.systems.slurm.kernels import JOB, LIMIT, NOTED, WINDOW, Backfill, Room, Space, Tables
+from gridsched.systems.slurm.minutes import MinuteRules, Minutes
 from gridsched.systems.slurm.preempting import (
     CANCEL,
     NOBODY,
@@ -32,6 +34,7 @@ from gridsched.systems.slurm.preempting import (
     nodes_of,
     resumable,
 )
+from gridsched.systems.slurm.priority import Priorities
 
 Integers = NDArray[np.int64]
 
@@ -77,28 +80,6 @@ class Cadence:
             least_age=self.bf_min_age_reserve,
             kill_wait=self.kill_wait,
         )
-
-
-class Priorities(Protocol):
-    """Where priorities come from."""
-
-    def submitted(self, job: int, now: int) -> float:
-        """Priority of a job that is submitted at `now` [ticks]."""
-
-    def requeued(self, job: int, now: int) -> None:
-        """A job that was preempted waits again from `now` [ticks] on; it keeps its priority for now."""
-
-    def started(self, job: int, now: int) -> None:
-        """A job starts, or goes on."""
-
-    def ended(self, job: int, now: int) -> None:
-        """A job ends, or is suspended."""
-
-    def due(self) -> int:
-        """When priorities change next [ticks]."""
-
-    def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
-        """New priorities of the waiting jobs."""
 
 
 class Watcher(Protocol):
@@ -218,6 +199,8 @@ class Tickets:
         What happens to them before they run; by default they are submitted, and wait.
     preemption : PreemptionRules, optional
         Who preempts whom; nobody by default.
+    minutes : MinuteRules, optional
+        How minutes are counted, where some of the limits are of minutes.
     """
 
     jobs: RecordArray
@@ -226,6 +209,7 @@ class Tickets:
     limited: Integers
     lives: Lives | None = None
     preemption: PreemptionRules | None = None
+    minutes: MinuteRules | None = None
 
 
 _APART = 2**24
@@ -264,6 +248,8 @@ class Outcome:
         that was not done.
     preemptions : PREEMPTION[...]
         Who gave way to whom, by time.
+    timed_out : int
+        Jobs that were killed since their group had used up its minutes.
     """
 
     start: Integers
@@ -276,6 +262,7 @@ class Outcome:
     killed: Integers
     extra: Integers
     preemptions: RecordArray
+    timed_out: int = 0
 
     def nodes_of(self, job: int, count: int) -> list[int]:
         """Nodes of a job, by number."""
@@ -338,7 +325,7 @@ class Controller:
             if machine.reserved is None
             else np.ascontiguousarray(machine.reserved, np.uint8),
             known=np.zeros(len(machine.windows) + 1, np.int64),
-            counts=np.zeros(3, np.int64),
+            counts=np.zeros(4, np.int64),
         )
         partitions = len(machine.reach)
         users = int(jobs["user"].max(initial=0)) + 1
@@ -385,7 +372,11 @@ class Controller:
         self.held: list[tuple[int, int]] = []
         self.asleep: dict[int, int] = {}
         self.tier = np.asarray(machine.tier, np.int64)[jobs["partition"]]
-        self.priorities = priorities or FirstCome(count)
+        self.priorities: Priorities = priorities or FirstCome(count)
+        self.minutes = None
+        if tickets.minutes is not None:
+            self.priorities = self.minutes = Minutes(self.priorities, tickets.minutes, self.tables, unit)
+        self.timed_out = 0
         self.backfill = cadence.of_backfill()
         self.lives = _plain_lives(tickets.submit) if tickets.lives is None else tickets.lives
         self.listed = np.zeros(count + 1, np.int64)
@@ -438,9 +429,9 @@ class Controller:
     def happen(self, until: int) -> None:
         """Let jobs end, nodes go and come, and jobs enter the queue and leave it up to an instant."""
         while (now := self.next_event()) <= until:
-            while self.priorities.due() <= now:
+            if self.priorities.due() <= now:
                 self.recalculate(self.priorities.due())
-            if self.ends and self.ends[0][0] == now:
+            elif self.ends and self.ends[0][0] == now:
                 self._end(heapq.heappop(self.ends)[1], now)
             elif self.happened < len(self.machine.events) and self.machine.events[self.happened][0] == now:
                 _, kind, which = self.machine.events[self.happened]
@@ -645,11 +636,23 @@ class Controller:
         waiting = self.queue[: self.waiting]
         self.tables.jobs["priority"][waiting] = self.priorities.recalculate(now, waiting)
         self.sorted = False
+        if self.minutes is not None:
+            self._time_out(self.minutes.overdrawn(), now)
+
+    def _time_out(self, jobs: Sequence[int], now: int) -> None:
+        """Kill the jobs of groups that have used up their minutes."""
+        for job in jobs:
+            kernels.finish(self.tables, job)
+            self._lose(job, now)
+            self._give_up(job, now)
+        self.timed_out += len(jobs)
+        self._resume_those_who_can(now)
 
     def run_pass(self, now: int, kind: int, depth: int = 0) -> int:
         """One pass of the main loop or of the backfill scheduler; how many jobs it started."""
         while self.priorities.due() <= now:
             self.recalculate(self.priorities.due())
+        self.tables.counts[NOTED] = 0
         if not self.waiting:
             return 0
         if not self.sorted:
@@ -739,7 +742,7 @@ class Controller:
             Parts of a turn of the main loop, of an interval of the backfill scheduler and of one between
             passes over the whole queue that are over at the first submission.
         drift : float
-            Seconds that each second of waiting of the controller takes longer than one.
+            Seconds by which the controller wakes too late each time.
         """
         unit, cadence = self.unit, self.cadence
         interval = cadence.sched_interval * unit
@@ -749,44 +752,68 @@ class Controller:
         turn = max(round(unit * (1 + drift)), 1)
         origin = begin - int(phase[0] * unit)
         full = begin - int(phase[2] * interval)
-        check = begin - int(phase[1] * unit * cadence.bf_interval)
         last_main = last_backfill = changed = -1
-        happened, settled = False, False
+        happened, settled, behind, rolling = False, False, False, False
+        stride = cadence.bf_interval * unit + turn - unit
+        check = begin + stride - int(phase[1] * stride)
         while True:
             event = self.next_event()
-            if event == NEVER and (settled or not self.waiting):
+            if event == NEVER and (settled or not self.waiting) and not self._may_be_freed():
                 return self.outcome()  # nothing runs, and nothing that waits can ever start
             wanted = NEVER if settled else full + interval
             if happened:
                 wanted = min(wanted, max(last_main + cadence.batch_sched_delay * unit, changed))
             main = origin + -(-(wanted - origin) // turn) * turn if wanted < NEVER else NEVER
             backfill = NEVER
-            if cadence.backfill and changed // unit >= last_backfill // unit:
-                backfill = check + max(-(-(changed - check) // turn), 0) * turn
-            due = self.priorities.due() if self.waiting else NEVER
+            if cadence.backfill and not rolling and changed // unit >= last_backfill // unit:
+                backfill = _first_from(check, turn, changed)
+            due = self.priorities.due() if self.waiting or self.minutes is not None else NEVER
             now = min(event, main, backfill, due)
             if settled and now in (event, due):
                 full += (now - full) // interval * interval
                 settled = False
+                if behind and not rolling and full > changed:
+                    # the last of the passes over the whole queue that were left out was followed by one of
+                    # backfilling
+                    followed = _first_from(check, turn, full)
+                    if followed < now:
+                        last_backfill, check = followed, followed + stride
+            if rolling and now in (event, due):
+                # passes that would have started nobody were left out
+                check = _first_from(check, stride, now)
+                rolling = False
             if event == now:
                 self.happen(now)
                 changed, happened = now, True
             elif due == now:
+                killed = self.timed_out
                 self.recalculate(now)
-                changed = now
+                changed, happened = now, happened or self.timed_out > killed
             elif main == now:
                 is_full = now >= full + interval
                 depth = 0 if is_full else cadence.default_queue_depth
-                count = self.run_pass(now, MAIN, depth) if self.waiting else 0
+                count = self.run_pass(now, MAIN, depth)
                 # what a pass over the whole queue does not start no other one does until something happens
                 # but that jobs may be preempted that have run for some time then
                 settled = is_full and not count and (self.rules is None or not self.tables.counts[0])
                 full = now if is_full else full
-                changed = now if count else changed
+                behind = bool(self.tables.counts[NOTED])
+                if count and rolling:
+                    check = _first_from(check, stride, now)
+                    rolling = False
+                changed = now if count or behind else changed
                 last_main, happened = now, False
             else:
-                changed = now if self.waiting and self.run_pass(now, BACKFILL) else changed
-                last_backfill, check = now, now + cadence.bf_interval * turn
+                count = self.run_pass(now, BACKFILL)
+                noted = bool(self.tables.counts[NOTED])
+                # the next one comes after the interval then; as long as nothing happens it does the same
+                rolling = noted and not count
+                changed = now if count or noted else changed
+                last_backfill, check = now, now + stride
+
+    def _may_be_freed(self) -> bool:
+        """Whether a job that waits may start although nothing happens, since what was used decays."""
+        return self.minutes is not None and self.minutes.may_free(self.queue[: self.waiting])
 
     def outcome(self) -> Outcome:
         """What became of the jobs."""
@@ -808,6 +835,7 @@ class Controller:
             killed=self.killed,
             extra=extra,
             preemptions=np.array(self.gave_way, PREEMPTION),
+            timed_out=self.timed_out,
         )
 
     def _executions(self) -> tuple[Integers, RecordArray]:
@@ -826,6 +854,11 @@ class Controller:
         whole["first"] = self.tables.jobs["first"][last]
         whole["resumed"] = self.resumed[last]
         return np.concatenate(placed), found[np.lexsort((found["start"], found["job"]))]
+
+
+def _first_from(begin: int, step: int, now: int) -> int:
+    """The first of the instants `begin`, `begin` + `step`, ... that is not before `now`."""
+    return begin + max(-(-(now - begin) // step), 0) * step
 
 
 def _plain_lives(submit: Integers) -> Lives:

@@ -28,15 +28,14 @@ from gridsched.systems.node_records import (
 )
 from gridsched.systems.slurm.accounts import Accounting
 from gridsched.systems.slurm.controller import (
-    NEVER,
     NO_WINDOWS,
     SlurmCluster,
     Tickets,
     chain_tasks,
     job_records,
 )
-from gridsched.systems.slurm.kernels import LIMIT, NODE, WINDOW
-from gridsched.systems.slurm.limits import LimitsOfJobs, limits_of_jobs
+from gridsched.systems.slurm.kernels import NODE, WINDOW
+from gridsched.systems.slurm.limits import LimitsOfJobs, limits_of_jobs, unlimited
 from gridsched.workloads.table import Workload
 
 Integers = NDArray[np.int64]
@@ -62,6 +61,10 @@ class ClusterJobs:
         Limits of groups and job arrays, and those that each job is subject to.
     outages : int64[..., 5]
         When which node was out.
+    shared_gpus : int
+        Jobs that ask for a part of a GPU, and get a whole one.
+    keeps : bool[...], optional
+        Rows of limits of which what was used does not decay; none where no limit is of minutes.
     """
 
     machine: SlurmCluster
@@ -72,6 +75,8 @@ class ClusterJobs:
     limits: RecordArray
     limited: Integers
     outages: Integers
+    shared_gpus: int = 0
+    keeps: NDArray[np.bool_] | None = None
 
 
 def cluster_jobs(
@@ -82,6 +87,7 @@ def cluster_jobs(
     whole: bool,
     memory_is_consumed: bool,
     accounting: Accounting | None = None,
+    safe: bool = False,
 ) -> ClusterJobs:
     """Jobs of a cluster in Slurm's terms: nodes, and what each of them gives.
 
@@ -102,6 +108,8 @@ def cluster_jobs(
         Whether memory is given to jobs.
     accounting : Accounting, optional
         What accounts, users and qualities of service may have, by their numbers in the workload.
+    safe : bool
+        Whether jobs start only if they can run to their time limit within limits of minutes.
     """
     workload = submission.workload.select(own)
     nodes = _nodes(cluster)
@@ -122,11 +130,13 @@ def cluster_jobs(
         most = None if workload.array_limit is None else np.asarray(workload.array_limit, np.int64)
         chain_tasks(records, np.asarray(workload.array, np.int64), most)
     limits, table, limited = _limits(workload, cluster)
-    over = np.zeros(len(workload), np.bool_)
+    over, keeps = np.zeros(len(workload), np.bool_), None
     if accounting is not None:
         of_jobs = limits_of_jobs(accounting, _owners(workload))
-        limits, table, limited = _with_limits(of_jobs, limits, table, limited)
-        over = _over(of_jobs, records, workload)
+        if of_jobs.has_minutes:
+            keeps = np.concatenate([np.zeros(len(table), np.bool_), of_jobs.keeps])
+        limits, table, limited = _with_limits(of_jobs, limits, table, limited, safe)
+        over = _over(of_jobs, records, workload, safe)
     rejected, reasons = _rejected(records, workload, cluster, nodes, reach, over)
     # the controller wants a column, if only an empty one
     subject = limited if limited.shape[1] else np.full((len(workload), 1), -1, np.int64)
@@ -158,6 +168,8 @@ def cluster_jobs(
         limits=limits,
         limited=limited,
         outages=outages,
+        shared_gpus=int((column_of(workload, "gpu_share") > 0).sum()) if cluster.has_nodes else 0,
+        keeps=keeps,
     )
 
 
@@ -306,8 +318,8 @@ def _limits(workload: Workload, cluster: Cluster) -> tuple[RecordArray, RecordAr
     for limit in cluster.limits:
         if limit.processor_minutes is not None:
             raise ConfigurationError(
-                f"cluster {cluster.name}: slurm knows no limit on processor_minutes of running jobs; "
-                "leave it out, or use another scheduler"
+                f"cluster {cluster.name}: slurm limits processor_minutes of accounts and qualities of "
+                "service only; give GrpTRESRunMins in its accounting, or use another scheduler"
             )
     limits, limited = limits_of(workload, cluster.limits)
     table = unlimited(len(limits))
@@ -322,17 +334,14 @@ def _owners(workload: Workload) -> list[tuple[str, str, str]]:
 
 
 def _with_limits(
-    of_jobs: LimitsOfJobs, limits: RecordArray, table: RecordArray, limited: Integers
+    of_jobs: LimitsOfJobs, limits: RecordArray, table: RecordArray, limited: Integers, safe: bool
 ) -> tuple[RecordArray, RecordArray, Integers]:
     """Limits with those of associations and qualities of service behind them."""
-    more, checked = unlimited(len(of_jobs.rows)), np.zeros(len(of_jobs.rows), limits.dtype)
-    for name in ("jobs", "cores", "seconds"):
-        checked[name] = FOREVER
-    for row, most in enumerate(of_jobs.rows):
-        for what, number in most.items():
-            more[row][what] = number * (_KIBIBYTES if what == "memory" else 1)
-            if what in ("jobs", "processors"):
-                checked[row]["cores" if what == "processors" else what] = number
+    more = of_jobs.table(safe=safe, mebibyte=_KIBIBYTES)
+    checked = np.zeros(len(more), limits.dtype)
+    checked["jobs"] = np.minimum(more["jobs"], FOREVER)
+    checked["cores"] = np.minimum(more["processors"], FOREVER)
+    checked["seconds"] = FOREVER
     rows = np.where(of_jobs.limited >= 0, of_jobs.limited + len(table), -1)
     return (
         np.concatenate([limits, checked]),
@@ -341,7 +350,7 @@ def _with_limits(
     )
 
 
-def _over(of_jobs: LimitsOfJobs, records: RecordArray, workload: Workload) -> NDArray[np.bool_]:
+def _over(of_jobs: LimitsOfJobs, records: RecordArray, workload: Workload, safe: bool) -> NDArray[np.bool_]:
     """Which jobs ask for more than any one of them may have, or together with none beside them."""
     asked = {
         "jobs": np.ones(len(records)),
@@ -352,16 +361,12 @@ def _over(of_jobs: LimitsOfJobs, records: RecordArray, workload: Workload) -> ND
         "wall": np.asarray(workload.requested_time),
     }
     over = np.any([asked[what] > most for what, most in of_jobs.own.items()], axis=0)
+    minutes = -(-records["limit"] // 60)
     for row, most in enumerate(of_jobs.rows):
         mine = (of_jobs.limited == row).any(axis=1)
         for what, number in most.items():
-            over |= mine & (asked[what] > number)
+            way, _, resource = what.rpartition(" ")
+            wanted = asked[resource] * minutes if way else asked[resource]
+            # who is killed when the minutes are used up may ask for more of them, unless there are none
+            over |= mine & (wanted > (number if way != "used" or safe or not number else np.inf))
     return np.asarray(over, np.bool_)
-
-
-def unlimited(count: int) -> RecordArray:
-    """So many rows of limits that limit nothing yet."""
-    table: RecordArray = np.zeros(count, LIMIT)
-    for name in ("jobs", "processors", "nodes", "memory", "gpus"):
-        table[name] = NEVER
-    return table

@@ -39,6 +39,9 @@ JOB = np.dtype(
         ("record", np.int64),  # place among the records of jobs, which follows their age
         ("next_task", np.int64),  # of its job array, whose record is made when this one starts; -1 for none
         ("plan", np.int64),  # start that was planned last [s]; its nodes are in `placed` then
+        ("asked", np.int64),  # time for which it counts for limits of minutes before it starts [s]
+        ("promise", np.int64),  # time for which it counts once it has started [s]
+        ("promised", np.int64),  # what is left of that [s]
     ]
 )
 """A job: what it asks for, and where it stands. Times are seconds."""
@@ -58,12 +61,27 @@ LIMIT = np.dtype(
         ("used_nodes", np.int64),
         ("used_memory", np.int64),
         ("used_gpus", np.int64),
+        ("minutes", np.int64),  # of one resource that the group may use; NEVER where that is not limited
+        ("resource", np.int64),  # which one: a place in `RESOURCES`
+        ("way", np.int64),  # RUNNING, SPENT or SAFE: how it is limited
+        ("spent", np.float64),  # what was used of it [s]
+        ("promised", np.int64),  # what running jobs may still use of it [s]
     ]
 )
 """What the running jobs of a group may have, and have."""
 
+RESOURCES = ("processors", "nodes", "memory", "gpus")
+"""Resources of which minutes are limited."""
+
+RUNNING, SPENT, SAFE = 0, 1, 2
+"""Ways to limit minutes: those that running jobs may still use (GrpTRESRunMins), or those that were used
+(GrpTRESMins), with SAFE such that each job that starts can run to its time limit."""
+
 WINDOW = np.dtype([("begin", np.int64), ("end", np.int64)])
 """A reservation of nodes that no job may use [s]."""
+
+NOTED = 3
+"""Place in `Tables.counts`."""
 
 CORES, MEMORY, GPUS = 0, 1, 2
 """Rows of what is free."""
@@ -89,7 +107,9 @@ class Tables(NamedTuple):
     windows: Any  # WINDOW[...]: reservations
     reserved: Any  # uint8[windows, m]: nodes of each
     known: Any  # int64[windows]: those that have been announced and are not over
-    counts: Any  # int64[3]: how many run, how many reservations are known, and the place of the next record
+    # int64[4]: how many run, how many reservations are known, the place of the next record, and whether a
+    # pass changed what the controller notes of jobs
+    counts: Any
 
 
 class Space(NamedTuple):
@@ -257,6 +277,33 @@ def number_of_both(one: Any, other: Any) -> int:
 
 
 @leaf
+def amount_of(job: Any, resource: int) -> int:
+    """How much a job has of a resource."""
+    if resource == 0:
+        return int(job["processors"])
+    if resource == 1:
+        return int(job["nodes"])
+    each = job["memory"] if resource == 2 else job["gpus"]
+    return int(each * job["nodes"])
+
+
+@leaf
+def over_minutes(group: Any, job: Any) -> bool:
+    """Whether a group has used too many minutes, or its running jobs may, for a job to start now.
+
+    Like Slurm, whole minutes are compared.
+    """
+    wanted = job["asked"] // 60 * amount_of(job, group["resource"])
+    if wanted == 0:
+        return False
+    promised = group["promised"] // 60
+    if group["way"] == RUNNING:
+        return bool(promised + wanted > group["minutes"])
+    left = group["minutes"] - int(group["spent"] / 60.0)
+    return bool(left <= 0 or (group["way"] == SAFE and promised + wanted > left))
+
+
+@leaf
 def over_limit(t: Any, j: int) -> bool:
     """Whether a group of the job has too much running for it to start now."""
     for k in range(t.limited.shape[1]):
@@ -270,6 +317,7 @@ def over_limit(t: Any, j: int) -> bool:
             or group["used_nodes"] + job["nodes"] > group["nodes"]
             or group["used_memory"] + job["memory"] * job["nodes"] > group["memory"]
             or group["used_gpus"] + job["gpus"] * job["nodes"] > group["gpus"]
+            or (group["minutes"] < NEVER and over_minutes(group, job))
         ):
             return True
     return False
@@ -287,6 +335,9 @@ def count_for_limits(t: Any, j: int, sign: int) -> None:
             t.limits[which]["used_nodes"] += sign * job["nodes"]
             t.limits[which]["used_memory"] += sign * job["memory"] * job["nodes"]
             t.limits[which]["used_gpus"] += sign * job["gpus"] * job["nodes"]
+            if t.limits[which]["minutes"] < NEVER:
+                amount = amount_of(job, t.limits[which]["resource"])
+                t.limits[which]["promised"] += sign * job["promised"] * amount
 
 
 @leaf
@@ -305,6 +356,7 @@ def take(t: Any, j: int, node: int, sign: int) -> None:
 def start(t: Any, r: Any, j: int, now: int) -> None:
     """Start a job on the chosen nodes."""
     job = t.jobs[j]
+    t.jobs[j]["promised"] = job["promise"]
     count_for_limits(t, j, 1)
     t.tasks[job["array"]] += 1
     t.jobs[j]["start"] = now

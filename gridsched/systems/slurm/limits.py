@@ -14,7 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.records import RecordArray
 from gridsched.systems.slurm.accounts import Accounting, Association, Limits
+from gridsched.systems.slurm.kernels import LIMIT, NEVER, RESOURCES, RUNNING, SAFE, SPENT
+from gridsched.systems.slurm.priority import Shares
 
 Integers = NDArray[np.int64]
 
@@ -29,16 +32,52 @@ class LimitsOfJobs:
     Parameters
     ----------
     rows : list of dict
-        What groups of jobs may have together: "jobs", "processors", "nodes", "memory" [MiB] or "gpus".
+        What groups of jobs may have together: "jobs", "processors", "nodes", "memory" [MiB] or "gpus"; or
+        minutes, such as "used processors" or "running processors".
     limited : int64[n, k]
         Rows that each job is subject to, -1 for none.
     own : dict of str to float64[n]
         What one job may have: also "wall", its time limit [s]. Infinite without a limit.
+    spent : float64[...]
+        Seconds of the resource of each row that were used before.
+    keeps : bool[...]
+        Rows of which what was used does not decay.
     """
 
     rows: list[dict[str, int]]
     limited: Integers
     own: dict[str, NDArray[np.float64]]
+    spent: NDArray[np.float64]
+    keeps: NDArray[np.bool_]
+
+    @property
+    def has_minutes(self) -> bool:
+        """Whether some of the limits are of minutes."""
+        return any(" " in what for row in self.rows for what in row)
+
+    def table(self, *, safe: bool, mebibyte: int = 1) -> RecordArray:
+        """The rows as the controller wants them.
+
+        Parameters
+        ----------
+        safe : bool
+            Whether AccountingStorageEnforce has `safe`.
+        mebibyte : int
+            Units of memory of the jobs that are one.
+        """
+        table = unlimited(len(self.rows))
+        table["spent"] = self.spent
+        for k, row in enumerate(self.rows):
+            for what, number in row.items():
+                way, _, resource = what.rpartition(" ")
+                most = number * (mebibyte if resource == "memory" else 1)
+                if way:
+                    table[k]["minutes"] = most
+                    table[k]["resource"] = RESOURCES.index(resource)
+                    table[k]["way"] = RUNNING if way == "running" else SAFE if safe else SPENT
+                else:
+                    table[k][what] = most
+        return table
 
 
 OF_ONE = ("processors", "nodes", "memory", "gpus", "wall")
@@ -49,6 +88,9 @@ def limits_of_jobs(accounting: Accounting, owners: Sequence[Owner]) -> LimitsOfJ
     """Limits of jobs whose accounts, users and qualities of service are given."""
     tree = {(each.account, each.user): each for each in accounting.associations}
     rows: list[dict[str, int]] = []
+    spent: list[float] = []
+    keeps: list[bool] = []
+    shares = Shares(accounting)
     places: dict[tuple[str, ...], int] = {}
     kinds = {owner: k for k, owner in enumerate(dict.fromkeys(owners))}
     of_kind: list[list[int]] = []
@@ -76,14 +118,30 @@ def limits_of_jobs(accounting: Accounting, owners: Sequence[Owner]) -> LimitsOfJ
             if key not in places:
                 places[key] = len(rows)
                 rows.append({key[-1]: number})
+                # what was used before is known of associations, in processors
+                known = key[0] == "association" and key[-1] == "used processors"
+                spent.append(float(shares.used[shares.place[key[1], key[2]]]) if known else 0.0)
+                keeps.append(key[0] == "qos" and not accounting.qualities[key[1]].decays)
         of_kind.append([places[key] for key in found])
     table = np.full((len(kinds), max(map(len, of_kind), default=0)), -1, np.int64)
     for k, mine in enumerate(of_kind):
         table[k, : len(mine)] = mine
     which = np.array([kinds[owner] for owner in owners], np.int64)
     return LimitsOfJobs(
-        rows=rows, limited=table[which], own={what: values[which] for what, values in own.items()}
+        rows=rows,
+        limited=table[which],
+        own={what: values[which] for what, values in own.items()},
+        spent=np.array(spent, np.float64),
+        keeps=np.array(keeps, np.bool_),
     )
+
+
+def unlimited(count: int) -> RecordArray:
+    """So many rows of limits that limit nothing yet."""
+    table: RecordArray = np.zeros(count, LIMIT)
+    for name in ("jobs", "processors", "nodes", "memory", "gpus", "minutes"):
+        table[name] = NEVER
+    return table
 
 
 def _lineage(tree: dict[tuple[str, str], Association], account: str, user: str) -> Iterator[Association]:

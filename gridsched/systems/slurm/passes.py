@@ -15,6 +15,7 @@ from gridsched.engine.reference import by_reference
 from gridsched.systems.slurm.kernels import (
     BITS,
     NEVER,
+    NOTED,
     Backfill,
     NoPreemption,
     Preemption,
@@ -84,11 +85,15 @@ def main_pass(
     closed = np.zeros(partitions, np.uint8)
     left = partitions
     for k in range(waiting):
-        if left == 0 or (most[0] and k >= most[0]) or (most[2] and count >= most[2]):
+        if (most[0] and k >= most[0]) or (most[2] and count >= most[2]):
             break
         j = queue[k]
         own = t.jobs[j]["partition"]
         if closed[own]:
+            # that a job waits behind another one is noted each time
+            t.counts[NOTED] = 1
+            if left == 0:
+                break
             continue
         r.tested[own] += 1
         if (most[1] and r.tested[own] > most[1]) or over_limit(t, j):
@@ -141,7 +146,9 @@ def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
             if later and not no_plan:
                 continue
             return NEITHER
-        begin = max(begin, moment)
+        if moment > begin:
+            t.counts[NOTED] = 1  # another start than its nodes allow
+            begin = moment
         if begin <= now:
             if over_limit(t, j):
                 return NEITHER

@@ -10,15 +10,93 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Literal, Protocol
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.records import RecordArray
+from gridsched.errors import ConfigurationError
 from gridsched.systems.slurm.accounts import ROOT, USE_PARENT, Accounting
+from gridsched.systems.slurm.kernels import NEVER
 
 Integers = NDArray[np.int64]
+
+
+ResetPeriod = Literal["none", "now", "daily", "weekly", "monthly", "quarterly", "yearly"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resets:
+    """When what was used is forgotten.
+
+    Parameters
+    ----------
+    period : {"none", "now", "daily", "weekly", "monthly", "quarterly", "yearly"}
+        PriorityUsageResetPeriod: never, once at the start, or each time a day, a week (on Sundays), a month,
+        a quarter or a year begins.
+    origin : int
+        Unix time of second 0.
+    zone : str
+        Time zone of the controller.
+    """
+
+    period: ResetPeriod = "none"
+    origin: int = 0
+    zone: str = "UTC"
+
+    def after(self, second: int) -> int:
+        """The first one after a second; NEVER without one.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such time zone.
+        """
+        if self.period in ("none", "now"):
+            return NEVER
+        try:
+            zone = ZoneInfo(self.zone)
+        except (KeyError, ValueError, OSError) as error:
+            raise ConfigurationError(
+                f"time zone {self.zone!r} of the workload is unknown; name one like Europe/Rome"
+            ) from error
+        day = datetime.fromtimestamp(self.origin + second, zone).replace(
+            hour=0, minute=0, second=0, microsecond=0, tzinfo=None
+        )
+        if self.period == "daily":
+            day += timedelta(days=1)
+        elif self.period == "weekly":
+            day += timedelta(days=7 - (day.weekday() + 1) % 7)
+        else:
+            months = {"monthly": 1, "quarterly": 3, "yearly": 12}[self.period]
+            month = (day.month - 1) // months * months + months
+            day = day.replace(year=day.year + month // 12, month=month % 12 + 1, day=1)
+        return int(day.replace(tzinfo=zone).timestamp()) - self.origin
+
+
+class Priorities(Protocol):
+    """Where priorities come from."""
+
+    def submitted(self, job: int, now: int) -> float:
+        """Priority of a job that is submitted at `now` [ticks]."""
+
+    def requeued(self, job: int, now: int) -> None:
+        """A job that was preempted waits again from `now` [ticks] on; it keeps its priority for now."""
+
+    def started(self, job: int, now: int) -> None:
+        """A job starts, or goes on."""
+
+    def ended(self, job: int, now: int) -> None:
+        """A job ends, or is suspended."""
+
+    def due(self) -> int:
+        """When priorities change next [ticks]."""
+
+    def recalculate(self, now: int, waiting: Integers) -> NDArray[np.float64]:
+        """New priorities of the waiting jobs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +162,9 @@ class Shares:
         self.known = False
 
     def decay(self, factor: float) -> None:
-        """Let what was used count less."""
+        """Let what was used count less, or not at all."""
         self.used *= factor
+        self.known = self.known and factor > 0
 
     def refresh(self) -> None:
         """Work out the fair shares anew, if anything was used since."""
@@ -177,6 +256,8 @@ class Multifactor:
         When the controller started [ticks]: priorities are calculated each period from then on.
     usage_factor : float64[n], optional
         Of the quality of service of each job.
+    resets : Resets, optional
+        When what was used is forgotten; never by default.
     """
 
     def __init__(
@@ -194,7 +275,12 @@ class Multifactor:
         unit: int,
         begin: int,
         usage_factor: NDArray[np.float64] | None = None,
+        resets: Resets | None = None,
     ) -> None:
+        self.resets = resets or Resets()
+        self.reset = self.resets.after(begin // unit)
+        if self.resets.period == "now":
+            shares.decay(0.0)
         self.weights, self.jobs, self.shares, self.unit = weights, jobs, shares, unit
         self.place = place
         self.usage_factor = np.ones(len(jobs)) if usage_factor is None else usage_factor
@@ -280,6 +366,9 @@ class Multifactor:
         self.next = now + self.period
         second = now // self.unit
         if self.weights.fairshare:
+            if second >= self.reset:
+                self.shares.decay(0.0)
+                self.reset = self.resets.after(second)
             self.shares.decay(self.decay ** (second - self.last))
             for job in sorted(self.running):
                 self._use(job, second)

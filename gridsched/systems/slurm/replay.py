@@ -7,7 +7,6 @@ given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,24 +19,23 @@ from gridsched.engine.nodes.records import Happening
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.systems.fates import dependents_of
-from gridsched.systems.slurm.accounts import Accounting, Limits, read_accounting, read_usage
+from gridsched.systems.slurm.accounts import Accounting, read_accounting, read_usage
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
 from gridsched.systems.slurm.controller import (
     NEVER,
     Controller,
     FirstCome,
     Outcome,
-    Priorities,
     SlurmCluster,
     Tickets,
     Watcher,
     chain_tasks,
     job_records,
 )
-from gridsched.systems.slurm.jobs import unlimited
 from gridsched.systems.slurm.kernels import LIMIT, NODE, WINDOW
+from gridsched.systems.slurm.limits import LimitsOfJobs, limits_of_jobs, unlimited
 from gridsched.systems.slurm.preempting import PreemptionRules
-from gridsched.systems.slurm.priority import Multifactor, Shares
+from gridsched.systems.slurm.priority import Multifactor, Priorities, Resets, Shares
 from gridsched.systems.slurm.recording import RecordedJob, Recording, read_recording
 from gridsched.systems.slurm.scheduler import Slurm
 from gridsched.workloads.dependencies import dependency_table
@@ -253,49 +251,39 @@ class Replay:
         chain_tasks(jobs, np.array(of_array, np.int64), np.array(most, np.int64))
         return jobs
 
-    def _limits(self) -> tuple[RecordArray, Integers]:
-        """Limits of qualities of service and associations, a row each, and those of each job."""
-        rows: dict[tuple[str, ...], dict[str, int]] = {}
-        of_jobs: list[list[int]] = []
-        places: dict[tuple[str, ...], int] = {}
-
-        def row(key: tuple[str, ...], limits: Mapping[str, int]) -> int:
-            if key not in places:
-                places[key] = len(places)
-                rows[key] = dict(limits)
-            return places[key]
-
-        by_name = {(each.account, each.user): each for each in self.accounting.associations}
-        for job in self.recording.jobs:
-            own: list[int] = []
-            if self.scheduler.enforce_limits:
-                quality = self.accounting.qualities.get(job.qos)
-                if quality is not None:
-                    for who, limits in by_holder(quality.limits).items():
-                        holder = {"user": job.user, "account": job.account, "group": ""}[who]
-                        own.append(row(("qos", job.qos, who, holder), limits))
-                association = by_name.get((job.account, job.user))
-                while association is not None:
-                    # limits of an account for each of its users hold for the users' own associations
-                    for limits in by_holder(association.limits).values():
-                        own.append(row(("association", association.account, association.user), limits))
-                    above = by_name.get((association.parent, ""))
-                    association = above if above is not association else None
-            if job.array_limit:
-                own.append(row(("array", str(job.array)), {"jobs": job.array_limit}))
-            of_jobs.append(own)
-        table = unlimited(len(rows))
-        for key, limits in rows.items():
-            for what, most in limits.items():
-                table[places[key]][what] = most
-        limited = np.full((len(of_jobs), max(map(len, of_jobs), default=0) or 1), -1, np.int64)
-        for k, own in enumerate(of_jobs):
-            limited[k, : len(own)] = own
-        return (table if len(table) else np.zeros(0, LIMIT)), limited
+    def _limits(self) -> tuple[RecordArray, Integers, LimitsOfJobs]:
+        """Limits of qualities of service, associations and arrays, and those of each job."""
+        jobs = self.recording.jobs
+        enforced = self.accounting if self.scheduler.enforce_limits else Accounting()
+        of_jobs = limits_of_jobs(enforced, [(job.account, job.user, job.qos) for job in jobs])
+        of_arrays = {job.array: job.array_limit for job in jobs if job.array_limit}
+        arrays = unlimited(len(of_arrays))
+        arrays["jobs"] = list(of_arrays.values())
+        places = {array: len(of_jobs.rows) + k for k, array in enumerate(of_arrays)}
+        own = [places[job.array] if job.array_limit else -1 for job in jobs]
+        return (
+            np.concatenate([of_jobs.table(safe=self.scheduler.safe_limits), arrays]),
+            np.ascontiguousarray(np.column_stack([of_jobs.limited, np.array(own, np.int64)])),
+            of_jobs,
+        )
 
     def _controller(self, priorities: Priorities, latency: int, watch: Watcher | None = None) -> Controller:
-        limits, limited = self._limits()
+        limits, limited, of_jobs = self._limits()
         jobs = self.recording.jobs
+        minutes = None
+        if of_jobs.has_minutes:
+            if self.recording.priorities_since is None:
+                raise ConfigurationError(
+                    f"{self.recording.folder}: minutes of groups are limited, and the log does not say when "
+                    "they were counted first; log from the start of the controller on"
+                )
+            factor = {name: each.usage_factor for name, each in self.accounting.qualities.items()}
+            minutes = self.scheduler.minute_rules(
+                np.array([factor.get(job.qos, 1.0) for job in jobs]),
+                np.concatenate([of_jobs.keeps, np.zeros(len(limits) - len(of_jobs.keeps), np.bool_)]),
+                self.recording.priorities_since,
+                Resets(period=self.scheduler.priority_usage_reset_period),
+            )
         return Controller(
             self.machine(limits),
             Tickets(
@@ -305,6 +293,7 @@ class Replay:
                 limited=limited,
                 lives=self._lives(),
                 preemption=self._preemption(),
+                minutes=minutes,
             ),
             self.scheduler.cadence,
             priorities,
@@ -412,6 +401,7 @@ class Replay:
             usage_factor=np.array(
                 [qualities[job.qos].usage_factor if job.qos in qualities else 1.0 for job in jobs]
             ),
+            resets=Resets(period=self.scheduler.priority_usage_reset_period),
         )
 
     # --- what came out ----------------------------------------------------------------------------
@@ -459,11 +449,3 @@ class Replay:
 def _when(start: int) -> str:
     """A start [ms] in words."""
     return f"at {start / 1000:.3f}" if start >= 0 else "never"
-
-
-def by_holder(limits: Limits) -> dict[str, dict[str, int]]:
-    """Limits of running jobs by who has them together."""
-    found: dict[str, dict[str, int]] = {}
-    for (who, what), most in limits.running.items():
-        found.setdefault(who, {})[what] = most
-    return found

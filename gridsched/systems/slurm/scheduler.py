@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import xarray as xr
@@ -30,10 +30,18 @@ from gridsched.systems.fates import Lived, fate_variables
 from gridsched.systems.node_records import node_variables
 from gridsched.systems.slurm.accounts import RESOURCES, ROOT, Accounting, Association, Quality
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
-from gridsched.systems.slurm.controller import Cadence, Controller, FirstCome, Outcome, Priorities
+from gridsched.systems.slurm.controller import Cadence, Controller, FirstCome, Outcome
 from gridsched.systems.slurm.jobs import ClusterJobs, cluster_jobs
+from gridsched.systems.slurm.minutes import MinuteRules
 from gridsched.systems.slurm.preempting import MODES, PreemptionRules, PreemptMode, PreemptType
-from gridsched.systems.slurm.priority import Multifactor, PriorityWeights, Shares
+from gridsched.systems.slurm.priority import (
+    Multifactor,
+    Priorities,
+    PriorityWeights,
+    ResetPeriod,
+    Resets,
+    Shares,
+)
 from gridsched.systems.slurm.rules import preemption_variables, preemption_violations
 from gridsched.systems.slurm.runs import SlurmRun, node_use, run_of
 from gridsched.workloads.table import UNKNOWN, Workload, add_counts
@@ -126,9 +134,15 @@ class Slurm(Scheduler):
         Fair Tree, else the classic formula (PriorityFlags=NO_FAIR_TREE).
     fair_share_dampening_factor : int
         Of the classic formula.
+    priority_usage_reset_period : {"none", "now", "daily", "weekly", "monthly", "quarterly", "yearly"}
+        PriorityUsageResetPeriod: when what was used is forgotten, by the calendar of the workload
+        (`unix_start_time`, `time_zone`); without one second 0 is the beginning of Thursday, 1970-01-01.
     enforce_limits : bool
         Whether AccountingStorageEnforce has limits. Without them Slurm counts what jobs use only while they
         run when priorities are calculated.
+    safe_limits : bool
+        Whether AccountingStorageEnforce has safe: a job starts only if its group has minutes (GrpTRESMins)
+        for it to run to its time limit. Otherwise jobs are killed when their group has used up its minutes.
     account_shares, user_shares : mapping of int to int, optional
         Raw shares of accounts and users by number, 1 for the others. Accounts are the groups of the workload.
     partition_factors : mapping of int to int, optional
@@ -187,7 +201,9 @@ class Slurm(Scheduler):
     priority_calc_period: int = 300
     fair_tree: bool = True
     fair_share_dampening_factor: int = 1
+    priority_usage_reset_period: ResetPeriod = "none"
     enforce_limits: bool = False
+    safe_limits: bool = False
     account_shares: Mapping[int, int] | None = None
     user_shares: Mapping[int, int] | None = None
     partition_factors: Mapping[int, int] | None = None
@@ -219,6 +235,9 @@ class Slurm(Scheduler):
         "changes": "the nodes of a cluster stay the same",
         "own functions": "the rules are Slurm's",
     }
+    uses: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "preemption": {"preempt_type": "partition_prio", "preempt_mode": "requeue"}
+    }
 
     def __post_init__(self) -> None:
         for key, words in (
@@ -227,6 +246,7 @@ class Slurm(Scheduler):
             ("priority_type", get_args(PriorityType)),
             ("preempt_type", get_args(PreemptType)),
             ("preempt_mode", get_args(PreemptMode)),
+            ("priority_usage_reset_period", get_args(ResetPeriod)),
         ):
             if getattr(self, key) not in words:
                 raise ConfigurationError(f"{key} is {getattr(self, key)!r}; use one of {', '.join(words)}")
@@ -314,6 +334,7 @@ class Slurm(Scheduler):
         columns["fate"] = np.full(number, int(Fate.REJECTED), np.int64)
         columns |= {name: np.zeros(number, np.int64) for name in ("eligible", "killed", "extra")}
         reasons: dict[str, int] = {}
+        shared = sum(run.jobs.shared_gpus for *_, run in runs)
         for _, _, own, run in runs:
             for name, column in columns.items():
                 column[own] = run.end_time if name == "end" else getattr(run.outcome, name)
@@ -356,6 +377,8 @@ class Slurm(Scheduler):
                 **counted,
                 "backfilled": int((columns["by"] == 1).sum()),
                 **self._preempted([run.outcome for *_, run in runs]),
+                **self._timed_out([run for *_, run in runs]),
+                **({"whole GPUs for parts": shared} if shared else {}),
                 **{f"rejected: {reason}": count for reason, count in reasons.items()},
             },
         )
@@ -367,6 +390,13 @@ class Slurm(Scheduler):
         modes = np.concatenate([outcome.preemptions["mode"] for outcome in outcomes])
         names = {"requeue": "requeued", "cancel": "cancelled", "suspend": "suspended"}
         return {f"preempted: {name}": int((modes == MODES.index(mode)).sum()) for mode, name in names.items()}
+
+    @staticmethod
+    def _timed_out(runs: Sequence[SlurmRun]) -> dict[str, int]:
+        """How many jobs were killed since minutes were used up; nothing without limits of minutes."""
+        if all(run.jobs.keeps is None for run in runs):
+            return {}
+        return {"killed: minutes used up": sum(run.outcome.timed_out for run in runs)}
 
     @classmethod
     def rules(cls, run: xr.Dataset) -> list[str]:
@@ -384,15 +414,49 @@ class Slurm(Scheduler):
             whole=self.select_type == "linear" or cluster.node_exclusive,
             memory_is_consumed=self.memory_is_consumed or self.select_type == "linear",
             accounting=self.accounting if self.enforce_limits else None,
+            safe=self.safe_limits,
         )
         if self.partition_factors is not None:
             factor = [self.partition_factors.get(each.number, 1) for each in cluster.partitions] or [1]
             jobs = replace(jobs, factor=np.array(factor, np.int64))
-        priorities = self._priorities(submission.workload.select(own), jobs)
-        rules = self._preemption(submission.workload.select(own), jobs, cluster)
-        jobs = replace(jobs, tickets=replace(jobs.tickets, preemption=rules))
+        workload = submission.workload.select(own)
+        resets = Resets(
+            period=self.priority_usage_reset_period,
+            origin=workload.unix_start_time or 0,
+            zone=workload.time_zone or "UTC",
+        )
+        priorities = self._priorities(workload, jobs, resets)
+        rules = self._preemption(workload, jobs, cluster)
+        minutes = None
+        if jobs.keeps is not None:
+            minutes = self.minute_rules(
+                self._usage_factors(workload), jobs.keeps, int(workload.submit_time[0]), resets
+            )
+        jobs = replace(jobs, tickets=replace(jobs.tickets, preemption=rules, minutes=minutes))
         controller = Controller(jobs.machine, jobs.tickets, self.cadence, priorities)
         return run_of(jobs, controller.work(phase.tolist()), index)
+
+    def minute_rules(
+        self, factor: NDArray[np.float64], keeps: NDArray[np.bool_], begin: int, resets: Resets
+    ) -> MinuteRules:
+        """How minutes of groups are counted; see `MinuteRules`."""
+        return MinuteRules(
+            factor=factor,
+            keeps=keeps,
+            safe=self.safe_limits,
+            counts=self.priority_type == "multifactor",
+            period=self.priority_calc_period,
+            half_life=self.priority_decay_half_life,
+            begin=begin,
+            resets=resets,
+        )
+
+    def _usage_factors(self, workload: Workload) -> NDArray[np.float64]:
+        """UsageFactor of the quality of service of each job."""
+        qualities = {} if self.accounting is None else self.accounting.qualities
+        return np.array(
+            [qualities.get(str(queue), _NO_QUALITY).usage_factor for queue in workload.queue.tolist()]
+        )
 
     def _preemption(self, workload: Workload, jobs: ClusterJobs, cluster: Cluster) -> PreemptionRules | None:
         """Who preempts whom among the jobs of a cluster; none without preemption."""
@@ -463,7 +527,7 @@ class Slurm(Scheduler):
             hold=self.requeue_delay,
         )
 
-    def _priorities(self, workload: Workload, jobs: ClusterJobs) -> Priorities:
+    def _priorities(self, workload: Workload, jobs: ClusterJobs, resets: Resets) -> Priorities:
         """Where the priorities of the jobs of a cluster come from."""
         weights, records, number = self.weights, jobs.tickets.jobs, len(workload)
         weighed = (weights.age, weights.fairshare, weights.job_size, weights.partition, weights.qos)
@@ -495,7 +559,8 @@ class Slurm(Scheduler):
             shares=shares,
             unit=1,
             begin=int(workload.submit_time[0]),
-            usage_factor=np.array([each.usage_factor for each in of_jobs]),
+            usage_factor=self._usage_factors(workload),
+            resets=resets,
         )
 
 

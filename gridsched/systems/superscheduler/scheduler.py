@@ -183,6 +183,7 @@ class Superscheduler(Scheduler):
         "reservations": "the paper has none: jobs start as soon as they can",
         "membership": "the clusters of a superscheduler are fixed; one that falls silent is an option",
         "changes": "predicted waits take the processors of a cluster as given",
+        "preemption": "a job that has started runs to its end",
     }
 
     uses: ClassVar[Mapping[str, Mapping[str, Any]]] = {

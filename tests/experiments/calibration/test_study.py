@@ -70,7 +70,7 @@ def test_batches_find_what_one_fit_finds(made: Path, dataset: xr.Dataset) -> Non
     best = fit(site, STUDY["layers"], seed=SEED)[0].calibration
     for half in ("first", "second"):
         expected = judged(site, simulated_waits(site, best), half)
-        part = dataset.sel(workload="own", layers="all", half=half)
+        part = dataset.sel(workload="own", layers="calibrated", half=half)
         assert [float(part[name]) for name in Explained._fields] == pytest.approx(list(expected))
 
 
@@ -91,14 +91,14 @@ def test_the_table_has_every_set_of_layers(dataset: xr.Dataset) -> None:
     whole = layers_table(dataset)
     for name in ("own", "other"):
         table = whole[whole["workload"] == name].set_index("layers")
-        assert {"EASY", "limits", "processors", "all", "null model"} <= set(table.index)
+        assert {"EASY", "limits", "processors", "calibrated", "null model"} <= set(table.index)
         assert table.loc["EASY", "parameters"] == ""
         assert np.isfinite(table[["ratio_second", "correlation_second"]]).all(axis=None)
 
 
 def test_figures_and_page(made: Path, dataset: xr.Dataset) -> None:
     _, numbers = figures.calibration_overview(dataset)
-    assert set(numbers["layers"]) == {"EASY", "all", "all, mean of shaken", "null model"}
+    assert set(numbers["layers"]) == {"EASY", "calibrated", "calibrated, mean of shaken", "null model"}
     _, single = figures.calibration_layers(dataset, workload="own")
     assert len(single) == 2 * (layers_table(dataset)["workload"] == "own").sum()
     view = calibration_view(study_of(), made / "results" / "tiny")
@@ -115,10 +115,10 @@ def test_figures_and_page(made: Path, dataset: xr.Dataset) -> None:
 def test_findings_say_where_waits_are_explained() -> None:
     rows = [
         ("one", "EASY", 0.3, 0.5),
-        ("one", "all", 0.7, 1.0),
+        ("one", "calibrated", 0.7, 1.0),
         ("one", "null model", 0.5, 1.0),
         ("two", "EASY", 0.2, 0.2),
-        ("two", "all", 0.65, 2.0),
+        ("two", "calibrated", 0.65, 2.0),
         ("two", "null model", 0.8, 1.0),
     ]
     numbers = pd.DataFrame(rows, columns=["workload", "layers", "correlation", "ratio"]).assign(half="second")
@@ -127,7 +127,12 @@ def test_findings_say_where_waits_are_explained() -> None:
     assert "one 0.30 to 0.70 (ratio 1.00)" in text
     assert "better on two" in text
     own = pd.DataFrame(
-        [("EASY", 0.3, 0.5), ("limits", 0.5, 0.9), ("all", 0.7, 1.0), ("all but limits", 0.4, 0.8)],
+        [
+            ("EASY", 0.3, 0.5),
+            ("limits", 0.5, 0.9),
+            ("calibrated", 0.7, 1.0),
+            ("calibrated without limits", 0.4, 0.8),
+        ],
         columns=["layers", "correlation", "ratio"],
     ).assign(half="second", workload="one")
     told = FINDINGS["calibration_layers"](own, {})

@@ -50,10 +50,13 @@ def test_importance_is_unknown_where_one_outcome_is_too_rare() -> None:
 
 
 def naive_counts(
-    design: NDArray[np.int64], holds: NDArray[np.bool_], parts: dict[int, tuple[int, ...]]
+    design: NDArray[np.int64],
+    holds: NDArray[np.bool_],
+    parts: dict[int, tuple[int, ...]],
+    readings: range | None = None,
 ) -> tuple[tuple[int, int], tuple[int, int]]:
     sides: dict[bool, list[bool]] = {True: [], False: []}
-    for reading in range(1, len(design), 2):
+    for reading in readings or range(1, len(design), 2):
         met = all(design[reading, choice] in places for choice, places in parts.items())
         sides[met].append(bool(holds[reading]))
     inside, outside = sides[True], sides[False]
@@ -77,8 +80,32 @@ def test_conditions_of_noisy_outcomes_are_counted_on_the_other_half() -> None:
     for _ in range(50):
         holds = RNG.random(len(DESIGN)) < np.where(DESIGN[:, 0] == 1, 0.8, 0.2)
         found = analysis.condition(DESIGN, holds)
-        if found is not None:
+        assert found is not None
+        if found.tried == 1:
             assert (found.inside, found.outside) == naive_counts(DESIGN, holds, dict(found.parts))
+
+
+def test_what_half_of_the_readings_cannot_tell_all_of_them_can() -> None:
+    design = DESIGN[:100]
+    holds = np.zeros(100, np.bool_)
+    holds[np.flatnonzero(design[:, 0] == 1)[::3]] = True
+    assert 8 <= holds.sum() <= 16
+    found = analysis.condition(design, holds)
+    assert found is not None
+    assert found.parts == ((0, (1,)),)
+    assert found.is_sure
+    assert found.is_necessary
+    assert (found.inside, found.outside) == naive_counts(design, holds, {0: (1,)}, range(100))
+
+
+def test_conditions_are_hardly_ever_sure_by_chance() -> None:
+    rng = np.random.default_rng(5)
+    sure = 0
+    for _ in range(200):
+        design = rng.integers(0, [2, 3, 3, 4, 2, 2, 3, 2], (100, 8))
+        found = analysis.condition(design, rng.random(100) < rng.uniform(0.1, 0.9))
+        sure += found is not None and found.is_sure
+    assert sure <= 8
 
 
 def test_there_is_no_condition_for_what_always_or_never_holds() -> None:

@@ -144,7 +144,7 @@ def test_others_are_predicted_as_if_rejected_jobs_had_not_been_submitted(refresh
     sizes = np.where(rejected, 99, 1)
     crowded = log.select(slice(None), requested_processors=sizes, user=np.zeros(300, np.int64))
     options = replace(SOON, features=("jobs_in_system",))
-    samples = draw_samples(crowded.processors, MACHINES, 2, seed=0)
+    samples = draw_samples(crowded.processors, MACHINES, JScheduler(k=2), seed=0)
     policies, jscheduler = ["easy"] * len(MACHINES), JScheduler(k=2)
     both, alone = (
         retrained_schedule(

@@ -32,6 +32,7 @@ from gridsched.systems.jscheduler.scheduler import (
     SelfSchedule,
     Simulation,
     Submissions,
+    TiesName,
     draw_samples,
     self_schedule,
 )
@@ -98,7 +99,7 @@ def run(case: Case, samples: NDArray[np.int16] | None = None) -> Choices:
 def drawn(case: Case) -> NDArray[np.int16]:
     """The samples that the engine draws."""
     processors = np.array([job.processors for job in case.jobs], np.int64)
-    return draw_samples(processors, platform(case.resources)[0], case.jscheduler.k, case.seed)
+    return draw_samples(processors, platform(case.resources)[0], case.jscheduler, case.seed)
 
 
 def expected(case: Case, samples: NDArray[np.int16] | None = None) -> Choices:
@@ -111,6 +112,7 @@ def expected(case: Case, samples: NDArray[np.int16] | None = None) -> Choices:
         metrics=case.metrics,
         predictions=case.jscheduler.predictions,
         overrun=case.overrun,
+        ties=case.jscheduler.ties,
     )
 
 
@@ -131,7 +133,8 @@ def cases(
     wanted = draw(st.lists(st.sampled_from(METRICS), min_size=len(jobs), max_size=len(jobs)))
     mode = draw(st.sampled_from(MODES if predictions is None else (predictions,)))
     asked = k or draw(st.integers(1, len(resources)) | st.just(len(resources)))
-    jscheduler = JScheduler(metric=metric or "wait", k=asked, predictions=mode)
+    ties = draw(st.sampled_from(get_args(TiesName)))
+    jscheduler = JScheduler(metric=metric or "wait", k=asked, predictions=mode, ties=ties)
     return Case(
         [Job(job.submit_time, job.run_time, job.estimate, job.processors) for job in jobs],
         with_one_score(resources),
@@ -239,6 +242,7 @@ def test_costs_of_ones_own_equal_the_oracle(case: Case, data: st.DataObject) -> 
         predictions=case.jscheduler.predictions,
         overrun=case.overrun,
         home=home,
+        ties=case.jscheduler.ties,
     )
     own = replace(case.jscheduler, metric=own_cost)
     done = self_schedule(
@@ -378,7 +382,7 @@ def machines(*sizes: int) -> list[Cluster]:
 def test_a_sample_begins_that_for_more_and_holds_what_fits() -> None:
     resources = machines(*range(1, 13))
     processors = np.random.default_rng(0).integers(1, 14, 20_000)
-    samples = {k: draw_samples(processors, resources, k, seed=5) for k in (1, 3, 12, 40)}
+    samples = {k: draw_samples(processors, resources, JScheduler(k=k), seed=5) for k in (1, 3, 12, 40)}
     for few, more in pairwise(samples.values()):
         assert few.dtype == np.int16
         assert np.array_equal(few, more[:, : few.shape[1]])
@@ -391,17 +395,17 @@ def test_a_sample_begins_that_for_more_and_holds_what_fits() -> None:
 
 def test_samples_hold_resources_with_enough_whole_nodes() -> None:
     whole = Cluster(name="whole", processors=8, processors_per_node=4, node_exclusive=True)
-    samples = draw_samples(np.array([4, 5, 7, 8]), [whole, *machines(7)], 2, seed=0)
+    samples = draw_samples(np.array([4, 5, 7, 8]), [whole, *machines(7)], JScheduler(k=2), seed=0)
     assert [sorted(sample) for sample in samples.tolist()] == [[0, 1], [0, 1], [0, 1], [-1, 0]]
     narrow = Cluster(name="narrow", processors=4, processors_per_node=4, node_exclusive=True)
-    assert draw_samples(np.array([5]), [narrow], 1, seed=0).tolist() == [[-1]]
+    assert draw_samples(np.array([5]), [narrow], JScheduler(k=1), seed=0).tolist() == [[-1]]
 
 
 def test_samples_are_uniform_and_depend_on_the_seed() -> None:
     # Ordered pairs of the five resources that hold the job: chi-square of 19 degrees of freedom, of
     # which 99.99 % are below 50.8.
     resources = machines(4, 4, 1, 4, 4, 4)
-    one, other = (draw_samples(np.full(100_000, 2), resources, 2, seed) for seed in (0, 1))
+    one, other = (draw_samples(np.full(100_000, 2), resources, JScheduler(k=2), seed) for seed in (0, 1))
     for samples in (one, other):
         pairs, times = np.unique(samples, axis=0, return_counts=True)
         assert pairs.tolist() == [[a, b] for a in (0, 1, 3, 4, 5) for b in (0, 1, 3, 4, 5) if a != b]
@@ -409,8 +413,61 @@ def test_samples_are_uniform_and_depend_on_the_seed() -> None:
     assert (one != other).any(axis=1).mean() > 0.9
 
 
+def test_clusters_drawn_anew_may_come_twice() -> None:
+    resources = machines(4, 4, 1, 4, 4, 4)
+    holding = (0, 1, 3, 4, 5)
+    jscheduler = JScheduler(k=2, sampling="repeated")
+    samples = draw_samples(np.full(100_000, 2), resources, jscheduler, 0)
+    pairs, times = np.unique(samples, axis=0, return_counts=True)
+    assert pairs.tolist() == [[a, b] for a in holding for b in holding]
+    # Chi-square of 24 degrees of freedom, of which 99.99 % are below 60.
+    assert ((times - 4000) ** 2 / 4000).sum() < 60
+    assert draw_samples(np.array([5]), resources, jscheduler, 0).tolist() == [[-1, -1]]
+
+
+def test_a_normal_directory_names_its_middle_most() -> None:
+    resources = machines(1, *[4] * 9)
+    samples = draw_samples(np.full(50_000, 2), resources, JScheduler(k=2, sampling="normal"), 0)
+    times = np.bincount(samples.ravel(), minlength=10)
+    assert times[0] == 0
+    # Places in ninths of the directory, a sixth of it wide: the middle ninth is within a third of it
+    assert times[5] / times.sum() == pytest.approx(0.2611, abs=0.01)
+    assert times[5] > times[4] > times[3] > times[2] > times[1] > 0
+
+
+def test_own_cluster_is_asked_first_where_it_can_hold_the_job() -> None:
+    resources = machines(4, 4, 1, 4)
+    processors, home = np.array([2, 2, 2] * 2_000), np.array([3, 2, -1] * 2_000)
+    samples = draw_samples(processors, resources, JScheduler(k=4, sampling="home"), 0, home)
+    assert (samples[0::3, 0] == 3).all()
+    assert {tuple(sorted(sample)) for sample in samples.tolist()} == {(-1, 0, 1, 3)}
+    assert {tuple(sample[1:3]) for sample in samples[0::3].tolist()} == {(0, 1), (1, 0)}
+    for own in (samples[1::3], samples[2::3]):
+        assert set(own[:, 0].tolist()) == {0, 1, 3}
+    jobs = submissions([Job(0, 5, 5, 2)] * 3)
+    done = self_schedule(
+        jobs, resources, ["easy"] * 4, JScheduler(k=1, sampling="home"), home=np.array([3, 1, 0])
+    )
+    assert done.resource.tolist() == [3, 1, 0]
+
+
+def test_k_clusters_for_each_processor() -> None:
+    resources, processors = machines(1, 2, 4, 4, 4, 4), np.array([1, 2, 3, 4])
+    samples = draw_samples(processors, resources, JScheduler(k=2, k_per="processor"), 0)
+    assert (samples >= 0).sum(axis=1).tolist() == [2, 4, 4, 4]
+    alone = draw_samples(processors, resources, JScheduler(k=6), 0)
+    assert np.array_equal(samples, np.where(samples >= 0, alone, -1))
+    done = self_schedule(
+        Submissions(np.zeros(4, np.int64), np.ones(4, np.int64), np.ones(4, np.int64), processors),
+        resources,
+        ["easy"] * 6,
+        JScheduler(k=2, k_per="processor"),
+    )
+    assert done.queries == 14
+
+
 def test_draws_of_one_job_say_nothing_of_the_next() -> None:
-    first = draw_samples(np.full(100_001, 2), machines(4, 4, 4, 4), 1, seed=3)[:, 0]
+    first = draw_samples(np.full(100_001, 2), machines(4, 4, 4, 4), JScheduler(k=1), seed=3)[:, 0]
     counts = np.zeros((4, 4))
     np.add.at(counts, (first[:-1], first[1:]), 1)
     # Chi-square of 15 degrees of freedom.
@@ -851,7 +908,7 @@ def test_impossible_estimates_at_a_pause_are_refused(
 
 def test_too_many_resources_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="40000 clusters; at most 32767"):
-        draw_samples(ONES, [Cluster(processors=1)] * 40_000, 1, 0)
+        draw_samples(ONES, [Cluster(processors=1)] * 40_000, JScheduler(k=1), 0)
 
 
 def test_no_jobs_at_all() -> None:

@@ -28,6 +28,7 @@ from gridsched.systems.jscheduler.measures import (
     METRICS,
     WEEK,
     Lessons,
+    SlowdownOptions,
     cohort,
     makespan,
     measure,
@@ -144,6 +145,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("predictor.scope", "user", ["predictor.scope: found 'user'", "'global'"]),
         ("predictor.retrain_jobs", None, ["predictor: retrain_seconds is None; give retrain_seconds or"]),
         ("overrun", "tripling", ["overrun: found 'tripling'"]),
+        (
+            "rows",
+            {"nort": {"policy": "easy"}},
+            ["rows: the platform has no centre 'nort'; did you mean north?"],
+        ),
+        ("rows", {"north": {"policy": "eazy"}}, ["rows.north.policy: ", "did you mean easy?"]),
+        ("rows", {"north": {"log": "x"}}, ["rows.north.log: unknown key"]),
+        (
+            "rows",
+            {"north": {"resources": [[2, 2**31 - 1]]}},
+            ["rows.north: resources: 4294967294 processors"],
+        ),
+        ("align", "date", ["align: found 'date'", "'clock'"]),
+        ("weights", "users", ["weights: found 'users'", "'centres'"]),
+        ("slowdowns.threshold", 0, ["slowdowns: threshold is 0; use 1 or more seconds"]),
+        ("schedulers.2.ties", "any", ["[plan three].ties: found 'any'", "'first'"]),
         ("workloads", [], ["workloads: unknown key"]),
     ],
     ids=lambda value: str(value)[:30],
@@ -287,6 +304,33 @@ def test_measures_are_those_of_the_jobs_one_by_one(jobs: list[tuple[int, int, in
 
 def mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else np.nan
+
+
+@given(JOBS, st.integers(2, 60), st.integers(1, 60), st.sampled_from(["cluster", "log"]), st.integers(0, 9))
+def test_weights_and_what_slowdowns_are_relative_to(
+    jobs: list[tuple[int, int, int, int, bool]], threshold: int, bounded: int, relative_to: Any, seed: int
+) -> None:
+    rows = sorted(jobs)
+    submit, wait, run, centre = (np.array([row[i] for row in rows]) for i in range(4))
+    measured = np.array([row[4] for row in rows])
+    weight = np.random.default_rng(seed).integers(1, 9, len(rows)).astype(float)
+    logged = 3 * run
+    group = cohort(submit, centre, measured, 5, weight)
+    options = SlowdownOptions(run_time=relative_to, threshold=threshold, bounded_threshold=bounded)
+    values = measure(group, submit + wait, run, submit + wait + run, options, logged)
+    divisor = logged if relative_to == "log" else run
+    expected = {
+        "wait_time": wait,
+        "slowdown": np.maximum(1, (wait + run) / np.maximum(divisor, threshold)),
+        "bounded_slowdown": np.maximum(1, (wait + run) / np.maximum(divisor, bounded)),
+    }
+    for metric, each in expected.items():
+        if measured.any():
+            average = np.average(each[measured], weights=weight[measured])
+            np.testing.assert_allclose(values[f"{metric}_mean"], average)
+            np.testing.assert_allclose(np.sum(values[f"{metric}_by_week"]), average * measured.sum())
+        own = [each[i] for i in np.flatnonzero(measured & (centre == 0))]
+        np.testing.assert_allclose(np.asarray(values[f"{metric}_mean_by_centre"])[0], mean(own))
 
 
 def test_makespan_is_that_of_the_jobs_that_run() -> None:
@@ -599,6 +643,96 @@ def test_all_logs_may_share_a_history(folder: Path) -> None:
     assert whole["predictions_on_unfinished"].notnull().any()
 
 
+def test_rows_are_what_is_different_of_the_platform(folder: Path) -> None:
+    rows = {"south": {"policy": "fcfs"}, "north": {"resources": [[1, 5], [2, 9]], "factor": 3}}
+    grid = study_of(rows=rows).grid
+    assert grid.centre("south").policy == "fcfs"
+    assert grid.centre("south").resources == ((1, 6),)
+    assert grid.centre("north").resources == ((1, 5), (2, 9))
+    assert grid.pool("north", "divide")[0].speed == 3
+    assert study_of(rows=rows).checksum() != study_of().checksum()
+
+
+def test_a_row_changes_the_original_scenario_of_its_centre_alone(folder: Path) -> None:
+    def originals(study: SelfSchedulingStudy) -> dict[str, str]:
+        return {task.name: task.key for task in study.experiment(SEED).tasks if "on its own" in task.name}
+
+    plain, changed_ = originals(study_of()), originals(study_of(rows={"south": {"policy": "fcfs"}}))
+    assert {name.split()[0] for name in plain if plain[name] != changed_[name]} == {"south"}
+
+
+def test_factors_may_count_on_the_grid_alone(folder: Path) -> None:
+    runs = runs_of(["predicted"], [2])
+    runs["scenarios"] = [{"name": "grid", "factor": "multiply", "original_factor": "none"}]
+    whole = run_study(study_of(**runs), folder, SEED)
+    case = "multiply, none at home"
+    assert whole["factor"].values.tolist() == [case]
+    stream = results.read(made(folder, f"all logs, factor {case}"))
+    np.testing.assert_array_equal(stream["original_run_time"], stream["run_time"])
+    np.testing.assert_array_equal(
+        whole["offered_load"].sel(factor=case), whole["offered_load_by_reading"].sel(reading="none")
+    )
+    slowed = run_study(study_of(**runs_of(["predicted"], [2])), folder / "slowed", SEED)
+    before = [each["original_wait_time_mean"].sel(estimates="requested").item() for each in (whole, slowed)]
+    assert before[0] < before[1]
+    exact = {"estimates": ["actual"]}
+    alike = [
+        run_study(study_of(**{**changes, **exact}), folder / name, SEED)["wait_time_by_week"].squeeze()
+        for name, changes in (("grid alone", runs), ("everywhere", runs_of(["actual"], [2])))
+    ]
+    one, other = (each.sel(estimates="actual") for each in alike)
+    np.testing.assert_array_equal(one, other)
+
+
+def test_logs_may_be_merged_by_their_clocks(folder: Path) -> None:
+    text = (folder / "south.swf").read_text(encoding="utf-8")
+    text = text.replace("UnixStartTime: 800000000", "UnixStartTime: 900000000")
+    (folder / "south.swf").write_text(text, encoding="utf-8")
+    run_study(study_of(align="clock", **runs_of(["predicted"], [2])), folder, SEED)
+    logs = logs_of(folder)
+    stream = results.read(made(folder, "all logs, factor multiply"))
+    submit = stream["submit_time"].values
+    for index, (log, shift) in enumerate(zip(logs, (0, 100_000_000), strict=True)):
+        own = stream["centre_index"].values == index
+        np.testing.assert_array_equal(submit[own], log.submit_time + shift)
+        alone = results.read(made(folder, f"{log.name} on its own, factor multiply"))
+        starts = alone["start_requested"].values
+        np.testing.assert_array_equal(
+            stream["start_requested"].values[own], np.where(starts < 0, -1, starts + shift)
+        )
+
+
+def test_means_may_weigh_centres_or_work(folder: Path) -> None:
+    found = {
+        weights: run_study(study_of(weights=weights, **runs_of(["requested"], [2])), folder / weights, SEED)
+        for weights in ("jobs", "centres", "work", "light")
+    }
+    at = {"estimates": "requested", "factor": "multiply"}
+    number = found["jobs"]["jobs"].sel(factor="multiply")
+    for name in ("wait_time_mean", "original_wait_time_mean"):
+        mean_of = {weights: whole[name].sel(at).item() for weights, whole in found.items()}
+        by_centre = found["jobs"][f"{name}_by_centre"].sel(at).squeeze()
+        np.testing.assert_allclose(mean_of["jobs"], (by_centre * number).sum() / number.sum())
+        np.testing.assert_allclose(mean_of["centres"], by_centre.mean())
+        assert mean_of["work"] not in (mean_of["jobs"], mean_of["centres"])
+    loads = found["jobs"]["offered_load"].sel(factor="multiply")
+    own = found["jobs"]["wait_time_mean_by_centre"].sel(at).squeeze()[loads.values < 1]
+    own_number = number[loads.values < 1]
+    light = found["light"]["wait_time_mean"].sel(at).item()
+    np.testing.assert_allclose(light, (own * own_number).sum() / own_number.sum())
+
+
+def test_jobs_at_home_ask_their_own_centre(folder: Path) -> None:
+    plan = {"name": "plan", **PLAN, "k": 1, "sampling": "home"}
+    changes = {"scenarios": [{"name": "a", "factor": "none"}], "schedulers": [plan], "estimates": ["actual"]}
+    whole = run_study(study_of(**changes), folder, SEED)
+    # South has one cluster, where its jobs run as in the original scenario; the two of north are no pool
+    alone, at_home = (
+        whole[f"{name}wait_time_mean_by_centre"].sel(centre="south") for name in ("original_", "")
+    )
+    assert at_home.sel(estimates="actual").item() == alone.sel(estimates="actual").item()
+
+
 def test_predictors_may_learn_inside_a_run(folder: Path) -> None:
     study = study_of(**runs_of(["predicted", "retrained"], [1, 2]))
     whole = run_study(study, folder, SEED)
@@ -606,7 +740,7 @@ def test_predictors_may_learn_inside_a_run(folder: Path) -> None:
     resources, policies, _ = study.grid.resources("multiply")
     logs = logs_of(folder)
     seed = derived_seed(SEED, "tiny")
-    samples = draw_samples(merge_workloads(logs)[0].processors, resources, 2, seed)
+    samples = draw_samples(merge_workloads(logs)[0].processors, resources, JScheduler(k=2), seed)
     done = retrained_schedule(
         logs,
         resources,

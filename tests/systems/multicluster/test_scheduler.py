@@ -25,6 +25,7 @@ from gridsched.simulation import simulate
 from gridsched.summary import summarise
 from gridsched.systems.multicluster.jobs import (
     MulticlusterModel,
+    in_batches,
     synthesise_multicluster,
     with_prediction_errors,
 )
@@ -667,6 +668,25 @@ def test_prediction_errors() -> None:
     assert (wrong.run_time == workload.run_time).all()
     with pytest.raises(WorkloadError, match="deviation is -1"):
         with_prediction_errors(workload, -1, seed=1)
+
+
+def test_batches_come_to_idle_clusters() -> None:
+    workload = in_batches(drawn(50), 8, slowest=1.0)
+    assert workload.submit_time[0] == 0
+    assert list(np.unique(workload.submit_time, return_counts=True)[1]) == [8] * 6 + [2]
+    for dispatcher in ("muscle", "dll", "wrand"):
+        run = run_of(workload, CLUSTERS, Multicluster(dispatcher=dispatcher, titan=FAST))
+        given = run["round_collected"].values
+        assert list(given[given > 0]) == [8] * 6 + [2]
+        ends = run["end_time"].values
+        for first in range(8, 50, 8):
+            assert ends[:first].max() <= workload.submit_time[first]
+    slow = in_batches(drawn(50), 8, slowest=0.5)
+    assert slow.submit_time[-1] > 1.9 * workload.submit_time[-1]
+    assert slow.checksum != workload.checksum
+    assert (in_batches(drawn(5), 9).submit_time == 0).all()
+    with pytest.raises(WorkloadError, match="batches: size is 0"):
+        in_batches(workload, 0)
 
 
 def test_levels_are_met() -> None:

@@ -357,6 +357,26 @@ def test_each_scheme_can_meet_a_level_itself(tmp_path: Path) -> None:
             assert float(whole["rate"].item()) != float(alone["rate"].item())
 
 
+def test_a_level_can_be_a_batch(tmp_path: Path) -> None:
+    """Every round has as many jobs and begins on idle clusters; whose level it is does not matter."""
+    values = changed(STUDY, "scenarios", [{**STUDY["scenarios"][1], "jobs": {"level": 20}}])
+    values |= {"replicates": 2}
+    values["common"]["jobs"] |= {"load": None, "level_counts": "batch"}
+    study = MulticlusterStudy.model_validate(values)
+    names = [task.name for task in study.experiment(5).tasks]
+    assert not any("rate of arrivals" in name for name in names)
+    values["common"]["jobs"]["level_of"] = "each"
+    each = MulticlusterStudy.model_validate(values)
+    assert keys(each).items() == keys(study).items()
+    whole = run_study(study, tmp_path, 5)
+    met = whole.sel(scheme=["muscle", "wrand"])
+    assert (met["rounds"] == 3).all()
+    assert np.isnan(whole["rate"]).all()
+    assert (met["mcp_mean"] > 0).all()
+    with pytest.raises(ValueError, match=r"level: 2\.5, but a batch has a whole number of jobs"):
+        MulticlusterStudy.model_validate(changed(values, "scenarios.0.jobs.level", 2.5))
+
+
 def test_absent_runs_and_clusters_are_unknown(finished: Path) -> None:
     dataset = results.read(finished / "study.nc")
     assert dataset["mcp_mean"].sel(point="harder", scheme="wrand").isnull().all()

@@ -176,7 +176,7 @@ def test_times(text: str, expected: int) -> None:
 
 
 DUMP = """# a comment
-Cluster - 'small':Fairshare=1:QOS='normal'
+Cluster - 'small':Fairshare=1:QOS='normal':GrpTRES=cpu=1000
 Parent - 'root'
 User - 'root':DefaultAccount='root':AdminLevel='Administrator':Fairshare=1
 Account - 'physics':Description='physics':Organization='o':Fairshare=60:GrpTRES=cpu=128,mem=1T
@@ -184,9 +184,9 @@ Parent - 'physics'
 User - 'ann':DefaultAccount='physics':Fairshare=parent:MaxJobs=4:GrpTRESMins=cpu=1000
 """
 
-QUALITIES = """Name|Priority|UsageFactor|GrpTRES|MaxJobsPU|MaxTRES|MaxWall
-normal|0|1.000000||||
-short|500|0.500000|node=8|2|cpu=64|02:00:00
+QUALITIES = """Name|Priority|UsageFactor|GrpTRES|MaxJobsPU|MaxTRES|MaxWall|Flags|GrpTRESRunMins|GrpWall
+normal|0|1.000000|||||||
+short|500|0.500000|node=8|2|cpu=64|02:00:00|DenyOnLimit,NoDecay|gres/gpu=90,billing=8|600
 """
 
 
@@ -201,12 +201,20 @@ def test_accounts_users_shares_and_limits(tmp_path: Path) -> None:
         ("group", "memory"): 1024 * 1024,
     }
     assert by_name["physics", "ann"].shares == USE_PARENT
-    assert by_name["physics", "ann"].limits.running == {("user", "jobs"): 4}
+    assert by_name["physics", "ann"].limits.running == {
+        ("user", "jobs"): 4,
+        ("group", "used processors"): 1000,
+    }
     short = accounting.qualities["short"]
     assert (short.priority, short.usage_factor) == (500, 0.5)
-    assert short.limits.running == {("group", "nodes"): 8, ("user", "jobs"): 2}
+    assert short.limits.running == {
+        ("group", "nodes"): 8,
+        ("user", "jobs"): 2,
+        ("group", "running gpus"): 90,
+    }
     assert short.limits.job == {"processors": 64, "wall": 7200}
-    assert accounting.not_modelled == ("GrpTRESMins",)
+    assert (short.decays, accounting.qualities["normal"].decays) == (False, True)
+    assert accounting.not_modelled == ("limits of the whole cluster", "GrpTRESRunMins=billing", "GrpWall")
 
 
 @pytest.mark.parametrize(

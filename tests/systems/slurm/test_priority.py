@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 
 from gridsched.engine.nodes.records import NODE
+from gridsched.errors import ConfigurationError
 from gridsched.systems.slurm.accounts import ROOT, USE_PARENT, Accounting, Association
-from gridsched.systems.slurm.controller import job_records
-from gridsched.systems.slurm.priority import Multifactor, PriorityWeights, Shares
+from gridsched.systems.slurm.controller import NEVER, job_records
+from gridsched.systems.slurm.priority import Multifactor, PriorityWeights, ResetPeriod, Resets, Shares
 
 
 def tree(*rows: tuple[str, str, str, int]) -> Accounting:
@@ -159,3 +163,43 @@ def test_the_end_of_a_job_is_counted_where_limits_are_enforced(counted: bool, ex
     priorities.started(0, 10)
     priorities.ended(0, 40)
     assert priorities.shares.used[priorities.shares.place[ROOT, ""]] == expected
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Rome"])
+def test_what_was_used_is_forgotten_at_the_beginning_of_periods(zone: str) -> None:
+    origin = 1_700_000_000
+    periods: dict[ResetPeriod, Callable[[datetime], bool]] = {
+        "daily": lambda day: True,
+        "weekly": lambda day: day.weekday() == 6,
+        "monthly": lambda day: day.day == 1,
+        "quarterly": lambda day: day.day == 1 and day.month in (1, 4, 7, 10),
+        "yearly": lambda day: day.day == 1 and day.month == 1,
+    }
+    for period, begins in periods.items():
+        resets = Resets(period=period, origin=origin, zone=zone)
+        found, second = [], 0
+        while (second := resets.after(second)) < 800 * 86400:
+            found.append(second)
+        hours = [datetime.fromtimestamp(origin + s, ZoneInfo(zone)) for s in found]
+        assert {(each.hour, each.minute, each.second) for each in hours} == {(0, 0, 0)}
+        first = datetime.fromtimestamp(origin, ZoneInfo(zone)).date()
+        days = [first + timedelta(days=k) for k in range(1, 801)]
+        expected = [day for day in days if begins(datetime(day.year, day.month, day.day))]
+        assert [each.date() for each in hours] == expected[: len(hours)]
+        assert len(hours) >= len(expected) - 1
+    assert Resets().after(0) == Resets(period="now").after(0) == NEVER
+    with pytest.raises(ConfigurationError, match="time zone 'Mars'"):
+        Resets(period="daily", zone="Mars").after(0)
+
+
+def test_fair_shares_forget_what_was_used() -> None:
+    priorities = multifactor(PriorityWeights(fairshare=100, decay_half_life=0, calc_period=43200))
+    priorities.resets = Resets(period="daily")
+    priorities.reset = priorities.resets.after(0)
+    for job in (0, 1):
+        priorities.submitted(job, 0)
+    priorities.started(0, 0)
+    root = priorities.shares.place[ROOT, ""]
+    for now, used in ((43200, 43200 * 16), (86400, 43200 * 16), (129600, 86400 * 16)):
+        priorities.recalculate(now, np.array([1]))
+        assert priorities.shares.used[root] == used

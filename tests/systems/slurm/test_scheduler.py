@@ -402,3 +402,12 @@ def test_limits_that_the_controller_does_not_know_are_refused() -> None:
     cluster = Cluster(processors=8, limits=[Limit(by="user", processor_minutes=60)])
     with pytest.raises(ConfigurationError, match="processor_minutes"):
         simulate(workload([(0, 600, 1)]), cluster, Slurm())
+
+
+def test_jobs_that_get_a_whole_gpu_for_a_part_are_counted() -> None:
+    jobs = replace(workload([(0, 600, 1), (0, 600, 1), (0, 600, 1)]), gpu_share=np.array([300, 300, -1]))
+    run = simulate(jobs, Cluster(nodes=[NodeType(count=1, cores=4, gpus=1)]), Slurm())
+    verify(run)
+    assert run.attrs["whole GPUs for parts"] == 2
+    start = run["start_time"].to_numpy()
+    assert abs(start[1] - start[0]) >= 600

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -256,3 +258,78 @@ def test_jobs_keep_the_limits_of_their_accounts() -> None:
             assert nodes[mine & (jobs.queue == 0)].sum() <= 3
             for account in (1, 2):
                 assert (mine & (jobs.group == account)).sum() <= 2
+
+
+def budget(
+    *rules: tuple[str, str, int], qos: tuple[str, int] | None = None, decays: bool = True
+) -> Accounting:
+    """Account 0 with limits of minutes; quality of service 0 with one more."""
+    limits = Limits(running={("group", f"{way} {what}"): most for way, what, most in rules})
+    own = Limits() if qos is None else Limits(running={("group", qos[0]): qos[1]})
+    return Accounting(
+        associations=(
+            Association(account="root"),
+            Association(account="0", parent="root", limits=limits),
+            Association(account="0", user="0", parent="0"),
+        ),
+        qualities={"0": Quality(name="0", limits=own, decays=decays)},
+    )
+
+
+def hours(count: int, run: int = 3600, requested: int = 7200) -> gs.Workload:
+    """Jobs of one processor that come at once."""
+    return gs.Workload(
+        name="jobs",
+        submit_time=np.zeros(count, np.int64),
+        run_time=np.full(count, run),
+        requested_time=np.full(count, requested),
+        requested_processors=np.ones(count, np.int64),
+        user=np.zeros(count, np.int64),
+        group=np.zeros(count, np.int64),
+        queue=np.zeros(count, np.int64),
+    )
+
+
+def waits(jobs: gs.Workload, accounting: Accounting, **parameters: Any) -> tuple[list[int], dict[str, Any]]:
+    """Starts of jobs [h] on plenty of processors, and the attributes of the run; never is -1."""
+    run = gs.simulate(jobs, 64, Slurm(accounting=accounting, enforce_limits=True, **parameters))
+    gs.verify(run)
+    starts = run["start_time"].to_numpy()
+    return np.where(starts < 0, -1, starts // 3600).tolist(), {str(key): run.attrs[key] for key in run.attrs}
+
+
+def test_minutes_that_running_jobs_may_still_use_are_limited() -> None:
+    # two at once, and a third when the time that is left of them is short enough: after an hour, at their end
+    assert waits(hours(4), budget(("running", "processors", 240)))[0] == [0, 0, 1, 1]
+    assert waits(hours(2), budget(qos=("running nodes", 100)))[0] == [-1, -1]
+
+
+def test_minutes_that_are_used_up_hold_jobs_until_they_have_decayed() -> None:
+    three = budget(("used", "processors", 180))
+    never: dict[str, Any] = {"priority_decay_half_life": 0}
+    # with safe limits a job starts if it can run to its limit, else it runs until the minutes are used up
+    starts, counted = waits(hours(3), three, safe_limits=True, **never)
+    assert (starts, counted["killed: minutes used up"]) == ([0, 1, -1], 0)
+    starts, counted = waits(hours(4), three, **never)
+    assert starts == [0, 0, 0, 0]
+    assert counted["killed: minutes used up"] == 4
+    starts, _ = waits(hours(3), three, safe_limits=True, priority_decay_half_life=86400)
+    # after two hours 120 of 180 minutes are used; 60 of them have decayed after a day
+    assert starts[:2] == [0, 1]
+    assert 24 <= starts[2] <= 26
+    starts, _ = waits(hours(3), three, safe_limits=True, priority_usage_reset_period="weekly", **never)
+    # second 0 is on a Thursday
+    assert starts == [0, 1, 3 * 24]
+    nothing_counts = waits(hours(3), three, safe_limits=True, priority_type="basic", **never)
+    assert nothing_counts[0] == [0, 1, 2]
+
+
+def test_what_was_used_before_and_what_does_not_decay_count() -> None:
+    before = budget(("used", "processors", 180))
+    before = replace(before, usage={("0", "0"): 7200.0})
+    half_day: dict[str, Any] = {"safe_limits": True, "priority_decay_half_life": 43200}
+    starts, _ = waits(hours(1), before, **half_day)
+    assert 11 <= starts[0] <= 13
+    lasting = budget(qos=("used processors", 120), decays=False)
+    assert waits(hours(2), lasting, **half_day)[0] == [0, -1]
+    assert waits(hours(2), budget(qos=("used processors", 120)), **half_day)[0][1] > 40

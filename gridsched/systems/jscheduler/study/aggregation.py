@@ -68,7 +68,7 @@ def aggregate_self_scheduling_study(
         [
             _runs(study, [results.read(path) for path in runs]),
             _originals(study, merged),
-            _jobs(merged),
+            _jobs(study, merged),
             _machines(study),
             _papers(study),
             sources(logs, "centre"),
@@ -108,7 +108,7 @@ def _runs(study: SelfSchedulingStudy, runs: Sequence[xr.Dataset]) -> xr.Dataset:
 
 def _originals(study: SelfSchedulingStudy, merged: Mapping[str, xr.Dataset]) -> xr.Dataset:
     """Measures of the original scenario by reading of the CPU factor and estimates."""
-    rows = [[_original(stream, name) for name in ORIGINAL] for stream in merged.values()]
+    rows = [[_original(study, stream, name) for name in ORIGINAL] for stream in merged.values()]
     described = {
         **VARIABLES,
         **{name: RUN_VARIABLES[name] for name in ("makespan", "corrections")},
@@ -125,12 +125,19 @@ def _originals(study: SelfSchedulingStudy, merged: Mapping[str, xr.Dataset]) -> 
     return whole.reindex(estimates=_labels(study)["estimates"])
 
 
-def _original(stream: xr.Dataset, estimates: str) -> dict[str, Any]:
+def _original(study: SelfSchedulingStudy, stream: xr.Dataset, estimates: str) -> dict[str, Any]:
     """Measures of the original scenario under some estimates."""
     starts, lengths = stream[f"start_{estimates}"].values, stream["original_run_time"].values
     ends = stream[f"end_{estimates}"].values if f"end_{estimates}" in stream else starts + lengths
     return {
-        **measure(measured_jobs(stream), starts, lengths, ends),
+        **measure(
+            measured_jobs(study, stream),
+            starts,
+            lengths,
+            ends,
+            study.slowdowns.made(),
+            stream["run_time"].values,
+        ),
         "makespan": makespan(stream["submit_time"].values, starts, ends),
         "corrections": stream.attrs[f"corrections_{estimates}"],
     }
@@ -211,7 +218,7 @@ def first_better(gain: NDArray[np.float64], k: NDArray[np.int64]) -> NDArray[np.
 # --- jobs and centres -----------------------------------------------------------------------------
 
 
-def _jobs(merged: Mapping[str, xr.Dataset]) -> xr.Dataset:
+def _jobs(study: SelfSchedulingStudy, merged: Mapping[str, xr.Dataset]) -> xr.Dataset:
     """How many jobs are measured, how many fit nowhere, and what load they offer to the centres."""
     described: dict[str, tuple[str, str]] = {
         "jobs": ("centre", "jobs of the log that run in all schedules, which are measured"),
@@ -221,7 +228,7 @@ def _jobs(merged: Mapping[str, xr.Dataset]) -> xr.Dataset:
         "offered_load": ("centre", "work of the jobs that the centre can hold, relative to its capacity"),
         "jobs_by_week": ("week", "jobs submitted in the week that are measured"),
     }
-    rows = [_jobs_of(stream) for stream in merged.values()]
+    rows = [_jobs_of(study, stream) for stream in merged.values()]
     variables = {
         name: (("factor", dimension), np.stack([row[name] for row in rows]), attrs_of(long_name, "1"))
         for name, (dimension, long_name) in described.items()
@@ -238,8 +245,8 @@ def _jobs(merged: Mapping[str, xr.Dataset]) -> xr.Dataset:
     )
 
 
-def _jobs_of(stream: xr.Dataset) -> dict[str, NDArray[Any]]:
-    jobs = measured_jobs(stream)
+def _jobs_of(study: SelfSchedulingStudy, stream: xr.Dataset) -> dict[str, NDArray[Any]]:
+    jobs = measured_jobs(study, stream)
     centre, centres = stream["centre_index"].values, stream.sizes["centre"]
 
     def rejected(fits: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 from pydantic import Field, PrivateAttr, StrictBool, model_validator
 
 from gridsched.errors import GridschedError
+from gridsched.experiments.config import VARYING
 from gridsched.experiments.derived import part_model
 from gridsched.experiments.inputs import event_files, failure_seed, prepared_workload
 from gridsched.experiments.parts import (
@@ -22,11 +23,21 @@ from gridsched.experiments.parts import (
     label_of,
 )
 from gridsched.experiments.schedulers import Written, scheduler_made, scheduler_models
-from gridsched.experiments.study import VARYING, SchedulerStudy, function_files
+from gridsched.experiments.study import SchedulerStudy, function_files
 from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
-from gridsched.experiments.validation import PathText, suggestion, unique
+from gridsched.experiments.validation import ConfigModel, Label, PathText, Whole, suggestion, unique
 from gridsched.prediction.options import PredictorOptions
-from gridsched.systems.jscheduler.centres import Centre, CentrePlatform, Reading, load_platform
+from gridsched.systems.jscheduler.centres import (
+    Centre,
+    CentrePlatform,
+    Factor,
+    PolicyName,
+    Reading,
+    Resources,
+    check_size,
+    load_platform,
+)
+from gridsched.systems.jscheduler.measures import SlowdownOptions
 
 PREDICTION_FIGURES: tuple[str, ...] = ("prediction_quality", "prediction_intervals")
 """Figures of how good predictions are."""
@@ -36,6 +47,9 @@ _STUDY = "gridsched.systems.jscheduler.study"
 
 RuntimeEstimate = Literal["predicted", "requested", "actual", "retrained"]
 """Runtime estimates of the schedulers."""
+
+Weights = Literal["jobs", "centres", "work", "light"]
+"""How jobs are weighted in means over all of them."""
 
 RuntimeEstimates = Annotated[tuple[RuntimeEstimate, ...], Field(min_length=1)]
 
@@ -51,6 +65,8 @@ class ReadingConfig(ScenarioChoice):
 
     factor: Reading = "multiply"
     """What a cluster's CPU factor does to run times: multiply or divide them, or nothing."""
+    original_factor: Reading | None = None
+    """The same in the original scenario; by default as on the grid."""
     failures: FailuresConfig | None = None
     """Failures of the nodes of all clusters; each of their processors is a node. The same nodes fail at the
     same times in the original scenario. Events of a file happen to each cluster, by a clock that shows 0 when
@@ -76,12 +92,20 @@ class ReadingConfig(ScenarioChoice):
     @property
     def case(self) -> str:
         """Label of the platform: the reading of its CPU factors, and the scenario where nodes fail."""
-        return self.factor if self.failures is None else f"{self.factor}, {self.name}"
+        at_home = "" if self.at_home == self.factor else f", {self.at_home} at home"
+        return f"{self.factor}{at_home}" if self.failures is None else f"{self.factor}{at_home}, {self.name}"
+
+    @property
+    def at_home(self) -> Reading:
+        """What a CPU factor does to run times in the original scenario."""
+        return self.original_factor or self.factor
 
     def alone(self) -> Self:
         """What a run depends on: the name only where it is part of the case."""
         name = "any" if self.failures is None else self.name
-        return type(self)(name=name, factor=self.factor, failures=self.failures)
+        return type(self)(
+            name=name, factor=self.factor, original_factor=self.original_factor, failures=self.failures
+        )
 
 
 @dataclass(frozen=True)
@@ -117,6 +141,26 @@ PredictorConfig: Any = part_model(PredictorOptions)
 """How run times are predicted."""
 
 
+SlowdownConfig: Any = part_model(SlowdownOptions)
+"""What slowdowns are relative to."""
+
+
+class RowConfig(ConfigModel):
+    """What is different of a centre."""
+
+    resources: Resources | None = None
+    """How many clusters, and processors of each; several pairs where they differ."""
+    factor: Factor | None = None
+    """CPU factor of all clusters."""
+    policy: PolicyName | None = None
+    """Local policy of all clusters, by name."""
+
+    @model_validator(mode="after")
+    def _not_too_large(self) -> Self:
+        check_size(self.resources or ())
+        return self
+
+
 class SelfSchedulingStudy(SchedulerStudy):
     """A study of self-scheduling: jobs choose among clusters; against every log on its own centre."""
 
@@ -129,8 +173,14 @@ class SelfSchedulingStudy(SchedulerStudy):
     """What is studied."""
     platform: PathText | None = None
     """Path of a platform file of one's own; by default the platform of `resources/jscheduler.yaml`."""
+    rows: dict[Label, RowConfig] = Field({})
+    """By name of a centre, what is different from its row in the platform."""
     logs: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     """Names of the centres whose logs are merged; by default all that have one."""
+    align: Literal["start", "clock"] = "start"
+    """Whether the first jobs of all logs are submitted at the same time, or each when its clock says."""
+    leave_out_status: tuple[Annotated[Whole, Field(ge=-1, le=5)], ...] = ()
+    """SWF status codes of jobs that are left out of all logs (0 failed, 5 cancelled)."""
     window: Window | None = Window(first_months=8)
     """Part of each log that is used; null for whole logs."""
     scenarios: Annotated[tuple[ReadingConfig, ...], Field(min_length=1)]
@@ -142,6 +192,12 @@ class SelfSchedulingStudy(SchedulerStudy):
     they learn from each log on its own centre."""
     predictor: PredictorConfig = PredictorConfig()
     """How run times are predicted."""
+    weights: Weights = "jobs"
+    """How jobs count in means over all of them, and in sums by week: all alike; so that each centre counts as
+    much as the others; by processors x run time in the log; or alike, and those of overloaded centres not at
+    all."""
+    slowdowns: SlowdownConfig = SlowdownConfig()
+    """What slowdowns are relative to."""
     evaluate: StrictBool = False
     """Whether predictions are compared with those of other methods, log by log, which takes long."""
     _platform: CentrePlatform = PrivateAttr()
@@ -149,9 +205,22 @@ class SelfSchedulingStudy(SchedulerStudy):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         try:
-            self._platform = load_platform(self.platform)
+            platform = load_platform(self.platform)
         except GridschedError as error:
             raise ValueError(f"platform: {error}") from None
+        try:
+            self._platform = platform.changed(
+                {
+                    name: {key: value for key, value in row if value is not None}
+                    for name, row in self.rows.items()
+                }
+            )
+        except GridschedError as error:
+            raise ValueError(f"rows: {error}") from None
+        if self.align == "clock" and any(scenario.failures is not None for scenario in self.scenarios):
+            raise ValueError(
+                "align, failures: failures begin with the first job of all logs; use align: start"
+            )
         self._check_logs()
         resources = self.resource_count
         for scheduler in self.schedulers:
@@ -204,7 +273,9 @@ class SelfSchedulingStudy(SchedulerStudy):
         """Scenarios in which the platform differs, by `case`; the paper's reading of the factor first."""
         order = get_args(Reading)
         cases: dict[str, ReadingConfig] = {}
-        for scenario in sorted(self.scenarios, key=lambda each: order.index(each.factor)):
+        for scenario in sorted(
+            self.scenarios, key=lambda each: (order.index(each.factor), each.at_home != each.factor)
+        ):
             cases.setdefault(scenario.case, scenario)
         return cases
 
@@ -225,6 +296,7 @@ class SelfSchedulingStudy(SchedulerStudy):
             archive=centre.log,
             file=centre.file,
             window=self.window,
+            leave_out_status=self.leave_out_status,
             processors=everything if centre.file is not None else None,
         )
 
@@ -313,8 +385,12 @@ class SelfSchedulingStudy(SchedulerStudy):
             name=f"{centre} on its own, factor {case}",
             function=f"{_STUDY}.stages:simulate_original",
             arguments={
-                "study": self._basis(logs=(centre,), scenarios=_failures_alone(scenario)).values(),
-                "factor": scenario.factor,
+                "study": self._basis(
+                    logs=(centre,),
+                    rows={name: row for name, row in self.rows.items() if name == centre},
+                    scenarios=_failures_alone(scenario),
+                ).values(),
+                "factor": scenario.at_home,
                 "centre": centre,
                 "workload": workload,
                 **failure_seed(scenario.machines, seed),
@@ -334,8 +410,11 @@ class SelfSchedulingStudy(SchedulerStudy):
             name=f"all logs, factor {case}",
             function=f"{_STUDY}.stages:fuse_stream",
             arguments={
-                "study": self._basis(logs=self.logs, scenarios=_failures_alone(scenario)).values(),
+                "study": self._basis(
+                    logs=self.logs, align=self.align, scenarios=_failures_alone(scenario)
+                ).values(),
                 "factor": scenario.factor,
+                **({} if scenario.at_home == scenario.factor else {"original_factor": scenario.at_home}),
                 "workloads": dict(workloads),
                 "originals": {name: originals[case, name] for name in workloads},
                 **failure_seed(scenario.machines, seed),
@@ -362,6 +441,9 @@ class SelfSchedulingStudy(SchedulerStudy):
                     scenarios=(scenario.alone(),),
                     schedulers=(scheduler,),
                     estimates=(run.estimates,),
+                    align=self.align if retrained else "start",
+                    weights=self.weights,
+                    slowdowns=self.slowdowns,
                 ).values(),
                 "seed": seed,
                 "stream": stream,
@@ -408,7 +490,11 @@ class SelfSchedulingStudy(SchedulerStudy):
         """The study without sweeps and what is common to all stages but not given."""
         plain: dict[str, Any] = {
             "logs": None,
+            "align": "start",
             "window": None,
+            "leave_out_status": (),
+            "weights": "jobs",
+            "slowdowns": SlowdownConfig(),
             "scenarios": (ReadingConfig(name="any"),),
             "schedulers": (_ANYTHING,),
             "estimates": ("predicted",),

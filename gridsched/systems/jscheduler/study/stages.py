@@ -49,7 +49,12 @@ from gridsched.systems.jscheduler.scheduler import (
     draw_samples,
     self_schedule,
 )
-from gridsched.systems.jscheduler.study.config import RuntimeEstimate, SelfSchedulingStudy, parameters
+from gridsched.systems.jscheduler.study.config import (
+    RuntimeEstimate,
+    SelfSchedulingStudy,
+    Weights,
+    parameters,
+)
 from gridsched.systems.jscheduler.study.failing import pool_of, resources_of
 from gridsched.traces import merge_workloads
 from gridsched.verification import verify
@@ -186,7 +191,7 @@ class _Merged:
     logs : mapping of str to Workload
         By name of the centre.
     jobs : Workload
-        All jobs in order of submission, the first of every log at 0.
+        All jobs in order of submission, the first of every log at 0, or when its clock says.
     origin : int64[n]
         Index of the log of each job.
     places : list of int64[...]
@@ -199,8 +204,8 @@ class _Merged:
     places: list[Integers]
 
     @classmethod
-    def of(cls, logs: Mapping[str, Workload]) -> _Merged:
-        jobs, origin = merge_workloads(list(logs.values()), align="start")
+    def of(cls, logs: Mapping[str, Workload], align: Literal["start", "clock"]) -> _Merged:
+        jobs, origin = merge_workloads(list(logs.values()), align=align)
         return cls(logs, jobs, origin, [np.flatnonzero(origin == log) for log in range(len(logs))])
 
     def gathered(self, columns: Sequence[Integers]) -> Integers:
@@ -212,9 +217,13 @@ class _Merged:
 
     def starts(self, columns: Sequence[Integers]) -> Integers:
         """Start times of all jobs, by the clock of the stream, from those of every log by its own clock."""
-        shifts = [int(log.submit_time[0]) for log in self.logs.values()]
+        firsts = [int(log.submit_time[0]) for log in self.logs.values()]
+        shifts = [
+            int(self.jobs.submit_time[place[0]]) - first
+            for place, first in zip(self.places, firsts, strict=True)
+        ]
         pairs = zip(columns, shifts, strict=True)
-        return self.gathered([np.where(starts >= 0, starts - shift, starts) for starts, shift in pairs])
+        return self.gathered([np.where(starts >= 0, starts + shift, starts) for starts, shift in pairs])
 
 
 def fuse_stream(
@@ -224,6 +233,7 @@ def fuse_stream(
     originals: Mapping[str, str | Path],
     target: str | Path,
     *,
+    original_factor: Reading | None = None,
     seed: int = 0,
 ) -> None:
     """Merge all logs into one stream of submissions, with what the original scenario made of each job.
@@ -233,16 +243,20 @@ def fuse_stream(
     study : SelfSchedulingStudy
         The study.
     factor : {"multiply", "divide", "none"}
-        Reading of the CPU factor.
+        Reading of the CPU factor on the grid.
     workloads, originals : mapping of centre to path
         Results of `prepare_workload` and `simulate_original`.
     target : path
         Dataset to write.
+    original_factor : {"multiply", "divide", "none"}, optional
+        Reading of the CPU factor in the original scenario; that of the grid by default.
     seed : int
         Seed of the whole configuration, where failures are drawn.
     """
-    merged = _Merged.of({name: _workload(study, factor, path) for name, path in workloads.items()})
-    pools = [pool_of(study, name, factor, log, seed) for name, log in merged.logs.items()]
+    at_home = original_factor or factor
+    logs = {name: _workload(study, factor, path) for name, path in workloads.items()}
+    merged = _Merged.of(logs, study.align)
+    pools = [pool_of(study, name, at_home, log, seed) for name, log in merged.logs.items()]
     parts = [results.read(originals[name]) for name in merged.logs]
     own = {str(name): [part[name].values for part in parts] for name in parts[0].data_vars}
     lengths = [
@@ -279,7 +293,7 @@ def fuse_stream(
     whole = whole.assign(_lessons(merged, ends, study.predictor.made()))
     whole.attrs = {
         "title": f"fused stream of {study.name}",
-        "factor": factor,
+        "factor": at_home,
         "workload_checksum": merged.jobs.checksum,
         **corrections,
         **results.provenance(),
@@ -404,12 +418,19 @@ def simulate_run(
     merged = files.shared(stream)
     resources, policies = resources_of(study, scenario.factor, merged["submit_time"].values, seed)
     drawn = derived_seed(seed, study.name)
-    asked = draw_samples(merged["processors"].values, resources, jscheduler.k, drawn)
+    home = _homes(study, merged, drawn) if jscheduler.sampling == "home" else None
     if estimates == "retrained":
         logs = [_workload(study, scenario.factor, path) for path in workloads]
         options = study.predictor.made()
         done = retrained_schedule(
-            logs, resources, policies, jscheduler, options=options, samples=asked, overrun=study.overrun
+            logs,
+            resources,
+            policies,
+            jscheduler,
+            options=options,
+            samples=draw_samples(merged["processors"].values, resources, jscheduler, drawn, home),
+            overrun=study.overrun,
+            align=study.align,
         ).schedule
     else:
         done = self_schedule(
@@ -417,8 +438,9 @@ def simulate_run(
             resources,
             policies,
             jscheduler,
-            samples=asked,
+            seed=drawn,
             overrun=study.overrun,
+            home=home,
             submission=None
             if scenario.failures is None
             else submitted_to(
@@ -427,7 +449,7 @@ def simulate_run(
         )
     run = _schedule(merged, resources, done)
     verify(run)
-    jobs = measured_jobs(merged)
+    jobs = measured_jobs(study, merged)
     unfinished_jobs = int((~ended(run))[jobs.jobs].sum())
     if unfinished_jobs:
         raise ConfigurationError(
@@ -435,20 +457,50 @@ def simulate_run(
             f"compared by jobs that end in all of them; let nodes come up again in {scenario.name!r}"
         )
     labels = {"factor": scenario.case, **parameters(scheduler), "estimates": estimates}
-    measures = _measures(merged, jobs, estimates, done)
+    measures = _measures(study, merged, jobs, estimates, done)
     own = {"centre": merged["centre"].values.tolist()}
     whole = measured_run(measures, RUN_VARIABLES, labels, own)
     files.write(whole.merge(fates_of(run), combine_attrs="override"), target)
 
 
-def measured_jobs(merged: xr.Dataset) -> Cohort:
-    """Jobs of a stream that run both in the original scenario and on the single resources."""
+def measured_jobs(study: SelfSchedulingStudy, merged: xr.Dataset) -> Cohort:
+    """Jobs of a stream that run both in the original scenario and on the single resources, with weights."""
+    measured = merged["measured"].values.astype(np.bool_)
     return cohort(
         merged["submit_time"].values,
         merged["centre_index"].values,
-        merged["measured"].values.astype(np.bool_),
+        measured,
         merged.sizes["centre"],
+        _weight(study.weights, merged, measured),
     )
+
+
+def _weight(weights: Weights, merged: xr.Dataset, measured: NDArray[np.bool_]) -> NDArray[np.float64] | None:
+    """Weight of each job of a stream in means over all of them; None where all are alike."""
+    centre = merged["centre_index"].values.astype(np.int64)
+    if weights == "centres":
+        count = np.bincount(centre[measured], minlength=merged.sizes["centre"])
+        weight: NDArray[np.float64] = 1.0 / np.maximum(count, 1)[centre]
+        return weight
+    if weights == "work":
+        work: NDArray[np.float64] = merged["processors"].values * merged["run_time"].values.astype(np.float64)
+        return work
+    if weights == "light":
+        load = merged["offered_load"].sel(reading=merged.attrs["factor"]).values
+        return (load < 1).astype(np.float64)[centre]
+    return None
+
+
+def _homes(study: SelfSchedulingStudy, merged: xr.Dataset, seed: int) -> Integers:
+    """Cluster of each job's own centre, drawn where it has several."""
+    names = [centre.name for centre in study.grid.centres]
+    owner = study.grid.resources("none")[2]
+    random = np.random.default_rng((seed, 1))
+    homes = np.empty(merged.sizes["job"], np.int64)
+    for index, name in enumerate(merged["centre"].values.tolist()):
+        own = np.flatnonzero(merged["centre_index"].values == index)
+        homes[own] = random.choice(np.flatnonzero(owner == names.index(name)), len(own))
+    return homes
 
 
 def _submitted(merged: xr.Dataset, estimates: RuntimeEstimate) -> Submissions:
@@ -504,7 +556,11 @@ def _end_times(done: SelfSchedule) -> Integers:
 
 
 def _measures(
-    merged: xr.Dataset, jobs: Cohort, estimates: RuntimeEstimate, done: SelfSchedule
+    study: SelfSchedulingStudy,
+    merged: xr.Dataset,
+    jobs: Cohort,
+    estimates: RuntimeEstimate,
+    done: SelfSchedule,
 ) -> dict[str, Any]:
     """Values of `RUN_VARIABLES`."""
     submit, ends = merged["submit_time"].values, _end_times(done)
@@ -513,7 +569,9 @@ def _measures(
         lessons = Lessons(**{name: merged[f"lessons_{name}"].values.astype(np.int64) for name in LESSONS})
         rests, share = unfinished(lessons, submit, ends)
     return {
-        **measure(jobs, done.start_time, done.run_time, ends),
+        **measure(
+            jobs, done.start_time, done.run_time, ends, study.slowdowns.made(), merged["run_time"].values
+        ),
         "makespan": makespan(submit, done.start_time, ends),
         "queries": done.queries,
         "corrections": done.corrections,

@@ -51,6 +51,8 @@ _FIGURES = "gridsched.systems.multicluster.figures"
 
 LevelOfName = Literal["muscle", "dll", "wrand", "each"]
 
+CountsName = LevelName | Literal["batch"]
+
 AxisName = Literal["level", "deadlines", "clusters", "none"]
 
 Processors = Annotated[Whole, Field(ge=0, le=2**15 - 1)]
@@ -71,9 +73,10 @@ class _Jobs(MadeConfig):
     level_of: LevelOfName = "muscle"
     """The scheduler that meets the level, or each: then every scheduler has the same jobs at a rate of its
     own."""
-    level_counts: LevelName = "collected"
+    level_counts: CountsName = "collected"
     """The queue at a level: jobs that are collected (mean over time), handed over in a round (mean over
-    rounds), or waiting, collected or at a cluster (mean over time)."""
+    rounds), or waiting, collected or at a cluster (mean over time). With batch no rate is set: as many jobs
+    are submitted together, the next ones when these have ended."""
     load: Number | None = Field(None, gt=0, le=1000)
     """Work that arrives relative to what the clusters can do."""
     speed_up: Factor = 1.0
@@ -82,6 +85,17 @@ class _Jobs(MadeConfig):
     """Standard deviation of the logarithm of predicted over actual run times."""
     at_clusters: Annotated[Number, Field(ge=0, le=1)] = 0.0
     """Share of the jobs that enter at a cluster, each drawn, and not at the grid scheduler."""
+
+    @model_validator(mode="after")
+    def _whole_batches(self) -> Self:
+        if self.level_counts == "batch" and not float(self.level or 1).is_integer():
+            raise ValueError(f"level: {self.level:g}, but a batch has a whole number of jobs")
+        return self
+
+    @property
+    def batch(self) -> int | None:
+        """Jobs that are submitted together; none if each has a time of its own."""
+        return int(self.level) if self.level is not None and self.level_counts == "batch" else None
 
     def made(self) -> MulticlusterModel:
         """Distributions of jobs that are drawn."""
@@ -197,7 +211,7 @@ class PointConfig(ScenarioChoice):
         All clusters have the default weights and deadlines the default range there, so that points which
         differ in these alone have the same jobs.
         """
-        if self.jobs.level is None:
+        if self.jobs.level is None or self.jobs.batch is not None:
             return None
         drawn = {"count", "level", "level_of", "level_counts", *_DRAWN}
         rounds = {key: value for key, value in self.parameters.items() if key in ("ends", "threshold")}
@@ -326,10 +340,11 @@ class MulticlusterStudy(SchedulerStudy):
         )
 
     def _with_own_level(self, point: PointConfig, label: str) -> PointConfig:
-        """A point where a scheduler meets the level, if each is to meet it itself."""
-        if point.jobs.level_of != "each":
+        """A point where a scheduler meets the level, if each is to meet it itself; batches nobody has to."""
+        if point.jobs.batch is None and point.jobs.level_of != "each":
             return point
-        own = point.jobs.model_copy(update={"level_of": self.made(point, label).dispatcher})
+        whose = "muscle" if point.jobs.batch is not None else self.made(point, label).dispatcher
+        own = point.jobs.model_copy(update={"level_of": whose})
         return point.model_copy(update={"jobs": own})
 
     def _jobs(self, point: PointConfig, replicate: int, seed: int) -> Task:

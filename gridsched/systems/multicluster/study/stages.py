@@ -25,7 +25,11 @@ from gridsched.experiments.prepare import derived_seed, make_workload
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.platform import Cluster, Platform
 from gridsched.simulation import simulate
-from gridsched.systems.multicluster.jobs import synthesise_multicluster, with_prediction_errors
+from gridsched.systems.multicluster.jobs import (
+    in_batches,
+    synthesise_multicluster,
+    with_prediction_errors,
+)
 from gridsched.systems.multicluster.measures import summarise_multicluster
 from gridsched.systems.multicluster.study.calibration import calibrate_rates
 from gridsched.systems.multicluster.study.config import JobsConfig, MulticlusterStudy, PointConfig
@@ -175,7 +179,7 @@ def prepare_point(
 
 
 def _rate(point: PointConfig, rate: str | Path | None) -> tuple[float | None, float]:
-    """Arrivals in a unit of time, none for a log; and the queue for which they were set, NaN if for none."""
+    """Arrivals in a unit of time, none for a log or batches; the queue for which they were set, or NaN."""
     if point.jobs.load is not None:
         return point.jobs.load * point.capacity / point.jobs.made().mean_work, np.nan
     if rate is None:
@@ -209,17 +213,20 @@ def _jobs(
 ) -> tuple[Workload, dict[str, Integers]]:
     """Jobs of a replicate, and the columns of them that are kept."""
     config, classes = point.jobs, point.service_classes
+    slowest = min(cluster.speed for cluster in point.platform)
     if read is None:
+        rate = 1.0 if config.batch is not None else rate  # submit times of batches do not depend on it
         assert rate is not None
         workload = synthesise_multicluster(
             config.made(), jobs=config.count, rate=rate, seed=seed, name=point.name
         )
+        if config.batch is not None:
+            workload = in_batches(workload, config.batch, slowest=slowest)
     else:
         workload = read
     if config.prediction_error:
         workload = with_prediction_errors(workload, config.prediction_error, seed=seed)
     service_class = draw_classes(len(workload), classes, seed=seed)
-    slowest = min(cluster.speed for cluster in point.platform)
     columns = {
         "submit_time": workload.submit_time,
         "run_time": workload.run_time,

@@ -1,0 +1,93 @@
+"""A calibration in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from gridsched.calibration.layers import Calibration, layer_of, layers_in
+from gridsched.units import duration
+
+_HOUR = 3600
+_DAY = 86400
+
+_OF_ANOTHER = ("long_share", "daytime", "half_life")
+"""Parameters that say how much, or when, of another one."""
+
+
+def described(calibration: Calibration) -> Iterable[tuple[str, str]]:
+    """Layers of a calibration, and what each says with its parameters in words."""
+    for layer in layers_in(calibration):
+        own = {name: value for name, value in calibration.items() if layer_of(name) == layer}
+        told = [_in_words(name, own) for name in own if name not in _OF_ANOTHER]
+        yield layer, "; ".join(told)
+
+
+def _in_words(name: str, given: Calibration) -> str:
+    """What a parameter says; `given` has the others of its layer."""
+    value = given[name]
+    if name == "long":
+        when = "on weekdays from 8 to 18 h" if given["daytime"] else "at all hours"
+        return (
+            f"jobs that request more than {duration(value)} have together at most "
+            f"{100 * given['long_share']:.0f} % of the processors {when}"
+        )
+    if name == "fair":
+        return (
+            f"a user who had all that was used comes {duration(_HOUR * value)} later, one who had half of it "
+            f"half of that; use counts half after {duration(_DAY * given['half_life'])}"
+        )
+    kind, _, queue = name.partition(" ")
+    return _WORDS[kind](value, queue)
+
+
+def _moved(hours: float) -> str:
+    """By how much a job comes earlier or later in the queue, as if it had waited so much more or less."""
+    return f"{duration(abs(_HOUR * hours))} {'earlier' if hours > 0 else 'later'}"
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.0f} %"
+
+
+_WORDS: dict[str, Callable[[float, str], str]] = {
+    "apart": lambda _, __: "queues whose jobs nearly all started at once wait for nobody",
+    "priority": lambda value, queue: f"jobs of queue {queue} come {_moved(value)}",
+    "queue_share": lambda value, _: (
+        f"a queue has at most {_share(value)} of the most processors it had before"
+    ),
+    "pools": lambda value, _: f"each partition has {_share(value)} of the processors it had in use before",
+    "user_jobs": lambda value, _: f"a user has {max(1, round(value))} running at most",
+    "user_peak": lambda value, _: f"a user has {value:.3g} times as many running as ever before, at most",
+    "user_share": lambda value, _: f"a user has at most {_share(value)} of the processors",
+    "user_hours": lambda value, _: (
+        f"running jobs of a user have at most {duration(_HOUR * value)} of all processors left by their "
+        "estimates"
+    ),
+    "user_idle": lambda value, _: (
+        f"a user has {max(1, round(value))} in the queue at most; others wait outside it"
+    ),
+    "closed": lambda value, _: (
+        f"jobs do not start at hours of the week at which jobs of such a length started at less than "
+        f"{_share(value)} of the mean rate"
+    ),
+    "notice": lambda value, _: f"outages that the log shows are known {duration(value)} before",
+    "held": lambda value, _: (
+        f"jobs wait what {_share(value)} of the short waits of like jobs did not exceed, in any case"
+    ),
+    "idle_wait": lambda value, _: (
+        f"jobs wait what {_share(value)} of like jobs did not exceed while enough processors were free"
+    ),
+    "processors": lambda value, _: f"there are {_share(value)} of the processors of the log",
+    "size": lambda value, _: f"each doubling of processors comes {_moved(value)}",
+    "length": lambda value, _: f"each doubling of requested time comes {_moved(-value)}",
+    "expansion": lambda value, _: (
+        f"a wait as long as the requested time counts {duration(_HOUR * value)} besides"
+    ),
+    "patience": lambda value, _: (
+        f"a blocked job has a reservation once it has waited {duration(_HOUR * value)}"
+    ),
+    "drain": lambda value, _: (
+        f"nothing starts before a blocked job that has waited {duration(_HOUR * value)}"
+    ),
+}
+"""What a parameter says in words, given its value and, for priorities, the queue."""
