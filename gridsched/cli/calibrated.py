@@ -92,9 +92,9 @@ def blocks(trusted: Trusted, log: Log, times: Times) -> list[Any]:
         "The present policy is EASY on requested times and all processors"
         + (", except that" if trusted.layers else "; no layer of the calibration explains more."),
         *([facts_table(trusted.layers)] if trusted.layers else []),
-        "What each policy would change there, where all else of this stays; the 95 % interval holds the "
-        f"{trusted.alike} calibrations\nthat fit about as well, chance between weeks, and that the simulated "
-        "mean is not the recorded one:",
+        "What each policy would change there in place of order and backfilling, where the rest stays.\n"
+        f"The 95 % interval holds {_fits(trusted.alike)}, chance between weeks,\n"
+        "and that the simulated mean is not the recorded one:",
         table(
             ["policy", times.header("mean wait"), times.header("change"), "from", "to", "jobs wait"],
             [
@@ -115,6 +115,15 @@ def blocks(trusted: Trusted, log: Log, times: Times) -> list[Any]:
     ]
 
 
+def _fits(alike: int) -> str:
+    """How many calibrations an interval is of."""
+    return (
+        "one calibration, no other fits about as well"
+        if alike == 1
+        else (f"the {alike} calibrations that fit about as well")
+    )
+
+
 def _groups(trusted: Trusted, kind: str, log: Log, times: Times) -> list[Any]:
     """Users or queues with most jobs under the first policy, and how many surely gain and lose."""
     whole = trusted.groups[kind]
@@ -122,9 +131,10 @@ def _groups(trusted: Trusted, kind: str, log: Log, times: Times) -> list[Any]:
     own = whole[whole["policy"] == first]
     less, more = (int((own["verdict"] == verdict).sum()) for verdict in ("less", "more"))
     return [
-        f"Under {first} {less:,} of {len(own):,} {kind}s wait less and {more:,} more, as far as their "
-        f"intervals say; of {len(own) - less - more:,} it cannot be told.\n"
-        "Chance alone puts up to one in twenty on a side. Those with most jobs:",
+        f"Under {first} {less:,} of {len(own):,} {kind}s wait less and {more:,} more, "
+        f"for {len(own) - less - more:,} it cannot be told."
+        + (" Chance alone makes up to one in twenty differ." if less + more else "")
+        + "\nThose with most jobs:",
         table(
             [kind, "jobs", times.header("change"), "from", "to", "jobs wait"],
             [

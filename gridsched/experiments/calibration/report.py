@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import xarray as xr
 from gridsched import results
 from gridsched.calibration.layers import LAYERS
 from gridsched.calibration.measures import Explained
+from gridsched.calibration.words import described
 from gridsched.experiments.calibration.config import CalibrationStudy
-from gridsched.experiments.calibration.stages import HALVES, layers_table
+from gridsched.experiments.calibration.stages import HALVES, WITHOUT, layers_table
 from gridsched.report.parts import figure, figures, heading
 
 _MADE_OF = {
@@ -23,6 +25,11 @@ _MADE_OF = {
     "own": "jobs that waited more than ten minutes: those started within five after one of their user ended",
     "any": "jobs that waited more than ten minutes: those started within five after one of anybody ended",
 }
+
+
+def _measured(row: Mapping[str, str]) -> list[str]:
+    """Keys of the measures of a row."""
+    return [key for key in row if key.startswith(Explained._fields)]
 
 
 def _measures(part: xr.Dataset, suffix: str) -> dict[str, str]:
@@ -35,6 +42,16 @@ def _measures(part: xr.Dataset, suffix: str) -> dict[str, str]:
     return found
 
 
+def _said(layers: str, calibration: Mapping[str, float], *, idle: bool) -> str:
+    """What the layers of a row say in words; that without a layer says what is said above."""
+    if idle:
+        return "changes nothing in this log"
+    if layers.startswith(WITHOUT):
+        return ""
+    told = described(calibration)
+    return "; ".join(text if layers in LAYERS else f"{layer}: {text}" for layer, text in told)
+
+
 def _log(part: xr.Dataset, name: str, rows: list[dict[str, str]]) -> dict[str, Any]:
     """What the page says of a log."""
     made = part["made_of"]
@@ -42,6 +59,7 @@ def _log(part: xr.Dataset, name: str, rows: list[dict[str, str]]) -> dict[str, A
         "name": name,
         "rows": rows,
         "jobs": f"{int(part['jobs']):,}",
+        "days": f"{float(part['days']):,.0f}",
         "beside": [
             {"name": each, **_measures(part.sel(beside=each), "_beside")}
             for each in part["beside"].values.tolist()
@@ -60,10 +78,19 @@ def _log(part: xr.Dataset, name: str, rows: list[dict[str, str]]) -> dict[str, A
 def calibration_view(study: CalibrationStudy, folder: Path) -> dict[str, Any]:
     """Everything the page says of a study of calibration."""
     dataset = results.read(folder / "study.nc")
+    calibrations = json.loads(dataset.attrs["calibrations"])
     logs: dict[str, list[dict[str, str]]] = {}
+    easy: dict[str, Mapping[Any, Any]] = {}  # the first row of each log
     for row in layers_table(dataset).to_dict("records"):
-        told = {key: f"{value:.2f}" if isinstance(value, float) else str(value) for key, value in row.items()}
-        logs.setdefault(str(row["workload"]), []).append({str(key): text for key, text in told.items()})
+        told = {
+            str(key): f"{value:.2f}" if isinstance(value, float) else str(value) for key, value in row.items()
+        }
+        workload, layers = told["workload"], told["layers"]
+        rows = logs.setdefault(workload, [])
+        easy[workload] = easy.get(workload, row)
+        idle = layers in LAYERS and all(row[key] == easy[workload][key] for key in _measured(told))
+        told["says"] = _said(layers, calibrations[workload].get(layers, {}), idle=idle)
+        rows.append(told)
     return {
         **heading(study, dataset),
         "template": "calibration.html.j2",

@@ -293,11 +293,8 @@ def aggregate_calibration_study(
         ],
         dim=pd.Index(list(judged), name="workload"),
         join="outer",
-        combine_attrs="drop",
+        combine_attrs="drop_conflicts",
     )
-    for name, text in _MEASURES.items():
-        for variable in (name, f"{name}_alike", f"{name}_beside", f"{name}_fitted"):
-            whole[variable].attrs = {"long_name": text, "units": "1"}
     whole["jobs"] = ("workload", [part.attrs["jobs"] for part in parts], {"long_name": "jobs", "units": "1"})
     whole["days"] = (
         "workload",

@@ -87,6 +87,10 @@ def test_what_stands_beside_is_judged_too(made: Path, dataset: xr.Dataset) -> No
     assert float(part["ratio_fitted"].sel(fitted="second")) == swapped.ratio
 
 
+def test_every_variable_says_what_it_is(dataset: xr.Dataset) -> None:
+    assert not [name for name, each in dataset.data_vars.items() if not each.attrs.get("long_name")]
+
+
 def test_the_table_has_every_set_of_layers(dataset: xr.Dataset) -> None:
     whole = layers_table(dataset)
     for name in ("own", "other"):
