@@ -19,6 +19,13 @@ from gridsched.replication import difference_interval, mean_interval
 from gridsched.report.page import build_report
 from gridsched.report.parts import UNSTABLE
 from gridsched.simulation import simulate
+from gridsched.systems.local.figures.policies import (
+    policies_classes,
+    policies_differences,
+    policies_distribution,
+    policies_means,
+    recorded_waits,
+)
 from gridsched.systems.local.report import local_view
 from gridsched.systems.local.study.config import LocalStudy
 from gridsched.workloads.resampling import resample
@@ -105,7 +112,7 @@ def test_the_log_itself_is_simulated_as_without_replicates(folder: Path, dataset
         scenario.pop("shaking", None)
     without = study_from(written).experiment(SEED)
     keys = {task.key for task in with_keys.tasks}
-    assert {task.key for task in without.tasks} < keys
+    assert {task.key for task in without.tasks if task.stage == "simulate"} < keys
 
 
 def test_tables_have_both_intervals_and_mark_the_unstable(folder: Path, dataset: xr.Dataset) -> None:
@@ -130,6 +137,20 @@ def test_tables_have_both_intervals_and_mark_the_unstable(folder: Path, dataset:
     words = read_page(folder / "report.html").words
     assert "mean wait, resampled logs" in words
     assert "3 logs of 4 weeks resampled by users, with 1.5 times the users" in words
+
+
+def test_figures_of_resampled_scenarios_are_about_all_of_their_logs(dataset: xr.Dataset) -> None:
+    at = dataset.sel(estimate="requested", job_class="all")
+    for draw, one, many in (
+        (policies_means, "mean", "varied"),
+        (policies_differences, "difference", "varied_difference"),
+    ):
+        for row in draw(dataset)[1].to_dict("records"):
+            measure = many if row["workload"] == "users" else one
+            own = at.sel(workload=row["workload"], scheme=row["scheme"])
+            assert row["mean"] == float(own[f"{row['metric']}_{measure}"])
+    for show in (policies_distribution, policies_classes, recorded_waits):
+        assert set(show(dataset)[1]["workload"]) <= {"plain"}, "the same log again"
 
 
 def test_mistakes_are_told_on_one_line(tmp_path: Path) -> None:

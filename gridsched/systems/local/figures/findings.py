@@ -88,13 +88,17 @@ def _against(rows: pd.DataFrame, reference: str) -> str:
     if not parts:
         parts.append(f"By its interval no policy differs from {reference} in mean wait.")
     open_ = f"Not sure: {listed(unsure, 2)}." if unsure else ""
-    return sentences(*parts, findings.detail(sentences(open_, _ONE_LOG)))
+    many = "resampled" in rows and rows["resampled"].all()
+    return sentences(*parts, findings.detail(sentences(open_, _MANY_LOGS if many else _ONE_LOG)))
 
 
 _ONE_LOG = (
     "This holds for these jobs: the intervals come from parts of one workload, "
     "and are too narrow where queues last longer than a part."
 )
+
+
+_MANY_LOGS = "The intervals are of the mean over logs resampled by users: they hold for these users."
 
 
 def _step(rows: pd.DataFrame, reference: str) -> str:

@@ -33,7 +33,7 @@ def policies_means(study: xr.Dataset, *, job_class: str = "all") -> style.Drawin
     """Mean wait and mean bounded slowdown of every scheme, with intervals.
 
     One panel a workload and metric, one row a scheme; kinds of estimates differ by marker. Recorded means
-    are a vertical line with their interval behind it.
+    are a vertical line with their interval behind it. A scenario of resampled logs has means over these.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def policies_means(study: xr.Dataset, *, job_class: str = "all") -> style.Drawin
     tuple of Figure and DataFrame
         Columns workload, scheme, estimate, metric, mean, low, high (seconds for times).
     """
-    chosen = study.sel(job_class=panels.choose(study, "job_class", job_class))
+    chosen = _over_logs(study).sel(job_class=panels.choose(study, "job_class", job_class))
     numbers = panels.tidy(chosen, {"mean": "mean", "mean_low": "low", "mean_high": "high"})
     schemes = [scheme for scheme in panels.schemes_in(study, numbers) if scheme != RECORDED]
     figure, grid = _scheme_panels(study, schemes, len(_estimates(study, numbers)))
@@ -175,7 +175,7 @@ def policies_differences(study: xr.Dataset, *, job_class: str = "all") -> style.
 
     Left of zero is better than the reference. A marker is filled where the interval excludes zero.
     Differences far beyond the others are written at the edge of the panel, in brackets where zero is
-    possible.
+    possible. A scenario of resampled logs has means over these.
 
     Parameters
     ----------
@@ -188,14 +188,17 @@ def policies_differences(study: xr.Dataset, *, job_class: str = "all") -> style.
     -------
     tuple of Figure and DataFrame
         Columns workload, scheme, estimate, metric, mean (of the difference), low, high, clear (whether the
-        interval excludes zero).
+        interval excludes zero), resampled (whether it is a mean over resampled logs).
     """
-    chosen = study.sel(job_class=panels.choose(study, "job_class", job_class))
+    chosen = _over_logs(study).sel(job_class=panels.choose(study, "job_class", job_class))
     columns = {"difference": "mean", "difference_low": "low", "difference_high": "high"}
     numbers = panels.tidy(chosen, columns)
     reference = str(study.attrs.get("reference", ""))
     numbers = numbers[~numbers["scheme"].isin([reference, RECORDED])]
-    numbers = numbers.assign(clear=(numbers["low"] > 0) | (numbers["high"] < 0))
+    numbers = numbers.assign(
+        clear=(numbers["low"] > 0) | (numbers["high"] < 0),
+        resampled=numbers["workload"].isin(_resampled(study)),
+    )
     schemes = panels.schemes_in(study, numbers)
     figure, grid = _scheme_panels(study, schemes, len(_estimates(study, numbers)))
     for column, metric in enumerate(SHOWN):
@@ -252,6 +255,7 @@ def policies_distribution(
         Columns workload, scheme, estimate, metric, quantile, value (seconds for times), beyond: jobs that
         exceed it. Quantiles above the median that fewer than 10 jobs exceed are left out.
     """
+    study = _logs_once(study)
     chosen = study.sel(job_class=panels.choose(study, "job_class", job_class))
     chosen = chosen.sel(quantile=list(_TAIL), method="nearest").assign_coords(quantile=list(_TAIL))
     numbers = panels.for_estimate(
@@ -333,6 +337,7 @@ def policies_classes(study: xr.Dataset, *, estimate: str | None = None) -> style
     tuple of Figure and DataFrame
         Columns workload, scheme, estimate, metric, job_class, mean, jobs.
     """
+    study = _logs_once(study)
     metric = SHOWN[1]
     numbers = panels.for_estimate(
         panels.tidy(study, {"mean": "mean"}, (metric,)), panels.choose(study, "estimate", estimate)
@@ -426,6 +431,7 @@ def recorded_waits(
         Columns workload, scheme, estimate, metric, statistic, value (seconds). Without a log that recorded
         waits the figure says so, and there are no rows.
     """
+    study = _logs_once(study)
     chosen = study.sel(job_class=panels.choose(study, "job_class", job_class))
     numbers = panels.for_estimate(_statistics(chosen), panels.choose(study, "estimate", estimate))
     known = set(numbers.loc[numbers["scheme"] == RECORDED, "workload"])
@@ -464,6 +470,42 @@ def _waits_panel(
     style.set_axis(axes.xaxis, rows["value"], "s", log=log, ticks=panels.room(axes), floor=0.0)
     axes.axhspan(-0.5, 0.5, color=style.PALE, zorder=0.4, linewidth=0)
     panels.wait_markers(axes, rows, places, styles)
+
+
+def _resampled(study: xr.Dataset) -> list[str]:
+    """Scenarios of resampled logs."""
+    if "variation" not in study:
+        return []
+    return [str(name) for name in study["workload"].values[study["variation"].values == "resampling"]]
+
+
+def _over_logs(study: xr.Dataset) -> xr.Dataset:
+    """The study with means over the logs of a resampled scenario in place of those of the log itself."""
+    if "variation" not in study:
+        return study
+    many = study["variation"] == "resampling"
+    names = {
+        f"{metric.name}_{own}{end}": f"{metric.name}_{other}{end}"
+        for metric in SHOWN
+        for own, other in (("mean", "varied"), ("difference", "varied_difference"))
+        for end in ("", "_low", "_high")
+    }
+    return study.assign({own: study[own].where(~many, study[other]) for own, other in names.items()})
+
+
+def _logs_once(study: xr.Dataset) -> xr.Dataset:
+    """The study without scenarios that have the log of an earlier one and differ in how it is varied."""
+    if "variation" not in study:
+        return study
+    names = [f"{metric.name}_mean" for metric in SHOWN]
+    logs: list[xr.Dataset] = []
+    kept: list[int] = []
+    for place, variation in enumerate(study["variation"].values):
+        log = study[names].isel(workload=place).reset_coords(drop=True)
+        if not variation or not any(log.equals(other) for other in logs):
+            kept.append(place)
+        logs.append(log)
+    return study.isel(workload=kept)
 
 
 POLICY_FIGURES: dict[str, Callable[[xr.Dataset], style.Drawing]] = {

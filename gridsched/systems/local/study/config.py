@@ -313,8 +313,14 @@ class LocalStudy(SchedulerStudy):
 
     @property
     def shown_workloads(self) -> list[str]:
-        """Those of them that are looked at one by one: not again under other conditions."""
+        """Those of them that are looked at one by one: not again under other conditions, or varied."""
         again = {name for names in families(self.scenarios).values() for name in names[1:]}
+        logs: list[LocalScenario] = []
+        for scenario in self.scenarios:
+            log = scenario.model_copy(update={"name": "", "resampling": None, "shaking": None})
+            if scenario.variation is not None and log in logs:
+                again.add(scenario.name)
+            logs.append(log)
         return [name for name in self.large_workloads if name not in again]
 
     @property
