@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gridsched.cli.logs import Log, find_trace, moment, read_log
@@ -114,14 +113,20 @@ def _forecast(options: argparse.Namespace) -> None:
     policy: LocalPolicy | CalibratedPolicy = policies[0]
     state: Timeline | Snapshot
     now: int | None = None
+    log: Log | None = None
+    workload: Workload | None = None
     if is_queue(find_trace(options.trace)):
-        state, log, workload = _queue(options)
+        _check_queue(options)
+        if options.history is None:
+            state = _lone_queue(options)
+        else:
+            state, log, workload, now = _continued(options)
     else:
         state, log, workload = _past(options, policies[0])
         now = _time(options.at, workload)
         _check_time(now, state, workload)
-        if options.calibrate:
-            policy = _calibrated(options, workload, state.processors, now)
+    if options.calibrate and workload is not None:
+        policy = _calibrated(options, workload, state.processors, now)
     with progress(f"simulating {options.futures} futures"):
         told = forecast(
             state,
@@ -154,7 +159,7 @@ def _past(options: argparse.Namespace, policy: LocalPolicy) -> tuple[Timeline, L
 
 
 def _calibrated(
-    options: argparse.Namespace, workload: Workload, processors: int, now: int
+    options: argparse.Namespace, workload: Workload, processors: int, now: int | None
 ) -> CalibratedPolicy:
     """What is fitted to the log up to the time."""
     from gridsched.forecasting.calibrated import calibrate
@@ -169,29 +174,46 @@ def _calibrated(
         return calibrate(workload, processors, now=now, seed=options.seed, report=report)
 
 
-def _queue(options: argparse.Namespace) -> tuple[Snapshot, Log | None, Workload | None]:
-    """A queue from a file, with its history if there is one."""
+def _check_queue(options: argparse.Namespace) -> None:
+    """Refuse what makes no sense of a queue in a file."""
+    if options.processors is None:
+        raise ConfigurationError(
+            f"{options.trace}: --processors: say how many the cluster has; a queue does not"
+        )
+    if options.simulated:
+        raise ConfigurationError(f"{options.trace}: --simulated is for logs; leave it out for a queue")
+
+
+def _lone_queue(options: argparse.Namespace) -> Snapshot:
+    """A queue from a file, of which nothing is known before."""
     from gridsched.forecasting.queues import read_queue
 
-    file = Path(options.trace)
-    if options.processors is None:
-        raise ConfigurationError(f"{file}: --processors: say how many the cluster has; a queue does not")
     for option, given in (
-        ("--simulated", options.simulated),
+        ("--at", options.at),
         ("--adjust", options.adjust),
         ("--calibrate", options.calibrate),
     ):
         if given:
-            raise ConfigurationError(f"{file}: {option} is for logs; leave it out for a queue")
-    if options.history is None:
-        if options.at is not None:
-            raise ConfigurationError(f"{file}: --at is for logs; give one with --history, or leave it out")
-        return read_queue(file, options.processors), None, None
+            raise ConfigurationError(
+                f"{options.trace}: {option} is for logs; give one with --history, or leave it out"
+            )
+    return read_queue(options.trace, options.processors)
+
+
+def _continued(options: argparse.Namespace) -> tuple[Timeline, Log, Workload, int]:
+    """A queue from a file behind the log of what was before; and now."""
+    from gridsched.forecasting.queues import continue_log
+    from gridsched.forecasting.snapshot import recorded_timeline
+
     log = read_log(argparse.Namespace(**{**vars(options), "trace": options.history}))
-    workload = prepared(log, options).workload
-    now = None if options.at is None else _time(options.at, workload)
-    users = log.names.get("user", ())
-    return read_queue(file, options.processors, now=now, history=workload, users=users), log, workload
+    history = prepared(log, options).workload
+    now = (
+        recorded_timeline(history, options.processors).last_end
+        if options.at is None
+        else _time(options.at, history)
+    )
+    workload = continue_log(history, options.trace, options.processors, now=now, names=log.names)
+    return recorded_timeline(workload, options.processors), log, workload, now
 
 
 def _time(text: str, workload: Workload) -> int:
@@ -204,7 +226,7 @@ def _time(text: str, workload: Workload) -> int:
 
 def _check_time(now: int, timeline: Timeline, workload: Workload) -> None:
     """Refuse a time at which nobody has come yet, or all are gone."""
-    first, last = int(timeline.jobs["submit"][0]), int(timeline.jobs["end"].max())
+    first, last = int(timeline.jobs["submit"][0]), timeline.last_end
     if not first <= now <= last:
         raise ConfigurationError(
             f"--at: {moment(workload, now)} is not within the log; its first job is submitted at "

@@ -12,7 +12,10 @@ from typing import Any
 from gridsched.errors import meant
 
 POLICIES = ("fcfs", "ff", "sjf", "easy", "sjbf", "lxf", "lxwf", "creasy", "conservative")
-"""Names of the local policies; the module that has them takes a second to load."""
+"""Names of the local policies that "all" stands for; the module that has them takes a second to load."""
+
+PREDICTING = ("easy++",)
+"""Names of those that predict run times."""
 
 
 FORMATS = ("swf", "sacct", "slurm-table", "gpu-pods", "gpu-jobs")
@@ -102,12 +105,12 @@ def completed(action: argparse.Action, proposals: Callable[[str], Iterable[str]]
 
 def policy_names(_: str) -> Iterable[str]:
     """Names of the local policies."""
-    return POLICIES
+    return (*POLICIES, *PREDICTING)
 
 
 def _policy_lists(prefix: str) -> list[str]:
     """Lists of policies that begin like this, each with one more name."""
-    return _lists(prefix, (*POLICIES, "all"))
+    return _lists(prefix, (*policy_names(prefix), "all"))
 
 
 def _lists(prefix: str, names: Iterable[str]) -> list[str]:
@@ -119,13 +122,14 @@ def _lists(prefix: str, names: Iterable[str]) -> list[str]:
 
 def add_policy(parser: argparse.ArgumentParser, *, several: bool = True) -> None:
     """The policies, and their runtime estimates."""
-    names = ", ".join(POLICIES).replace("easy", "easy, easy(R) with R reservations")
+    names = ", ".join("easy, easy(R) with R reservations" if name == "easy" else name for name in POLICIES)
+    also = ", ".join(PREDICTING)
     policy = parser.add_argument(
         "--policy",
         action=_Together,
         default="easy",
         metavar="NAME[,NAME...]" if several else "NAME",
-        help=f"{names}{', or all of the named ones' if several else ''} (default: easy)",
+        help=f"{names}, {also}{f', or all of these but {also}' if several else ''} (default: easy)",
     )
     completed(policy, _policy_lists if several else policy_names)
     parser.add_argument(

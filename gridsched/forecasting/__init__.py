@@ -1,8 +1,8 @@
 """When waiting jobs will start: simulated futures of a queue, their correction, and other ways to tell.
 
 `forecast` gives quantiles of the start of every job that waits in a run, in a log or in a queue that
-`read_queue` has read. `make_forecasts` and `judge` measure how good forecasts of a `Timeline` are, beside
-other methods.
+`read_queue` has read; `continue_log` puts such a queue behind the log of its cluster. `make_forecasts` and
+`judge` measure how good forecasts of a `Timeline` are, beside other methods.
 """
 
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gridsched.forecasting.futures import Futures
     from gridsched.forecasting.judging import METHODS, judge, make_forecasts
     from gridsched.forecasting.present import forecast
-    from gridsched.forecasting.queues import read_queue
+    from gridsched.forecasting.queues import continue_log, read_queue
     from gridsched.forecasting.snapshot import Snapshot, Timeline, recorded_timeline, timeline_of_run
 
 _HOMES: dict[str, str] = {
@@ -27,6 +27,7 @@ _HOMES: dict[str, str] = {
     "Timeline": "gridsched.forecasting.snapshot",
     "Told": "gridsched.forecasting.adjustment",
     "calibrate": "gridsched.forecasting.calibrated",
+    "continue_log": "gridsched.forecasting.queues",
     "follow": "gridsched.forecasting.adjustment",
     "forecast": "gridsched.forecasting.present",
     "judge": "gridsched.forecasting.judging",
@@ -45,6 +46,7 @@ __all__ = [
     "Timeline",
     "Told",
     "calibrate",
+    "continue_log",
     "follow",
     "forecast",
     "judge",

@@ -5,16 +5,23 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError, TraceError
-from gridsched.forecasting.snapshot import RECORD, Snapshot, recorded_timeline
+from gridsched.forecasting.snapshot import RECORD, Snapshot, recorded_places, recorded_timeline
+from gridsched.nodes import seconds_on_clock
+from gridsched.submission import check_clean
+from gridsched.workloads.clock import zone_or_utc
 from gridsched.workloads.table import Workload
+
+_NO_NAMES: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "job": ("job", "jobid"),
@@ -23,18 +30,23 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "processors": ("processors", "cpus"),
     "time_limit": ("time_limit", "timelimit"),
     "user": ("user",),
+    "partition": ("partition",),
+    "queue": ("queue", "qos"),
     "waited": ("waited",),
+    "submit_time": ("submit_time",),
 }
-"""Columns of a queue, with the names that they may have; the last two need not be there."""
+"""Columns of a queue, with the names that they may have; those from user on need not be there."""
 
 _NEEDED = ("job", "state", "elapsed", "processors", "time_limit")
+_NAMED = ("user", "partition", "queue")
 _RUNNING = frozenset({"r", "running", "cg", "completing", "cf", "configuring"})
 _WAITING = frozenset({"pd", "pending"})
 _CLOCK = re.compile(r"(?:(?:(\d{1,5})-)?(\d{1,5}):)?(\d{1,5}):(\d{2})", re.ASCII)
 _DAYS_HOURS = re.compile(r"(\d{1,5})-(\d{1,2})", re.ASCII)
 _STRANGER = -2
+_ROW = np.dtype([*RECORD.descr, ("partition", np.int64)])
+"""A job of a queue; times are relative to now, and the start of one that waits is `_WAITS`."""
 _WAITS = -(2**40)
-"""Stands for the start of a job that waits while times are relative to now."""
 
 
 def read_queue(
@@ -43,7 +55,7 @@ def read_queue(
     *,
     now: int | None = None,
     history: Workload | None = None,
-    users: Sequence[str] = (),
+    names: Mapping[str, Sequence[str]] = _NO_NAMES,
 ) -> Snapshot:
     """The present queue of a cluster from a table of its jobs.
 
@@ -51,9 +63,10 @@ def read_queue(
     ----------
     table : pandas.DataFrame or path
         One row a job, the waiting ones in order of the queue: columns job, state (running or pending, or as
-        ``squeue`` writes them), elapsed (since the start), processors, time_limit, and if known user and
-        waited (since the submission). Times are seconds or written like 1-02:03:04, as of Slurm. A file is
-        CSV, or has its fields between ``|`` as those of ``squeue -o "%i|%T|%M|%C|%l|%u"``.
+        ``squeue`` writes them), elapsed (since the start), processors, time_limit, and if known user,
+        partition, queue (the QOS), and waited (since the submission) or submit_time. Times are seconds or
+        written like 1-02:03:04, as of Slurm; submit_time is a date, or seconds on the clock of the history.
+        A file is CSV, or has its fields between ``|`` as those of ``squeue -o "%i|%T|%M|%C|%l|%u|%P|%q|%V"``.
     processors : int
         Processors of the cluster.
     now : int, optional
@@ -61,9 +74,9 @@ def read_queue(
     history : Workload, optional
         A clean log with recorded waits, from which run times and jobs to come are drawn. Without it, run
         times are anywhere between 0 and the time limit, and no jobs come.
-    users : sequence of str
-        Names of the users of the history, in the order of their numbers; without them the queue has their
-        numbers.
+    names : mapping of str to sequence of str
+        Names of users, partitions and queues of the history ("user", "partition", "queue"), in the order of
+        their numbers; without them the table has their numbers.
 
     Returns
     -------
@@ -78,26 +91,110 @@ def read_queue(
     ConfigurationError
         If the running jobs have more processors than there are, or a job is larger than the cluster.
     """
+    if history is not None:
+        log = continue_log(history, table, processors, now=now, names=names)
+        instant = recorded_timeline(history, processors).last_end if now is None else int(now)
+        return recorded_timeline(log, processors).at(instant)
+    rows, named = _checked_rows(table, processors, names, None)
+    instant = int(-rows["submit"].min(initial=0)) if now is None else int(now)
+    _check_clock(rows, instant, named)
+    rows["submit"] += instant
+    rows["start"] = np.where(rows["start"] > _WAITS, np.maximum(rows["start"] + instant, -1), -1)
+    past = rows[list(RECORD.names or ())].astype(RECORD)
+    return Snapshot(instant, processors, past[np.argsort(past["submit"], kind="stable")])
+
+
+def continue_log(
+    history: Workload,
+    table: pd.DataFrame | str | os.PathLike[str],
+    processors: int,
+    *,
+    now: int | None = None,
+    names: Mapping[str, Sequence[str]] = _NO_NAMES,
+) -> Workload:
+    """A log that goes on with the present queue.
+
+    Forecasts of it are corrected by what became of earlier ones (`adjust` of `gridsched.forecast`), and a
+    present policy can be fitted to it (`gridsched.forecasting.calibrate`).
+
+    Parameters
+    ----------
+    history : Workload
+        A clean log with recorded waits. Its jobs that have not ended now are left out, since those of the
+        queue are in the table.
+    table, processors, now, names
+        As of `read_queue`.
+
+    Returns
+    -------
+    Workload
+        Finished jobs of the history and those of the queue, in order of submission. A job that runs has its
+        time limit as run time, or a second more than it has run; a job that waits starts a second after now.
+        Neither is known now, so that no forecast and no fit of this time uses them.
+
+    Raises
+    ------
+    TraceError, ConfigurationError
+        As of `read_queue`.
+    WorkloadError
+        If the history is not clean, or has no recorded waits.
+    """
+    check_clean(history)
+    instant = recorded_timeline(history, processors).last_end if now is None else int(now)
+    zone = zone_or_utc(history)
+
+    def since(text: str) -> int:
+        return instant - seconds_on_clock(text, "submit_time", history.unix_start_time, zone)
+
+    rows, named = _checked_rows(table, processors, names, since)
+    _check_clock(rows, instant, named)
+    kept = recorded_places(history, processors)
+    kept = kept[_ends(history)[kept] <= instant]
+    waits = rows["start"] == _WAITS
+    ran = np.where(waits, 0, -rows["start"])
+    columns = {
+        "job_number": rows["number"],
+        "submit_time": rows["submit"] + instant,
+        "wait_time": np.where(waits, 1, rows["start"]) - rows["submit"],
+        "run_time": np.where(waits, rows["estimate"], np.maximum(rows["estimate"], ran + 1)),
+        "requested_processors": rows["processors"],
+        "requested_time": rows["estimate"],
+        **{name: rows[name] for name in ("user", "group", "queue", "partition")},
+    }
+    past = {name: getattr(history, name)[kept] for name in columns}
+    past["requested_processors"] = history.processors[kept]
+    together = {name: np.concatenate([past[name], columns[name]]) for name in columns}
+    order = np.argsort(together["submit_time"], kind="stable")
+    in_order: dict[str, Any] = {name: column[order].astype(np.int64) for name, column in together.items()}
+    return Workload(
+        name=history.name,
+        processors_available=history.processors_available,
+        unix_start_time=history.unix_start_time,
+        time_zone=history.time_zone,
+        acknowledgement=history.acknowledgement,
+        left_out=history.left_out,
+        repaired=history.repaired,
+        **in_order,
+    )
+
+
+def _ends(history: Workload) -> NDArray[np.int64]:
+    """Recorded end of each job of a log [s]."""
+    return np.asarray(history.submit_time + np.maximum(history.wait_time, 0) + history.run_time, np.int64)
+
+
+def _checked_rows(
+    table: pd.DataFrame | str | os.PathLike[str],
+    processors: int,
+    names: Mapping[str, Sequence[str]],
+    since: Callable[[str], int] | None,
+) -> tuple[NDArray[np.void], str]:
+    """Jobs of a table that the cluster can hold, with times relative to now; and what the table is called."""
     named = "queue"
     if not isinstance(table, pd.DataFrame):
         named = str(table)
         table = _read(Path(table))
-    rows, oldest = _rows(table, named, {name: number for number, name in enumerate(users)})
-    past = np.empty(0, RECORD)
-    instant = oldest if now is None else int(now)
-    if history is not None:
-        whole = recorded_timeline(history, processors)
-        instant = int(whole.jobs["end"].max()) if now is None else int(now)
-        before = whole.at(instant)
-        past = before.past[before.finished]
-    if instant < oldest:
-        raise ConfigurationError(
-            f"{named}: a job came {oldest} s ago, before time 0 of the clock; now is {instant}, give a "
-            "later time"
-        )
-    rows["submit"] += instant
-    rows["start"] += np.where(rows["start"] > _WAITS, instant, 0)
-    rows["start"] = np.maximum(rows["start"], -1)
+    rows = _rows(table, named, names, since)
     too_large = np.flatnonzero(rows["processors"] > processors)
     if len(too_large):
         job = rows[too_large[0]]
@@ -105,13 +202,21 @@ def read_queue(
             f"{named}: job {job['number']} has {job['processors']} processors, the cluster {processors}; "
             "say how many it has"
         )
-    used = int(rows["processors"][rows["start"] >= 0].sum())
+    used = int(rows["processors"][rows["start"] > _WAITS].sum())
     if used > processors:
         raise ConfigurationError(
             f"{named}: {used} processors are in use, the cluster has {processors}; say how many it has"
         )
-    together = np.concatenate([past, rows])
-    return Snapshot(instant, processors, together[np.argsort(together["submit"], kind="stable")])
+    return rows, named
+
+
+def _check_clock(rows: NDArray[np.void], now: int, named: str) -> None:
+    """Refuse a time at which the first job of the queue had not come yet."""
+    oldest = int(-rows["submit"].min(initial=0))
+    if now < oldest:
+        raise ConfigurationError(
+            f"{named}: a job came {oldest} s ago, before time 0 of the clock; now is {now}, give a later time"
+        )
 
 
 def _read(path: Path) -> pd.DataFrame:
@@ -132,11 +237,16 @@ def _read(path: Path) -> pd.DataFrame:
     return pd.DataFrame(rows[1:], columns=[name.strip() for name in rows[0]])
 
 
-def _rows(table: pd.DataFrame, named: str, users: dict[str, int]) -> tuple[Any, int]:
-    """The jobs of a queue with times relative to now, and how long ago the first of them came."""
+def _rows(
+    table: pd.DataFrame,
+    named: str,
+    names: Mapping[str, Sequence[str]],
+    since: Callable[[str], int] | None,
+) -> NDArray[np.void]:
+    """The jobs of a queue with times relative to now; `since` is how many seconds ago a date was."""
     columns = _columns(table, named)
-    rows = np.zeros(len(table), RECORD)
-    strangers: dict[str, int] = {}
+    rows = np.zeros(len(table), _ROW)
+    labels = {name: _Labels(names.get(name, ())) for name in _NAMED}
     for place in range(len(table)):
 
         def value(key: str, place: int = place) -> Any:
@@ -157,19 +267,33 @@ def _rows(table: pd.DataFrame, named: str, users: dict[str, int]) -> tuple[Any, 
                 if seconds is None:
                     raise refused(key, "give seconds, or a time like 1-02:03:04")
                 times[key] = seconds
+        ago = times["elapsed"] if runs else times.get("waited", 0)
+        if "submit_time" in columns:
+            if since is None:
+                raise refused("submit_time", "dates need the clock of a history; give one, or leave this out")
+            try:
+                submitted = since(str(value("submit_time")).strip())
+            except ConfigurationError:
+                raise refused(
+                    "submit_time", "give a date of the history's clock like 2024-05-01T10:00:00"
+                ) from None
+            if submitted < 0:
+                raise refused("submit_time", "that is later than now; say what time it is")
+            ago = max(ago, submitted)
         size = _whole(value("processors"))
         if not size:
             raise refused("processors", "give a whole number from 1 on")
         row = rows[place]
         row["number"] = _number(value("job"), place)
         row["start"] = -times["elapsed"] if runs else _WAITS
-        row["submit"] = -(times["elapsed"] if runs else times.get("waited", 0))
+        row["submit"] = -ago
         row["end"] = -1
         row["estimate"] = max(times["time_limit"], 1)
         row["processors"] = size
-        row["user"] = _user(value("user"), users, strangers) if "user" in columns else -1
-        row["group"] = row["queue"] = -1
-    return rows, int(-rows["submit"].min(initial=0))
+        row["group"] = -1
+        for name in _NAMED:
+            row[name] = labels[name].number(value(name)) if name in columns else -1
+    return rows
 
 
 def _columns(table: pd.DataFrame, named: str) -> dict[str, str]:
@@ -210,13 +334,22 @@ def _number(value: Any, place: int) -> int:
     return int(digits[0]) if digits else place + 1
 
 
-def _user(value: Any, users: dict[str, int], strangers: dict[str, int]) -> int:
-    """Number of a user; those whom the history does not know have negative ones."""
-    text = str(value).strip()
-    if text in users:
-        return users[text]
-    number = None if users else _whole(value)
-    return strangers.setdefault(text, _STRANGER - len(strangers)) if number is None else number
+class _Labels:
+    """Numbers of names; those that the history does not know have negative ones."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._known = {name: number for number, name in enumerate(names)}
+        self._strangers: dict[str, int] = {}
+
+    def number(self, value: Any) -> int:
+        """Number of a name, or of what is a number itself where the history has no names."""
+        text = str(value).strip()
+        if text in self._known:
+            return self._known[text]
+        number = None if self._known else _whole(value)
+        return (
+            self._strangers.setdefault(text, _STRANGER - len(self._strangers)) if number is None else number
+        )
 
 
 def is_queue(path: Path) -> bool:

@@ -103,6 +103,11 @@ class Timeline:
     left_out: dict[str, int] = field(default_factory=dict)
     policy: str = ""
 
+    @property
+    def last_end(self) -> int:
+        """When the last job ended [s]."""
+        return int(self.jobs["end"].max())
+
     def at(self, now: int) -> Snapshot:
         """What was known at a time.
 

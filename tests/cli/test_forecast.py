@@ -65,6 +65,18 @@ def test_a_queue_from_a_file(queue: Path, tmp_path: Path, printed: Callable[...,
     assert "1 job, finished before" in text
 
 
+def test_a_queue_is_corrected_by_its_history(
+    log: Path, queue: Path, printed: Callable[..., str], mistake: Callable[..., str]
+) -> None:
+    """Jobs 2 and 4 of the history waited; nothing more is known of the queue than of a log."""
+    history = log.with_name("history.swf")
+    history.write_text(swf(JOBS).replace(" -1 ", " 50 ", 4))
+    given = (queue, "--processors", 4, "--history", history, "--at", 300)
+    assert "corrected by" in printed("forecast", *given, "--adjust", 5)
+    assert "no queueing" in mistake("forecast", *given, "--calibrate")
+    assert "before time 0" in mistake("forecast", *given[:-1], 5)
+
+
 def test_mistakes(log: Path, queue: Path, mistake: Callable[..., str]) -> None:
     assert "--at: say at which time" in mistake("forecast", log)
     assert "--at is 'noon'" in mistake("forecast", log, "--at", "noon", "--simulated")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import gridsched as gs
 from gridsched.calibration.fitting import Effort
 from gridsched.calibration.site import site_of
-from gridsched.errors import ConfigurationError, WorkloadError
-from gridsched.forecasting import CalibratedPolicy, Futures, calibrate, recorded_timeline
+from gridsched.errors import ConfigurationError, TraceError, WorkloadError
+from gridsched.forecasting import CalibratedPolicy, Futures, calibrate, continue_log, recorded_timeline
 from gridsched.policies.local import Conventions, named_policy
 
 PROCESSORS = 16
@@ -127,3 +128,63 @@ def test_mistakes(log: gs.Workload) -> None:
         calibrate(log, PROCESSORS, now=int(log.submit_time[3]))
     with pytest.raises(WorkloadError, match="later time"):
         calibrate(log, PROCESSORS, now=-1)
+
+
+def queue_of(log: gs.Workload, now: int) -> pd.DataFrame:
+    """The queue of a log at a time, as a table that tells nothing of later."""
+    start = log.submit_time + log.wait_time
+    there = np.flatnonzero((log.submit_time <= now) & (start + log.run_time > now))
+    runs = start[there] <= now
+    return pd.DataFrame(
+        {
+            "JOBID": log.job_number[there],
+            "STATE": np.where(runs, "RUNNING", "PENDING"),
+            "TIME": np.where(runs, now - start[there], 0),
+            "CPUS": log.processors[there],
+            "TIME_LIMIT": np.maximum(log.requested_time, log.run_time)[there],
+            "USER": [f"u{user}" for user in log.user[there]],
+            "QOS": [f"q{queue}" for queue in log.queue[there]],
+            "SUBMIT_TIME": log.submit_time[there],
+        }
+    )
+
+
+NAMES = {"user": [f"u{user}" for user in range(6)], "queue": ["-", "q1", "q2"]}
+
+
+def test_a_queue_behind_its_history_is_the_log(log: gs.Workload) -> None:
+    """With the same correction, and under the same calibrated policy."""
+    asked = log.select(slice(None), requested_time=np.maximum(log.requested_time, log.run_time))
+    for now in moments(asked)[4:6]:
+        known = continue_log(asked, queue_of(asked, now), PROCESSORS, now=now, names=NAMES)
+        assert (known.submit_time <= now).all()
+        policies = [None, *(policy_of(each, user_jobs=2.0) for each in (asked, known))]
+        whole = gs.forecast(asked, now, futures=9, adjust=6)
+        told = gs.forecast(recorded_timeline(known, PROCESSORS), now, futures=9, adjust=6)
+        assert whole.identical(told)
+        whole = gs.forecast(asked, now, policy=policies[1], futures=9)
+        told = gs.forecast(recorded_timeline(known, PROCESSORS), now, policy=policies[2], futures=9)
+        assert whole.sizes["job"] > 3
+        assert whole.identical(told)
+
+
+def test_a_history_goes_on(log: gs.Workload) -> None:
+    """Users, queues and times of a queue on the clock of the log, strangers apart."""
+    history = log.select(slice(None), unix_start_time=86_400, time_zone="Europe/Rome")
+    now = int((log.submit_time + log.wait_time + log.run_time).max()) + 7200
+    date = str(pd.Timestamp(86_400 + now - 60, unit="s", tz="Europe/Rome").tz_localize(None))
+    rows = [("1", "R", "10", 9, "1:00:00", "u4", "q2", date), ("2", "PD", "0", 1, "60", "eve", "q9", date)]
+    table = pd.DataFrame(
+        rows, columns=["job", "st", "time", "cpus", "timelimit", "user", "qos", "submit_time"]
+    )
+    known = continue_log(history, table, PROCESSORS, now=now, names=NAMES)
+    assert len(known) == len(log) + 2
+    assert known.submit_time[-2:].tolist() == [now - 60, now - 60]
+    assert known.user[-2:].tolist() == [4, -2]
+    assert known.queue[-2:].tolist() == [2, -2]
+    snapshot = recorded_timeline(known, PROCESSORS).at(now)
+    assert snapshot.past["start"][-2:].tolist() == [now - 10, -1]
+    with pytest.raises(TraceError, match="later than now"):
+        continue_log(history, table, PROCESSORS, now=now - 61, names=NAMES)
+    with pytest.raises(TraceError, match="give a date"):
+        continue_log(history, table.assign(submit_time="soon"), PROCESSORS, now=now)

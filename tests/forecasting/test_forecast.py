@@ -395,7 +395,7 @@ def test_a_queue_with_the_history_of_its_users() -> None:
         [("1", "R", 10, 8, "1:00:00", "ada"), ("2", "PD", 0, 8, "1:00:00", "ada")],
         columns=["jobid", "st", "time", "cpus", "timelimit", "user"],
     )
-    queue = read_queue(frame, 8, history=history, users=["ada"])
+    queue = read_queue(frame, 8, history=history, names={"user": ["ada"]})
     assert queue.now == 199_060
     told = gs.forecast(queue, futures=40)
     assert told["start"].sel(quantile=0.5)[0] == queue.now + 50, "her jobs run for a minute"
