@@ -27,6 +27,9 @@ PRIOR = 0.01
 ALIKE = 0.03
 """Calibrations whose loss is larger by so much at most fit about as well as the best."""
 
+GIVEN_UP = 10.0
+"""Loss of a block in which jobs do not start, beside others; see `gain`."""
+
 MOST_ALIKE = 12
 """So many calibrations that fit about as well are looked at, at most."""
 
@@ -188,16 +191,18 @@ def tried(
 
 
 def gain(base: Fitted, fitted: Sequence[Fitted]) -> float:
-    """Loss that candidates save in each block if the other blocks choose among them: the mean of it."""
-    losses = np.array([each.losses for each in fitted])
+    """Loss that candidates save in each block if the other blocks choose among them: the mean of it.
+
+    Where jobs do not start the loss counts as `GIVEN_UP`, more than any other.
+    """
+    before, losses = (np.minimum(each, GIVEN_UP) for each in (base.losses, [each.losses for each in fitted]))
     blocks = losses.shape[1]
     saved = []
     for block in range(blocks):
         others = np.arange(blocks) != block
         best = losses[:, others].mean(axis=1).argmin()
-        saved.append(base.losses[block] - losses[best, block])
-    mean = float(np.mean(saved))
-    return mean if np.isfinite(mean) else -np.inf
+        saved.append(before[block] - losses[best, block])
+    return float(np.mean(saved))
 
 
 def evaluated(site: LoggedSite, calibration: Calibration, half: str = "first") -> Fitted:
@@ -252,4 +257,5 @@ def best_of(fitted: Sequence[Fitted]) -> list[Fitted]:
 def band(fitted: Sequence[Fitted]) -> list[Fitted]:
     """The chosen candidate, given first, and those that fit about as well, by loss."""
     first = fitted[0]
-    return [first, *(each for each in fitted[1:] if each.loss <= first.loss + ALIKE)][:MOST_ALIKE]
+    alike = (each for each in fitted[1:] if np.isfinite(each.loss) and each.loss <= first.loss + ALIKE)
+    return [first, *alike][:MOST_ALIKE]

@@ -305,20 +305,20 @@ def simulated_waits(
     chosen = np.arange(n) if jobs is None else jobs
     history = history or site.history
     held = held_waits(history, calibration) if held is None else held
+    eligible = site.submit + held
+    if now is not None:
+        eligible = np.maximum(eligible, now)
+    begun = np.full(n, -1, np.int64) if begun is None else begun
     if "apart" in calibration:
-        apart = history.apart[site.queue[chosen]]
-        waits[chosen[apart]] = held[chosen[apart]]
-        chosen = chosen[~apart]
+        apart = chosen[history.apart[site.queue[chosen]]]
+        waits[apart] = np.where(begun[apart] >= 0, begun[apart], eligible[apart]) - site.submit[apart]
+        chosen = chosen[~history.apart[site.queue[chosen]]]
     usual = (
         PILED * max(history.waiting, QUEUED) if jobs is None else PILED_IN_FITS * max(history.waiting, FEW)
     )
     most = usual if most is None else most
     numbers = _numbers(site, calibration, order, n if order is not None else most)
     score = _scores(site, calibration, order)
-    begun = np.full(n, -1, np.int64) if begun is None else begun
-    eligible = site.submit + held
-    if now is not None:
-        eligible = np.maximum(eligible, now)
     # those that run come first
     order_of = np.where(begun >= 0, -1, eligible)
     for pool, processors in _pool_sizes(site, calibration, history):

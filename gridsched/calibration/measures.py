@@ -48,9 +48,12 @@ class Explained(NamedTuple):
 
 
 def loss_of(correlation: float, near: float, ratio: float) -> float:
-    """What a fit makes small: 1 less the rank correlation, half of 1 less near, half of |log(ratio)|."""
-    loss = 1 - correlation + WEIGHTS[1] * (1 - near) + WEIGHTS[0] * abs(np.log(max(ratio, 1e-9)))
-    return float(loss) if np.isfinite(loss) else np.inf
+    """What a fit makes small: 1 less the rank correlation, half of 1 less near, half of |log(ratio)|.
+
+    A rank correlation or share that is not there, since all waits are equal, counts as 0.
+    """
+    correlation, near = np.nan_to_num([correlation, near]).tolist()
+    return float(1 - correlation + WEIGHTS[1] * (1 - near) + WEIGHTS[0] * abs(np.log(max(ratio, 1e-9))))
 
 
 UNKNOWN = Explained(np.nan, np.nan, np.nan)

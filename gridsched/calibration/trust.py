@@ -42,7 +42,9 @@ class Trusted:
     layers : list of (str, str)
         Layers of the best calibration, and what each says in words.
     alike : int
-        Calibrations that fit about as well, with it.
+        Calibrations that fit about as well, with it, which the intervals hold.
+    given_up : int
+        Others that fit about as well, but leave jobs of the second half waiting for ever.
     changes : DataFrame
         One row a policy: policy, mean_wait (of the best calibration), change, low, high (seconds of mean
         wait), verdict ("less", "more", "cannot tell").
@@ -55,6 +57,7 @@ class Trusted:
     explains: Mapping[str, Explained]
     layers: list[tuple[str, str]]
     alike: int
+    given_up: int
     changes: pd.DataFrame
     recorded: float
     present: float
@@ -111,8 +114,10 @@ def trusted_changes(
     """
     alike = band(fit(site, tuple(LAYERS), effort, seed=seed, report=report))
     best = alike[0].calibration
-    present = [simulated_waits(site, each.calibration) for each in alike]
     there = site.second & site.known
+    tried = [simulated_waits(site, each.calibration) for each in alike]
+    kept = [place for place, waits in enumerate(tried) if place == 0 or _starts(waits, there)]
+    alike, present = [alike[place] for place in kept], [tried[place] for place in kept]
     explains = {
         "EASY": judged(site, simulated_waits(site, {}), "second"),
         "calibrated": judged(site, present[0], "second"),
@@ -131,7 +136,6 @@ def trusted_changes(
             (before, simulated_waits(site, each.calibration, order=order))
             for before, each in zip(present, alike, strict=True)
         ]
-        pairs = [(before, after) for before, after in pairs if _starts(before, there)]
         mine = there & np.all([(after >= 0) & (before >= 0) for before, after in pairs], axis=0)
         one = np.zeros(len(site), np.int64)
         answer = _answers(site, pairs, mine, one)
@@ -141,6 +145,7 @@ def trusted_changes(
         explains=explains,
         layers=list(described(best)),
         alike=len(alike),
+        given_up=len(tried) - len(alike),
         changes=pd.DataFrame(rows),
         recorded=float(site.recorded[started].mean()),
         present=float(present[0][started].mean()),

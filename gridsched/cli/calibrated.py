@@ -93,7 +93,7 @@ def blocks(trusted: Trusted, log: Log, times: Times) -> list[Any]:
         + (", except that" if trusted.layers else "; no layer of the calibration explains more."),
         *([facts_table(trusted.layers)] if trusted.layers else []),
         "What each policy would change there in place of order and backfilling, where the rest stays.\n"
-        f"The 95 % interval holds {_fits(trusted.alike)}, chance between weeks,\n"
+        f"The 95 % interval holds {_fits(trusted)}, chance between weeks,\n"
         "and that the simulated mean is not the recorded one:",
         table(
             ["policy", times.header("mean wait"), times.header("change"), "from", "to", "jobs wait"],
@@ -115,13 +115,15 @@ def blocks(trusted: Trusted, log: Log, times: Times) -> list[Any]:
     ]
 
 
-def _fits(alike: int) -> str:
+def _fits(trusted: Trusted) -> str:
     """How many calibrations an interval is of."""
-    return (
-        "one calibration, no other fits about as well"
-        if alike == 1
-        else (f"the {alike} calibrations that fit about as well")
-    )
+    if trusted.alike == 1:
+        said = "one calibration, no other fits about as well"
+    else:
+        said = f"the {trusted.alike} calibrations that fit about as well"
+    if trusted.given_up:
+        said += f"\n(but for {trusted.given_up} that leave jobs of the second half waiting for ever)"
+    return said
 
 
 def _groups(trusted: Trusted, kind: str, log: Log, times: Times) -> list[Any]:

@@ -84,7 +84,8 @@ class Adjustment:
     weight : float
         Of the forecast against the other one that is taken with it.
     longest : float
-        Seconds: no quantile is moved beyond twice the longest outcome that was known.
+        Seconds: no quantile is moved beyond twice the longest outcome that was known, and one beyond all
+        futures is there.
     followed : tuple of float
         How far the lower and the upper end are moved outwards besides, as logarithms; levels between an end
         and the median are moved in proportion.
@@ -114,7 +115,7 @@ class Adjustment:
         float64[n, 19]
             Seconds, at least 0 and not decreasing with the level.
         """
-        told = _between(remaining, other, self.weight)
+        told = _between(_bounded(remaining, self.longest), other, self.weight)
         moved = np.empty_like(told)
         low, high = self.followed
         outwards = np.interp(LEVELS, (LEVELS[LOW], 0.5, LEVELS[HIGH]), (-low, 0.0, high))
@@ -124,6 +125,8 @@ class Adjustment:
         seconds = (
             np.exp(np.minimum(moved, np.maximum(told, np.log(2 * self.longest + SOFTENING)))) - SOFTENING
         )
+        if not np.isfinite(self.longest):
+            seconds = np.where(np.isfinite(remaining), seconds, np.inf)
         return np.maximum.accumulate(np.maximum(seconds, 0.0), axis=1)
 
 
@@ -175,7 +178,7 @@ class Told:
         age = (moment - self.now[known]).astype(np.float64)
         waited = np.minimum(self.truth[known], age)
         waits = self.truth[known] > age
-        remaining = self.remaining[known]
+        remaining = _bounded(self.remaining[known], float(waited.max()))
         other = None if self.other is None else self.other[known]
         weights = WEIGHTS if other is not None else (1.0,)
         tried = [_fitted(_between(remaining, other, each), waited, waits, each) for each in weights]
@@ -290,6 +293,11 @@ def censored_quantile(
     reached = 1.0 - beyond >= level - 1e-9
     place = np.where(reached.any(axis=1), reached.argmax(axis=1), count - 1)
     return np.asarray(ordered[np.arange(len(values)), place])
+
+
+def _bounded(remaining: NDArray[np.float64], longest: float) -> NDArray[np.float64]:
+    """Quantiles of which those beyond all futures are twice the longest outcome that was known."""
+    return np.where(np.isfinite(remaining), remaining, 2 * longest)
 
 
 def _between(

@@ -157,8 +157,14 @@ def calibrate(
             raise WorkloadError(f"{workload.name}: nothing is known before {now} s; give a later time")
         workload = workload.select(known)
         wait = np.asarray(workload.wait_time, np.int64)
-        started = np.asarray(workload.submit_time) + wait <= now
-        workload = replace(workload, wait_time=np.where(started, wait, -1))
+        start = np.asarray(workload.submit_time) + wait
+        started = start <= now
+        # who has not ended may run as long as requested, and has run until now
+        ran = np.where(started, now - start, 0) + 1
+        known_run = np.where(
+            start + workload.run_time <= now, workload.run_time, np.maximum(workload.requested_time, ran)
+        )
+        workload = replace(workload, wait_time=np.where(started, wait, -1), run_time=known_run)
     site = site_of(workload, processors, seen_outages=False)
     layers = [layer for layer in LAYERS if layer != "outages"]
     best = fit(site, layers, effort, seed=seed, report=report)[0]

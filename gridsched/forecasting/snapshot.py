@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gridsched.engine.records import LABELS
 from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.results import NO_TIME
-from gridsched.submission import check_clean, cluster_of, runtime_estimates
+from gridsched.submission import check_clean, cluster_of
 from gridsched.workloads.table import Workload
 
 RECORD = np.dtype(
@@ -181,6 +181,9 @@ def policy_of_run(run: xr.Dataset) -> str:
 def recorded_timeline(workload: Workload, processors: int | None = None) -> Timeline:
     """What happened according to a log: starts are submit times plus recorded waits.
 
+    A job without a requested time has the longest one of the log as its estimate, since nobody knew its run
+    time; if the log has none at all, the longest run time.
+
     Parameters
     ----------
     workload : Workload
@@ -212,7 +215,8 @@ def recorded_timeline(workload: Workload, processors: int | None = None) -> Time
     jobs["start"] = workload.submit_time[kept] + wait[kept]
     jobs["end"] = jobs["start"] + run_time[kept]
     requested = np.asarray(workload.requested_time, np.int64)
-    jobs["estimate"] = runtime_estimates(run_time, requested, "requested")[kept]
+    longest = int(requested.max()) if (requested > 0).any() else int(run_time.max())
+    jobs["estimate"] = np.where(requested > 0, requested, max(longest, 1))[kept]
     jobs["processors"] = workload.processors[kept]
     for label in LABELS.names or ():
         jobs[label] = getattr(workload, label)[kept]

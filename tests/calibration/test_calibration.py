@@ -49,7 +49,7 @@ def test_measures_are_those_of_the_definition() -> None:
     assert not explained(3 * recorded, recorded).good
     assert loss_of(1.0, 1.0, 1.0) == 0
     assert loss_of(0.5, 0.5, np.e) == pytest.approx(1.25)
-    assert np.isinf(loss_of(np.nan, 1.0, 1.0))
+    assert loss_of(np.nan, 1.0, 1.0) == 1.0, "no rank is right where all waits are equal"
 
 
 def test_a_log_that_easy_made_is_explained_by_easy(whole: LoggedSite) -> None:
@@ -66,6 +66,16 @@ def test_a_limit_that_made_the_waits_is_found() -> None:
     after = judged(limited, simulated_waits(limited, best), "second")
     assert after.correlation > before.correlation + 0.1
     assert after.good
+
+
+def test_limits_are_found_on_a_cluster_that_is_never_full() -> None:
+    """EASY simulates equal waits there, so that nothing is told of their ranks."""
+    free = site(log(1200, seed=2), 10_000)
+    limited = replace(free, recorded=simulated_waits(free, {"user_jobs": 1.0}))
+    assert (simulated_waits(limited, {}) == 0).all()
+    best = fit(limited, ["limits", "order"], Effort(16, 6, 6, 2, 1))
+    assert judged(limited, simulated_waits(limited, best[0].calibration), "second").good
+    assert all(np.isfinite(each.loss) for each in band(best))
 
 
 def test_waits_of_the_second_half_change_no_simulation(whole: LoggedSite) -> None:
@@ -103,7 +113,10 @@ def test_a_layer_has_to_save_something_where_it_was_not_fitted() -> None:
     assert gain(base, lucky) == -1.0
     good = Fitted((0.9, 0.8, 0.7), {"b": 1.0})
     assert gain(base, [*lucky, good]) == pytest.approx(0.2)
-    assert gain(base, [Fitted((np.inf,) * 3, {})]) == -np.inf
+    given_up = Fitted((np.inf,) * 3, {})
+    assert gain(base, [given_up]) < -1
+    assert gain(given_up, [good]) > 1, "what starts its jobs is better than what does not"
+    assert gain(given_up, [given_up]) == 0
     assert best_step([step("order", 0.005), step("limits", -0.1)]) is None
     assert best_step([step("order", 0.02), step("limits", 0.1)]) == step("limits", 0.1)
 
@@ -145,6 +158,8 @@ def test_a_fit_sees_one_half_only(whole: LoggedSite) -> None:
 def test_the_band_holds_what_fits_about_as_well() -> None:
     fitted = [Fitted((0.5 + 0.01 * number,), {"processors": float(number)}) for number in range(10)]
     assert [each.calibration["processors"] for each in band(fitted)] == [0, 1, 2, 3]
+    given_up = [Fitted((np.inf,), {"processors": float(number)}) for number in range(3)]
+    assert band(given_up) == given_up[:1]
 
 
 def test_a_limit_on_the_hours_of_a_user_is_found_again() -> None:

@@ -107,12 +107,34 @@ def test_jobs_wait_for_seconds_in_any_case(log: gs.Workload) -> None:
     assert starts[1] == max(now, submit[1] + starts[0] - submit[0])
 
 
+def test_jobs_of_prompt_queues_start_now_at_the_earliest(log: gs.Workload) -> None:
+    """Jobs of a queue that starts its jobs at once go on from now where they wait longer."""
+    prompt = log.queue == 1
+    waits = np.where(prompt, 0, log.wait_time)
+    late = int(np.flatnonzero(prompt)[800 // 2])
+    waits[late] = 5000
+    odd = log.select(slice(None), wait_time=waits)
+    now = int(odd.submit_time[late]) + 1000
+    timeline = recorded_timeline(odd, 10 * PROCESSORS)
+    snapshot = timeline.at(now)
+    assert late in snapshot.waiting
+    policy = policy_of(odd, apart=1.0)
+    assert policy.site.history.apart[0]
+    place = int(np.flatnonzero(snapshot.waiting == late)[0])
+    assert (Futures(snapshot, policy, CONVENTIONS).starts(4)[:, place] == now).all()
+
+
 def test_nothing_later_is_known_to_a_fit(log: gs.Workload) -> None:
     now = int(log.submit_time[900])
     effort = Effort(drawn=2, kept=1, varied=1, rounds=1, layers=2)
     fitted = calibrate(log, PROCESSORS, now=now, effort=effort)
     started = np.asarray(log.submit_time) + log.wait_time <= now
-    other = log.select(slice(None), wait_time=np.where(started, log.wait_time, log.wait_time + 9999))
+    ended = np.asarray(log.submit_time) + log.wait_time + log.run_time <= now
+    other = log.select(
+        slice(None),
+        wait_time=np.where(started, log.wait_time, log.wait_time + 9999),
+        run_time=np.where(ended, log.run_time, log.run_time + 99_999),
+    )
     again = calibrate(other, PROCESSORS, now=now, effort=effort)
     assert fitted.calibration == again.calibration
     told = gs.forecast(log, now, policy=fitted, futures=9)

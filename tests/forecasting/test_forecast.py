@@ -443,3 +443,18 @@ def test_mistakes(run: Any, tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TraceError, match="is no text"):
         read_queue(tmp_path / "binary", 8)
+
+
+def test_a_start_beyond_all_futures_is_no_date() -> None:
+    """Uncorrected it stays beyond; corrected it is twice the longest outcome, as for all that is so far."""
+    now = np.arange(300) * 100_000
+    remaining = np.full((300, len(LEVELS)), 1000.0)
+    remaining[:, 12:] = np.inf
+    told = Told(now, remaining, np.linspace(10, 5000, 300))
+    fitted = told.fit(int(now[-1]) + 200_000)
+    corrected = fitted.apply(remaining[:1])
+    assert np.isfinite(corrected).all()
+    assert corrected.max() <= 2 * 5000
+    none = Told(now[:5], remaining[:5], np.ones(5)).fit(10**9)
+    assert np.isinf(none.apply(remaining[:1])[0, 12:]).all()
+    np.testing.assert_allclose(none.apply(remaining[:1])[0, :12], 1000)

@@ -127,7 +127,7 @@ def test_recorded_starts_are_a_timeline() -> None:
     )
     timeline = recorded_timeline(workload)
     assert timeline.jobs["start"].tolist() == [0, 50]
-    assert timeline.jobs["estimate"].tolist() == [100, 10]
+    assert timeline.jobs["estimate"].tolist() == [100, 100], "nobody knew that it would run for 10 s"
     assert timeline.left_out == {"without recorded wait": 1, "larger than the cluster": 1}
     with pytest.raises(WorkloadError, match="no recorded waits"):
         recorded_timeline(run_of([Job(0, 50, 60, 6)]))

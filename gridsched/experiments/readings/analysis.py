@@ -79,7 +79,8 @@ def importance(design: Integers, holds: Flags, seed: int = 1) -> Importance:
     Returns
     -------
     Importance
-        Mean over folds and permutations, and its 95 % t interval over the folds.
+        Mean over folds and permutations, and its t interval over the folds: 95 % for all choices together, by
+        Bonferroni's correction.
     """
     rng = np.random.default_rng(seed)
     features, owner = _one_hot(design)
@@ -101,7 +102,8 @@ def importance(design: Integers, holds: Flags, seed: int = 1) -> Importance:
         return Importance(unknown, unknown, unknown)
     values = np.array(drops)
     mean = values.mean(axis=0)
-    half = stats.t.ppf(0.975, len(values) - 1) * values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    quantile = stats.t.ppf(1 - 0.025 / design.shape[1], len(values) - 1)
+    half = quantile * values.std(axis=0, ddof=1) / np.sqrt(len(values))
     return Importance(mean, mean - half, mean + half)
 
 
@@ -332,10 +334,12 @@ def halves(sizes: Sequence[int]) -> Flags:
 
 def not_dominated(shares: Floats) -> Flags:
     """Whether no other reading agrees at least as well with every table, and better with one."""
-    known = np.nan_to_num(shares)
-    return np.array(
-        [not ((known >= own).all(axis=1) & (known > own).any(axis=1)).any() for own in known], np.bool_
-    )
+    found = []
+    for own in shares:
+        # only tables that both readings are about
+        at_least = (shares >= own) | np.isnan(shares) | np.isnan(own)
+        found.append(not (at_least.all(axis=1) & (shares > own).any(axis=1)).any())
+    return np.array(found, np.bool_)
 
 
 class Choosing(NamedTuple):

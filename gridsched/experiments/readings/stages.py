@@ -252,6 +252,9 @@ def _decided(
     design: np.ndarray, holds: np.ndarray, able: Sequence[int]
 ) -> tuple[analysis.Importance, analysis.ClaimCondition | None]:
     """What decides a claim among the choices that can matter for it, and when it holds."""
+    if not able:
+        unknown = np.full(design.shape[1], np.nan)
+        return analysis.Importance(unknown, unknown, unknown), None
     part = design[:, list(able)]
     whole = []
     for bound in analysis.importance(part, holds):
@@ -339,5 +342,5 @@ def verdicts_table(whole: xr.Dataset) -> pd.DataFrame:
     """What the ledger says beside its verdicts: one row a claim, with its paper."""
     table = claims_of_readings(whole).rename(columns={"claim": "id"})
     table.insert(0, "paper", whole.attrs["paper"])
-    table["readings"] = whole.sizes["reading"] - 1
+    table["readings"] = (whole["outcome"].values[1:] != analysis.UNKNOWN).sum(axis=0)
     return table[["paper", "id", "robustness", "share", "readings", "condition"]]
