@@ -21,7 +21,7 @@ _LOOKS = {
     "not": "#d55e00",
     "partly": "#f0d9a8",
     "reproduced": "#0173b2",
-    "another value is meant, or not judged": "#f4f4f4",
+    "not judged here": "#f4f4f4",
 }
 """Colours of outcomes, told apart in grey by their lightness."""
 
