@@ -82,8 +82,8 @@ class ReadingsStudy(Study):
     """Whether a claim about several labels, such as the points of a figure, is judged on those of them that
     are kept; else it is left out unless all are kept."""
     runs: Annotated[Whole, Field(ge=2, le=100_000)] = 200
-    """Readings that are drawn, besides the default one: a Latin hypercube in which each value of a choice is
-    as frequent as the others."""
+    """Readings that are drawn, besides the default one: Latin hypercubes of 100 in which each value of a
+    choice is as frequent as the others. More of them contain those of fewer hundreds."""
     seed: Annotated[Whole, Field(ge=0, le=2**31)] = 1
     """Seed of the readings that are drawn, whatever that of the configuration."""
 

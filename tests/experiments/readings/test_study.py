@@ -399,6 +399,17 @@ def test_values_are_as_frequent_as_others_and_the_default_comes_first(runs: int)
     assert draw_design(paper, max(runs, 7), seed=5) != draw_design(paper, max(runs, 7), seed=4)
 
 
+def test_a_larger_design_contains_the_smaller_one() -> None:
+    """Each hundred readings are a Latin hypercube of their own."""
+    paper = PaperReadings.model_validate(READINGS)
+    design = draw_design(paper, 250, seed=4)
+    assert design[:201] == draw_design(paper, 200, seed=4)
+    assert len({str(design[1 + first : 101 + first]) for first in (0, 100)}) == 2
+    for choice, column in zip(paper.choices, np.array(design[1:]).T, strict=True):
+        for part in (column[:100], column[100:200], column[200:]):
+            assert np.ptp(np.bincount(part, minlength=len(choice.values))[choice.drawn]) <= 1
+
+
 # --- runs -----------------------------------------------------------------------------------------
 
 
