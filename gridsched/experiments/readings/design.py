@@ -7,7 +7,6 @@ from scipy.stats import qmc
 
 from gridsched.experiments.readings.choices import PaperReadings
 
-
 SLICE = 100
 """Readings of a Latin hypercube; a larger design is several, so that it contains the smaller ones."""
 
