@@ -28,7 +28,7 @@ ALIKE = 0.03
 """Calibrations whose loss is larger by so much at most fit about as well as the best."""
 
 GIVEN_UP = 10.0
-"""Loss of a block in which jobs do not start, beside others; see `gain`."""
+"""The most that a block counts in `gain`, as one does in which jobs do not start."""
 
 MOST_ALIKE = 12
 """So many calibrations that fit about as well are looked at, at most."""
@@ -193,7 +193,7 @@ def tried(
 def gain(base: Fitted, fitted: Sequence[Fitted]) -> float:
     """Loss that candidates save in each block if the other blocks choose among them: the mean of it.
 
-    Where jobs do not start the loss counts as `GIVEN_UP`, more than any other.
+    A loss counts as `GIVEN_UP` at most, so that a block in which jobs do not start can be compared.
     """
     before, losses = (np.minimum(each, GIVEN_UP) for each in (base.losses, [each.losses for each in fitted]))
     blocks = losses.shape[1]

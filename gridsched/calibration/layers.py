@@ -310,9 +310,9 @@ def simulated_waits(
         eligible = np.maximum(eligible, now)
     begun = np.full(n, -1, np.int64) if begun is None else begun
     if "apart" in calibration:
-        apart = chosen[history.apart[site.queue[chosen]]]
+        prompt = history.apart[site.queue[chosen]]
+        apart, chosen = chosen[prompt], chosen[~prompt]
         waits[apart] = np.where(begun[apart] >= 0, begun[apart], eligible[apart]) - site.submit[apart]
-        chosen = chosen[~history.apart[site.queue[chosen]]]
     usual = (
         PILED * max(history.waiting, QUEUED) if jobs is None else PILED_IN_FITS * max(history.waiting, FEW)
     )
