@@ -22,7 +22,7 @@ LAYERS = (
     ("engine",),
     ("workloads",),
     ("traces",),
-    ("policies", "replication"),
+    ("policies", "replication", "inference"),
     ("platform", "prediction"),
     ("submission", "results", "metrics"),
     ("systems",),

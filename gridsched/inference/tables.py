@@ -1,0 +1,128 @@
+"""Estimates and comparisons of a table of measures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gridsched.errors import ConfigurationError
+from gridsched.inference.comparisons import compare
+from gridsched.inference.estimates import Form, mean
+
+
+def summary(
+    table: pd.DataFrame,
+    by: Sequence[str],
+    reference: Mapping[str, Any] | None = None,
+    form: Form = "ratio",
+    *,
+    weighted: bool = False,
+    serial: bool = False,
+    signed: bool = False,
+    confidence: float = 0.95,
+    comparisons: int | None = None,
+) -> pd.DataFrame:
+    """Estimate each row of a table of measures, and compare it with the reference in the same scenario.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        One row a unit: the columns of `by`, `replicate` and `value`; `number` (of jobs) if it is weighted.
+    by : sequence of str
+        Columns that tell rows of the result apart, such as scenario and scheduler.
+    reference : mapping of str to value, optional
+        What is different in the reference, such as ``{"scheduler": "easy"}``: a row is compared with that
+        which has these keys, and otherwise the same.
+    form : {"ratio", "difference"}
+        How a row is compared.
+    weighted : bool
+        Whether units count by their `number`; blocks of a log always do.
+    serial : bool
+        Whether replicates are consecutive blocks of one log.
+    signed, confidence
+        See `mean`.
+    comparisons : int, optional
+        Number of comparisons that are shown together; by default those of this table.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a key, in order of first appearance: the keys, `value`, `low`, `high`, `number` of units,
+        `reason`. With a reference also `{form}`, `{form}_low`, `{form}_high`, `{form}_reason`,
+        `probability`, `significant`, see `Comparison`.
+
+    Raises
+    ------
+    ConfigurationError
+        If columns are missing, or a key has two values in a replicate.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame(
+    ...     {"scheduler": ["fcfs"] * 5 + ["easy"] * 5, "replicate": [*range(5)] * 2,
+    ...      "value": [9.0, 8.0, 11.0, 10.0, 9.5, 4.0, 4.2, 5.0, 5.1, 4.4]}
+    ... )
+    >>> found = summary(table, ["scheduler"], {"scheduler": "easy"})
+    >>> found[["scheduler", "value", "number", "significant"]].round(2).values.tolist()
+    [['fcfs', 9.5, 5, 1], ['easy', 4.54, 5, 0]]
+    """
+    by = list(by)
+    use_weights = weighted or serial
+    needed = [*by, "replicate", "value", *(["number"] if use_weights else [])]
+    missing = [name for name in (*needed, *(reference or {})) if name not in table.columns]
+    if missing or not by:
+        raise ConfigurationError(
+            f"table of measures: no column {missing[0]!r}; it has {', '.join(map(str, table.columns))}"
+            if missing
+            else "by: give at least one column"
+        )
+    keys = table[by].drop_duplicates(ignore_index=True)
+    rows = table.groupby(by, sort=False, dropna=False).ngroup().to_numpy()
+    units = pd.factorize(table["replicate"], sort=True)[0]
+    twice = pd.Series(rows * (units.max(initial=0) + 1) + units).duplicated().to_numpy()
+    if twice.any():
+        where = table.iloc[int(np.flatnonzero(twice)[0])]
+        cell = ", ".join(f"{name} {where[name]}" for name in (*by, "replicate"))
+        raise ConfigurationError(
+            f"table of measures: two values for {cell}; name what tells them apart in by"
+        )
+
+    def matrix(column: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+        cells = np.full((len(keys), int(units.max(initial=-1)) + 1), np.nan)
+        cells[rows, units] = table[column].to_numpy(np.float64)
+        return cells
+
+    values = matrix("value")
+    weights = matrix("number") if use_weights else None
+    estimate = mean(values, weights, serial=serial, signed=signed, confidence=confidence)
+    result = keys.assign(**estimate._asdict())
+    if reference is None:
+        return result
+    places = keys.reset_index(names="_place")
+    wanted = keys.assign(**reference)[by].merge(places, on=by, how="left")["_place"].to_numpy(np.float64)
+    known = ~np.isnan(wanted)
+    place = np.where(known, wanted, 0).astype(np.int64)
+    base = np.where(known[:, np.newaxis], values[place], np.nan)
+    found = compare(
+        values,
+        base,
+        form,
+        weights,
+        None if weights is None else weights[place],
+        serial=serial,
+        confidence=confidence,
+        comparisons=comparisons,
+    )
+    return result.assign(
+        **{
+            form: found.value,
+            f"{form}_low": found.low,
+            f"{form}_high": found.high,
+            f"{form}_reason": np.where(known, found.reason, "no reference"),
+            "probability": found.probability,
+            "significant": found.significant,
+        }
+    )

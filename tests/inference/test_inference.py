@@ -1,0 +1,246 @@
+"""Estimates, comparisons and tables of `gridsched.inference`: what they promise whatever the estimator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from gridsched import inference
+from gridsched.errors import ConfigurationError
+from gridsched.inference import Estimate
+
+positive = st.floats(0.1, 1e6)
+units = arrays(np.float64, st.tuples(st.integers(2, 4), st.integers(5, 12)), elements=positive)
+
+
+def draws(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).gamma(9.0, 100 / 9, shape)
+
+
+# --- estimates ------------------------------------------------------------------------------------
+
+
+def test_values_are_plain_means_differences_and_ratios() -> None:
+    left, right = draws(1, 3, 10), draws(2, 10)
+    assert inference.mean(left).value == pytest.approx(left.mean(axis=1))
+    assert inference.difference(left, right).value == pytest.approx(left.mean(axis=1) - right.mean())
+    assert inference.ratio(left, right).value == pytest.approx(left.mean(axis=1) / right.mean())
+
+
+def test_units_count_by_their_weights() -> None:
+    values, weights = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([5.0, 1.0, 1.0, 1.0, 0.0])
+    found = inference.mean(values, weights)
+    assert found.value == pytest.approx(np.average(values, weights=weights))
+    assert found.number == 4  # a unit without jobs is none
+
+
+def test_only_units_that_both_sides_have_count() -> None:
+    left, right = draws(3, 10), draws(4, 10)
+    left[2], right[7] = np.nan, np.nan
+    both = np.delete(np.stack([left, right]), [2, 7], axis=1)
+    for paired in (inference.difference, inference.ratio):
+        found, wanted = paired(left, right), paired(*both)
+        assert found.number == 8
+        assert float(found.low) == pytest.approx(float(wanted.low))
+        assert float(found.high) == pytest.approx(float(wanted.high))
+
+
+@pytest.mark.parametrize("serial", [False, True])
+def test_intervals_hold_the_estimate_and_widen_with_confidence(serial: bool) -> None:
+    left, right = draws(5, 40, 64), draws(6, 40, 64)
+    for function, given_units in (
+        (inference.mean, (left,)),
+        (inference.difference, (left, right)),
+        (inference.ratio, (left, right)),
+    ):
+        narrow, wide = (function(*given_units, serial=serial, confidence=level) for level in (0.9, 0.99))
+        shown = narrow.reason == ""
+        assert shown.sum() >= 30
+        for found in (narrow, wide):
+            assert (found.low <= found.value)[shown].all()
+            assert (found.value <= found.high)[shown].all()
+            assert np.isnan(found.low[~shown]).all()
+        assert (wide.high - wide.low > narrow.high - narrow.low)[shown].all()
+
+
+def test_what_cannot_be_negative_has_no_bound_below_0() -> None:
+    values = np.random.default_rng(7).exponential(1.0, (500, 5)) ** 3
+    found = inference.mean(values)
+    shown = found.reason == ""
+    assert (found.low[shown] >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "reference", "reason"),
+    [
+        ([3.0, 4.0, 5.0], [1.0, 1.5, 2.0], "3 replicates; at least 5 are needed"),
+        ([np.nan] * 6, [1.0] * 6, "no replicates"),
+        ([1.0, 2.0, 3.0, 4.0, 5.0], [0.0] * 5, "the reference is 0"),
+        ([0.0, 0.0, 0.0, 0.0, 5.0], [1.0, 2.0, 1.0, 2.0, 3.0], "too few replicates above 0"),
+    ],
+)
+def test_why_there_is_no_interval(values: list[float], reference: list[float], reason: str) -> None:
+    found = inference.ratio(values, reference)
+    assert found.reason == reason
+    assert np.isnan([found.low, found.high]).all()
+
+
+def test_identical_units_have_the_value_as_bounds_and_say_so() -> None:
+    same = np.full(6, 0.1)
+    for found in (
+        inference.mean(same),
+        inference.difference(same * 3, same),
+        inference.ratio(draws(1, 6), draws(1, 6)),
+    ):
+        assert found.reason == "identical in all replicates"
+        assert found.low == found.value == found.high
+
+
+def test_copies_of_one_run_say_nothing_of_a_difference() -> None:
+    found = inference.compare([[3.0] * 6], [2.0] * 6)
+    assert found.significant.tolist() == [0]
+    assert np.isnan(found.probability).all()
+
+
+@pytest.mark.parametrize(
+    ("given_units", "message"),
+    [
+        (((1.0,)), "last axis"),
+        (((np.array([1.0, np.inf]),)), "infinite"),
+        (((np.ones(3), np.array([1.0, -1.0, 2.0]))), "not negative"),
+        (((np.ones(3), np.ones(4))), "same units"),
+        (((np.ones((2, 3)), np.ones((4, 3)))), "broadcast"),
+    ],
+)
+def test_errors_say_what_is_wrong(given_units: tuple[np.ndarray, ...], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        inference.mean(*given_units)
+
+
+@given(units, st.integers(-3, 3))
+def test_estimates_scale_with_the_unit_of_measurement(values: np.ndarray, power: int) -> None:
+    factor = 2.0**power
+    for one, other in ((inference.mean(values), inference.mean(values * factor)),):
+        assert (one.reason == other.reason).all()
+        for bound in ("value", "low", "high"):
+            assert getattr(other, bound) == pytest.approx(getattr(one, bound) * factor, nan_ok=True)
+
+
+@given(units)
+def test_a_ratio_turned_around_has_the_inverse_bounds(values: np.ndarray) -> None:
+    one, other = inference.ratio(values[0], values[1]), inference.ratio(values[1], values[0])
+    assert one.reason == other.reason
+    assert float(one.low) == pytest.approx(float(1 / other.high), nan_ok=True)
+    assert float(one.high) == pytest.approx(float(1 / other.low), nan_ok=True)
+
+
+# --- comparisons ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["ratio", "difference"])
+@given(units)
+def test_interval_and_significance_never_contradict_each_other(
+    form: inference.Form, values: np.ndarray
+) -> None:
+    found = inference.compare(values[1:], values[0], form)
+    neutral = 1.0 if form == "ratio" else 0.0
+    shown = found.reason == ""
+    outside = (found.low > neutral).astype(int) - (found.high < neutral)
+    assert found.significant[shown].tolist() == outside[shown].tolist()
+    assert not found.significant[~shown].any()
+    assert ((found.probability < 0.05) == (found.significant != 0))[shown].all()
+
+
+def test_more_comparisons_widen_the_intervals() -> None:
+    left, right = draws(8, 4, 10), draws(9, 10)
+    few, many = (inference.compare(left, right, comparisons=count) for count in (4, 40))
+    assert (many.high / many.low > few.high / few.low).all()
+    assert inference.compare(left, right).low.tolist() == few.low.tolist()
+
+
+@pytest.mark.parametrize("form", ["ratio", "difference"])
+@given(units)
+def test_pairs_are_antisymmetric_and_two_are_one_comparison(form: inference.Form, values: np.ndarray) -> None:
+    pairs = inference.compare_pairs(values, form)
+    assert (pairs.significant == -pairs.significant.T).all()
+    assert not np.diag(pairs.significant).any()
+    alone = inference.compare(values[:1], values[1], form)
+    two = inference.compare_pairs(values[:2], form)
+    assert two.significant[0, 1] == alone.significant[0]
+    assert two.probability[0, 1] == pytest.approx(alone.probability[0], nan_ok=True)
+
+
+def test_best_are_those_that_do_not_differ_from_the_lowest() -> None:
+    base = draws(10, 10)
+    values = np.stack([base * 3, base, base + np.tile([1, -1], 5), base * 2])
+    assert sorted(inference.best(values).tolist()) == [1, 2]
+    assert inference.best(np.full((2, 6), np.nan)).tolist() == []
+
+
+def test_holm_as_by_hand() -> None:
+    assert inference.holm([0.01, np.nan, 0.04, 0.03]) == pytest.approx(
+        [0.03, np.nan, 0.06, 0.06], nan_ok=True
+    )
+
+
+# --- blocks of one log ----------------------------------------------------------------------------
+
+
+def test_blocks_with_a_trend_have_no_interval() -> None:
+    rising = np.arange(64.0) + np.random.default_rng(12).normal(0, 1, 64)
+    found = inference.mean(rising, serial=True)
+    assert found.reason != ""
+    assert np.isnan(found.low)
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def table() -> pd.DataFrame:
+    rows = [
+        (scenario, scheduler, replicate, value, 10)
+        for (scenario, scheduler), values in {
+            ("busy", "easy"): draws(1, 6),
+            ("busy", "fcfs"): draws(1, 6) * 3 + draws(2, 6) / 10,
+            ("idle", "fcfs"): draws(3, 6),
+        }.items()
+        for replicate, value in enumerate(values)
+    ]
+    return pd.DataFrame(rows, columns=["scenario", "scheduler", "replicate", "value", "number"])
+
+
+def test_a_table_is_compared_within_each_scenario() -> None:
+    found = inference.summary(table(), ["scenario", "scheduler"], {"scheduler": "easy"})
+    assert found["ratio"].round(6).tolist()[0] == 1.0
+    assert found["significant"].tolist() == [0, 1, 0]
+    assert found["ratio_reason"].tolist() == ["identical in all replicates", "", "no reference"]
+    assert found["reason"].tolist() == ["", "", ""]
+    alone = inference.ratio(draws(1, 6) * 3 + draws(2, 6) / 10, draws(1, 6))
+    assert found["ratio_low"][1] == pytest.approx(alone.low)
+
+
+def test_a_table_does_not_depend_on_the_order_of_its_rows() -> None:
+    by, reference = ["scenario", "scheduler"], {"scheduler": "easy"}
+    one = inference.summary(table(), by, reference)
+    other = inference.summary(table().sample(frac=1, random_state=1), by, reference)
+    pd.testing.assert_frame_equal(
+        one.sort_values(by, ignore_index=True), other.sort_values(by, ignore_index=True)
+    )
+
+
+def test_two_values_of_one_replicate_are_an_error() -> None:
+    with pytest.raises(ConfigurationError, match="two values for scheduler easy"):
+        inference.summary(table().replace("idle", "busy").replace("fcfs", "easy"), ["scheduler"])
+    with pytest.raises(ConfigurationError, match="no column 'cluster'"):
+        inference.summary(table(), ["cluster"])
+
+
+def test_estimates_of_no_rows_are_empty() -> None:
+    found = inference.mean(np.empty((0, 5)))
+    assert isinstance(found, Estimate)
+    assert found.value.shape == found.low.shape == found.reason.shape == (0,)
+    assert inference.summary(table().iloc[:0], ["scheduler"], {"scheduler": "easy"}).empty
