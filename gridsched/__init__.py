@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gridsched.systems.superscheduler.scheduler import Superscheduler
     from gridsched.traces import clean, fetch, read_sacct, read_swf, select_window, write_swf
     from gridsched.verification import verify
-    from gridsched.workloads import Workload, resample, shake, synthesise
+    from gridsched.workloads import Workload, load_machines, resample, shake, synthesise
 
 _HOMES: dict[str, str] = {
     "Calendars": "gridsched.systems.calendars.scheduler",
@@ -58,6 +58,7 @@ _HOMES: dict[str, str] = {
     "explain_against": "gridsched.systems.slurm.differences",
     "fetch": "gridsched.traces",
     "forecast": "gridsched.forecasting.present",
+    "load_machines": "gridsched.workloads",
     "plot": "gridsched.plot",
     "read_sacct": "gridsched.traces",
     "read_slurm_site": "gridsched.systems.slurm.site",
@@ -93,6 +94,7 @@ __all__ = [
     "explain_against",
     "fetch",
     "forecast",
+    "load_machines",
     "plot",
     "read_sacct",
     "read_slurm_site",

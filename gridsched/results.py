@@ -193,6 +193,7 @@ def run_dataset(
             "title": _title(attributes.get("scheme", "run"), workload.name, len(workload), rejected),
             "workload": workload.name,
             "jobs_rejected": rejected,
+            **{name: getattr(workload, name) for name in _CLOCK if getattr(workload, name) is not None},
             **{key: attributes[key] for key in _FIRST if key in attributes},
             **{f"left_out: {reason}": count for reason, count in workload.left_out.items()},
             **{f"repaired: {reason}": count for reason, count in workload.repaired.items()},
@@ -215,6 +216,9 @@ def run_dataset(
         }
     )
 
+
+_CLOCK = ("unix_start_time", "time_zone")
+"""What a workload says of its clock, where it does."""
 
 _FIRST = ("scheme", "estimates", "policies")
 """What a run shows first of the attributes that it is given."""

@@ -101,7 +101,7 @@ def simulate(
         raise ConfigurationError(f"{chosen.label} cannot schedule this: {reason}")
     submission.check_limits()
     schedule = chosen.schedule(submission)
-    return results.run_dataset(
+    run = results.run_dataset(
         submission.workload,
         submission.home,
         platform.clusters,
@@ -119,10 +119,14 @@ def simulate(
             "overrun": overrun,
             "passes": passes,
             "jobs_without_requested_time": int((submission.workload.requested_time <= 0).sum()),
-            "jobs_killed": submission.killed,
+            "jobs_killed": 0 if submission.killed is None else int(submission.killed.sum()),
             "jobs_transferred": _transferred(schedule, submission.home),
         },
     )
+    if submission.killed is None:
+        return run
+    words = {"long_name": "whether the job is killed at its requested time", "units": "1"}
+    return run.assign(killed_at_limit=("job", submission.killed.astype(np.int64), words))
 
 
 def _parameters(scheduler: Any) -> dict[str, int | float | str]:

@@ -53,8 +53,8 @@ class Submission:
         Of everything that the scheduler draws.
     times : {"home", "unit"}
         Whether run times and estimates are those on the cluster of submission, or as at speed 1.
-    killed : int
-        Jobs whose run times were cut to their requested times.
+    killed : bool[n], optional
+        Jobs whose run times were cut to their requested times; None where jobs run as long as they want.
     """
 
     workload: Workload
@@ -64,7 +64,7 @@ class Submission:
     conventions: Conventions = field(default_factory=Conventions)
     seed: int = 0
     times: TimesName = "home"
-    killed: int = 0
+    killed: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.workload)
@@ -218,11 +218,11 @@ def submit(
         merged, home = workload, _own_home(workload, len(platform))
     else:
         merged, home = _merged(workload, len(platform), align)
-    killed = 0
+    killed = None
     if kill:
         run, requested = np.asarray(merged.run_time, np.int64), np.asarray(merged.requested_time, np.int64)
         cut = np.where(requested > 0, np.minimum(run, requested), run)
-        killed = int((cut < run).sum())
+        killed = cut < run
         merged = replace(merged, run_time=cut)
     return Submission(
         workload=merged,

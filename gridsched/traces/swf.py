@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 import zstandard
 from numpy.typing import NDArray
 
@@ -27,6 +28,7 @@ from gridsched.io import atomic_write
 from gridsched.traces._bytes import read_bytes
 from gridsched.traces._header import header_lines, parse_header
 from gridsched.traces._parse import FIELDS, LONGEST_NUMBER, ParsedText, parse
+from gridsched.traces.schedule_log import schedule_log
 from gridsched.workloads.table import SWF_FIELDS, Workload, add_counts
 
 ExtraFields = Literal["refuse", "ignore"]
@@ -102,18 +104,44 @@ def read_swf(
     )
 
 
-def write_swf(workload: Workload, path: str | os.PathLike[str]) -> None:
-    """Write a workload as a log in the Standard Workload Format that `read_swf` reads back unchanged.
+def write_swf(workload: Workload | xr.Dataset, path: str | os.PathLike[str]) -> None:
+    """Write a workload, or the schedule of a run, as a log in the Standard Workload Format.
 
-    The header lines come first, as they are, then a line a job with one blank between its fields. Facts that
-    the header does not give (processors, start, time zone, acknowledgement) are put before it. The
-    file is compressed if its name ends in .gz, .bz2 or .zst, with the same bytes each time.
+    `read_swf` reads a workload back unchanged, except for columns that the format does not have (`extra`,
+    `dependencies`). The header lines come first, as they are, then a line a job with one blank between its
+    fields. Facts that the header does not give (processors, start, time zone, acknowledgement) are put before
+    it. The file is compressed if its name ends in .gz, .bz2 or .zst, with the same bytes each time.
+
+    Parameters
+    ----------
+    workload : Workload or xarray.Dataset
+        The jobs; or a run of `gridsched.simulate`, which is written as the cluster would have recorded it.
+        Wait times are those of the simulation, run times from the first start to the last end, requested
+        times what the scheduler took for run times, partitions the clusters where there are several (1 is the
+        first). The status is 1 for a job that completed; 0 for one that was rejected, lost with its node or
+        killed; 5 for one whose user gave up (its wait is until then) or that never became eligible; -1 for
+        one that still waits. Jobs that did not run have a run time of -1.
+    path : path-like
+        Where; a file that is there is replaced.
 
     Raises
     ------
     WorkloadError
-        If the workload has no jobs, a number that is not finite, or a header line that is no comment.
+        If the workload has no jobs, a number that is not finite, or a header line that is no comment; or the
+        dataset is no run.
+    TraceError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> run = gs.simulate(gs.synthesise("M3", jobs=100, seed=1), scheduler="easy")
+    >>> gs.write_swf(run, "easy.swf")
+    >>> bool((gs.read_swf("easy.swf").wait_time == run.start_time - run.submit_time).all())
+    True
     """
+    if not isinstance(workload, Workload):
+        workload = schedule_log(workload)
     if not len(workload):
         raise WorkloadError(f"{workload.name}: no jobs to write; an SWF log has at least one")
     for name, column in workload.columns.items():

@@ -366,8 +366,8 @@ class LublinModel:
             requested_time=requested.requested_time,
             processors_available=self.processors,
             header=(
-                "Synthetic workload by the model of U. Lublin and D. G. Feitelson (JPDC 63(11), 2003)",
-                f"Parameters: {described}",
+                "; Note: synthetic, by the model of U. Lublin and D. G. Feitelson (JPDC 63(11), 2003)",
+                f"; Note: parameters {described}",
             ),
             checksum=digest.hexdigest(),
             repaired=add_counts({}, repairs(requested)),

@@ -177,7 +177,7 @@ def resample(
     options = f"seed {seed}, weeks {length}, users {users!r}, temporary_weeks {temporary_weeks}"
     return replace(
         made,
-        header=(*workload.header, f"Resampled by users: {options}"),
+        header=(*workload.header, f"; Note: resampled by users: {options}"),
         checksum=hashlib.sha256(f"{workload.checksum}\nresampled: {options}".encode()).hexdigest(),
     )
 
@@ -196,7 +196,7 @@ def squeezed(workload: Workload, factor: float) -> Workload:
         workload,
         submit_time=moved,
         **columns,
-        header=(*workload.header, f"Times between submissions divided by {factor!r}"),
+        header=(*workload.header, f"; Note: times between submissions divided by {factor!r}"),
         checksum=hashlib.sha256(f"{workload.checksum}\nsqueezed: {factor!r}".encode()).hexdigest(),
     )
 

@@ -52,6 +52,6 @@ def shake(workload: Workload, *, seed: int, seconds: int = 60) -> Workload:
     options = f"seed {seed}, seconds {seconds}"
     return replace(
         replace(workload, submit_time=moved, **columns).select(order),
-        header=(*workload.header, f"Shaken: {options}"),
+        header=(*workload.header, f"; Note: shaken: {options}"),
         checksum=hashlib.sha256(f"{workload.checksum}\nshaken: {options}".encode()).hexdigest(),
     )

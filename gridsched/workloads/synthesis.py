@@ -17,10 +17,10 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.errors import WorkloadError
+from gridsched.errors import WorkloadError, meant
 from gridsched.workloads.estimates import EstimateModel, Estimates, Modal, repairs
 from gridsched.workloads.hyper_erlang import HyperErlang
-from gridsched.workloads.size_classes import Machine, SizeClass, SizeModel
+from gridsched.workloads.size_classes import Machine, SizeClass, SizeModel, load_machines
 from gridsched.workloads.table import Workload, add_counts
 
 _BLOCK = 4096
@@ -37,7 +37,7 @@ class _Stream(IntEnum):
 
 
 def synthesise(
-    machine: Machine,
+    machine: Machine | str,
     *,
     seed: int,
     jobs: int | None = None,
@@ -50,8 +50,8 @@ def synthesise(
 
     Parameters
     ----------
-    machine : Machine
-        With the models of its size classes.
+    machine : Machine or str
+        With the models of its size classes; a name is that of one of `load_machines()`.
     seed : int
         The same seed and parameters give the same workload, bit for bit.
     jobs, duration : int or float
@@ -71,13 +71,21 @@ def synthesise(
     Raises
     ------
     WorkloadError
-        Where parameters are out of range, or no job arrives.
+        Where parameters are out of range, the machine is unknown, or no job arrives.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> gs.synthesise("M3", jobs=1000, seed=1)
+    Workload 'M3-synthetic': ...
 
     Notes
     -----
     Each class starts with a whole inter-arrival time at time 0, so that in T seconds about
     T / mean + (cv**2 - 1) / 2 of its jobs arrive: a few more than the rate says where arrivals are bursty.
     """
+    if isinstance(machine, str):
+        machine = _published(machine)
     if (jobs is None) == (duration is None):
         raise WorkloadError(f"machine {machine.name}: give either jobs or duration")
     if jobs is not None and jobs < 1:
@@ -111,6 +119,17 @@ def synthesise(
         "load_scale": load_scale,
     }
     return _workload(machine, parameters, np.floor(time).astype(np.int64), processors, drawn)
+
+
+def _published(name: str) -> Machine:
+    """One of the machines that come with gridsched."""
+    machines = load_machines()
+    if name not in machines:
+        raise WorkloadError(
+            f"machine {name!r} is unknown{meant(name, machines)}; use one of {', '.join(machines)}, "
+            "or give a Machine"
+        )
+    return machines[name]
 
 
 def _stream(machine: Machine, seed: int, kind: _Stream, index: int) -> np.random.Generator:
@@ -197,8 +216,8 @@ def _workload(
         requested_time=drawn.requested_time,
         processors_available=machine.processors,
         header=(
-            f"Synthetic workload of machine {machine.name}, by size class, hyper-Erlang of common order",
-            f"Parameters: {json.dumps(options, sort_keys=True)}",
+            f"; Note: synthetic workload of {machine.name}, by size class, hyper-Erlang of common order",
+            f"; Note: parameters {json.dumps(options, sort_keys=True)}",
         ),
         checksum=digest.hexdigest(),
         repaired=add_counts({}, repairs(drawn)),

@@ -12,8 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+import gridsched as gs
 from gridsched.errors import TraceError, WorkloadError
 from gridsched.traces import read_swf, write_swf
+from gridsched.workloads import LublinModel
+from gridsched.workloads.resampling import squeezed
 from gridsched.workloads.table import SWF_FIELDS, Workload
 from tests.support.traces import HEADER, JOB, workload, write
 
@@ -112,3 +115,22 @@ def test_place_that_cannot_be_written(tmp_path: Path) -> None:
     write(tmp_path, "", "file")
     with pytest.raises(TraceError, match="cannot be written"):
         write_swf(workload(), tmp_path / "file" / "log.swf")
+
+
+def made_workloads() -> list[Workload]:
+    """One of each kind that the package makes, and what it makes of one."""
+    drawn = gs.synthesise(gs.load_machines()["M3"], jobs=50, seed=1)
+    lublin = LublinModel.published(64).synthesise(jobs=1500, seed=1)
+    labelled = replace(lublin, user=lublin.job_number % 3, unix_start_time=10**9, time_zone="Europe/Rome")
+    return [drawn, lublin, gs.shake(drawn, seed=1), squeezed(drawn, 2.0), gs.resample(labelled, seed=1)]
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_every_workload_that_is_made_can_be_written(tmp_path: Path, number: int) -> None:
+    original = made_workloads()[number]
+    write_swf(original, tmp_path / "made.swf")
+    back = read_swf(tmp_path / "made.swf", name=original.name)
+    for name, column in original.columns.items():
+        assert np.array_equal(getattr(back, name), column), name
+    assert back.header[-len(original.header) :] == original.header
+    assert back.processors_available == original.processors_available
