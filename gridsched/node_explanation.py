@@ -77,7 +77,7 @@ class NodeExplanation:
     starts : tuple of int
         Starts of its executions: several for a job that failing nodes killed, none for one that never ran.
     fate : int
-        What became of it, see docs/nodes.md.
+        What became of it, see docs/nodes-reference.md.
     nodes : tuple of int
         Nodes of its first execution.
     phases : tuple of NodePhase

@@ -1,6 +1,6 @@
 """What a run made of its nodes: use of each resource, and how much of what is free is in useless pieces.
 
-Everything follows from the pieces of a run, see docs/nodes.md. A node that is out (down, in maintenance,
+Everything follows from the pieces of a run, see docs/nodes-reference.md. A node that is out (down, in maintenance,
 drained) counts for what its jobs still have, and for nothing else.
 
 Fragmentation is that of Weng et al., "Beware of fragmentation: scheduling GPU-sharing workloads with

@@ -51,7 +51,7 @@ def explain_against(
     ----------
     outcome : path
         `outcome.csv` of a recording, with `slurm.conf` and `slurmctld.log` or `.gz` beside it, see
-        docs/slurm.md.
+        docs/slurm-reference.md.
     loop : {"closed", "open"}
         At the instants of the controller's passes, or at passes of the model's own.
     latency : int, optional
@@ -71,7 +71,7 @@ def explain_against(
     outcome = Path(outcome)
     if outcome.name != "outcome.csv" or not outcome.is_file():
         raise ConfigurationError(
-            f"{outcome}: no outcome.csv of a recording; see docs/slurm.md for what it has"
+            f"{outcome}: no outcome.csv of a recording; see docs/slurm-reference.md for its columns"
         )
     replay = Replay.of(outcome.parent)
     most = round(1000 * (TOLERANCES[loop] if tolerance is None else tolerance))
