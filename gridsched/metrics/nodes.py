@@ -1,7 +1,7 @@
 """What a run made of its nodes: use of each resource, and how much of what is free is in useless pieces.
 
-Everything follows from the pieces of a run, see docs/nodes-reference.md. A node that is out (down, in maintenance,
-drained) counts for what its jobs still have, and for nothing else.
+Everything follows from the pieces of a run, see docs/nodes-reference.md. A node that is out (down, in
+maintenance, drained) counts for what its jobs still have, and for nothing else.
 
 Fragmentation is that of Weng et al., "Beware of fragmentation: scheduling GPU-sharing workloads with
 fragmentation gradient descent" (USENIX ATC 2023, section 3): what is free on a node is of no use to a job if
