@@ -43,7 +43,7 @@ readings: $(STAMP)  ## judge the claims of papers under many readings of what th
 	$(SNAKEMAKE) --configfile config/readings.yaml
 	@echo "The report: results/readings/report.html"
 
-golden: $(STAMP)  ## run the demo and reduced studies, and compare every variable with the record in tests/golden
+golden: $(STAMP)  ## run the demo and reduced studies, and compare variables, figures, tables and findings with tests/golden
 	@status=0; for action in run check; do \
 		$(BIN)/python -m tests.golden $$action --cores $(CORES) || status=1; done; exit $$status
 

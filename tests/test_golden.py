@@ -20,15 +20,18 @@ from tests.golden.record import (
     differences,
     read_record,
     record_of,
+    table_lines,
     value_hash,
     variable_line,
     write_record,
 )
 
 VALUES = np.arange(6, dtype=np.float64).reshape(2, 3)
-TABLE = (
+CLAIMS = (
     "paper,id,our_value,low,high,verdict\nours,faster,2.5,2.4,2.6,reproduced\nours,untold,,,,not testable\n"
 )
+MEANS = "scheme,jobs,wait_time,significant,note\nfcfs,3,0.1,True,\neasy,4,,False,1 of 2\n"
+FINDING = "easy has the lowest mean wait: 2.5 min.\nfcfs has the highest.\n"
 
 
 def small() -> xr.Dataset:
@@ -43,7 +46,12 @@ def small() -> xr.Dataset:
 def results(tmp_path: Path) -> Path:
     (tmp_path / "tiny").mkdir()
     small().to_netcdf(tmp_path / "tiny" / "study.nc", engine="netcdf4")
-    (tmp_path / "claims.csv").write_text(TABLE, encoding="utf-8")
+    (tmp_path / "claims.csv").write_text(CLAIMS, encoding="utf-8")
+    for folder in ("figures", "tables"):
+        (tmp_path / "tiny" / folder).mkdir()
+        (tmp_path / "tiny" / folder / "means.csv").write_text(MEANS, encoding="utf-8")
+    (tmp_path / "tiny" / "figures" / "means.txt").write_text(FINDING, encoding="utf-8")
+    (tmp_path / "tiny" / "figures" / "means.svg").write_text("<svg/>", encoding="utf-8")
     return tmp_path
 
 
@@ -97,10 +105,53 @@ def test_attributes_do_not_count() -> None:
 
 def test_nothing_differs_from_itself(results: Path, tmp_path: Path) -> None:
     record = record_of(results, ["tiny", "absent"])
+    assert sorted(record.datasets) == ["tiny/figures/means.csv", "tiny/study.nc", "tiny/tables/means.csv"]
     assert sorted(record.datasets["tiny/study.nc"]) == ["case", "jobs", "wait"]
+    assert record.findings == {"tiny/figures/means.txt": FINDING.strip()}
     assert record.claims["ours/faster"] == "reproduced our_value 2.5 low 2.4 high 2.6"
     write_record(record, tmp_path / "record.json")
     assert differences(read_record(tmp_path / "record.json"), record) == []
+
+
+def test_columns_have_the_type_of_their_values(results: Path) -> None:
+    lines = table_lines(results / "tiny" / "tables" / "means.csv")
+    assert {name: line.split()[2] for name, line in lines.items()} == {
+        "scheme": "text",
+        "jobs": "int64",
+        "wait_time": "float64",
+        "significant": "bool",
+        "note": "text",
+    }
+    assert lines["wait_time"] == variable_line(xr.Variable("row", [0.1, np.nan]))
+    assert lines["note"] == variable_line(xr.Variable("row", ["", "1 of 2"]))
+
+
+def test_tables_without_rows_and_gaps_among_truth_values_are_recorded(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("scheme,mean\n", encoding="utf-8")
+    assert table_lines(tmp_path / "empty.csv")["mean"].startswith("(row 0) text")
+    (tmp_path / "gaps.csv").write_text("a,late\n1,True\n2,\n", encoding="utf-8")
+    assert table_lines(tmp_path / "gaps.csv")["late"] == variable_line(xr.Variable("row", ["True", ""]))
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (("0.1", "0.10000000000000002"), "differs: tiny/tables/means.csv: wait_time: was (row 2) float64"),
+        (("easy,4", "easy,5"), "differs: tiny/tables/means.csv: jobs: was (row 2) int64"),
+        (("scheme,", "scheduler,"), "missing: tiny/tables/means.csv: scheme"),
+    ],
+)
+def test_differences_name_table_and_column(results: Path, change: tuple[str, str], line: str) -> None:
+    expected = record_of(results, ["tiny"])
+    (results / "tiny" / "tables" / "means.csv").write_text(MEANS.replace(*change), encoding="utf-8")
+    assert any(found.startswith(line) for found in differences(expected, record_of(results, ["tiny"])))
+
+
+def test_findings_differ_by_their_text(results: Path) -> None:
+    expected = record_of(results, ["tiny"])
+    (results / "tiny" / "figures" / "means.txt").write_text("Nothing differs.", encoding="utf-8")
+    (line,) = differences(expected, record_of(results, ["tiny"]))
+    assert line == (f"differs: finding tiny/figures/means.txt: was {FINDING.strip()}, is Nothing differs.")
 
 
 @pytest.mark.parametrize(
@@ -117,14 +168,19 @@ def test_differences_are_named(results: Path, change: dict[str, Any], line: str)
     assert found.startswith(line)
 
 
-def test_missing_datasets_and_other_verdicts_are_named(results: Path) -> None:
+def test_missing_files_and_other_verdicts_are_named(results: Path) -> None:
     expected = record_of(results, ["tiny"])
-    (results / "claims.csv").write_text(TABLE.replace("reproduced", "partly"), encoding="utf-8")
+    (results / "claims.csv").write_text(CLAIMS.replace("reproduced", "partly"), encoding="utf-8")
     found = Record(claims=claim_lines(results / "claims.csv"))
     lines = differences(expected, found)
-    assert lines[0] == "missing: dataset tiny/study.nc"
-    assert lines[1].startswith("differs: claim ours/faster: was reproduced")
-    assert len(lines) == 2
+    assert lines[:4] == [
+        "missing: file tiny/figures/means.csv",
+        "missing: file tiny/study.nc",
+        "missing: file tiny/tables/means.csv",
+        "missing: finding tiny/figures/means.txt",
+    ]
+    assert lines[4].startswith("differs: claim ours/faster: was reproduced")
+    assert len(lines) == 5
 
 
 def test_check_fails_where_something_differs(
@@ -136,8 +192,11 @@ def test_check_fails_where_something_differs(
     monkeypatch.setattr(golden, "REPOSITORY", results)
     monkeypatch.setattr(golden, "PARTS", (golden.Part("own", Path("tiny-config.yaml"), needs_logs=False),))
     assert golden.main(["check"]) == 1
-    assert "golden own: new: dataset tiny/study.nc" in capsys.readouterr().out
+    assert "golden own: new: file tiny/study.nc" in capsys.readouterr().out
     assert golden.main(["write"]) == 0
+    assert golden.main(["check"]) == 0
+    (results / "tiny" / "figures" / "means.csv").rename(results / "tiny" / "figures" / "medians.csv")
+    assert golden.main(["write", "--only", "tiny"]) == 0
     assert golden.main(["check"]) == 0
     small().assign(jobs=("case", [3, 5])).to_netcdf(results / "tiny" / "study.nc", engine="netcdf4")
     assert golden.main(["check"]) == 1
@@ -159,6 +218,8 @@ def test_every_study_is_recorded() -> None:
     for part in golden.PARTS:
         recorded = {name.split("/")[0] for name in read_record(part.file).datasets}
         assert recorded == set(part.studies)
+        findings = {name.split("/")[0] for name in read_record(part.file).findings}
+        assert findings <= set(part.studies)
 
 
 def test_last_bits_count_only_on_the_same_processor(results: Path) -> None:

@@ -1,9 +1,9 @@
 """Run demo and reduced studies, and hold them against the record: `python -m tests.golden run|check|write`.
 
-`run` simulates the demo (into results/demo) and the studies of tests/golden/config.yaml (into
-results/golden), from the start unless told to go on; `check` compares what is there with the record; `write`
-makes it the record. The reduced studies replay logs of the archive and are left out where GRIDSCHED_MIRRORS
-does not say where these are.
+`run` makes datasets, figures and tables of the demo (in results/demo) and of the studies of
+tests/golden/config.yaml (in results/golden), from the start unless `--continue` is given; `check` compares
+them with the record; `write` makes them the record. The reduced studies replay logs of the archive and are
+left out where GRIDSCHED_MIRRORS does not say where these are.
 
 Exit codes: 0; 1 where something differs or did not run.
 """
@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.golden.record import Record, differences, read_record, record_of, write_record
+from tests.golden.record import SHOWN, Record, differences, read_record, record_of, write_record
 
 REPOSITORY = Path(__file__).parent.parent.parent
 GOLDEN = Path("tests/golden")
@@ -67,12 +68,12 @@ class Part:
         }
 
     def targets(self, only: Sequence[str]) -> list[Path]:
-        """Files that are made: datasets of the studies, and the table of claims where all of them run."""
+        """What is made: datasets, figures and tables of the studies, and the claims where all of them run."""
         chosen = [
             self.results / study / name
             for study, names in self.studies.items()
             if not only or study in only
-            for name in names
+            for name in (*names, *SHOWN)
         ]
         return chosen if only else [*chosen, self.results / "claims.csv"]
 
@@ -127,12 +128,13 @@ def _chosen(*, demo_only: bool, only: Sequence[str]) -> list[Part]:
 
 
 def _run(part: Part, only: Sequence[str], *, cores: str, goes_on: bool) -> bool:
-    """Simulate, with the code of this repository whatever is installed; whether everything was made."""
+    """Make the targets with the code of this repository, not an installed one; whether all were made."""
     targets = part.targets(only)
     if not goes_on:
         # What an earlier run has left must not be taken for what this one makes
         for target in targets:
-            (REPOSITORY / target).unlink(missing_ok=True)
+            path = REPOSITORY / target
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     command = [str(SNAKEMAKE), "--cores", cores, "--quiet", "progress", "rules"]
     command += ["--configfile", str(part.config), *([] if goes_on else ["--forceall"])]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
@@ -146,7 +148,9 @@ def _run(part: Part, only: Sequence[str], *, cores: str, goes_on: bool) -> bool:
 
 def _check(part: Part, only: Sequence[str]) -> bool:
     """Whether the results are those of the record; says what differs."""
-    expected, found = _restricted(read_record(part.file), only), _found(part, only)
+    expected, found = read_record(part.file), _found(part, only)
+    if only:
+        expected = _restricted(expected, only)
     if expected.processor != found.processor:
         print(
             f"golden {part.name}: made on {expected.processor}, this is {found.processor}: "
@@ -157,7 +161,10 @@ def _check(part: Part, only: Sequence[str]) -> bool:
         print(f"golden {part.name}: {line}")
     variables = sum(map(len, found.datasets.values()))
     outcome = f"{len(lines)} differences" if lines else "as recorded"
-    print(f"golden {part.name}: {variables} variables, {len(found.claims)} claims: {outcome}")
+    print(
+        f"golden {part.name}: {variables} variables and columns, {len(found.findings)} findings, "
+        f"{len(found.claims)} claims: {outcome}"
+    )
     return not lines
 
 
@@ -170,7 +177,13 @@ def _write(part: Part, only: Sequence[str]) -> bool:
     found = _found(part, only)
     if only:
         before = read_record(part.file)
-        found = Record({**before.datasets, **found.datasets}, before.claims, found.processor)
+        others = _restricted(before, set(part.studies).difference(only))
+        found = replace(
+            before,
+            datasets=others.datasets | found.datasets,
+            findings=others.findings | found.findings,
+            processor=found.processor,
+        )
     write_record(found, part.file)
     print(f"golden {part.name}: {part.file.name} written")
     return True
@@ -181,12 +194,15 @@ def _found(part: Part, only: Sequence[str]) -> Record:
     return record_of(REPOSITORY / part.results, studies, claims=not only)
 
 
-def _restricted(record: Record, only: Sequence[str]) -> Record:
-    """What a record has of some studies; all of it if none is named."""
-    if not only:
-        return record
-    datasets = {name: lines for name, lines in record.datasets.items() if name.split("/")[0] in only}
-    return Record(datasets, processor=record.processor)
+def _restricted(record: Record, studies: Collection[str]) -> Record:
+    """What a record has of some studies, without claims."""
+
+    def of_studies(files: dict[str, Any]) -> dict[str, Any]:
+        return {name: content for name, content in files.items() if name.split("/")[0] in studies}
+
+    return replace(
+        record, datasets=of_studies(record.datasets), findings=of_studies(record.findings), claims={}
+    )
 
 
 @cache

@@ -1,4 +1,6 @@
-"""What a results folder holds, hashed variable by variable, and how two such records differ.
+"""What a results folder holds, and how two such records differ.
+
+Variables of datasets and columns of tables are recorded as hashes, findings and claims as text.
 
 A record depends on values alone: not on the order in memory or in the file, on compression, attributes,
 versions, paths or times. It is made without gridsched, so that a change of gridsched cannot change how it is
@@ -13,19 +15,24 @@ import json
 import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
 DATASETS = ("study.nc", "prediction.nc")
 """Datasets of a study that are recorded, where it has them."""
 
+SHOWN = ("figures", "tables")
+"""Folders of a study whose tables (numbers of the figures among them) and findings are recorded."""
+
 Lines = dict[str, str]
-"""What is recorded of the variables of a dataset, or of the claims, by name."""
+"""What is recorded of the variables of a dataset, the columns of a table, findings or claims, by name."""
 
 _HASH_LENGTH = 16
 _NOT_RUN = "not run"
@@ -40,15 +47,19 @@ class Record:
     Parameters
     ----------
     datasets : dict
-        Lines of each dataset by its path in the folder of results, such as `small/study.nc`.
+        Lines of each dataset and table by its path in the folder of results, such as `small/study.nc` or
+        `small/tables/means.csv`.
+    findings : dict
+        Text of each finding by its path.
     claims : dict
         Verdict, our value and its interval by paper and claim.
     processor : str
-        What NumPy found of the processor that it was made on. Another one may give other last bits, since
-        NumPy has code of its own for each.
+        Processor that it was made on. Another one may give other last bits, since NumPy and its linear
+        algebra have code of their own for each.
     """
 
     datasets: dict[str, Lines] = field(default_factory=dict)
+    findings: Lines = field(default_factory=dict)
     claims: Lines = field(default_factory=dict)
     processor: str = ""
 
@@ -96,14 +107,26 @@ def rounded(values: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def processor() -> str:
-    """What NumPy found of this processor."""
+    """Model of this processor, and its extensions that NumPy has found."""
     extensions = np.show_config(mode="dicts")["SIMD Extensions"]
-    return " ".join([platform.machine(), *extensions["found"]])
+    return " ".join([platform.machine(), llvmlite.binding.get_host_cpu_name(), *extensions["found"]])
 
 
 def dataset_lines(dataset: xr.Dataset) -> Lines:
     """Line of every variable of a dataset, coordinates among them."""
     return {str(name): variable_line(variable) for name, variable in dataset.variables.items()}
+
+
+def table_lines(path: Path) -> Lines:
+    """Line of every column of a table (CSV); one that is not all numbers or truth values is text."""
+    table = pd.read_csv(path, keep_default_na=False, na_values=[""])
+    columns = {
+        str(name): column.to_numpy()
+        if column.dtype.kind in "iufb"
+        else column.astype(object).where(column.notna(), "").map(str).to_numpy(object)
+        for name, column in table.items()
+    }
+    return {name: variable_line(xr.Variable("row", values)) for name, values in columns.items()}
 
 
 def claim_lines(path: Path) -> Lines:
@@ -136,6 +159,12 @@ def record_of(results: Path, studies: Iterable[str], *, claims: bool = True) -> 
             path = results / study / name
             if path.exists():
                 record.datasets[f"{study}/{name}"] = dataset_lines(xr.load_dataset(path, engine="netcdf4"))
+        for path in sorted(file for folder in SHOWN for file in (results / study / folder).glob("*")):
+            name = path.relative_to(results).as_posix()
+            if path.suffix == ".csv":
+                record.datasets[name] = table_lines(path)
+            elif path.suffix == ".txt":
+                record.findings[name] = path.read_text(encoding="utf-8").strip()
     table = results / "claims.csv"
     if claims and table.exists():
         record.claims = claim_lines(table)
@@ -160,20 +189,22 @@ def differences(expected: Record, found: Record) -> list[str]:
     if expected.processor != found.processor:
         expected, found = _portable(expected), _portable(found)
     return [
-        *_differences("dataset", dict.fromkeys(expected.datasets, ""), dict.fromkeys(found.datasets, "")),
+        *_differences("file", dict.fromkeys(expected.datasets, ""), dict.fromkeys(found.datasets, "")),
         *(
             line
             for name in sorted(expected.datasets.keys() & found.datasets.keys())
             for line in _differences(f"{name}:", expected.datasets[name], found.datasets[name])
         ),
+        *_differences("finding", expected.findings, found.findings),
         *_differences("claim", expected.claims, found.claims),
     ]
 
 
 def _portable(record: Record) -> Record:
     """A record without last bits, and without checksums of drawn workloads, which depend on them."""
-    return Record(
-        {
+    return replace(
+        record,
+        datasets={
             name: {
                 variable: re.sub(r"\w+ rounded ", "", line)
                 for variable, line in lines.items()
@@ -181,7 +212,7 @@ def _portable(record: Record) -> Record:
             }
             for name, lines in record.datasets.items()
         },
-        {
+        claims={
             name: re.sub(r"-?\d+\.\d+(e[-+]?\d+)?", lambda number: f"{float(number[0]):.7e}", line)
             for name, line in record.claims.items()
         },
@@ -202,15 +233,20 @@ def _differences(what: str, expected: Mapping[str, str], found: Mapping[str, str
 
 
 def read_record(path: Path) -> Record:
-    """Record of a file; an empty one if there is no file."""
+    """Record of a file and that of its findings; an empty one if there is no file."""
     if not path.exists():
         return Record()
     values = json.loads(path.read_text(encoding="utf-8"))
-    return Record(values["datasets"], values["claims"], values["processor"])
+    return Record(**values, findings=json.loads(_findings_file(path).read_text(encoding="utf-8")))
 
 
 def write_record(record: Record, path: Path) -> None:
-    """Write a record, one line a variable, in alphabetical order."""
-    values = {"datasets": record.datasets, "claims": record.claims, "processor": record.processor}
-    text = json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    """Write a record, one line a variable, in alphabetical order; findings into a file of their own."""
+    values = asdict(record)
+    for file, content in ((_findings_file(path), values.pop("findings")), (path, values)):
+        text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False)
+        file.write_text(text + "\n", encoding="utf-8")
+
+
+def _findings_file(path: Path) -> Path:
+    return path.with_stem(f"{path.stem}-findings")
