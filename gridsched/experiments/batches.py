@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from gridsched.experiments import files
 from gridsched.experiments.config import Config, Study
 from gridsched.experiments.tasks import ArchiveFile, Experiment, Stage, Task
 from gridsched.results import sidecar
+from gridsched.traces.archive import find_log, is_good_copy
 
 _FEW_NAMES = 3
 """Tasks that a message names one by one."""
@@ -143,18 +146,44 @@ class Work:
         tasks = [*experiment.datasets, *(figure.dataset for figure in experiment.figures)]
         return list(dict.fromkeys(path for task in tasks for path in self.made_by(task)))
 
-    def forget_lost(self) -> None:
-        """Delete the stamps of batches of which a result is gone, so that they are made again."""
+    @cached_property
+    def records(self) -> dict[str, Callable[[], bool]]:
+        """Files that say that other outputs are there, and whether these are what was written.
+
+        Together they stand for every output of the workflow.
+        """
+        found: dict[str, Callable[[], bool]] = {}
+        for experiment in self.experiments.values():
+            for task in (*experiment.tasks, *experiment.datasets):
+                for used in task.inputs:
+                    if isinstance(used, ArchiveFile):
+                        path = used.path(self.results)
+                        found[path] = partial(_is_log, path, used.name)
+            for task in experiment.datasets:
+                path = task.path(self.results)
+                found[str(sidecar(path))] = partial(files.is_whole, path)
         for batch in self.batches.values():
-            stamp = Path(batch.stamp(self.results))
-            if stamp.exists() and not all(_is_there(task, self.results) for task in batch.tasks):
-                stamp.unlink(missing_ok=True)
+            found[batch.stamp(self.results)] = partial(_are_whole, batch.tasks, self.results)
+        for name in (*(f"{study}/shown" for study in self.studies), "claims", "report"):
+            record = f"{self.results}/{name}.sha256"
+            found[record] = partial(files.is_sealed, record)
+        return found
+
+    def forget_lost(self) -> None:
+        """Delete the records of outputs that are missing or damaged, so that these are made again."""
+        for record, is_whole in self.records.items():
+            if Path(record).exists() and not is_whole():
+                Path(record).unlink(missing_ok=True)
 
 
-def _is_there(task: Task, results: str) -> bool:
-    """Whether all files of a task exist; whether they are whole shows when they are read."""
-    paths = [task.path(results), *task.further(results).values()]
-    return all(Path(path).exists() and sidecar(path).exists() for path in paths)
+def _are_whole(tasks: Iterable[Task], results: str) -> bool:
+    """Whether all files of tasks are what was written."""
+    return all(files.is_whole(path) for task in tasks for path in task.call(results)["outputs"])
+
+
+def _is_log(path: str, name: str) -> bool:
+    """Whether a file is the log of the archive that it should be, as far as its checksum is known."""
+    return is_good_copy(Path(path), find_log(name)) is not False
 
 
 def divided(tasks: list[Task], seconds: float, most: int | None) -> list[list[Task]]:

@@ -13,10 +13,11 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,33 @@ def is_whole(path: str | Path) -> bool:
         made = json.loads(sidecar(path).read_text(encoding="utf-8"))
         return bool(made["sha256"] == checksum(path))
     except (OSError, ValueError, TypeError, KeyError):
+        return False
+
+
+def seal(record: str | Path, outputs: Iterable[str | Path]) -> None:
+    """Record the checksums of finished outputs, in the form of `sha256sum`.
+
+    Parameters
+    ----------
+    record : path
+        File to write; paths in it are relative to its folder.
+    outputs : iterable of paths
+        Files, and folders for all files in them.
+    """
+    folder = Path(record).parent
+    found = [[each] if each.is_file() else each.rglob("*") for each in map(Path, outputs)]
+    paths = sorted(chain.from_iterable(found))
+    lines = [f"{checksum(path)}  {path.relative_to(folder).as_posix()}\n" for path in paths]
+    with atomic_write(record) as temporary:
+        temporary.write_text("".join(lines), encoding="utf-8")
+
+
+def is_sealed(record: str | Path) -> bool:
+    """Whether all outputs of which `seal` recorded the checksums are there and are what was written."""
+    try:
+        lines = [line.split("  ", 1) for line in Path(record).read_text(encoding="utf-8").splitlines()]
+        return bool(lines) and all(checksum(Path(record).parent / path) == known for known, path in lines)
+    except (OSError, ValueError):
         return False
 
 

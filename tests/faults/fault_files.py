@@ -1,26 +1,15 @@
-"""Files that are damaged or change under a run, and two runs at once: clear messages, then right results.
+"""Files that change under a run, and two runs at once: clear messages, then right results.
 
 Not collected by `pytest`; `make test-faults` runs it: see README.md.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support.workspace import TARGET, Workspace, bits_of_files, ended_within, log_lines
-
-
-def prepared(workspace: Workspace) -> Path:
-    """Dataset of the workload that is read from a log."""
-    for path in (workspace.results / "tiny" / "prepared").glob("*.made.json"):
-        if json.loads(path.read_text(encoding="utf-8"))["task"] == "workload own":
-            return path.with_name(path.name.replace(".made.json", ".nc"))
-    raise AssertionError("there is no such dataset")
 
 
 @pytest.fixture(scope="module")
@@ -29,50 +18,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory, kernel_cache: Path) -> Wo
     workspace = Workspace(tmp_path_factory.mktemp("finished") / "work", kernel_cache)
     workspace.run(TARGET)
     return workspace
-
-
-@pytest.fixture
-def half_done(finished: Workspace, tmp_path: Path) -> Workspace:
-    """Copy of the finished folder in which the prepared workloads are all that has been made."""
-    workspace = Workspace(tmp_path / "copy", finished.cache, finished.study, finished.config)
-    shutil.rmtree(workspace.folder)
-    shutil.copytree(finished.folder, workspace.folder)
-    shutil.rmtree(workspace.results / "tiny" / "runs")
-    (workspace.folder / TARGET).unlink()
-    return workspace
-
-
-# --- damaged datasets -----------------------------------------------------------------------------
-
-
-def truncated(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1000])
-
-
-def emptied(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def with_a_wrong_byte(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-@pytest.mark.parametrize("damage", [truncated, emptied, with_a_wrong_byte], ids=lambda f: f.__name__)
-def test_damaged_dataset(finished: Workspace, half_done: Workspace, damage: Callable[[Path], None]) -> None:
-    path = prepared(half_done)
-    damage(path)
-    output = half_done.run(TARGET, fails=True)
-    assert f"error: results/tiny/prepared/{path.name}: not as it was written" in output
-    assert "delete it and run again" in output
-    assert "Traceback" not in output
-    assert not (half_done.folder / TARGET).exists()
-    assert "measures of own" in half_done.missing()
-    assert "measures of listed" not in half_done.missing(), "the others go on"
-    path.unlink()
-    half_done.run(TARGET)
-    assert bits_of_files(half_done.results) == bits_of_files(finished.results)
 
 
 # --- logs that change -----------------------------------------------------------------------------

@@ -8,6 +8,7 @@ rule draw:
         lambda wildcards: WORK.shown(wildcards.study),
         dataset=f"{RESULTS}/{{study}}/study.nc",
     output:
+        record=f"{RESULTS}/{{study}}/shown.sha256",
         runs=f"{RESULTS}/{{study}}/runs.csv",
         figures=report(
             directory(f"{RESULTS}/{{study}}/figures"),
@@ -49,7 +50,8 @@ rule claims:
     input:
         [f"{RESULTS}/{study}/study.nc" for study in STUDIES],
     output:
-        report(
+        record=f"{RESULTS}/claims.sha256",
+        table=report(
             f"{RESULTS}/claims.csv",
             caption="../../reports/caption.rst",
             category="Overview",
@@ -76,16 +78,18 @@ rule report:
         [
             f"{RESULTS}/{study}/{part}"
             for study in STUDIES
-            for part in ("figures", "tables")
+            for part in ("figures", "tables", "shown.sha256")
         ],
         [
             task.path(RESULTS)
             for each in WORK.experiments.values()
             for task in each.datasets
         ],
+        f"{RESULTS}/claims.sha256",
         claims=f"{RESULTS}/claims.csv",
     output:
-        report(
+        record=f"{RESULTS}/report.sha256",
+        page=report(
             f"{RESULTS}/report.html",
             caption="../../reports/caption.rst",
             category="Overview",

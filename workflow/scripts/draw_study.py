@@ -1,5 +1,6 @@
 """Draw the figures of a study and write its tables."""
 
+from gridsched.experiments.files import seal
 from gridsched.experiments.logging import logged
 from gridsched.experiments.showing import show
 
@@ -13,3 +14,5 @@ with logged(snakemake.log[0]):
         tables_in=snakemake.output.tables,
         runs_in=snakemake.output.runs,
     )
+    shown = (snakemake.output.figures, snakemake.output.tables, snakemake.output.runs)
+    seal(snakemake.output.record, shown)

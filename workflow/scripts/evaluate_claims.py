@@ -2,8 +2,10 @@
 
 from gridsched.experiments.claim_stages import evaluate_claims
 from gridsched.experiments.config import study_from
+from gridsched.experiments.files import seal
 from gridsched.experiments.logging import logged
 
 with logged(snakemake.log[0]):
     studies = [study_from(study) for study in snakemake.params.studies]
-    evaluate_claims(studies, list(snakemake.input), snakemake.output[0])
+    evaluate_claims(studies, list(snakemake.input), snakemake.output.table)
+    seal(snakemake.output.record, [snakemake.output.table])
