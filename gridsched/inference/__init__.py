@@ -19,7 +19,8 @@ and how often its intervals hold the truth, is in ``docs/statistics.md``.
 """
 
 from gridsched.inference.comparisons import Comparison, Pairs, best, compare, compare_pairs, holm
-from gridsched.inference.estimates import FEWEST, IDENTICAL, Estimate, Form, difference, mean, ratio
+from gridsched.inference.estimates import Estimate, difference, mean, ratio
+from gridsched.inference.evidence import FEWEST, IDENTICAL, Form
 from gridsched.inference.tables import summary
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.inference.estimates import Form, test_of
+from gridsched.inference.evidence import Form, of_pair
 from gridsched.inference.units import Floats, divide, sides
 
 
@@ -92,9 +92,9 @@ def compare(
     >>> compare([base / 2 + noise, base + noise], base).significant.tolist()
     [-1, 0]
     """
-    left, right, _ = sides(values, reference, weights, reference_weights)
+    left, right = sides(values, reference, weights, reference_weights)
     assert right is not None
-    test = test_of(form, left, right, serial=serial)
+    test = of_pair(form, left, right, serial=serial)
     single = test.probability()
     count = int(np.count_nonzero(test.reason == "")) if comparisons is None else comparisons
     count = max(count, 1)
@@ -136,14 +136,14 @@ def compare_pairs(
     own = None if weights is None else np.broadcast_to(np.asarray(weights, np.float64), data.shape)
     size = len(data)
     first, second = np.triu_indices(size, 1)
-    left, right, _ = sides(
+    left, right = sides(
         data[first],
         data[second],
         None if own is None else own[first],
         None if own is None else own[second],
     )
     assert right is not None
-    test = test_of(form, left, right, serial=serial)
+    test = of_pair(form, left, right, serial=serial)
     single = test.probability()
     corrected = holm(single)
     sign = _sign(test.value, corrected < 1 - confidence, form)

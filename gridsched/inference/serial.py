@@ -1,61 +1,99 @@
-"""Consecutive blocks of one log: how long they have to be to be independent of each other."""
+"""Consecutive blocks of one log: how far they depend on each other, and what that does to an interval.
+
+Blocks are merged into `BLOCKS` long ones. Their variance is multiplied by (1 + r) / (1 - r), with r their
+correlation at lag 1 corrected for its bias, which is never taken as negative; the degrees of freedom shrink
+by the same factor (Tafazzoli, Steiger and Wilson, "N-Skart: a nonsequential skewness- and
+autoregression-adjusted batch-means procedure", IEEE Transactions on Automatic Control 56, 2011, whose
+correction for autocorrelation this is). A log that is short against the memory of its queue has often not
+seen the congestion that makes up much of the mean. So the variance grows further, by `SHORTAGE` for each
+block of the given ones that is worth no independent one: this share was chosen by measurement.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.inference.units import Floats, Side
+from gridsched.inference.units import Floats, divide
 
-BATCHES = (30, 24, 20, 16, 12, 10)
-"""Numbers of longer blocks that are tried, in this order."""
+BLOCKS = 16
+"""Long blocks that a variance is estimated from."""
 
-CORRELATED = 1.645
-"""Lag-1 correlation times the root of the number of blocks, above which they are not independent."""
+FEWEST_BLOCKS = 10
+"""Blocks that an interval needs."""
+
+SHORTAGE = 10.0
+"""How the variance grows with the inverse of the number of independent blocks."""
+
+FEWEST_INDEPENDENT = 2.5
+"""Independent blocks, of those that were given, that an interval needs."""
+
+TREND = 6.0
+"""Slope in standard errors beyond which there is no steady state."""
 
 
-def merged(
-    pseudo: Callable[..., Floats], parts: tuple[Side, ...], same: NDArray[np.bool_]
+def in_blocks(length: int) -> NDArray[np.int64]:
+    """Where the long blocks begin among so many."""
+    size = min(BLOCKS, max(length, 1))
+    edges: NDArray[np.int64] = np.arange(size) * length // size
+    return edges
+
+
+def dependence(
+    points: Floats, present: NDArray[np.bool_], fine: Floats, given: NDArray[np.bool_]
 ) -> tuple[Floats, Floats, NDArray[Any]]:
-    """Standard error and degrees of freedom from the shortest blocks that are independent, or why not.
+    """How dependence inflates the variance of the mean of long blocks, and whether there is an interval.
 
     Parameters
     ----------
-    pseudo : callable
-        Pseudo-values of such sides.
-    parts : tuple of Side
-        The sides, whose units are consecutive blocks.
-    same : bool array
-        Where nothing varies.
+    points, fine : float64[..., blocks]
+        What long blocks, and the given ones, contribute to the estimate, less its mean; 0 where absent.
+    present, given : bool[..., blocks]
+        Which of them there are.
 
     Returns
     -------
-    error, freedom : float arrays
+    inflation, freedom : float arrays
     reason : str array
-        Empty where there are enough independent blocks.
+        Empty where there is a valid interval.
     """
-    shape, length = parts[0].sums.shape[:-1], parts[0].sums.shape[-1]
-    error, freedom = np.full(shape, np.nan), np.ones(shape)
-    reason = np.full(shape, "memory longer than the data allow", object)
-    sizes = [size for size in BATCHES if size <= length] or [length] * bool(length)
-    for size in reversed(sizes):
-        edges = np.arange(size) * length // size
-        points = pseudo(*(part.merged(edges) for part in parts))
-        known = ~np.isnan(points)
-        count = known.sum(axis=-1)
-        centre = np.where(known, points, 0.0).sum(axis=-1) / np.maximum(count, 1)
-        apart = np.where(known, points - centre[..., np.newaxis], 0.0)
-        squares = (apart**2).sum(axis=-1)
-        lag = (apart[..., 1:] * apart[..., :-1]).sum(axis=-1)
-        independent = (count >= min(size, BATCHES[-1])) & (
-            lag * np.sqrt(np.maximum(count, 1)) <= CORRELATED * squares
-        )
-        error = np.where(
-            independent, np.sqrt(squares / np.maximum(count - 1, 1) / np.maximum(count, 1)), error
-        )
-        freedom = np.where(independent, np.maximum(count - 1, 1), freedom)
-        reason = np.where(independent | same, "", reason)
-    return error, freedom, reason
+    number = np.count_nonzero(present, axis=-1)
+    factor = _factor(points, number)
+    all_blocks = np.count_nonzero(given, axis=-1)
+    independent = divide(all_blocks * np.ones(np.shape(number)), _factor(fine, all_blocks))
+    shortage = SHORTAGE * np.maximum(
+        divide(np.ones_like(independent), independent) - 1 / np.maximum(all_blocks, 1), 0
+    )
+    inflation = factor * (1 + np.nan_to_num(shortage))
+    freedom = np.maximum((number - 1) / factor - 1, 2.0)
+    reason = np.full(np.shape(number), "", object)
+    short = (independent < FEWEST_INDEPENDENT) | (number < FEWEST_BLOCKS)
+    reason = np.where(short, "the memory of the queue is longer than the log allows", reason)
+    reason = np.where(_trend(points, present), "no steady state: it rises or falls along the log", reason)
+    return inflation, freedom, reason
+
+
+def _factor(points: Floats, number: NDArray[np.int64]) -> Floats:
+    """(1 + r) / (1 - r) with r the correlation of neighbours, corrected for its bias, from 0 to 0.99."""
+    squares = (points**2).sum(axis=-1)
+    neighbours = divide((points[..., 1:] * points[..., :-1]).sum(axis=-1), squares)
+    correlation = np.nan_to_num(neighbours)
+    correlation = correlation + (1 + 4 * correlation) / np.maximum(number, 1)
+    correlation = np.clip(correlation, 0.0, 0.99)
+    factor: Floats = (1 + correlation) / (1 - correlation)
+    return factor
+
+
+def _trend(points: Floats, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Where a straight line through long blocks is steeper than their scatter about it explains."""
+    number = np.maximum(np.count_nonzero(present, axis=-1), 3)
+    time = np.where(present, np.arange(points.shape[-1], dtype=np.float64), 0.0)
+    time = np.where(present, time - (time.sum(axis=-1) / number)[..., np.newaxis], 0.0)
+    spread = (time**2).sum(axis=-1)
+    slope = divide((time * points).sum(axis=-1), spread)
+    rest = np.where(present, points - np.nan_to_num(slope)[..., np.newaxis] * time, 0.0)
+    error = np.sqrt(divide(_factor(rest, number) * (rest**2).sum(axis=-1) / (number - 2), spread))
+    steep: NDArray[np.bool_] = np.abs(slope) > TREND * error
+    return steep

@@ -10,7 +10,8 @@ import pandas as pd
 
 from gridsched.errors import ConfigurationError
 from gridsched.inference.comparisons import compare
-from gridsched.inference.estimates import Form, mean
+from gridsched.inference.estimates import mean
+from gridsched.inference.evidence import Form
 
 
 def summary(

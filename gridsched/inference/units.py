@@ -24,6 +24,16 @@ class Side(NamedTuple):
     weights: Floats
 
     @property
+    def present(self) -> NDArray[np.bool_]:
+        """Which units there are."""
+        return self.weights > 0
+
+    @property
+    def units(self) -> Floats:
+        """Value of each unit; NaN where it is absent."""
+        return divide(self.sums, self.weights)
+
+    @property
     def value(self) -> Floats:
         """Weighted mean over the units; NaN without any."""
         return divide(self.sums.sum(axis=-1), self.weights.sum(axis=-1))
@@ -32,8 +42,24 @@ class Side(NamedTuple):
     def without(self) -> Floats:
         """Weighted mean over the other units, for each unit; NaN where there is no other."""
         weights = self.weights.sum(axis=-1, keepdims=True) - self.weights
-        others = np.count_nonzero(self.weights, axis=-1)[..., np.newaxis] - (self.weights > 0)
+        others = np.count_nonzero(self.weights, axis=-1)[..., np.newaxis] - self.present
         return divide(self.sums.sum(axis=-1, keepdims=True) - self.sums, np.where(others > 0, weights, 0.0))
+
+    def pseudo_values(self, is_log: NDArray[np.bool_]) -> Floats:
+        """What each unit contributes to the mean, less the mean of that; 0 where a unit is absent.
+
+        Parameters
+        ----------
+        is_log : bool array
+            Where the logarithm of the mean is estimated rather than the mean.
+        """
+        present = self.present
+        number = np.count_nonzero(present, axis=-1, keepdims=True)
+        without = self.without
+        scaled = np.where(is_log[..., np.newaxis], logarithm(without), without)
+        points = np.where(present & ~np.isnan(scaled), -(number - 1.0) * scaled, 0.0)
+        centre = points.sum(axis=-1, keepdims=True) / np.maximum(number, 1)
+        return np.where(present, points - centre, 0.0)
 
     def merged(self, edges: NDArray[np.int64]) -> Side:
         """Sides whose units are runs of consecutive units, which begin at these."""
@@ -45,8 +71,8 @@ def sides(
     reference: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     reference_weights: ArrayLike | None = None,
-) -> tuple[Side, Side | None, NDArray[np.bool_]]:
-    """Both sides in one shape, and which units both of them have.
+) -> tuple[Side, Side | None]:
+    """Both sides in one shape, without the units that one of them lacks.
 
     Parameters
     ----------
@@ -87,7 +113,7 @@ def sides(
         return Side(np.where(present, parts[name], 0.0) * counted, counted)
 
     left = side("values", "weights")
-    return left, None if reference is None else side("reference", "reference_weights"), present
+    return left, None if reference is None else side("reference", "reference_weights")
 
 
 def _array(name: str, values: ArrayLike) -> Floats:

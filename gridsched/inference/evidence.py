@@ -1,0 +1,270 @@
+"""What an interval and a probability are made from, so that the two never contradict each other.
+
+Means of what cannot be negative, and ratios of them, are estimated on the scale of the logarithm: their
+errors come from the jackknife of the logarithm, bounds from Student's t with two degrees of freedom less than
+there are units. One that is lost accounts for skewness that the logarithm leaves; see ``docs/statistics.md``.
+A difference of two such means has as bounds the smallest and largest difference in the ellipse of those
+logarithms that lie at most t errors off. It touches 0 when the interval of the ratio touches 1: the two have
+the same test. Means that may have either sign have the plain t interval.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.errors import ConfigurationError
+from gridsched.inference.serial import FEWEST_BLOCKS, dependence, in_blocks
+from gridsched.inference.units import Floats, Side, divide, logarithm
+
+Form = Literal["difference", "ratio"]
+
+FEWEST = 5
+"""Replicates that an interval needs."""
+
+IDENTICAL = "identical in all"
+"""How the reason begins where there is nothing to estimate: all units are identical."""
+
+_SCATTER = 1.0
+"""Standard error of a logarithm above which bounds would be further apart than is of use."""
+
+_ROUNDING = 1e-12
+_ANGLES = 64
+
+
+class Spread(NamedTuple):
+    """Ellipse of the logarithms of two means: standard errors along its half axes in triangular form."""
+
+    left: Floats
+    both: Floats
+    right: Floats
+
+
+class Evidence(NamedTuple):
+    """An estimate on the scale of its test."""
+
+    value: Floats
+    """The estimate, on its own scale."""
+    centre: Floats
+    """What is 0 if there is no effect: the estimate, or its logarithm."""
+    error: Floats
+    """Standard error of the centre."""
+    freedom: Floats
+    """Degrees of freedom."""
+    is_log: NDArray[np.bool_]
+    number: NDArray[np.int64]
+    reason: NDArray[Any]
+    identical: NDArray[np.bool_]
+    """Where the estimate is the same without any unit."""
+    copies: NDArray[np.bool_]
+    """Where the units themselves are all the same, so that nothing is known of what would vary."""
+    logarithms: tuple[Floats, Floats] | None = None
+    """Logarithms of both means, where their difference is estimated."""
+    spread: Spread | None = None
+
+    def interval(self, confidence: float) -> tuple[Floats, Floats]:
+        """Bounds at a nominal coverage, on the scale of the estimate."""
+        from scipy.special import stdtrit  # takes long to load, and simulations do without
+
+        if not 0 < confidence < 1:
+            raise ConfigurationError(f"confidence must lie between 0 and 1, found {confidence}")
+        reach = stdtrit(self.freedom, 0.5 + confidence / 2)
+        low, high = self.centre - reach * self.error, self.centre + reach * self.error
+        if self.logarithms is not None and self.spread is not None:
+            found = _extremes(self.logarithms, self.spread, reach)
+            low, high = (np.where(self.is_log, *each) for each in zip(found, (low, high), strict=True))
+        else:
+            low, high = (_scaled_back(bound, self.is_log) for bound in (low, high))
+        valid = self.reason == ""
+        low, high = (
+            np.where(self.identical, self.value, np.where(valid, bound, np.nan)) for bound in (low, high)
+        )
+        return low, high
+
+    def probability(self) -> Floats:
+        """Two-sided probability of an estimate this far from no effect; NaN where it is not estimable."""
+        from scipy.special import stdtr
+
+        effect = 2 * stdtr(self.freedom, -np.abs(divide(self.centre, self.error)))
+        exact = np.where(np.abs(self.centre) <= _ROUNDING, 1.0, np.where(self.copies, np.nan, 0.0))
+        return np.where(self.identical, exact, np.where(self.reason == "", effect, np.nan))
+
+
+class _Sample(NamedTuple):
+    """Pseudo-values of replicates or long blocks, with what their dependence does to an interval."""
+
+    first: Floats
+    second: Floats
+    present: NDArray[np.bool_]
+    inflation: Floats
+    freedom: Floats
+    reason: NDArray[Any]
+
+    def covariance(self, one: Floats, other: Floats) -> Floats:
+        """Covariance of two means, from pseudo-values that are centred and 0 where absent."""
+        number = np.count_nonzero(self.present, axis=-1)
+        degrees = np.maximum(number * (number - 1.0), 1.0)
+        covariance: Floats = self.inflation * (one * other).sum(axis=-1) / degrees
+        return covariance
+
+
+def of_mean(left: Side, *, serial: bool, signed: bool) -> Evidence:
+    """Evidence of a mean; `signed` if it may be negative although no unit is."""
+    is_log = np.asarray(~((left.sums < 0).any(axis=-1) | signed))
+    value = left.value
+    sample = _sampled((left,), is_log, None, serial=serial)
+    error = np.sqrt(sample.covariance(sample.first, sample.first))
+    centre = np.where(is_log, logarithm(value), value)
+    return _evidence(value, centre, error, sample, is_log, (left,), serial=serial)
+
+
+def of_pair(form: Form, left: Side, right: Side, *, serial: bool) -> Evidence:
+    """Evidence of a paired difference or ratio."""
+    if form not in ("difference", "ratio"):
+        raise ConfigurationError(f"form is {form!r}; use difference or ratio")
+    sides = (left, right)
+    negative = (left.sums < 0).any(axis=-1) | (right.sums < 0).any(axis=-1)
+    one, other = left.value, right.value
+    if form == "ratio":
+        value, is_log = divide(one, other), np.ones(np.shape(one), np.bool_)
+        scales = None
+    else:
+        value, is_log = one - other, np.asarray((one > 0) & (other > 0) & ~negative)
+        scales = tuple(np.where(is_log, mean, 1.0)[..., np.newaxis] for mean in (one, other))
+    sample = _sampled(sides, is_log, scales, serial=serial)
+    apart = sample.first - sample.second
+    error = np.sqrt(sample.covariance(apart, apart))
+    centre = np.where(is_log, logarithm(one) - logarithm(other), value)
+    if form == "ratio":
+        why = np.where(negative, "a ratio needs values that are not negative", sample.reason)
+        return _evidence(value, centre, error, sample._replace(reason=why), is_log, sides, serial=serial)
+    along = np.sqrt(sample.covariance(sample.first, sample.first))
+    shared = np.nan_to_num(divide(sample.covariance(sample.first, sample.second), along))
+    rest = np.sqrt(np.maximum(sample.covariance(sample.second, sample.second) - shared**2, 0.0))
+    found = _evidence(value, centre, error, sample, is_log, sides, serial=serial)
+    return found._replace(logarithms=(logarithm(one), logarithm(other)), spread=Spread(along, shared, rest))
+
+
+def _sampled(
+    sides: tuple[Side, ...],
+    is_log: NDArray[np.bool_],
+    scales: tuple[Floats, ...] | None,
+    *,
+    serial: bool,
+) -> _Sample:
+    """Pseudo-values of all sides, and how they depend on each other.
+
+    What is looked at for dependence is the quantity that is estimated: that of the first side, less that of
+    the second, each in proportion to its scale.
+    """
+
+    def points(parts: tuple[Side, ...]) -> tuple[Floats, Floats, Floats]:
+        first, *others = (part.pseudo_values(is_log) for part in parts)
+        second = others[0] if others else np.zeros_like(first)
+        if scales is None:
+            return first, second, first - second
+        return first, second, first * scales[0] - second * scales[1]
+
+    present = sides[0].present
+    number = np.count_nonzero(present, axis=-1)
+    if serial:
+        long = tuple(side.merged(in_blocks(present.shape[-1])) for side in sides)
+        first, second, quantity = points(long)
+        found = dependence(quantity, long[0].present, points(sides)[2], present)
+        return _Sample(first, second, long[0].present, *found)
+    nothing = np.full(np.shape(number), "", object)
+    first, second, _ = points(sides)
+    freedom = np.maximum(number - 2.0, 1.0)
+    return _Sample(first, second, present, np.ones(np.shape(number)), freedom, nothing)
+
+
+def _evidence(
+    value: Floats,
+    centre: Floats,
+    error: Floats,
+    sample: _Sample,
+    is_log: NDArray[np.bool_],
+    sides: tuple[Side, ...],
+    *,
+    serial: bool,
+) -> Evidence:
+    """Evidence with the reasons that are the same for all."""
+    name = "blocks" if serial else "replicates"
+    number = np.count_nonzero(sides[0].present, axis=-1)
+    undefined = np.zeros(np.shape(value), np.bool_)
+    copies, size = np.ones(np.shape(value), np.bool_), np.zeros(np.shape(value))
+    for side in sides:
+        undefined |= is_log & (side.present & ~(side.without > 0)).any(axis=-1)
+        copies &= _extent(side.units) <= _ROUNDING * np.abs(side.value)
+        size = np.maximum(size, np.abs(np.where(is_log, 1.0, side.value)))
+    identical = (number > 1) & ~np.isnan(value) & (copies | (~undefined & (error <= _ROUNDING * size)))
+    reason = np.where(is_log & (error > _SCATTER), f"the {name} scatter too much", sample.reason)
+    reason = np.where(undefined, f"too few {name} above 0", reason)
+    reason = np.where(sample.reason == "", reason, sample.reason)
+    fewest = FEWEST_BLOCKS if serial else FEWEST
+    for count in range(1, fewest):
+        reason = np.where(number == count, f"{count} {name}; at least {fewest} are needed", reason)
+    reason = np.where(identical, f"{IDENTICAL} {name}", reason)
+    reason = np.where(np.isnan(value) & (number > 0), "the reference is 0", reason)
+    reason = np.where(number == 0, f"no {name}", reason)
+    return Evidence(
+        np.asarray(value),
+        np.asarray(centre),
+        np.asarray(error),
+        np.asarray(sample.freedom),
+        is_log,
+        np.asarray(number),
+        np.asarray(reason, object),
+        np.asarray(identical),
+        np.asarray(copies),
+    )
+
+
+def _extremes(logarithms: tuple[Floats, Floats], spread: Spread, reach: Floats) -> tuple[Floats, Floats]:
+    """Smallest and largest difference of two means whose logarithms lie in an ellipse.
+
+    On its edge the difference is a smooth function of one angle: the best of some angles, then Newton's
+    steps.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        one, other = (each[..., np.newaxis] for each in logarithms)
+        along, shared, rest = (reach[..., np.newaxis] * each[..., np.newaxis] for each in spread)
+
+        def at(angle: Floats) -> tuple[Floats, Floats, Floats]:
+            cosine, sine = np.cos(angle), np.sin(angle)
+            first, second = along * cosine, shared * cosine + rest * sine
+            slopes = -along * sine, rest * cosine - shared * sine
+            left, right = np.exp(one + first), np.exp(other + second)
+            value = left - right
+            slope = left * slopes[0] - right * slopes[1]
+            bend = left * (slopes[0] ** 2 - first) - right * (slopes[1] ** 2 - second)
+            return value, slope, bend
+
+        angles = np.linspace(0.0, 2 * np.pi, _ANGLES, endpoint=False)
+        values = at(angles)[0]
+        bounds = []
+        for place, better in ((values.argmin(axis=-1), np.fmin), (values.argmax(axis=-1), np.fmax)):
+            angle = angles[place][..., np.newaxis]
+            best = at(angle)[0]
+            for _ in range(6):
+                _, slope, bend = at(angle)
+                angle = angle - np.clip(np.nan_to_num(divide(slope, bend)), -0.1, 0.1)
+                best = better(best, at(angle)[0])
+            bounds.append(best[..., 0])
+    return bounds[0], bounds[1]
+
+
+def _scaled_back(bound: Floats, is_log: NDArray[np.bool_]) -> Floats:
+    """Bounds on the scale of the estimate."""
+    with np.errstate(over="ignore"):
+        return np.where(is_log, np.exp(bound), bound)
+
+
+def _extent(units: Floats) -> Floats:
+    """Largest less smallest of what is known; infinite without anything."""
+    known = ~np.isnan(units)
+    high = np.where(known, units, -np.inf).max(axis=-1, initial=-np.inf)
+    low = np.where(known, units, np.inf).min(axis=-1, initial=np.inf)
+    return np.where(known.any(axis=-1), high - np.where(known.any(axis=-1), low, 0.0), np.inf)
