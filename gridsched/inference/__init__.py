@@ -21,6 +21,7 @@ and how often its intervals hold the truth, is in ``docs/statistics.md``.
 from gridsched.inference.comparisons import Comparison, Pairs, best, compare, compare_pairs, holm
 from gridsched.inference.estimates import Estimate, difference, mean, ratio
 from gridsched.inference.evidence import FEWEST, IDENTICAL, Form
+from gridsched.inference.serial import relaxations
 from gridsched.inference.tables import summary
 
 __all__ = [
@@ -37,5 +38,6 @@ __all__ = [
     "holm",
     "mean",
     "ratio",
+    "relaxations",
     "summary",
 ]

@@ -53,6 +53,7 @@ def compare(
     reference_weights: ArrayLike | None = None,
     *,
     serial: bool = False,
+    relaxations: ArrayLike | None = None,
     confidence: float = 0.95,
     comparisons: int | None = None,
 ) -> Comparison:
@@ -69,7 +70,7 @@ def compare(
         With what; broadcasts against the values, so that one reference may be [units].
     form : {"ratio", "difference"}
         What is estimated, see `ratio` and `difference`.
-    weights, reference_weights, serial
+    weights, reference_weights, serial, relaxations
         See `difference`.
     confidence : float
         Nominal coverage of all intervals together.
@@ -94,7 +95,7 @@ def compare(
     """
     left, right = sides(values, reference, weights, reference_weights)
     assert right is not None
-    test = of_pair(form, left, right, serial=serial)
+    test = of_pair(form, left, right, serial=serial, relaxations=relaxations)
     single = test.probability()
     count = int(np.count_nonzero(test.reason == "")) if comparisons is None else comparisons
     count = max(count, 1)

@@ -32,6 +32,7 @@ def mean(
     weights: ArrayLike | None = None,
     *,
     serial: bool = False,
+    relaxations: ArrayLike | None = None,
     signed: bool = False,
     confidence: float = 0.95,
 ) -> Estimate:
@@ -45,6 +46,9 @@ def mean(
         Number of jobs behind each unit; by default all units count alike.
     serial : bool
         Whether units are consecutive blocks of one log rather than replicates.
+    relaxations : array_like, optional
+        How many times the memory of the queue the log holds, see `relaxations`: of blocks there is no
+        interval where they are too few.
     signed : bool
         Whether the quantity may be negative although none of these values is; else it has no bound below 0.
     confidence : float
@@ -66,7 +70,7 @@ def mean(
     '3 replicates; at least 5 are needed'
     """
     left, _ = sides(values, None, weights)
-    return _estimate(of_mean(left, serial=serial, signed=signed), confidence)
+    return _estimate(of_mean(left, serial=serial, signed=signed, relaxations=relaxations), confidence)
 
 
 def difference(
@@ -76,6 +80,7 @@ def difference(
     reference_weights: ArrayLike | None = None,
     *,
     serial: bool = False,
+    relaxations: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> Estimate:
     """Mean of the values less that of the reference, paired.
@@ -86,7 +91,7 @@ def difference(
         Units on the last axis, NaN where absent; the other axes broadcast.
     weights, reference_weights : array_like, optional
         Number of jobs behind each unit; the reference has those of the values if it is given none.
-    serial, confidence
+    serial, relaxations, confidence
         See `mean`.
 
     Returns
@@ -107,7 +112,7 @@ def difference(
     """
     left, right = sides(values, reference, weights, reference_weights)
     assert right is not None
-    return _estimate(of_pair("difference", left, right, serial=serial), confidence)
+    return _estimate(of_pair("difference", left, right, serial=serial, relaxations=relaxations), confidence)
 
 
 def ratio(
@@ -117,13 +122,14 @@ def ratio(
     reference_weights: ArrayLike | None = None,
     *,
     serial: bool = False,
+    relaxations: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> Estimate:
     """Mean of the values relative to that of the reference, paired.
 
     Parameters
     ----------
-    values, reference, weights, reference_weights, serial, confidence
+    values, reference, weights, reference_weights, serial, relaxations, confidence
         See `difference`.
 
     Returns
@@ -139,7 +145,7 @@ def ratio(
     """
     left, right = sides(values, reference, weights, reference_weights)
     assert right is not None
-    return _estimate(of_pair("ratio", left, right, serial=serial), confidence)
+    return _estimate(of_pair("ratio", left, right, serial=serial, relaxations=relaxations), confidence)
 
 
 def _estimate(evidence: Evidence, confidence: float) -> Estimate:

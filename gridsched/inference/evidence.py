@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gridsched.errors import ConfigurationError
-from gridsched.inference.serial import FEWEST_BLOCKS, dependence, in_blocks
+from gridsched.inference.serial import BLOCKS, FEWEST_BLOCKS, corrected, dependence, in_blocks
 from gridsched.inference.units import Floats, Side, divide, logarithm
 
 Form = Literal["difference", "ratio"]
@@ -92,35 +92,30 @@ class Evidence(NamedTuple):
         return np.where(self.identical, exact, np.where(self.reason == "", effect, np.nan))
 
 
-class _Sample(NamedTuple):
-    """Pseudo-values of replicates or long blocks, with what their dependence does to an interval."""
+class _Moments(NamedTuple):
+    """Variances and covariance of the estimates of both sides, and the variance of what is compared."""
 
     first: Floats
+    both: Floats
     second: Floats
-    present: NDArray[np.bool_]
-    inflation: Floats
+    apart: Floats
     freedom: Floats
     reason: NDArray[Any]
 
-    def covariance(self, one: Floats, other: Floats) -> Floats:
-        """Covariance of two means, from pseudo-values that are centred and 0 where absent."""
-        number = np.count_nonzero(self.present, axis=-1)
-        degrees = np.maximum(number * (number - 1.0), 1.0)
-        covariance: Floats = self.inflation * (one * other).sum(axis=-1) / degrees
-        return covariance
 
-
-def of_mean(left: Side, *, serial: bool, signed: bool) -> Evidence:
+def of_mean(left: Side, *, serial: bool, signed: bool, relaxations: ArrayLike | None = None) -> Evidence:
     """Evidence of a mean; `signed` if it may be negative although no unit is."""
     is_log = np.asarray(~((left.sums < 0).any(axis=-1) | signed))
     value = left.value
-    sample = _sampled((left,), is_log, None, serial=serial)
-    error = np.sqrt(sample.covariance(sample.first, sample.first))
+    nothing = Side(np.zeros_like(left.sums), left.weights)
+    moments = _moments((left, nothing), is_log, (1.0, 0.0), serial=serial, relaxations=relaxations)
     centre = np.where(is_log, logarithm(value), value)
-    return _evidence(value, centre, error, sample, is_log, (left,), serial=serial)
+    return _evidence(value, centre, np.sqrt(moments.first), moments, is_log, (left,), serial=serial)
 
 
-def of_pair(form: Form, left: Side, right: Side, *, serial: bool) -> Evidence:
+def of_pair(
+    form: Form, left: Side, right: Side, *, serial: bool, relaxations: ArrayLike | None = None
+) -> Evidence:
     """Evidence of a paired difference or ratio."""
     if form not in ("difference", "ratio"):
         raise ConfigurationError(f"form is {form!r}; use difference or ratio")
@@ -129,62 +124,97 @@ def of_pair(form: Form, left: Side, right: Side, *, serial: bool) -> Evidence:
     one, other = left.value, right.value
     if form == "ratio":
         value, is_log = divide(one, other), np.ones(np.shape(one), np.bool_)
-        scales = None
+        moments = _moments(sides, is_log, (1.0, 1.0), serial=serial, relaxations=relaxations)
     else:
         value, is_log = one - other, np.asarray((one > 0) & (other > 0) & ~negative)
-        scales = tuple(np.where(is_log, mean, 1.0)[..., np.newaxis] for mean in (one, other))
-    sample = _sampled(sides, is_log, scales, serial=serial)
-    apart = sample.first - sample.second
-    error = np.sqrt(sample.covariance(apart, apart))
+        scales = (np.where(is_log, mean, 1.0)[..., np.newaxis] for mean in (one, other))
+        moments = _moments(sides, is_log, tuple(scales), serial=serial, relaxations=relaxations)
     centre = np.where(is_log, logarithm(one) - logarithm(other), value)
+    error = np.sqrt(moments.apart)
     if form == "ratio":
-        why = np.where(negative, "a ratio needs values that are not negative", sample.reason)
-        return _evidence(value, centre, error, sample._replace(reason=why), is_log, sides, serial=serial)
-    along = np.sqrt(sample.covariance(sample.first, sample.first))
-    shared = np.nan_to_num(divide(sample.covariance(sample.first, sample.second), along))
-    rest = np.sqrt(np.maximum(sample.covariance(sample.second, sample.second) - shared**2, 0.0))
-    found = _evidence(value, centre, error, sample, is_log, sides, serial=serial)
+        why = np.where(negative, "a ratio needs values that are not negative", moments.reason)
+        return _evidence(value, centre, error, moments._replace(reason=why), is_log, sides, serial=serial)
+    along = np.sqrt(moments.first)
+    shared = np.nan_to_num(divide(moments.both, along))
+    rest = np.sqrt(np.maximum(moments.second - shared**2, 0.0))
+    found = _evidence(value, centre, error, moments, is_log, sides, serial=serial)
     return found._replace(logarithms=(logarithm(one), logarithm(other)), spread=Spread(along, shared, rest))
 
 
-def _sampled(
-    sides: tuple[Side, ...],
+def _moments(
+    sides: tuple[Side, Side],
     is_log: NDArray[np.bool_],
-    scales: tuple[Floats, ...] | None,
+    scales: tuple[Any, ...],
     *,
     serial: bool,
-) -> _Sample:
-    """Pseudo-values of all sides, and how they depend on each other.
+    relaxations: ArrayLike | None,
+) -> _Moments:
+    """How far the estimates of both sides may be off.
 
-    What is looked at for dependence is the quantity that is estimated: that of the first side, less that of
-    the second, each in proportion to its scale.
+    Of blocks the dependence is that of the quantity that is estimated: the first side less the second, each
+    in proportion to its scale.
     """
 
-    def points(parts: tuple[Side, ...]) -> tuple[Floats, Floats, Floats]:
-        first, *others = (part.pseudo_values(is_log) for part in parts)
-        second = others[0] if others else np.zeros_like(first)
-        if scales is None:
-            return first, second, first - second
-        return first, second, first * scales[0] - second * scales[1]
+    def points(parts: tuple[Side, Side]) -> tuple[Floats, Floats]:
+        return parts[0].pseudo_values(is_log), parts[1].pseudo_values(is_log)
+
+    def quantity(first: Floats, second: Floats) -> Floats:
+        return np.asarray(first * scales[0] - second * scales[1])
 
     present = sides[0].present
     number = np.count_nonzero(present, axis=-1)
-    if serial:
-        long = tuple(side.merged(in_blocks(present.shape[-1])) for side in sides)
-        first, second, quantity = points(long)
-        found = dependence(quantity, long[0].present, points(sides)[2], present)
-        return _Sample(first, second, long[0].present, *found)
-    nothing = np.full(np.shape(number), "", object)
-    first, second, _ = points(sides)
-    freedom = np.maximum(number - 2.0, 1.0)
-    return _Sample(first, second, present, np.ones(np.shape(number)), freedom, nothing)
+    if not serial:
+        reason = np.full(np.shape(number), "", object)
+        return _moments_of(*points(sides), np.ones(np.shape(number)), number, reason)
+    fine = dependence(quantity(*points(sides)), present)
+    found = []
+    for size in BLOCKS:
+        edges = in_blocks(present.shape[-1], size)
+        long = (sides[0].merged(edges), sides[1].merged(edges))
+        first, second = points(long)
+        inflation, reason = corrected(quantity(first, second), long[0].present, fine, number, relaxations)
+        counted = np.count_nonzero(long[0].present, axis=-1)
+        found.append(_moments_of(first, second, inflation, counted, reason))
+    # of a mean the second side is 0, so that what is apart is the first
+    return _wider(*found)
+
+
+def _moments_of(
+    first: Floats, second: Floats, inflation: Floats, number: NDArray[np.int64], reason: NDArray[Any]
+) -> _Moments:
+    """Moments of centred pseudo-values that are 0 where absent."""
+    scale = inflation / np.maximum(number * (number - 1.0), 1.0)
+    return _Moments(
+        scale * (first * first).sum(axis=-1),
+        scale * (first * second).sum(axis=-1),
+        scale * (second * second).sum(axis=-1),
+        scale * ((first - second) ** 2).sum(axis=-1),
+        np.maximum(number - 2.0, 1.0),
+        reason,
+    )
+
+
+def _wider(one: _Moments, other: _Moments) -> _Moments:
+    """Of two estimates of the same the one with the wider interval."""
+    from scipy.special import stdtrit
+
+    widths = [stdtrit(each.freedom, 0.975) ** 2 * each.apart for each in (one, other)]
+    chosen = widths[0] > widths[1]
+    return _Moments(
+        np.where(chosen, one.first, other.first),
+        np.where(chosen, one.both, other.both),
+        np.where(chosen, one.second, other.second),
+        np.where(chosen, one.apart, other.apart),
+        np.where(chosen, one.freedom, other.freedom),
+        np.where(one.reason == "", other.reason, one.reason),
+    )
 
 
 def _evidence(
     value: Floats,
     centre: Floats,
     error: Floats,
-    sample: _Sample,
+    moments: _Moments,
     is_log: NDArray[np.bool_],
     sides: tuple[Side, ...],
     *,
@@ -200,9 +230,9 @@ def _evidence(
         copies &= _extent(side.units) <= _ROUNDING * np.abs(side.value)
         size = np.maximum(size, np.abs(np.where(is_log, 1.0, side.value)))
     identical = (number > 1) & ~np.isnan(value) & (copies | (~undefined & (error <= _ROUNDING * size)))
-    reason = np.where(is_log & (error > _SCATTER), f"the {name} scatter too much", sample.reason)
+    reason = np.where(is_log & (error > _SCATTER), f"the {name} scatter too much", moments.reason)
     reason = np.where(undefined, f"too few {name} above 0", reason)
-    reason = np.where(sample.reason == "", reason, sample.reason)
+    reason = np.where(moments.reason == "", reason, moments.reason)
     fewest = FEWEST_BLOCKS if serial else FEWEST
     for count in range(1, fewest):
         reason = np.where(number == count, f"{count} {name}; at least {fewest} are needed", reason)
@@ -213,7 +243,7 @@ def _evidence(
         np.asarray(value),
         np.asarray(centre),
         np.asarray(error),
-        np.asarray(sample.freedom),
+        np.asarray(moments.freedom),
         is_log,
         np.asarray(number),
         np.asarray(reason, object),

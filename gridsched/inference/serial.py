@@ -1,12 +1,12 @@
 """Consecutive blocks of one log: how far they depend on each other, and what that does to an interval.
 
-Blocks are merged into `BLOCKS` long ones. Their variance is multiplied by (1 + r) / (1 - r), with r their
-correlation at lag 1 corrected for its bias, which is never taken as negative; the degrees of freedom shrink
-by the same factor (Tafazzoli, Steiger and Wilson, "N-Skart: a nonsequential skewness- and
-autoregression-adjusted batch-means procedure", IEEE Transactions on Automatic Control 56, 2011, whose
-correction for autocorrelation this is). A log that is short against the memory of its queue has often not
-seen the congestion that makes up much of the mean. So the variance grows further, by `SHORTAGE` for each
-block of the given ones that is worth no independent one: this share was chosen by measurement.
+Blocks are merged into 8 and into 16 long ones, and the wider of both intervals is used. The variance of long
+blocks is multiplied by (1 + r) / (1 - r), with r their correlation at lag 1, corrected for its bias and never
+taken as negative (as in Tafazzoli, Steiger and Wilson, "N-Skart: a nonsequential skewness- and
+autoregression-adjusted batch-means procedure", IEEE Transactions on Automatic Control 56, 2011). A log that
+is short against the memory of its queue has often not seen the congestion that makes up much of the mean.
+Therefore the variance also grows by `SHORTAGE` times the inverse of the number of independent blocks, as
+measured on the given ones. These numbers were chosen by measurement, see ``docs/statistics.md``.
 """
 
 from __future__ import annotations
@@ -14,76 +14,119 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gridsched.inference.units import Floats, divide
 
-BLOCKS = 16
-"""Long blocks that a variance is estimated from."""
+BLOCKS = (8, 16)
+"""Numbers of long blocks that a variance is estimated from."""
 
-FEWEST_BLOCKS = 10
-"""Blocks that an interval needs."""
+FEWEST_BLOCKS = 16
+"""Given blocks that an interval needs; about a hundred are of use."""
 
-SHORTAGE = 10.0
+SHORTAGE = 5.0
 """How the variance grows with the inverse of the number of independent blocks."""
 
 FEWEST_INDEPENDENT = 2.5
 """Independent blocks, of those that were given, that an interval needs."""
 
+FEWEST_RELAXATIONS = 10.0
+"""Relaxation times of the queue, see `relaxations`, that a log has to hold."""
+
 TREND = 6.0
 """Slope in standard errors beyond which there is no steady state."""
 
 
-def in_blocks(length: int) -> NDArray[np.int64]:
-    """Where the long blocks begin among so many."""
-    size = min(BLOCKS, max(length, 1))
+def relaxations(jobs: ArrayLike, busy: ArrayLike, variability: ArrayLike) -> Floats:
+    """How many times the memory of a queue a log holds: jobs x (1 - busy)**2 / variability.
+
+    The run length that an estimate of a given precision needs grows like variability / (1 - load)**2 (Whitt,
+    "Planning queueing simulations", Management Science 35, 1989). Unlike the correlation of waits it does
+    not come out as short in just those logs that happened to see no congestion.
+
+    Parameters
+    ----------
+    jobs : array_like
+        Number of jobs.
+    busy : array_like
+        Share of the time in which some job waits: the load as this scheduler makes it.
+    variability : array_like
+        Squared coefficients of variation of the work of jobs, and of the times between them, in sum.
+
+    Examples
+    --------
+    >>> relaxations(10_000, 0.5, 25.0).item()
+    100.0
+    """
+    found: Floats = divide(
+        np.asarray(jobs, np.float64) * (1.0 - np.asarray(busy, np.float64)) ** 2,
+        np.asarray(variability, np.float64),
+    )
+    return found
+
+
+def in_blocks(length: int, size: int) -> NDArray[np.int64]:
+    """Where long blocks begin among so many given ones."""
+    size = min(size, max(length, 1))
     edges: NDArray[np.int64] = np.arange(size) * length // size
     return edges
 
 
-def dependence(
-    points: Floats, present: NDArray[np.bool_], fine: Floats, given: NDArray[np.bool_]
-) -> tuple[Floats, Floats, NDArray[Any]]:
-    """How dependence inflates the variance of the mean of long blocks, and whether there is an interval.
+def dependence(points: Floats, present: NDArray[np.bool_]) -> Floats:
+    """Factor (1 + r) / (1 - r) by which blocks are worth fewer independent ones.
 
     Parameters
     ----------
-    points, fine : float64[..., blocks]
-        What long blocks, and the given ones, contribute to the estimate, less its mean; 0 where absent.
-    present, given : bool[..., blocks]
-        Which of them there are.
+    points : float64[..., blocks]
+        What each block contributes to the estimate, less the mean of that; 0 where it is absent.
+    present : bool[..., blocks]
+        Which blocks there are.
+    """
+    number = np.count_nonzero(present, axis=-1)
+    lagged = (points[..., 1:] * points[..., :-1]).sum(axis=-1)
+    correlation = np.nan_to_num(divide(lagged, (points**2).sum(axis=-1)))
+    correlation = np.clip(correlation + (1 + 4 * correlation) / np.maximum(number, 1), 0.0, 0.99)
+    factor: Floats = (1 + correlation) / (1 - correlation)
+    return factor
+
+
+def corrected(
+    points: Floats,
+    present: NDArray[np.bool_],
+    fine: Floats,
+    given: NDArray[np.int64],
+    relaxations: ArrayLike | None,
+) -> tuple[Floats, NDArray[Any]]:
+    """How the variance of the mean of long blocks grows, and why there is no interval.
+
+    Parameters
+    ----------
+    points, present
+        Of long blocks, see `dependence`.
+    fine : float array
+        Dependence of the given blocks.
+    given : int array
+        How many of them there are.
+    relaxations : array_like, optional
+        How many times the memory of the queue the log holds.
 
     Returns
     -------
-    inflation, freedom : float arrays
+    inflation : float array
     reason : str array
         Empty where there is a valid interval.
     """
-    number = np.count_nonzero(present, axis=-1)
-    factor = _factor(points, number)
-    all_blocks = np.count_nonzero(given, axis=-1)
-    independent = divide(all_blocks * np.ones(np.shape(number)), _factor(fine, all_blocks))
-    shortage = SHORTAGE * np.maximum(
-        divide(np.ones_like(independent), independent) - 1 / np.maximum(all_blocks, 1), 0
-    )
-    inflation = factor * (1 + np.nan_to_num(shortage))
-    freedom = np.maximum((number - 1) / factor - 1, 2.0)
-    reason = np.full(np.shape(number), "", object)
-    short = (independent < FEWEST_INDEPENDENT) | (number < FEWEST_BLOCKS)
-    reason = np.where(short, "the memory of the queue is longer than the log allows", reason)
+    independent = given / fine
+    shortage = SHORTAGE * np.maximum(divide(fine - 1.0, given * np.ones_like(fine)), 0.0)
+    inflation = dependence(points, present) * (1.0 + np.nan_to_num(shortage))
+    reason = np.full(np.shape(given), "", object)
+    memory = "the memory of the queue is longer than the log allows"
+    short = independent < FEWEST_INDEPENDENT
+    if relaxations is not None:
+        short = short | (np.asarray(relaxations, np.float64) < FEWEST_RELAXATIONS)
+    reason = np.where(short, memory, reason)
     reason = np.where(_trend(points, present), "no steady state: it rises or falls along the log", reason)
-    return inflation, freedom, reason
-
-
-def _factor(points: Floats, number: NDArray[np.int64]) -> Floats:
-    """(1 + r) / (1 - r) with r the correlation of neighbours, corrected for its bias, from 0 to 0.99."""
-    squares = (points**2).sum(axis=-1)
-    neighbours = divide((points[..., 1:] * points[..., :-1]).sum(axis=-1), squares)
-    correlation = np.nan_to_num(neighbours)
-    correlation = correlation + (1 + 4 * correlation) / np.maximum(number, 1)
-    correlation = np.clip(correlation, 0.0, 0.99)
-    factor: Floats = (1 + correlation) / (1 - correlation)
-    return factor
+    return inflation, reason
 
 
 def _trend(points: Floats, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -92,8 +135,9 @@ def _trend(points: Floats, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
     time = np.where(present, np.arange(points.shape[-1], dtype=np.float64), 0.0)
     time = np.where(present, time - (time.sum(axis=-1) / number)[..., np.newaxis], 0.0)
     spread = (time**2).sum(axis=-1)
-    slope = divide((time * points).sum(axis=-1), spread)
-    rest = np.where(present, points - np.nan_to_num(slope)[..., np.newaxis] * time, 0.0)
-    error = np.sqrt(divide(_factor(rest, number) * (rest**2).sum(axis=-1) / (number - 2), spread))
+    slope = np.nan_to_num(divide((time * points).sum(axis=-1), spread))
+    rest = np.where(present, points - slope[..., np.newaxis] * time, 0.0)
+    variance = dependence(rest, present) * (rest**2).sum(axis=-1) / (number - 2)
+    error = np.sqrt(divide(variance, spread))
     steep: NDArray[np.bool_] = np.abs(slope) > TREND * error
     return steep
