@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import signal
 import sys
 import traceback
 import warnings
@@ -22,6 +23,9 @@ _REMEDIES = {
     errno.EIO: "check the disk and run again",
 }
 """What to do about errors of the operating system that are no defects."""
+
+_INTERRUPTED = 128 + signal.SIGINT
+"""Exit code of an interrupted process, as shells report it."""
 
 
 @contextlib.contextmanager
@@ -49,6 +53,10 @@ def logged(path: str | Path) -> Iterator[None]:
                     print(_begun("error: ", message), file=log)
                 else:
                     traceback.print_exc(file=log)
+            except KeyboardInterrupt:
+                # The workflow itself says so, once
+                print("interrupted", file=log)
+                sys.exit(_INTERRUPTED)
     except OSError as error:
         message = message or reason(error) or f"{path}: {error}"
     if message:

@@ -7,6 +7,8 @@ from gridsched.experiments.batches import Work
 from gridsched.experiments.captions import Captions
 from gridsched.experiments.config import load_config
 from gridsched.experiments.files import check_folder
+from gridsched.experiments.interruption import Interruption
+from snakemake.logging import logger
 
 try:
     CONFIG, STUDIES = load_config(
@@ -22,6 +24,7 @@ RESULTS = CONFIG.results
 # Not in the process of a single job, which may not see yet what others have written
 if workflow.is_main_process:
     WORK.forget_lost()
+    logger.addFilter(Interruption())
 
 
 wildcard_constraints:

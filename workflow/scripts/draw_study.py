@@ -1,10 +1,11 @@
 """Draw the figures of a study and write its tables."""
 
-from gridsched.experiments.files import seal
 from gridsched.experiments.logging import logged
-from gridsched.experiments.showing import show
 
 with logged(snakemake.log[0]):
+    from gridsched.experiments.files import seal
+    from gridsched.experiments.showing import show
+
     show(
         snakemake.params.figures,
         snakemake.params.tables,
