@@ -22,6 +22,7 @@ from gridsched.report.claims import VERDICTS, claims_view
 from gridsched.report.glossary import glossary
 from gridsched.report.parts import main_figure
 from gridsched.report.pitfalls import pitfalls
+from gridsched.report.sources import sources
 from gridsched.report.templates import template
 
 
@@ -53,6 +54,7 @@ def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | 
         style=style,
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        sources=sources(studies),
         source=results.provenance()["source"],
     )
     with atomic_write(target) as temporary:

@@ -168,11 +168,3 @@ def spread(values: NDArray[np.float64]) -> float:
 def mark(values: NDArray[np.float64], scenario: Any) -> str:
     """What stands behind a mean of replicates of a scenario that small changes of its logs move far."""
     return " (unstable)" if scenario.shaking is not None and spread(values) > UNSTABLE else ""
-
-
-def acknowledgements(
-    dataset: xr.Dataset, dimension: str, variable: str = "acknowledgement"
-) -> list[tuple[str, str]]:
-    """Whom to thank for each log, by the label of a dimension."""
-    named = zip(labels(dataset, dimension), dataset[variable].values, strict=True)
-    return [(label, str(text)) for label, text in named if text]

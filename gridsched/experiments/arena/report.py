@@ -103,7 +103,6 @@ def arena_view(study: ArenaStudy, folder: Path) -> dict[str, Any]:
         "fate_table": None,  # the tables above say it
         "figures": figures(folder, study.study_figures),
         "comparisons": f"{study.name}/tables/comparisons.csv",
-        "acknowledgements": _acknowledgements(dataset),
     }
 
 
@@ -280,13 +279,3 @@ def _workloads(dataset: xr.Dataset) -> list[dict[str, Any]]:
                     }
                 )
     return rows
-
-
-def _acknowledgements(dataset: xr.Dataset) -> list[tuple[str, str]]:
-    texts = {
-        str(text): str(home)
-        for row in dataset["acknowledgement"].transpose("scenario", "home").values
-        for home, text in zip(dataset["home"].values, row, strict=True)
-        if str(text) and str(text) != "nan"
-    }
-    return [(home, text) for text, home in texts.items()]

@@ -103,7 +103,4 @@ def calibration_view(study: CalibrationStudy, folder: Path) -> dict[str, Any]:
                 for each in study.workloads
             ),
         ],
-        "acknowledgements": [
-            (name, text) for name, text in json.loads(dataset.attrs["acknowledgements"]).items() if text
-        ],
     }

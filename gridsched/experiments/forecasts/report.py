@@ -9,7 +9,7 @@ from gridsched import results
 from gridsched.experiments.forecasts.config import ForecastStudy
 from gridsched.experiments.forecasts.stages import coverage_table
 from gridsched.forecasting.judging import CORRECTIONS, METHODS, RANGES
-from gridsched.report.parts import acknowledgements, figures, heading
+from gridsched.report.parts import figures, heading
 from gridsched.units import duration
 
 
@@ -40,5 +40,4 @@ def forecasts_view(study: ForecastStudy, folder: Path) -> dict[str, Any]:
         "facts": ", ".join(f"{name}: {int(count):,} forecasts" for name, count in made.items()),
         "policy": dataset.attrs["policy"],
         "figures": figures(folder, study.study_figures),
-        "acknowledgements": acknowledgements(dataset.isel(truth=0), "workload"),
     }

@@ -25,9 +25,6 @@ def models_view(study: ModelStudy, folder: Path) -> dict[str, Any]:
         "rows": [[_shown(value) for value in row] for row in table.itertuples(index=False)],
         "figures": [figure(folder, name, name) for name in study.study_figures],
         "checksum": dataset.attrs["workload_checksum"],
-        "acknowledgements": [(study.workload.name, dataset.attrs["acknowledgement"])]
-        if dataset.attrs["acknowledgement"]
-        else [],
     }
 
 

@@ -29,7 +29,6 @@ def placements_view(study: PlacementStudy, folder: Path) -> dict[str, Any]:
         "facts": _facts(dataset),
         "figures": figures(folder, study.study_figures),
         "source": SOURCE,
-        "acknowledgements": [],
     }
 
 

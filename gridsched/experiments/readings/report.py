@@ -36,7 +36,6 @@ def readings_view(study: ReadingsStudy, folder: Path) -> dict[str, Any]:
         "pairs": _pairs(dataset),
         "pair_count": dataset.sizes["pair"],
         "figures": figures(folder, study.study_figures),
-        "acknowledgements": [],
     }
 
 

@@ -30,5 +30,4 @@ def sequences_view(study: SequenceStudy, folder: Path) -> dict[str, Any]:
         ],
         "facts": f"{dataset.sizes['replicate']} sequences of {study.length:,} jobs of each log",
         "figures": figures(folder, study.study_figures),
-        "acknowledgements": [],
     }

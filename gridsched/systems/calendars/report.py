@@ -14,7 +14,6 @@ from gridsched.figures.style import duration, number
 from gridsched.report.parts import (
     FigureView,
     Form,
-    acknowledgements,
     as_text,
     counts,
     figure,
@@ -121,7 +120,6 @@ def calendar_view(study: CalendarStudy, folder: Path) -> dict[str, Any]:
         "logs": [_log_row(dataset.sel(case=case), case) for case in cases],
         "figures": _figures(study, folder),
         "clusters": f"{study.name}/tables/clusters.csv",
-        "acknowledgements": acknowledgements(dataset, "case"),
     }
 
 

@@ -13,7 +13,6 @@ from gridsched import results
 from gridsched.figures.style import duration, number
 from gridsched.report.parts import (
     Form,
-    acknowledgements,
     as_text,
     counts,
     figures,
@@ -76,7 +75,6 @@ def dynamic_view(study: DynamicGridStudy, folder: Path) -> dict[str, Any]:
         "users": [_users_row(dataset.sel(users=name), name) for name in labels(dataset, "users")],
         "default": [(key, text) for key, text in parameters(dataset)[DEFAULT].items()],
         "figures": figures(folder, study.study_figures),
-        "acknowledgements": acknowledgements(dataset, "users", "workload_acknowledgement"),
     }
 
 

@@ -16,7 +16,6 @@ from gridsched.prediction.methods import REQUESTED as REQUESTED_TIME
 from gridsched.report.parts import (
     FigureView,
     Form,
-    acknowledgements,
     as_text,
     counts,
     figures,
@@ -117,7 +116,6 @@ def self_scheduling_view(study: SelfSchedulingStudy, folder: Path) -> dict[str, 
         "absent": _absent(dataset),
         "quality": _quality_rows(folder) if study.evaluate else [],
         "figures": _figures(study, folder),
-        "acknowledgements": acknowledgements(dataset, "centre"),
     }
 
 

@@ -16,7 +16,6 @@ from gridsched.metrics.users import USER_MEASURES
 from gridsched.report.parts import (
     UNSTABLE,
     FigureView,
-    acknowledgements,
     counts,
     figure,
     figures,
@@ -95,17 +94,11 @@ def local_view(study: LocalStudy, folder: Path) -> dict[str, Any]:
         "fates": "jobs_gave_up" in dataset,
         "fate_table": None,  # the tables above say it
         "figures": _figures(study, folder),
-        "acknowledgements": acknowledgements(dataset.sel(workload=_logs(study)), "workload"),
     }
 
 
 _VARIED = {"": "", "resampling": "resampled", "shaking": "shaken"}
 """What replicates of a log are, in a table, by the value of the variable `variation`."""
-
-
-def _logs(study: LocalStudy) -> list[str]:
-    """Scenarios whose jobs are not those of another one under other conditions."""
-    return [scenario.name for scenario in study.scenarios if scenario.baseline is None]
 
 
 _AGAIN = (

@@ -13,7 +13,6 @@ from gridsched import results
 from gridsched.figures.style import duration, number
 from gridsched.replication import Interval, mean_interval
 from gridsched.report.parts import (
-    acknowledgements,
     as_text,
     counts,
     figures,
@@ -83,7 +82,6 @@ def multicluster_view(study: MulticlusterStudy, folder: Path) -> dict[str, Any]:
         "points": [_point_row(dataset.sel(point=point.name), point, study) for point in study.scenarios],
         "example": _example(folder) if study.worked_example else None,
         "figures": figures(folder, study.study_figures),
-        "acknowledgements": acknowledgements(dataset, "point"),
     }
 
 

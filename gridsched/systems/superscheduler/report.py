@@ -87,7 +87,6 @@ def grid_view(study: GridStudy, folder: Path) -> dict[str, Any]:
             for scenario in labels(dataset, "scenario")
         ],
         "figures": _figures(study, folder),
-        "acknowledgements": _acknowledgements(dataset),
     }
 
 
@@ -202,16 +201,6 @@ def _percent(value: float) -> str:
 def _with_interval(interval: Interval, form: Form) -> str:
     around = interval_text(interval, form)
     return as_text(interval.mean, form) + (f" ({around})" if around else "")
-
-
-def _acknowledgements(dataset: xr.Dataset) -> list[tuple[str, str]]:
-    texts = {
-        str(text): str(home)
-        for row in dataset["acknowledgement"].values
-        for home, text in zip(dataset["home"].values, row, strict=True)
-        if text
-    }
-    return [(home, text) for text, home in texts.items()]
 
 
 def _figures(study: GridStudy, folder: Path) -> list[FigureView]:
