@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
@@ -73,6 +75,7 @@ html_show_sourcelink = False
 html_copy_source = False
 html_show_sphinx = False
 html_math_renderer = "mathml"
+html_search_scorer = str(Path(__file__).parent / "search.js")
 
 
 def _mathml(node: nodes.math | nodes.math_block, display: str) -> str:
@@ -90,7 +93,35 @@ def _block(self: HTML5Translator, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def _count_words(app: Sphinx, exception: Exception | None) -> None:
+    """Write how often each page has each word of the search index, by which `search.js` ranks pages."""
+    indexer = getattr(app.builder, "indexer", None)
+    if exception is not None or indexer is None:
+        return
+    language = indexer.lang
+    pages = {
+        page: Counter(
+            language.stem(word.lower())
+            for word in language.split(app.env.get_doctree(page).astext())
+            if language.word_filter(word)
+        )
+        for page in sorted(app.env.found_docs)
+    }
+    lengths = {page: words.total() for page, words in pages.items()}
+    counts = {"pages": pages, "lengths": lengths, "mean_length": sum(lengths.values()) / len(lengths)}
+    text = f"const WORD_COUNTS = {json.dumps(counts, separators=(',', ':'))};\n"
+    (Path(app.outdir) / "_static" / "words.js").write_text(text, encoding="utf-8")
+
+
+def _load_words(app: Sphinx, page: str, *_: object) -> None:
+    """Let the page of results load the counts."""
+    if page == "search":
+        app.add_js_file("words.js")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the equations."""
+    """Register the equations and the ranking of search results."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
+    app.connect("html-page-context", _load_words)
+    app.connect("build-finished", _count_words)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
