@@ -30,6 +30,7 @@ from gridsched.policies.local import (
     schedule,
 )
 from gridsched.policies.scores import SCORE
+from gridsched.runs import check_run
 
 Integers = NDArray[np.int64]
 
@@ -171,8 +172,10 @@ def explain(
     Raises
     ------
     ConfigurationError
-        If there is no such job, it was rejected, or the policy is another or orders by a function.
+        If it is no run, there is no such job, it was rejected, or the policy is another or orders by a
+        function.
     """
+    check_run(run)
     if "piece_segment" in run:
         _check_job(run, job)
         return explain_on_nodes(run, job, _policy_of(run, policy))

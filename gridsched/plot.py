@@ -18,13 +18,9 @@ from gridsched.figures import runs as figures
 from gridsched.figures.gantt import MOST_JOBS
 from gridsched.figures.gantt import gantt as _gantt
 from gridsched.figures.gantt_nodes import gantt_of_nodes, has_nodes
+from gridsched.runs import check_run, labelled_runs, listed_runs, name_of_run, names_clusters
 
 __all__ = ["compare", "gantt", "load", "utilisation"]
-
-_NEEDED = ("submit_time", "run_time", "start_time", "end_time", "processors", "cluster_processors")
-_SEGMENTS = ("segment_job", "segment_cluster", "segment_processors", "segment_start", "segment_end")
-_TELLING = ("policies", "estimates", "kill", "overrun", "passes", "seed", "times", "align")
-"""Attributes by which runs of the same scheme are told apart."""
 
 
 def gantt(
@@ -55,22 +51,23 @@ def gantt(
     ConfigurationError
         If the run has too many jobs or nodes, or does not say on which cluster, or nodes, jobs run.
     """
-    _check_run(run)
+    check_run(run)
     if by not in (None, "nodes", "processors"):
         raise ConfigurationError(f"by is {by!r}; use 'nodes' or 'processors', or leave it out")
-    if not _names_clusters(run):
+    if not names_clusters(run):
         raise ConfigurationError(
-            f"{_name(run)}: the run does not say on which clusters jobs run (ideal machines share all); "
-            "use gridsched.plot.load or compare"
+            f"{name_of_run(run)}: the run does not say on which clusters jobs run (ideal machines share "
+            "all); use gridsched.plot.load or compare"
         )
     if run.sizes["job"] > MOST_JOBS:
         raise ConfigurationError(
-            f"{_name(run)}: a Gantt chart shows at most {MOST_JOBS} jobs, this run has {run.sizes['job']:,}; "
-            f"use gridsched.plot.load, or simulate fewer jobs: workload.select(slice({MOST_JOBS}))"
+            f"{name_of_run(run)}: a Gantt chart shows at most {MOST_JOBS} jobs, this run has "
+            f"{run.sizes['job']:,}; use gridsched.plot.load, or simulate fewer jobs: "
+            f"workload.select(slice({MOST_JOBS}))"
         )
     if by == "nodes" and "piece_segment" not in run:
         raise ConfigurationError(
-            f"{_name(run)}: the run does not say on which nodes jobs run; leave by= out, or simulate a "
+            f"{name_of_run(run)}: the run does not say on which nodes jobs run; leave by= out, or simulate a "
             "cluster that has nodes"
         )
     if by == "nodes" or (by is None and has_nodes(run)):
@@ -100,7 +97,7 @@ def load(run: xr.Dataset, *, clusters: bool | Sequence[str] = False, bins: int =
     ConfigurationError
         If no job ran, a cluster is unknown, or there are too many for one figure.
     """
-    _check_run(run)
+    check_run(run)
     if bins < 1:
         raise ConfigurationError(f"bins is {bins}; give at least 1")
     known = [str(name) for name in run["cluster"].to_numpy()]
@@ -109,14 +106,14 @@ def load(run: xr.Dataset, *, clusters: bool | Sequence[str] = False, bins: int =
         chosen = [clusters]
     for name in chosen:
         if name not in known:
-            raise ConfigurationError(f"{_name(run)}: no cluster {name!r}; there are {', '.join(known)}")
-    if chosen and not _names_clusters(run):
+            raise ConfigurationError(f"{name_of_run(run)}: no cluster {name!r}; there are {', '.join(known)}")
+    if chosen and not names_clusters(run):
         raise ConfigurationError(
-            f"{_name(run)}: the run does not say on which clusters jobs run; leave clusters= out"
+            f"{name_of_run(run)}: the run does not say on which clusters jobs run; leave clusters= out"
         )
     if len(chosen) > figures.MOST_CLUSTERS:
         raise ConfigurationError(
-            f"{_name(run)}: a figure shows at most {figures.MOST_CLUSTERS} clusters, these are "
+            f"{name_of_run(run)}: a figure shows at most {figures.MOST_CLUSTERS} clusters, these are "
             f"{len(chosen)}; name some: clusters={known[:2]}"
         )
     return figures.load(run, chosen, bins)[0]
@@ -144,12 +141,12 @@ def utilisation(run: xr.Dataset, *, bins: int = 200) -> Figure:
     ConfigurationError
         If no job ran, or the run does not say on which cluster jobs run.
     """
-    _check_run(run)
+    check_run(run)
     if bins < 1:
         raise ConfigurationError(f"bins is {bins}; give at least 1")
-    if not _names_clusters(run):
+    if not names_clusters(run):
         raise ConfigurationError(
-            f"{_name(run)}: the run does not say on which clusters jobs run; use gridsched.plot.load"
+            f"{name_of_run(run)}: the run does not say on which clusters jobs run; use gridsched.plot.load"
         )
     return figures.utilisation(run, bins)[0]
 
@@ -174,37 +171,14 @@ def compare(runs: Iterable[xr.Dataset] | Mapping[str, xr.Dataset]) -> Figure:
     Raises
     ------
     ConfigurationError
-        If the runs are not of the same jobs, too many, or cannot be told apart.
+        If the runs are not of the same jobs, too many, or cannot be distinguished.
     """
-    if isinstance(runs, xr.Dataset):
-        raise ConfigurationError("compare wants several runs; give a list of them")
-    given = [*runs.values()] if isinstance(runs, Mapping) else [*runs]
+    given = listed_runs(runs)
     if not given or len(given) > figures.MOST_RUNS:
         raise ConfigurationError(f"compare shows 1 to {figures.MOST_RUNS} runs, these are {len(given)}")
-    for run in given:
-        _check_run(run)
     for run in given[1:]:
         _check_same_jobs(given[0], run)
-    labels = [str(label) for label in runs] if isinstance(runs, Mapping) else _labels(given)
-    return figures.compare(dict(zip(labels, given, strict=True)))[0]
-
-
-def _check_run(run: xr.Dataset) -> None:
-    """Refuse what is no run."""
-    if not isinstance(run, xr.Dataset):
-        raise ConfigurationError(f"{type(run).__name__} is no run; give what gridsched.simulate returns")
-    missing = [name for name in _NEEDED if name not in run]
-    if missing or run["start_time"].dims != ("job",):
-        what = f"has no {', '.join(missing)}" if missing else "holds several runs"
-        raise ConfigurationError(f"{_name(run)}: the dataset {what}; give what gridsched.simulate returns")
-
-
-def _names_clusters(run: xr.Dataset) -> bool:
-    return all(name in run for name in _SEGMENTS)
-
-
-def _name(run: xr.Dataset) -> str:
-    return str(run.attrs.get("title", "run"))
+    return figures.compare(labelled_runs(runs if isinstance(runs, Mapping) else given))[0]
 
 
 def _check_same_jobs(first: xr.Dataset, other: xr.Dataset) -> None:
@@ -212,29 +186,6 @@ def _check_same_jobs(first: xr.Dataset, other: xr.Dataset) -> None:
     for name in ("job_number", "submit_time", "processors"):
         if name in first and name in other and not np.array_equal(first[name], other[name]):
             raise ConfigurationError(
-                f"{_name(first)} and {_name(other)}: {name} differs; compare runs of the same jobs"
+                f"{name_of_run(first)} and {name_of_run(other)}: {name} differs; "
+                "compare runs of the same jobs"
             )
-
-
-def _labels(runs: Sequence[xr.Dataset]) -> list[str]:
-    """Label of each run: its scheme, and the first attributes that tell it from others of the same label."""
-    schemes = [str(run.attrs.get("scheme", "run")) for run in runs]
-    labels = schemes
-    for attribute in _TELLING:
-        values = [run.attrs.get(attribute, "") for run in runs]
-        texts = [str(value) if isinstance(value, str) else f"{attribute} {value}" for value in values]
-        apart: dict[str, set[str]] = {}
-        for label, text in zip(labels, texts, strict=True):
-            apart.setdefault(label, set()).add(text)
-        labels = [
-            f"{label}, {text}" if len(apart[label]) > 1 else label
-            for label, text in zip(labels, texts, strict=True)
-        ]
-    if len(set(labels)) < len(runs):
-        raise ConfigurationError(
-            f"runs cannot be told apart: {', '.join(labels)}; give {{label: run}} instead of a list"
-        )
-    # What is the same for all need not be said.
-    shared = f"{schemes[0]}, "
-    same = len(set(schemes)) == 1 and all(label.startswith(shared) for label in labels)
-    return [label.removeprefix(shared) for label in labels] if same else labels

@@ -20,7 +20,7 @@ from gridsched.platform import Cluster, Platform
 from gridsched.policies.local import Conventions, LocalPolicy
 from gridsched.traces.cleaning import LONGEST_TIME
 from gridsched.traces.merging import merge_workloads
-from gridsched.workloads.table import Workload
+from gridsched.workloads.table import UNKNOWN, Workload
 
 EstimateName = Literal["requested", "actual", "clairvoyant"]
 Estimates = EstimateName | NDArray[Any]
@@ -289,15 +289,17 @@ def check_clean(workload: Workload) -> None:
     if len(workload) == 0:
         raise WorkloadError(f"{workload.name}: no jobs to simulate")
     broken = {
-        "submit time": workload.submit_time < 0,
-        "run time": workload.run_time < 0,
-        "processors": workload.processors <= 0,
+        "no submit time": workload.submit_time == UNKNOWN,
+        "no run time": workload.run_time == UNKNOWN,
+        "no processors": workload.processors <= 0,
+        "a negative submit time": workload.submit_time < 0,
+        "a negative run time": workload.run_time < 0,
     }
     for what, jobs in broken.items():
         if jobs.any():
             number = int(workload.job_number[np.argmax(jobs)])
             raise WorkloadError(
-                f"{workload.name}: {int(jobs.sum())} jobs have no {what} (first: job {number}); "
+                f"{workload.name}: {int(jobs.sum())} jobs have {what} (first: job {number}); "
                 "clean the workload first"
             )
     if (np.diff(workload.submit_time) < 0).any():

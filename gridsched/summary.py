@@ -9,6 +9,7 @@ import xarray as xr
 from gridsched.metrics import jobs
 from gridsched.metrics.grid import summarise_grid, summarise_ideal
 from gridsched.metrics.nodes import summarise_nodes
+from gridsched.runs import check_run
 from gridsched.systems.registry import system_of
 
 _RENAMED = {"utilisation": "utilisation_cluster"}
@@ -36,8 +37,9 @@ def summarise(run: xr.Dataset, **options: Any) -> xr.Dataset:
     Raises
     ------
     ConfigurationError
-        If an option is out of range.
+        If it is no run, or an option is out of range.
     """
+    check_run(run)
     parts = [jobs.summarise(run, **options)]
     if "piece_segment" in run:
         parts.append(summarise_nodes(run, parts[0].sizes["bin"]))

@@ -18,7 +18,7 @@ PACKAGE = REPOSITORY / "gridsched"
 
 # each layer may import those before it; `rooms` are kinds of studies with their figures and report texts
 LAYERS = (
-    ("errors", "io", "lazy", "units", "nodes"),
+    ("errors", "io", "lazy", "units", "nodes", "runs"),
     ("engine",),
     ("workloads",),
     ("traces",),
@@ -26,7 +26,7 @@ LAYERS = (
     ("platform", "prediction"),
     ("submission", "results", "metrics"),
     ("systems",),
-    ("simulation", "verification", "summary"),
+    ("simulation", "verification", "summary", "tables"),
     ("node_explanation",),
     ("aspects", "comparison", "explanation"),
     ("calibration",),

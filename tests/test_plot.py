@@ -17,6 +17,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.figures import runs as figures
 from gridsched.metrics.jobs import busy_processors, job_metrics, queue_length, time_average
 from gridsched.results import SEGMENT, Schedule, in_one_piece, run_dataset
+from gridsched.runs import labelled_runs
 
 CLUSTERS = [gs.Cluster(name="north", processors=8), gs.Cluster(name="$south_1$", processors=4)]
 
@@ -205,18 +206,18 @@ def test_compare_when_nobody_waits() -> None:
     assert isinstance(gs.plot.compare([made_up(factor=0.0)]), Figure)
 
 
-def test_runs_of_one_scheme_are_told_apart_by_what_differs() -> None:
+def test_runs_of_one_scheduler_are_distinguished_by_what_differs() -> None:
     base = {"policies": "easy, easy", "estimates": "requested", "overrun": "doubling", "seed": 0}
     changes: list[dict[str, Any]] = [{}, {"estimates": "actual"}, {"overrun": "increments"}, {"seed": 7}]
     runs = [made_up().assign_attrs({**base, **own}) for own in changes]
     assert rows_of(gs.plot.compare(runs[:2]).axes[0]) == ["requested", "actual"]
     assert rows_of(gs.plot.compare(runs[1:3]).axes[0]) == ["actual", "requested"]
     labels = ["requested, doubling, seed 0", "actual", "requested, increments", "requested, doubling, seed 7"]
-    assert list(gs.plot._labels(runs)) == labels
+    assert list(labelled_runs(runs)) == labels
     mixed = [runs[0], runs[1], made_up(scheme="fcfs")]
-    assert list(gs.plot._labels(mixed)) == ["easy, requested", "easy, actual", "fcfs"]
-    assert list(gs.plot._labels([made_up()])) == ["easy"]
-    with pytest.raises(ConfigurationError, match=r"told apart: easy, easy; give \{label: run\}"):
+    assert list(labelled_runs(mixed)) == ["easy, requested", "easy, actual", "fcfs"]
+    assert list(labelled_runs([made_up()])) == ["easy"]
+    with pytest.raises(ConfigurationError, match=r"distinguished: easy, easy; give \{label: run\}"):
         gs.plot.compare([made_up(), made_up()])
     assert rows_of(gs.plot.compare({"one": made_up(), "$x$": made_up()}).axes[0]) == ["one", r"\$x\$"]
 
@@ -226,7 +227,7 @@ def test_runs_of_one_scheme_are_told_apart_by_what_differs() -> None:
     [
         ([], "shows 1 to 20 runs, these are 0"),
         ([made_up(3)] * 21, "shows 1 to 20 runs, these are 21"),
-        (made_up(3), "give a list of them"),
+        (made_up(3), "this is one run; give several"),
         ([made_up(3), made_up(4)], "3 jobs and .* 4 jobs: job_number differs; compare runs of the same jobs"),
         ([made_up(3), made_up(3, seed=1)], "submit_time differs"),
         ([made_up(3), 7], "int is no run"),

@@ -645,7 +645,7 @@ def test_unknown_options_are_refused_whatever_the_scheduler(
 def test_unclean_workloads_are_refused_whatever_the_scheduler(name: str) -> None:
     unclean = replace(CROWDS[1], run_time=CROWDS[1].run_time - 1000)
     for jobs in ([CROWDS[0], unclean], replace(unclean, home=np.zeros(25, np.int64))):
-        with pytest.raises(WorkloadError, match=r"b: 25 jobs have no run time \(first: job 1\)"):
+        with pytest.raises(WorkloadError, match=r"b: 25 jobs have a negative run time \(first: job 1\)"):
             gs.simulate(jobs, PAIR, name)
 
 
@@ -880,3 +880,17 @@ def test_a_log_survives_a_file_whole(archive_mirror: Path, tmp_path: Path) -> No
     results.write(results.workload_dataset(log, gs.Cluster(processors=256, name=log.name)), tmp_path / "x.nc")
     back, _ = results.workload_from_dataset(results.read(tmp_path / "x.nc"))
     assert back.equals(log)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"run_time": [10, -1, 10, 10]}, "1 jobs have no run time"),
+        ({"run_time": [10, 10, -7, 10]}, r"1 jobs have a negative run time \(first: job 3\)"),
+        ({"submit_time": [-9, -1, 0, 1]}, "1 jobs have no submit time"),
+        ({"submit_time": [-9, -8, 0, 1]}, "2 jobs have a negative submit time"),
+    ],
+)
+def test_jobs_with_negative_times_are_not_called_jobs_without(changes: dict[str, Any], problem: str) -> None:
+    with pytest.raises(WorkloadError, match=problem):
+        gs.simulate(workload(**changes), 4)

@@ -63,7 +63,7 @@ def needs_lives(clusters: Any, workload: Workload) -> bool:
 def fate_variables(workload: Workload, lived: Lived) -> tuple[dict[str, Variable], dict[str, int]]:
     """Variables and counters of a run that say what became of its jobs."""
     variables: dict[str, Variable] = {
-        "fate": ("job", lived.fate, f"what became of the job: {_FATES}", "1"),
+        "fate": ("job", lived.fate, f"job outcome: {_FATES}", "1"),
         "killed": ("job", lived.killed, "how often the job was killed by a failing node", "1"),
         "extra_work": ("job", lived.extra_work, "work that was lost, and checkpoints", "s"),
         "eligible_time": ("job", lived.eligible_time, "first time at which it could have started", "s"),

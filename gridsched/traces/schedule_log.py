@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched.errors import WorkloadError
+from gridsched.runs import check_run, first_allocation
 from gridsched.traces.cleaning import CANCELLED
 from gridsched.workloads.table import UNKNOWN, Workload
 
@@ -17,7 +17,7 @@ _STATUS_OF_FATE = (_COMPLETED, _FAILED, CANCELLED, CANCELLED, _FAILED, UNKNOWN)
 """Status (SWF) by the variable `fate`: completed, rejected, gave up, never eligible, lost, starved."""
 
 _GAVE_UP = 2
-_NEEDED = ("submit_time", "start_time", "end_time", "processors", "user", "group", "queue")
+_COLUMNS = ("submit_time", "start_time", "end_time", "processors", "user", "group", "queue")
 
 
 def schedule_log(run: xr.Dataset) -> Workload:
@@ -25,17 +25,13 @@ def schedule_log(run: xr.Dataset) -> Workload:
 
     Raises
     ------
-    WorkloadError
+    ConfigurationError
         If the dataset is no run.
     """
-    missing = [name for name in _NEEDED if name not in run]
-    if missing:
-        raise WorkloadError(
-            f"this dataset is no run: it has no {', '.join(missing)}; give a dataset of gridsched.simulate"
-        )
-    column = {name: run[name].to_numpy() for name in _NEEDED}
+    check_run(run)
+    column = {name: run[name].to_numpy() for name in _COLUMNS}
     started = column["start_time"] >= 0
-    cluster, allocated = _first_allocation(run, column["start_time"])
+    cluster, allocated = first_allocation(run)
     clusters = [str(name) for name in run["cluster"].to_numpy()]
     several = len(clusters) > 1
     estimate = run["estimate"].to_numpy() if "estimate" in run else np.full(len(started), UNKNOWN)
@@ -71,24 +67,6 @@ def schedule_log(run: xr.Dataset) -> Workload:
             ),
         ),
     )
-
-
-def _first_allocation(
-    run: xr.Dataset, start_time: NDArray[Any]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Cluster and processors of each job at its first start; -1 where it did not run or no cluster is named.
-
-    A job that spans clusters has the processors of all, and the first of the clusters.
-    """
-    jobs = len(start_time)
-    cluster, allocated = np.full(jobs, UNKNOWN, np.int64), np.full(jobs, UNKNOWN, np.int64)
-    if "segment_job" not in run:
-        return cluster, allocated
-    segment = {name: run[f"segment_{name}"].to_numpy() for name in ("job", "cluster", "processors", "start")}
-    first = np.flatnonzero(segment["start"] == start_time[segment["job"]])[::-1]
-    cluster[segment["job"][first]] = segment["cluster"][first]
-    taken = np.bincount(segment["job"][first], segment["processors"][first], jobs).astype(np.int64)
-    return cluster, np.where(cluster >= 0, taken, UNKNOWN)
 
 
 def _waits(run: xr.Dataset, started: NDArray[np.bool_]) -> NDArray[Any]:

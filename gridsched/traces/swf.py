@@ -127,8 +127,9 @@ def write_swf(workload: Workload | xr.Dataset, path: str | os.PathLike[str]) -> 
     Raises
     ------
     WorkloadError
-        If the workload has no jobs, a number that is not finite, or a header line that is no comment; or the
-        dataset is no run.
+        If the workload has no jobs, a number that is not finite, or a header line that is no comment.
+    ConfigurationError
+        If the dataset is no run.
     TraceError
         If the file cannot be written.
 

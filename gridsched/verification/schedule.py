@@ -16,6 +16,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.errors import ScheduleError
+from gridsched.runs import check_run
 from gridsched.systems.registry import system_of
 from gridsched.verification.fates import fate_violations
 from gridsched.verification.nodes import node_violations
@@ -58,7 +59,10 @@ def verify(dataset: xr.Dataset) -> None:
     ------
     ScheduleError
         One line: for each broken rule the first offending job (and time), and how many there are.
+    ConfigurationError
+        If it is no run.
     """
+    check_run(dataset)
     system = str(dataset.attrs.get("system", ""))
     scheduler = system_of(system) if system else None
     found = violations(dataset) if scheduler is None or scheduler.names_clusters else []

@@ -77,6 +77,7 @@ def from_dataframe(
 ) -> Workload:
     """Workload of a table, see `Workload.from_dataframe`."""
     facts = dict(frame.attrs.get(_ATTRIBUTE, {}))
+    made_here = bool(facts)  # by `to_dataframe`: a log may have negative times, which `clean` counts
     given = {
         "name": name,
         "processors_available": processors_available,
@@ -93,6 +94,8 @@ def from_dataframe(
     for field in sorted(found, key=lambda field: field != "submit_time"):
         column = _Column(title, field, str(found[field].name), found[field])
         values[field] = column.values(clock, keep_real=field in real)
+        if not made_here:
+            column.check_sign(values[field])
     facts |= {"unix_start_time": clock.start, "time_zone": clock.time_zone}
     facts["header"] = tuple(facts.get("header", ()))
     return Workload(name=title, **values, **facts)
@@ -190,6 +193,15 @@ class _Column:
         values = np.full(len(series), UNKNOWN, numbers.dtype)
         values[~missing] = numbers
         return values
+
+    def check_sign(self, numbers: NDArray[Any]) -> None:
+        """Refuse times before 0, except that which stands for unknown ones."""
+        negative = (numbers < 0) & (numbers != UNKNOWN)
+        if self.field in TIMES and negative.any():
+            number = f"{int(negative.sum())} negative times" if negative.sum() > 1 else "a negative time"
+            raise self._refused(
+                int(np.argmax(negative)), f"{number}; give times from 0 on, -1 or a missing value for unknown"
+            )
 
     def _of_objects(self, series: pd.Series[Any]) -> pd.Series[Any]:
         """Series of the type that all objects have; what is mixed stays as it is."""

@@ -22,6 +22,7 @@ from gridsched.verification import verify
 from gridsched.workloads.dependencies import dependency_table
 from gridsched.workloads.table import Workload
 from tests.conftest import REPOSITORY
+from tests.support.variables import check_described
 
 
 def workloads() -> list[Workload]:
@@ -52,6 +53,7 @@ def starts(scheduler: Scheduler, jobs: list[Workload], place: Platform, **option
     """Start times of a verified run."""
     run = simulate(jobs, place, scheduler, **options)
     verify(run)
+    check_described(run)
     return [float(start) for start in run["start_time"].values]
 
 

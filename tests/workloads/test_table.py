@@ -402,3 +402,32 @@ def test_what_is_shown_of_a_workload() -> None:
         "  also: home"
     )
     assert repr(three().select(slice(1, 2))) == "Workload 'three': 1 job submitted over 0 s, 2 processors"
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "problem"),
+    [
+        ("run_time", [1, -50, -1], r"column run_time .*row b: -50.*a negative time; give times from 0 on"),
+        ("run_time", pd.to_timedelta(["1s", "1s", "-2min"]), r"row c: .*a negative time"),
+        ("submit_time", [-5, -3, 0], r"column submit_time .*row a: -5.*2 negative times"),
+        ("wait_time", [0.0, -0.5, np.nan], r"row b: -0.5.*a negative time"),
+    ],
+)
+def test_negative_times_are_named_as_such(column: str, values: Any, problem: str) -> None:
+    good = {"submit_time": [0, 1, 2], "run_time": [1, 2, 3], "processors": [1, 1, 1]}
+    frame = pd.DataFrame({**good, column: values}, index=["a", "b", "c"])
+    with pytest.raises(WorkloadError, match=problem):
+        Workload.from_dataframe(frame)
+
+
+def test_unknown_times_and_those_of_logs_are_no_mistake() -> None:
+    """-1 is unknown; what a log says survives the trip, for `clean` to count."""
+    frame = pd.DataFrame({"submit_time": [0, 1], "run_time": [5, -1], "processors": [1, 1]})
+    assert Workload.from_dataframe(frame).run_time.tolist() == [5, -1]
+    log = Workload(
+        name="log",
+        submit_time=np.array([0, 1]),
+        run_time=np.array([-7, 5]),
+        requested_processors=np.array([1, 1]),
+    )
+    assert Workload.from_dataframe(log.to_dataframe()).equals(log)

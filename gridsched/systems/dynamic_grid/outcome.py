@@ -30,13 +30,13 @@ REJECTED, FINISHED, STOPPED, STRANDED, LEFT = range(len(OUTCOMES))
 
 _JOB_VARIABLES: dict[str, tuple[str, str]] = {
     "outcome": (
-        "what became of the job: 0 rejected, 1 finished, 2 stopped, 3 stranded, 4 left (see fate)",
+        "outcome: 0 rejected, 1 finished, 2 stopped, 3 stranded, 4 left (see fate)",
         "1",
     ),
     "reach_processors": ("processors of the largest clique that the job may use", "1"),
     "sent_time": ("time when the job came to the grid scheduler, -1 if never", "s"),
     "head_time": ("time when its local scheduler first found that it cannot start, -1 if never", "s"),
-    "yield_time": ("time when grid jobs were first told to make place for it, -1 if never", "s"),
+    "yield_time": ("time when grid jobs were first asked to make place for it, -1 if never", "s"),
     "suspensions": ("times that the job was given back to the grid scheduler", "1"),
     "migrations": ("times that tasks of the job moved to neighbours", "1"),
     "tasks_moved": ("tasks that moved to neighbours", "1"),

@@ -29,6 +29,7 @@ one instant is said in `kernel`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -103,8 +104,9 @@ class JScheduler(Scheduler):
         ``wait``, ``slowdown``, ``response``, ``queued-jobs`` or ``work-left``, for jobs that name none; or a
         function of one's own, see `costs`.
     k : int
-        Clusters that a job asks; all that can hold it if these are fewer. The sample of each job for k
-        clusters begins that for more.
+        Clusters that a job asks; all that can hold it if these are fewer. A grid that has fewer clusters than
+        k is a warning, and the attribute `clusters_asked` of the run says how many were asked at most. The
+        sample of each job for k clusters begins that for more.
     predictions : {"exact", "plan"}
         Where predicted waits come from.
     ties : {"completion", "first"}
@@ -181,6 +183,14 @@ class JScheduler(Scheduler):
         """Let every job choose among clusters."""
         submission = submission.at_unit_speed()
         processors = submission.workload.processors
+        clusters = len(submission.clusters)
+        if self.k > clusters:
+            there = "is 1 cluster" if clusters == 1 else f"are {clusters} clusters"
+            warnings.warn(
+                f"JScheduler: k is {self.k}, but there {there}: every job asks all that can hold it, "
+                f"as with k={clusters}",
+                stacklevel=3,
+            )
         done = self_schedule(
             Submissions(
                 submission.workload.submit_time, submission.run_time, submission.estimate, processors
@@ -197,6 +207,7 @@ class JScheduler(Scheduler):
             else None,
         )
         counters = {
+            "clusters_asked": most_asked(self, processors, clusters),
             "metric": COST.named(self.metric) if callable(self.metric) else self.metric,
             "corrections": done.corrections,
             "queries": done.queries,

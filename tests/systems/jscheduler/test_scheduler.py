@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple, get_args
@@ -921,3 +922,16 @@ def test_unclean_workloads_are_refused() -> None:
     workload = Workload(name="odd", submit_time=column, run_time=-column, requested_processors=column)
     with pytest.raises(WorkloadError, match="odd: 1 jobs have no run time"):
         simulate(workload, PAIR, JScheduler(k=2))
+
+
+def test_more_clusters_to_ask_than_there_are_is_a_warning() -> None:
+    """And the run is that of as many as there are, and says so."""
+    jobs = synthesise("M3", jobs=60, seed=1)
+    clusters = [Cluster(name=name, processors=1152) for name in ("a", "b", "c")]
+    with pytest.warns(UserWarning, match=r"k is 8, but there are 3 clusters.*as with k=3"):
+        many = simulate(jobs, clusters, JScheduler(k=8))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        all_three = simulate(jobs, clusters, JScheduler(k=3))
+    assert np.array_equal(many.start_time, all_three.start_time)
+    assert many.attrs["clusters_asked"] == all_three.attrs["clusters_asked"] == 3
