@@ -6,6 +6,7 @@
 PYTHON ?= python3
 CORES  ?= $(shell getconf _NPROCESSORS_ONLN)
 KILLS  ?= 20
+MINUTES ?= 30
 SLURM  ?=
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -15,7 +16,7 @@ RESOLVE := uv pip compile pyproject.toml --quiet --universal --python-version 3.
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
 SITE   := docs/_build/html
 
-.PHONY: help demo reproduce readings golden test test-slow test-faults test-slurm test-browser lint schemas docs bench clean lock dist
+.PHONY: help demo reproduce readings golden test hunt test-slow test-faults test-slurm test-browser lint schemas docs bench clean lock dist
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -56,6 +57,9 @@ lint: $(STAMP)  ## ruff, mypy, snakefmt and snakemake --lint
 
 test: lint  ## lint, then the whole test suite
 	$(BIN)/pytest
+
+hunt: $(STAMP)  ## search with fresh seeds for cases in which random tests fail (MINUTES=30), and store them as examples
+	$(BIN)/python -m tests.hunting --minutes $(MINUTES)
 
 test-slow: $(STAMP)  ## tests that take long: kernels interpreted and with bounds checks
 	$(BIN)/pytest tests/slow -o python_files='slow_*.py'

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -158,7 +159,7 @@ class _NodeSchedule:
         own = self._executions(job)
         eligible = self._eligible(job)
         phases: list[NodePhase] = []
-        until = self._leaves(job) if eligible < 0 else eligible
+        until = min(self._leaves(job), self.last) if eligible < 0 else eligible
         if until > submit:
             phases.append(NodePhase(submit, until, ("dependency",), ()))
         for _, begin, end in self._waits(job):
@@ -195,12 +196,12 @@ class _NodeSchedule:
         eligible, fate = int(v["eligible_time"][job]), int(v["fate"][job])
         if fate in (_REJECTED, _NEVER_ELIGIBLE) or eligible < v["submit_time"][job]:
             return -1
-        if fate == _GAVE_UP and (eligible > self._leaves(job) or self._waits_in_vain(job)):
+        if fate in (_GAVE_UP, _STARVED) and (eligible > self._leaves(job) or self._waits_in_vain(job)):
             return -1
         return eligible
 
     def _waits_in_vain(self, job: int) -> bool:
-        """Whether the user of a job gave up before the jobs that it depends on had done what it waits for."""
+        """Whether the jobs that a job depends on had not done what it waits for when it left, if it did."""
         if "dependency_job" not in self.v:
             return False
         mine = np.flatnonzero(self.v["dependency_job"] == job)
@@ -218,9 +219,11 @@ class _NodeSchedule:
         return delay + (int(v["end_time"][on]) if v["start_time"][on] >= 0 else self._leaves(on))
 
     def _leaves(self, job: int) -> int:
-        """When a job that never ran was done with."""
+        """When a job that never ran left; just before 2**62 if it waits for ever."""
         v = self.v
         submit = int(v["submit_time"][job])
+        if v["fate"][job] == _STARVED:
+            return _FOREVER - 1
         return max(submit, int(v["gives_up_time"][job])) if v["fate"][job] == _GAVE_UP else submit
 
     def _depends_on(self, job: int, eligible: int) -> tuple[int, ...]:
@@ -242,7 +245,7 @@ class _NodeSchedule:
             if v["segment_start"][segment] > begin:
                 yield job, begin, int(v["segment_start"][segment])
             begin = int(v["segment_end"][segment])
-        end = {_GAVE_UP: self._leaves(job), _STARVED: _FOREVER}.get(fate, begin)
+        end = self._leaves(job) if fate in (_GAVE_UP, _STARVED) else begin
         if end > begin:
             yield job, begin, end
 
@@ -309,7 +312,7 @@ class _NodeSchedule:
         free = _Free(self.v, self.piece_start, self.piece_end, begin)
         length = self._length(job, begin)
         current: NodePhase | None = None
-        for now, until in zip(instants, [*instants[1:], end], strict=True):
+        for now, until in pairwise([*instants, end]):
             free.advance(now)
             reasons = tuple(self._reasons(job, now, length, free))
             if current is not None and current.reasons == reasons:

@@ -112,16 +112,17 @@ FILES: dict[str, tuple[bytes, Callable[[Path], Any], int]] = {
 """Content of a file, what reads it, and how many mutations of it are tried."""
 
 
+@pytest.mark.random_cases(1)
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_with_mistakes_is_read_or_refused(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(REPOSITORY)
     content, read, count = FILES[name]
     path = tmp_path / name
     path.write_bytes(content)
     read(path)
-    draw, refused = random.Random(name), []
+    draw, refused = random.Random(f"{name} {seed}"), []
     for _ in range(count):
         path.write_bytes(mutated(content, draw))
         try:

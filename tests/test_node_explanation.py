@@ -365,38 +365,37 @@ POLICIES = [
 ]
 
 
-@pytest.mark.parametrize("block", range(1))
+@pytest.mark.random_cases(10)
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: str(policy.name))
-def test_reasons_are_those_that_the_plain_simulator_sees(policy: gs.LocalPolicy, block: int) -> None:
-    for seed in range(10 * block, 10 * block + 10):
-        jobs, cluster = drawn(seed)
-        run = gs.simulate(jobs, cluster, policy)
-        gs.verify(run)
-        plain = oracle.Policy(
-            order=str(policy.order),
-            backfilling=policy.backfilling,
-            requeue=cluster.requeue,
-            interval=cluster.checkpoint_interval,
-            cost=cluster.checkpoint_cost,
-        )
-        watched = twin(run, cluster, jobs, plain)
-        assert run["start_time"].values.tolist() == watched.first_start
-        for job in range(len(jobs)):
-            if run["fate"].values[job] == REJECTED:
+def test_reasons_are_those_that_the_plain_simulator_sees(policy: gs.LocalPolicy, seed: int) -> None:
+    jobs, cluster = drawn(seed)
+    run = gs.simulate(jobs, cluster, policy)
+    gs.verify(run)
+    plain = oracle.Policy(
+        order=str(policy.order),
+        backfilling=policy.backfilling,
+        requeue=cluster.requeue,
+        interval=cluster.checkpoint_interval,
+        cost=cluster.checkpoint_cost,
+    )
+    watched = twin(run, cluster, jobs, plain)
+    assert run["start_time"].values.tolist() == watched.first_start
+    for job in range(len(jobs)):
+        if run["fate"].values[job] == REJECTED:
+            continue
+        found = gs.explain(run, job, policy)
+        assert isinstance(found, NodeExplanation)
+        starts = run["segment_start"].values[run["segment_job"].values == job]
+        assert found.starts == tuple(sorted(starts.tolist()))
+        in_queue = [phase for phase in found.phases if phase.reasons != ("dependency",)]
+        for now, (reasons, ahead) in watched.seen.get(job, {}).items():
+            if now >= int(run["segment_end"].values.max(initial=0)):
                 continue
-            found = gs.explain(run, job, policy)
-            assert isinstance(found, NodeExplanation)
-            starts = run["segment_start"].values[run["segment_job"].values == job]
-            assert found.starts == tuple(sorted(starts.tolist()))
-            in_queue = [phase for phase in found.phases if phase.reasons != ("dependency",)]
-            for now, (reasons, ahead) in watched.seen.get(job, {}).items():
-                if now >= int(run["segment_end"].values.max(initial=0)):
-                    continue
-                (phase,) = [each for each in in_queue if each.start <= now < each.end]
-                assert phase.reasons == reasons, (seed, job, now)
-                if phase.start == now:
-                    assert phase.ahead == ahead, (seed, job, now)
-            # nobody waits in phases who does not wait in the plain simulator
-            for phase in in_queue:
-                inside = [now for now in watched.seen[job] if now <= phase.start]
-                assert inside, (seed, job, phase)
+            (phase,) = [each for each in in_queue if each.start <= now < each.end]
+            assert phase.reasons == reasons, (seed, job, now)
+            if phase.start == now:
+                assert phase.ahead == ahead, (seed, job, now)
+        # nobody waits in phases who does not wait in the plain simulator
+        for phase in in_queue:
+            inside = [now for now in watched.seen[job] if now <= phase.start]
+            assert inside, (seed, job, phase)

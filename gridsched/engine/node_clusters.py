@@ -673,11 +673,16 @@ def load(g: GridArrays, local: NodeClusters, m: int, now: int, overrun: int) -> 
 
 @leaf
 def _spare_pieces(local: NodeClusters, s: NodeArrays, more: int) -> None:
-    """Let a copy have free pieces for plans of all who wait, beside old ones, and of so many pieces more."""
+    """Let a copy have free pieces for plans of all its jobs, beside old ones, and of so many pieces more.
+
+    Jobs that run may wait again: known maintenance kills them.
+    """
     store, first = s.store[0], len(local.pieces)
     count = len(s.nodes) + 2 * more
     for k in range(s.state[0]["waiting"]):
         count += 2 * min(s.jobs[s.waiting[k]]["units"], len(s.nodes))
+    for k in range(store["ending"]):
+        count += 2 * min(s.jobs[s.ending[k]["job"]]["units"], len(s.nodes))
     for p in range(first, first + count):
         s.pieces[p]["next"] = p + 1 if p + 1 < first + count else -1
     store["free_piece"] = first

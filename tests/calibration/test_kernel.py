@@ -104,7 +104,7 @@ def starts(jobs: list[oracle.Job], site: oracle.Site, policy: oracle.Policy) -> 
     return [int(each) for each in kernel.replay(whole, rules, numbers)]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.random_cases(8)
 def test_starts_are_those_of_the_oracle(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(60):

@@ -148,7 +148,7 @@ def _simulated(case: _Naive) -> tuple[dict[int, int], dict[int, int], list[int]]
     return entered, started, jobs["fate"].tolist()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.random_cases(20)
 def test_lives_are_those_of_a_naive_clock(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(60):

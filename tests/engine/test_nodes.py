@@ -303,30 +303,28 @@ def some_case(
     return cluster, events
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.random_cases(40)
 @pytest.mark.parametrize("placement", [name.lower() for name in Placement.__members__ if name != "RANDOM"])
 def test_placements(placement: str, seed: int) -> None:
     """Under each placement, every job gets the nodes and GPUs that the naive simulator gives it."""
     compare(*some_case(seed, placement=placement))
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.random_cases(200)
 @pytest.mark.parametrize("capability", CAPABILITIES)
-def test_capabilities(capability: str, block: int) -> None:
+def test_capabilities(capability: str, seed: int) -> None:
     """Partitions, limits, users who give up, dependencies and failures, one at a time."""
-    for seed in range(100 * block, 100 * block + 50):
-        compare(*some_case(seed, (capability,)))
+    compare(*some_case(seed, (capability,)))
 
 
+@pytest.mark.random_cases(15)
 @pytest.mark.parametrize("wanted", [(), ("partitions",), ("failures",), CAPABILITIES])
-def test_plans_of_long_queues(wanted: tuple[str, ...]) -> None:
+def test_plans_of_long_queues(wanted: tuple[str, ...], seed: int) -> None:
     """Under conservative backfilling the earliest place is found among many plans."""
-    for seed in range(3000, 3015):
-        compare(*some_case(seed, wanted, plans=True))
+    compare(*some_case(seed, wanted, plans=True))
 
 
-@pytest.mark.parametrize("block", range(8))
-def test_all_at_once(block: int) -> None:
+@pytest.mark.random_cases(400)
+def test_all_at_once(seed: int) -> None:
     """Everything that can happen in one workload."""
-    for seed in range(1000 + 100 * block, 1000 + 100 * block + 50):
-        compare(*some_case(seed, CAPABILITIES))
+    compare(*some_case(seed, CAPABILITIES))

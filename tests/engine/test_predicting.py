@@ -60,15 +60,16 @@ def _simulated(
     return starts.tolist(), predictions.tolist()
 
 
+@pytest.mark.random_cases(3)
 @pytest.mark.parametrize("passes", PASSES)
 @pytest.mark.parametrize("correction", CORRECTIONS)
 @pytest.mark.parametrize("shortest_first", [True, False])
 def test_starts_and_predictions_are_those_of_a_naive_scheduler(
-    shortest_first: bool, correction: CorrectionName, passes: PassName
+    shortest_first: bool, correction: CorrectionName, passes: PassName, seed: int
 ) -> None:
-    rng = random.Random(f"{shortest_first} {correction} {passes}")
+    rng = random.Random(seed)
     corrected = predicted = 0
-    for _ in range(150):
+    for _ in range(50):
         processors = rng.choice([1, 2, 3, 5, 8])
         jobs = _jobs(rng, processors)
         naive = Predicting(
@@ -82,8 +83,8 @@ def test_starts_and_predictions_are_those_of_a_naive_scheduler(
         assert found == (starts, predictions), jobs
         corrected += sum(len(each) > 2 for each in naive.expected.values())
         predicted += sum(naive.prediction[j] < job.estimate for j, job in enumerate(jobs))
-    assert corrected > 30
-    assert predicted > 150
+    assert corrected > 0
+    assert predicted > 0
 
 
 def test_a_prediction_is_the_mean_of_the_last_two_jobs_of_the_user() -> None:

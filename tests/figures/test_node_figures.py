@@ -27,7 +27,7 @@ def drawn(seed: int = 1, jobs: int = 40) -> Any:
     return gs.simulate(some_jobs(rng, jobs), cluster, "easy")
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.random_cases(6)
 def test_rectangles_are_the_pieces_and_never_overlap(seed: int) -> None:
     run = drawn(seed)
     _, table = gantt_of_nodes(run)

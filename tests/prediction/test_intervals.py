@@ -53,7 +53,7 @@ def test_k_means_finds_three_groups() -> None:
     assert intervals.representative.tolist() == [1, 100, 10000]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.random_cases(5)
 def test_k_means_ends_where_a_library_does_not_move_it(seed: int) -> None:
     history = np.ceil(np.random.default_rng(seed).lognormal(5, 2, 400)).astype(np.int64)
     intervals = discretise(history, "k_means", 7)

@@ -351,11 +351,11 @@ def superscheduler_case(seed: int, scheme: str, wanted: tuple[str, ...]) -> None
     check(run, SuperschedulerOnNodes(case.jobs, case.sites, options, predictions).simulate())
 
 
+@pytest.mark.random_cases(12)
 @pytest.mark.parametrize("wanted", WANTED)
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_superschedulers(scheme: str, wanted: tuple[str, ...]) -> None:
-    for seed in range(12):
-        superscheduler_case(seed, scheme, wanted)
+def test_superschedulers(scheme: str, wanted: tuple[str, ...], seed: int) -> None:
+    superscheduler_case(seed, scheme, wanted)
 
 
 def jscheduler_case(seed: int, metric: Any, wanted: tuple[str, ...]) -> None:
@@ -381,11 +381,11 @@ def jscheduler_case(seed: int, metric: Any, wanted: tuple[str, ...]) -> None:
     check(run, grid.simulate([[int(m) for m in row if m >= 0] for row in samples]))
 
 
+@pytest.mark.random_cases(12)
 @pytest.mark.parametrize("wanted", WANTED)
 @pytest.mark.parametrize("metric", METRICS)
-def test_jscheduler(metric: str, wanted: tuple[str, ...]) -> None:
-    for seed in range(12):
-        jscheduler_case(seed, metric, wanted)
+def test_jscheduler(metric: str, wanted: tuple[str, ...], seed: int) -> None:
+    jscheduler_case(seed, metric, wanted)
 
 
 def multiple_requests_case(seed: int, priority: Any, wanted: tuple[str, ...]) -> None:
@@ -400,11 +400,11 @@ def multiple_requests_case(seed: int, priority: Any, wanted: tuple[str, ...]) ->
     check(run, found)
 
 
+@pytest.mark.random_cases(12)
 @pytest.mark.parametrize("wanted", WANTED)
 @pytest.mark.parametrize("priority", ["equal", "home"])
-def test_multiple_requests(priority: str, wanted: tuple[str, ...]) -> None:
-    for seed in range(12):
-        multiple_requests_case(seed, priority, wanted)
+def test_multiple_requests(priority: str, wanted: tuple[str, ...], seed: int) -> None:
+    multiple_requests_case(seed, priority, wanted)
 
 
 # --- by hand --------------------------------------------------------------------------------------
@@ -671,12 +671,32 @@ def test_run_times_are_learnt_from_jobs_that_ended_by_themselves() -> None:
         assert ("lost" in fates) == (requeue == "lost")
 
 
-def test_arrays_grow_when_they_need_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_starts_are_predicted_of_jobs_that_maintenance_kills() -> None:
+    """The jobs of the first cluster are killed at 10 s, and all four come back before the last one."""
+    window = NodeEvent(time=1, node="*", kind="maintenance", start=10, end=20)
+    clusters = [
+        gs.Cluster(name=name, nodes=[NodeType(count=4, cores=4)], policy="conservative", events=events)
+        for name, events in (("maintained", [window]), ("busy", []))
+    ]
+    jobs = gs.Workload(
+        name="jobs",
+        submit_time=np.array([0] * 5 + [5]),
+        run_time=np.array([100] * 4 + [50, 5]),
+        requested_processors=np.array([4] * 4 + [16, 1]),
+        home=np.array([0] * 4 + [1, 0]),
+    )
+    run = gs.simulate(jobs, gs.Platform(clusters), "s-i")
+    gs.verify(run)
+    last = run.isel(segment=run["segment_job"].values == 5)
+    assert (last["segment_cluster"].item(), last["segment_start"].item()) == (1, 50)
+
+
+@pytest.mark.random_cases(10)
+def test_arrays_grow_when_they_need_to(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(node_grids, "FIRST_ROOM", 1)
-    for seed in range(500, 510):
-        superscheduler_case(seed, "sy-i", CAPABILITIES)
-        jscheduler_case(seed, "wait", CAPABILITIES)
-        multiple_requests_case(seed, "equal", CAPABILITIES)
+    superscheduler_case(seed, "sy-i", CAPABILITIES)
+    jscheduler_case(seed, "wait", CAPABILITIES)
+    multiple_requests_case(seed, "equal", CAPABILITIES)
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)

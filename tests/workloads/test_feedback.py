@@ -163,7 +163,7 @@ def users_log(seed: int, jobs: int = 60) -> gs.Workload:
     return replace(log(columns), processors_available=2)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.random_cases(40)
 def test_who_leaves_agrees_with_the_log(seed: int) -> None:
     workload = users_log(seed)
     found = sessions_of(workload)
@@ -191,7 +191,7 @@ def test_who_leaves_agrees_with_the_log(seed: int) -> None:
     assert (fitted.batches - fitted.continued).tolist() == counts[False]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.random_cases(12)
 @pytest.mark.parametrize("scheduler", ["fcfs", "central"])
 def test_users_leave_and_come_back_as_the_twin_says(seed: int, scheduler: str) -> None:
     workload = users_log(seed)

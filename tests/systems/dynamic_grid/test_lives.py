@@ -20,6 +20,8 @@ from gridsched.nodes import NodeEvent
 from gridsched.platform import Cluster, Platform
 from gridsched.simulation import simulate
 from gridsched.systems.dynamic_grid.graphs import graph_of_edges
+from gridsched.systems.dynamic_grid.kernels import state as dynamic_state
+from gridsched.systems.dynamic_grid.membership import Stay
 from gridsched.systems.dynamic_grid.planning import GRID, DynamicSchedule, schedule_dynamic_grid
 from gridsched.systems.dynamic_grid.rules import dynamic_violations
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
@@ -402,3 +404,19 @@ def test_broken_kills_are_found() -> None:
     assert any("does not do the work" in line for line in dynamic_violations(unsaved))
     whole = changed(run, "segment_killed", killed, 0)
     assert any("within a superstep" in line or "work" in line for line in dynamic_violations(whole))
+
+
+def test_conformance_a_cluster_has_left_when_tasks_have_left_its_drained_nodes() -> None:
+    """The tasks are on their way for a second, on a processor that is drained."""
+    cluster = Cluster(name="c1", processors=1, events=[NodeEvent(time=2, node="node0", kind="drain")])
+    case = Case(
+        [job(0, 3, 4, 0), job(0, 20, 1)],
+        [4, 1],
+        {(0, 1)},
+        {"c1": [Stay(begin=0, end=5)]},
+        replace(SIMPLE, migration_cost=0.3, release="moved"),
+    )
+    clusters = [Cluster(name="c0", processors=4), cluster]
+    done, _ = scheduled(LivedCase(case, clusters, [Life()] * 2, "fcfs"))
+    left = done.events[done.events["kind"] == dynamic_state.LEAVE]
+    assert left[["cluster", "time", "done"]].tolist() == [(1, 5, 6)]

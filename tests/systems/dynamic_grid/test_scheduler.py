@@ -342,6 +342,20 @@ def test_conformance_waiting_ends_when_it_is_expected_to_last_too_long() -> None
     assert (int(done.progress["headed"][1]), int(done.progress["sent"][1])) == (0, 5)
 
 
+def test_conformance_job_has_its_turn_when_a_slow_cluster_is_taken() -> None:
+    """With the slow cluster the first job would outlast the second lease; the next job takes that cluster."""
+    membership = {"c1": [Stay(begin=0, end=23, leases=[23])]}
+    done = schedule(
+        [job(16, 4, 7), job(16, 2, 2)],
+        [4, 4, 2],
+        {(0, 1), (1, 2), (0, 2)},
+        replace(SIMPLE, heed_leases=True),
+        membership,
+        speeds=[Fraction(1), Fraction(1), Fraction(1, 2)],
+    )
+    assert times(done) == [(16, 20), (16, 20)]
+
+
 def test_conformance_local_job_makes_a_grid_job_migrate() -> None:
     jobs = [job(0, 20, 4), job(5, 10, 6, 0)]
     done = schedule(jobs, [6, 6], {(0, 1)}, replace(SIMPLE, placement="emptiest"))

@@ -198,36 +198,35 @@ def test_so_many_tasks_of_an_array_run_at_once() -> None:
     assert verified(merged, gs.Cluster(processors=16))["limit_jobs"].values.tolist() == [2, 2]
 
 
-@pytest.mark.parametrize("block", range(1))
+@pytest.mark.random_cases(25)
 @pytest.mark.parametrize("backfilling", ["none", "first_fit", "easy", "conservative"])
-def test_arrays_are_groups_of_the_plain_simulator(backfilling: Any, block: int) -> None:
+def test_arrays_are_groups_of_the_plain_simulator(backfilling: Any, seed: int) -> None:
     """Beside a limit of each user, on nodes and on plain processors."""
-    for seed in range(25 * block, 25 * block + 25):
-        rng = np.random.default_rng(seed)
-        jobs = workload(seed, 30)
-        array, most = rng.integers(-1, 3, 30), rng.integers(1, 4, 3)
-        jobs = replace(jobs, array=array, array_limit=np.where(array >= 0, most[array], -1))
-        nodes = [NodeType(count=1 if seed % 2 else 4, cores=16 if seed % 2 else 4)]
-        cluster = gs.Cluster(nodes=nodes, limits=[Limit(by="user", jobs=3)])
-        policy = gs.LocalPolicy(name="tried", backfilling=backfilling)
-        run = verified(jobs, cluster, policy)
-        naive = oracle.Cluster(
-            [oracle.Node(nodes[0].cores)] * nodes[0].count,
-            [
-                oracle.Job(
-                    int(jobs.submit_time[j]),
-                    int(jobs.run_time[j]),
-                    int(jobs.requested_time[j]),
-                    units=int(jobs.requested_processors[j]),
-                    groups=[int(jobs.user[j])] + ([4 + int(array[j])] if array[j] >= 0 else []),
-                )
-                for j in range(30)
-            ],
-            oracle.Policy(backfilling=backfilling),
-            limits=[*[oracle.Limit(jobs=3)] * 4, *(oracle.Limit(jobs=int(each)) for each in most)],
-        )
-        naive.simulate()
-        assert run["start_time"].values.tolist() == naive.first_start
+    rng = np.random.default_rng(seed)
+    jobs = workload(seed, 30)
+    array, most = rng.integers(-1, 3, 30), rng.integers(1, 4, 3)
+    jobs = replace(jobs, array=array, array_limit=np.where(array >= 0, most[array], -1))
+    nodes = [NodeType(count=1 if seed % 2 else 4, cores=16 if seed % 2 else 4)]
+    cluster = gs.Cluster(nodes=nodes, limits=[Limit(by="user", jobs=3)])
+    policy = gs.LocalPolicy(name="tried", backfilling=backfilling)
+    run = verified(jobs, cluster, policy)
+    naive = oracle.Cluster(
+        [oracle.Node(nodes[0].cores)] * nodes[0].count,
+        [
+            oracle.Job(
+                int(jobs.submit_time[j]),
+                int(jobs.run_time[j]),
+                int(jobs.requested_time[j]),
+                units=int(jobs.requested_processors[j]),
+                groups=[int(jobs.user[j])] + ([4 + int(array[j])] if array[j] >= 0 else []),
+            )
+            for j in range(30)
+        ],
+        oracle.Policy(backfilling=backfilling),
+        limits=[*[oracle.Limit(jobs=3)] * 4, *(oracle.Limit(jobs=int(each)) for each in most)],
+    )
+    naive.simulate()
+    assert run["start_time"].values.tolist() == naive.first_start
 
 
 @pytest.mark.parametrize(

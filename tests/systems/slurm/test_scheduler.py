@@ -222,7 +222,7 @@ def failing(rng: np.random.Generator, **changes: Any) -> Cluster:
     return Cluster(nodes=NODES, events=events, **changes)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.random_cases(12)
 def test_runs_with_failures_keep_the_rules(seed: int) -> None:
     rng = np.random.default_rng(seed)
     cluster = failing(

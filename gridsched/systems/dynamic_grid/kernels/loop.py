@@ -161,11 +161,20 @@ def _begin_instant(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> Non
 
 
 @leaf
+def _holds_tasks(g: DynamicGridArrays, i: int) -> bool:
+    """Whether a cluster has tasks of grid jobs, or some on their way from it."""
+    for entry in range(g.clock[0]["moving"]):
+        if g.holds[g.moves[entry]["job"]]["cluster"] == i:
+            return True
+    return bool(g.clusters[i]["part"] != NOBODY)
+
+
+@leaf
 def note_departures(g: DynamicGridArrays, now: int) -> None:
     """Write down which clusters that have left have no grid jobs any more."""
     for i in range(len(g.clusters)):
         cluster = g.clusters[i]
-        if cluster["departure"] != NOBODY and cluster["part"] == NOBODY and cluster["leaving"] == 0:
+        if cluster["departure"] != NOBODY and not _holds_tasks(g, i):
             g.events[cluster["departure"]]["done"] = now
             cluster["departure"] = NOBODY
             g.clock[0]["departing"] -= 1

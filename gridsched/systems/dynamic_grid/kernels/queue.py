@@ -31,10 +31,11 @@ def forget_refusals(g: DynamicGridArrays) -> None:
 
 
 @leaf
-def _learn(g: DynamicGridArrays, i: int, processors: int) -> None:
+def _learn(g: DynamicGridArrays, i: int, processors: int, o: DynamicGridOptions) -> None:
     """Believe that a cluster has so many processors for the grid."""
     clock = g.clock[0]
-    if processors > g.clusters[i]["view"]:
+    # without a slow cluster, jobs are expected to end before leases do that they would have outlasted
+    if processors > g.clusters[i]["view"] or (o.heeds and processors == 0 < g.clusters[i]["view"]):
         forget_refusals(g)
     if processors != g.clusters[i]["view"]:
         clock["capacity"] = NOBODY
@@ -49,7 +50,7 @@ def report(g: DynamicGridArrays, only_new: bool, o: DynamicGridOptions) -> None:
         if cluster["member"] != 0 and (not only_new or cluster["view"] == NOBODY):
             processors = offered(g, i, o)
             cluster["changes"] += processors != cluster["view"]
-            _learn(g, i, processors)
+            _learn(g, i, processors, o)
     if not only_new:
         g.clock[0]["unreported"] = 0
 
@@ -257,7 +258,7 @@ def _confirm(g: DynamicGridArrays, o: DynamicGridOptions) -> bool:
             g.clusters[i]["refused"] += 1
             confirmed = False
             clock["retest"] = 1
-        _learn(g, i, has)
+        _learn(g, i, has, o)
     return confirmed
 
 
@@ -269,7 +270,7 @@ def _send(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None
     for k in range(clock["chosen"]):
         i = g.scratch[0, k]
         add_part(g, j, i, g.scratch[1, k])
-        _learn(g, i, g.clusters[i]["view"] - whole(g, i, g.scratch[1, k]))
+        _learn(g, i, g.clusters[i]["view"] - whole(g, i, g.scratch[1, k]), o)
     clock["dispatches"] += clock["chosen"]
     begin_spell(g, j, now, cost, o)
 
