@@ -9,7 +9,7 @@ are those after everything that happens at an instant. Runs on nodes are explain
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -97,6 +97,12 @@ class Explanation:
         Jobs ahead of it that still waited when it started: it was backfilled past them.
     overtaken_by : int64[n]
         Jobs behind it that started while it waited.
+    run : xarray.Dataset
+        The run that it is from.
+    policy : LocalPolicy
+        The policy of the run.
+
+    As text (`print(explanation)`) it is the account that `gridsched explain` prints.
     """
 
     job: int
@@ -115,6 +121,13 @@ class Explanation:
     freed_by: Integers
     passed_over: Integers
     overtaken_by: Integers
+    run: xr.Dataset = field(repr=False, compare=False)
+    policy: LocalPolicy = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        from gridsched.account import RunNames, account, as_text
+
+        return as_text(account(self, self.run, self.policy, RunNames(self.run)))
 
     def seconds(self, *, first: bool, enough: bool) -> int:
         """Seconds of the wait in phases of one kind."""
@@ -233,7 +246,7 @@ class _Schedule:
     """The jobs of a run that were not rejected, in order of submission."""
 
     def __init__(self, run: xr.Dataset, policy: LocalPolicy) -> None:
-        self.policy = policy
+        self.run, self.policy = run, policy
         self.overrun = cast(OverrunName, str(run.attrs["overrun"]))
         self.passes = cast(PassName, str(run.attrs["passes"]))
         self.index = run["segment_job"].values
@@ -277,6 +290,8 @@ class _Schedule:
             freed_by=self.index[np.flatnonzero((self.end == start) & (self.start < start))],
             passed_over=self.index[waiting[self._are_ahead(waiting, job, start)]],
             overtaken_by=self.index[started[~self._are_ahead(started, job, self.start[started])]],
+            run=self.run,
+            policy=self.policy,
         )
 
     def planned_start(self, job: int) -> PlannedStart | None:

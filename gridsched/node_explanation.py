@@ -19,7 +19,7 @@ All states are those after everything that happens at an instant.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -87,6 +87,12 @@ class NodeExplanation:
         Jobs for which it waited last to become eligible, or which it waited for in vain.
     freed_by : tuple of int
         Jobs that left nodes at its first start.
+    run : xarray.Dataset
+        The run that it is from.
+    policy : LocalPolicy
+        The policy of the run.
+
+    As text (`print(explanation)`) it is the account that `gridsched explain` prints.
     """
 
     job: int
@@ -98,6 +104,13 @@ class NodeExplanation:
     phases: tuple[NodePhase, ...]
     depends_on: tuple[int, ...]
     freed_by: tuple[int, ...]
+    run: xr.Dataset = field(repr=False, compare=False)
+    policy: LocalPolicy = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        from gridsched.account import RunNames, account, as_text
+
+        return as_text(account(self, self.run, self.policy, RunNames(self.run)))
 
     @property
     def wait_time(self) -> int:
@@ -139,6 +152,7 @@ class _NodeSchedule:
 
     def __init__(self, run: xr.Dataset, policy: LocalPolicy) -> None:
         self.v: dict[str, NDArray[Any]] = {str(name): run[name].to_numpy() for name in run.variables}
+        self.run, self.policy = run, policy
         self.order = ORDERS[str(policy.order)]
         v = self.v
         self.segments = np.lexsort((v["segment_start"], v["segment_job"]))
@@ -182,6 +196,8 @@ class _NodeSchedule:
             phases=tuple(phases),
             depends_on=self._depends_on(job, eligible),
             freed_by=tuple(freed.tolist()),
+            run=self.run,
+            policy=self.policy,
         )
 
     # --- who waits when ---------------------------------------------------------------------------

@@ -134,16 +134,6 @@ def find_trace(trace: str) -> Path:
 
 def moment(workload: Workload, seconds: float) -> str:
     """Date and time of seconds since the start of a log, in its time zone; UTC if that is not known."""
-    from datetime import datetime
+    from gridsched.workloads import clock
 
-    from gridsched.workloads.clock import zone_or_utc
-
-    if workload.unix_start_time is None:
-        return f"{seconds:,.0f} s"
-    zone = zone_or_utc(workload)
-    try:
-        return (
-            f"{datetime.fromtimestamp(workload.unix_start_time + float(seconds), zone):%Y-%m-%d %H:%M:%S %Z}"
-        )
-    except (OverflowError, ValueError, OSError):
-        return f"{seconds:,.0f} s after the start"
+    return clock.moment(seconds, workload.unix_start_time, workload.time_zone)

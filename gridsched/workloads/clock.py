@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -38,6 +39,23 @@ def zone_or_utc(workload: Workload) -> ZoneInfo:
         return zone_of(workload)
     except WorkloadError:
         return ZoneInfo("UTC")
+
+
+def moment(seconds: float, unix_start_time: int | None, time_zone: str | None) -> str:
+    """Date and time of seconds since a start, on the clock of a time zone; UTC if that is not known.
+
+    Seconds, where the start is not known.
+    """
+    if unix_start_time is None:
+        return f"{seconds:,.0f} s"
+    try:
+        zone = ZoneInfo(time_zone or "UTC")
+    except (KeyError, ValueError, OSError):
+        zone = ZoneInfo("UTC")
+    try:
+        return f"{datetime.fromtimestamp(unix_start_time + float(seconds), zone):%Y-%m-%d %H:%M:%S %Z}"
+    except (OverflowError, ValueError, OSError):
+        return f"{seconds:,.0f} s after the start"
 
 
 def wall_clock(workload: Workload, seconds: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import gridsched as gs
 from gridsched.policies.local import POLICIES
 from tests.support.logs import swf
 from tests.systems.slurm.recordings import Row, made_up
@@ -158,3 +160,20 @@ def test_mistakes_with_a_record(tmp_path: Path, mistake: Callable[..., str]) -> 
     assert "has no such job" in mistake("explain", 7, "--against", outcome)
     assert "give milliseconds" in mistake("explain", "--against", outcome, "--latency=-1")
     assert "no outcome.csv" in mistake("explain", "--against", tmp_path / "other.csv")
+
+
+@pytest.mark.parametrize("events", [False, True])
+def test_explanations_in_python_are_the_same_text(
+    events: bool, queue: Path, tmp_path: Path, printed: Callable[..., str]
+) -> None:
+    """Counted processors, and nodes of which one fails, with the clock of the log."""
+    options, cluster = [], gs.Cluster(processors=4, name="queue")
+    if events:
+        path = tmp_path / "events.csv"
+        path.write_text("time,node,kind\n40,node3,down\n70,node3,up\n", encoding="utf-8")
+        options = ["--events", path]
+        cluster = replace(cluster, events=gs.read_events(path))
+    run = gs.simulate(gs.clean(gs.read_swf(queue)), cluster, "easy")
+    for job in range(4):
+        text = str(gs.explain(run, job))
+        assert text.split() == printed("explain", queue, job + 1, "--policy", "easy", *options).split()

@@ -1,0 +1,363 @@
+"""The account of one job: why it started when it did, in words.
+
+An account is a sequence of blocks: facts, lines and tables. The command line prints them as its own tables,
+`str` of an explanation as plain text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import xarray as xr
+
+from gridsched.explanation import Explanation
+from gridsched.node_explanation import REASONS, NodeExplanation
+from gridsched.policies.local import LocalPolicy
+from gridsched.workloads.clock import moment
+
+_MAX_HOLDERS = 8
+_MAX_NAMED = 8
+_MAX_PHASES = 12
+_SECONDS = {"d": 86400, "h": 3600, "min": 60}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names, and what is said of each."""
+
+    rows: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A table: names of columns, and rows."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+Block = Facts | Columns | str
+
+
+class Names(Protocol):
+    """What jobs, users and times are called."""
+
+    def job(self, index: int) -> str:
+        """Name of a job by its index in the run."""
+
+    def user(self, index: int) -> str:
+        """Name of the user of a job."""
+
+    def time(self, seconds: int) -> str:
+        """Date and time."""
+
+
+class RunNames:
+    """Jobs and users by their numbers, times by the clock that the run states, else in seconds."""
+
+    def __init__(self, run: xr.Dataset) -> None:
+        self._jobs, self._users = run["job_number"].to_numpy(), run["user"].to_numpy()
+        start = run.attrs.get("unix_start_time")
+        self._start = None if start is None else int(start)
+        self._zone = run.attrs.get("time_zone")
+
+    def job(self, index: int) -> str:
+        """Number of a job."""
+        return str(self._jobs[index])
+
+    def user(self, index: int) -> str:
+        """Number of the user of a job."""
+        return str(self._users[index])
+
+    def time(self, seconds: int) -> str:
+        """Date and time, or seconds."""
+        return moment(seconds, self._start, self._zone)
+
+
+def account(
+    why: Explanation | NodeExplanation, run: xr.Dataset, policy: LocalPolicy, names: Names
+) -> tuple[Facts, *tuple[Block, ...]]:
+    """Blocks of the account of a job: what happened to it, then what it waited for.
+
+    Parameters
+    ----------
+    why : Explanation or NodeExplanation
+        What is known of the job.
+    run : xarray.Dataset
+        The run that it is from.
+    policy : LocalPolicy
+        The policy of the run.
+    names : Names
+        What jobs, users and times are called.
+    """
+    if isinstance(why, NodeExplanation):
+        facts = Facts(_facts_on_nodes(why, run, policy, names))
+        return facts, *_waits_on_nodes(why, names)
+    blocks: list[Block] = []
+    if why.phases:
+        blocks += ["Its wait in parts:", _phases(why, policy)]
+        blocks += ["In order:", _timeline(why, policy, names)]
+    if why.holders and why.phases:
+        blocks += [f"Running {_when_held(why)}:", _holders(why, names)]
+    return Facts(_facts(why, run, policy, names)), *blocks
+
+
+def as_text(blocks: Sequence[Block]) -> str:
+    """Blocks as plain text, with columns below each other."""
+    parts = []
+    for block in blocks:
+        if isinstance(block, str):
+            parts.append(block)
+        elif isinstance(block, Facts):
+            parts.append("\n".join(_aligned(block.rows)))
+        else:
+            parts.append("\n".join(_aligned([block.columns, *block.rows])))
+    return "\n\n".join(parts)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines of rows whose cells are as wide as the widest of their column."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some names, and how many more there are."""
+    more = len(names) - _MAX_NAMED
+    shown = ", ".join(names[:_MAX_NAMED])
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def _jobs(number: int) -> str:
+    return f"{number:,} job{'' if number == 1 else 's'}"
+
+
+def _names_of(indices: Iterable[int], names: Names) -> str:
+    """Some jobs by name, and how many more there are."""
+    return listed([names.job(int(index)) for index in indices])
+
+
+def _facts(why: Explanation, run: xr.Dataset, policy: LocalPolicy, names: Names) -> list[tuple[str, str]]:
+    """What happened to the job."""
+    job = why.job
+    one = run.isel(job=job)
+    run_time, estimate = int(one["run_time"]), int(one["estimate"])
+    recorded = int(one["recorded_wait_time"])
+    asked = int(one["processors"])
+    taken = f", takes {why.processors:,}" if why.processors != asked else ""
+    facts = [
+        ("job", f"{names.job(job)} of user {names.user(job)}"),
+        ("asks for", f"{asked:,} processors{taken}, {_span(estimate)}; runs for {_span(run_time)}"),
+        ("policy", _policy(policy)),
+        ("submitted", f"{names.time(why.submit_time)}: {_arrival(why)}"),
+        ("expected then", _expected(why, policy, names)),
+    ]
+    if why.reserved_at is not None and why.reserved_for is not None:
+        facts.append(("reservation", _reservation(why, policy, names)))
+    elif why.phases and policy.backfilling == "easy":
+        facts.append(("reservation", "none: it was never near enough to the front of the queue"))
+    wait = _span(why.start_time - why.submit_time)
+    facts.append(("started", f"{names.time(why.start_time)}, after {wait}: {_start(why, names)}"))
+    if len(why.overtaken_by):
+        overtakers = f"{_jobs(len(why.overtaken_by))} behind it: {_names_of(why.overtaken_by, names)}"
+        facts.append(("overtaken by", overtakers))
+    if recorded >= 0:
+        facts.append(("recorded", f"the log has it wait for {_span(recorded)}"))
+    return facts
+
+
+def _policy(policy: LocalPolicy) -> str:
+    """What the policy does."""
+    backfilling = {
+        "none": "a job that does not fit blocks those behind it",
+        "first_fit": "any job behind the first that fits may start, and no place is kept for anyone",
+        "easy": "jobs behind may start if they delay no reservation, which "
+        + ("the first job has" if policy.reservations == 1 else f"the first {policy.reservations} jobs have"),
+        "conservative": "every waiting job has a reservation, and none may be delayed",
+    }
+    return f"{policy.name}: queue order {policy.order}; {backfilling[policy.backfilling]}"
+
+
+def _arrival(why: Explanation) -> str:
+    free = f"{why.free:,} processors free"
+    if not why.waiting:
+        return f"{free}, nobody waiting"
+    return f"{free}, {_jobs(why.waiting)} waiting, {why.ahead:,} of them ahead of it"
+
+
+def _expected(why: Explanation, policy: LocalPolicy, names: Names) -> str:
+    late = why.start_time - why.expected_start
+    then = "as it did" if not late else f"it started {_span(abs(late))} {'later' if late > 0 else 'earlier'}"
+    return (
+        f"start at {names.time(why.expected_start)} if nothing came after it and all estimates held; {then}"
+    )
+
+
+def _reservation(why: Explanation, policy: LocalPolicy, names: Names) -> str:
+    assert why.reserved_at is not None
+    assert why.reserved_for is not None
+    where = "on arrival" if why.reserved_at == why.submit_time else f"made {names.time(why.reserved_at)}"
+    gained = why.reserved_for - why.start_time
+    if gained > 0:
+        kept = f"it started {_span(gained)} before, since jobs ended earlier than estimated"
+    elif gained:
+        kept = f"it started {_span(-gained)} after, since jobs ran longer than estimated"
+    else:
+        kept = "kept to the second"
+    return f"{where}, for {names.time(why.reserved_for)}; {kept}"
+
+
+def _start(why: Explanation, names: Names) -> str:
+    freed = f", when {_names_of(why.freed_by, names)} ended" if len(why.freed_by) else ""
+    if len(why.passed_over):
+        passed = f"{_jobs(len(why.passed_over))} ahead of it ({_names_of(why.passed_over, names)})"
+        return f"backfilled past {passed}{freed}"
+    return f"first in the queue{freed}" if why.phases else "at once, on free processors"
+
+
+def _phases(why: Explanation, policy: LocalPolicy) -> Columns:
+    """Table of what it waited for."""
+    wait = why.start_time - why.submit_time
+    rows = []
+    for first in (False, True):
+        for enough in (False, True):
+            seconds = why.seconds(first=first, enough=enough)
+            if seconds:
+                rows.append((_kind(first, enough, policy), _span(seconds), f"{seconds / wait:.1%}"))
+    return Columns(["waited", "for", "share"], rows)
+
+
+def _kind(first: bool, enough: bool, policy: LocalPolicy) -> str:
+    """What a job waits for in a phase."""
+    place = "first in the queue" if first else "behind others"
+    if not enough:
+        return f"{place}, too few processors free"
+    kept = {"none": "the first job blocks", "conservative": "others have reservations for them"}
+    return f"{place}, processors free, but {kept.get(policy.backfilling, 'a reservation needs them')}"
+
+
+def _timeline(why: Explanation, policy: LocalPolicy, names: Names) -> Columns:
+    """Table of the phases, the last ones where there are many."""
+    rows = [
+        (names.time(phase.start), _span(phase.end - phase.start), _kind(phase.first, phase.enough, policy))
+        for phase in why.phases
+    ]
+    hidden = len(rows) - _MAX_PHASES
+    if hidden > 0:
+        rows = [(f"({hidden:,} earlier ones)", "", ""), *rows[hidden:]]
+    return Columns(["from", "for", "what"], rows)
+
+
+def _when_held(why: Explanation) -> str:
+    if why.reserved_at is not None and why.reserved_at > why.submit_time:
+        return "when its reservation was made"
+    return "when it came to be first" if why.first_at not in (None, why.submit_time) else "on its arrival"
+
+
+def _holders(why: Explanation, names: Names) -> Columns:
+    """Table of the jobs that ran, with their runtime estimates."""
+    rows = []
+    for holder in why.holders[:_MAX_HOLDERS]:
+        late = holder.end - holder.expected_end
+        rows.append(
+            (
+                names.job(holder.job),
+                names.user(holder.job),
+                f"{holder.processors:,}",
+                names.time(holder.expected_end),
+                names.time(holder.end),
+                _span(abs(late)) + (" later" if late > 0 else " earlier") if late else "as expected",
+            )
+        )
+    rest = why.holders[_MAX_HOLDERS:]
+    if rest:
+        held = sum(holder.processors for holder in rest)
+        rows.append((f"{len(rest):,} more", "", f"{held:,}", "", "", ""))
+    return Columns(["job", "user", "processors", "expected end", "end", "that is"], rows)
+
+
+# --- on nodes -------------------------------------------------------------------------------------
+
+
+def _facts_on_nodes(
+    why: NodeExplanation, run: xr.Dataset, policy: LocalPolicy, names: Names
+) -> list[tuple[str, str]]:
+    """What happened to a job where nodes matter, or jobs leave the queue or wait for others."""
+    one = run.isel(job=why.job)
+    asked, estimate, run_time = (int(one[name]) for name in ("processors", "estimate", "run_time"))
+    facts = [
+        ("job", f"{names.job(why.job)} of user {names.user(why.job)}"),
+        ("asks for", f"{asked:,} processors, {_span(estimate)}; runs for {_span(run_time)}"),
+        ("policy", _policy(policy)),
+        ("submitted", names.time(why.submit_time)),
+    ]
+    on = _names_of(why.depends_on, names)
+    if why.depends_on and why.eligible_time >= 0:
+        facts.append(("eligible", f"{names.time(why.eligible_time)}, when {on} had let it"))
+    elif why.depends_on:
+        facts.append(("eligible", f"never: it waited for {on}"))
+    for number, start in enumerate(why.starts):
+        freed = ""
+        if number == 0 and why.freed_by:
+            freed = f", when {_names_of(why.freed_by, names)} ended"
+        again = "again " if number else ""
+        facts.append(("started", f"{again}{names.time(start)}{freed}"))
+    if why.nodes:
+        nodes = [str(run["node_name"].values[node]) for node in why.nodes]
+        facts.append(("on", listed(nodes)))
+    if why.fate:
+        facts.append(("in the end", _FATES[why.fate]))
+    facts.append(("waited", f"{_span(why.wait_time)} in all"))
+    recorded = int(one["recorded_wait_time"])
+    if recorded >= 0:
+        facts.append(("recorded", f"the log has it wait for {_span(recorded)}"))
+    return facts
+
+
+_FATES = (
+    "",
+    "it was rejected",
+    "its user gave up waiting",
+    "it was never eligible",
+    "it was lost with its node",
+    "it waits for nodes that never come back",
+)
+
+
+def _waits_on_nodes(why: NodeExplanation, names: Names) -> list[Block]:
+    """Tables of what it waited for: how long for each, and in order."""
+    if not why.phases:
+        return []
+    sums = [(REASONS[reason], why.seconds(reason)) for reason in REASONS if why.seconds(reason)]
+    rows = [(text, _span(seconds), f"{seconds / why.wait_time:.1%}") for text, seconds in sums]
+    ordered = []
+    for phase in why.phases:
+        what = " and ".join(REASONS[reason] for reason in phase.reasons)
+        ahead = _names_of(phase.ahead, names)
+        ordered.append((names.time(phase.start), _span(phase.end - phase.start), what, ahead))
+    hidden = len(ordered) - _MAX_PHASES
+    if hidden > 0:
+        ordered = [(f"({hidden:,} earlier ones)", "", "", ""), *ordered[hidden:]]
+    return [
+        "What it waited for:",
+        Columns(["waited for", "for", "share"], rows),
+        "In order:",
+        Columns(["from", "for", "waits for", "ahead of it"], ordered),
+    ]
+
+
+def _span(seconds: int) -> str:
+    """A duration in its two largest units: 3725 -> "1 h 2 min"."""
+    parts = []
+    rest = seconds
+    for unit, length in _SECONDS.items():
+        count, rest = divmod(rest, length)
+        if count:
+            parts.append(f"{count} {unit}")
+    if rest or not parts:
+        parts.append(f"{rest} s")
+    return " ".join(parts[:2])
