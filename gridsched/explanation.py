@@ -40,7 +40,7 @@ INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 36000
 RESERVING = ("easy", "conservative")
 """Kinds of backfilling under which jobs have reservations."""
 
-_MOST_PAIRS = 4_000_000
+_MAX_PAIRS = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -339,7 +339,7 @@ class _Schedule:
                 & (self.start[rivals] > now[:, np.newaxis]),
                 axis=1,
             )
-            for now in np.array_split(instants, 1 + len(instants) * len(rivals) // _MOST_PAIRS)
+            for now in np.array_split(instants, 1 + len(instants) * len(rivals) // _MAX_PAIRS)
         ]
         return np.concatenate(counts)
 

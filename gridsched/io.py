@@ -118,7 +118,7 @@ class UniqueKeyLoader(yaml.SafeLoader):
 UniqueKeyLoader.add_constructor("tag:yaml.org,2002:int", UniqueKeyLoader.construct_yaml_int)
 
 
-MOST_BYTES = 2**20
+MAX_BYTES = 2**20
 """Size of a YAML file; what is larger is a log or a mistake."""
 
 
@@ -135,9 +135,9 @@ def read_yaml(path: str | Path) -> Any:
         # Others, such as pipes, may never end; to open a folder says what it is
         if not (Path(path).is_file() or Path(path).is_dir()):
             raise ConfigurationError(f"{path}: not an ordinary file")
-        if size > MOST_BYTES:
+        if size > MAX_BYTES:
             raise ConfigurationError(
-                f"{path}: {size:,} bytes; at most {MOST_BYTES:,} are read, longer workloads are logs"
+                f"{path}: {size:,} bytes; at most {MAX_BYTES:,} are read, longer workloads are logs"
             )
     text = read_text(path)
     try:

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from gridsched.errors import ConfigurationError
 from gridsched.figures import runs as figures
-from gridsched.figures.gantt import MOST_JOBS
+from gridsched.figures.gantt import MAX_JOBS
 from gridsched.figures.gantt import gantt as _gantt
 from gridsched.figures.gantt_nodes import gantt_of_nodes, has_nodes
 from gridsched.runs import check_run, labelled_runs, listed_runs, name_of_run, names_clusters
@@ -59,11 +59,11 @@ def gantt(
             f"{name_of_run(run)}: the run does not say on which clusters jobs run (ideal machines share "
             "all); use gridsched.plot.load or compare"
         )
-    if run.sizes["job"] > MOST_JOBS:
+    if run.sizes["job"] > MAX_JOBS:
         raise ConfigurationError(
-            f"{name_of_run(run)}: a Gantt chart shows at most {MOST_JOBS} jobs, this run has "
+            f"{name_of_run(run)}: a Gantt chart shows at most {MAX_JOBS} jobs, this run has "
             f"{run.sizes['job']:,}; use gridsched.plot.load, or simulate fewer jobs: "
-            f"workload.select(slice({MOST_JOBS}))"
+            f"workload.select(slice({MAX_JOBS}))"
         )
     if by == "nodes" and "piece_segment" not in run:
         raise ConfigurationError(
@@ -111,9 +111,9 @@ def load(run: xr.Dataset, *, clusters: bool | Sequence[str] = False, bins: int =
         raise ConfigurationError(
             f"{name_of_run(run)}: the run does not say on which clusters jobs run; leave clusters= out"
         )
-    if len(chosen) > figures.MOST_CLUSTERS:
+    if len(chosen) > figures.MAX_CLUSTERS:
         raise ConfigurationError(
-            f"{name_of_run(run)}: a figure shows at most {figures.MOST_CLUSTERS} clusters, these are "
+            f"{name_of_run(run)}: a figure shows at most {figures.MAX_CLUSTERS} clusters, these are "
             f"{len(chosen)}; name some: clusters={known[:2]}"
         )
     return figures.load(run, chosen, bins)[0]
@@ -174,8 +174,8 @@ def compare(runs: Iterable[xr.Dataset] | Mapping[str, xr.Dataset]) -> Figure:
         If the runs are not of the same jobs, too many, or cannot be distinguished.
     """
     given = listed_runs(runs)
-    if not given or len(given) > figures.MOST_RUNS:
-        raise ConfigurationError(f"compare shows 1 to {figures.MOST_RUNS} runs, these are {len(given)}")
+    if not given or len(given) > figures.MAX_RUNS:
+        raise ConfigurationError(f"compare shows 1 to {figures.MAX_RUNS} runs, these are {len(given)}")
     for run in given[1:]:
         _check_same_jobs(given[0], run)
     return figures.compare(labelled_runs(runs if isinstance(runs, Mapping) else given))[0]

@@ -49,7 +49,7 @@ SHARED = (
     "cluster_records",
     "capabilities",
     "differences",
-    "fates",
+    "job_outcomes",
     "node_records",
     "node_grids",
 )

@@ -134,11 +134,11 @@ def until_then_as_expected(cluster: naive._Cluster, now: int, job: int) -> int:
         if cluster.now == now:
             break
         while (events := cluster.events_now()) or cluster.start_is_planned_now():
-            for happen in events:
-                happen()
+            for process in events:
+                process()
             cluster.schedule()
-    for happen in cluster.events_now():
-        happen()
+    for process in cluster.events_now():
+        process()
     # Policies that look at no expected ends have not corrected them.
     for overrun in cluster.overruns_now():
         cluster.correct(overrun)

@@ -30,7 +30,7 @@ ALIKE = 0.03
 GIVEN_UP = 10.0
 """The most that a block counts in `gain`, as one does in which jobs do not start."""
 
-MOST_ALIKE = 12
+MAX_ALIKE = 12
 """So many calibrations that fit about as well are looked at, at most."""
 
 _VARIED = 0.25
@@ -258,4 +258,4 @@ def band(fitted: Sequence[Fitted]) -> list[Fitted]:
     """The chosen candidate, given first, and those that fit about as well, by loss."""
     first = fitted[0]
     alike = (each for each in fitted[1:] if np.isfinite(each.loss) and each.loss <= first.loss + ALIKE)
-    return [first, *alike][:MOST_ALIKE]
+    return [first, *alike][:MAX_ALIKE]

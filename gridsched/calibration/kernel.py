@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.engine import heap
-from gridsched.engine.jit import jit, leaf
+from gridsched.engine.jit import inline, jit
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import ENTRY, FOREVER
 
@@ -189,7 +189,7 @@ def _replay(
             entered = _enter(jobs, numbers, s, time) if now[_OUTSIDE] > 0 else 0
 
 
-@leaf
+@inline
 def _next_event(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, hourly: bool) -> int:
     """Time of the next event; without waiting jobs only ends and submissions count."""
     now = s.now
@@ -208,7 +208,7 @@ def _next_event(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State,
     return time
 
 
-@leaf
+@inline
 def _queue(s: _State, place: int, key: float, j: int) -> None:
     """Put a job among the `place` first waiting jobs; ties go by number."""
     while place > 0 and (s.keys[place - 1] < key or (s.keys[place - 1] == key and s.waiting[place - 1] > j)):
@@ -219,7 +219,7 @@ def _queue(s: _State, place: int, key: float, j: int) -> None:
     s.waiting[place] = j
 
 
-@leaf
+@inline
 def _arrive(jobs: ReplayJobs, numbers: Numbers, s: _State, j: int) -> None:
     """Let a job enter the queue, or wait outside if its user has enough in it."""
     u = jobs.user[j]
@@ -236,7 +236,7 @@ def _arrive(jobs: ReplayJobs, numbers: Numbers, s: _State, j: int) -> None:
     s.now[_OUTSIDE] += 1
 
 
-@leaf
+@inline
 def _enter(jobs: ReplayJobs, numbers: Numbers, s: _State, time: int) -> int:
     """Let jobs from outside follow those of their users that left the queue; how many they are."""
     count = 0
@@ -252,7 +252,7 @@ def _enter(jobs: ReplayJobs, numbers: Numbers, s: _State, time: int) -> int:
     return count
 
 
-@leaf
+@inline
 def _count(numbers: Numbers, s: _State, time: int) -> None:
     """Add up what users had since this was done last, as if they had what they have now."""
     length = time - s.now[_COUNTED]
@@ -262,7 +262,7 @@ def _count(numbers: Numbers, s: _State, time: int) -> None:
     s.now[_COUNTED] = time
 
 
-@leaf
+@inline
 def _sort(jobs: ReplayJobs, numbers: Numbers, s: _State, time: int) -> None:
     """Order the waiting jobs by their present scores."""
     now = s.now
@@ -279,7 +279,7 @@ def _sort(jobs: ReplayJobs, numbers: Numbers, s: _State, time: int) -> None:
         _queue(s, place, key, j)
 
 
-@leaf
+@inline
 def _expect(jobs: ReplayJobs, s: _State, end: int, j: int) -> None:
     """Add a running job by its expected end."""
     s.user_ends[jobs.user[j]] += jobs.processors[j] * end
@@ -293,7 +293,7 @@ def _expect(jobs: ReplayJobs, s: _State, end: int, j: int) -> None:
     s.now[_RUNNING] += 1
 
 
-@leaf
+@inline
 def _forget(jobs: ReplayJobs, s: _State, place: int) -> None:
     """Take out the running job at a place."""
     j = s.running[place]
@@ -304,7 +304,7 @@ def _forget(jobs: ReplayJobs, s: _State, place: int) -> None:
         s.running[k] = s.running[k + 1]
 
 
-@leaf
+@inline
 def _have(jobs: ReplayJobs, s: _State, j: int, sign: int) -> None:
     """Count a job that starts (1) or ends (-1)."""
     processors = sign * jobs.processors[j]
@@ -315,7 +315,7 @@ def _have(jobs: ReplayJobs, s: _State, j: int, sign: int) -> None:
     s.now[_LONG] += processors * jobs.long[j]
 
 
-@leaf
+@inline
 def _end(jobs: ReplayJobs, s: _State) -> None:
     """Let the first running job end."""
     j = s.ends[0]["job"]
@@ -327,7 +327,7 @@ def _end(jobs: ReplayJobs, s: _State) -> None:
     _have(jobs, s, j, -1)
 
 
-@leaf
+@inline
 def _run(jobs: ReplayJobs, s: _State, j: int, start: int, end: int) -> None:
     """Let a job run from a time on, which is expected to end at another."""
     s.starts[j] = start
@@ -337,7 +337,7 @@ def _run(jobs: ReplayJobs, s: _State, j: int, start: int, end: int) -> None:
     s.now[_ENDING] = heap.push(s.ends, s.now[_ENDING], start + jobs.run[j], j)
 
 
-@leaf
+@inline
 def _is_held(jobs: ReplayJobs, rules: SiteRules, s: _State, j: int, time: int, hour: int) -> bool:
     """Whether a limit or the calendar keeps a job from starting."""
     size, user, queue = jobs.processors[j], jobs.user[j], jobs.queue[j]
@@ -355,7 +355,7 @@ def _is_held(jobs: ReplayJobs, rules: SiteRules, s: _State, j: int, time: int, h
     return held
 
 
-@leaf
+@inline
 def _pass(jobs: ReplayJobs, rules: SiteRules, numbers: Numbers, s: _State, time: int) -> None:
     """Start waiting jobs."""
     now = s.now

@@ -14,7 +14,7 @@ from gridsched.errors import ConfigurationError
 if TYPE_CHECKING:
     from gridsched.systems.differences import StartDifference, StartDifferences
 
-_MOST_ROWS = 40
+_MAX_ROWS = 40
 
 
 def add_against(parser: argparse.ArgumentParser) -> None:
@@ -93,9 +93,9 @@ def _differences(told: StartDifferences) -> list[Any]:
             each.why,
             ", ".join(each.follows) or "-",
         )
-        for each in told.differences[:_MOST_ROWS]
+        for each in told.differences[:_MAX_ROWS]
     ]
-    more = len(told.differences) - _MOST_ROWS
+    more = len(told.differences) - _MAX_ROWS
     return [
         "Jobs that start at another time, by the earlier start:",
         table(["job", "recorded", "here", "later [s]", "what kept it from the earlier start", "after"], rows),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gridsched.cli.logs import Log
     from gridsched.policies.local import LocalPolicy
 
-_MOST_NAMES = 5
+_MAX_NAMES = 5
 
 NOT_CALIBRATED = (
     "Not calibrated: each policy alone, on the whole log. How far these waits are from the recorded ones is\n"
@@ -146,7 +146,7 @@ def _groups(trusted: Trusted, kind: str, log: Log, times: Times) -> list[Any]:
                     *(times.change(row[key]) for key in ("change", "low", "high")),
                     row["verdict"],
                 )
-                for row in own.head(_MOST_NAMES).to_dict("records")
+                for row in own.head(_MAX_NAMES).to_dict("records")
             ],
         ),
     ]

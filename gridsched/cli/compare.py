@@ -15,7 +15,7 @@ from gridsched.cli.options import (
     add_cluster,
     add_command,
     add_conventions,
-    add_happenings,
+    add_events,
     add_human,
     add_policy,
     add_trace,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from gridsched.policies.local import LocalPolicy
     from gridsched.systems.base import Site
 
-_MOST_NAMES = 5
+_MAX_NAMES = 5
 _HOUR = 3600
 _FILES = {
     "compare.csv": "means, quantiles and intervals of every policy",
@@ -77,7 +77,7 @@ def add(commands: Any) -> None:
     add_cluster(parser.add_argument_group("cluster"))
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"))
-    add_happenings(parser.add_argument_group("what happens"))
+    add_events(parser.add_argument_group("what happens"))
     calibrated.add_calibration(parser.add_argument_group("trust"))
     output = parser.add_argument_group("output")
     add_human(output)
@@ -294,7 +294,7 @@ def _changes(compared: xr.Dataset, kind: str, times: Times) -> list[Any]:
     means = compared[f"{kind}_wait_time_mean"].sel(scheme=columns).values
     change = compared[f"{kind}_wait_time_change"].sel(scheme=shown).values
     rows = []
-    for index in extremes(change, _MOST_NAMES):
+    for index in extremes(change, _MAX_NAMES):
         rows.append(
             (
                 str(compared[kind].values[index]),

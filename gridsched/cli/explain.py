@@ -13,7 +13,7 @@ from gridsched.cli.options import (
     add_cluster,
     add_command,
     add_conventions,
-    add_happenings,
+    add_events,
     add_policy,
     add_trace,
     add_window,
@@ -58,7 +58,7 @@ def add(commands: Any) -> None:
     add_cluster(parser.add_argument_group("cluster"))
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"), measured=False)
-    add_happenings(parser.add_argument_group("what happens"))
+    add_events(parser.add_argument_group("what happens"))
     add_against(parser)
 
     def run(options: argparse.Namespace) -> None:

@@ -10,7 +10,7 @@ from gridsched.cli.options import (
     add_cluster,
     add_command,
     add_conventions,
-    add_happenings,
+    add_events,
     add_human,
     add_policy,
     add_trace,
@@ -98,7 +98,7 @@ def add(commands: Any) -> None:
     add_cluster(parser.add_argument_group("cluster"))
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"), measured=False)
-    add_happenings(parser.add_argument_group("what happens"))
+    add_events(parser.add_argument_group("what happens"))
     parser.set_defaults(command=_forecast)
 
 

@@ -216,7 +216,7 @@ def add_conventions(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def add_happenings(group: argparse._ArgumentGroup) -> None:
+def add_events(group: argparse._ArgumentGroup) -> None:
     """Jobs that leave the queue or wait for others, and nodes that fail."""
     group.add_argument(
         "--cancelled",

@@ -142,7 +142,7 @@ def fates(runs: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
     return facts
 
 
-_MOST_TYPES = 4
+_MAX_TYPES = 4
 
 
 def _node_types(cluster: Cluster) -> str:
@@ -154,8 +154,8 @@ def _node_types(cluster: Cluster) -> str:
         size = (kind.cores, kind.memory, kind.gpus)
         kinds[size] = kinds.get(size, 0) + kind.count
     order = sorted(kinds.items(), key=lambda each: -each[1])
-    told = [f"{count:,} of {_size(*size)}" for size, count in order[:_MOST_TYPES]]
-    more = f", and {len(kinds) - _MOST_TYPES:,} other sizes" if len(kinds) > _MOST_TYPES else ""
+    told = [f"{count:,} of {_size(*size)}" for size, count in order[:_MAX_TYPES]]
+    more = f", and {len(kinds) - _MAX_TYPES:,} other sizes" if len(kinds) > _MAX_TYPES else ""
     return f" on {sum(kinds.values()):,} nodes: {'; '.join(told)}{more}"
 
 

@@ -12,7 +12,7 @@ from gridsched.cli.options import (
     add_cluster,
     add_command,
     add_conventions,
-    add_happenings,
+    add_events,
     add_human,
     add_policy,
     add_trace,
@@ -55,7 +55,7 @@ def add(commands: Any) -> None:
     add_cluster(parser.add_argument_group("cluster"))
     add_conventions(parser.add_argument_group("conventions"))
     add_window(parser.add_argument_group("jobs"))
-    add_happenings(parser.add_argument_group("what happens"))
+    add_events(parser.add_argument_group("what happens"))
     output = parser.add_argument_group("output")
     add_human(output)
     output.add_argument("--output", type=path, metavar="FILE.nc", help="write all runs as netCDF")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gridsched.engine import heap, running
-from gridsched.engine.jit import at, leaf, wide
+from gridsched.engine.jit import as_int64, inline, unchecked
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import ENTRY, FOREVER, LARGEST
 
@@ -67,7 +67,7 @@ def allocate(jobs: Any, processors: int) -> dict[str, Any]:
     }
 
 
-@leaf
+@inline
 def first_expected_end(c: Any) -> int:
     """Earliest expected end of the running jobs whose ends are tracked."""
     if c.state[0]["blocks"] == 0:
@@ -75,7 +75,7 @@ def first_expected_end(c: Any) -> int:
     return c.runs[c.blocks[0]["slot"] * running.SIZE]["end"]
 
 
-@leaf
+@inline
 def next_local_event(c: Any) -> int:
     """Time of the next end, outrun estimate or planned start."""
     now = min(c.state[0]["planned"], first_expected_end(c))
@@ -84,37 +84,37 @@ def next_local_event(c: Any) -> int:
     return now
 
 
-@leaf
+@inline
 def next_event(c: Any) -> int:
     """Time of the next submission, end, outrun estimate or planned start."""
     now = next_local_event(c)
     arrival = c.state[0]["arrival"]
     if arrival < len(c.jobs):
-        now = min(now, c.jobs[at(arrival)]["submit"])
+        now = min(now, c.jobs[unchecked(arrival)]["submit"])
     return now
 
 
-@leaf
+@inline
 def arrives(c: Any, now: int) -> bool:
     """Whether the next job is submitted now."""
     arrival = c.state[0]["arrival"]
-    return arrival < len(c.jobs) and c.jobs[at(arrival)]["submit"] == now
+    return arrival < len(c.jobs) and c.jobs[unchecked(arrival)]["submit"] == now
 
 
-@leaf
+@inline
 def ends(c: Any, now: int) -> bool:
     """Whether a running job ends now."""
     return c.state[0]["ending"] > 0 and c.events[0]["key"] == now
 
 
-@leaf
+@inline
 def start(c: Any, j: int, now: int, track: bool) -> None:
     """Let a job run from now on; `track` its expected end if the policy looks at it."""
     state = c.state[0]
-    job = c.jobs[at(j)]
+    job = c.jobs[unchecked(j)]
     processors = job["processors"]
     state["free"] -= processors
-    c.starts[at(j)] = now
+    c.starts[unchecked(j)] = now
     state["ending"] = heap.push(c.events, state["ending"], now + job["run"], j + state["turn"])
     state["turn"] += state["turns"]
     if track:
@@ -122,13 +122,13 @@ def start(c: Any, j: int, now: int, track: bool) -> None:
         state["blocks"] = running.insert(c.blocks, c.runs, state["blocks"], end, j, processors)
 
 
-@leaf
+@inline
 def complete(c: Any, now: int, overrun: int, track: bool) -> int:
     """Take the first running job that ends now off its processors; return its expected end."""
     state = c.state[0]
     entry = c.events[0]["job"]
     j = entry & LARGEST
-    job = c.jobs[at(j)]
+    job = c.jobs[unchecked(j)]
     processors = job["processors"]
     state["ending"] = heap.pop(c.events, state["ending"])
     if entry & _GONE:
@@ -136,16 +136,16 @@ def complete(c: Any, now: int, overrun: int, track: bool) -> int:
     state["free"] += processors
     if not track:
         return now
-    end = expected_end(c.starts[at(j)], int(job["estimate"]), overrun, now)
+    end = expected_end(c.starts[unchecked(j)], int(job["estimate"]), overrun, now)
     state["blocks"] = running.remove(c.blocks, c.runs, state["blocks"], end, j, processors)
     return end
 
 
-@leaf
+@inline
 def correct(c: Any, now: int, overrun: int) -> None:
     """Expect the first running job that should have ended now to end later."""
     state = c.state[0]
-    j = wide(c.runs[c.blocks[0]["slot"] * running.SIZE]["job"])
+    j = as_int64(c.runs[c.blocks[0]["slot"] * running.SIZE]["job"])
     processors = c.jobs[j]["processors"]
     end = expected_end(c.starts[j], int(c.jobs[j]["estimate"]), overrun, now + 1)
     state["blocks"] = running.remove(c.blocks, c.runs, state["blocks"], now, j, processors)
@@ -153,14 +153,14 @@ def correct(c: Any, now: int, overrun: int) -> None:
     state["corrections"] += 1
 
 
-@leaf
+@inline
 def order_ends_by_start(c: Any) -> None:
     """Let jobs that end at one instant do so in the order in which they were started, not by number."""
     c.state[0]["turns"] = _TURN
     c.state[0]["freed"] = -1
 
 
-@leaf
+@inline
 def _free_on_time(c: Any, now: int, overrun: int, track: bool) -> None:
     """Give back the processors of all jobs that end now as expected, ahead of their ends.
 
@@ -184,7 +184,7 @@ def _free_on_time(c: Any, now: int, overrun: int, track: bool) -> None:
             c.events[k]["job"] = entry + _GONE
 
 
-@leaf
+@inline
 def ends_wait(c: Any, now: int, overrun: int, track: bool) -> bool:
     """Whether ends of this instant have to wait for its submissions and corrections; see `Conventions`.
 

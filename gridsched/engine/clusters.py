@@ -6,9 +6,9 @@ is scheduled by `first_come`, the others by the local schedulers of a single clu
 `conservative`: `_cluster` makes one row of two-dimensional arrays look like theirs.
 
 Grid schedulers ask when a job would start. In `exact` mode the answer is what the cluster would do if nothing
-else came and all estimates were right: from a `forecast` where the queue is in order of entry, from the kept
-plan under conservative backfilling, else by simulating a copy of the cluster. In `plan` mode it is the place
-that a `standing` plan leaves.
+else came and all estimates were right: from a `start_prediction` where the queue is in order of entry,
+from the kept plan under conservative backfilling, else by simulating a copy of the cluster. In `plan` mode it
+is the place that a `conservative_plan` leaves.
 
 Who decides where a job runs, and in which order things happen at one instant, is said in `superscheduling`
 and `self_scheduling`.
@@ -25,16 +25,16 @@ import numpy as np
 from gridsched.engine import (
     cluster_state,
     conservative,
+    conservative_plan,
     first_come,
-    forecast,
     heap,
     line,
     profile,
     reserving,
     running,
-    standing,
+    start_prediction,
 )
-from gridsched.engine.jit import leaf, part, wide
+from gridsched.engine.jit import as_int64, inline, noinline
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import (
     ENTRY,
@@ -140,7 +140,7 @@ class LocalArrays(NamedTuple):
     labels: Any  # LABELS[n], in order of entry
     queue_key: Any  # float64[n]
     order_key: Any  # float64[n]
-    planned: Any  # int64[n], start in the standing plan
+    planned: Any  # int64[n], start in the conservative plan
     jobs: Any  # JOB[2, n], as on the cluster that a job was sent to
     starts: Any  # int64[2, n], the result
     plan: Any  # int64[2, n], planned starts of `conservative`
@@ -152,8 +152,8 @@ class LocalArrays(NamedTuple):
     steps: Any  # STEP[m + 1, ...], not used by `first_come`
     state: Any  # cluster_state.STATE[m + 1, 1], that of `GridArrays`
     lines: line.Line  # used by `first_come`
-    forecasts: forecast.Forecast
-    plans: standing.Plan
+    start_predictions: start_prediction.StartPrediction
+    plans: conservative_plan.Plan
 
 
 def allocate(
@@ -236,20 +236,24 @@ def _allocate_local(g: GridArrays, request_labels: Any, room: int, predictions: 
         steps=steps,
         state=g.state,
         lines=line.allocate(len(g.clusters), room),
-        forecasts=_allocate_forecasts(g, room, predictions),
-        plans=standing.allocate(g.clusters["processors"], unwatched, _planned_jobs(g, room, predictions)),
+        start_predictions=_allocate_start_predictions(g, room, predictions),
+        plans=conservative_plan.allocate(
+            g.clusters["processors"], unwatched, _planned_jobs(g, room, predictions)
+        ),
     )
 
 
-def _allocate_forecasts(g: GridArrays, room: int, predictions: int) -> forecast.Forecast:
-    """Void forecasts; without room where none are made."""
+def _allocate_start_predictions(
+    g: GridArrays, room: int, predictions: int
+) -> start_prediction.StartPrediction:
+    """Void predictions; without room where none are made."""
     if predictions == _PLAN:
-        return forecast.allocate(len(g.clusters), 0, 0)
-    return forecast.allocate(len(g.clusters), _most_running(g), room)
+        return start_prediction.allocate(len(g.clusters), 0, 0)
+    return start_prediction.allocate(len(g.clusters), _most_running(g), room)
 
 
 def _planned_jobs(g: GridArrays, room: int, predictions: int) -> int:
-    """Jobs in a standing plan, at most."""
+    """Jobs in a conservative plan, at most."""
     return _most_running(g) + room if predictions == _PLAN else 0
 
 
@@ -265,8 +269,8 @@ def with_room(g: GridArrays, local: LocalArrays, room: int, predictions: int) ->
         candidates=np.empty(room + 1, SCORED),
         steps=steps,
         lines=line.with_room(local.lines, room),
-        forecasts=_allocate_forecasts(g, room, predictions),
-        plans=standing.with_room(local.plans, _planned_jobs(g, room, predictions)),
+        start_predictions=_allocate_start_predictions(g, room, predictions),
+        plans=conservative_plan.with_room(local.plans, _planned_jobs(g, room, predictions)),
     )
 
 
@@ -283,7 +287,7 @@ def _longer(column: Any, entries: int) -> Any:
     return longer
 
 
-@leaf
+@inline
 def _cluster(local: LocalArrays, row: int) -> reserving.ReservingArrays:
     """A cluster, or the copy of one, as `reserving` and `conservative` know it."""
     copied = int(row == len(local.state) - 1)
@@ -304,7 +308,7 @@ def _cluster(local: LocalArrays, row: int) -> reserving.ReservingArrays:
     )
 
 
-@leaf
+@inline
 def _first_come(local: LocalArrays, m: int) -> first_come.FirstComeArrays:
     """A cluster as `first_come` knows it."""
     return first_come.FirstComeArrays(
@@ -318,7 +322,7 @@ def _first_come(local: LocalArrays, m: int) -> first_come.FirstComeArrays:
     )
 
 
-@leaf
+@inline
 def _policy(cluster: Any, overrun: int) -> reserving.ReservingOptions:
     """Options of the local scheduler of a cluster."""
     return reserving.ReservingOptions(
@@ -335,7 +339,7 @@ def _policy(cluster: Any, overrun: int) -> reserving.ReservingOptions:
 # --- a job on a cluster ---------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def allocation(g: GridArrays, j: int, m: int) -> int:
     """Processors that a cluster would lose to a job."""
     cluster = g.clusters[m]
@@ -345,13 +349,13 @@ def allocation(g: GridArrays, j: int, m: int) -> int:
     return -(-processors // cluster["processors_per_node"]) * cluster["processors_per_node"]
 
 
-@leaf
+@inline
 def fits(g: GridArrays, j: int, m: int) -> bool:
     """Whether a cluster is large enough for a job."""
     return allocation(g, j, m) <= g.clusters[m]["processors"]
 
 
-@leaf
+@inline
 def seconds_on(g: GridArrays, seconds: int, j: int, m: int) -> int:
     """Whole seconds that a time at the job's home takes on a cluster."""
     h = g.home[j]
@@ -360,13 +364,13 @@ def seconds_on(g: GridArrays, seconds: int, j: int, m: int) -> int:
     return math.ceil(seconds * g.home_speed[h] / g.clusters[m]["speed"])
 
 
-@leaf
+@inline
 def estimate_on(g: GridArrays, j: int, m: int) -> int:
     """Estimated run time of a job on a cluster."""
     return max(1, seconds_on(g, int(g.requests[j]["estimate"]), j, m))
 
 
-@leaf
+@inline
 def sort_key(order: int, entry: int, estimate: int, processors: int) -> float:
     """Sort key of a job in an order that does not change; ties go by entry."""
     if order == _SHORTEST:
@@ -378,7 +382,7 @@ def sort_key(order: int, entry: int, estimate: int, processors: int) -> float:
     return float(entry)
 
 
-@leaf
+@inline
 def _describe(g: GridArrays, jobs: Any, e: int, j: int, m: int) -> None:
     """Write down a job as it is on a cluster."""
     jobs[e]["submit"] = g.requests[j]["submit"]
@@ -387,7 +391,7 @@ def _describe(g: GridArrays, jobs: Any, e: int, j: int, m: int) -> None:
     jobs[e]["processors"] = allocation(g, j, m)
 
 
-@leaf
+@inline
 def _append(c: reserving.ReservingArrays, cluster: Any, labels: Any, e: int) -> None:
     """Put a job that is described at the end of a local queue."""
     estimate = int(c.jobs[e]["estimate"])
@@ -403,7 +407,7 @@ def _append(c: reserving.ReservingArrays, cluster: Any, labels: Any, e: int) -> 
     c.state[0]["waiting"] += 1
 
 
-@leaf
+@inline
 def enter(g: GridArrays, local: LocalArrays, j: int, m: int, now: int, options: Any, score: Any) -> None:
     """Send a job to the local queue of a cluster."""
     clock = g.clock[0]
@@ -416,24 +420,24 @@ def enter(g: GridArrays, local: LocalArrays, j: int, m: int, now: int, options: 
     if options.predictions == _PLAN:
         _plan_entry(g, local, e, m, now, options, score)
     if g.clusters[m]["first_come"]:
-        if local.forecasts.state[m, 0]["valid"]:
+        if local.start_predictions.state[m, 0]["valid"]:
             job = local.jobs[0, e]
-            f = by_reference(forecast.row(local.forecasts, m))
-            forecast.enter(f, now, wide(job["processors"]), wide(job["estimate"]), e)
+            f = by_reference(start_prediction.row(local.start_predictions, m))
+            start_prediction.enter(f, now, as_int64(job["processors"]), as_int64(job["estimate"]), e)
         first_come.enter(by_reference(_first_come(local, m)), e)
     else:
         _append(by_reference(_cluster(local, m)), g.clusters[m], local.labels_of_requests[j], e)
     clock["longest"] = max(clock["longest"], g.state[m, 0]["waiting"])
 
 
-@leaf
+@inline
 def _forget_predictions(local: LocalArrays, m: int) -> None:
     """Let predictions be made anew that rest on what holds no longer."""
-    local.forecasts.state[m, 0]["valid"] = False
+    local.start_predictions.state[m, 0]["valid"] = False
     local.plans.state[m, 0]["valid"] = False
 
 
-@part
+@noinline
 def withdraw(g: GridArrays, local: LocalArrays, j: int, m: int, now: int) -> None:
     """Take a waiting job out of the local queue of a cluster, which has a scheduling pass then."""
     e = g.entry[j]
@@ -448,7 +452,7 @@ def withdraw(g: GridArrays, local: LocalArrays, j: int, m: int, now: int) -> Non
         reserving.withdraw(by_reference(_cluster(local, m)), e)
 
 
-@part
+@noinline
 def resize(g: GridArrays, local: LocalArrays, m: int, processors: int, held: Any, now: int) -> None:
     """Let a cluster have so many processors, of which each running job holds `held`, by entry.
 
@@ -481,7 +485,7 @@ def resize(g: GridArrays, local: LocalArrays, m: int, processors: int, held: Any
 # --- what happens on a cluster --------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _complete(c: reserving.ReservingArrays, backfilling: int, now: int, overrun: int) -> None:
     """Take the first running job that ends now off its processors."""
     if backfilling == _CONSERVATIVE:
@@ -490,7 +494,7 @@ def _complete(c: reserving.ReservingArrays, backfilling: int, now: int, overrun:
         cluster_state.complete(c, now, overrun, backfilling == _EASY)
 
 
-@leaf
+@inline
 def _correct(c: reserving.ReservingArrays, backfilling: int, now: int, overrun: int) -> None:
     """Expect the first running job that should have ended now to end later."""
     if backfilling == _CONSERVATIVE:
@@ -499,7 +503,7 @@ def _correct(c: reserving.ReservingArrays, backfilling: int, now: int, overrun: 
         cluster_state.correct(c, now, overrun)
 
 
-@part
+@noinline
 def _pass_generally(
     local: LocalArrays, row: int, now: int, policy: reserving.ReservingOptions, score: Any
 ) -> None:
@@ -511,15 +515,17 @@ def _pass_generally(
         reserving.scheduling_pass(c, now, policy, score)
 
 
-@leaf
+@inline
 def _finish_first_come(g: GridArrays, local: LocalArrays, m: int, now: int, options: Any) -> None:
     """Completions and corrections of a `first_come` cluster that are due."""
     c = by_reference(_first_come(local, m))
     while cluster_state.ends(c, now):
         if options.predictions == _PLAN:
-            standing.complete(by_reference(standing.row(local.plans, m)), c, now, options.overrun)
+            conservative_plan.complete(
+                by_reference(conservative_plan.row(local.plans, m)), c, now, options.overrun
+            )
         if first_come.complete(c, now, options.overrun) > now:
-            local.forecasts.state[m, 0]["valid"] = False
+            local.start_predictions.state[m, 0]["valid"] = False
         g.dirty[m] = True
     while cluster_state.first_expected_end(c) == now:
         first_come.correct(c, now, options.overrun)
@@ -527,14 +533,16 @@ def _finish_first_come(g: GridArrays, local: LocalArrays, m: int, now: int, opti
         g.dirty[m] |= g.clusters[m]["backfilling"] == _EASY
 
 
-@leaf
+@inline
 def _finish_generally(g: GridArrays, local: LocalArrays, m: int, now: int, options: Any) -> None:
     """Completions and corrections of any other cluster that are due."""
     c = by_reference(_cluster(local, m))
     backfilling = g.clusters[m]["backfilling"]
     while cluster_state.ends(c, now):
         if options.predictions == _PLAN:
-            standing.complete(by_reference(standing.row(local.plans, m)), c, now, options.overrun)
+            conservative_plan.complete(
+                by_reference(conservative_plan.row(local.plans, m)), c, now, options.overrun
+            )
         _complete(c, backfilling, now, options.overrun)
         g.dirty[m] = True
     while cluster_state.first_expected_end(c) == now:
@@ -545,7 +553,7 @@ def _finish_generally(g: GridArrays, local: LocalArrays, m: int, now: int, optio
         g.dirty[m] = True
 
 
-@leaf
+@inline
 def _finish_events(g: GridArrays, local: LocalArrays, m: int, now: int, options: Any) -> None:
     """Completions and corrections of a cluster that are due."""
     if g.clusters[m]["first_come"]:
@@ -554,7 +562,7 @@ def _finish_events(g: GridArrays, local: LocalArrays, m: int, now: int, options:
         _finish_generally(g, local, m, now, options)
 
 
-@leaf
+@inline
 def _pass(g: GridArrays, local: LocalArrays, m: int, now: int, options: Any, score: Any) -> None:
     """Scheduling pass of a cluster."""
     expected = _planned_now(g, local, m, now) if options.predictions == _PLAN else 0
@@ -566,15 +574,15 @@ def _pass(g: GridArrays, local: LocalArrays, m: int, now: int, options: Any, sco
     if options.predictions == _PLAN:
         started = waiting - g.state[m, 0]["waiting"]
         if started > 0:
-            standing.start(by_reference(standing.row(local.plans, m)), now)
+            conservative_plan.start(by_reference(conservative_plan.row(local.plans, m)), now)
         if started != expected or _planned_now(g, local, m, now) > 0:
             local.plans.state[m, 0]["valid"] = False
 
 
-# --- predicted starts: standing plan --------------------------------------------------------------
+# --- predicted starts: conservative plan ----------------------------------------------------------
 
 
-@leaf
+@inline
 def _count_planned(planned: Any, jobs: Any, first: int, end: int, now: int) -> int:
     """How many of some jobs are planned to start now; -1 is no job."""
     count = 0
@@ -583,7 +591,7 @@ def _count_planned(planned: Any, jobs: Any, first: int, end: int, now: int) -> i
     return count
 
 
-@leaf
+@inline
 def _planned_now(g: GridArrays, local: LocalArrays, m: int, now: int) -> int:
     """How many waiting jobs are planned to start now; 0 if the plan is out of date."""
     if not local.plans.state[m, 0]["valid"]:
@@ -594,7 +602,7 @@ def _planned_now(g: GridArrays, local: LocalArrays, m: int, now: int) -> int:
     return _count_planned(local.planned, local.waiting[m], 0, g.state[m, 0]["waiting"], now)
 
 
-@leaf
+@inline
 def _soonest(planned: Any, jobs: Any, first: int, end: int) -> int:
     """Earliest planned start of some jobs; -1 is no job."""
     soonest = FOREVER
@@ -604,10 +612,10 @@ def _soonest(planned: Any, jobs: Any, first: int, end: int) -> int:
     return soonest
 
 
-@leaf
+@inline
 def _is_up_to_date(g: GridArrays, local: LocalArrays, m: int, now: int, overrun: int) -> bool:
     """Whether a plan is up to date: here it is seen if a job should have started or ended before."""
-    p = by_reference(standing.row(local.plans, m))
+    p = by_reference(conservative_plan.row(local.plans, m))
     state = p.state[0]
     if state["valid"] and state["soonest"] < now:
         span = local.lines.span[m, 0]
@@ -616,16 +624,16 @@ def _is_up_to_date(g: GridArrays, local: LocalArrays, m: int, now: int, overrun:
         else:
             state["soonest"] = _soonest(local.planned, local.waiting[m], 0, g.state[m, 0]["waiting"])
         state["valid"] = state["soonest"] >= now
-    standing.look_for_outrun(p, by_reference(_first_come(local, m)), now, overrun)
+    conservative_plan.look_for_outrun(p, by_reference(_first_come(local, m)), now, overrun)
     return state["valid"] != 0
 
 
-@leaf
+@inline
 def _write_plan(g: GridArrays, local: LocalArrays, m: int, now: int, overrun: int, score: Any) -> None:
     """Write the profile of a plan: as it is if it is up to date, else with the waiting jobs placed anew."""
-    p = by_reference(standing.row(local.plans, m))
+    p = by_reference(conservative_plan.row(local.plans, m))
     c = by_reference(_cluster(local, m))
-    standing.write_running(p, c, now, overrun)
+    conservative_plan.write_running(p, c, now, overrun)
     in_order_of_entry = g.clusters[m]["first_come"]
     span = local.lines.span[m, 0]
     count = span["end"] - span["first"]
@@ -640,16 +648,16 @@ def _write_plan(g: GridArrays, local: LocalArrays, m: int, now: int, overrun: in
             e = c.candidates[0]["job"]
             size = heap.pop(c.candidates, size)
         if e >= 0:
-            processors = wide(c.jobs[e]["processors"])
-            estimate = wide(c.jobs[e]["estimate"])
+            processors = as_int64(c.jobs[e]["processors"])
+            estimate = as_int64(c.jobs[e]["estimate"])
             if not p.state[0]["valid"]:
-                local.planned[e] = standing.earliest(p, now, processors, estimate, FOREVER)
-            standing.reserve(p, now, local.planned[e], processors, estimate)
-            standing.note_start(p, local.planned[e])
+                local.planned[e] = conservative_plan.earliest(p, now, processors, estimate, FOREVER)
+            conservative_plan.reserve(p, now, local.planned[e], processors, estimate)
+            conservative_plan.note_start(p, local.planned[e])
     p.state[0]["valid"] = True
 
 
-@part
+@noinline
 def _planned_start(
     g: GridArrays,
     local: LocalArrays,
@@ -666,7 +674,7 @@ def _planned_start(
 
     A job that `enters` does not make the plan anew: if it is out of date, this is `now`.
     """
-    p = by_reference(standing.row(local.plans, m))
+    p = by_reference(conservative_plan.row(local.plans, m))
     up_to_date = _is_up_to_date(g, local, m, now, overrun)
     if enters and not up_to_date:
         return now
@@ -674,34 +682,34 @@ def _planned_start(
         return FOREVER
     if not up_to_date or not p.state[0]["written"]:
         _write_plan(g, local, m, now, overrun, score)
-    start = standing.earliest(p, now, processors, estimate, latest)
+    start = conservative_plan.earliest(p, now, processors, estimate, latest)
     if enters:
-        standing.reserve(p, now, start, processors, estimate)
+        conservative_plan.reserve(p, now, start, processors, estimate)
     return start
 
 
-@leaf
+@inline
 def _plan_entry(
     g: GridArrays, local: LocalArrays, e: int, m: int, now: int, options: Any, score: Any
 ) -> None:
     """Plan a job that is about to enter a local queue, if the plan is up to date."""
-    p = by_reference(standing.row(local.plans, m))
+    p = by_reference(conservative_plan.row(local.plans, m))
     state = g.state[m, 0]
-    processors = wide(local.jobs[0, e]["processors"])
-    estimate = wide(local.jobs[0, e]["estimate"])
+    processors = as_int64(local.jobs[0, e]["processors"])
+    estimate = as_int64(local.jobs[0, e]["estimate"])
     start = now
     if state["waiting"] == 0 and processors <= state["free"]:
         p.state[0]["written"] = False
     else:
         start = _planned_start(g, local, m, now, processors, estimate, FOREVER, True, options.overrun, score)
     local.planned[e] = start
-    standing.note_start(p, start)
+    conservative_plan.note_start(p, start)
 
 
 # --- predicted starts: exact ----------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _copy_cluster(
     c: reserving.ReservingArrays, s: reserving.ReservingArrays, overrun: int, now: int, in_fact: bool
 ) -> None:
@@ -737,7 +745,7 @@ def _copy_cluster(
     s.state[0]["ending"] = ending
 
 
-@part
+@noinline
 def _simulated_start(
     g: GridArrays, local: LocalArrays, j: int, m: int, now: int, latest: int, overrun: int, score: Any
 ) -> int:
@@ -760,7 +768,7 @@ def _simulated_start(
     return FOREVER
 
 
-@leaf
+@inline
 def _list_line(local: LocalArrays, m: int) -> None:
     """List the jobs that wait on a `first_come` cluster as `reserving` wants them, to copy the cluster."""
     queue = by_reference(line.row(local.lines, m))
@@ -774,7 +782,7 @@ def _list_line(local: LocalArrays, m: int) -> None:
             count += 1
 
 
-@part
+@noinline
 def foresee(
     g: GridArrays, local: LocalArrays, m: int, now: int, in_fact: bool, overrun: int, score: Any
 ) -> None:
@@ -800,14 +808,14 @@ def foresee(
         _pass_generally(local, len(g.clusters), now, _policy(g.clusters[m], overrun), score)
 
 
-@leaf
+@inline
 def _is_settled(c: reserving.ReservingArrays) -> bool:
     """Whether the plan of a conservative cluster is up to date and has all waiting jobs."""
     state = c.state[0]
     return state["placed"] == state["waiting"] and not state["early"] and not state["outrun"]
 
 
-@leaf
+@inline
 def _exact_start(
     g: GridArrays,
     local: LocalArrays,
@@ -825,8 +833,8 @@ def _exact_start(
     estimate = estimate_on(g, j, m)
     backfilling = g.clusters[m]["backfilling"]
     if g.clusters[m]["first_come"]:
-        f = by_reference(forecast.row(local.forecasts, m))
-        return forecast.start(
+        f = by_reference(start_prediction.row(local.start_predictions, m))
+        return start_prediction.start(
             f, by_reference(_first_come(local, m)), backfilling, now, processors, estimate, latest
         )
     c = by_reference(_cluster(local, m))
@@ -840,14 +848,14 @@ def _exact_start(
 # --- predicted starts -----------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _starts_at_once(g: GridArrays, j: int, m: int) -> bool:
     """Whether a job finds an empty queue and enough idle processors."""
     state = g.state[m, 0]
     return state["waiting"] == 0 and allocation(g, j, m) <= state["free"]
 
 
-@leaf
+@inline
 def predicted_start(
     g: GridArrays, local: LocalArrays, j: int, m: int, now: int, latest: int, options: Any, score: Any
 ) -> int:
@@ -868,7 +876,7 @@ def predicted_start(
 # --- work -----------------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _running_work(c: reserving.ReservingArrays, now: int, overrun: int) -> int:
     """Processor-seconds that running jobs are expected to hold still."""
     work = 0
@@ -879,7 +887,7 @@ def _running_work(c: reserving.ReservingArrays, now: int, overrun: int) -> int:
     return work
 
 
-@leaf
+@inline
 def _tracked_work(c: reserving.ReservingArrays, now: int) -> int:
     """What `_running_work` is, where expected ends are tracked."""
     work = 0
@@ -890,7 +898,7 @@ def _tracked_work(c: reserving.ReservingArrays, now: int) -> int:
     return work
 
 
-@leaf
+@inline
 def _line_work(queue: line.Line) -> int:
     """Estimated processor-seconds of the jobs in a line."""
     work = 0
@@ -900,7 +908,7 @@ def _line_work(queue: line.Line) -> int:
     return work
 
 
-@leaf
+@inline
 def _waiting_work(c: reserving.ReservingArrays) -> int:
     """Estimated processor-seconds of the waiting jobs of a cluster that `first_come` does not know."""
     work = 0
@@ -910,7 +918,7 @@ def _waiting_work(c: reserving.ReservingArrays) -> int:
     return work
 
 
-@leaf
+@inline
 def work_left(g: GridArrays, local: LocalArrays, m: int, now: int, overrun: int) -> int:
     """Processor-seconds that the jobs on a cluster, running and waiting, are expected to take still."""
     c = by_reference(_cluster(local, m))
@@ -922,7 +930,7 @@ def work_left(g: GridArrays, local: LocalArrays, m: int, now: int, overrun: int)
 # --- events ---------------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _next_due(g: GridArrays, m: int, now: int) -> int:
     """First cluster from m on that has an event now; the number of clusters if there is none.
 
@@ -933,7 +941,7 @@ def _next_due(g: GridArrays, m: int, now: int) -> int:
     return m
 
 
-@part
+@noinline
 def finish_due(g: GridArrays, local: LocalArrays, now: int, options: Any) -> None:
     """Completions and corrections that are due on any cluster."""
     m = _next_due(g, 0, now)
@@ -942,7 +950,7 @@ def finish_due(g: GridArrays, local: LocalArrays, now: int, options: Any) -> Non
         m = _next_due(g, m + 1, now)
 
 
-@part
+@noinline
 def pass_on(g: GridArrays, local: LocalArrays, m: int, now: int, options: Any, score: Any) -> None:
     """Scheduling pass of a cluster, if something changed there."""
     if g.dirty[m]:
@@ -951,7 +959,7 @@ def pass_on(g: GridArrays, local: LocalArrays, m: int, now: int, options: Any, s
     g.due[m] = cluster_state.next_local_event(by_reference(_cluster(local, m)))
 
 
-@part
+@noinline
 def pass_where_due(g: GridArrays, local: LocalArrays, now: int, options: Any, score: Any) -> None:
     """Scheduling passes of the clusters where something changed."""
     m = _next_due(g, 0, now)
@@ -960,7 +968,7 @@ def pass_where_due(g: GridArrays, local: LocalArrays, now: int, options: Any, sc
         m = _next_due(g, m + 1, now)
 
 
-@leaf
+@inline
 def first_due(g: GridArrays) -> int:
     """Time of the next event on any cluster."""
     now = FOREVER
@@ -969,7 +977,7 @@ def first_due(g: GridArrays) -> int:
     return now
 
 
-@leaf
+@inline
 def coming(g: GridArrays, now: int) -> int:
     """How many jobs are submitted now."""
     first = g.clock[0]["arrival"]
@@ -979,7 +987,7 @@ def coming(g: GridArrays, now: int) -> int:
     return j - first
 
 
-@leaf
+@inline
 def has_room(g: GridArrays, local: LocalArrays, jobs: int) -> bool:
     """Whether every local queue has room for so many more jobs."""
     # one more, since a prediction appends a job to the copy

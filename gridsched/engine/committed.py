@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.engine import heap
-from gridsched.engine.jit import jit, leaf, part
+from gridsched.engine.jit import inline, jit, noinline
 from gridsched.engine.records import ENTRY, FOREVER
 
 STATE = np.dtype(
@@ -61,7 +61,7 @@ def allocate(jobs: Any, labels: Any, processors: int) -> CommittedArrays:
     )
 
 
-@leaf
+@inline
 def _next_event(a: CommittedArrays) -> None:
     """Let the next job arrive, or the next one end; arrivals come first at one instant."""
     state = a.state[0]
@@ -78,7 +78,7 @@ def _next_event(a: CommittedArrays) -> None:
         state["running"] = heap.pop(a.ending, state["running"])
 
 
-@leaf
+@inline
 def _start(a: CommittedArrays, place: int) -> None:
     """Start the job at a place of the queue."""
     state = a.state[0]
@@ -94,7 +94,7 @@ def _start(a: CommittedArrays, place: int) -> None:
     state["running"] = heap.push(a.ending, state["running"], state["now"] + int(a.jobs[j]["run"]), turn)
 
 
-@leaf
+@inline
 def _best(a: CommittedArrays, now: int, score: Any) -> int:
     """Place of the waiting job with the largest score, the first submitted of equals."""
     best, largest = 0, -np.inf
@@ -115,7 +115,7 @@ def _best(a: CommittedArrays, now: int, score: Any) -> int:
     return best
 
 
-@part
+@noinline
 def _shadow(a: CommittedArrays, j: int) -> int:
     """When enough processors are expected to be free for a job."""
     state = a.state[0]
@@ -132,7 +132,7 @@ def _shadow(a: CommittedArrays, j: int) -> int:
     return shadow
 
 
-@part
+@noinline
 def _start_in_shadow(a: CommittedArrays, chosen: int, shadow: int) -> None:
     """Start the jobs that fit now and are expected to end before the chosen one could start."""
     place = 0
@@ -145,7 +145,7 @@ def _start_in_shadow(a: CommittedArrays, chosen: int, shadow: int) -> None:
             place += 1
 
 
-@leaf
+@inline
 def _place_of(a: CommittedArrays, j: int) -> int:
     """Place of a job in the queue."""
     place = 0

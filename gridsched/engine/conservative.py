@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from gridsched.engine import cluster_state, heap, profile
-from gridsched.engine.jit import jit, leaf, part, shift, wide
+from gridsched.engine.jit import as_int64, inline, jit, noinline, shift
 from gridsched.engine.records import FOREVER, LARGEST
 from gridsched.engine.reserving import (
     ReservingArrays,
@@ -24,14 +24,14 @@ from gridsched.engine.reserving import (
 )
 
 
-@leaf
+@inline
 def _release(c: ReservingArrays, start: int, end: int, processors: int) -> None:
     """Give processors back to the availability profile."""
     state = c.state[0]
     state["high"] = profile.change(c.steps, state["low"], state["high"], start, end, processors)
 
 
-@leaf
+@inline
 def _promise(c: ReservingArrays, j: int, time: int) -> None:
     """Plan a start; where the order of starts matters, jobs planned for one time start in this order."""
     state = c.state[0]
@@ -41,24 +41,24 @@ def _promise(c: ReservingArrays, j: int, time: int) -> None:
     c.plan[j] = time
 
 
-@leaf
+@inline
 def _place(c: ReservingArrays, j: int, now: int) -> None:
     """Reserve the earliest place for a waiting job."""
     state = c.state[0]
-    processors = wide(c.jobs[j]["processors"])
-    estimate = wide(c.jobs[j]["estimate"])
+    processors = as_int64(c.jobs[j]["processors"])
+    estimate = as_int64(c.jobs[j]["estimate"])
     time = profile.earliest_fit(c.steps, state["low"], state["high"], now, processors, estimate, FOREVER)
     reserve(c, time, estimate, processors)
     _promise(c, j, time)
     state["planned"] = min(state["planned"], time)
 
 
-@leaf
+@inline
 def _move_forward(c: ReservingArrays, j: int, now: int) -> None:
     """Give a waiting job an earlier place if there is one."""
     state = c.state[0]
-    processors = wide(c.jobs[j]["processors"])
-    estimate = wide(c.jobs[j]["estimate"])
+    processors = as_int64(c.jobs[j]["processors"])
+    estimate = as_int64(c.jobs[j]["estimate"])
     old = c.plan[j]
     time = profile.earliest_fit(c.steps, state["low"], state["high"], now, processors, estimate, old)
     if time < old:
@@ -67,7 +67,7 @@ def _move_forward(c: ReservingArrays, j: int, now: int) -> None:
         _promise(c, j, time)
 
 
-@leaf
+@inline
 def _plan_again(
     c: ReservingArrays, count: int, now: int, from_scratch: bool, options: ReservingOptions, score: Any
 ) -> None:
@@ -86,7 +86,7 @@ def _plan_again(
             _move_forward(c, j, now)
 
 
-@leaf
+@inline
 def _start_planned(c: ReservingArrays, now: int) -> None:
     """Start the jobs whose time has come and that fit; find the next planned start."""
     state = c.state[0]
@@ -109,7 +109,7 @@ def _start_planned(c: ReservingArrays, now: int) -> None:
     drop_started(c)
 
 
-@leaf
+@inline
 def _forget_past(c: ReservingArrays, now: int) -> None:
     """Drop the steps before now; move the profile to the front of its array before it runs over the end."""
     state = c.state[0]
@@ -121,36 +121,36 @@ def _forget_past(c: ReservingArrays, now: int) -> None:
         state["high"] = length
 
 
-@leaf
+@inline
 def complete(c: ReservingArrays, now: int, overrun: int) -> None:
     """Take the first running job that ends now off its processors, and give back what it no longer needs."""
-    processors = wide(c.jobs[c.events[0]["job"] & LARGEST]["processors"])
+    processors = as_int64(c.jobs[c.events[0]["job"] & LARGEST]["processors"])
     end = cluster_state.complete(c, now, overrun, True)
     if end > now:
         _release(c, now, end, processors)
         c.state[0]["early"] = True
 
 
-@part
+@noinline
 def withdraw_planned(c: ReservingArrays, j: int) -> None:
     """Let a waiting job wait no longer, and give back its reservation."""
     state = c.state[0]
     if withdraw(c, j) < state["placed"]:
         state["placed"] -= 1
         if not state["outrun"]:
-            processors = wide(c.jobs[j]["processors"])
+            processors = as_int64(c.jobs[j]["processors"])
             _release(c, c.plan[j], c.plan[j] + int(c.jobs[j]["estimate"]), processors)
         state["early"] = True
 
 
-@leaf
+@inline
 def correct(c: ReservingArrays, now: int, overrun: int) -> None:
     """Expect the first running job that should have ended now to end later."""
     cluster_state.correct(c, now, overrun)
     c.state[0]["outrun"] = True
 
 
-@leaf
+@inline
 def scheduling_pass(c: ReservingArrays, now: int, options: ReservingOptions, score: Any) -> None:
     """Repair the plan after what happened since the last pass, place new jobs, start those that are due."""
     state = c.state[0]
@@ -165,7 +165,7 @@ def scheduling_pass(c: ReservingArrays, now: int, options: ReservingOptions, sco
     state["outrun"] = False
 
 
-@leaf
+@inline
 def advance(c: ReservingArrays, options: ReservingOptions, score: Any) -> None:
     """Go on to the next event; there must be one."""
     state = c.state[0]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gridsched.engine import cluster_state, line, running
-from gridsched.engine.jit import leaf, part
+from gridsched.engine.jit import inline, noinline
 from gridsched.engine.records import FOREVER, Backfilling
 
 _NONE = int(Backfilling.NONE)
@@ -33,14 +33,14 @@ class FirstComeArrays(NamedTuple):
     line: line.Line
 
 
-@leaf
+@inline
 def enter(c: FirstComeArrays, j: int) -> None:
     """Let a job wait."""
     line.append(c.line, j, c.jobs[j]["processors"], c.jobs[j]["estimate"])
     c.state[0]["waiting"] += 1
 
 
-@part
+@noinline
 def withdraw(c: FirstComeArrays, j: int) -> None:
     """Let a waiting job wait no longer."""
     place = c.line.span[0]["first"]
@@ -52,21 +52,21 @@ def withdraw(c: FirstComeArrays, j: int) -> None:
     c.state[0]["early"] = True
 
 
-@leaf
+@inline
 def complete(c: FirstComeArrays, now: int, overrun: int) -> int:
     """Take the first running job that ends now off its processors; return its expected end."""
     c.state[0]["early"] = True
     return cluster_state.complete(c, now, overrun, True)
 
 
-@leaf
+@inline
 def correct(c: FirstComeArrays, now: int, overrun: int) -> None:
     """Expect the first running job that should have ended now to end later."""
     c.state[0]["early"] = True
     cluster_state.correct(c, now, overrun)
 
 
-@leaf
+@inline
 def _start(c: FirstComeArrays, place: int, now: int) -> None:
     """Start the job at a place of the line."""
     cluster_state.start(c, c.line.job[place], now, True)
@@ -74,7 +74,7 @@ def _start(c: FirstComeArrays, place: int, now: int) -> None:
     c.state[0]["waiting"] -= 1
 
 
-@leaf
+@inline
 def _start_in_order(c: FirstComeArrays, now: int) -> None:
     """Start waiting jobs in order up to the first that does not fit."""
     span = c.line.span[0]
@@ -84,7 +84,7 @@ def _start_in_order(c: FirstComeArrays, now: int) -> None:
         line.skip_gaps(c.line)
 
 
-@leaf
+@inline
 def _reserve_for_head(c: FirstComeArrays, backfilling: int) -> None:
     """Find the shadow time and the extra processors of the first waiting job."""
     state = c.state[0]
@@ -95,7 +95,7 @@ def _reserve_for_head(c: FirstComeArrays, backfilling: int) -> None:
         state["extra"] = available - needed
 
 
-@leaf
+@inline
 def _backfill(c: FirstComeArrays, place: int, now: int) -> None:
     """Start every job from a place of the line on that fits beside the first one."""
     state = c.state[0]
@@ -111,7 +111,7 @@ def _backfill(c: FirstComeArrays, place: int, now: int) -> None:
         _start(c, place, now)
 
 
-@leaf
+@inline
 def _tidy(c: FirstComeArrays) -> None:
     """Close the gaps of a line that has many."""
     span = c.line.span[0]
@@ -122,7 +122,7 @@ def _tidy(c: FirstComeArrays) -> None:
         line.copy(c.line, c.line)
 
 
-@part
+@noinline
 def scheduling_pass(c: FirstComeArrays, now: int, backfilling: int) -> None:
     """Start what the policy starts now."""
     state = c.state[0]

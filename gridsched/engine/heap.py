@@ -4,51 +4,51 @@ from __future__ import annotations
 
 from typing import Any
 
-from gridsched.engine.jit import at, leaf
+from gridsched.engine.jit import inline, unchecked
 
 
-@leaf
+@inline
 def push(heap: Any, size: int, key: float, job: int) -> int:
     """Add an entry to the first `size` entries; return the new size."""
     hole = size
     while hole > 0:
         parent = (hole - 1) >> 1
-        parent_key = heap[at(parent)]["key"]
-        parent_job = heap[at(parent)]["job"]
+        parent_key = heap[unchecked(parent)]["key"]
+        parent_job = heap[unchecked(parent)]["job"]
         if parent_key < key or (parent_key == key and parent_job < job):
             break
-        heap[at(hole)]["key"] = parent_key
-        heap[at(hole)]["job"] = parent_job
+        heap[unchecked(hole)]["key"] = parent_key
+        heap[unchecked(hole)]["job"] = parent_job
         hole = parent
-    heap[at(hole)]["key"] = key
-    heap[at(hole)]["job"] = job
+    heap[unchecked(hole)]["key"] = key
+    heap[unchecked(hole)]["job"] = job
     return size + 1
 
 
-@leaf
+@inline
 def pop(heap: Any, size: int) -> int:
     """Remove the first entry, which the caller has read; return the new size."""
     size -= 1
-    key = heap[at(size)]["key"]
-    job = heap[at(size)]["job"]
+    key = heap[unchecked(size)]["key"]
+    job = heap[unchecked(size)]["job"]
     hole = 0
     child = 1
     while child < size:
         # The entry to be placed still stands behind the last child, which thus always has a neighbour; and
         # without short circuits the smaller of two children is found without a branch to mispredict.
-        key_left = heap[at(child)]["key"]
-        key_right = heap[at(child + 1)]["key"]
-        job_left = heap[at(child)]["job"]
-        job_right = heap[at(child + 1)]["job"]
+        key_left = heap[unchecked(child)]["key"]
+        key_right = heap[unchecked(child + 1)]["key"]
+        job_left = heap[unchecked(child)]["job"]
+        job_right = heap[unchecked(child + 1)]["job"]
         child += int((key_right < key_left) | ((key_right == key_left) & (job_right < job_left)))
-        child_key = heap[at(child)]["key"]
-        child_job = heap[at(child)]["job"]
+        child_key = heap[unchecked(child)]["key"]
+        child_job = heap[unchecked(child)]["job"]
         if (key < child_key) | ((key == child_key) & (job <= child_job)):
             break
-        heap[at(hole)]["key"] = child_key
-        heap[at(hole)]["job"] = child_job
+        heap[unchecked(hole)]["key"] = child_key
+        heap[unchecked(hole)]["job"] = child_job
         hole = child
         child = 2 * hole + 1
-    heap[at(hole)]["key"] = key
-    heap[at(hole)]["job"] = job
+    heap[unchecked(hole)]["key"] = key
+    heap[unchecked(hole)]["job"] = job
     return size

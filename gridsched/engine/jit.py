@@ -1,7 +1,7 @@
 """How gridsched compiles its kernels: Numba decorators, their cache, and a fast array shift.
 
 Private facts of Numba are kept here, in `lean_compiler` and in `kernel_cache` alone. `_nrt=False` leaves
-reference counting out of leaf helpers (they may not allocate nor return arrays), which makes them 3 to 17
+reference counting out of helpers (they may not allocate nor return arrays), which makes them 3 to 17
 times faster; if a Numba release drops the option, the helpers compile without it. The cache folder is named
 by a hash of all kernel sources, because Numba does not notice when a function that a cached kernel calls has
 changed in another file.
@@ -90,12 +90,12 @@ def jit(function: Function) -> Function:
     return kernel
 
 
-def leaf(function: Function) -> Function:
+def inline(function: Function) -> Function:
     """Compile a small helper that is inlined in its caller and neither allocates nor returns arrays."""
     return _helper(function, forceinline=True)
 
 
-def part(function: Function) -> Function:
+def noinline(function: Function) -> Function:
     """Compile a large helper that is called rather than inlined, and neither allocates nor returns arrays.
 
     Inlining a long function wherever it is called makes compilation take minutes. Numba hands the option on
@@ -113,8 +113,8 @@ def _helper(function: Function, **options: Any) -> Function:
     return lean_compiler.as_helper(helper)
 
 
-@leaf
-def at(i: int) -> np.uint64:
+@inline
+def unchecked(i: int) -> np.uint64:
     """Subscript without sign: no treatment of negative ones in compiled code.
 
     In the heap and for the jobs that come, start and end this is worth 5 to 15 % of a simulation, among
@@ -123,8 +123,8 @@ def at(i: int) -> np.uint64:
     return np.uint64(i)
 
 
-@leaf
-def wide(number: Any) -> Any:
+@inline
+def as_int64(number: Any) -> Any:
     """Whole number of a field as int64, so that a helper is not compiled for fields of each width."""
     return np.int64(number)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine.jit import leaf
+from gridsched.engine.jit import inline
 from gridsched.engine.records import LARGEST
 
 CHUNK = 32
@@ -61,13 +61,13 @@ def with_room(lines: Line, waiting: int) -> Line:
     return wider
 
 
-@leaf
+@inline
 def row(lines: Line, index: int) -> Line:
     """One of several lines."""
     return Line(lines.processors[index], lines.estimate[index], lines.job[index], lines.span[index])
 
 
-@leaf
+@inline
 def clear(line: Line) -> None:
     """Let nobody wait."""
     span = line.span[0]
@@ -76,7 +76,7 @@ def clear(line: Line) -> None:
     _end_at(line, 0)
 
 
-@leaf
+@inline
 def _end_at(line: Line, place: int) -> None:
     """Let the line end before a place."""
     line.span[0]["end"] = place
@@ -84,13 +84,13 @@ def _end_at(line: Line, place: int) -> None:
         line.processors[place + k] = LARGEST
 
 
-@leaf
+@inline
 def is_gap(line: Line, place: int) -> bool:
     """Whether the job of a place has left."""
     return line.job[place] < 0
 
 
-@leaf
+@inline
 def copy(source: Line, target: Line) -> None:
     """Copy a line without its gaps; a line that is copied to itself closes them."""
     span = source.span[0]
@@ -109,7 +109,7 @@ def copy(source: Line, target: Line) -> None:
     _end_at(target, kept)
 
 
-@leaf
+@inline
 def append(line: Line, j: int, processors: int, estimate: int) -> None:
     """Let a job wait behind all others; there must be room for it once the gaps are closed."""
     span = line.span[0]
@@ -123,14 +123,14 @@ def append(line: Line, j: int, processors: int, estimate: int) -> None:
     span["end"] = place + 1
 
 
-@leaf
+@inline
 def leave(line: Line, place: int) -> None:
     """Let the job of a place wait no longer."""
     line.processors[place] = LARGEST
     line.job[place] = -1
 
 
-@leaf
+@inline
 def skip_gaps(line: Line) -> None:
     """Let the line begin with a job, or be empty."""
     span = line.span[0]
@@ -140,13 +140,13 @@ def skip_gaps(line: Line) -> None:
     span["first"] = first
 
 
-@leaf
+@inline
 def as_column(number: int) -> Any:
     """A number as the columns hold it; what is beyond the largest of them counts as the largest."""
     return np.int32(min(number, LARGEST))
 
 
-@leaf
+@inline
 def next_fit(line: Line, place: int, narrow: int, wide: int, window: int) -> int:
     """First place at or after `place` whose job fits; the end of the line if there is none.
 

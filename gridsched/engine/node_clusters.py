@@ -1,7 +1,7 @@
 """Clusters of nodes in a grid: what `clusters` is for numbers of processors, on the kernels of `nodes`.
 
 Failures and maintenance happen on the clusters; users give up, and jobs wait for others, wherever they are
-(`lives`). A job that is killed stays with the cluster that it was sent to.
+(`job_lifecycle`). A job that is killed stays with the cluster that it was sent to.
 
 Jobs, the pieces that they have, what was executed and when it ends stand in arrays that all clusters share,
 so that memory grows with jobs and nodes; what belongs to jobs and clusters is the room for those that may
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine import heap, lives
+from gridsched.engine import heap, job_lifecycle
 from gridsched.engine.cluster_state import STATE as CLUSTER_STATE
 from gridsched.engine.clusters import CLOCK as GRID_CLOCK
 from gridsched.engine.clusters import (
@@ -28,21 +28,20 @@ from gridsched.engine.clusters import (
     sort_key,
 )
 from gridsched.engine.clusters import estimate_on as guess_on
-from gridsched.engine.jit import leaf, part
-from gridsched.engine.lives import DEPENDENT, Fate, Lives
+from gridsched.engine.jit import inline, noinline
+from gridsched.engine.job_lifecycle import DEPENDENT, Fate, Lifecycles
 from gridsched.engine.nodes import queue
 from gridsched.engine.nodes.arrays import DEVICES, NodeArrays, NodeOptions, no_run_times
-from gridsched.engine.nodes.happenings import finish, happen_to_node
+from gridsched.engine.nodes.events import finish, process_node_event
 from gridsched.engine.nodes.passes import reserve, scheduling_pass
 from gridsched.engine.nodes.placement import could_fit, fits_now, free_pieces_of
 from gridsched.engine.nodes.plans import earliest, forget_plan
-from gridsched.engine.nodes.predictions import predict
 from gridsched.engine.nodes.records import (
     CHANGE,
     EVENT,
     EXECUTION,
     JOB,
-    MOST_GPUS,
+    MAX_GPUS,
     PIECE,
     STATE,
     STORE,
@@ -50,6 +49,7 @@ from gridsched.engine.nodes.records import (
     Requeue,
 )
 from gridsched.engine.nodes.resources import is_closed
+from gridsched.engine.nodes.runtime_prediction import predict
 from gridsched.engine.records import ENTRY, FOREVER, SCORED, Prediction
 from gridsched.engine.reference import by_reference
 
@@ -127,7 +127,7 @@ CLOCK = np.dtype(
         ("entering", np.int64),  # jobs that become eligible now
         ("entered", np.int64),  # of which so many have been taken
         ("leaving", np.int64),  # jobs whose users give up now
-        ("told", np.int64),  # executions whose start is known to those who wait for it
+        ("notified", np.int64),  # executions whose start is known to those who wait for it
         ("before", np.int64),  # executions before the last scheduling pass
         ("stamp", np.int64),  # how often something became free in a copy
         ("known", np.int64),  # jobs whose submission is counted in `alive`
@@ -139,10 +139,10 @@ CLOCK = np.dtype(
 class NodeClusters(NamedTuple):
     """What the local schedulers of m clusters of nodes, and the predictions, work on, for n jobs."""
 
-    lives: Lives  # of jobs as users see them, each of which may be several jobs of the grid
+    lifecycles: Lifecycles  # of jobs as users see them, each of which may be several jobs of the grid
     labels_of_requests: Any  # LABELS[n]
     users: Any  # int64[...], number of the user of each job of a user's
-    recent: Any  # int64[m, users, 2], see `gridsched.engine.nodes.predictions`
+    recent: Any  # int64[m, users, 2], see `gridsched.engine.nodes.runtime_prediction`
     queue_key: Any  # float64[n], on the cluster that it was sent to
     order_key: Any  # float64[n], likewise
     request_of: Any  # int64[...], request of each job: jobs of one request ask for the same
@@ -191,7 +191,7 @@ class NodeClusters(NamedTuple):
     turns: Any  # ENTRY[...]
     entering: Any  # int64[...], jobs that become eligible now
     leaving: Any  # int64[...], jobs whose users give up now
-    dependents: Any  # DEPENDENT[0], since `lives` knows who waits for whom
+    dependents: Any  # DEPENDENT[0], since `job_lifecycle` knows who waits for whom
     first_dependent: Any  # int64[n + 1], zeros
     timers: Any  # ENTRY[0]
     stack: Any  # int64[1]
@@ -220,7 +220,7 @@ class Sites(NamedTuple):
     typical: Any
 
 
-def allocate(given: Sites, labels: Any, of_jobs: Lives, requests: int, room: int) -> NodeClusters:
+def allocate(given: Sites, labels: Any, of_jobs: Lifecycles, requests: int, room: int) -> NodeClusters:
     """Arrays of idle clusters, with room for so many jobs that are alive; a job has so many requests."""
     sites, number = given.sites, len(labels)
     clusters, most = len(sites), int(sites["nodes"].max())
@@ -245,15 +245,15 @@ def allocate(given: Sites, labels: Any, of_jobs: Lives, requests: int, room: int
     clock = np.zeros(1, CLOCK)
     clock["requests"] = requests
     units = np.minimum(given.asked["units"], sites["nodes"].max())
-    predicting = (sites["prediction"] == _RECENT).any()
-    users = int(given.users.max(initial=-1)) + 1 if predicting else 0
+    runtime_prediction = (sites["prediction"] == _RECENT).any()
+    users = int(given.users.max(initial=-1)) + 1 if runtime_prediction else 0
     jobs = np.zeros((2, number), JOB)
     for name in ("entry", "piece", "start", "end"):
         jobs[name] = -1
     jobs["plan"] = FOREVER
     return with_room(
         NodeClusters(
-            lives=of_jobs,
+            lifecycles=of_jobs,
             labels_of_requests=labels,
             users=given.users,
             recent=np.stack([no_run_times(users)] * clusters),
@@ -297,8 +297,8 @@ def allocate(given: Sites, labels: Any, of_jobs: Lives, requests: int, room: int
             candidates=np.empty(0, SCORED),
             later=np.empty(0, np.int64),
             held=np.zeros(int(sites["rows"].max()), np.int64),
-            level=np.zeros(DEVICES + MOST_GPUS, np.int64),
-            least=np.zeros(DEVICES + MOST_GPUS, np.int64),
+            level=np.zeros(DEVICES + MAX_GPUS, np.int64),
+            least=np.zeros(DEVICES + MAX_GPUS, np.int64),
             fitting=np.zeros(most, np.int64),
             scores=np.empty(most),
             ranking=np.empty(most + 1, SCORED),
@@ -395,8 +395,8 @@ def _ends(local: NodeClusters, name: str, alive: int) -> int:
 
 def _arriving(local: NodeClusters) -> tuple[int, int]:
     """Jobs that are submitted next, at one instant, and pieces that they may have."""
-    jobs = local.lives.jobs
-    first = int(local.lives.state["arrival"][0])
+    jobs = local.lifecycles.jobs
+    first = int(local.lifecycles.state["arrival"][0])
     if first == len(jobs):
         return 0, 0
     end = int(np.searchsorted(jobs["submit"], jobs["submit"][first], side="right"))
@@ -408,7 +408,7 @@ def _arriving(local: NodeClusters) -> tuple[int, int]:
 # --- a cluster ------------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _cluster(local: NodeClusters, m: int, copied: int) -> NodeArrays:
     """A cluster (0), or the copy of one (1), as the local scheduler of a single cluster knows it."""
     site = local.sites[m]
@@ -470,7 +470,7 @@ def _cluster(local: NodeClusters, m: int, copied: int) -> NodeArrays:
     )
 
 
-@leaf
+@inline
 def _rules_of(g: GridArrays, local: NodeClusters, m: int, overrun: int, copied: int) -> NodeOptions:
     """Options of the local scheduler of a cluster (0), or of the copy of one (1), which learns nothing."""
     cluster, site = g.clusters[m], local.sites[m]
@@ -495,13 +495,13 @@ def _rules_of(g: GridArrays, local: NodeClusters, m: int, overrun: int, copied: 
 # --- a job on a cluster ---------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _life(local: NodeClusters, j: int) -> int:
     """The job, as its user sees it, that a job of the grid belongs to."""
     return j // local.clock[0]["requests"]
 
 
-@leaf
+@inline
 def _with_checkpoints(local: NodeClusters, m: int, work: int) -> int:
     """Seconds that work takes on a cluster with its checkpoints; there is none at its end."""
     site = local.sites[m]
@@ -510,19 +510,19 @@ def _with_checkpoints(local: NodeClusters, m: int, work: int) -> int:
     return work + site["cost"] * ((work - 1) // site["interval"])
 
 
-@leaf
+@inline
 def estimate_on(g: GridArrays, local: NodeClusters, j: int, m: int) -> int:
     """Estimated run time of a job on a cluster."""
     return _with_checkpoints(local, m, guess_on(g, j, m))
 
 
-@leaf
+@inline
 def fits(g: GridArrays, local: NodeClusters, j: int, m: int) -> bool:
     """Whether the empty nodes of a cluster can hold a job, as far as its partition and limits allow."""
     return local.fits[local.sites[m]["kind"], _life(local, j)] == 0
 
 
-@part
+@noinline
 def _describe(g: GridArrays, local: NodeClusters, j: int, m: int, copied: int) -> None:
     """Write down a job as it is on a cluster, or on its copy."""
     site, cluster, job = local.sites[m], g.clusters[m], local.jobs[copied, j]
@@ -571,7 +571,7 @@ def _describe(g: GridArrays, local: NodeClusters, j: int, m: int, copied: int) -
                 local.limited[j, k] = rule["limit"] + group
 
 
-@leaf
+@inline
 def _note_change(g: GridArrays, local: NodeClusters, m: int, now: int) -> None:
     """Let a cluster have a scheduling pass if something changed there."""
     if local.state[m, 0]["changed"]:
@@ -579,7 +579,7 @@ def _note_change(g: GridArrays, local: NodeClusters, m: int, now: int) -> None:
         g.due[m] = now
 
 
-@part
+@noinline
 def enter(g: GridArrays, local: NodeClusters, j: int, m: int, now: int, options: Any, score: Any) -> None:
     """Send a job to the local queue of a cluster."""
     g.clock[0]["entered"] += 1
@@ -589,7 +589,7 @@ def enter(g: GridArrays, local: NodeClusters, j: int, m: int, now: int, options:
     _note_change(g, local, m, now)
 
 
-@part
+@noinline
 def withdraw(g: GridArrays, local: NodeClusters, j: int, m: int, now: int) -> None:
     """Take a waiting job out of the local queue of a cluster, which has a scheduling pass then."""
     queue.leave(by_reference(_cluster(local, m, 0)), j)
@@ -599,13 +599,13 @@ def withdraw(g: GridArrays, local: NodeClusters, j: int, m: int, now: int) -> No
 # --- how much there is on a cluster ---------------------------------------------------------------
 
 
-@leaf
+@inline
 def waiting(g: GridArrays, local: NodeClusters, m: int) -> int:
     """Waiting jobs of a cluster."""
     return int(local.state[m, 0]["waiting"])
 
 
-@part
+@noinline
 def idle(g: GridArrays, local: NodeClusters, m: int) -> int:
     """Idle cores of the nodes that take jobs."""
     a = by_reference(_cluster(local, m, 0))
@@ -616,7 +616,7 @@ def idle(g: GridArrays, local: NodeClusters, m: int) -> int:
     return cores
 
 
-@part
+@noinline
 def held(g: GridArrays, local: NodeClusters, m: int) -> int:
     """Cores that jobs hold; 1 where `capacity` is none, so that such a cluster is full."""
     a = by_reference(_cluster(local, m, 0))
@@ -626,7 +626,7 @@ def held(g: GridArrays, local: NodeClusters, m: int) -> int:
     return max(cores, int(_cores_up(a) == 0))
 
 
-@leaf
+@inline
 def _cores_up(a: NodeArrays) -> int:
     """Cores of the nodes that take jobs, and those that jobs hold on others."""
     cores = 0
@@ -637,13 +637,13 @@ def _cores_up(a: NodeArrays) -> int:
     return cores
 
 
-@part
+@noinline
 def capacity(g: GridArrays, local: NodeClusters, m: int) -> int:
     """Cores of the nodes that take jobs, and those that jobs hold on others; at least 1."""
     return max(1, _cores_up(by_reference(_cluster(local, m, 0))))
 
 
-@part
+@noinline
 def work_left(g: GridArrays, local: NodeClusters, m: int, now: int, overrun: int) -> int:
     """Core-seconds that the jobs on a cluster, running and waiting, are expected to take still."""
     a = by_reference(_cluster(local, m, 0))
@@ -660,7 +660,7 @@ def work_left(g: GridArrays, local: NodeClusters, m: int, now: int, overrun: int
     return work
 
 
-@leaf
+@inline
 def load(g: GridArrays, local: NodeClusters, m: int, now: int, overrun: int) -> float:
     """Seconds that the work on a cluster keeps its cores busy that are up; half of for ever if none is."""
     if _cores_up(by_reference(_cluster(local, m, 0))) == 0:
@@ -671,7 +671,7 @@ def load(g: GridArrays, local: NodeClusters, m: int, now: int, overrun: int) -> 
 # --- predicted starts -----------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _spare_pieces(local: NodeClusters, s: NodeArrays, more: int) -> None:
     """Let a copy have free pieces for plans of all its jobs, beside old ones, and of so many pieces more.
 
@@ -689,7 +689,7 @@ def _spare_pieces(local: NodeClusters, s: NodeArrays, more: int) -> None:
     store["free_pieces"] = count
 
 
-@leaf
+@inline
 def _copy_job(a: NodeArrays, s: NodeArrays, j: int) -> None:
     """Copy a job, such that it is as long as it is expected to be."""
     s.jobs[j] = a.jobs[j]
@@ -697,7 +697,7 @@ def _copy_job(a: NodeArrays, s: NodeArrays, j: int) -> None:
     s.jobs[j]["run"] = a.jobs[j]["estimate"]
 
 
-@leaf
+@inline
 def _copy_nodes(a: NodeArrays, s: NodeArrays) -> None:
     """Copy nodes with all that is known of them, and the jobs that run there."""
     for n in range(len(a.nodes)):
@@ -723,7 +723,7 @@ def _copy_nodes(a: NodeArrays, s: NodeArrays) -> None:
         s.limits[k] = a.limits[k]
 
 
-@leaf
+@inline
 def _copy_closings(local: NodeClusters, s: NodeArrays, m: int, now: int) -> int:
     """List the begins and ends to come of the maintenance windows that are known; return how many."""
     site = local.sites[m]
@@ -738,7 +738,7 @@ def _copy_closings(local: NodeClusters, s: NodeArrays, m: int, now: int) -> int:
     return count
 
 
-@part
+@noinline
 def _copy_cluster(g: GridArrays, local: NodeClusters, j: int, m: int, now: int) -> int:
     """Copy a cluster, with a job that enters there; return how many closings are known."""
     a, s = by_reference(_cluster(local, m, 0)), by_reference(_cluster(local, m, 1))
@@ -757,7 +757,7 @@ def _copy_cluster(g: GridArrays, local: NodeClusters, j: int, m: int, now: int) 
     return _copy_closings(local, s, m, now)
 
 
-@leaf
+@inline
 def _take_as_expected(s: NodeArrays) -> None:
     """Let jobs of the copy that were killed run again as long as it is expected."""
     for k in range(s.state[0]["waiting"]):
@@ -766,7 +766,7 @@ def _take_as_expected(s: NodeArrays) -> None:
         job["run"] = job["estimate"]
 
 
-@part
+@noinline
 def _simulated_start(
     g: GridArrays,
     local: NodeClusters,
@@ -800,13 +800,13 @@ def _simulated_start(
                 store["ending"] = heap.pop(s.ending, store["ending"])
                 finish(s, ended, now, rules)
             while state["event"] < closings and s.events[state["event"]]["time"] == now:
-                happen_to_node(s, now, rules)
+                process_node_event(s, now, rules)
                 _take_as_expected(s)
     local.clock[0]["stamp"] = state["freed"]
     return start
 
 
-@part
+@noinline
 def _planned_start(
     g: GridArrays, local: NodeClusters, j: int, m: int, now: int, overrun: int, score: Any
 ) -> int:
@@ -829,7 +829,7 @@ def _planned_start(
     return start if start < FOREVER else NEVER
 
 
-@part
+@noinline
 def predicted_start(
     g: GridArrays, local: NodeClusters, j: int, m: int, now: int, latest: int, options: Any, score: Any
 ) -> int:
@@ -857,14 +857,14 @@ def predicted_start(
 # --- events ---------------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _next_node_event(local: NodeClusters, m: int) -> int:
     """When something happens to a node of a cluster next."""
     site, k = local.sites[m], local.state[m, 0]["event"]
     return local.events[site["event"] + k]["time"] if k < site["events"] else FOREVER
 
 
-@leaf
+@inline
 def _let_be_done(local: NodeClusters, life: int) -> None:
     """Let a job be done with."""
     clock = local.clock[0]
@@ -872,25 +872,25 @@ def _let_be_done(local: NodeClusters, life: int) -> None:
     clock["wanted"] -= clock["requests"] * local.most_pieces[local.request_of[life]]
 
 
-@leaf
-def _tell_of_end(local: NodeClusters, j: int, now: int) -> None:
+@inline
+def _notify_end(local: NodeClusters, j: int, now: int) -> None:
     """Tell those who wait for a job that it has ended, or is lost."""
     life = _life(local, j)
     _let_be_done(local, life)
-    lives.tell_of_end(local.lives, life, now, True)
+    job_lifecycle.notify_end(local.lifecycles, life, now, True)
 
 
-@part
-def _tell_of_lost(g: GridArrays, local: NodeClusters, m: int, now: int) -> None:
+@noinline
+def _notify_lost(g: GridArrays, local: NodeClusters, m: int, now: int) -> None:
     """Tell those who wait for jobs that have just been killed on a cluster and are lost."""
     for k in range(local.store[0, 0]["ending"]):
         j = local.ending[k]["job"]
-        if local.jobs[0, j]["fate"] == _LOST and local.lives.jobs[_life(local, j)]["fate"] == _COMPLETED:
-            local.lives.jobs[_life(local, j)]["fate"] = _LOST
-            _tell_of_end(local, j, now)
+        if local.jobs[0, j]["fate"] == _LOST and local.lifecycles.jobs[_life(local, j)]["fate"] == _COMPLETED:
+            local.lifecycles.jobs[_life(local, j)]["fate"] = _LOST
+            _notify_end(local, j, now)
 
 
-@part
+@noinline
 def finish_due(g: GridArrays, local: NodeClusters, now: int, options: Any) -> None:
     """Ends, corrections and what happens to nodes that is due on any cluster."""
     anywhere = by_reference(_cluster(local, 0, 0))
@@ -900,7 +900,7 @@ def finish_due(g: GridArrays, local: NodeClusters, now: int, options: Any) -> No
         store["ending"] = heap.pop(local.ending, store["ending"])
         m = g.cluster[j]
         finish(by_reference(_cluster(local, m, 0)), j, now, _rules_of(g, local, m, options.overrun, 0))
-        _tell_of_end(local, j, now)
+        _notify_end(local, j, now)
         _note_change(g, local, m, now)
     while queue.next_expected_end(anywhere) == now:
         j = local.expecting[0]["job"]
@@ -911,29 +911,29 @@ def finish_due(g: GridArrays, local: NodeClusters, now: int, options: Any) -> No
     for m in range(len(g.clusters)):
         while _next_node_event(local, m) == now:
             rules = _rules_of(g, local, m, options.overrun, 0)
-            happen_to_node(by_reference(_cluster(local, m, 0)), now, rules)
+            process_node_event(by_reference(_cluster(local, m, 0)), now, rules)
             if rules.requeue == _LOSE:
-                _tell_of_lost(g, local, m, now)
+                _notify_lost(g, local, m, now)
             _note_change(g, local, m, now)
         if local.state[m, 0]["planned"] <= now:
             local.state[m, 0]["changed"] = True
             _note_change(g, local, m, now)
 
 
-@leaf
-def _tell_of_starts(local: NodeClusters, now: int) -> None:
+@inline
+def _notify_starts(local: NodeClusters, now: int) -> None:
     """Tell those who wait for the jobs that have just started, and let no user give these up any more."""
     clock = local.clock[0]
-    clock["before"] = clock["told"]
-    for k in range(clock["told"], local.store[0, 0]["executions"]):
+    clock["before"] = clock["notified"]
+    for k in range(clock["notified"], local.store[0, 0]["executions"]):
         life = _life(local, local.executions[k]["job"])
-        if local.lives.jobs[life]["started"] == 0:
-            local.lives.jobs[life]["started"] = 1
-            lives.tell_of_start(local.lives, life, now)
-    clock["told"] = local.store[0, 0]["executions"]
+        if local.lifecycles.jobs[life]["started"] == 0:
+            local.lifecycles.jobs[life]["started"] = 1
+            job_lifecycle.notify_start(local.lifecycles, life, now)
+    clock["notified"] = local.store[0, 0]["executions"]
 
 
-@part
+@noinline
 def pass_on(g: GridArrays, local: NodeClusters, m: int, now: int, options: Any, score: Any) -> None:
     """Scheduling pass of a cluster, if something changed there."""
     state = local.state[m, 0]
@@ -941,12 +941,12 @@ def pass_on(g: GridArrays, local: NodeClusters, m: int, now: int, options: Any, 
         rules = _rules_of(g, local, m, options.overrun, 0)
         scheduling_pass(by_reference(_cluster(local, m, 0)), now, rules, score)
         state["changed"] = False
-        _tell_of_starts(local, now)
+        _notify_starts(local, now)
     g.dirty[m] = False
     g.due[m] = min(state["planned"], _next_node_event(local, m))
 
 
-@part
+@noinline
 def pass_where_due(g: GridArrays, local: NodeClusters, now: int, options: Any, score: Any) -> None:
     """Scheduling passes of the clusters where something changed."""
     for m in range(len(g.clusters)):
@@ -954,22 +954,22 @@ def pass_where_due(g: GridArrays, local: NodeClusters, now: int, options: Any, s
             pass_on(g, local, m, now, options, score)
 
 
-@leaf
+@inline
 def starts_to_see(g: GridArrays, local: NodeClusters, m: int) -> int:
     """Entries to look through for jobs that started in the last pass, see `start_seen`."""
-    return int(local.clock[0]["told"] - local.clock[0]["before"])
+    return int(local.clock[0]["notified"] - local.clock[0]["before"])
 
 
-@leaf
+@inline
 def start_seen(g: GridArrays, local: NodeClusters, m: int, k: int, now: int) -> int:
     """Number in the order of entry of a job that has just started; -1 if it has not."""
     return int(local.executions[local.clock[0]["before"] + k]["job"])
 
 
-@part
+@noinline
 def first_due(g: GridArrays, local: NodeClusters) -> int:
     """Time of the next event on any cluster, as long as there are jobs."""
-    of_jobs = local.lives
+    of_jobs = local.lifecycles
     if local.clock[0]["alive"] == 0 and of_jobs.state[0]["arrival"] == len(of_jobs.jobs):
         return FOREVER
     anywhere = by_reference(_cluster(local, 0, 0))
@@ -982,65 +982,65 @@ def first_due(g: GridArrays, local: NodeClusters) -> int:
 # --- who enters and who leaves --------------------------------------------------------------------
 
 
-@leaf
+@inline
 def next_arrival(g: GridArrays, local: NodeClusters) -> int:
     """When a job is submitted, becomes eligible, or is given up next."""
-    return lives.next_of_lives(local.lives)
+    return job_lifecycle.next_of_lifecycles(local.lifecycles)
 
 
-@leaf
+@inline
 def more_arrive(g: GridArrays, local: NodeClusters) -> bool:
     """Whether more jobs may enter."""
-    return local.lives.state[0]["arrival"] < len(local.lives.jobs) or local.clock[0]["alive"] > 0
+    return local.lifecycles.state[0]["arrival"] < len(local.lifecycles.jobs) or local.clock[0]["alive"] > 0
 
 
-@part
+@noinline
 def live(g: GridArrays, local: NodeClusters, now: int) -> None:
     """Find out who becomes eligible now and whose users give up now."""
-    clock, of_jobs = local.clock[0], local.lives
+    clock, of_jobs = local.clock[0], local.lifecycles
     clock["entering"] = 0
     clock["entered"] = 0
     clock["leaving"] = 0
-    while lives.next_of_lives(of_jobs) == now:
-        clock["entering"] += lives.let_enter(of_jobs, now, local.entering[clock["entering"] :])
+    while job_lifecycle.next_of_lifecycles(of_jobs) == now:
+        clock["entering"] += job_lifecycle.let_enter(of_jobs, now, local.entering[clock["entering"] :])
         for life in range(clock["known"], of_jobs.state[0]["arrival"]):
             if of_jobs.jobs[life]["fate"] == _COMPLETED:
                 clock["alive"] += clock["requests"]
                 clock["wanted"] += clock["requests"] * local.most_pieces[local.request_of[life]]
         clock["known"] = of_jobs.state[0]["arrival"]
-        clock["leaving"] += lives.let_give_up(of_jobs, now, local.leaving[clock["leaving"] :])
+        clock["leaving"] += job_lifecycle.let_give_up(of_jobs, now, local.leaving[clock["leaving"] :])
     for k in range(clock["leaving"]):
         _let_be_done(local, local.leaving[k])
 
 
-@leaf
+@inline
 def leaving(g: GridArrays, local: NodeClusters) -> int:
     """How many jobs are given up now, see `leaving_job`."""
     return int(local.clock[0]["leaving"])
 
 
-@leaf
+@inline
 def leaving_job(g: GridArrays, local: NodeClusters, k: int) -> int:
     """A job that is given up now, the first one of those of its user's."""
     return int(local.leaving[k] * local.clock[0]["requests"])
 
 
-@leaf
+@inline
 def next_entering(g: GridArrays, local: NodeClusters, now: int, requests: int) -> int:
     """The next job that enters now, the first one of those of its user's; -1 if there is none."""
     clock = local.clock[0]
     while clock["entered"] < clock["entering"]:
         life = local.entering[clock["entered"]]
         clock["entered"] += 1
-        if local.lives.jobs[life]["fate"] == _COMPLETED:
+        if local.lifecycles.jobs[life]["fate"] == _COMPLETED:
             return int(life * requests)
     return -1
 
 
-@part
+@noinline
 def has_room(g: GridArrays, local: NodeClusters, jobs: int, now: int) -> bool:
     """Whether there is room for whatever may happen now."""
-    clock, store, of_jobs = local.clock[0], local.store[0, 0], local.lives
+    clock, store, of_jobs = local.clock[0], local.store[0, 0], local.lifecycles
     alive, wanted = clock["alive"] + 1, clock["wanted"]
     life = of_jobs.state[0]["arrival"]
     while life < len(of_jobs.jobs) and of_jobs.jobs[life]["submit"] == now:

@@ -6,7 +6,7 @@ no memory: it is the first one that has not passed.
 
 from __future__ import annotations
 
-from gridsched.engine.jit import leaf
+from gridsched.engine.jit import inline
 from gridsched.engine.records import Overrun
 
 INCREMENTS: tuple[int, ...] = (60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000)
@@ -17,7 +17,7 @@ quoted from memory, and continued here beyond the last value."""
 _DOUBLING = int(Overrun.DOUBLING)
 
 
-@leaf
+@inline
 def expected_end(start: int, estimate: int, rule: int, not_before: int) -> int:
     """First expected end at or after `not_before` of a job that started at `start`."""
     end = start + estimate

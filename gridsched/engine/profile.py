@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from gridsched.engine import running
-from gridsched.engine.jit import at, leaf, shift
+from gridsched.engine.jit import inline, shift, unchecked
 
 
-@leaf
+@inline
 def find(steps: Any, low: int, high: int, time: int) -> int:
     """Index of the last step at or before `time`; there must be one."""
     while high - low > 1:
@@ -26,7 +26,7 @@ def find(steps: Any, low: int, high: int, time: int) -> int:
     return low
 
 
-@leaf
+@inline
 def earliest_fit(
     steps: Any, low: int, high: int, now: int, processors: int, duration: int, limit: int
 ) -> int:
@@ -40,21 +40,25 @@ def earliest_fit(
     step = low
     start = now
     while start < limit:
-        while steps[at(step)]["free"] < processors:
+        while steps[unchecked(step)]["free"] < processors:
             step += 1
             if step == high:
                 return limit
-            start = steps[at(step)]["time"]
+            start = steps[unchecked(step)]["time"]
         end = min(start + duration, limit)
         step += 1
-        while step < high and steps[at(step)]["time"] < end and steps[at(step)]["free"] >= processors:
+        while (
+            step < high
+            and steps[unchecked(step)]["time"] < end
+            and steps[unchecked(step)]["free"] >= processors
+        ):
             step += 1
-        if step >= high or steps[at(step)]["time"] >= end:
+        if step >= high or steps[unchecked(step)]["time"] >= end:
             return min(start, limit)
     return limit
 
 
-@leaf
+@inline
 def _cut(steps: Any, low: int, high: int, time: int) -> tuple[int, int]:
     """Make sure that a step begins at `time`; return its index and the new `high`."""
     step = find(steps, low, high, time)
@@ -67,7 +71,7 @@ def _cut(steps: Any, low: int, high: int, time: int) -> tuple[int, int]:
     return step, high + 1
 
 
-@leaf
+@inline
 def _join(steps: Any, low: int, high: int, step: int) -> int:
     """Drop a step that is no different from the one before it."""
     if step <= low or step >= high or steps[step]["free"] != steps[step - 1]["free"]:
@@ -76,7 +80,7 @@ def _join(steps: Any, low: int, high: int, step: int) -> int:
     return high - 1
 
 
-@leaf
+@inline
 def change(steps: Any, low: int, high: int, start: int, end: int, processors: int) -> int:
     """Add `processors` (negative to reserve) to what is free in [start, end)."""
     first, high = _cut(steps, low, high, start)
@@ -87,7 +91,7 @@ def change(steps: Any, low: int, high: int, start: int, end: int, processors: in
     return _join(steps, low, high, first)
 
 
-@leaf
+@inline
 def forget_past(steps: Any, low: int, high: int, now: int) -> int:
     """New `low`: the first step becomes the one that holds now, and begins now."""
     while low + 1 < high and steps[low + 1]["time"] <= now:
@@ -96,7 +100,7 @@ def forget_past(steps: Any, low: int, high: int, now: int) -> int:
     return low
 
 
-@leaf
+@inline
 def from_running(steps: Any, blocks: Any, runs: Any, count: int, free: int, now: int) -> int:
     """Write the profile of the running jobs alone from step 0 on; return its `high`."""
     steps[0]["time"] = now

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.engine import cluster_state, heap, profile
-from gridsched.engine.jit import jit, leaf, wide
+from gridsched.engine.jit import as_int64, inline, jit
 from gridsched.engine.records import FOREVER, SCORED, STEP, Backfilling
 
 _NONE = int(Backfilling.NONE)
@@ -69,7 +69,7 @@ def allocate(jobs: Any, labels: Any, processors: int, queue_key: Any, order_key:
     return cluster
 
 
-@leaf
+@inline
 def submit(c: ReservingArrays) -> int:
     """Let the next job wait; return it."""
     state = c.state[0]
@@ -80,7 +80,7 @@ def submit(c: ReservingArrays) -> int:
     return j
 
 
-@leaf
+@inline
 def drop_started(c: ReservingArrays) -> None:
     """Keep only the jobs that still wait, in order of submission."""
     state = c.state[0]
@@ -93,7 +93,7 @@ def drop_started(c: ReservingArrays) -> None:
     state["waiting"] = kept
 
 
-@leaf
+@inline
 def withdraw(c: ReservingArrays, j: int) -> int:
     """Let a waiting job wait no longer; return how many waited before it."""
     state = c.state[0]
@@ -106,7 +106,7 @@ def withdraw(c: ReservingArrays, j: int) -> int:
     return place
 
 
-@leaf
+@inline
 def _queue_key(c: ReservingArrays, j: int, now: int, options: ReservingOptions, score: Any) -> float:
     """Place of a waiting job in the queue: smallest first."""
     if not options.changing:
@@ -125,7 +125,7 @@ def _queue_key(c: ReservingArrays, j: int, now: int, options: ReservingOptions, 
     return -value
 
 
-@leaf
+@inline
 def queue_candidates(c: ReservingArrays, count: int, now: int, options: ReservingOptions, score: Any) -> int:
     """Heap of the first `count` waiting jobs in queue order; return its size."""
     size = 0
@@ -135,7 +135,7 @@ def queue_candidates(c: ReservingArrays, count: int, now: int, options: Reservin
     return size
 
 
-@leaf
+@inline
 def _narrow_candidates(c: ReservingArrays, size: int, options: ReservingOptions) -> int:
     """Keep the candidates that could fit at all, in backfill order; return how many."""
     free = c.state[0]["free"]
@@ -148,14 +148,14 @@ def _narrow_candidates(c: ReservingArrays, size: int, options: ReservingOptions)
     return kept
 
 
-@leaf
+@inline
 def reserve(c: ReservingArrays, time: int, estimate: int, processors: int) -> None:
     """Take processors out of the availability profile."""
     state = c.state[0]
     state["high"] = profile.change(c.steps, state["low"], state["high"], time, time + estimate, -processors)
 
 
-@leaf
+@inline
 def _start_or_reserve(c: ReservingArrays, j: int, now: int, easy: bool, may_reserve: bool) -> bool:
     """Start a job if it fits now for its whole estimate, else reserve; return whether it was started.
 
@@ -163,8 +163,8 @@ def _start_or_reserve(c: ReservingArrays, j: int, now: int, easy: bool, may_rese
     counts as ended in the profile, but nothing can start on them yet.
     """
     state = c.state[0]
-    processors = wide(c.jobs[j]["processors"])
-    estimate = wide(c.jobs[j]["estimate"])
+    processors = as_int64(c.jobs[j]["processors"])
+    estimate = as_int64(c.jobs[j]["estimate"])
     time = profile.earliest_fit(c.steps, state["low"], state["high"], now, processors, estimate, FOREVER)
     startable = time == now and processors <= state["free"]
     if startable or may_reserve:
@@ -174,7 +174,7 @@ def _start_or_reserve(c: ReservingArrays, j: int, now: int, easy: bool, may_rese
     return startable
 
 
-@leaf
+@inline
 def _rebuild_profile(c: ReservingArrays, now: int, easy: bool) -> None:
     """Availability by the running jobs alone; without reservations only the present matters."""
     state = c.state[0]
@@ -189,7 +189,7 @@ def _rebuild_profile(c: ReservingArrays, now: int, easy: bool) -> None:
         state["high"] = 2
 
 
-@leaf
+@inline
 def scheduling_pass(c: ReservingArrays, now: int, options: ReservingOptions, score: Any) -> None:
     """Start what the policy starts now."""
     state = c.state[0]
@@ -213,7 +213,7 @@ def scheduling_pass(c: ReservingArrays, now: int, options: ReservingOptions, sco
     drop_started(c)
 
 
-@leaf
+@inline
 def advance(c: ReservingArrays, options: ReservingOptions, score: Any) -> None:
     """Go on to the next event; there must be one."""
     easy = options.backfilling == _EASY

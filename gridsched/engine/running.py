@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gridsched.engine.jit import at, leaf, shift
+from gridsched.engine.jit import inline, shift, unchecked
 from gridsched.engine.records import BLOCK, RUN
 
 SIZE = 128
@@ -29,21 +29,21 @@ def allocate(most: int) -> tuple[Any, Any]:
     return blocks, np.empty(number * SIZE, RUN)
 
 
-@leaf
+@inline
 def _last_job(blocks: Any, runs: Any, block: int) -> int:
     """Job of the last entry of a block."""
-    job: int = runs[blocks[at(block)]["slot"] * SIZE + blocks[at(block)]["count"] - 1]["job"]
+    job: int = runs[blocks[unchecked(block)]["slot"] * SIZE + blocks[unchecked(block)]["count"] - 1]["job"]
     return job
 
 
-@leaf
+@inline
 def _find_block(blocks: Any, runs: Any, count: int, end: int, job: int) -> int:
     """Index of the first block whose last entry is at or after (end, job); the last block if none is."""
     low = 0
     high = count - 1
     while low < high:
         middle = (low + high) >> 1
-        last = blocks[at(middle)]["last"]
+        last = blocks[unchecked(middle)]["last"]
         if last < end or (last == end and _last_job(blocks, runs, middle) < job):
             low = middle + 1
         else:
@@ -51,28 +51,28 @@ def _find_block(blocks: Any, runs: Any, count: int, end: int, job: int) -> int:
     return low
 
 
-@leaf
+@inline
 def _find_entry(runs: Any, base: int, length: int, end: int, job: int) -> int:
     """Index of the first entry of a block at or after (end, job); the block's end if there is none."""
     low = base
     high = base + length
     while low < high:
         middle = (low + high) >> 1
-        middle_end = runs[at(middle)]["end"]
-        if middle_end < end or (middle_end == end and runs[at(middle)]["job"] < job):
+        middle_end = runs[unchecked(middle)]["end"]
+        if middle_end < end or (middle_end == end and runs[unchecked(middle)]["job"] < job):
             low = middle + 1
         else:
             high = middle
     return low
 
 
-@leaf
+@inline
 def _split(blocks: Any, runs: Any, count: int, block: int) -> int:
     """Move the upper half of a full block into a new block behind it."""
     half = SIZE // 2
     slot = blocks[count]["slot"]
     shift(blocks, block + 2, block + 1, count - block - 1)
-    old = blocks[at(block)]["slot"] * SIZE
+    old = blocks[unchecked(block)]["slot"] * SIZE
     new = slot * SIZE
     moved = 0
     for k in range(half):
@@ -82,24 +82,24 @@ def _split(blocks: Any, runs: Any, count: int, block: int) -> int:
         moved += runs[new + k]["processors"]
     blocks[block + 1]["slot"] = slot
     blocks[block + 1]["count"] = SIZE - half
-    blocks[block + 1]["last"] = blocks[at(block)]["last"]
+    blocks[block + 1]["last"] = blocks[unchecked(block)]["last"]
     blocks[block + 1]["processors"] = moved
-    blocks[at(block)]["count"] = half
-    blocks[at(block)]["last"] = runs[old + half - 1]["end"]
-    blocks[at(block)]["processors"] -= moved
+    blocks[unchecked(block)]["count"] = half
+    blocks[unchecked(block)]["last"] = runs[old + half - 1]["end"]
+    blocks[unchecked(block)]["processors"] -= moved
     return count + 1
 
 
-@leaf
+@inline
 def _drop_block(blocks: Any, count: int, block: int) -> int:
     """Take a block out of the directory and put its slot among the free ones."""
-    slot = blocks[at(block)]["slot"]
+    slot = blocks[unchecked(block)]["slot"]
     shift(blocks, block, block + 1, count - block - 1)
     blocks[count - 1]["slot"] = slot
     return count - 1
 
 
-@leaf
+@inline
 def insert(blocks: Any, runs: Any, count: int, end: int, job: int, processors: int) -> int:
     """Add a running job that is expected to end at `end`."""
     if count == 0:
@@ -107,36 +107,36 @@ def insert(blocks: Any, runs: Any, count: int, end: int, job: int, processors: i
         blocks[0]["processors"] = 0
         count = 1
     block = _find_block(blocks, runs, count, end, job)
-    if blocks[at(block)]["count"] == SIZE:
+    if blocks[unchecked(block)]["count"] == SIZE:
         count = _split(blocks, runs, count, block)
         block = _find_block(blocks, runs, count, end, job)
-    base = blocks[at(block)]["slot"] * SIZE
-    length = blocks[at(block)]["count"]
+    base = blocks[unchecked(block)]["slot"] * SIZE
+    length = blocks[unchecked(block)]["count"]
     place = _find_entry(runs, base, length, end, job)
     shift(runs, place + 1, place, base + length - place)
-    runs[at(place)]["end"] = end
-    runs[at(place)]["job"] = job
-    runs[at(place)]["processors"] = processors
-    blocks[at(block)]["count"] = length + 1
-    blocks[at(block)]["processors"] += processors
-    blocks[at(block)]["last"] = runs[at(base + length)]["end"]
+    runs[unchecked(place)]["end"] = end
+    runs[unchecked(place)]["job"] = job
+    runs[unchecked(place)]["processors"] = processors
+    blocks[unchecked(block)]["count"] = length + 1
+    blocks[unchecked(block)]["processors"] += processors
+    blocks[unchecked(block)]["last"] = runs[unchecked(base + length)]["end"]
     return count
 
 
-@leaf
+@inline
 def remove(blocks: Any, runs: Any, count: int, end: int, job: int, processors: int) -> int:
     """Take out the running job that was expected to end at `end`."""
     block = _find_block(blocks, runs, count, end, job)
-    base = blocks[at(block)]["slot"] * SIZE
-    length = blocks[at(block)]["count"]
+    base = blocks[unchecked(block)]["slot"] * SIZE
+    length = blocks[unchecked(block)]["count"]
     place = _find_entry(runs, base, length, end, job)
     shift(runs, place, place + 1, base + length - place - 1)
     length -= 1
-    blocks[at(block)]["count"] = length
-    blocks[at(block)]["processors"] -= processors
+    blocks[unchecked(block)]["count"] = length
+    blocks[unchecked(block)]["processors"] -= processors
     if length == 0:
         return _drop_block(blocks, count, block)
-    blocks[at(block)]["last"] = runs[at(base + length - 1)]["end"]
+    blocks[unchecked(block)]["last"] = runs[unchecked(base + length - 1)]["end"]
     if block + 1 < count and length + blocks[block + 1]["count"] <= SIZE // 2:
         return _merge(blocks, runs, count, block)
     if block > 0 and length + blocks[block - 1]["count"] <= SIZE // 2:
@@ -144,23 +144,23 @@ def remove(blocks: Any, runs: Any, count: int, end: int, job: int, processors: i
     return count
 
 
-@leaf
+@inline
 def _merge(blocks: Any, runs: Any, count: int, block: int) -> int:
     """Append the next block to this one, so that sparse blocks cannot pile up."""
-    base = blocks[at(block)]["slot"] * SIZE + blocks[at(block)]["count"]
+    base = blocks[unchecked(block)]["slot"] * SIZE + blocks[unchecked(block)]["count"]
     other = blocks[block + 1]["slot"] * SIZE
     length = blocks[block + 1]["count"]
     for k in range(length):
         runs[base + k]["end"] = runs[other + k]["end"]
         runs[base + k]["job"] = runs[other + k]["job"]
         runs[base + k]["processors"] = runs[other + k]["processors"]
-    blocks[at(block)]["count"] += length
-    blocks[at(block)]["processors"] += blocks[block + 1]["processors"]
-    blocks[at(block)]["last"] = blocks[block + 1]["last"]
+    blocks[unchecked(block)]["count"] += length
+    blocks[unchecked(block)]["processors"] += blocks[block + 1]["processors"]
+    blocks[unchecked(block)]["last"] = blocks[block + 1]["last"]
     return _drop_block(blocks, count, block + 1)
 
 
-@leaf
+@inline
 def shadow(blocks: Any, runs: Any, count: int, free: int, needed: int) -> tuple[int, int]:
     """Time at which `needed` processors are expected to be free, and how many are free then.
 
@@ -168,22 +168,22 @@ def shadow(blocks: Any, runs: Any, count: int, free: int, needed: int) -> tuple[
     """
     available = free
     block = 0
-    while available + blocks[at(block)]["processors"] < needed:
-        available += blocks[at(block)]["processors"]
+    while available + blocks[unchecked(block)]["processors"] < needed:
+        available += blocks[unchecked(block)]["processors"]
         block += 1
-    entry = blocks[at(block)]["slot"] * SIZE
-    time = runs[at(entry)]["end"]
+    entry = blocks[unchecked(block)]["slot"] * SIZE
+    time = runs[unchecked(entry)]["end"]
     while available < needed:
-        time = runs[at(entry)]["end"]
-        available += runs[at(entry)]["processors"]
+        time = runs[unchecked(entry)]["end"]
+        available += runs[unchecked(entry)]["processors"]
         entry += 1
-    behind = entry - blocks[at(block)]["slot"] * SIZE
+    behind = entry - blocks[unchecked(block)]["slot"] * SIZE
     while block < count:
-        base = blocks[at(block)]["slot"] * SIZE
-        for k in range(base + behind, base + blocks[at(block)]["count"]):
-            if runs[at(k)]["end"] > time:
+        base = blocks[unchecked(block)]["slot"] * SIZE
+        for k in range(base + behind, base + blocks[unchecked(block)]["count"]):
+            if runs[unchecked(k)]["end"] > time:
                 return time, available
-            available += runs[at(k)]["processors"]
+            available += runs[unchecked(k)]["processors"]
         behind = 0
         block += 1
     return time, available

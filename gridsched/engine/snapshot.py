@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.engine import cluster_state, conservative, reserving, running, static_order
-from gridsched.engine.jit import at, jit, leaf, wide
+from gridsched.engine.jit import as_int64, inline, jit, unchecked
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import Backfilling
 from gridsched.engine.reserving import ReservingArrays, ReservingOptions
@@ -37,37 +37,37 @@ class Beginning(NamedTuple):
     settled: bool  # whether the scheduling pass of now is over: a queue order may have changed since
 
 
-@leaf
+@inline
 def _let_run(c: Any, begin: Beginning, overrun: int, track: bool) -> None:
     """Put the running jobs on their processors; `track` their expected ends if the policy looks at them."""
     state = c.state[0]
     for j in range(begin.running):
-        begun = c.starts[at(j)]
+        begun = c.starts[unchecked(j)]
         cluster_state.start(c, j, begun, False)
         if track:
-            end = expected_end(begun, int(c.jobs[at(j)]["estimate"]), overrun, begin.now + 1)
-            processors = wide(c.jobs[at(j)]["processors"])
+            end = expected_end(begun, int(c.jobs[unchecked(j)]["estimate"]), overrun, begin.now + 1)
+            processors = as_int64(c.jobs[unchecked(j)]["processors"])
             state["blocks"] = running.insert(c.blocks, c.runs, state["blocks"], end, j, processors)
     state["arrival"] = begin.running
 
 
-@leaf
+@inline
 def _first_unstarted(c: Any, j: int, end: int) -> int:
     """First job at or after `j` that has not started, `end` if there is none before it."""
-    while j < end and c.starts[at(j)] >= 0:
+    while j < end and c.starts[unchecked(j)] >= 0:
         j += 1
     return j
 
 
-@leaf
+@inline
 def _started_of(c: Any, asked: Any, first: int) -> int:
     """Place of the first job that has not started among those that are asked for, from `first` on."""
-    while first < len(asked) and c.starts[at(asked[first])] >= 0:
+    while first < len(asked) and c.starts[unchecked(asked[first])] >= 0:
         first += 1
     return first
 
 
-@leaf
+@inline
 def run_on(c: StaticOrderArrays, options: StaticOrderOptions, begin: Beginning, asked: Any) -> bool:
     """Simulate a cluster on from a queue until the jobs that are asked for have started; whether they did."""
     state = c.state[0]

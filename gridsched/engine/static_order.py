@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.engine import cluster_state, heap, running, waiting_tree
-from gridsched.engine.jit import at, jit, leaf
+from gridsched.engine.jit import inline, jit, unchecked
 from gridsched.engine.records import ENTRY, FOREVER, LARGEST, Backfilling
 
 _NONE = int(Backfilling.NONE)
@@ -69,18 +69,18 @@ def allocate(
     return cluster
 
 
-@leaf
+@inline
 def enqueue(c: StaticOrderArrays, j: int, options: StaticOrderOptions) -> None:
     """Let a job wait."""
     state = c.state[0]
     if options.backfilling != _NONE:
-        waiting_tree.enter(c.waiting, j, c.jobs[at(j)]["processors"], c.jobs[at(j)]["estimate"])
+        waiting_tree.enter(c.waiting, j, c.jobs[unchecked(j)]["processors"], c.jobs[unchecked(j)]["estimate"])
     if not options.first_come:
         state["queued"] = heap.push(c.queue, state["queued"], int(c.queue_rank[0, j]), j)
     state["waiting"] += 1
 
 
-@leaf
+@inline
 def _dequeue(c: StaticOrderArrays, j: int, backfilling: int) -> None:
     """Let a job wait no longer."""
     if backfilling != _NONE:
@@ -88,7 +88,7 @@ def _dequeue(c: StaticOrderArrays, j: int, backfilling: int) -> None:
     c.state[0]["waiting"] -= 1
 
 
-@leaf
+@inline
 def _first_in_queue(c: StaticOrderArrays, options: StaticOrderOptions) -> int:
     """The first waiting job in queue order; there must be one.
 
@@ -99,7 +99,7 @@ def _first_in_queue(c: StaticOrderArrays, options: StaticOrderOptions) -> int:
         if options.backfilling == _NONE:  # those that wait are the last ones submitted
             return state["arrival"] - state["waiting"]
         j = state["head"]
-        while c.starts[at(j)] >= 0:
+        while c.starts[unchecked(j)] >= 0:
             j += 1
         return j
     while c.starts[c.queue[0]["job"]] >= 0:
@@ -107,31 +107,31 @@ def _first_in_queue(c: StaticOrderArrays, options: StaticOrderOptions) -> int:
     return c.queue[0]["job"]
 
 
-@leaf
+@inline
 def _start_beside_head(c: StaticOrderArrays, j: int, now: int, backfilling: int) -> None:
     """Start a job ahead of the first waiting one, on extra processors if it ends after the shadow time."""
     state = c.state[0]
-    if now + c.jobs[at(j)]["estimate"] > state["shadow"]:
-        state["extra"] -= c.jobs[at(j)]["processors"]
+    if now + c.jobs[unchecked(j)]["estimate"] > state["shadow"]:
+        state["extra"] -= c.jobs[unchecked(j)]["processors"]
     cluster_state.start(c, j, now, backfilling == _EASY)
 
 
-@leaf
+@inline
 def _fits_beside_head(c: StaticOrderArrays, j: int, now: int) -> bool:
     """Whether a job may start now without delaying the first waiting one."""
     state = c.state[0]
-    processors = c.jobs[at(j)]["processors"]
+    processors = c.jobs[unchecked(j)]["processors"]
     return processors <= state["free"] and (
-        processors <= state["extra"] or now + c.jobs[at(j)]["estimate"] <= state["shadow"]
+        processors <= state["extra"] or now + c.jobs[unchecked(j)]["estimate"] <= state["shadow"]
     )
 
 
-@leaf
+@inline
 def _arrive_alone(c: StaticOrderArrays, j: int, now: int, options: StaticOrderOptions) -> bool:
     """Submit a job while nothing else has changed; return whether a pass has to follow."""
     state = c.state[0]
     if state["waiting"] == 0:
-        if c.jobs[at(j)]["processors"] <= state["free"]:
+        if c.jobs[unchecked(j)]["processors"] <= state["free"]:
             cluster_state.start(c, j, now, options.backfilling == _EASY)
             return False
     elif options.first_come or c.queue_rank[0, j] > c.queue_rank[0, state["head"]]:
@@ -144,20 +144,20 @@ def _arrive_alone(c: StaticOrderArrays, j: int, now: int, options: StaticOrderOp
     return True
 
 
-@leaf
+@inline
 def _start_in_order(c: StaticOrderArrays, now: int, options: StaticOrderOptions) -> None:
     """Start waiting jobs in queue order up to the first that does not fit."""
     state = c.state[0]
     while state["waiting"] > 0:
         j = _first_in_queue(c, options)
         state["head"] = j
-        if c.jobs[at(j)]["processors"] > state["free"]:
+        if c.jobs[unchecked(j)]["processors"] > state["free"]:
             return
         _dequeue(c, j, options.backfilling)
         cluster_state.start(c, j, now, options.backfilling == _EASY)
 
 
-@leaf
+@inline
 def _reserve_for_head(c: StaticOrderArrays, now: int, backfilling: int) -> None:
     """Find the shadow time and the extra processors of the first waiting job."""
     state = c.state[0]
@@ -169,7 +169,7 @@ def _reserve_for_head(c: StaticOrderArrays, now: int, backfilling: int) -> None:
         state["shadow"] = FOREVER
 
 
-@leaf
+@inline
 def _backfill(c: StaticOrderArrays, now: int, backfilling: int) -> None:
     """Start every waiting job, in backfill order, that fits beside the first one."""
     state = c.state[0]
@@ -187,7 +187,7 @@ def _backfill(c: StaticOrderArrays, now: int, backfilling: int) -> None:
         rank = waiting_tree.first_found(c.waiting, classes)
 
 
-@leaf
+@inline
 def _comes_alone(c: StaticOrderArrays, now: int, options: StaticOrderOptions) -> bool:
     """Whether the job just submitted can be treated before the others of this instant.
 
@@ -197,19 +197,19 @@ def _comes_alone(c: StaticOrderArrays, now: int, options: StaticOrderOptions) ->
     return first_come_only or options.pass_per_event or not cluster_state.arrives(c, now)
 
 
-@leaf
+@inline
 def next_event(c: StaticOrderArrays, easy: bool) -> int:
     """Time of the next submission or end, and of the next outrun estimate where that matters."""
     state = c.state[0]
     now = FOREVER
     if state["arrival"] < len(c.jobs):
-        now = c.jobs[at(state["arrival"])]["submit"]
+        now = c.jobs[unchecked(state["arrival"])]["submit"]
     if state["ending"] > 0:
         now = min(now, c.events[0]["key"])
     return min(now, cluster_state.first_expected_end(c)) if easy else now
 
 
-@leaf
+@inline
 def scheduling_pass(c: StaticOrderArrays, now: int, options: StaticOrderOptions) -> None:
     """Start what the policy starts now."""
     state = c.state[0]
@@ -219,7 +219,7 @@ def scheduling_pass(c: StaticOrderArrays, now: int, options: StaticOrderOptions)
         _backfill(c, now, options.backfilling)
 
 
-@leaf
+@inline
 def advance(c: StaticOrderArrays, options: StaticOrderOptions) -> None:
     """Go on to the next event; there must be one."""
     state = c.state[0]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine.jit import at, jit, leaf
+from gridsched.engine.jit import inline, jit, unchecked
 from gridsched.engine.records import LARGEST
 
 NODE = np.dtype([("processors", np.int32), ("estimate", np.int32)])
@@ -96,50 +96,53 @@ def _assign_places(w: Waiting, class_of_job: Any, index_of_class: Any, jobs_in_o
     taken = np.zeros(len(w.classes), np.int64)
     first = w.classes["first"].copy()
     for rank in range(len(jobs_in_order)):
-        j = jobs_in_order[at(rank)]
-        k = index_of_class[at(class_of_job[at(j)])]
-        position = taken[at(k)]
-        w.places[at(j)]["size_class"] = k
-        w.places[at(j)]["position"] = position
-        w.ranks[at(first[at(k)] + position)] = rank
-        taken[at(k)] = position + 1
+        j = jobs_in_order[unchecked(rank)]
+        k = index_of_class[unchecked(class_of_job[unchecked(j)])]
+        position = taken[unchecked(k)]
+        w.places[unchecked(j)]["size_class"] = k
+        w.places[unchecked(j)]["position"] = position
+        w.ranks[unchecked(first[unchecked(k)] + position)] = rank
+        taken[unchecked(k)] = position + 1
 
 
-@leaf
+@inline
 def insert(tree: Any, position: int, processors: int, estimate: int) -> None:
     """Put a waiting job at its position."""
     node = (len(tree) >> 1) + position
     while node > 0:
         smaller = False
-        if processors < tree[at(node)]["processors"]:
-            tree[at(node)]["processors"] = processors
+        if processors < tree[unchecked(node)]["processors"]:
+            tree[unchecked(node)]["processors"] = processors
             smaller = True
-        if estimate < tree[at(node)]["estimate"]:
-            tree[at(node)]["estimate"] = estimate
+        if estimate < tree[unchecked(node)]["estimate"]:
+            tree[unchecked(node)]["estimate"] = estimate
             smaller = True
         if not smaller:
             return
         node >>= 1
 
 
-@leaf
+@inline
 def remove(tree: Any, position: int) -> None:
     """Take the job at a position out."""
     node = (len(tree) >> 1) + position
-    tree[at(node)]["processors"] = LARGEST
-    tree[at(node)]["estimate"] = LARGEST
+    tree[unchecked(node)]["processors"] = LARGEST
+    tree[unchecked(node)]["estimate"] = LARGEST
     node >>= 1
     while node > 0:
-        processors = min(tree[at(2 * node)]["processors"], tree[at(2 * node + 1)]["processors"])
-        estimate = min(tree[at(2 * node)]["estimate"], tree[at(2 * node + 1)]["estimate"])
-        if tree[at(node)]["processors"] == processors and tree[at(node)]["estimate"] == estimate:
+        processors = min(tree[unchecked(2 * node)]["processors"], tree[unchecked(2 * node + 1)]["processors"])
+        estimate = min(tree[unchecked(2 * node)]["estimate"], tree[unchecked(2 * node + 1)]["estimate"])
+        if (
+            tree[unchecked(node)]["processors"] == processors
+            and tree[unchecked(node)]["estimate"] == estimate
+        ):
             return
-        tree[at(node)]["processors"] = processors
-        tree[at(node)]["estimate"] = estimate
+        tree[unchecked(node)]["processors"] = processors
+        tree[unchecked(node)]["estimate"] = estimate
         node >>= 1
 
 
-@leaf
+@inline
 def next_fit(tree: Any, position: int, narrow: int, wide: int, window: int) -> int:
     """First position at or after `position` whose job fits; -1 if there is none.
 
@@ -151,8 +154,8 @@ def next_fit(tree: Any, position: int, narrow: int, wide: int, window: int) -> i
         return -1
     node = leaves + position if position > 0 else 1
     while True:
-        processors = tree[at(node)]["processors"]
-        if processors <= narrow or (processors <= wide and tree[at(node)]["estimate"] <= window):
+        processors = tree[unchecked(node)]["processors"]
+        if processors <= narrow or (processors <= wide and tree[unchecked(node)]["estimate"] <= window):
             if node >= leaves:
                 return node - leaves
             node = 2 * node
@@ -164,58 +167,58 @@ def next_fit(tree: Any, position: int, narrow: int, wide: int, window: int) -> i
             node += 1
 
 
-@leaf
+@inline
 def enter(w: Waiting, j: int, processors: int, estimate: int) -> None:
     """Let a job wait."""
-    place = w.places[at(j)]
-    own = w.classes[at(place["size_class"])]
+    place = w.places[unchecked(j)]
+    own = w.classes[unchecked(place["size_class"])]
     insert(w.nodes[own["base"] : own["base"] + own["length"]], place["position"], processors, estimate)
 
 
-@leaf
+@inline
 def leave(w: Waiting, j: int) -> None:
     """Let a job wait no longer."""
-    place = w.places[at(j)]
-    own = w.classes[at(place["size_class"])]
+    place = w.places[unchecked(j)]
+    own = w.classes[unchecked(place["size_class"])]
     remove(w.nodes[own["base"] : own["base"] + own["length"]], place["position"])
 
 
-@leaf
+@inline
 def _search_class(w: Waiting, size_class: int, narrow: int, wide: int, window: int) -> None:
     """Find the first job of a class that fits, as in `next_fit`."""
-    own = w.classes[at(size_class)]
+    own = w.classes[unchecked(size_class)]
     position = next_fit(w.nodes[own["base"] : own["base"] + own["length"]], 0, narrow, wide, window)
     own["found"] = int(w.ranks[own["first"] + position]) if position >= 0 else NOWHERE
 
 
-@leaf
+@inline
 def search_classes(w: Waiting, narrow: int, wide: int, window: int) -> int:
     """Find the first job that fits in each class of small enough jobs; return the number of these classes."""
     count = 0
-    while count < len(w.classes) and w.classes[at(count)]["smallest"] <= wide:
+    while count < len(w.classes) and w.classes[unchecked(count)]["smallest"] <= wide:
         _search_class(w, count, narrow, wide, window)
         count += 1
     return count
 
 
-@leaf
+@inline
 def search_on(w: Waiting, j: int, count: int, narrow: int, wide: int, window: int) -> int:
     """Find the next job that fits in the class of `j`, as `search_classes` did in the first `count` classes.
 
     Return how many of these are of jobs that are still small enough.
     """
-    while count > 0 and w.classes[at(count - 1)]["smallest"] > wide:
+    while count > 0 and w.classes[unchecked(count - 1)]["smallest"] > wide:
         count -= 1
-    size_class = int(w.places[at(j)]["size_class"])
+    size_class = int(w.places[unchecked(j)]["size_class"])
     if size_class < count:
         _search_class(w, size_class, narrow, wide, window)
     return count
 
 
-@leaf
+@inline
 def first_found(w: Waiting, count: int) -> int:
     """Smallest rank found in the first `count` classes; NOWHERE if there is none."""
     first = NOWHERE
     for size_class in range(count):
-        first = min(first, w.classes[at(size_class)]["found"])
+        first = min(first, w.classes[unchecked(size_class)]["found"])
     return first

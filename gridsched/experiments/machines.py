@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched.engine.lives import Fate
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.experiments.collection import attrs_of
 from gridsched.experiments.parts import ClusterConfig, FailuresConfig
 from gridsched.experiments.prepare import derived_seed

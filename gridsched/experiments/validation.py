@@ -172,13 +172,13 @@ def validated(model: type[ModelType], values: Any, where: str) -> ModelType:
         return model.model_validate(values)
     except ValidationError as error:
         errors = _causes(error.errors(include_url=False))
-        lines = [f"{where}: {_explain(found, model, values)}" for found in errors[:MOST_ERRORS]]
-        if len(errors) > MOST_ERRORS:
-            lines.append(f"{where}: and {len(errors) - MOST_ERRORS} more")
+        lines = [f"{where}: {_explain(found, model, values)}" for found in errors[:MAX_ERRORS]]
+        if len(errors) > MAX_ERRORS:
+            lines.append(f"{where}: and {len(errors) - MAX_ERRORS} more")
         raise ConfigurationError("\n".join(lines)) from None
 
 
-MOST_ERRORS = 10
+MAX_ERRORS = 10
 """Errors of one file that are shown."""
 
 _UNKNOWN = "extra_forbidden"

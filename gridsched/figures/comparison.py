@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from gridsched.figures import panels, style
 
-MOST_NAMES = 8
+MAX_NAMES = 8
 """Users or groups that gain, and as many that lose, which the figure shows."""
 
 _HOUR = 3600
@@ -85,7 +85,7 @@ def _changes(compared: xr.Dataset) -> list[pd.DataFrame]:
         if len(schemes) < 2 or not compared.sizes[kind] or (kind == "group" and one_user_each(compared)):
             continue
         change = compared[f"{kind}_wait_time_change"].isel(scheme=schemes.index(shown)).to_numpy()
-        chosen = extremes(change, MOST_NAMES)
+        chosen = extremes(change, MAX_NAMES)
         names = [panels.labels(compared, kind)[index] for index in chosen]
         parts.append(
             pd.DataFrame({"name": names, "value": change[chosen]}).assign(

@@ -25,7 +25,7 @@ Form = Callable[[float], str]
 NOTHING = "Nothing to compare: no run of this kind has a value."
 NO_INTERVALS = "This figure has no intervals: small differences may be chance."
 
-_MOST_NAMES = 4
+_MAX_NAMES = 4
 _LONGEST_NAME = 44
 
 
@@ -38,7 +38,7 @@ def name(label: object) -> str:
     return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
-def listed(labels: Iterable[object], most: int = _MOST_NAMES) -> str:
+def listed(labels: Iterable[object], most: int = _MAX_NAMES) -> str:
     """Labels as a list in words: "a, b and c"; of many the first ones and how many more."""
     names = [name(label) for label in dict.fromkeys(labels)]
     if len(names) > most + 1:

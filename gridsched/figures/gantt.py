@@ -15,10 +15,10 @@ from gridsched.figures import gantt_blocks, hover, style
 from gridsched.figures.gantt_blocks import GanttBlock
 from gridsched.metrics.jobs import GAVE_UP
 
-MOST_JOBS = 60
+MAX_JOBS = 60
 """Most jobs that a Gantt chart can show legibly."""
 
-_MOST_LEVELS = 16
+_MAX_LEVELS = 16
 
 
 @style.styled
@@ -83,9 +83,9 @@ def gantt(run: xr.Dataset, *, until: float | None = None) -> style.Drawing:
 def check_jobs(run: xr.Dataset) -> None:
     """Refuse a run of too many jobs."""
     jobs = run.sizes["job"]
-    if jobs > MOST_JOBS:
+    if jobs > MAX_JOBS:
         raise ConfigurationError(
-            f"a Gantt chart shows at most {MOST_JOBS} jobs, this run has {jobs}: simulate a shorter window"
+            f"a Gantt chart shows at most {MAX_JOBS} jobs, this run has {jobs}: simulate a shorter window"
         )
 
 
@@ -143,7 +143,7 @@ def submitted_levels(run: xr.Dataset, limits: list[float]) -> list[int]:
     submits, job_numbers = run["submit_time"].to_numpy(), run["job_number"].to_numpy()
     starts = _waits_until(run)
     levels = [0] * len(submits)
-    taken = [-np.inf] * _MOST_LEVELS
+    taken = [-np.inf] * _MAX_LEVELS
     for job in np.argsort(submits, kind="stable").tolist():
         # The number stands before the marker, where its own wait is not
         text_begins = float(submits[job]) - (4.2 * len(str(job_numbers[job])) + 4) * seconds_a_point

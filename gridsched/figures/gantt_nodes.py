@@ -25,7 +25,7 @@ from gridsched.figures.gantt import (
 )
 from gridsched.nodes import Outage
 
-MOST_NODES = 40
+MAX_NODES = 40
 """Most nodes that a Gantt chart can show legibly."""
 
 CORES = "cores"
@@ -129,9 +129,9 @@ def _shown(run: xr.Dataset, wanted: Sequence[str]) -> list[int]:
     if unknown:
         raise ConfigurationError(f"no node {unknown[0]!r}; there are {', '.join(names[:6])} ...")
     shown = [names.index(name) for name in wanted] if wanted else list(range(len(names)))
-    if len(shown) > MOST_NODES:
+    if len(shown) > MAX_NODES:
         raise ConfigurationError(
-            f"a Gantt chart shows at most {MOST_NODES} nodes, these are {len(shown)}: name some, such as "
+            f"a Gantt chart shows at most {MAX_NODES} nodes, these are {len(shown)}: name some, such as "
             f"nodes={names[:2]}"
         )
     return shown

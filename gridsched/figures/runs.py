@@ -29,10 +29,10 @@ from gridsched.metrics.nodes import RESOURCES, ResourceUse, fragmentation, resou
 
 Floats = NDArray[np.float64]
 
-MOST_CLUSTERS = 12
+MAX_CLUSTERS = 12
 """Most clusters whose load one figure shows."""
 
-MOST_RUNS = 20
+MAX_RUNS = 20
 """Most runs that one figure compares."""
 
 _MEANS = (
@@ -40,7 +40,7 @@ _MEANS = (
     ShownMetric("response_time", "mean response", "s", 0.0),
     ShownMetric("bounded_slowdown", "mean bounded slowdown", "1", 1.0),
 )
-_MOST_POINTS = 2000
+_MAX_POINTS = 2000
 """Steps of a distribution that can be told apart."""
 
 
@@ -354,7 +354,7 @@ def _distribution(ordered: Floats) -> tuple[Floats, Floats]:
     """Times and shares of the jobs that waited no longer, at most so many as can be told apart."""
     last = np.append(ordered[1:] != ordered[:-1], True)
     times, shares = ordered[last], (np.flatnonzero(last) + 1) / len(ordered)
-    if len(times) > _MOST_POINTS:
-        kept = np.unique(np.linspace(0, len(times) - 1, _MOST_POINTS).astype(np.int64))
+    if len(times) > _MAX_POINTS:
+        kept = np.unique(np.linspace(0, len(times) - 1, _MAX_POINTS).astype(np.int64))
         times, shares = times[kept], shares[kept]
     return times, shares

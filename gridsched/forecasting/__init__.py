@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 from gridsched.lazy import attach
 
 if TYPE_CHECKING:
-    from gridsched.forecasting.adjustment import Adjustment, Told, follow
+    from gridsched.forecasting.adjustment import Adjustment, IssuedForecasts, follow
     from gridsched.forecasting.calibrated import CalibratedPolicy, calibrate
-    from gridsched.forecasting.futures import Futures
     from gridsched.forecasting.judging import METHODS, judge, make_forecasts
     from gridsched.forecasting.present import forecast
     from gridsched.forecasting.queues import continue_log, read_queue
+    from gridsched.forecasting.scenarios import Scenarios
     from gridsched.forecasting.snapshot import Snapshot, Timeline, recorded_timeline, timeline_of_run
 
 _HOMES: dict[str, str] = {
     "Adjustment": "gridsched.forecasting.adjustment",
     "CalibratedPolicy": "gridsched.forecasting.calibrated",
-    "Futures": "gridsched.forecasting.futures",
+    "Scenarios": "gridsched.forecasting.scenarios",
     "METHODS": "gridsched.forecasting.judging",
     "Snapshot": "gridsched.forecasting.snapshot",
     "Timeline": "gridsched.forecasting.snapshot",
-    "Told": "gridsched.forecasting.adjustment",
+    "IssuedForecasts": "gridsched.forecasting.adjustment",
     "calibrate": "gridsched.forecasting.calibrated",
     "continue_log": "gridsched.forecasting.queues",
     "follow": "gridsched.forecasting.adjustment",
@@ -41,10 +41,10 @@ __all__ = [
     "METHODS",
     "Adjustment",
     "CalibratedPolicy",
-    "Futures",
+    "IssuedForecasts",
+    "Scenarios",
     "Snapshot",
     "Timeline",
-    "Told",
     "calibrate",
     "continue_log",
     "follow",

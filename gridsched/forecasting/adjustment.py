@@ -115,15 +115,17 @@ class Adjustment:
         float64[n, 19]
             Seconds, at least 0 and not decreasing with the level.
         """
-        told = _between(_bounded(remaining, self.longest), other, self.weight)
-        moved = np.empty_like(told)
+        issued = _between(_bounded(remaining, self.longest), other, self.weight)
+        moved = np.empty_like(issued)
         low, high = self.followed
         outwards = np.interp(LEVELS, (LEVELS[LOW], 0.5, LEVELS[HIGH]), (-low, 0.0, high))
         for level in range(len(LEVELS)):
-            moved[:, level] = told[:, level] + np.interp(told[:, level], self.place[level], self.shift[level])
+            moved[:, level] = issued[:, level] + np.interp(
+                issued[:, level], self.place[level], self.shift[level]
+            )
         moved += outwards
         seconds = (
-            np.exp(np.minimum(moved, np.maximum(told, np.log(2 * self.longest + SOFTENING)))) - SOFTENING
+            np.exp(np.minimum(moved, np.maximum(issued, np.log(2 * self.longest + SOFTENING)))) - SOFTENING
         )
         if not np.isfinite(self.longest):
             seconds = np.where(np.isfinite(remaining), seconds, np.inf)
@@ -131,7 +133,7 @@ class Adjustment:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class IssuedForecasts:
     """Forecasts that were made, in order of time, and what became of them.
 
     Parameters
@@ -189,12 +191,12 @@ class Told:
         return tried[int(np.argmin(scores))]
 
 
-def follow(told: Told, until: int, *, renewals: int) -> tuple[NDArray[np.float64], Adjustment]:
+def follow(issued: IssuedForecasts, until: int, *, renewals: int) -> tuple[NDArray[np.float64], Adjustment]:
     """Correct each forecast by those before it, as their outcomes become known.
 
     Parameters
     ----------
-    told : Told
+    issued : IssuedForecasts
         The forecasts.
     until : int
         A time after all of them, seconds.
@@ -208,23 +210,23 @@ def follow(told: Told, until: int, *, renewals: int) -> tuple[NDArray[np.float64
     adjustment : Adjustment
         The correction at that time.
     """
-    moments, number = np.unique(told.now, return_inverse=True)
+    moments, number = np.unique(issued.now, return_inverse=True)
     step = max(1, -(-len(moments) // renewals))
     size = np.bincount(number)
-    made = told.remaining.copy()
+    made = issued.remaining.copy()
     followed = np.zeros(2)
-    open_ends = np.zeros((len(told.now), 2), bool)
+    open_ends = np.zeros((len(issued.now), 2), bool)
     for place in range(0, len(moments), step):
-        fitted, followed = _renewed(told, int(moments[place]), made, open_ends, followed, number, size)
+        fitted, followed = _renewed(issued, int(moments[place]), made, open_ends, followed, number, size)
         rows = np.flatnonzero(number // step == place // step)
         if fitted.forecasts >= LEAST:
-            made[rows] = told.apply(fitted, rows)
+            made[rows] = issued.apply(fitted, rows)
             open_ends[rows] = True
-    return made, _renewed(told, until, made, open_ends, followed, number, size)[0]
+    return made, _renewed(issued, until, made, open_ends, followed, number, size)[0]
 
 
 def _renewed(
-    told: Told,
+    issued: IssuedForecasts,
     moment: int,
     made: NDArray[np.float64],
     open_ends: NDArray[np.bool_],
@@ -239,15 +241,15 @@ def _renewed(
     followed = followed.copy()
     for side, column in enumerate((LOW, HIGH)):
         end = made[:, column]
-        seen = np.flatnonzero(open_ends[:, side] & (told.now + np.minimum(told.truth, end) < moment))
-        missed = told.truth[seen] < end[seen] if side == 0 else told.truth[seen] > end[seen]
+        seen = np.flatnonzero(open_ends[:, side] & (issued.now + np.minimum(issued.truth, end) < moment))
+        missed = issued.truth[seen] < end[seen] if side == 0 else issued.truth[seen] > end[seen]
         followed[side] += PACE * ((missed - MISS / 2) / size[number[seen]]).sum()
         open_ends[seen, side] = False
-    return replace(told.fit(moment), followed=(float(followed[0]), float(followed[1]))), followed
+    return replace(issued.fit(moment), followed=(float(followed[0]), float(followed[1]))), followed
 
 
 def _fitted(
-    told: NDArray[np.float64], waited: NDArray[np.float64], waits: NDArray[np.bool_], weight: float
+    issued: NDArray[np.float64], waited: NDArray[np.float64], waits: NDArray[np.bool_], weight: float
 ) -> Adjustment:
     """Correction of forecasts, logarithms, of jobs of which some still wait."""
     count = len(waited)
@@ -256,10 +258,10 @@ def _fitted(
     true = logarithm(waited)
     places, shifts = [], []
     for column, level in enumerate(LEVELS):
-        order = np.argsort(told[:, column], kind="stable")
+        order = np.argsort(issued[:, column], kind="stable")
         near = order[first[:, np.newaxis] + np.arange(window)]
-        places.append(np.median(told[near, column], axis=1))
-        shifts.append(censored_quantile(true[near] - told[near, column], waits[near], float(level)))
+        places.append(np.median(issued[near, column], axis=1))
+        shifts.append(censored_quantile(true[near] - issued[near, column], waits[near], float(level)))
     return Adjustment(np.array(places), np.array(shifts), count, weight, float(waited.max()))
 
 

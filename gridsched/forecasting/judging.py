@@ -9,11 +9,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
-from gridsched.forecasting.adjustment import HIGH, LEVELS, LOW, MEDIAN, Told, follow, interval_score
+from gridsched.forecasting.adjustment import (
+    HIGH,
+    LEVELS,
+    LOW,
+    MEDIAN,
+    IssuedForecasts,
+    follow,
+    interval_score,
+)
 from gridsched.forecasting.calibrated import CalibratedPolicy
-from gridsched.forecasting.futures import Futures
 from gridsched.forecasting.predictors import fit_log_uniform, residual_waits, wait_bounds
 from gridsched.forecasting.present import quantiles_of, waiting_instants
+from gridsched.forecasting.scenarios import Scenarios
 from gridsched.forecasting.snapshot import Timeline
 from gridsched.policies.local import Conventions, LocalPolicy
 from gridsched.prediction.lifetimes import LEVELS as PARTS
@@ -120,7 +128,7 @@ def make_forecasts(
         snapshot = timeline.at(moment)
         waiting = snapshot.waiting
         chosen = np.sort(rng.choice(len(waiting), min(jobs, len(waiting)), replace=False))
-        present = Futures(snapshot, policy, conventions)
+        present = Scenarios(snapshot, policy, conventions)
         drawn = present.starts(futures, seed, asked=chosen).T - moment
         parts["futures"].append(quantiles_of(np.sort(drawn, axis=1), LEVELS))
         parts["null"].append(residual_waits(snapshot, waiting[chosen]))
@@ -128,20 +136,20 @@ def make_forecasts(
         parts["smith"].append(_point(_predicted(present)[chosen] - moment))
         finished = snapshot.past[snapshot.finished]
         law = fit_log_uniform(finished["end"] - finished["start"])
-        alone = Futures(snapshot, policy, conventions, law, arrivals=False)
+        alone = Scenarios(snapshot, policy, conventions, law, arrivals=False)
         drawn = alone.starts(futures, seed, asked=chosen).T - moment
         parts["downey"].append(quantiles_of(np.sort(drawn, axis=1), LEVELS))
         places.append(waiting[chosen])
         times.append(np.full(len(chosen), moment))
     place, now = np.concatenate(places), np.concatenate(times)
-    told = timeline.jobs[place]
+    asked = timeline.jobs[place]
     wanted = np.zeros(len(timeline.jobs), bool)
     wanted[place] = True
-    elapsed = (now - told["submit"])[:, np.newaxis]
+    elapsed = (now - asked["submit"])[:, np.newaxis]
     remaining = {name: np.concatenate(found) for name, found in parts.items()}
     remaining["qbets"] = np.maximum(wait_bounds(timeline, wanted)[place] - elapsed, 0.0)
     middle = int(timeline.jobs["submit"][len(timeline.jobs) // 2])
-    return Forecasts(now, told["submit"], told["start"], remaining, begin, middle, end)
+    return Forecasts(now, asked["submit"], asked["start"], remaining, begin, middle, end)
 
 
 def _point(seconds: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -149,7 +157,7 @@ def _point(seconds: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.repeat(seconds[:, np.newaxis].astype(np.float64), len(LEVELS), axis=1)
 
 
-def _predicted(present: Futures) -> NDArray[np.int64]:
+def _predicted(present: Scenarios) -> NDArray[np.int64]:
     """Starts if every job runs as long as is likely at the median, and nobody comes."""
     snapshot = present.snapshot
     past, known = snapshot.past, present.known
@@ -183,16 +191,19 @@ def corrected(forecasts: Forecasts, method: str, half: int) -> dict[str, NDArray
         `gridsched.forecasting.adjustment.follow`, at those that were known at the time of each forecast.
     """
     mixed = method == "combined"
-    told = Told(
+    issued = IssuedForecasts(
         forecasts.now,
         forecasts.remaining["futures" if mixed else method],
         forecasts.truth,
         forecasts.remaining["null"] if mixed else None,
     )
     later = np.flatnonzero(forecasts.now >= half)
-    moving, _ = follow(told, forecasts.end, renewals=RENEWALS)
-    made = {"first half": told.apply(told.fit(half, len(forecasts.now)), later), "as it goes": moving[later]}
-    return made if mixed else {"raw": told.remaining[later], **made}
+    moving, _ = follow(issued, forecasts.end, renewals=RENEWALS)
+    made = {
+        "first half": issued.apply(issued.fit(half, len(forecasts.now)), later),
+        "as it goes": moving[later],
+    }
+    return made if mixed else {"raw": issued.remaining[later], **made}
 
 
 def judge(forecasts: Forecasts) -> pd.DataFrame:

@@ -10,10 +10,10 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
-from gridsched.forecasting.adjustment import LEVELS, Adjustment, Told, follow
+from gridsched.forecasting.adjustment import LEVELS, Adjustment, IssuedForecasts, follow
 from gridsched.forecasting.calibrated import CalibratedPolicy
-from gridsched.forecasting.futures import Futures
 from gridsched.forecasting.predictors import residual_waits
+from gridsched.forecasting.scenarios import Scenarios
 from gridsched.forecasting.snapshot import (
     Snapshot,
     Timeline,
@@ -119,7 +119,7 @@ def forecast(
             seed=seed,
             threads=threads,
         )
-    made = Futures(snapshot, chosen, conventions)
+    made = Scenarios(snapshot, chosen, conventions)
     ensemble = np.sort(made.starts(futures, seed, threads=threads).T - snapshot.now, axis=1)
     if correction is not None:
         others = residual_waits(snapshot, snapshot.waiting)
@@ -192,7 +192,7 @@ def quantiles_of(ensemble: NDArray[np.float64], levels: NDArray[np.float64]) -> 
 def _dataset(
     snapshot: Snapshot,
     policy: LocalPolicy | CalibratedPolicy,
-    made: Futures,
+    made: Scenarios,
     ensemble: NDArray[np.float64],
     levels: NDArray[np.float64],
     within: int,
@@ -269,14 +269,16 @@ def earlier_forecasts(
         snapshot = timeline.at(moment)
         starts = timeline.starts(snapshot)
         chosen = np.sort(rng.choice(len(starts), min(len(starts), _JOBS_AN_INSTANT), replace=False))
-        drawn = Futures(snapshot, policy, conventions).starts(futures, seed, asked=chosen, threads=threads)
+        drawn = Scenarios(snapshot, policy, conventions).starts(futures, seed, asked=chosen, threads=threads)
         made.append(quantiles_of(np.sort(drawn.T - moment, axis=1), LEVELS))
         # Nobody knows later starts than now.
         true.append(np.where(starts[chosen] <= now, starts[chosen] - moment, np.inf))
         others.append(residual_waits(snapshot, snapshot.waiting[chosen]))
         times.append(np.full(len(chosen), moment))
-    told = Told(np.concatenate(times), np.concatenate(made), np.concatenate(true), np.concatenate(others))
-    return follow(told, now, renewals=_RENEWALS)[1]
+    issued = IssuedForecasts(
+        np.concatenate(times), np.concatenate(made), np.concatenate(true), np.concatenate(others)
+    )
+    return follow(issued, now, renewals=_RENEWALS)[1]
 
 
 def waiting_instants(

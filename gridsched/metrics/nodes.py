@@ -35,7 +35,7 @@ WHOLE_GPU = 1000
 TYPICAL_SHARE = 0.95
 """Share of the jobs whose kinds are typical, as in the experiments of Weng et al. 2023."""
 
-MOST_KINDS = 200
+MAX_KINDS = 200
 """Most kinds that are typical: where jobs hardly ever ask for the same there is no end of them."""
 
 
@@ -133,7 +133,7 @@ def typical_parts(run: xr.Dataset) -> RecordArray:
     kinds, counts = np.unique(asked, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     enough = int(np.searchsorted(np.cumsum(counts[order]), TYPICAL_SHARE * len(asked))) + 1
-    chosen = order[: min(enough, MOST_KINDS)]
+    chosen = order[: min(enough, MAX_KINDS)]
     typical = np.empty(len(chosen), [*asked.dtype.descr, ("frequency", np.float64)])
     for name in names:
         typical[name] = kinds[name][chosen]

@@ -36,7 +36,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import conservative, predicting, reserving, snapshot, static_order
+from gridsched.engine import conservative, reserving, runtime_prediction, snapshot, static_order
 from gridsched.engine.records import LABELS, LARGEST, Backfilling, Correction, Overrun
 from gridsched.errors import ConfigurationError, meant
 from gridsched.policies import scores
@@ -154,7 +154,8 @@ class LocalPolicy:
         Other parts that say "estimate" or "shortest" mean the prediction.
     correction : {"doubling", "requested", "increments"}
         What a prediction of "recent" becomes that a job outruns: it is doubled again and again, becomes the
-        estimate, or grows by the increments of Tsafrir et al. up to it (`gridsched.engine.predicting`).
+        estimate, or grows by the increments of Tsafrir et al. up to it
+        (`gridsched.engine.runtime_prediction`).
 
     Raises
     ------
@@ -361,7 +362,7 @@ def schedule(
     if labels is None:
         labels = np.broadcast_to(_UNKNOWN, len(jobs))
     if policy.predicts:
-        return schedule_predicting(jobs, processors, policy, conventions, labels)[:2]
+        return schedule_with_predictions(jobs, processors, policy, conventions, labels)[:2]
     cluster, options, score = _made(jobs, processors, policy, conventions, labels)
     if score is None:
         static_order.schedule(cluster, options)
@@ -453,7 +454,7 @@ def first_come_options(policy: LocalPolicy, conventions: Conventions) -> static_
 _UNKNOWN = np.array((UNKNOWN, UNKNOWN, UNKNOWN), LABELS)
 
 
-def schedule_predicting(
+def schedule_with_predictions(
     jobs: NDArray[Any], processors: int, policy: LocalPolicy, conventions: Conventions, labels: NDArray[Any]
 ) -> tuple[NDArray[np.int64], int, NDArray[np.int64]]:
     """Like `schedule`, for policies that predict run times.
@@ -474,15 +475,15 @@ def schedule_predicting(
     """
     if policy.prediction == "recent":
         _, users = np.unique(labels["user"], return_inverse=True)
-        cluster = predicting.allocate(jobs, processors, np.where(labels["user"] < 0, UNKNOWN, users))
-        options = predicting.PredictingOptions(
+        cluster = runtime_prediction.allocate(jobs, processors, np.where(labels["user"] < 0, UNKNOWN, users))
+        options = runtime_prediction.PredictionOptions(
             correction=int(Correction[policy.correction.upper()]),
             overrun=int(Overrun[conventions.overrun.upper()]),
             pass_per_event=conventions.passes != "instant",
             arrivals_first=conventions.passes == "arrivals-first",
             shortest_first=policy.backfill_order == "shortest",
         )
-        predicting.schedule(cluster, options)
+        runtime_prediction.schedule(cluster, options)
         predictions = cluster.jobs["estimate"].astype(np.int64)
         return cluster.starts, int(cluster.state["corrections"][0]), predictions
     run_time, estimate = jobs["run"], jobs["estimate"].astype(np.int64)

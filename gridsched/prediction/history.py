@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.jit import jit, leaf
+from gridsched.engine.jit import inline, jit
 
 USER = np.dtype(
     [
@@ -142,7 +142,7 @@ def _replay(
             users[user[job]]["in_system"] += 1
 
 
-@leaf
+@inline
 def _finish(users: Any, everyone: Any, user: int, run_time: int, end_time: int) -> None:
     everyone[0]["total"] += run_time
     everyone[0]["finished"] += 1
@@ -156,7 +156,7 @@ def _finish(users: Any, everyone: Any, user: int, run_time: int, end_time: int) 
     users[user]["in_system"] -= 1
 
 
-@leaf
+@inline
 def _see(users: Any, everyone: Any, user: int, now: int, seen: Any, job: int) -> None:
     seen[job]["all_finished"] = everyone[0]["finished"]
     seen[job]["all_run_time"] = everyone[0]["total"]

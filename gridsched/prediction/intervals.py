@@ -34,7 +34,7 @@ from gridsched.errors import WorkloadError
 from gridsched.prediction.mdl import mdl_cuts
 from gridsched.prediction.options import Discretisation, Representative
 
-_MOST_ROUNDS = 300
+_MAX_ROUNDS = 300
 """Lloyd's algorithm ends by itself, in tens of rounds; this only bounds it."""
 
 
@@ -127,7 +127,7 @@ def _k_means(ordered: NDArray[np.int64], intervals: int) -> NDArray[np.int64]:
     sums = np.concatenate([[0.0], np.cumsum(times)])
     middles = np.floor((np.arange(intervals) + 0.5) / intervals * len(times)).astype(np.int64)
     centres = np.unique(times[middles])
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         ends = _ends_of_cells(times, centres)
         sizes = np.diff(ends)
         # a centre that has lost all its jobs stays where it is

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.jit import jit, leaf
+from gridsched.engine.jit import inline, jit
 
 LEVELS = 64
 """Quantiles that stand for a distribution, each for the middle of an equal part of it."""
@@ -147,7 +147,7 @@ def size_class(estimate: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(np.frexp(np.asarray(estimate, np.float64))[1] - 1, np.int64)
 
 
-@leaf
+@inline
 def _insert(values: Any, weights: Any, count: int, value: float, weight: float) -> int:
     """Put a value with its weight among `count` values in order; return how many there are then."""
     place = count
@@ -160,7 +160,7 @@ def _insert(values: Any, weights: Any, count: int, value: float, weight: float) 
     return count + 1
 
 
-@leaf
+@inline
 def _write_levels(values: Any, weights: Any, count: int, total: float, made: Any) -> None:
     """Quantiles of weighted values in order."""
     place = 0

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.jit import jit, part, to_int64
+from gridsched.engine.jit import jit, noinline, to_int64
 
 _FEW_LABELS = 30
 """Up to so many labels 3**k - 2 is computed; beyond, its logarithm is k log2(3) in float64."""
@@ -73,7 +73,7 @@ def _count_times_log(most: int) -> NDArray[np.float64]:
     return counts * np.log2(np.maximum(counts, 1.0))
 
 
-@part
+@noinline
 def _log_of_codes(labels: int) -> float:
     """Bits that name one of the non-empty assignments of `labels` labels to two parts: log2(3**k - 2)."""
     if labels > _FEW_LABELS:

@@ -14,7 +14,7 @@ from gridsched.experiments.machines import FATES
 from gridsched.experiments.parts import ClusterConfig, FailuresConfig
 from gridsched.figures.style import duration, number
 
-MOST_ROWS = 60
+MAX_ROWS = 60
 """Runs that the page shows; the others are in the dataset of the study."""
 
 _REQUEUED = {
@@ -95,9 +95,9 @@ def fate_table(dataset: xr.Dataset) -> FateTable | None:
             [str(means[dim].values[index]) for dim, index in zip(dims, place, strict=True)],
             [_text(name, float(means[name].values[place])) for name in shown],
         )
-        for place in places[:MOST_ROWS]
+        for place in places[:MAX_ROWS]
     ]
-    return FateTable(dims, [FATES[name] for name in shown], rows, max(len(places) - MOST_ROWS, 0))
+    return FateTable(dims, [FATES[name] for name in shown], rows, max(len(places) - MAX_ROWS, 0))
 
 
 _ALWAYS = ("executions_killed", "extra_work_share")

@@ -103,6 +103,6 @@ def _meaning(name: str, made: Scheduler) -> str:
         return described(named_policy(name))
     table = inspect.getdoc(sys.modules[type(made).__module__]) or ""
     row = re.search(rf"^``{re.escape(name)}``\s\s+(.+)$", table, re.MULTILINE)
-    text = row[1].replace("`", "").removesuffix(", see backlogs") if row else table.partition("\n\n")[0]
+    text = row[1].replace("`", "") if row else table.partition("\n\n")[0]
     sentence = text[:1].upper() + text[1:].rstrip(".")
     return f"{sentence}. It has to know: {made.information}." if made.information else f"{sentence}."

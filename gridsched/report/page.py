@@ -61,7 +61,7 @@ def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | 
         temporary.write_text(page, encoding="utf-8")
 
 
-MOST_FINDINGS = 5
+MAX_FINDINGS = 5
 """Findings on the first screen."""
 
 
@@ -83,4 +83,4 @@ def _leading(studies: Sequence[Study], views: Sequence[dict[str, Any]]) -> list[
         if view["main"] and view["main"].finding:
             turn = seen[type(study)] = seen.get(type(study), 0) + 1
             ranked.append((turn, not study.leads, place, view))
-    return [view for *_, view in sorted(ranked, key=lambda entry: entry[:3])][:MOST_FINDINGS]
+    return [view for *_, view in sorted(ranked, key=lambda entry: entry[:3])][:MAX_FINDINGS]

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from gridsched.engine import node_clusters
 from gridsched.engine.clusters import GridArrays, Order
-from gridsched.engine.lives import Fate
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.node_clusters import ASKED, RULE, SITE, NodeClusters, Sites
-from gridsched.engine.nodes.records import LIMIT, TYPICAL, Happening, Placement, Requeue
+from gridsched.engine.nodes.records import LIMIT, TYPICAL, EventKind, Placement, Requeue
 from gridsched.engine.records import Backfilling, Correction, Prediction, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
@@ -27,7 +27,7 @@ from gridsched.policies.scores import SCORE, Score
 from gridsched.results import Variable, of_tasks
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.cluster_records import FIRST_ROOM
-from gridsched.systems.fates import Lived, fate_variables, lives_of
+from gridsched.systems.job_outcomes import JobOutcome, lifecycles_of, outcome_variables
 from gridsched.systems.node_records import (
     ASKED_NAMES,
     REASONS,
@@ -38,8 +38,8 @@ from gridsched.systems.node_records import (
     events_of,
     executed,
     groups_of,
+    limit_values,
     limits_of,
-    most_of,
     needs_nodes,
     node_variables,
     nodes_of,
@@ -137,7 +137,7 @@ class NodeGrid:
         local = node_clusters.allocate(
             self.sites,
             np.repeat(labels_of(self.submission.workload), requests),
-            lives_of(self.submission, rejected),
+            lifecycles_of(self.submission, rejected),
             requests,
             FIRST_ROOM,
         )
@@ -293,7 +293,7 @@ class _Tables:
     ) -> Any:
         """Add nodes and what happens to them; return the record of the cluster."""
         events, windows, outages = events_of(cluster, names)
-        closings = events[np.isin(events["kind"], (int(Happening.CLOSE), int(Happening.OPEN)))]
+        closings = events[np.isin(events["kind"], (int(EventKind.CLOSE), int(EventKind.OPEN)))]
         nodes = nodes.copy()
         nodes["device"] = np.cumsum(nodes["gpus"]) - nodes["gpus"]
         site: Any = np.zeros(1, SITE)[0]
@@ -337,7 +337,7 @@ class _Tables:
                 self.groups[key] = len(self.groups), groups_of(workload, limit)
             row, groups = self.groups[key]
             self.rules.append((row, len(self.limits) - int(site["limit"])))
-            self.limits += [(*most_of(limit), 0, 0, 0)] * int(groups.max(initial=-1) + 1)
+            self.limits += [(*limit_values(limit), 0, 0, 0)] * int(groups.max(initial=-1) + 1)
         site["limits"], site["rules"] = len(self.limits) - site["limit"], len(cluster.limits)
 
     def add_typical(self, typical: RecordArray) -> None:
@@ -391,7 +391,7 @@ class NodeGridRun:
     start_time, end_time : int64[n]
         First start and last end [s], -1 likewise.
     fate : int64[n]
-        Values of `gridsched.engine.lives.Fate`.
+        Values of `gridsched.engine.job_lifecycle.Fate`.
     segments : SEGMENT[...]
         Executions.
     variables, counters
@@ -453,8 +453,8 @@ def node_grid_run(
         uses.append((m, cluster, own, use))
     segments = np.concatenate([use.segments for *_, use in uses])
     start, end = times_of(segments, number)
-    lived = _lived(workload, local, start)
-    variables, counters = fate_variables(workload, lived)
+    outcomes = _outcomes(workload, local, start)
+    variables, counters = outcome_variables(workload, outcomes)
     if grid.predicts:
         # of the requests of a job, the one that ran
         chosen = np.arange(number) * requests
@@ -468,7 +468,7 @@ def node_grid_run(
         cluster=ran,
         start_time=start,
         end_time=end,
-        fate=lived.fate,
+        fate=outcomes.fate,
         segments=segments,
         variables={
             **of_tasks(size[segments["job"]]),
@@ -482,7 +482,7 @@ def node_grid_run(
     )
 
 
-def _lived(workload: Workload, local: NodeClusters, start: Integers) -> Lived:
+def _outcomes(workload: Workload, local: NodeClusters, start: Integers) -> JobOutcome:
     """Fates of the jobs."""
     requests = int(local.clock["requests"][0])
 
@@ -490,7 +490,7 @@ def _lived(workload: Workload, local: NodeClusters, start: Integers) -> Lived:
         totals: Integers = values.reshape(-1, requests).sum(axis=1).astype(np.int64)
         return totals
 
-    fate = local.lives.jobs["fate"].astype(np.int64)
+    fate = local.lifecycles.jobs["fate"].astype(np.int64)
     fate[(fate == Fate.COMPLETED) & (of_jobs(local.jobs["done"][0]) == 0)] = int(Fate.STARVED)
     # of the requests of a job, only the one that ran is killed
     killed = local.killed[0]
@@ -498,11 +498,11 @@ def _lived(workload: Workload, local: NodeClusters, start: Integers) -> Lived:
     unfinished = np.isin(fate, (int(Fate.LOST), int(Fate.STARVED))) & (start >= 0)
     # work that a lost job never did, and work that was done twice
     extra = of_jobs(local.extra[0]) - np.where(unfinished, left, 0)
-    return Lived(
+    return JobOutcome(
         fate=fate,
         killed=of_jobs(killed),
         extra_work=extra * np.asarray(workload.processors, np.int64),
-        eligible_time=local.lives.jobs["eligible"].astype(np.int64),
+        eligible_time=local.lifecycles.jobs["eligible"].astype(np.int64),
     )
 
 

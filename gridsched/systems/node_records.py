@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.nodes.records import EVENT, JOB, LIMIT, NODE, WINDOW, Happening
+from gridsched.engine.nodes.records import EVENT, JOB, LIMIT, NODE, WINDOW, EventKind
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.nodes import UNLIMITED_MEMORY, Limit, Outage, Partition
 from gridsched.platform import Cluster
@@ -230,7 +230,7 @@ def groups_of(workload: Workload, limit: Limit) -> Integers:
     return np.where(known, np.unique(np.where(known, values, -1), return_inverse=True)[1].reshape(-1), -1)
 
 
-def most_of(limit: Limit) -> tuple[int, int, int]:
+def limit_values(limit: Limit) -> tuple[int, int, int]:
     """Jobs, processors, and processor-seconds that a group may have."""
     minutes = limit.processor_minutes
     return (
@@ -245,7 +245,7 @@ def _over_limit(jobs: RecordArray, limits: Any, workload: Workload) -> NDArray[n
     over = np.zeros(len(jobs), np.bool_)
     size = jobs["units"] * jobs["cores"]
     for limit in limits:
-        _, processors, seconds = most_of(limit)
+        _, processors, seconds = limit_values(limit)
         over |= (groups_of(workload, limit) >= 0) & (
             (size > processors) | (size * jobs["estimate"] > seconds)
         )
@@ -259,7 +259,7 @@ def limits_of(workload: Workload, limits: Any) -> tuple[RecordArray, Integers]:
     for limit in limits:
         groups = groups_of(workload, limit)
         columns.append(np.where(groups >= 0, groups + len(table), -1))
-        table += [(*most_of(limit), 0, 0, 0)] * int(groups.max(initial=-1) + 1)
+        table += [(*limit_values(limit), 0, 0, 0)] * int(groups.max(initial=-1) + 1)
     of_array, most = limited_arrays(workload)
     if len(most):
         columns.append(np.where(of_array >= 0, of_array + len(table), -1))
@@ -279,14 +279,14 @@ def events_of(cluster: Cluster, names: list[str]) -> tuple[RecordArray, RecordAr
                 w = len(windows)
                 windows.append((node, event.start, event.end, -1))
                 out.append((node, event.start, event.end, int(Outage.MAINTENANCE), event.time))
-                events.append((event.time, node, int(Happening.ANNOUNCE), w))
-                events.append((event.start, node, int(Happening.CLOSE), w))
-                events.append((event.end, node, int(Happening.OPEN), w))
+                events.append((event.time, node, int(EventKind.ANNOUNCE), w))
+                events.append((event.start, node, int(EventKind.CLOSE), w))
+                events.append((event.end, node, int(EventKind.OPEN), w))
             else:
-                events.append((event.time, node, int(Happening[event.kind.upper()]), -1))
+                events.append((event.time, node, int(EventKind[event.kind.upper()]), -1))
     events.sort(key=lambda each: each[0])
-    out += _times_out(events, Happening.DOWN, Happening.UP, Outage.DOWN)
-    out += _times_out(events, Happening.DRAIN, Happening.RESUME, Outage.DRAINED)
+    out += _times_out(events, EventKind.DOWN, EventKind.UP, Outage.DOWN)
+    out += _times_out(events, EventKind.DRAIN, EventKind.RESUME, Outage.DRAINED)
     fields = len(_OUTAGE)
     return (
         np.array(events, EVENT),
@@ -296,7 +296,7 @@ def events_of(cluster: Cluster, names: list[str]) -> tuple[RecordArray, RecordAr
 
 
 def _times_out(
-    events: list[tuple[int, int, int, int]], begin: Happening, back: Happening, outage: Outage
+    events: list[tuple[int, int, int, int]], begin: EventKind, back: EventKind, outage: Outage
 ) -> list[tuple[int, int, int, int, int]]:
     """When which node was out from one kind of event to another."""
     since: dict[int, int] = {}

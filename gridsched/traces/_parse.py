@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.jit import jit, leaf
+from gridsched.engine.jit import inline, jit
 from gridsched.workloads.table import SWF_FIELDS
 
 FIELDS = len(SWF_FIELDS)
@@ -126,25 +126,25 @@ def _copy_numbers(text: Any, found: Any, characters: Any) -> None:
             characters[i, k] = text[start + k]
 
 
-@leaf
+@inline
 def _character(text: Any, at: Any) -> Any:
     """Code of one character; an unsigned index spares the test for a negative one (a sixth of the time)."""
     return np.int64(text[np.uintp(at)])
 
 
-@leaf
+@inline
 def _is_space(character: Any) -> Any:
     """Whether a character separates fields: blank, tab, carriage return, vertical tab, form feed."""
     return character == _BLANK or (9 <= character <= 13 and character != _NEWLINE)
 
 
-@leaf
+@inline
 def _scaled(mantissa: Any, power: Any) -> Any:
     """Mantissa times a power of ten, exact because both are exact in float64 (Clinger, PLDI 1990)."""
     return mantissa * _POWERS[power] if power >= 0 else mantissa / _POWERS[-power]
 
 
-@leaf
+@inline
 def _short_number(text: Any, start: Any) -> tuple[int, float, int, int]:
     """As `_number`, for fields like 123 or -1 before a blank or line end; all others count as malformed."""
     negative = _character(text, start) == _MINUS

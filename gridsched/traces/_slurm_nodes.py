@@ -10,7 +10,7 @@ _LIST = re.compile(rb"[\w.-]+(?:\[[\d,-]+\][\w.-]*)*(?:,[\w.-]+(?:\[[\d,-]+\][\w
 _ENTRY = re.compile(r"[^,\[]*(?:\[[^\]]*\][^,\[]*)*")
 _BRACKET = re.compile(r"\[([^\]]*)\]")
 
-MOST_NODES = 1_000_000
+MAX_NODES = 1_000_000
 """Nodes that a list may name."""
 
 
@@ -26,7 +26,7 @@ def is_node_list(text: bytes) -> bool:
     if not _LIST.fullmatch(text):
         return False
     try:
-        return node_count(text.decode("latin-1")) <= MOST_NODES
+        return node_count(text.decode("latin-1")) <= MAX_NODES
     except ValueError:
         return False
 

@@ -15,7 +15,7 @@ from gridsched.workloads.table import SWF_FIELDS, UNKNOWN, Workload, add_counts
 LONGEST_TIME = 2**40
 """Seconds that a time may have (35,000 years); sums of more could overflow in a simulation."""
 
-MOST_PROCESSORS = 2**31 - 1
+MAX_PROCESSORS = 2**31 - 1
 """Processors that a job may ask for."""
 
 _TIMES = ("submit_time", "wait_time", "run_time", "requested_time")
@@ -134,7 +134,7 @@ def _with_cancelled_jobs(workload: Workload) -> Workload:
 
 def _check_sizes(workload: Workload) -> None:
     """Refuse numbers that no job can have; compared so that NaN is refused too."""
-    for names, most in ((_TIMES, LONGEST_TIME), (_SIZES, MOST_PROCESSORS)):
+    for names, most in ((_TIMES, LONGEST_TIME), (_SIZES, MAX_PROCESSORS)):
         for name in names:
             column = getattr(workload, name)
             wrong = np.flatnonzero(~(column <= most))

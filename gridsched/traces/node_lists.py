@@ -18,7 +18,7 @@ __all__ = ["InferredNodes", "infer_nodes"]
 Integers = NDArray[np.int64]
 
 _KIB_PER_MIB = 1024
-_MOST_GPUS = 62
+_MAX_GPUS = 62
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +150,7 @@ def _types(names: list[str], most: Integers) -> tuple[NodeType, ...]:
                 name=label,
                 cores=cores,
                 memory=mebibytes if memory else None,
-                gpus=min(gpus, _MOST_GPUS),
+                gpus=min(gpus, _MAX_GPUS),
                 names=members,
             )
         )

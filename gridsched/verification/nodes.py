@@ -23,7 +23,7 @@ _LIMITS = ("over a limit of its partition", "over a limit of its group")
 def node_violations(run: xr.Dataset) -> list[str]:
     """What is wrong on the nodes of a run: one line a broken rule, none where all is well.
 
-    The rules, beside those of `schedule.violations` and `fates.fate_violations`:
+    The rules, beside those of `schedule.violations` and `job_outcomes.outcome_violations`:
 
     - the pieces of a segment have its processors together, and all parts of its job, each with what a part
       asks for; on nodes that the job may use, at most as many on one node as it allows;

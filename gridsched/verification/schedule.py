@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gridsched.errors import ScheduleError
 from gridsched.runs import check_run
 from gridsched.systems.registry import system_of
-from gridsched.verification.fates import fate_violations
+from gridsched.verification.job_outcomes import outcome_violations
 from gridsched.verification.nodes import node_violations
 from gridsched.verification.reporting import report
 
@@ -99,8 +99,8 @@ def violations(dataset: xr.Dataset) -> list[str]:
     - segments in which processors are only held (`segment_held`: tasks are on their way) take processors, but
       are no execution;
     - a job with a `reserved_start` starts then;
-    - where a run says what became of jobs, the rules of `fates.fate_violations`; where it says which nodes
-      they had, those of `nodes.node_violations`.
+    - where a run says what became of jobs, the rules of `job_outcomes.outcome_violations`; where it says
+      which nodes they had, those of `nodes.node_violations`.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def violations(dataset: xr.Dataset) -> list[str]:
     sound = schedule.only(schedule.is_sound())
     broken += [line for rule in _RULES for line in rule(sound)]
     if not broken and "fate" in dataset:
-        broken = fate_violations(dataset)
+        broken = outcome_violations(dataset)
     return broken if broken or "node_name" not in dataset else node_violations(dataset)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.lives import Dependency
+from gridsched.engine.job_lifecycle import Dependency
 from gridsched.engine.records import RecordArray
 from gridsched.errors import WorkloadError
 

@@ -26,7 +26,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.lives import DAY
+from gridsched.engine.job_lifecycle import DAY
 from gridsched.errors import WorkloadError
 from gridsched.workloads.dependencies import DEPENDENCY, KINDS
 from gridsched.workloads.table import NOTICES, UNKNOWN, Workload, add_counts

@@ -24,7 +24,7 @@ LOGS = ("KTH-SP2-1996-2.1-cln", "CTC-SP2-1996-3.1-cln", "HPC2N-2002-2.2-cln")
 LOADS = (0.7, 0.9, 1.1)
 SATURATED = 1.25
 VARIANTS = {"fcfs": ("fcfs",), "easy": ("easy_plain", "easy_blocks")}
-MOST_RATIO = {"fcfs": 1.1, "easy": 1.25}
+MAX_RATIO = {"fcfs": 1.1, "easy": 1.25}
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def report(table: Table, stream: Stream, policy: str, yardstick: Yardstick) -> N
         yardstick=f"{1e-6 / found.yardstick:.2f} M jobs/s",
         ratio=f"{ratio:.2f}",
         value=ratio,
-        at_most=MOST_RATIO[policy],
+        at_most=MAX_RATIO[policy],
     )
 
 

@@ -32,7 +32,7 @@ WIDEST = 250
 JOBS = 200_000
 ROUNDS = 3
 
-MOST_NANOSECONDS = 60
+MAX_NANOSECONDS = 60
 """Time of a question in plan mode at load 0.9, everything included."""
 LEAST_SHARE = 0.5
 """Jobs a second in plan mode at load 0.9 relative to those that ask nobody."""
@@ -101,7 +101,7 @@ def test_plan(load: float, table: Table) -> None:
     if load < 1:
         share = measure_local(load) / seconds
         table.add_target(
-            f"{what}, time of a question", f"{each:.0f} ns", value=each, at_most=MOST_NANOSECONDS, unit=" ns"
+            f"{what}, time of a question", f"{each:.0f} ns", value=each, at_most=MAX_NANOSECONDS, unit=" ns"
         )
         table.add_target(f"{what}, against nobody asked", f"{share:.2f}", value=share, at_least=LEAST_SHARE)
     table.add(what, f"{JOBS / seconds:,.0f} jobs/s")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 LEAST_ROUNDS = 5
-MOST_ROUNDS = 50
+MAX_ROUNDS = 50
 SHORTEST = 0.03
 """Seconds that a measurement should last; the clock of the CPU time can be off by a millisecond."""
 
@@ -25,7 +25,7 @@ def best_times(functions: Sequence[Callable[[], Any]], seconds: float = 2.0) -> 
     calls = math.ceil(SHORTEST / max(min(_seconds(function, 1) for function in functions), 1e-6))
     best = [math.inf] * len(functions)
     begin = time.process_time()
-    for done in range(MOST_ROUNDS):
+    for done in range(MAX_ROUNDS):
         if done >= LEAST_ROUNDS and time.process_time() - begin > seconds:
             break
         for k, function in enumerate(functions):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gridsched.engine.lives import DEPENDENT, Dependency, Fate
+from gridsched.engine.job_lifecycle import DEPENDENT, Dependency, Fate
 from gridsched.engine.nodes import arrays, simulation
 from gridsched.engine.nodes.records import (
     EVENT,
@@ -17,7 +17,7 @@ from gridsched.engine.nodes.records import (
     NODE,
     TYPICAL,
     WINDOW,
-    Happening,
+    EventKind,
     Placement,
     Requeue,
 )
@@ -76,12 +76,12 @@ def _events(events: list[oracle.Event]) -> tuple[Any, Any]:
         if event.kind == "window":
             w = windows.index(event)
             found += [
-                (event.time, event.node, Happening.ANNOUNCE, w),
-                (event.start, event.node, Happening.CLOSE, w),
-                (event.end, event.node, Happening.OPEN, w),
+                (event.time, event.node, EventKind.ANNOUNCE, w),
+                (event.start, event.node, EventKind.CLOSE, w),
+                (event.end, event.node, EventKind.OPEN, w),
             ]
         else:
-            found.append((event.time, event.node, Happening[event.kind.upper()], -1))
+            found.append((event.time, event.node, EventKind[event.kind.upper()], -1))
     found.sort(key=lambda each: each[0])
     return np.array(found, EVENT), np.array([(w.node, w.start, w.end, -1) for w in windows], WINDOW)
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine.jit import jit, leaf, part
+from gridsched.engine.jit import inline, jit, noinline
 from gridsched.engine.reference import by_reference
 
 
@@ -26,20 +26,20 @@ class Outer(NamedTuple):
     wanted: bool
 
 
-@leaf
+@inline
 def _row(b: Outer, m: int) -> Outer:
     """One row, as a bundle of its own."""
     return Outer(b.rows[m : m + 1], b.inner, b.number + m, not b.wanted)
 
 
-@leaf
+@inline
 def _multiply(b: Outer) -> None:
     """Multiply what stands at the places of the inner bundle."""
     for place in b.inner.places:
         b.rows[0, place] *= b.inner.factor
 
 
-@part
+@noinline
 def _handle(b: Outer, m: int) -> float:
     """Work on a row that lives as long as this call."""
     row = by_reference(_row(b, m))

@@ -12,7 +12,7 @@ import gridsched as gs
 from gridsched.calibration.fitting import Effort
 from gridsched.calibration.site import site_of
 from gridsched.errors import ConfigurationError, TraceError, WorkloadError
-from gridsched.forecasting import CalibratedPolicy, Futures, calibrate, continue_log, recorded_timeline
+from gridsched.forecasting import CalibratedPolicy, Scenarios, calibrate, continue_log, recorded_timeline
 from gridsched.policies.local import Conventions, named_policy
 
 PROCESSORS = 16
@@ -58,7 +58,7 @@ def test_without_layers_it_is_easy(log: gs.Workload) -> None:
     for now in moments(log):
         snapshot = timeline.at(now)
         easy, calibrated = (
-            Futures(snapshot, policy, CONVENTIONS) for policy in (named_policy("easy"), policy_of(log))
+            Scenarios(snapshot, policy, CONVENTIONS) for policy in (named_policy("easy"), policy_of(log))
         )
         np.testing.assert_array_equal(easy.expected, calibrated.expected)
         np.testing.assert_array_equal(easy.starts(5, 3), calibrated.starts(5, 3))
@@ -70,8 +70,8 @@ def test_jobs_are_held_as_layers_say(log: gs.Workload) -> None:
     longer = 0
     for now in moments(log):
         snapshot = timeline.at(now)
-        free = Futures(snapshot, named_policy("easy"), CONVENTIONS).expected
-        alone = Futures(snapshot, policy_of(log, user_jobs=1.0), CONVENTIONS).expected
+        free = Scenarios(snapshot, named_policy("easy"), CONVENTIONS).expected
+        alone = Scenarios(snapshot, policy_of(log, user_jobs=1.0), CONVENTIONS).expected
         jobs = snapshot.past[snapshot.waiting]
         for user in np.unique(jobs["user"]):
             own = np.argsort(alone[jobs["user"] == user])
@@ -86,9 +86,9 @@ def test_other_layers_go_on_from_a_queue(log: gs.Workload) -> None:
     """Priorities of queues and fair share change who starts when, and nobody is lost."""
     timeline = recorded_timeline(log)
     now = moments(log)[2]
-    plain = Futures(timeline.at(now), policy_of(log), CONVENTIONS).starts(4)
+    plain = Scenarios(timeline.at(now), policy_of(log), CONVENTIONS).starts(4)
     for calibration in ({"priority 2": 500.0}, {"fair": 500.0, "half_life": 2.0}):
-        made = Futures(timeline.at(now), policy_of(log, **calibration), CONVENTIONS).starts(4)
+        made = Scenarios(timeline.at(now), policy_of(log, **calibration), CONVENTIONS).starts(4)
         assert np.isfinite(made).all()
         assert (made >= now).all()
         assert (made != plain).any(), calibration
@@ -121,7 +121,7 @@ def test_jobs_of_prompt_queues_start_now_at_the_earliest(log: gs.Workload) -> No
     policy = policy_of(odd, apart=1.0)
     assert policy.site.history.apart[0]
     place = int(np.flatnonzero(snapshot.waiting == late)[0])
-    assert (Futures(snapshot, policy, CONVENTIONS).starts(4)[:, place] == now).all()
+    assert (Scenarios(snapshot, policy, CONVENTIONS).starts(4)[:, place] == now).all()
 
 
 def test_nothing_later_is_known_to_a_fit(log: gs.Workload) -> None:
@@ -137,9 +137,9 @@ def test_nothing_later_is_known_to_a_fit(log: gs.Workload) -> None:
     )
     again = calibrate(other, PROCESSORS, now=now, effort=effort)
     assert fitted.calibration == again.calibration
-    told = gs.forecast(log, now, policy=fitted, futures=9)
-    assert told.attrs["policies"] == "calibrated"
-    assert told.sizes["job"] == len(recorded_timeline(log).at(now).waiting)
+    issued = gs.forecast(log, now, policy=fitted, futures=9)
+    assert issued.attrs["policies"] == "calibrated"
+    assert issued.sizes["job"] == len(recorded_timeline(log).at(now).waiting)
 
 
 def test_mistakes(log: gs.Workload) -> None:
@@ -182,12 +182,12 @@ def test_a_queue_behind_its_history_is_the_log(log: gs.Workload) -> None:
         assert (known.submit_time <= now).all()
         policies = [None, *(policy_of(each, user_jobs=2.0) for each in (asked, known))]
         whole = gs.forecast(asked, now, futures=9, adjust=6)
-        told = gs.forecast(recorded_timeline(known, PROCESSORS), now, futures=9, adjust=6)
-        assert whole.identical(told)
+        issued = gs.forecast(recorded_timeline(known, PROCESSORS), now, futures=9, adjust=6)
+        assert whole.identical(issued)
         whole = gs.forecast(asked, now, policy=policies[1], futures=9)
-        told = gs.forecast(recorded_timeline(known, PROCESSORS), now, policy=policies[2], futures=9)
+        issued = gs.forecast(recorded_timeline(known, PROCESSORS), now, policy=policies[2], futures=9)
         assert whole.sizes["job"] > 3
-        assert whole.identical(told)
+        assert whole.identical(issued)
 
 
 def test_a_history_goes_on(log: gs.Workload) -> None:

@@ -12,8 +12,8 @@ import pytest
 import gridsched as gs
 from gridsched.errors import ConfigurationError, GridschedError, TraceError
 from gridsched.forecasting import (
-    Futures,
-    Told,
+    IssuedForecasts,
+    Scenarios,
     follow,
     read_queue,
     timeline_of_run,
@@ -146,23 +146,23 @@ def test_who_knows_all_tells_the_actual_starts(policy: str) -> None:
     snapshot = timeline.at(int(workload.submit_time[-1]))
     assert len(snapshot.waiting) > 20
     known = _Known(np.asarray(workload.run_time))
-    found = Futures(snapshot, named_policy(policy), Conventions(), known, arrivals=False).starts(3)
+    found = Scenarios(snapshot, named_policy(policy), Conventions(), known, arrivals=False).starts(3)
     assert (found == timeline.starts(snapshot)).all()
 
 
 def test_estimates_alone_are_the_engine_with_estimates() -> None:
     run = gs.simulate(busy_workload(60, 3, load=3.0), estimates="clairvoyant", scheduler="easy")
     snapshot = timeline_of_run(run).at(int(run["submit_time"][-1]))
-    told = gs.forecast(run, int(run["submit_time"][-1]), futures=5)
-    found = told["expected_start"].to_numpy()
+    issued = gs.forecast(run, int(run["submit_time"][-1]), futures=5)
+    found = issued["expected_start"].to_numpy()
     running = snapshot.past[snapshot.running]
     left = running["start"] + running["estimate"] - snapshot.now
     again = gs.simulate(
         gs.Workload(
             name="again",
             submit_time=np.zeros(len(left) + len(found), np.int64),
-            run_time=np.concatenate([left, told["estimate"].to_numpy()]),
-            requested_processors=np.concatenate([running["processors"], told["processors"].to_numpy()]),
+            run_time=np.concatenate([left, issued["estimate"].to_numpy()]),
+            requested_processors=np.concatenate([running["processors"], issued["processors"].to_numpy()]),
         ),
         32,
         "easy",
@@ -174,31 +174,31 @@ def test_nothing_is_known_of_what_comes(run: Any) -> None:
     """A log that is cut off now gives the same forecast."""
     now = int(run["submit_time"][2000])
     whole = busy_workload(3000, 1, load=0.95)
-    told = gs.forecast(run, now, adjust=10, futures=20)
+    issued = gs.forecast(run, now, adjust=10, futures=20)
     longer = np.where(run["end_time"].to_numpy() > now, 7, 1) * whole.run_time
     other = gs.simulate(whole.select(slice(0, 2001), run_time=longer[:2001]), scheduler="easy")
-    assert told.equals(gs.forecast(other, now, adjust=10, futures=20))
-    assert told.sizes["job"] > 3
+    assert issued.equals(gs.forecast(other, now, adjust=10, futures=20))
+    assert issued.sizes["job"] > 3
 
 
 def test_what_a_forecast_says(run: Any) -> None:
     now = int(run["submit_time"][1500])
-    told = gs.forecast(run, now, quantiles=(0.9, 0.1), within=600, futures=50, seed=3)
+    issued = gs.forecast(run, now, quantiles=(0.9, 0.1), within=600, futures=50, seed=3)
     waits = (run["submit_time"] <= now) & (run["start_time"] > now)
-    assert told["job_number"].to_numpy().tolist() == run["job_number"][waits].to_numpy().tolist()
-    assert told["quantile"].to_numpy().tolist() == [0.1, 0.9]
-    assert (told["start"].isel(quantile=0) >= now).all()
-    assert (told["start"].isel(quantile=0) <= told["start"].isel(quantile=1)).all()
-    late = told["start"].isel(quantile=0) > now + 600
-    assert (told["probability"][late] <= 0.12).all()
-    assert told.attrs["policies"] == "easy"
-    assert told.equals(gs.forecast(run, now, quantiles=(0.9, 0.1), within=600, futures=50, seed=3))
-    assert not told.equals(gs.forecast(run, now, policy="fcfs", quantiles=(0.1, 0.9), futures=50))
+    assert issued["job_number"].to_numpy().tolist() == run["job_number"][waits].to_numpy().tolist()
+    assert issued["quantile"].to_numpy().tolist() == [0.1, 0.9]
+    assert (issued["start"].isel(quantile=0) >= now).all()
+    assert (issued["start"].isel(quantile=0) <= issued["start"].isel(quantile=1)).all()
+    late = issued["start"].isel(quantile=0) > now + 600
+    assert (issued["probability"][late] <= 0.12).all()
+    assert issued.attrs["policies"] == "easy"
+    assert issued.equals(gs.forecast(run, now, quantiles=(0.9, 0.1), within=600, futures=50, seed=3))
+    assert not issued.equals(gs.forecast(run, now, policy="fcfs", quantiles=(0.1, 0.9), futures=50))
 
 
 def test_nobody_waits(run: Any) -> None:
-    told = gs.forecast(run, int(run["end_time"].max()))
-    assert told.sizes["job"] == 0
+    issued = gs.forecast(run, int(run["end_time"].max()))
+    assert issued.sizes["job"] == 0
 
 
 def test_quantiles_of_draws() -> None:
@@ -237,14 +237,14 @@ def test_wrong_forecasts_are_corrected() -> None:
     rng = np.random.default_rng(2)
     wrong, truth = wrong_forecasts(4000, rng)
     now = np.arange(4000)
-    fitted = Told(now[:2000], wrong[:2000], truth[:2000]).fit(10**9, 2000)
+    fitted = IssuedForecasts(now[:2000], wrong[:2000], truth[:2000]).fit(10**9, 2000)
     assert 0.77 < held(fitted.apply(wrong[2000:]), truth[2000:]) < 0.83
-    few = Told(now[:20], wrong[:20], truth[:20]).fit(10**9)
+    few = IssuedForecasts(now[:20], wrong[:20], truth[:20]).fit(10**9)
     assert few.apply(wrong) == pytest.approx(wrong)
     # A useless forecast beside a good one has no weight, and the other way round.
     useless = rng.lognormal(8, 1.5, (4000, 1)) * np.linspace(0.5, 2, len(LEVELS))
-    assert Told(now, wrong, truth, useless).fit(10**9).weight == 1.0
-    assert Told(now, useless, truth, wrong).fit(10**9).weight == 0.0
+    assert IssuedForecasts(now, wrong, truth, useless).fit(10**9).weight == 1.0
+    assert IssuedForecasts(now, useless, truth, wrong).fit(10**9).weight == 0.0
 
 
 def test_jobs_that_still_wait_do_not_make_long_waits_rare() -> None:
@@ -255,9 +255,9 @@ def test_jobs_that_still_wait_do_not_make_long_waits_rare() -> None:
     now = np.sort(rng.integers(0, 2 * 86400, 8000))
     known = now + truth < 2 * 86400
     assert known.mean() < 0.75
-    early = Told(now, wrong, truth).fit(2 * 86400, 8000)
+    early = IssuedForecasts(now, wrong, truth).fit(2 * 86400, 8000)
     assert 0.76 < held(early.apply(wrong), truth) < 0.84
-    without = Told(now[known], wrong[known], truth[known]).fit(2 * 86400, 8000)
+    without = IssuedForecasts(now[known], wrong[known], truth[known]).fit(2 * 86400, 8000)
     assert held(without.apply(wrong), truth) < 0.75
 
 
@@ -291,11 +291,11 @@ def test_forecasts_that_err_more_and_more_are_followed() -> None:
     wrong, truth = wrong_forecasts(3000, rng)
     now = np.repeat(np.arange(1000) * 20_000, 3)
     truth *= np.exp(rng.normal(0, now / 1e7))
-    told = Told(now, wrong, truth)
-    made, last = follow(told, int(now[-1]) + 1, renewals=100)
+    issued = IssuedForecasts(now, wrong, truth)
+    made, last = follow(issued, int(now[-1]) + 1, renewals=100)
     later = slice(1500, None)
     assert 0.77 < held(made[later], truth[later]) < 0.83
-    assert held(told.fit(int(now[1500])).apply(wrong[later]), truth[later]) < 0.7
+    assert held(issued.fit(int(now[1500])).apply(wrong[later]), truth[later]) < 0.7
     assert last.followed[1] > 0.2
 
 
@@ -307,7 +307,9 @@ def test_nothing_is_followed_before_it_is_known() -> None:
     moment = 100 * 3600
     unknown = now + truth >= moment
     other = np.where(unknown, truth * 7 + 10**6, truth)
-    found, again = (follow(Told(now, wrong, each), 10**7, renewals=50)[0] for each in (truth, other))
+    found, again = (
+        follow(IssuedForecasts(now, wrong, each), 10**7, renewals=50)[0] for each in (truth, other)
+    )
     np.testing.assert_array_equal(found[now < moment], again[now < moment])
     assert (found != again).any()
     assert 100 < unknown[now < moment].sum() < 500
@@ -365,9 +367,9 @@ def test_a_queue_as_squeue_prints_it(tmp_path: Path) -> None:
     queue = read_queue(path, 8)
     assert queue.past["number"].tolist() == [12, 11, 13, 14]
     assert (queue.now, queue.free, len(queue.waiting)) == (86_400, 0, 2)
-    told = gs.forecast(queue, futures=30)
-    assert (told["expected_start"] - queue.now).to_numpy().tolist() == [86_400, 1800]
-    assert told["start"].sel(quantile=0.9)[0] <= queue.now + 86_400
+    issued = gs.forecast(queue, futures=30)
+    assert (issued["expected_start"] - queue.now).to_numpy().tolist() == [86_400, 1800]
+    assert issued["start"].sel(quantile=0.9)[0] <= queue.now + 86_400
     frame = pd.DataFrame(
         {
             "job": [11, 12, 13, 14],
@@ -397,9 +399,9 @@ def test_a_queue_with_the_history_of_its_users() -> None:
     )
     queue = read_queue(frame, 8, history=history, names={"user": ["ada"]})
     assert queue.now == 199_060
-    told = gs.forecast(queue, futures=40)
-    assert told["start"].sel(quantile=0.5)[0] == queue.now + 50, "her jobs run for a minute"
-    assert told.attrs["jobs_finished"] == 200
+    issued = gs.forecast(queue, futures=40)
+    assert issued["start"].sel(quantile=0.5)[0] == queue.now + 50, "her jobs run for a minute"
+    assert issued.attrs["jobs_finished"] == 200
 
 
 @pytest.mark.parametrize(
@@ -450,11 +452,11 @@ def test_a_start_beyond_all_futures_is_no_date() -> None:
     now = np.arange(300) * 100_000
     remaining = np.full((300, len(LEVELS)), 1000.0)
     remaining[:, 12:] = np.inf
-    told = Told(now, remaining, np.linspace(10, 5000, 300))
-    fitted = told.fit(int(now[-1]) + 200_000)
+    issued = IssuedForecasts(now, remaining, np.linspace(10, 5000, 300))
+    fitted = issued.fit(int(now[-1]) + 200_000)
     corrected = fitted.apply(remaining[:1])
     assert np.isfinite(corrected).all()
     assert corrected.max() <= 2 * 5000
-    none = Told(now[:5], remaining[:5], np.ones(5)).fit(10**9)
+    none = IssuedForecasts(now[:5], remaining[:5], np.ones(5)).fit(10**9)
     assert np.isinf(none.apply(remaining[:1])[0, 12:]).all()
     np.testing.assert_allclose(none.apply(remaining[:1])[0, :12], 1000)

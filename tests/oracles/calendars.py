@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gridsched.engine.lives import Dependency, Fate
+from gridsched.engine.job_lifecycle import Dependency, Fate
 from gridsched.platform import Cluster
 from gridsched.systems.calendars.scheduler import Calendars
 from gridsched.systems.calendars.tree import Manager
-from gridsched.systems.fates import outages_of
+from gridsched.systems.job_outcomes import outages_of
 
 FOREVER = 10**15
 NONE = -1
@@ -714,7 +714,7 @@ class Simulation:
 
     # Outages
 
-    def happen(self) -> None:
+    def process_events(self) -> None:
         """All that happens to nodes now."""
         self.happened = False
         if self.visited == self.now or self.now < self.first:
@@ -937,7 +937,7 @@ class Simulation:
             ends = self.seconds(math.ceil((place.start + place.duration - self.origin) / self.unit))
             if ends == self.now:
                 self.overrun(j)
-        self.happen()
+        self.process_events()
         entering = self.live()
         if self.happened:
             self.place_again()

@@ -242,7 +242,7 @@ class Oracle:
         Processors of a node of each cluster that gives whole nodes, else 1.
     speeds : sequence of Fraction
         Speed of each cluster; run times are as at speed 1.
-    lives : sequence of Life
+    lifecycles : sequence of Life
         What the jobs live through, if anything.
     outages : sequence of Outage
         When which processors are out.
@@ -259,12 +259,12 @@ class Oracle:
         rules: Rules,
         nodes: Sequence[int] = (),
         speeds: Sequence[Fraction] = (),
-        lives: Sequence[Life] = (),
+        lifecycles: Sequence[Life] = (),
         outages: Sequence[Outage] = (),
         repairs: Sequence[Repairs] = (),
     ) -> None:
         self.jobs = jobs
-        self.lives = lives or [Life()] * len(jobs)
+        self.lifecycles = lifecycles or [Life()] * len(jobs)
         self.outages = outages
         self.rules = rules
         self.clusters = [Cluster(count) for count in processors]
@@ -318,7 +318,7 @@ class Oracle:
             if not instants:
                 return
             self.now = min(instants)
-            self.happen()
+            self.process_events()
 
     def future_instants(self) -> list[int]:
         instants: list[float] = [event.time for event in self.events]
@@ -346,10 +346,10 @@ class Oracle:
     def running(self) -> list[int]:
         return [j for j, state in enumerate(self.states) if state.state in ("local run", "grid run")]
 
-    def happen(self) -> None:
+    def process_events(self) -> None:
         """All that happens at this instant."""
         self.complete()
-        self.happen_to_nodes()
+        self.process_node_events()
         while self.events and self.events[0].time == self.now:
             self.change(self.events.pop(0))
         first = True
@@ -573,7 +573,7 @@ class Oracle:
         return (
             [(j, self.states[j].begin, self.expected(j)) for j in jobs],
             (list(cluster.queue), dict(cluster.parts), list(cluster.holds), cluster.member, cluster.lease),
-            self.happenings(i),
+            self.count_node_events(i),
             sum(segment.cluster == i for segment in self.segments),
         )
 
@@ -804,12 +804,12 @@ class Oracle:
 
     # Nodes
 
-    def happenings(self, i: int) -> int:
+    def count_node_events(self, i: int) -> int:
         """How much has happened to the nodes of a cluster."""
         here = [outage for outage in self.outages if outage.cluster == i]
         return sum(time <= self.now for outage in here for time in self.times_of(outage))
 
-    def happen_to_nodes(self) -> None:
+    def process_node_events(self) -> None:
         if not any(self.now in self.times_of(outage) for outage in self.outages):
             self.place()
             return
@@ -879,7 +879,7 @@ class Oracle:
     def met(self, j: int) -> float:
         """When a job is eligible; infinite while it is not known, or if it never is."""
         times: list[float] = [self.jobs[j].submit_time]
-        for on, kind, delay in self.lives[j].needs:
+        for on, kind, delay in self.lifecycles[j].needs:
             other = self.states[on]
             if kind == "after" and other.start is not None:
                 times.append(other.start + delay)
@@ -892,12 +892,12 @@ class Oracle:
 
     def is_hopeless(self, j: int) -> bool:
         """Whether a job waits for what cannot be any more."""
-        for on, kind, _ in self.lives[j].needs:
+        for on, kind, _ in self.lifecycles[j].needs:
             other = self.states[on]
             if kind == "after" and other.start is not None:
                 continue
             is_done = other.state == "finished" or bool(other.fate)
-            ended_well = other.state == "finished" and not self.lives[on].failed
+            ended_well = other.state == "finished" and not self.lifecycles[on].failed
             if other.fate == "never eligible" or (
                 is_done and ((kind == "ok" and not ended_well) or (kind == "not ok" and ended_well))
             ):
@@ -905,7 +905,7 @@ class Oracle:
         return False
 
     def gives_up_at(self, j: int) -> float:
-        return max(self.lives[j].gives_up, self.jobs[j].submit_time)
+        return max(self.lifecycles[j].gives_up, self.jobs[j].submit_time)
 
     def leave(self, j: int, fate: str) -> None:
         self.states[j].fate, self.states[j].gone_at = fate, self.now

@@ -351,7 +351,7 @@ class _Grid(Clusters):
     def run(self) -> list[tuple[int, int]]:
         while instants := self.future_instants():
             self.set_time(min(instants))
-            self.happen()
+            self.process_events()
         assert not any(self.grid_queues)
         assert not any(cluster.waiting for cluster in self.clusters)
         return [self.start_and_cluster(j) for j in range(len(self.jobs))]
@@ -380,7 +380,7 @@ class _Grid(Clusters):
     def is_check(self) -> bool:
         return self.now > 0 and self.now % self.options.sigma == 0
 
-    def happen(self) -> None:
+    def process_events(self) -> None:
         """All that happens at this instant."""
         self.complete()
         self.correct()

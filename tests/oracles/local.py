@@ -396,8 +396,8 @@ class _Cluster(Cluster):
             if self.arrivals_first:
                 self.left = [job for job in self.completions_now() if self.expected_end[job] == self.now]
             while (events := self.events_now()) or self.start_is_planned_now():
-                for happen in events if self.passes == "instant" else events[:1]:
-                    happen()
+                for process in events if self.passes == "instant" else events[:1]:
+                    process()
                 still_waiting = len(self.waiting)
                 self.schedule()
                 assert events or len(self.waiting) < still_waiting, "a planned start that never happens"

@@ -197,7 +197,7 @@ class Multicluster:
 # --- with failures, users who give up, and jobs that wait for others ------------------------------
 
 
-class LivedJob(NamedTuple):
+class InterruptedJob(NamedTuple):
     """A job; times in seconds, run time and estimate as at speed 1.
 
     It waits for (job, kind, delay); `delay` is how long after its entry it is announced.
@@ -250,12 +250,12 @@ class Execution(NamedTuple):
 NEVER = 10**9
 
 
-class LivedMulticluster:
+class InterruptedMulticluster:
     """Goes from second to second, and asks anew at each of them what can happen."""
 
     def __init__(
         self,
-        jobs: Sequence[LivedJob],
+        jobs: Sequence[InterruptedJob],
         sites: Sequence[Site],
         *,
         outages: Sequence[Outage] = (),
@@ -328,7 +328,7 @@ class LivedMulticluster:
     def slack(self, j: int, m: int) -> int:
         return self.jobs[j].due - self.expected(j, m) - self.entered[j]
 
-    def run(self) -> LivedMulticluster:
+    def run(self) -> InterruptedMulticluster:
         times = [job.submit + job.delay + sum(pause for _, _, pause in job.after) for job in self.jobs]
         times += [job.gives_up or 0 for job in self.jobs] + [change.time for change in self.changes]
         times += [time for each in self.outages for time in (each.start, each.until) if time < NEVER]
@@ -540,7 +540,7 @@ class LivedMulticluster:
 class NaiveSite(ABC):
     """What the clusters have in common."""
 
-    def __init__(self, run: LivedMulticluster, index: int, site: Site) -> None:
+    def __init__(self, run: InterruptedMulticluster, index: int, site: Site) -> None:
         self.run, self.index, self.site = run, index, site
         self.present = site.resources
         self.waiting: list[int] = []
@@ -644,7 +644,7 @@ class NaiveSite(ABC):
 class PlannedSite(NaiveSite):
     """Jobs start in the order of a plan, each when its resources are free."""
 
-    def __init__(self, run: LivedMulticluster, index: int, site: Site) -> None:
+    def __init__(self, run: InterruptedMulticluster, index: int, site: Site) -> None:
         super().__init__(run, index, site)
         self.where: dict[int, set[int]] = {}
 
@@ -701,7 +701,7 @@ class PlannedSite(NaiveSite):
 class QueueSite(NaiveSite):
     """A local policy; jobs take the lowest resources that are free."""
 
-    def __init__(self, run: LivedMulticluster, index: int, site: Site) -> None:
+    def __init__(self, run: InterruptedMulticluster, index: int, site: Site) -> None:
         super().__init__(run, index, site)
         assert site.policy is not None
         self.cluster = Cluster(site.resources, site.policy, run.overrun)

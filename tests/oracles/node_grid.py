@@ -108,9 +108,9 @@ class Site(single.Cluster):
         for j in sorted(j for j in self.running if self.expected[j] == self.now):
             self.correct(j)
 
-    def let_happen(self) -> None:
-        while self.happenings and self.happenings[0].time == self.now:
-            self.happen(self.happenings.pop(0))
+    def process_instant(self) -> None:
+        while self.pending_events and self.pending_events[0].time == self.now:
+            self.process_event(self.pending_events.pop(0))
 
     def one_pass(self) -> list[int]:
         """A scheduling pass if something changed; who started."""
@@ -126,7 +126,7 @@ class Site(single.Cluster):
 
     def instants(self) -> list[int]:
         times = [self.end[j] for j in self.running] + [self.expected[j] for j in self.running]
-        times += [event.time for event in self.happenings]
+        times += [event.time for event in self.pending_events]
         return times + [time for time, _ in self.planned.values()]
 
     def as_expected(self) -> Site:
@@ -135,9 +135,9 @@ class Site(single.Cluster):
         for j in ahead.running:
             ahead.end[j] = ahead.expected[j]
         known = {(window.node, window.start, window.end) for window in self.windows}
-        ahead.happenings = [
+        ahead.pending_events = [
             event
-            for event in self.happenings
+            for event in self.pending_events
             if event.kind in ("close", "open") and (event.node, event.start, event.end) in known
         ]
         ahead.take_as_expected()
@@ -161,13 +161,13 @@ class Site(single.Cluster):
             ahead.one_pass()
             if ahead.start[number] >= 0:
                 return ahead.start[number]
-            times = [ahead.end[j] for j in ahead.running] + [event.time for event in ahead.happenings]
+            times = [ahead.end[j] for j in ahead.running] + [event.time for event in ahead.pending_events]
             times += [time for time, _ in ahead.planned.values()]
             if not times:
                 return math.inf
             ahead.now = min(times)
             ahead.finish()
-            ahead.let_happen()
+            ahead.process_instant()
             ahead.take_as_expected()
 
     def planned_start(self, job: single.Job) -> float:
@@ -224,7 +224,7 @@ class Users(single.Cluster):
         if j not in self.started and self.fate[j] == "completed":
             self.fate[j] = "gave up"
             self.leaving.append(j)
-            self.tell_of_end(j, False)
+            self.notify_end(j, False)
 
     def look(self) -> None:
         """Who enters and who leaves now."""
@@ -308,16 +308,16 @@ class NodeSites:
         """What happens before decisions."""
         for m, cluster in enumerate(self.clusters):
             for number in cluster.finish():
-                self.users.tell_of_end(self.user_of(self.name[m][number]), True)
+                self.users.notify_end(self.user_of(self.name[m][number]), True)
         for cluster in self.clusters:
             cluster.correct_all()
         for m, cluster in enumerate(self.clusters):
-            cluster.let_happen()
+            cluster.process_instant()
             for number, fate in enumerate(cluster.fate):
                 j = self.user_of(self.name[m][number])
                 if fate == "lost" and self.users.fate[j] == "completed":
                     self.users.fate[j] = "lost"
-                    self.users.tell_of_end(j, True)
+                    self.users.notify_end(j, True)
         self.users.look()
 
     def send(self, job: single.Job, m: int, name: Any) -> int:
@@ -414,7 +414,7 @@ class SuperschedulerOnNodes(NodeSites, _Grid):
     def simulate(self) -> dict[str, Any]:
         while instants := self.future_instants():
             self.set_time(min(instants))
-            self.happen()
+            self.process_events()
             self.note_use()
         return self.result()
 
@@ -440,7 +440,7 @@ class SuperschedulerOnNodes(NodeSites, _Grid):
     def is_check(self) -> bool:
         return super().is_check() and self.checked < self.now
 
-    def happen(self) -> None:
+    def process_events(self) -> None:
         self.finish()
         for j in self.users.leaving:
             self.leave(j)

@@ -137,7 +137,7 @@ class Cluster:
         self.limits = limits or []
         self.typical = typical or []
         self.now = 0
-        self.happenings = _spread(events or [])
+        self.pending_events = _spread(events or [])
         self.track = policy.backfilling in ("easy", "conservative") or bool(events)
         self.track |= policy.placement == "clustered"
         self.down: set[int] = set()
@@ -427,7 +427,7 @@ class Cluster:
         if self.unmet[j] == 0 and self.fate[j] == "completed":
             self.timers.append((self.eligible[j], 0, j))
 
-    def tell_of_end(self, first: int, ran: bool) -> None:
+    def notify_end(self, first: int, ran: bool) -> None:
         todo = [first]
         while todo:
             j = todo.pop()
@@ -458,7 +458,7 @@ class Cluster:
         if self.fate[j] == "never eligible":
             return
         if self.fate[j] == "rejected":
-            self.tell_of_end(j, False)
+            self.notify_end(j, False)
             return
         if self.jobs[j].gives_up < NEVER:
             self.timers.append((max(self.now, self.jobs[j].gives_up), 1, j))
@@ -502,7 +502,7 @@ class Cluster:
             self.changed = True
         self.fate[j] = "gave up"
         self.end[j] = self.now
-        self.tell_of_end(j, False)
+        self.notify_end(j, False)
 
     def kill(self, j: int) -> None:
         elapsed = self.now - self.start[j]
@@ -517,13 +517,13 @@ class Cluster:
         if self.policy.requeue == "lost":
             self.fate[j] = "lost"
             self.end[j] = self.now
-            self.tell_of_end(j, True)
+            self.notify_end(j, True)
             return
         if self.policy.requeue == "end":
             self.entry[j] = -1
         self.enter(j)
 
-    def happen(self, event: Event) -> None:
+    def process_event(self, event: Event) -> None:
         n = event.node
         if event.kind in ("down", "close"):
             if event.kind == "down":
@@ -662,7 +662,7 @@ class Cluster:
         times = [self.end[j] for j in self.running] + [time for time, _, _ in self.timers]
         if self.track:
             times += [self.expected[j] for j in self.running]
-        times += [event.time for event in self.happenings]
+        times += [event.time for event in self.pending_events]
         times += [self.jobs[j].submit for j in self.coming[:1]]
         if self.policy.backfilling == "conservative":
             times += [time for time, _ in self.planned.values()]
@@ -687,12 +687,12 @@ class Cluster:
             self.extra[j] += self.length(self.work[j]) - self.work[j]
             self.learn(j)
             self.stop(j)
-            self.tell_of_end(j, True)
+            self.notify_end(j, True)
         if self.track:
             for j in sorted(j for j in self.running if self.expected[j] == self.now):
                 self.correct(j)
-        while self.happenings and self.happenings[0].time == self.now:
-            self.happen(self.happenings.pop(0))
+        while self.pending_events and self.pending_events[0].time == self.now:
+            self.process_event(self.pending_events.pop(0))
         while self.due_timers((0,)):
             pass
         while self.coming and self.jobs[self.coming[0]].submit == self.now:

@@ -150,7 +150,7 @@ class Controller:
         """Have all passes: instants and kinds, 0 for the main loop and 1 for backfilling."""
         for now, kind in passes:
             if self.cluster.rules is None:
-                self.happen(now)
+                self.process_events(now)
             else:
                 self.advance(now)
             (self.backfill if kind else self.main)(now)
@@ -158,7 +158,7 @@ class Controller:
                 self.wake(now)
         return self.started
 
-    def happen(self, now: int) -> None:
+    def process_events(self, now: int) -> None:
         """Let nodes fail before an instant, and what was used be counted until then."""
         while True:
             failure = self.failures[0].begin if self.failures else now

@@ -11,7 +11,7 @@ import pytest
 
 from gridsched.experiments.config import study_from
 from gridsched.experiments.machines import FATES
-from gridsched.report.conditions import MOST_ROWS, failures_told, fate_table
+from gridsched.report.conditions import MAX_ROWS, failures_told, fate_table
 from tests.support.studies import changed, run_study
 from tests.systems.calendars import test_study as calendars
 from tests.systems.dynamic_grid import test_study as dynamic_grid
@@ -113,4 +113,4 @@ def test_a_study_of_each_kind_runs_with_failures(
     assert "checkpoint" in line
     table = fate_table(dataset)
     assert table is not None
-    assert 0 < len(table.rows) <= MOST_ROWS
+    assert 0 < len(table.rows) <= MAX_ROWS

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import gridsched as gs
-from gridsched.engine.lives import Fate
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.nodes import NodeEvent, NodeType
 from gridsched.workloads.dependencies import dependency_table
 from tests.support.traces import workload

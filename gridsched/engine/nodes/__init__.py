@@ -5,5 +5,5 @@ that are a number of processors alone are scheduled by the faster kernels beside
 
 `records` says what is stored, `arrays` makes room for it, `resources` knows what is free, `plans` when
 something will be free, `placement` which nodes a job gets, `queue` who waits and may start, `passes` who
-starts, `happenings` what happens to nodes and jobs, `simulation` in which order.
+starts, `events` what happens to nodes and jobs, `simulation` in which order.
 """

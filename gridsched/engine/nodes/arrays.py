@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine.nodes.records import CHANGE, EXECUTION, MOST_GPUS, PIECE, STATE, STORE, WHOLE
+from gridsched.engine.nodes.records import CHANGE, EXECUTION, MAX_GPUS, PIECE, STATE, STORE, WHOLE
 from gridsched.engine.records import ENTRY, FOREVER, SCORED
 
 CORES, MEMORY, CLOSED, UNTIL, DEVICES = 0, 1, 2, 3, 4
@@ -37,7 +37,7 @@ class NodeArrays(NamedTuple):
 
     jobs: Any  # JOB[n], in order of submission
     labels: Any  # LABELS[n], for the score
-    recent: Any  # int64[users, 2], see `gridsched.engine.nodes.predictions`
+    recent: Any  # int64[users, 2], see `gridsched.engine.nodes.runtime_prediction`
     queue_key: Any  # float64[n], smallest first, ties by entry
     order_key: Any  # float64[n], likewise
     nodes: Any  # NODE[m]
@@ -128,8 +128,8 @@ def allocate(
             pieces=np.empty(0, PIECE),
             changes=np.empty(0, CHANGE),
             executions=np.empty(0, EXECUTION),
-            level=np.zeros(DEVICES + MOST_GPUS, np.int64),
-            least=np.zeros(DEVICES + MOST_GPUS, np.int64),
+            level=np.zeros(DEVICES + MAX_GPUS, np.int64),
+            least=np.zeros(DEVICES + MAX_GPUS, np.int64),
             refused=np.zeros(int(jobs["shape"].max(initial=0)) + 1, np.int64),
             fitting=np.zeros(size, np.int64),
             scores=np.empty(size),
@@ -155,7 +155,7 @@ def allocate(
 
 
 def no_run_times(users: int) -> Any:
-    """What is known of users at first, see `gridsched.engine.nodes.predictions`."""
+    """What is known of users at first, see `gridsched.engine.nodes.runtime_prediction`."""
     return np.full((users, 2), -1, np.int64)
 
 

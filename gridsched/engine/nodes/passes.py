@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 from gridsched.engine import heap
-from gridsched.engine.jit import leaf, part
-from gridsched.engine.lives import tell_of_start
+from gridsched.engine.jit import inline, noinline
+from gridsched.engine.job_lifecycle import notify_start
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
 from gridsched.engine.nodes.placement import choose, could_fit, fits_now, free_pieces_of, is_refused
 from gridsched.engine.nodes.plans import earliest, forget_plan, note_plan
@@ -26,15 +26,15 @@ _EASY = int(Backfilling.EASY)
 _CONSERVATIVE = int(Backfilling.CONSERVATIVE)
 
 
-@leaf
+@inline
 def _start(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     """Start a job on the pieces that it has."""
     start(a, j, now, options)
     if a.killed[j] == 0:
-        tell_of_start(a, j, now)
+        notify_start(a, j, now)
 
 
-@leaf
+@inline
 def _start_if_it_fits(a: NodeArrays, j: int, now: int, options: NodeOptions) -> bool:
     """Start a job if it fits now beside all that is planned."""
     if is_refused(a, j) or not fits_now(a, j, now, options) or not choose(a, j, now, options):
@@ -43,7 +43,7 @@ def _start_if_it_fits(a: NodeArrays, j: int, now: int, options: NodeOptions) -> 
     return True
 
 
-@leaf
+@inline
 def reserve(a: NodeArrays, j: int, now: int, latest: int, options: NodeOptions) -> bool:
     """Plan a job at the earliest time, up to `latest`, if there is one; return whether it was planned."""
     time = now
@@ -55,7 +55,7 @@ def reserve(a: NodeArrays, j: int, now: int, latest: int, options: NodeOptions) 
     return True
 
 
-@leaf
+@inline
 def _hold(a: NodeArrays, where: int, reservations: int) -> int:
     """Count a held job for all who share nodes with it; return for how many rows there are enough now."""
     full = 0
@@ -65,7 +65,7 @@ def _hold(a: NodeArrays, where: int, reservations: int) -> int:
     return full
 
 
-@leaf
+@inline
 def _forget_reservations(a: NodeArrays) -> None:
     """Drop the reservations that were made for this pass alone."""
     for k in range(a.state[0]["waiting"]):
@@ -75,7 +75,7 @@ def _forget_reservations(a: NodeArrays) -> None:
             free_pieces_of(a, j)
 
 
-@leaf
+@inline
 def _count_fresh(a: NodeArrays) -> int:
     """Waiting jobs for which enough is free now; the others cannot start."""
     fresh = 0
@@ -85,7 +85,7 @@ def _count_fresh(a: NodeArrays) -> int:
     return fresh
 
 
-@leaf
+@inline
 def _try_in_queue_order(a: NodeArrays, size: int, now: int, options: NodeOptions) -> int:
     """Start jobs in queue order until enough are held; list those to be tried later, return how many."""
     store = a.store[0]
@@ -110,7 +110,7 @@ def _try_in_queue_order(a: NodeArrays, size: int, now: int, options: NodeOptions
     return later
 
 
-@leaf
+@inline
 def _try_later(a: NodeArrays, later: int, now: int, options: NodeOptions) -> None:
     """Start jobs in backfill order that fit beside what is planned."""
     store = a.store[0]
@@ -125,7 +125,7 @@ def _try_later(a: NodeArrays, later: int, now: int, options: NodeOptions) -> Non
             _start_if_it_fits(a, j, now, options)
 
 
-@part
+@noinline
 def _queue_pass(a: NodeArrays, now: int, options: NodeOptions, score: Any) -> None:
     """Pass without backfilling, with first fit, or with EASY."""
     size = list_candidates(a, 0, a.state[0]["waiting"], now, options, score)
@@ -140,7 +140,7 @@ def _queue_pass(a: NodeArrays, now: int, options: NodeOptions, score: Any) -> No
 # --- conservative backfilling ---------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _has_room(a: NodeArrays) -> bool:
     """Whether there is room to plan and start whoever waits; says in `short` how much there has to be."""
     state, store = a.state[0], a.store[0]
@@ -153,7 +153,7 @@ def _has_room(a: NodeArrays) -> bool:
     return False
 
 
-@leaf
+@inline
 def _move_forward(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     """Give a planned job an earlier place if there is one."""
     old = a.jobs[j]["plan"]
@@ -166,7 +166,7 @@ def _move_forward(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None
     note_plan(a, j, old)
 
 
-@leaf
+@inline
 def _plan_again(a: NodeArrays, now: int, options: NodeOptions, score: Any) -> None:
     """Place the planned jobs again, in queue order: anew if plans are broken, else not later than before."""
     state = a.state[0]
@@ -182,7 +182,7 @@ def _plan_again(a: NodeArrays, now: int, options: NodeOptions, score: Any) -> No
             reserve(a, j, now, FOREVER, options)
 
 
-@leaf
+@inline
 def _start_planned(a: NodeArrays, now: int, options: NodeOptions) -> None:
     """Start the jobs whose time has come; find the next planned start."""
     state = a.state[0]
@@ -201,7 +201,7 @@ def _start_planned(a: NodeArrays, now: int, options: NodeOptions) -> None:
     drop_started(a)
 
 
-@part
+@noinline
 def _conservative_pass(a: NodeArrays, now: int, options: NodeOptions, score: Any) -> None:
     """Repair the plan after what happened since the last pass, place new jobs, start those that are due."""
     state = a.state[0]
@@ -218,7 +218,7 @@ def _conservative_pass(a: NodeArrays, now: int, options: NodeOptions, score: Any
     _start_planned(a, now, options)
 
 
-@part
+@noinline
 def scheduling_pass(a: NodeArrays, now: int, options: NodeOptions, score: Any) -> None:
     """Start what the policy starts now."""
     if a.state[0]["waiting"] == 0:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 
 from gridsched.engine import heap
-from gridsched.engine.jit import leaf, part
+from gridsched.engine.jit import inline, noinline
 from gridsched.engine.nodes.arrays import DEVICES, NodeArrays, NodeOptions
 from gridsched.engine.nodes.records import WHOLE, Placement
 from gridsched.engine.nodes.resources import find_least, units_beside_plans, units_free
@@ -38,7 +38,7 @@ _STEPS = 100
 _LOW = 2**31 - 1
 
 
-@leaf
+@inline
 def _random(seed: int, job: int, item: int) -> float:
     """A number that looks random, always the same for the same three."""
     value = (seed * 1000003 + job + 1) & _LOW
@@ -48,13 +48,13 @@ def _random(seed: int, job: int, item: int) -> float:
     return float(value)
 
 
-@leaf
+@inline
 def _wanted_share(a: NodeArrays, j: int) -> int:
     """Thousandths of GPUs that a unit asks for."""
     return a.jobs[j]["gpus"] * WHOLE + a.jobs[j]["share"]
 
 
-@leaf
+@inline
 def _left_over(a: NodeArrays, j: int, n: int) -> float:
     """Cores and GPUs that stay free beside a unit, each as a part of the most that a node has."""
     left = (a.nodes[n]["free_cores"] - a.jobs[j]["cores"]) / a.largest[0]
@@ -63,7 +63,7 @@ def _left_over(a: NodeArrays, j: int, n: int) -> float:
     return left
 
 
-@leaf
+@inline
 def _alignment(a: NodeArrays, j: int, n: int) -> float:
     """Product of what is free and what is asked for, each as a part of the most that a node has."""
     product = (a.nodes[n]["free_cores"] / a.largest[0]) * (a.jobs[j]["cores"] / a.largest[0])
@@ -73,7 +73,7 @@ def _alignment(a: NodeArrays, j: int, n: int) -> float:
     return product
 
 
-@leaf
+@inline
 def _packing(a: NodeArrays, j: int, n: int) -> int:
     """GPUs in use first, the fullest ones, then idle GPUs of nodes in use, then idle nodes, small first."""
     node, job = a.nodes[n], a.jobs[j]
@@ -91,7 +91,7 @@ def _packing(a: NodeArrays, j: int, n: int) -> int:
     return max(_STEPS - smallest * _STEPS // WHOLE // 10, _STEPS // 2)
 
 
-@leaf
+@inline
 def _affinities(a: NodeArrays, n: int) -> int:
     """Kinds of GPU jobs that run on a node: bits."""
     present = 0
@@ -104,7 +104,7 @@ def _affinities(a: NodeArrays, n: int) -> int:
     return present
 
 
-@leaf
+@inline
 def _clustering(a: NodeArrays, j: int, n: int) -> int:
     """Nodes whose GPU jobs are all of this kind first, then some, idle ones, others; fuller ones first."""
     present, own, most = _affinities(a, n), 1 << a.jobs[j]["affinity"], WHOLE * a.largest[1]
@@ -118,7 +118,7 @@ def _clustering(a: NodeArrays, j: int, n: int) -> int:
     return _STEPS // 4 * (most - a.nodes[n]["free_share"]) // most + quarter * _STEPS // 4
 
 
-@leaf
+@inline
 def _hosts(a: NodeArrays, n: int, k: int, cores: int, device: int, taken: int) -> bool:
     """Whether a node with so many cores, and so much less of one GPU, has room for a typical job."""
     kind = a.typical[k]
@@ -131,7 +131,7 @@ def _hosts(a: NodeArrays, n: int, k: int, cores: int, device: int, taken: int) -
     return count >= kind["gpus"]
 
 
-@part
+@noinline
 def _fragments_with(a: NodeArrays, n: int, cores: int, device: int, taken: int) -> float:
     """Thousandths of GPUs in `level`, `taken` from one, that are of no use to typical jobs, by frequency."""
     gpus = a.nodes[n]["gpus"]
@@ -151,14 +151,14 @@ def _fragments_with(a: NodeArrays, n: int, cores: int, device: int, taken: int) 
     return fragments
 
 
-@leaf
+@inline
 def _copy_devices(a: NodeArrays, n: int) -> None:
     """Let the level have the GPUs as they are."""
     for d in range(a.nodes[n]["gpus"]):
         a.level[DEVICES + d] = a.devices[a.nodes[n]["device"] + d]
 
 
-@leaf
+@inline
 def fragments(a: NodeArrays, n: int) -> float:
     """Free thousandths of GPUs of a node that are of no use to typical jobs (Weng et al. 2023, section 3)."""
     if a.fragments[n] < 0:
@@ -167,7 +167,7 @@ def fragments(a: NodeArrays, n: int) -> float:
     return a.fragments[n]
 
 
-@leaf
+@inline
 def _best_device(a: NodeArrays, j: int, n: int) -> int:
     """GPU, of those in `least`, that leaves the fewest fragments when a unit shares it; -1 if none can."""
     best, fewest = -1, 0.0
@@ -179,7 +179,7 @@ def _best_device(a: NodeArrays, j: int, n: int) -> int:
     return best
 
 
-@part
+@noinline
 def _new_fragments(a: NodeArrays, j: int, n: int) -> float:
     """By how much the fragments of a node grow with a unit."""
     before = fragments(a, n)
@@ -199,7 +199,7 @@ def _new_fragments(a: NodeArrays, j: int, n: int) -> float:
     return _fragments_with(a, n, cores, -1, 0) - before
 
 
-@leaf
+@inline
 def _score(a: NodeArrays, j: int, n: int, options: NodeOptions) -> float:
     """Place of a node in the order of a placement, smallest first."""
     placement = options.placement
@@ -220,7 +220,7 @@ def _score(a: NodeArrays, j: int, n: int, options: NodeOptions) -> float:
     return -float(_packing(a, j, n) if placement == _PACKED else _clustering(a, j, n))
 
 
-@leaf
+@inline
 def _devices_for(a: NodeArrays, j: int, n: int, units: int, options: NodeOptions) -> int:
     """GPUs of a node, of those that `least` has, for so many units of a job: bits."""
     job, gpus = a.jobs[j], a.nodes[n]["gpus"]
@@ -251,7 +251,7 @@ def _devices_for(a: NodeArrays, j: int, n: int, units: int, options: NodeOptions
     return bits
 
 
-@leaf
+@inline
 def _add_piece(a: NodeArrays, j: int, n: int, units: int, start: int, options: NodeOptions) -> None:
     """Give a job units on a node from a time on."""
     store, job, node = a.store[0], a.jobs[j], a.nodes[n]
@@ -277,7 +277,7 @@ def _add_piece(a: NodeArrays, j: int, n: int, units: int, start: int, options: N
     job["piece"] = p
 
 
-@leaf
+@inline
 def free_pieces_of(a: NodeArrays, j: int) -> None:
     """Let a job have no pieces."""
     store = a.store[0]
@@ -291,7 +291,7 @@ def free_pieces_of(a: NodeArrays, j: int) -> None:
     a.jobs[j]["piece"] = -1
 
 
-@leaf
+@inline
 def _share_out(a: NodeArrays, count: int, wanted: int, spread: bool) -> int:
     """Say in `turns` how many units each ranked node gets; return how many nodes get some."""
     for k in range(count):
@@ -307,7 +307,7 @@ def _share_out(a: NodeArrays, count: int, wanted: int, spread: bool) -> int:
     return used
 
 
-@leaf
+@inline
 def _rank(a: NodeArrays, j: int, options: NodeOptions) -> int:
     """List in `turns` the nodes for a job, best first; return how many."""
     wanted, looked = a.jobs[j]["units"], a.state[0]["looked"]
@@ -340,7 +340,7 @@ def _rank(a: NodeArrays, j: int, options: NodeOptions) -> int:
     return count
 
 
-@part
+@noinline
 def choose(a: NodeArrays, j: int, start: int, options: NodeOptions) -> bool:
     """Give a job its pieces from a time on; `fitting` says how many units fit where, enough in all.
 
@@ -358,13 +358,13 @@ def choose(a: NodeArrays, j: int, start: int, options: NodeOptions) -> bool:
     return True
 
 
-@leaf
+@inline
 def is_refused(a: NodeArrays, j: int) -> bool:
     """Whether a job of this shape did not fit since something became free last."""
     return a.refused[a.jobs[j]["shape"]] == a.state[0]["freed"]
 
 
-@part
+@noinline
 def could_fit(a: NodeArrays, j: int) -> bool:
     """Whether enough is free for a job now, whatever is planned."""
     wanted, free = a.jobs[j]["units"], 0
@@ -376,7 +376,7 @@ def could_fit(a: NodeArrays, j: int) -> bool:
     return False
 
 
-@part
+@noinline
 def fits_now(a: NodeArrays, j: int, now: int, options: NodeOptions) -> bool:
     """Whether a job can start now beside all that is planned; `fitting` says how many units fit where."""
     wanted, state = a.jobs[j]["units"], a.state[0]

@@ -7,20 +7,20 @@ keeps these changes in a list by time; at one time ends come first.
 from __future__ import annotations
 
 from gridsched.engine import heap
-from gridsched.engine.jit import leaf, part
+from gridsched.engine.jit import inline, noinline
 from gridsched.engine.nodes.arrays import UNTIL, NodeArrays
 from gridsched.engine.nodes.resources import units_at, units_free
 from gridsched.engine.records import FOREVER
 
 
-@leaf
+@inline
 def _is_before(a: NodeArrays, c: int, time: int, is_end: int) -> bool:
     """Whether a change comes before one at a time."""
     own = a.changes[c]["time"]
     return own < time or (own == time and (c & 1) >= is_end)
 
 
-@leaf
+@inline
 def _link(a: NodeArrays, n: int, c: int, time: int) -> None:
     """Put a change into the list of a node."""
     a.changes[c]["time"] = time
@@ -36,7 +36,7 @@ def _link(a: NodeArrays, n: int, c: int, time: int) -> None:
         a.changes[before]["next"] = c
 
 
-@leaf
+@inline
 def _unlink(a: NodeArrays, n: int, c: int) -> None:
     """Take a change out of the list of a node."""
     before = -1
@@ -50,19 +50,19 @@ def _unlink(a: NodeArrays, n: int, c: int) -> None:
         a.changes[before]["next"] = a.changes[c]["next"]
 
 
-@part
+@noinline
 def expect_end(a: NodeArrays, p: int, time: int) -> None:
     """Note when a piece is expected to end."""
     _link(a, a.pieces[p]["node"], 2 * p + 1, time)
 
 
-@part
+@noinline
 def forget_end(a: NodeArrays, p: int) -> None:
     """Forget when a piece was expected to end."""
     _unlink(a, a.pieces[p]["node"], 2 * p + 1)
 
 
-@part
+@noinline
 def expect_begin(a: NodeArrays, p: int, time: int) -> None:
     """Note when a piece begins."""
     n = a.pieces[p]["node"]
@@ -70,7 +70,7 @@ def expect_begin(a: NodeArrays, p: int, time: int) -> None:
     a.nodes[n]["plans"] += 1
 
 
-@part
+@noinline
 def forget_begin(a: NodeArrays, p: int) -> None:
     """Forget when a piece was to begin."""
     n = a.pieces[p]["node"]
@@ -78,7 +78,7 @@ def forget_begin(a: NodeArrays, p: int) -> None:
     a.nodes[n]["plans"] -= 1
 
 
-@leaf
+@inline
 def note_plan(a: NodeArrays, j: int, start: int) -> None:
     """Note when the pieces of a job begin and end."""
     a.jobs[j]["plan"] = start
@@ -89,7 +89,7 @@ def note_plan(a: NodeArrays, j: int, start: int) -> None:
         p = a.pieces[p]["next"]
 
 
-@leaf
+@inline
 def forget_plan(a: NodeArrays, j: int) -> None:
     """Forget when the pieces of a job begin and end; it keeps them."""
     a.jobs[j]["plan"] = FOREVER
@@ -100,14 +100,14 @@ def forget_plan(a: NodeArrays, j: int) -> None:
         p = a.pieces[p]["next"]
 
 
-@leaf
+@inline
 def _first_change(a: NodeArrays, n: int) -> int:
     """Time of the first change of a node."""
     c = a.nodes[n]["change"]
     return a.changes[c]["time"] if c >= 0 else FOREVER
 
 
-@part
+@noinline
 def earliest(a: NodeArrays, j: int, now: int, latest: int) -> int:
     """Earliest start of a job beside all that is known, up to `latest`; FOREVER if there is none.
 

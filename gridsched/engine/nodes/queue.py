@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 
 from gridsched.engine import heap
-from gridsched.engine.jit import leaf, part
+from gridsched.engine.jit import inline, noinline
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
 from gridsched.engine.nodes.placement import free_pieces_of
 from gridsched.engine.nodes.plans import expect_end, forget_begin, forget_end, forget_plan
-from gridsched.engine.nodes.predictions import end_not_before
 from gridsched.engine.nodes.resources import give_back, take
+from gridsched.engine.nodes.runtime_prediction import end_not_before
 from gridsched.engine.records import FOREVER, Backfilling
 
 _EASY = int(Backfilling.EASY)
 
 
-@leaf
+@inline
 def enter(a: NodeArrays, j: int) -> None:
     """Put a job at its place in the queue, which is kept in order of entry."""
     state = a.state[0]
@@ -38,7 +38,7 @@ def enter(a: NodeArrays, j: int) -> None:
     state["changed"] = True
 
 
-@leaf
+@inline
 def leave(a: NodeArrays, j: int) -> None:
     """Let a waiting job wait no longer, and give up what it has planned."""
     state = a.state[0]
@@ -57,14 +57,14 @@ def leave(a: NodeArrays, j: int) -> None:
     note_freed(a)
 
 
-@leaf
+@inline
 def note_freed(a: NodeArrays) -> None:
     """Let all who did not fit be tried again."""
     a.state[0]["freed"] += 1
     a.state[0]["changed"] = True
 
 
-@leaf
+@inline
 def drop_started(a: NodeArrays) -> None:
     """Keep only the jobs that still wait."""
     state = a.state[0]
@@ -82,13 +82,13 @@ def drop_started(a: NodeArrays) -> None:
 # --- limits ---------------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def cores_of(a: NodeArrays, j: int) -> int:
     """Cores that a job asks for; of whole nodes those that it fills."""
     return a.jobs[j]["units"] * a.jobs[j]["cores"]
 
 
-@leaf
+@inline
 def within_limits(a: NodeArrays, j: int) -> bool:
     """Whether a job may run beside those that run, by the limits of its groups."""
     for k in range(a.limited.shape[1]):
@@ -103,7 +103,7 @@ def within_limits(a: NodeArrays, j: int) -> bool:
     return True
 
 
-@leaf
+@inline
 def _count(a: NodeArrays, j: int, sign: int) -> None:
     """Count a job in or out of its groups."""
     for k in range(a.limited.shape[1]):
@@ -120,7 +120,7 @@ def _count(a: NodeArrays, j: int, sign: int) -> None:
 # --- executions -----------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _with_checkpoints(work: int, options: NodeOptions) -> int:
     """Seconds that so much work takes, checkpoints included; there is none at its end."""
     if options.interval <= 0 or work <= 0:
@@ -128,7 +128,7 @@ def _with_checkpoints(work: int, options: NodeOptions) -> int:
     return work + options.cost * ((work - 1) // options.interval)
 
 
-@leaf
+@inline
 def set_lengths(a: NodeArrays, j: int, options: NodeOptions) -> None:
     """Say how long the next execution of a job takes."""
     job = a.jobs[j]
@@ -137,7 +137,7 @@ def set_lengths(a: NodeArrays, j: int, options: NodeOptions) -> None:
     job["limit"] = _with_checkpoints(job["given"], options)
 
 
-@leaf
+@inline
 def lose_progress(a: NodeArrays, j: int, elapsed: int, options: NodeOptions) -> None:
     """Take away the work of a killed execution but for what its last checkpoint has; count what is lost."""
     job = a.jobs[j]
@@ -151,7 +151,7 @@ def lose_progress(a: NodeArrays, j: int, elapsed: int, options: NodeOptions) -> 
     set_lengths(a, j, options)
 
 
-@leaf
+@inline
 def _execute(a: NodeArrays, p: int, now: int) -> None:
     """Note that a piece is executed from now on."""
     store, piece = a.store[0], a.pieces[p]
@@ -168,7 +168,7 @@ def _execute(a: NodeArrays, p: int, now: int) -> None:
     store["executions"] += 1
 
 
-@part
+@noinline
 def start(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     """Let a job run from now on, on the pieces that it has, planned or not."""
     store, job = a.store[0], a.jobs[j]
@@ -193,7 +193,7 @@ def start(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
         store["expecting"] = heap.push(a.expecting, store["expecting"], job["expected"], j)
 
 
-@part
+@noinline
 def stop(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     """Let a running job have nothing any more."""
     job = a.jobs[j]
@@ -211,7 +211,7 @@ def stop(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     note_freed(a)
 
 
-@leaf
+@inline
 def correct(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     """Expect a job that should have ended now to end later."""
     state, store, job = a.state[0], a.store[0], a.jobs[j]
@@ -227,7 +227,7 @@ def correct(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     state["changed"] |= options.backfilling >= _EASY
 
 
-@leaf
+@inline
 def _drop_void(a: NodeArrays, entries: Any, size: int, times: Any) -> int:
     """Drop the first entries of a heap while they are of jobs that were killed or corrected; what is left."""
     while size > 0:
@@ -238,7 +238,7 @@ def _drop_void(a: NodeArrays, entries: Any, size: int, times: Any) -> int:
     return 0
 
 
-@leaf
+@inline
 def next_end(a: NodeArrays) -> int:
     """Time of the next end of a running job."""
     store = a.store[0]
@@ -246,7 +246,7 @@ def next_end(a: NodeArrays) -> int:
     return a.ending[0]["key"] if store["ending"] > 0 else FOREVER
 
 
-@leaf
+@inline
 def next_expected_end(a: NodeArrays) -> int:
     """Time of the next expected end of a running job."""
     store = a.store[0]
@@ -257,7 +257,7 @@ def next_expected_end(a: NodeArrays) -> int:
 # --- order ----------------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _queue_key(a: NodeArrays, j: int, now: int, options: NodeOptions, score: Any) -> float:
     """Place of a waiting job in the queue: smallest first."""
     if not options.changing:
@@ -277,7 +277,7 @@ def _queue_key(a: NodeArrays, j: int, now: int, options: NodeOptions, score: Any
     return -value
 
 
-@leaf
+@inline
 def list_candidates(a: NodeArrays, first: int, count: int, now: int, options: NodeOptions, score: Any) -> int:
     """Heap of places in the queue, of some waiting jobs, in queue order, ties by entry; return its size."""
     size = 0

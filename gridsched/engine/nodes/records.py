@@ -9,7 +9,7 @@ import numpy as np
 WHOLE = 1000
 """Thousandths of a GPU."""
 
-MOST_GPUS = 62
+MAX_GPUS = 62
 """GPUs that a node can have: the devices of a piece are bits of a number."""
 
 NODE = np.dtype(
@@ -183,7 +183,7 @@ class Placement(IntEnum):
     FRAGMENTS = 9
 
 
-class Happening(IntEnum):
+class EventKind(IntEnum):
     """What happens to a node."""
 
     DOWN = 0

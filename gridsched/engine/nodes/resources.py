@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from gridsched.engine.jit import leaf, part
+from gridsched.engine.jit import inline, noinline
 from gridsched.engine.nodes.arrays import CLOSED, CORES, DEVICES, MEMORY, UNTIL, NodeArrays
 from gridsched.engine.nodes.records import WHOLE
 from gridsched.engine.records import FOREVER
 
 
-@leaf
+@inline
 def is_closed(a: NodeArrays, n: int) -> bool:
     """Whether a node takes no jobs now."""
     node = a.nodes[n]
     return node["down"] + node["drained"] + node["windows"] > 0
 
 
-@leaf
+@inline
 def _count_gpus(a: NodeArrays, n: int) -> None:
     """Bring up to date what a node knows of its GPUs."""
     node = a.nodes[n]
@@ -31,7 +31,7 @@ def _count_gpus(a: NodeArrays, n: int) -> None:
     node["largest_share"] = largest
 
 
-@leaf
+@inline
 def _hand_over(a: NodeArrays, p: int, sign: int) -> None:
     """Take (-1) or give back (1) what a piece has."""
     piece = a.pieces[p]
@@ -47,19 +47,19 @@ def _hand_over(a: NodeArrays, p: int, sign: int) -> None:
         _count_gpus(a, piece["node"])
 
 
-@leaf
+@inline
 def take(a: NodeArrays, p: int) -> None:
     """Let a piece have what it asks for from now on."""
     _hand_over(a, p, -1)
 
 
-@leaf
+@inline
 def give_back(a: NodeArrays, p: int) -> None:
     """Free what a piece has."""
     _hand_over(a, p, 1)
 
 
-@leaf
+@inline
 def _apply(a: NodeArrays, c: int, gpus: int) -> None:
     """Let a change happen to the level."""
     piece = a.pieces[c >> 1]
@@ -75,7 +75,7 @@ def _apply(a: NodeArrays, c: int, gpus: int) -> None:
                 a.level[DEVICES + d] += sign * piece["share"]
 
 
-@leaf
+@inline
 def _set_level(a: NodeArrays, n: int, gpus: int) -> None:
     """Let the level be what is free now, of so many GPUs."""
     node = a.nodes[n]
@@ -86,7 +86,7 @@ def _set_level(a: NodeArrays, n: int, gpus: int) -> None:
         a.level[DEVICES + d] = a.devices[node["device"] + d]
 
 
-@leaf
+@inline
 def _lower(a: NodeArrays, gpus: int, anew: bool) -> None:
     """Let the least be no more than the level; `anew` the level itself."""
     if anew:
@@ -100,7 +100,7 @@ def _lower(a: NodeArrays, gpus: int, anew: bool) -> None:
         a.least[DEVICES + d] = min(a.least[DEVICES + d], a.level[DEVICES + d])
 
 
-@part
+@noinline
 def find_least(a: NodeArrays, n: int, start: int, end: int) -> None:
     """Write into `least` what is free on a node throughout [start, end), and until which start that holds."""
     gpus = a.nodes[n]["gpus"]
@@ -128,7 +128,7 @@ def find_least(a: NodeArrays, n: int, start: int, end: int) -> None:
     a.least[UNTIL] = until
 
 
-@leaf
+@inline
 def _units_in(a: NodeArrays, j: int, cores: int, memory: int, gpus: int, largest_share: int) -> int:
     """Units of a job that fit into so much on one node."""
     job = a.jobs[j]
@@ -145,7 +145,7 @@ def _units_in(a: NodeArrays, j: int, cores: int, memory: int, gpus: int, largest
     return units
 
 
-@leaf
+@inline
 def _units_in_slots(a: NodeArrays, j: int, n: int, free: Any, gpus: int) -> int:
     """Units of a job that fit into what is free, a level or the least, of so many GPUs."""
     node = a.nodes[n]
@@ -160,13 +160,13 @@ def _units_in_slots(a: NodeArrays, j: int, n: int, free: Any, gpus: int) -> int:
     return _units_in(a, j, free[CORES], free[MEMORY], idle, largest)
 
 
-@leaf
+@inline
 def _units_in_least(a: NodeArrays, j: int, n: int) -> int:
     """Units of a job that fit into `least`."""
     return _units_in_slots(a, j, n, a.least, a.nodes[n]["gpus"])
 
 
-@part
+@noinline
 def _fewest_units(a: NodeArrays, j: int, n: int, start: int, gpus: int) -> int:
     """Fewest units of a job that fit at an instant while it runs; `least` says until which start that holds.
 
@@ -202,7 +202,7 @@ def _fewest_units(a: NodeArrays, j: int, n: int, start: int, gpus: int) -> int:
     return fewest
 
 
-@leaf
+@inline
 def units_free(a: NodeArrays, j: int, n: int) -> int:
     """Units of a job for which enough is free on a node now, whatever is planned."""
     job, node = a.jobs[j], a.nodes[n]
@@ -213,14 +213,14 @@ def units_free(a: NodeArrays, j: int, n: int) -> int:
     return _units_in(a, j, node["free_cores"], node["free_memory"], node["free_gpus"], node["largest_share"])
 
 
-@leaf
+@inline
 def units_beside_plans(a: NodeArrays, j: int, n: int, now: int) -> int:
     """Units of a job that fit on a node with plans if it starts now."""
     find_least(a, n, now, now + a.jobs[j]["estimate"])
     return _units_in_least(a, j, n)
 
 
-@leaf
+@inline
 def units_at(a: NodeArrays, j: int, n: int, start: int) -> int:
     """Units of a job that fit on a node if it starts then; `least` says until which start."""
     job = a.jobs[j]

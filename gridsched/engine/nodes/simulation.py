@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from gridsched.engine import heap
-from gridsched.engine.jit import jit, leaf, part
+from gridsched.engine.jit import inline, jit, noinline
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
-from gridsched.engine.nodes.happenings import (
+from gridsched.engine.nodes.events import (
     finish,
-    happen_to_node,
     look_at_timer,
+    process_node_event,
     submit_next,
 )
 from gridsched.engine.nodes.passes import scheduling_pass
@@ -25,35 +25,35 @@ from gridsched.engine.reference import by_reference
 _EASY = int(Backfilling.EASY)
 
 
-@leaf
+@inline
 def _next_submission(a: NodeArrays) -> int:
     """When the next job is submitted."""
     arrival = a.state[0]["arrival"]
     return a.jobs[arrival]["submit"] if arrival < len(a.jobs) else FOREVER
 
 
-@leaf
+@inline
 def _next_timer(a: NodeArrays) -> int:
     """When the next timer is due."""
     return a.timers[0]["key"] if a.state[0]["timers"] > 0 else FOREVER
 
 
-@leaf
+@inline
 def _next_node_event(a: NodeArrays) -> int:
     """When something happens to a node next."""
     k = a.state[0]["event"]
     return a.events[k]["time"] if k < len(a.events) else FOREVER
 
 
-@leaf
+@inline
 def _next_instant(a: NodeArrays) -> int:
     """When something happens next."""
     now = min(next_end(a), next_expected_end(a), _next_submission(a))
     return min(now, _next_timer(a), _next_node_event(a), a.state[0]["planned"])
 
 
-@part
-def _let_happen(a: NodeArrays, now: int, options: NodeOptions) -> None:
+@noinline
+def _process_events(a: NodeArrays, now: int, options: NodeOptions) -> None:
     """All that happens at an instant before its scheduling pass."""
     state, store = a.state[0], a.store[0]
     while next_end(a) == now:
@@ -65,7 +65,7 @@ def _let_happen(a: NodeArrays, now: int, options: NodeOptions) -> None:
         store["expecting"] = heap.pop(a.expecting, store["expecting"])
         correct(a, j, now, options)
     while _next_node_event(a) == now:
-        happen_to_node(a, now, options)
+        process_node_event(a, now, options)
     # those who give up have the larger numbers, so they come after those who enter
     while _next_timer(a) == now and a.timers[0]["job"] < len(a.jobs):
         look_at_timer(a, now, options)
@@ -76,7 +76,7 @@ def _let_happen(a: NodeArrays, now: int, options: NodeOptions) -> None:
     state["changed"] |= state["planned"] <= now
 
 
-@leaf
+@inline
 def _is_done(a: NodeArrays) -> bool:
     """Whether nothing can happen to jobs any more."""
     state = a.state[0]
@@ -104,4 +104,4 @@ def schedule(bundle: NodeArrays, options: NodeOptions, score: Any) -> bool:
         if now == FOREVER or _is_done(a):
             return True
         state["now"] = now
-        _let_happen(a, now, options)
+        _process_events(a, now, options)

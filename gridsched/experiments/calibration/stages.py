@@ -15,7 +15,7 @@ from gridsched import results
 from gridsched.calibration import ceiling
 from gridsched.calibration.composition import Composition, composition
 from gridsched.calibration.fitting import (
-    MOST_ALIKE,
+    MAX_ALIKE,
     USUAL,
     Fitted,
     Trial,
@@ -287,7 +287,7 @@ def aggregate_calibration_study(
     whole = xr.concat(
         [
             part.assign_coords(alike=np.arange(part.sizes["alike"])).reindex(
-                layers=names, alike=np.arange(MOST_ALIKE)
+                layers=names, alike=np.arange(MAX_ALIKE)
             )
             for part in parts
         ],

@@ -134,7 +134,7 @@ def _drops(
 
 # --- when a claim holds ---------------------------------------------------------------------------
 
-MOST_PARTS = 3
+MAX_PARTS = 3
 """Choices that a condition names at most."""
 
 CHANCE = 0.01
@@ -220,7 +220,7 @@ def _grown(design: Integers, holds: Flags) -> ClaimCondition | None:
         return None
     parts: dict[int, tuple[int, ...]] = {}
     best = _merit(np.ones(len(holds[train]), np.bool_), holds[train])
-    while len(parts) < MOST_PARTS:
+    while len(parts) < MAX_PARTS:
         grown = [
             (_merit(fulfilled(design[train], {**parts, choice: places}), holds[train]), choice, places)
             for choice in range(design.shape[1])

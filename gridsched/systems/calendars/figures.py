@@ -226,7 +226,7 @@ def calendar_clusters(study: xr.Dataset, *, case: str | None = None) -> style.Dr
 _WIDE = 4
 """Delays that span a larger factor stand on a logarithmic axis."""
 
-_MOST_SCHEDULERS = 5
+_MAX_SCHEDULERS = 5
 """Schedulers whose markers can stand beside each other."""
 
 
@@ -235,7 +235,7 @@ def _most_telling(study: xr.Dataset, chosen: xr.Dataset, numbers: pd.DataFrame) 
     known = grid_panels.known(study, "scheduler", numbers)
     first = [str(chosen["paper_alone"].values), str(chosen["paper_together"].values)]
     wanted = dict.fromkeys([*first, str(study.attrs["reference"]), *known])
-    shown = [name for name in wanted if name in known][:_MOST_SCHEDULERS]
+    shown = [name for name in wanted if name in known][:_MAX_SCHEDULERS]
     return [name for name in known if name in shown]
 
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.lives import Fate, Lives
+from gridsched.engine.job_lifecycle import Fate, Lifecycles
 from gridsched.engine.nodes.records import Requeue
 from gridsched.engine.records import FOREVER, LARGEST, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
-from gridsched.systems.calendars.kernels import bookings, calendar, living, managers, outages
+from gridsched.systems.calendars.kernels import bookings, calendar, failures, managers, outages
 from gridsched.systems.calendars.kernels.bookings import NOWHERE, Route, Status
 from gridsched.systems.calendars.kernels.outages import CAPACITY, CLOSING, EVENT, Step
 from gridsched.systems.calendars.tree import Flat, Manager, flatten
-from gridsched.systems.fates import Lived
+from gridsched.systems.job_outcomes import JobOutcome
 
 if TYPE_CHECKING:
     from gridsched.systems.calendars.scheduler import Calendars
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
 FIRST_ROOM = 2048
 """Slots of the open level that there is room for at first; a simulation that needs more is begun anew."""
 
-_MOST_ROOM = 2**24
+_MAX_ROOM = 2**24
 
 _SEED_BITS = 2**63 - 1
 """Larger seeds would be of another type, for which the kernels would be compiled once more."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Happenings:
+class Interruptions:
     """What happens to jobs and nodes besides submissions and ends.
 
     Parameters
     ----------
-    lives : callable
-        Makes the lives of the jobs, before anything happened (`fates.lives_of`).
+    lifecycles : callable
+        Makes the lifecycles of the jobs, before anything happened (`job_outcomes.lifecycles_of`).
     outages : OUTAGE[k]
-        Outages of the clusters (`fates.outages_of`).
+        Outages of the clusters (`job_outcomes.outages_of`).
     clusters : sequence of Cluster
         The clusters, which say what becomes of killed jobs.
     """
 
-    lives: Callable[[], Lives]
+    lifecycles: Callable[[], Lifecycles]
     outages: RecordArray
     clusters: Sequence[Cluster]
 
@@ -76,7 +76,7 @@ class CalendarSchedule:
         wait for others.
     broken : bool[n]
         Whether outages did not let its reservation be kept.
-    lived : Lived, optional
+    outcomes : JobOutcome, optional
         What became of the jobs where nodes fail, users give up or jobs wait for others.
     """
 
@@ -91,7 +91,7 @@ class CalendarSchedule:
     segments: RecordArray
     counts: dict[str, int]
     broken: NDArray[np.bool_]
-    lived: Lived | None = None
+    outcomes: JobOutcome | None = None
 
 
 COUNTS: dict[str, str] = {
@@ -149,7 +149,7 @@ def schedule_calendars(
     *,
     seed: int = 0,
     refusals: Sequence[bool] = (),
-    happenings: Happenings | None = None,
+    interruptions: Interruptions | None = None,
 ) -> CalendarSchedule:
     """Run jobs through the calendars of a tree of managers.
 
@@ -167,7 +167,7 @@ def schedule_calendars(
     refusals : sequence of bool
         Which of the reserve requests between managers, in their order, are refused whatever the calendar
         says: a test of the two phases.
-    happenings : Happenings, optional
+    interruptions : Interruptions, optional
         What happens to jobs and nodes besides submissions and ends.
 
     Raises
@@ -177,20 +177,20 @@ def schedule_calendars(
     """
     room, segments = FIRST_ROOM, 2 * len(jobs)
     while True:
-        tree, conventions = prepare(jobs, root, options, seed, refusals, room, segments, happenings)
+        tree, conventions = prepare(jobs, root, options, seed, refusals, room, segments, interruptions)
         out = None
-        if happenings is None:
+        if interruptions is None:
             managers.schedule(tree, conventions, FOREVER)
         else:
-            out = prepare_outages(happenings)
-            living.schedule(tree, out, conventions, FOREVER)
+            out = prepare_outages(interruptions)
+            failures.schedule(tree, out, conventions, FOREVER)
         if not managers.is_short(tree):
             return _result(tree, out)
         room *= 4 if tree.calendars.tally["short"][0] else 1
         segments *= 2 if tree.counts["short"][0] else 1
-        if room > _MOST_ROOM:
+        if room > _MAX_ROOM:
             raise ConfigurationError(
-                f"slots: a calendar of {options.slots} needs more than {_MOST_ROOM} slots of the last level; "
+                f"slots: a calendar of {options.slots} needs more than {_MAX_ROOM} slots of the last level; "
                 "give it longer ones"
             )
 
@@ -203,7 +203,7 @@ def prepare(
     refusals: Sequence[bool] = (),
     room: int = FIRST_ROOM,
     segments: int = FIRST_ROOM,
-    happenings: Happenings | None = None,
+    interruptions: Interruptions | None = None,
 ) -> tuple[bookings.ManagerTree, managers.CalendarOptions]:
     """What the engine simulates, before the first instant.
 
@@ -211,9 +211,9 @@ def prepare(
     executions there is room.
     """
     built = _Built.of(root)
-    requests = built.requests(jobs, options, happenings is not None and len(happenings.outages) > 0)
-    if happenings is not None:
-        built.let_save(happenings.clusters)
+    requests = built.requests(jobs, options, interruptions is not None and len(interruptions.outages) > 0)
+    if interruptions is not None:
+        built.let_save(interruptions.clusters)
     conventions = managers.CalendarOptions(
         suspend=options.overrun == "suspend", queue=options.refused == "queue", seed=int(seed) & _SEED_BITS
     )
@@ -225,8 +225,8 @@ def prepare(
         np.array(refusals, np.uint8).reshape(-1),
         segments,
     )
-    if happenings is not None:
-        # Whoever enters is told by the lives
+    if interruptions is not None:
+        # `lifecycles` says who enters
         tree.counts["arrival"] = len(jobs)
     return tree, conventions
 
@@ -243,16 +243,16 @@ class _Closing(NamedTuple):
     drained: int
 
 
-def _closings(happenings: Happenings, begin: int) -> list[tuple[_Closing, int]]:
+def _closings(interruptions: Interruptions, begin: int) -> list[tuple[_Closing, int]]:
     """Outages from a time on, neighbours together, and when each is announced."""
     windows = {
         (k, event.start, event.end, event.time)
-        for k, cluster in enumerate(happenings.clusters)
+        for k, cluster in enumerate(interruptions.clusters)
         for event in cluster.events
         if event.kind == "maintenance"
     }
     found: list[tuple[_Closing, int]] = []
-    for cluster, first, end, start, until, announced, drained in happenings.outages.tolist():
+    for cluster, first, end, start, until, announced, drained in interruptions.outages.tolist():
         if until <= begin:
             continue
         window = (cluster, start, until, announced) in windows
@@ -264,11 +264,11 @@ def _closings(happenings: Happenings, begin: int) -> list[tuple[_Closing, int]]:
     return found
 
 
-def prepare_outages(happenings: Happenings) -> outages.Outages:
-    """Outages and lives, before the first instant."""
-    lives = happenings.lives()
-    first = int(lives.jobs["submit"][0]) if len(lives.jobs) else 0
-    closings = _closings(happenings, first)
+def prepare_outages(interruptions: Interruptions) -> outages.Outages:
+    """Outages and lifecycles, before the first instant."""
+    lifecycles = interruptions.lifecycles()
+    first = int(lifecycles.jobs["submit"][0]) if len(lifecycles.jobs) else 0
+    closings = _closings(interruptions, first)
     events: list[tuple[int, int, int]] = []
     for e, (closing, announced) in enumerate(closings):
         if closing.window:
@@ -276,11 +276,11 @@ def prepare_outages(happenings: Happenings) -> outages.Outages:
         events.append((closing.start, Step.BEGINS, e))
         if closing.until < FOREVER:
             events.append((closing.until, Step.ENDS, e))
-    capacities: RecordArray = np.zeros(len(happenings.clusters), CAPACITY)
-    capacities["total"] = [cluster.processors for cluster in happenings.clusters]
-    capacities["requeue"] = [Requeue[cluster.requeue.upper()] for cluster in happenings.clusters]
+    capacities: RecordArray = np.zeros(len(interruptions.clusters), CAPACITY)
+    capacities["total"] = [cluster.processors for cluster in interruptions.clusters]
+    capacities["requeue"] = [Requeue[cluster.requeue.upper()] for cluster in interruptions.clusters]
     table = np.array([tuple(closing) for closing, _ in closings], CLOSING)
-    return outages.allocate(lives, table, np.array(sorted(events), EVENT), capacities)
+    return outages.allocate(lifecycles, table, np.array(sorted(events), EVENT), capacities)
 
 
 @dataclass(frozen=True)
@@ -427,9 +427,9 @@ def _result(tree: bookings.ManagerTree, out: outages.Outages | None) -> Calendar
     asked = (tree.jobs["reserved"] != NOWHERE) & answered
     granted = asked & (plans["earliest"] == NOWHERE)
     counts = _counts(tree, granted, asked, segments)
-    lived, broken = None, np.zeros(len(plans), np.bool_)
+    outcomes, broken = None, np.zeros(len(plans), np.bool_)
     if out is not None:
-        lived = _lived(plans, out, run_time, tree.jobs["nodes"])
+        outcomes = _outcomes(plans, out, run_time, tree.jobs["nodes"])
         broken = out.mishaps["broken"].astype(np.bool_)
         counts |= {
             "outage_displaced": int(out.state["displaced"][0]),
@@ -447,22 +447,22 @@ def _result(tree: bookings.ManagerTree, out: outages.Outages | None) -> Calendar
         segments=segments,
         counts=counts,
         broken=broken,
-        lived=lived,
+        outcomes=outcomes,
     )
 
 
-def _lived(
+def _outcomes(
     plans: RecordArray, out: outages.Outages, run_time: NDArray[np.int64], nodes: NDArray[np.int64]
-) -> Lived:
+) -> JobOutcome:
     """What became of the jobs."""
-    fate = out.lives.jobs["fate"].astype(np.int64)
+    fate = out.lifecycles.jobs["fate"].astype(np.int64)
     done = (plans["status"] == Status.DONE) | (plans["status"] == Status.KILLED)
     fate[(fate == int(Fate.COMPLETED)) & ~done] = int(Fate.STARVED)
-    return Lived(
+    return JobOutcome(
         fate=fate,
         killed=out.mishaps["killed"].copy(),
         extra_work=np.where(plans["first"] >= 0, (plans["done"] - run_time) * nodes, 0),
-        eligible_time=out.lives.jobs["eligible"].copy(),
+        eligible_time=out.lifecycles.jobs["eligible"].copy(),
     )
 
 

@@ -96,7 +96,7 @@ from gridsched.results import NO_TIME, SEGMENT, Schedule, Variable, of_tasks
 from gridsched.submission import Submission
 from gridsched.systems.base import Scheduler
 from gridsched.systems.calendars.kernels.bookings import NOWHERE, REQUEST, Status
-from gridsched.systems.calendars.planning import CalendarSchedule, Happenings, schedule_calendars
+from gridsched.systems.calendars.planning import CalendarSchedule, Interruptions, schedule_calendars
 from gridsched.systems.calendars.tree import (
     Level,
     Manager,
@@ -110,7 +110,13 @@ from gridsched.systems.calendars.tree import (
     reach,
     tree_of_levels,
 )
-from gridsched.systems.fates import fate_variables, lives_of, needs_lives, outage_variables, outages_of
+from gridsched.systems.job_outcomes import (
+    lifecycles_of,
+    needs_lifecycles,
+    outage_variables,
+    outages_of,
+    outcome_variables,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,9 +277,9 @@ class Calendars(Scheduler):
         jobs["nodes"] = workload.processors
         jobs["home"] = home
         jobs["reserved"] = NOWHERE if workload.reserved_start is None else workload.reserved_start
-        happenings = _happenings(submission, root)
-        done = schedule_calendars(jobs, root, self, seed=submission.seed, happenings=happenings)
-        told, counted = _fates(submission, done, happenings)
+        interruptions = _interruptions(submission, root)
+        done = schedule_calendars(jobs, root, self, seed=submission.seed, interruptions=interruptions)
+        told, counted = _fates(submission, done, interruptions)
         return Schedule(
             start_time=done.start_time,
             end_time=done.end_time,
@@ -296,10 +302,10 @@ class Calendars(Scheduler):
         )
 
 
-def _happenings(submission: Submission, root: Manager | Cluster) -> Happenings | None:
+def _interruptions(submission: Submission, root: Manager | Cluster) -> Interruptions | None:
     """What happens to jobs and nodes besides submissions and ends; None if nothing does."""
     clusters = submission.clusters
-    if not needs_lives(clusters, submission.workload):
+    if not needs_lifecycles(clusters, submission.workload):
         return None
     for leaf, cluster in zip(clusters_of(root), clusters, strict=True):
         if leaf.processors != cluster.processors:
@@ -308,18 +314,20 @@ def _happenings(submission: Submission, root: Manager | Cluster) -> Happenings |
                 f"{cluster.processors} on the platform; give the clusters of the platform"
             )
     too_large = np.asarray(submission.workload.processors) > reach(root)
-    return Happenings(
-        lives=lambda: lives_of(submission, too_large), outages=outages_of(list(clusters)), clusters=clusters
+    return Interruptions(
+        lifecycles=lambda: lifecycles_of(submission, too_large),
+        outages=outages_of(list(clusters)),
+        clusters=clusters,
     )
 
 
 def _fates(
-    submission: Submission, done: CalendarSchedule, happenings: Happenings | None
+    submission: Submission, done: CalendarSchedule, interruptions: Interruptions | None
 ) -> tuple[dict[str, Variable], dict[str, int]]:
     """Variables and counters that say what became of the jobs, where it has to be said."""
-    if happenings is None or done.lived is None:
+    if interruptions is None or done.outcomes is None:
         return {}, {}
-    told, counted = fate_variables(submission.workload, done.lived)
+    told, counted = outcome_variables(submission.workload, done.outcomes)
     cut = (done.status == Status.KILLED).astype(np.int64)
     broken = done.broken.astype(np.int64)
     text = "whether outages did not let its reservation be kept"
@@ -327,7 +335,7 @@ def _fates(
         "reservation_broken": ("job", broken, text, "1"),
         "overrun_killed": ("job", cut, "whether the job was killed at the end of its slots", "1"),
     }
-    return {**told, **more, **outage_variables(happenings.outages)}, counted
+    return {**told, **more, **outage_variables(interruptions.outages)}, counted
 
 
 def _reservations(jobs: RecordArray, done: CalendarSchedule, nodes: int) -> dict[str, Variable]:

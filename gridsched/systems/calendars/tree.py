@@ -19,7 +19,7 @@ RefusedName = Literal["reject", "queue"]
 
 PlacementName = Literal["lowest", "unbiased"]
 
-_MOST_LEVELS = 32
+_MAX_LEVELS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +41,8 @@ class SlotPlan:
     levels: Sequence[tuple[int | None, int]]
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.levels) <= _MOST_LEVELS:
-            raise ConfigurationError(f"slots: {len(self.levels)} levels; use 1 to {_MOST_LEVELS}")
+        if not 1 <= len(self.levels) <= _MAX_LEVELS:
+            raise ConfigurationError(f"slots: {len(self.levels)} levels; use 1 to {_MAX_LEVELS}")
         object.__setattr__(self, "levels", tuple(tuple(level) for level in self.levels))
         for position, level in enumerate(self.levels):
             if len(level) != 2:

@@ -20,7 +20,7 @@ from gridsched.errors import ConfigurationError
 
 GraphName = Literal["isolated", "ring", "random", "complete"]
 
-MOST_CLIQUES = 10_000
+MAX_CLIQUES = 10_000
 """Maximal cliques that are looked for, if nothing else is said."""
 
 
@@ -166,7 +166,7 @@ class Cliques:
         return np.split(self.members, self.ends[1:-1])
 
 
-def maximal_cliques(adjacent: NDArray[np.bool_], most: int = MOST_CLIQUES) -> Cliques:
+def maximal_cliques(adjacent: NDArray[np.bool_], most: int = MAX_CLIQUES) -> Cliques:
     """Maximal cliques of a graph, in lexicographic order.
 
     A graph can have exponentially many. If it has more than `most`, the first ones in the order of the search

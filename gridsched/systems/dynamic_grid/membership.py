@@ -19,7 +19,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.systems.dynamic_grid.kernels import state as dynamic_state
 from gridsched.traces.cleaning import LONGEST_TIME
 
-_MOST_RENEWALS = 10_000_000
+_MAX_RENEWALS = 10_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +157,7 @@ def _draw_stays(
             leases: list[int] = []
         else:
             count = int(random.geometric(-np.expm1(-lease / mean_stay)))
-            end = begin + lease * min(count, _MOST_RENEWALS)
+            end = begin + lease * min(count, _MAX_RENEWALS)
             leases = list(range(begin + lease, min(end, horizon + lease) + 1, lease))
         if end > horizon:
             # the last stay has no end; what leases it would have is of no interest

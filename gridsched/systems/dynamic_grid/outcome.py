@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched import results
-from gridsched.engine.lives import Fate, Lives
+from gridsched.engine.job_lifecycle import Fate, Lifecycles
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.platform import Cluster
 from gridsched.results import Schedule, Variable, of_tasks
@@ -18,7 +18,7 @@ from gridsched.submission import Submission
 from gridsched.systems.dynamic_grid.kernels import state as dynamic_state
 from gridsched.systems.dynamic_grid.membership import Membership
 from gridsched.systems.dynamic_grid.planning import DynamicSchedule, as_local_jobs, checkpoints_of, paces_of
-from gridsched.systems.fates import Lived, fate_variables, outage_variables, outages_of
+from gridsched.systems.job_outcomes import JobOutcome, outage_variables, outages_of, outcome_variables
 
 if TYPE_CHECKING:
     from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
@@ -80,7 +80,7 @@ def outcome(
     entry: NDArray[np.int64],
     options: DynamicGrid,
     done: DynamicSchedule,
-    lives: Lives | None = None,
+    lifecycles: Lifecycles | None = None,
 ) -> Schedule:
     """The schedule of a run, with what happened to each job, cluster and proxy.
 
@@ -96,8 +96,8 @@ def outcome(
         Parameters.
     done : DynamicSchedule
         What happened.
-    lives : Lives, optional
-        What the jobs lived through besides, if nodes failed, users gave up or jobs waited for others.
+    lifecycles : Lifecycles, optional
+        Further events of the jobs, if nodes failed, users gave up or jobs waited for others.
     """
     home, clusters, progress = submission.home, submission.clusters, done.progress
     segments = _segments(home, jobs, clusters, done)
@@ -110,8 +110,8 @@ def outcome(
         run_time = _run_time(jobs, options, progress)
     stopped = _is_stopped(jobs, whole_run, estimate, options, progress)
     became = _outcome(stopped, progress)
-    if lives is not None:
-        became[np.isin(lives.jobs["fate"], _LEFT)] = LEFT
+    if lifecycles is not None:
+        became[np.isin(lifecycles.jobs["fate"], _LEFT)] = LEFT
     executed = progress["single"] + progress["multi"] + _local_time(segments, progress)
     started = progress["start"] >= 0
     columns = {
@@ -131,8 +131,8 @@ def outcome(
     messages = _messages(done)
     fates: dict[str, Variable] = {}
     counts: dict[str, int] = {}
-    if lives is not None:
-        fates, counts = _fates(submission, lives, done, columns, segments)
+    if lifecycles is not None:
+        fates, counts = _fates(submission, lifecycles, done, columns, segments)
     return Schedule(
         start_time=progress["start"],
         end_time=_end_time(segments, progress),
@@ -175,20 +175,20 @@ _LEFT = (int(Fate.GAVE_UP), int(Fate.NEVER_ELIGIBLE), int(Fate.LOST))
 
 def _fates(
     submission: Submission,
-    lives: Lives,
+    lifecycles: Lifecycles,
     done: DynamicSchedule,
     columns: dict[str, NDArray[Any]],
     segments: RecordArray,
 ) -> tuple[dict[str, Variable], dict[str, int]]:
     """Variables and counters that say what became of jobs and nodes, and how work was saved."""
-    fate = np.where(columns["outcome"] == STRANDED, int(Fate.STARVED), lives.jobs["fate"])
-    variables, counters = fate_variables(
+    fate = np.where(columns["outcome"] == STRANDED, int(Fate.STARVED), lifecycles.jobs["fate"])
+    variables, counters = outcome_variables(
         submission.workload,
-        Lived(
+        JobOutcome(
             fate=fate,
             killed=done.killed,
             extra_work=columns["extra_work"],
-            eligible_time=lives.jobs["eligible"].copy(),
+            eligible_time=lifecycles.jobs["eligible"].copy(),
         ),
     )
     interval, pause = checkpoints_of(submission.clusters)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine.clusters import is_first_come
-from gridsched.engine.lives import Lives
+from gridsched.engine.job_lifecycle import Lifecycles
 from gridsched.engine.records import FOREVER, JOB, LABELS, LARGEST, Backfilling, Overrun, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
@@ -18,11 +18,11 @@ from gridsched.policies import scores
 from gridsched.policies.local import POLICIES, LocalPolicy, OverrunName
 from gridsched.systems.cluster_records import cluster_records
 from gridsched.systems.dynamic_grid.graphs import adjacency, maximal_cliques
-from gridsched.systems.dynamic_grid.kernels import lived as lived_engine
+from gridsched.systems.dynamic_grid.kernels import failures as failure_engine
 from gridsched.systems.dynamic_grid.kernels import loop as engine
 from gridsched.systems.dynamic_grid.kernels import state as dynamic_state
 from gridsched.systems.dynamic_grid.membership import Membership, member_events, present
-from gridsched.systems.fates import outages_of
+from gridsched.systems.job_outcomes import outages_of
 
 if TYPE_CHECKING:
     from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
@@ -93,7 +93,7 @@ def schedule_dynamic_grid(
     policies: Sequence[LocalPolicy] | None = None,
     labels: RecordArray | None = None,
     overrun: OverrunName = "doubling",
-    lives: Lives | None = None,
+    lifecycles: Lifecycles | None = None,
 ) -> DynamicSchedule:
     """Run jobs through the local schedulers and the grid scheduler of a dynamic grid.
 
@@ -118,7 +118,7 @@ def schedule_dynamic_grid(
         User, group and queue of each job, for scores that look at them.
     overrun : {"doubling", "increments"}
         Expected end of a job that has outrun its estimate.
-    lives : Lives, optional
+    lifecycles : Lifecycles, optional
         What the jobs live through besides, if anything, or if nodes fail; it is told what became of them.
 
     Raises
@@ -146,7 +146,7 @@ def schedule_dynamic_grid(
     units = np.array([cluster.unit for cluster in clusters], np.int64)
     local_jobs = _local_jobs(jobs, home, clusters, options)
     work, guess = local_jobs["run"].copy(), local_jobs["estimate"].astype(np.int64)
-    if lives is not None:
+    if lifecycles is not None:
         _add_checkpoints(local_jobs, home, clusters)
     grid = dynamic_state.allocate(
         requests,
@@ -161,17 +161,17 @@ def schedule_dynamic_grid(
         cliques.ends,
         events,
         compiled.work,
-        lives is not None,
+        lifecycles is not None,
     )
     asked = scores.SCORE.compile(score)
-    if lives is None:
+    if lifecycles is None:
         killed = np.zeros(len(jobs), np.int64)
         while not engine.simulate(grid, compiled, asked):
             grid = dynamic_state.with_room(grid)
     else:
         failing = _failing(grid, clusters, options, work, guess)
         killed = failing.killed
-        while not lived_engine.simulate(grid, lives, failing, compiled, asked):
+        while not failure_engine.simulate(grid, lifecycles, failing, compiled, asked):
             grid = dynamic_state.with_room(grid)
     corrections = int(grid.clock["corrections"][0] + grid.state["corrections"].sum())
     here = [clique[grid.clusters["member"][clique] != 0] for clique in cliques.each()]
@@ -265,11 +265,11 @@ def _failing(
     options: DynamicGrid,
     work: NDArray[np.int64],
     guess: NDArray[np.int64],
-) -> lived_engine.LivedArrays:
+) -> failure_engine.FailureArrays:
     """What happens to the nodes of a grid; clusters are told how jobs there save their work."""
     grid.clusters["interval"], grid.clusters["pause"] = checkpoints_of(clusters)
     given = outages_of(tuple(clusters))
-    rows = np.zeros(len(given), lived_engine.OUTAGE)
+    rows = np.zeros(len(given), failure_engine.OUTAGE)
     for name in ("cluster", "first", "end"):
         rows[name] = given[name]
     known = (given["announced"] < given["start"]) & (given["drained"] == 0)
@@ -278,23 +278,23 @@ def _failing(
     before = np.maximum(given["announced"], given["start"] - options.superstep)
     lasts = given["until"] > given["start"]
     times = {
-        lived_engine.OPEN: np.where(lasts, given["until"], FOREVER),
-        lived_engine.CLOSE: np.where(lasts, np.where(known, before, given["start"]), FOREVER),
-        lived_engine.KILL: np.where(given["drained"] == 0, given["start"], FOREVER),
+        failure_engine.OPEN: np.where(lasts, given["until"], FOREVER),
+        failure_engine.CLOSE: np.where(lasts, np.where(known, before, given["start"]), FOREVER),
+        failure_engine.KILL: np.where(given["drained"] == 0, given["start"], FOREVER),
     }
-    happenings = np.zeros(len(times) * len(rows), lived_engine.HAPPENING)
+    node_events = np.zeros(len(times) * len(rows), failure_engine.NODE_EVENT)
     for kind, time in times.items():
-        part = happenings[kind * len(rows) : (kind + 1) * len(rows)]
+        part = node_events[kind * len(rows) : (kind + 1) * len(rows)]
         part["time"], part["kind"], part["outage"] = time, kind, np.arange(len(rows))
-    happenings = happenings[happenings["time"] < FOREVER]
-    happenings = happenings[np.lexsort((happenings["outage"], happenings["kind"], happenings["time"]))]
-    words = {"place": lived_engine.PLACE, "end": lived_engine.END, "lost": lived_engine.LOSE}
-    return lived_engine.allocate(
+    node_events = node_events[node_events["time"] < FOREVER]
+    node_events = node_events[np.lexsort((node_events["outage"], node_events["kind"], node_events["time"]))]
+    words = {"place": failure_engine.PLACE, "end": failure_engine.END, "lost": failure_engine.LOSE}
+    return failure_engine.allocate(
         grid,
         np.array([bool(each.events) for each in clusters], np.int64),
         np.array([words[each.requeue] for each in clusters], np.int64),
         rows,
-        happenings,
+        node_events,
         work,
         guess,
     )

@@ -84,7 +84,7 @@ Clusters that leave
 * Jobs that are still with the grid scheduler when nothing happens any more, since the clusters that are left
   cannot hold them, are counted as stranded.
 
-Nodes that fail, of which the paper has none (`kernels.lived`)
+Nodes that fail, of which the paper has none (`kernels.failures`)
 
 * Schedulers count processors. Where nodes fail, it is known besides which ones a job has: those who start at
   an instant get the lowest ones that are free at its end, in order of job numbers, local jobs, parts of grid
@@ -109,7 +109,7 @@ Users who give up, and jobs that wait for others
 * A user gives up a job that has never started, in a local queue or in NJ. A job that is eligible comes to its
   local queue or to NJ as if it were submitted then, and is rejected by what belongs to the grid then.
 
-What happens in which order at one instant is said in `kernels.loop` and `kernels.lived`.
+What happens in which order at one instant is said in `kernels.loop` and `kernels.failures`.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ from gridsched.results import Schedule
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.base import Scheduler
 from gridsched.systems.dynamic_grid.graphs import (
-    MOST_CLIQUES,
+    MAX_CLIQUES,
     GraphName,
     grid_graph,
 )
@@ -139,7 +139,7 @@ from gridsched.systems.dynamic_grid.measures import summarise_dynamic
 from gridsched.systems.dynamic_grid.outcome import outcome
 from gridsched.systems.dynamic_grid.planning import GRID, schedule_dynamic_grid
 from gridsched.systems.dynamic_grid.rules import dynamic_violations
-from gridsched.systems.fates import lives_of, needs_lives
+from gridsched.systems.job_outcomes import lifecycles_of, needs_lifecycles
 from gridsched.traces.cleaning import LONGEST_TIME
 
 PreferName = Literal["wait", "migrate"]
@@ -163,7 +163,7 @@ _WORDS: dict[str, tuple[str, ...]] = {
 _WORK = np.dtype([(name, np.int64) for name in ("submit", "run", "estimate", "processors")])
 """Jobs whose times at speed 1 may be longer than the engine's other jobs."""
 
-_MOST_COST = 1e6
+_MAX_COST = 1e6
 """Largest overhead, and largest cost of a task in seconds, so that the engine's numbers cannot overflow."""
 
 
@@ -245,7 +245,7 @@ class DynamicGrid(Scheduler):
     release: ReleaseName = "suspended"
     most_sites: int | None = None
     heed_leases: bool = False
-    most_cliques: int = MOST_CLIQUES
+    most_cliques: int = MAX_CLIQUES
     policy: str | None = None
     graph: GraphName = "complete"
     grid_share: float = 0.0
@@ -302,7 +302,7 @@ class DynamicGrid(Scheduler):
         job variables say what happened to each job (see their long names); cluster variables `cluster_...`
         count events; `adjacent` (cluster, neighbour) is the graph; `event_...` are joins, renewals, leaves;
         `proxy_...` are proxies. Where nodes fail, users give up or jobs wait for others, there is also what
-        `gridsched.systems.fates` says, `segment_killed`, and how clusters save work.
+        `gridsched.systems.job_outcomes` says, `segment_killed`, and how clusters save work.
         """
         submission = submission.at_unit_speed()
         clusters, home = submission.clusters, submission.home
@@ -317,8 +317,8 @@ class DynamicGrid(Scheduler):
             links = grid_graph(submission.platform.names, self.graph)
         drawn = np.random.default_rng(submission.seed).random(len(jobs)) < self.grid_share
         entry = np.where(drawn, GRID, home)
-        lived = needs_lives(clusters, submission.workload)
-        lives = lives_of(submission, np.zeros(len(jobs), np.bool_)) if lived else None
+        failure_aware = needs_lifecycles(clusters, submission.workload)
+        lifecycles = lifecycles_of(submission, np.zeros(len(jobs), np.bool_)) if failure_aware else None
         done = schedule_dynamic_grid(
             jobs,
             entry,
@@ -331,9 +331,9 @@ class DynamicGrid(Scheduler):
             else [named_policy(self.policy)] * len(clusters),
             labels=labels_of(submission.workload),
             overrun=submission.conventions.overrun,
-            lives=lives,
+            lifecycles=lifecycles,
         )
-        return outcome(submission, jobs, entry, self, done, lives)
+        return outcome(submission, jobs, entry, self, done, lifecycles)
 
     @classmethod
     def rules(cls, run: xr.Dataset) -> list[str]:
@@ -367,8 +367,8 @@ def _check_thousandths(key: str, value: Any, low: int, *, optional: bool) -> Non
     """Refuse what is no multiple of 0.001 in a range."""
     if value is None and optional:
         return
-    if not low <= value <= _MOST_COST:
-        raise ConfigurationError(f"{key} is {value}; use a number from {low} to {_MOST_COST:g}")
+    if not low <= value <= _MAX_COST:
+        raise ConfigurationError(f"{key} is {value}; use a number from {low} to {_MAX_COST:g}")
     if abs(value * dynamic_state.UNIT - round(value * dynamic_state.UNIT)) > 1e-6 * max(value, 1):
         raise ConfigurationError(f"{key} is {value}; use a multiple of 0.001")
 

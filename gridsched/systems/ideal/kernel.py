@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gridsched.engine.heap import pop, push
-from gridsched.engine.jit import at, jit
+from gridsched.engine.jit import jit, unchecked
 from gridsched.engine.records import SCORED
 
 
@@ -32,10 +32,10 @@ def first_come(arrival: Any, work: Any, start: Any, end: Any) -> None:
     """
     clock = -np.inf
     for job in range(len(arrival)):
-        clock = max(clock, arrival[at(job)])
-        start[at(job)] = clock
-        clock += work[at(job)]
-        end[at(job)] = clock
+        clock = max(clock, arrival[unchecked(job)])
+        start[unchecked(job)] = clock
+        clock += work[unchecked(job)]
+        end[unchecked(job)] = clock
 
 
 @jit
@@ -48,20 +48,20 @@ def shortest_remaining(arrival: Any, work: Any, start: Any, end: Any) -> None:
     start[:] = np.nan
     while size > 0 or coming < jobs:
         if size == 0:
-            clock = max(clock, arrival[at(coming)])
-        while coming < jobs and arrival[at(coming)] <= clock:
-            size = push(present, size, work[at(coming)], coming)
+            clock = max(clock, arrival[unchecked(coming)])
+        while coming < jobs and arrival[unchecked(coming)] <= clock:
+            size = push(present, size, work[unchecked(coming)], coming)
             coming += 1
         job = present[0]["job"]
         remaining = present[0]["key"]
-        if math.isnan(start[at(job)]):
-            start[at(job)] = clock
-        next_arrival = arrival[at(coming)] if coming < jobs else np.inf
+        if math.isnan(start[unchecked(job)]):
+            start[unchecked(job)] = clock
+        next_arrival = arrival[unchecked(coming)] if coming < jobs else np.inf
         if next_arrival < clock + remaining:
             # The first entry stays the smallest when it shrinks. Rounding must not make it negative.
             present[0]["key"] = max(0.0, remaining - (next_arrival - clock))
             clock = next_arrival
         else:
             clock += remaining
-            end[at(job)] = clock
+            end[unchecked(job)] = clock
             size = pop(present, size)

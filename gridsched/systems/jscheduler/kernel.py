@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 from gridsched.engine import grid, node_clusters
 from gridsched.engine.clusters import NOWHERE, GridArrays
-from gridsched.engine.either import Either
 from gridsched.engine.grid import Local
-from gridsched.engine.jit import jit, leaf, part, wide
+from gridsched.engine.jit import as_int64, inline, jit, noinline
 from gridsched.engine.node_clusters import NodeClusters
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
+from gridsched.engine.type_dispatch import TypeDispatch
 
 
 class SelfSchedulingMetric(IntEnum):
@@ -90,7 +90,7 @@ _RECESSION = 4
 """Factor by which the horizon recedes while no start is found."""
 
 
-@leaf
+@inline
 def _asked(d: Directory, j: int, options: JSchedulerOptions) -> int:
     """How many clusters a job asks."""
     count = 0
@@ -99,7 +99,7 @@ def _asked(d: Directory, j: int, options: JSchedulerOptions) -> int:
     return count
 
 
-@leaf
+@inline
 def _cost(metric: int, wait: int, estimate: int) -> float:
     """What a job wants to be small, on a cluster where it would wait and run so long."""
     if metric == _WAIT:
@@ -109,7 +109,7 @@ def _cost(metric: int, wait: int, estimate: int) -> float:
     return float(wait + estimate)
 
 
-@leaf
+@inline
 def _longest_wait(metric: int, cost: float, estimate: int) -> int:
     """No longer wait costs as little as this."""
     if cost >= FOREVER:
@@ -122,7 +122,7 @@ def _longest_wait(metric: int, cost: float, estimate: int) -> int:
     return int(cost) - estimate
 
 
-@leaf
+@inline
 def _predict(
     g: GridArrays,
     d: Directory,
@@ -147,7 +147,7 @@ def _predict(
     while seen < horizon:
         undecided = False
         for k in range(count):
-            m = wide(d.sample[j, k])
+            m = as_int64(d.sample[j, k])
             if d.starts[k] == FOREVER:
                 estimate = grid.estimate_on(g, local, j, m)
                 useful = _longest_wait(metric, best, estimate)
@@ -163,7 +163,7 @@ def _predict(
             horizon = max(_FIRST_HORIZON, _RECESSION * horizon)
 
 
-@leaf
+@inline
 def _best_predicted(
     g: GridArrays, d: Directory, local: Local, j: int, count: int, now: int, options: JSchedulerOptions
 ) -> int:
@@ -171,22 +171,22 @@ def _best_predicted(
 
     The first asked is it, too, where none can start the job as things are.
     """
-    chosen = wide(d.sample[j, 0])
+    chosen = as_int64(d.sample[j, 0])
     least = float(FOREVER)
     earliest = FOREVER
     for k in range(count):
         if d.starts[k] < FOREVER:
-            estimate = grid.estimate_on(g, local, j, wide(d.sample[j, k]))
+            estimate = grid.estimate_on(g, local, j, as_int64(d.sample[j, k]))
             cost = _cost(d.metric[j], d.starts[k] - now, estimate)
             completion = 0 if options.first else d.starts[k] + estimate
             if cost < least or (cost == least and completion < earliest):
                 least = cost
                 earliest = completion
-                chosen = wide(d.sample[j, k])
+                chosen = as_int64(d.sample[j, k])
     return chosen
 
 
-@leaf
+@inline
 def _least_loaded(
     g: GridArrays, d: Directory, local: Local, j: int, count: int, now: int, options: JSchedulerOptions
 ) -> int:
@@ -194,7 +194,7 @@ def _least_loaded(
     chosen = NOWHERE
     least = float(FOREVER)
     for k in range(count):
-        m = wide(d.sample[j, k])
+        m = as_int64(d.sample[j, k])
         if d.metric[j] == _QUEUED_JOBS:
             load = float(grid.waiting(g, local, m))
         else:
@@ -205,7 +205,7 @@ def _least_loaded(
     return chosen
 
 
-@leaf
+@inline
 def _own_cost(
     g: GridArrays, d: Directory, local: Local, j: int, m: int, now: int, start: int, overrun: int
 ) -> float:
@@ -228,7 +228,7 @@ def _own_cost(
     )
 
 
-@part
+@noinline
 def _least_own(
     g: GridArrays,
     d: Directory,
@@ -247,7 +247,7 @@ def _least_own(
     least = 0.0
     earliest = FOREVER
     for k in range(count):
-        m = wide(d.sample[j, k])
+        m = as_int64(d.sample[j, k])
         start = grid.predicted_start(g, local, j, m, now, FOREVER, options, score)
         cost = _own_cost(g, d, local, j, m, now, start, options.overrun)
         if cost != cost:
@@ -260,7 +260,7 @@ def _least_own(
     return chosen
 
 
-@part
+@noinline
 def _choice(
     g: GridArrays, d: Directory, local: Local, j: int, now: int, options: JSchedulerOptions, score: Any
 ) -> int:
@@ -269,7 +269,7 @@ def _choice(
     if count == 0:
         return NOWHERE
     if count == 1:
-        return wide(d.sample[j, 0])
+        return as_int64(d.sample[j, 0])
     g.clock[0]["queries"] += count
     if d.metric[j] == _OWN:
         return _least_own(g, d, local, j, count, now, options, score)
@@ -279,7 +279,7 @@ def _choice(
     return _best_predicted(g, d, local, j, count, now, options)
 
 
-@part
+@noinline
 def _submit(
     g: GridArrays, d: Directory, local: Local, now: int, options: JSchedulerOptions, score: Any
 ) -> bool:
@@ -299,12 +299,12 @@ def _submit(
 # --- users who give up ----------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _nobody_leaves(g: GridArrays, local: Local, now: int) -> None:
     """Let all jobs stay."""
 
 
-@part
+@noinline
 def _those_who_give_up_leave(g: GridArrays, local: NodeClusters, now: int) -> None:
     """Take jobs whose users give up now out of their local queues."""
     for k in range(node_clusters.leaving(g, local)):
@@ -314,7 +314,7 @@ def _those_who_give_up_leave(g: GridArrays, local: NodeClusters, now: int) -> No
         g.cluster[j] = NOWHERE
 
 
-_let_leave = Either(_nobody_leaves, _those_who_give_up_leave, NodeClusters)
+_let_leave = TypeDispatch(_nobody_leaves, _those_who_give_up_leave, NodeClusters)
 
 
 # --- the clock ------------------------------------------------------------------------------------

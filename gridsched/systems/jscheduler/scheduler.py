@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from gridsched.engine import clusters as grid
 from gridsched.engine import node_clusters
 from gridsched.engine.jit import to_int64
-from gridsched.engine.lives import Fate
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.records import FOREVER, JOB, LABELS, LARGEST
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
@@ -90,7 +90,7 @@ _WORDS: dict[str, Any] = {
 _DRAWN_AT_ONCE = 2**17
 """Random numbers of a block of samples."""
 
-_MOST_RESOURCES = 2**15 - 1
+_MAX_RESOURCES = 2**15 - 1
 """Indices of clusters are stored in 16 bits."""
 
 
@@ -423,7 +423,7 @@ class Simulation:
 
     def _submitted(self) -> int:
         """How many jobs have been submitted."""
-        clock = self._grid.clock if self._nodes is None else self._local.lives.state
+        clock = self._grid.clock if self._nodes is None else self._local.lifecycles.state
         return int(clock["arrival"][0])
 
     def is_rejected(self, jobs: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -447,7 +447,7 @@ class Simulation:
         """Whether jobs, by index, have left without an end of their own: given up, never eligible, lost."""
         if self._nodes is None:
             return np.zeros(len(jobs), np.bool_)
-        gone: NDArray[np.bool_] = self._local.lives.jobs["fate"][jobs] != int(Fate.COMPLETED)
+        gone: NDArray[np.bool_] = self._local.lifecycles.jobs["fate"][jobs] != int(Fate.COMPLETED)
         return gone
 
     def result(self) -> SelfSchedule:
@@ -568,8 +568,8 @@ def draw_samples_of(
     home: NDArray[np.int16],
 ) -> NDArray[np.int16]:
     """Clusters that the directory names to each job, see `draw_samples`."""
-    if resources > _MOST_RESOURCES:
-        raise ConfigurationError(f"{resources} clusters; at most {_MOST_RESOURCES} can be simulated")
+    if resources > _MAX_RESOURCES:
+        raise ConfigurationError(f"{resources} clusters; at most {_MAX_RESOURCES} can be simulated")
     jobs = len(processors)
     samples = np.empty((jobs, most_asked(jscheduler, processors, resources)), np.int16)
     random = np.random.default_rng(seed)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.lives import Fate
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy
 from gridsched.policies.nodes import NodeWorkload, schedule_on_nodes
 from gridsched.submission import Submission, labels_of
-from gridsched.systems.fates import dependents_in
+from gridsched.systems.job_outcomes import dependents_in
 from gridsched.systems.node_records import (
     ASKED_NAMES,
     NodeUse,

@@ -19,13 +19,13 @@ from gridsched.policies.local import (
     LocalPolicy,
     named_policy,
     schedule,
-    schedule_predicting,
+    schedule_with_predictions,
 )
 from gridsched.policies.scores import SCORE
 from gridsched.results import NO_TIME, Schedule, Variable, in_one_piece, of_tasks
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.base import Scheduler
-from gridsched.systems.fates import Lived, fate_variables
+from gridsched.systems.job_outcomes import JobOutcome, outcome_variables
 from gridsched.systems.local.nodes import run_on_nodes
 from gridsched.systems.node_records import needs_nodes, node_variables, predicted_variable
 from gridsched.workloads.table import Workload, add_counts
@@ -115,7 +115,7 @@ class Local(Scheduler):
             jobs["processors"] = allocated[accepted]
             given = jobs, cluster.processors, policy, submission.conventions, labels[accepted]
             if policy.predicts:
-                starts, corrected, predicted[accepted] = schedule_predicting(*given)
+                starts, corrected, predicted[accepted] = schedule_with_predictions(*given)
             else:
                 starts, corrected = schedule(*given)
             start_time[accepted] = starts
@@ -162,9 +162,9 @@ class Local(Scheduler):
             reasons = add_counts(reasons, run.reasons)
         whole = np.concatenate(segments)
         size = np.asarray(workload.processors, np.int64)
-        told, counted = fate_variables(
+        told, counted = outcome_variables(
             workload,
-            Lived(
+            JobOutcome(
                 fate=columns["fate"],
                 killed=columns["killed"],
                 extra_work=columns["extra"] * size,

@@ -20,14 +20,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import lives
-from gridsched.engine.lives import Fate
+from gridsched.engine import job_lifecycle
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.records import FOREVER, LARGEST, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.results import SEGMENT, Variable
-from gridsched.systems.fates import Lived, fate_variables, lives_of, outage_variables, outages_of
-from gridsched.systems.multicluster.backlogs import (
+from gridsched.systems.job_outcomes import (
+    JobOutcome,
+    lifecycles_of,
+    outage_variables,
+    outages_of,
+    outcome_variables,
+)
+from gridsched.systems.multicluster.managed_cluster import (
     NOBODY,
     Integers,
     ManagedCluster,
@@ -85,7 +91,7 @@ class Progress:
         self._set_lengths(np.array([job]))
 
 
-class LivedRun(Run):
+class FailureAwareRun(Run):
     """A run that goes from instant to instant; parameters as of `Run`."""
 
     def __init__(self, *run: Any) -> None:
@@ -93,7 +99,7 @@ class LivedRun(Run):
         submission, jobs, accepted = self._submission, self.jobs, self._accepted
         rejected = np.ones(len(submission), np.bool_)
         rejected[accepted] = False
-        self._lives = lives_of(submission, rejected)
+        self._lifecycles = lifecycles_of(submission, rejected)
         self._listed = np.empty(len(submission), np.int64)
         self._places_of = np.full(len(submission), -1)
         self._places_of[accepted] = np.arange(len(accepted))
@@ -118,7 +124,7 @@ class LivedRun(Run):
     def execute(self) -> None:
         """Run until all jobs are done with, or nothing happens any more."""
         while self._has_jobs() and (now := self._next_instant()) < FOREVER:
-            self._happen(now)
+            self._process_events(now)
 
     def _has_jobs(self) -> bool:
         """Whether jobs run, or may start."""
@@ -129,10 +135,13 @@ class LivedRun(Run):
         if self._coming or len(self._collected) or any(len(cluster.waiting) for cluster in self.clusters):
             return True
         ahead = self._left < FOREVER
-        return bool((self._lives.jobs["fate"][self._accepted[ahead]] == _COMPLETED).any())
+        return bool((self._lifecycles.jobs["fate"][self._accepted[ahead]] == _COMPLETED).any())
 
     def _next_instant(self) -> int:
-        times = [int(lives.next_time(self._lives)), *(cluster.next_instant() for cluster in self.clusters)]
+        times = [
+            int(job_lifecycle.next_time(self._lifecycles)),
+            *(cluster.next_instant() for cluster in self.clusters),
+        ]
         if self._coming:
             times.append(self._coming[0][0])
         if self._changes:
@@ -145,7 +154,7 @@ class LivedRun(Run):
             times.append(self._collected_until(self._now))
         return min(times)
 
-    def _happen(self, now: int) -> None:
+    def _process_events(self, now: int) -> None:
         """All that happens at an instant."""
         self._now = now
         for cluster in self.clusters:
@@ -153,9 +162,9 @@ class LivedRun(Run):
             self._note_ends(cluster, over, now)
             for job in over.jobs.tolist():
                 self._done[job] = True
-                lives.end(self._lives, self._accepted[job], now, _COMPLETED)
+                job_lifecycle.end(self._lifecycles, self._accepted[job], now, _COMPLETED)
         disturbed = self._let_fail(now)
-        self._let_live(now)
+        self._apply_events(now)
         self._let_start(now)
         resized, handed_back = self._change_resources(now)
         self._collected = np.concatenate([handed_back, self._collected])
@@ -233,20 +242,20 @@ class LivedRun(Run):
         if self._requeue[cluster.index] != "lost":
             return killed.jobs
         for job in killed.jobs.tolist():
-            lives.end(self._lives, self._accepted[job], now, _LOST)
+            job_lifecycle.end(self._lifecycles, self._accepted[job], now, _LOST)
         return NOBODY
 
     # --- what happens to jobs ---------------------------------------------------------------------
 
-    def _let_live(self, now: int) -> None:
+    def _apply_events(self, now: int) -> None:
         """Let jobs enter and users give up; collect what has been announced."""
-        while lives.next_time(self._lives) <= now:
-            count = lives.enter(self._lives, now, self._listed)
+        while job_lifecycle.next_time(self._lifecycles) <= now:
+            count = job_lifecycle.enter(self._lifecycles, now, self._listed)
             for job in self._places_of[self._listed[:count]].tolist():
                 self.jobs.submit[job] = self.jobs.since[job] = now
                 self._left[job] = FOREVER
                 heapq.heappush(self._coming, (now + int(self._delay[job]), self._number(job), job))
-            count = lives.give_up(self._lives, now, self._listed)
+            count = job_lifecycle.give_up(self._lifecycles, now, self._listed)
             if count:
                 self._let_leave(self._places_of[self._listed[:count]], now)
         arrived = []
@@ -280,7 +289,7 @@ class LivedRun(Run):
             first = self.start[started.jobs] < 0
             self.start[started.jobs[first]] = started.start[first]
             for job in started.jobs.tolist():
-                lives.start(self._lives, self._accepted[job], now)
+                job_lifecycle.start(self._lifecycles, self._accepted[job], now)
 
     def _note_ends(self, cluster: ManagedCluster, over: Started, now: int) -> None:
         """Note that jobs run no longer."""
@@ -318,7 +327,7 @@ class LivedRun(Run):
 
     def told(self) -> tuple[Mapping[str, Variable], Mapping[str, int]]:
         """Variables and counters of the run that say what became of all jobs, and what was out when."""
-        workload, jobs, accepted = self._submission.workload, self._lives.jobs, self._accepted
+        workload, jobs, accepted = self._submission.workload, self._lifecycles.jobs, self._accepted
         fate = jobs["fate"].copy()
         unfinished = np.zeros(len(fate), np.bool_)
         unfinished[accepted] = ~self._done
@@ -331,11 +340,11 @@ class LivedRun(Run):
         killed, extra = np.zeros((2, len(fate)), np.int64)
         killed[accepted] = self._killed
         extra[accepted] = np.where(self.start >= 0, executed - outcome.run_time, 0)
-        lived = Lived(
+        outcomes = JobOutcome(
             fate=fate,
             killed=killed,
             extra_work=extra * np.asarray(workload.processors, np.int64),
             eligible_time=jobs["eligible"].copy(),
         )
-        told, counted = fate_variables(workload, lived)
+        told, counted = outcome_variables(workload, outcomes)
         return {**told, **(outage_variables(self._outages) if len(self._outages) else {})}, counted

@@ -181,7 +181,7 @@ def allocate(
     processors: NDArray[np.int64],
     durations: NDArray[np.int64],
     slacks: NDArray[np.int64],
-    backlogs: Sequence[Backlog],
+    managed_cluster: Sequence[Backlog],
     random: NDArray[np.uint64],
 ) -> Allocation:
     """Allocate collected jobs to clusters (algorithms 1 to 4).
@@ -208,8 +208,8 @@ def allocate(
     WorkloadError
         If a job is larger than every cluster.
     """
-    resources = np.array([len(backlog.free) for backlog in backlogs], np.int64)
-    each = np.array([backlog.unit for backlog in backlogs], np.int64)
+    resources = np.array([len(backlog.free) for backlog in managed_cluster], np.int64)
+    each = np.array([backlog.unit for backlog in managed_cluster], np.int64)
     most, widest = int(resources.max(initial=0)), int((resources * each).max(initial=0))
     wanted = _sizes(processors, most)
     if len(wanted) and wanted.max() > widest:
@@ -233,7 +233,7 @@ def allocate(
     )
     composition.allocate(
         *composition.build_tables(sizes, most),
-        _clusters(backlogs, resources * each, table.astype(np.int64), most),
+        _clusters(managed_cluster, resources * each, table.astype(np.int64), most),
         sizes,
         np.ascontiguousarray(durations, np.int64),
         np.ascontiguousarray(slacks, np.int64),
@@ -244,20 +244,20 @@ def allocate(
 
 
 def _clusters(
-    backlogs: Sequence[Backlog], processors: NDArray[np.int64], table: NDArray[np.int64], most: int
+    managed_cluster: Sequence[Backlog], processors: NDArray[np.int64], table: NDArray[np.int64], most: int
 ) -> composition.Clusters:
-    free = np.zeros((len(backlogs), most), np.int64)
-    for row, backlog in zip(free, backlogs, strict=True):
+    free = np.zeros((len(managed_cluster), most), np.int64)
+    for row, backlog in zip(free, managed_cluster, strict=True):
         row[: len(backlog.free)] = backlog.free
     return composition.Clusters(
         processors=processors,
-        unit=np.array([backlog.unit for backlog in backlogs], np.int64),
+        unit=np.array([backlog.unit for backlog in managed_cluster], np.int64),
         table=table,
         free=free,
-        jobs=np.array([backlog.jobs for backlog in backlogs], np.int64),
-        run_time=np.array([backlog.run_time for backlog in backlogs], np.int64),
-        size=np.array([backlog.size for backlog in backlogs], np.int64),
-        slack=np.array([backlog.slack for backlog in backlogs], np.int64),
+        jobs=np.array([backlog.jobs for backlog in managed_cluster], np.int64),
+        run_time=np.array([backlog.run_time for backlog in managed_cluster], np.int64),
+        size=np.array([backlog.size for backlog in managed_cluster], np.int64),
+        slack=np.array([backlog.slack for backlog in managed_cluster], np.int64),
         closed=processors == 0,
     )
 

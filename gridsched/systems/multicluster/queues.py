@@ -25,7 +25,8 @@ from gridsched.platform import Cluster
 from gridsched.policies import scores
 from gridsched.policies.local import LocalPolicy
 from gridsched.systems.cluster_records import FIRST_ROOM, cluster_records
-from gridsched.systems.multicluster.backlogs import (
+from gridsched.systems.multicluster.kernels import packing, queues
+from gridsched.systems.multicluster.managed_cluster import (
     NOBODY,
     BacklogMetrics,
     Integers,
@@ -34,7 +35,6 @@ from gridsched.systems.multicluster.backlogs import (
     Started,
     first_fall,
 )
-from gridsched.systems.multicluster.kernels import packing, queues
 from gridsched.systems.multicluster.muscle import Backlog
 from gridsched.systems.multicluster.titan import Coding, resources_of
 

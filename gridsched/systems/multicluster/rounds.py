@@ -15,7 +15,8 @@ from gridsched.policies.local import named_policy
 from gridsched.results import Variable, in_one_piece
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.cluster_records import overrun_code
-from gridsched.systems.multicluster.backlogs import (
+from gridsched.systems.multicluster.kernels import packing
+from gridsched.systems.multicluster.managed_cluster import (
     Integers,
     ManagedCluster,
     MulticlusterJobs,
@@ -25,7 +26,6 @@ from gridsched.systems.multicluster.backlogs import (
     least_load,
     weighted_random,
 )
-from gridsched.systems.multicluster.kernels import packing
 from gridsched.systems.multicluster.muscle import allocate
 from gridsched.systems.multicluster.queues import LocalSchedulers, QueueCluster
 from gridsched.systems.multicluster.titan import Weights, stream

@@ -14,7 +14,7 @@ Dispatchers by name, each with TITAN on the clusters:
 ==================  ================================================================================
 ``muscle``          packs collected jobs into compositions that fill the processors of a cluster
 ``multicluster``    the same as muscle
-``dll``             dynamic least load: each job goes to the cluster with the least load, see `backlogs`
+``dll``             dynamic least load: each job goes to the cluster with the least load
 ``wrand``           weighted random: each job goes to a cluster drawn in proportion to its capacity
 ==================  ================================================================================
 
@@ -53,14 +53,14 @@ from gridsched.policies.local import POLICIES, named_policy
 from gridsched.results import Schedule, Variable
 from gridsched.submission import Submission
 from gridsched.systems.base import Scheduler
-from gridsched.systems.fates import needs_lives
-from gridsched.systems.multicluster.backlogs import (
+from gridsched.systems.job_outcomes import needs_lifecycles
+from gridsched.systems.multicluster.interruptions import FailureAwareRun
+from gridsched.systems.multicluster.managed_cluster import (
     FitName,
     LoadName,
     MulticlusterJobs,
     SeedingName,
 )
-from gridsched.systems.multicluster.interruptions import LivedRun
 from gridsched.systems.multicluster.measures import (
     mean_performance,
     performance_balance,
@@ -107,7 +107,7 @@ class Multicluster(Scheduler):
         all. The job that comes first is the one that was allocated first.
     seeding : {"muscle", "arrival", "last", "none"}, optional
         What the genetic algorithm starts from besides random schedules, see
-        `backlogs.Scheduling`: by default ``muscle`` with MUSCLE, ``arrival``
+        `managed_cluster.Scheduling`: by default ``muscle`` with MUSCLE, ``arrival``
         without.
     rounds : {"collected", "arrival"}
         Whether jobs are collected, or handed over when they arrive.
@@ -246,7 +246,7 @@ class Multicluster(Scheduler):
         pb. On (`round`, `cluster`), if measured: comprehensive_performance, round_jobs, round_makespan,
         round_idle_time, round_over_deadline, round_generations. Besides queue_mean and waiting_mean: jobs
         collected and not started, averaged from the first to the last submission; reach_processors. Where
-        jobs may be killed, leave or wait for others, what became of them (`gridsched.systems.fates`).
+        jobs may be killed, leave or wait for others, what became of them (`gridsched.systems.job_outcomes`).
         """
         submission = submission.at_unit_speed()
         workload, clusters, home = submission.workload, submission.clusters, submission.home
@@ -271,7 +271,7 @@ class Multicluster(Scheduler):
             np.arange(len(accepted)),
         )
         announced = jobs.submit + np.where(home[accepted] >= 0, int(self.announcement_delay), 0)
-        kind = LivedRun if needs_lives(clusters, workload) else Run
+        kind = FailureAwareRun if needs_lifecycles(clusters, workload) else Run
         with ThreadPoolExecutor(self.threads) if self.threads > 1 else nullcontext() as pool:
             run = kind(self, submission, jobs, accepted, announced, wanted, changes, pool)
             run.execute()

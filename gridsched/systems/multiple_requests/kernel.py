@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from gridsched.engine import grid, node_clusters
 from gridsched.engine.clusters import NOWHERE, GridArrays
-from gridsched.engine.either import Either
 from gridsched.engine.grid import Local
-from gridsched.engine.jit import jit, leaf, part
+from gridsched.engine.jit import inline, jit, noinline
 from gridsched.engine.node_clusters import NodeClusters
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
+from gridsched.engine.type_dispatch import TypeDispatch
 
 _BEHIND = 2.0**40
 """Added to the key of a request that home jobs precede; more than any key of the orders that allow it."""
@@ -40,7 +40,7 @@ class RequestArrays(NamedTuple):
     request: Any  # int64[...], the request of each entry in a local queue
 
 
-@leaf
+@inline
 def _measure_loads(g: GridArrays, jobs: RequestArrays, local: Local, r: int, now: int, overrun: int) -> None:
     """Seconds that the work on each cluster keeps its processors busy; FOREVER where a job cannot run."""
     for m in range(len(g.clusters)):
@@ -49,7 +49,7 @@ def _measure_loads(g: GridArrays, jobs: RequestArrays, local: Local, r: int, now
             jobs.load[m] = grid.load(g, local, m, now, overrun)
 
 
-@leaf
+@inline
 def _least_loaded(g: GridArrays, jobs: RequestArrays, r: int) -> int:
     """Cluster with the least load that is left; its home among those that have as little, then the first."""
     chosen = NOWHERE
@@ -62,7 +62,7 @@ def _least_loaded(g: GridArrays, jobs: RequestArrays, r: int) -> int:
     return chosen
 
 
-@part
+@noinline
 def _submit(
     g: GridArrays,
     jobs: RequestArrays,
@@ -89,7 +89,7 @@ def _submit(
         first = grid.next_entering(g, local, now, options.requests)
 
 
-@part
+@noinline
 def _withdraw_others(
     g: GridArrays, jobs: RequestArrays, local: Local, m: int, now: int, options: MultipleRequestsOptions
 ) -> None:
@@ -106,7 +106,7 @@ def _withdraw_others(
                         grid.withdraw(g, local, other, g.cluster[other], now)
 
 
-@part
+@noinline
 def _pass_everywhere(
     g: GridArrays,
     jobs: RequestArrays,
@@ -129,14 +129,14 @@ def _pass_everywhere(
                 grid.pass_on(g, local, m, now, options, score)
 
 
-@leaf
+@inline
 def _nobody_leaves(
     g: GridArrays, jobs: RequestArrays, local: Local, now: int, options: MultipleRequestsOptions
 ) -> None:
     """Let all jobs stay."""
 
 
-@part
+@noinline
 def _those_who_give_up_leave(
     g: GridArrays, jobs: RequestArrays, local: NodeClusters, now: int, options: MultipleRequestsOptions
 ) -> None:
@@ -149,7 +149,7 @@ def _those_who_give_up_leave(
             g.cluster[r] = NOWHERE
 
 
-_let_leave = Either(_nobody_leaves, _those_who_give_up_leave, NodeClusters)
+_let_leave = TypeDispatch(_nobody_leaves, _those_who_give_up_leave, NodeClusters)
 
 
 @jit

@@ -38,7 +38,7 @@ import numpy as np
 
 from gridsched.engine import clusters as grid
 from gridsched.engine import node_clusters
-from gridsched.engine.lives import Fate
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Platform
 from gridsched.policies import scores

@@ -17,9 +17,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import lives
-from gridsched.engine.lives import DEPENDENT, LIFE, Fate, Lives
-from gridsched.engine.nodes.records import Happening
+from gridsched.engine import job_lifecycle
+from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Fate, Lifecycles
+from gridsched.engine.nodes.records import EventKind
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.nodes import RequeueName
 from gridsched.systems.slurm import kernels, passes
@@ -72,9 +72,9 @@ class Cadence:
             window=60 * self.bf_window,
             resolution=self.bf_resolution,
             most_tests=self.bf_max_job_test,
-            most_of_user=self.bf_max_job_user,
-            most_of_partition=self.bf_max_job_part,
-            most_of_array=max(self.bf_max_job_array_resv, 1),
+            max_per_user=self.bf_max_job_user,
+            max_per_partition=self.bf_max_job_part,
+            max_per_array=max(self.bf_max_job_array_resv, 1),
             most_starts=self.bf_max_job_start,
             least_priority=float(self.bf_min_prio_reserve),
             least_age=self.bf_min_age_reserve,
@@ -159,7 +159,7 @@ class SlurmCluster:
         PriorityTier of each partition.
     limits : LIMIT[...]
         What groups of jobs may have.
-    events : sequence of (int, Happening, int)
+    events : sequence of (int, EventKind, int)
         What happens by time [ticks], and the node, or the reservation. Jobs on a node that is down are
         killed, and so are those on the nodes of a reservation at its CLOSE; without one they go on.
     windows : WINDOW[w]
@@ -176,7 +176,7 @@ class SlurmCluster:
     reach: NDArray[np.uint8]
     tier: Integers
     limits: RecordArray
-    events: Sequence[tuple[int, Happening, int]] = ()
+    events: Sequence[tuple[int, EventKind, int]] = ()
     windows: RecordArray = field(default_factory=NO_WINDOWS.copy)
     reserved: NDArray[np.uint8] | None = None
     requeue: RequeueName = "place"
@@ -195,7 +195,7 @@ class Tickets:
         Ticks.
     limited : int64[n, k]
         Rows of `SlurmCluster.limits` that each is subject to, -1 for none.
-    lives : Lives, optional
+    lifecycles : Lifecycles, optional
         What happens to them before they run; by default they are submitted, and wait.
     preemption : PreemptionRules, optional
         Who preempts whom; nobody by default.
@@ -207,7 +207,7 @@ class Tickets:
     submit: Integers
     run: Integers
     limited: Integers
-    lives: Lives | None = None
+    lifecycles: Lifecycles | None = None
     preemption: PreemptionRules | None = None
     minutes: MinuteRules | None = None
 
@@ -240,7 +240,7 @@ class Outcome:
     placed, first : int64[...], int64[n]
         Nodes of jobs, one execution after the other, and where those of the last one of each job begin.
     fate, eligible : int64[n]
-        Values of `gridsched.engine.lives.Fate`, and when each could have started first [ticks].
+        Values of `gridsched.engine.job_lifecycle.Fate`, and when each could have started first [ticks].
     executions : EXECUTION[...]
         All times that jobs ran, by job and time.
     killed, extra : int64[n]
@@ -378,15 +378,17 @@ class Controller:
             self.priorities = self.minutes = Minutes(self.priorities, tickets.minutes, self.tables, unit)
         self.timed_out = 0
         self.backfill = cadence.of_backfill()
-        self.lives = _plain_lives(tickets.submit) if tickets.lives is None else tickets.lives
+        self.lifecycles = (
+            _plain_lifecycles(tickets.submit) if tickets.lifecycles is None else tickets.lifecycles
+        )
         self.listed = np.zeros(count + 1, np.int64)
         # who waits for nobody, and does not give up, needs no telling
-        self.linked = len(self.lives.dependents) > 0
-        self.impatient = bool((self.lives.jobs["gives_up"] < FOREVER).any())
+        self.linked = len(self.lifecycles.dependents) > 0
+        self.impatient = bool((self.lifecycles.jobs["gives_up"] < FOREVER).any())
         self.tables.jobs["record"] = np.arange(count) * _APART
         self.submitted = 0
         self.due = 0
-        self._look_at_lives()
+        self._look_at_lifecycles()
         self.machine, self.happened = machine, 0
         # why each node takes no jobs: it is down, drained, or in so many reservations
         self.out = np.zeros((3, nodes), np.int64)
@@ -421,12 +423,12 @@ class Controller:
             soonest = min(soonest, heap[0][0] if heap else NEVER)
         return soonest
 
-    def _look_at_lives(self) -> None:
+    def _look_at_lifecycles(self) -> None:
         """See when something happens next to a job that does not run."""
-        due = int(lives.next_time(self.lives))
+        due = int(job_lifecycle.next_time(self.lifecycles))
         self.due = due if due < FOREVER else NEVER
 
-    def happen(self, until: int) -> None:
+    def process_events(self, until: int) -> None:
         """Let jobs end, nodes go and come, and jobs enter the queue and leave it up to an instant."""
         while (now := self.next_event()) <= until:
             if self.priorities.due() <= now:
@@ -451,17 +453,17 @@ class Controller:
         self.end[job] = -1
         self.extra[job] += now - self.latency - self.start[job] - self.work_left[job]
         if self.linked:
-            lives.end(self.lives, job, now, int(Fate.COMPLETED))
-            self._look_at_lives()
+            job_lifecycle.end(self.lifecycles, job, now, int(Fate.COMPLETED))
+            self._look_at_lifecycles()
         self._resume_those_who_can(now)
 
     def _come_and_go(self, now: int) -> None:
         """Let jobs enter the queue, and users give up."""
-        for job in self.listed[: lives.enter(self.lives, now, self.listed)].tolist():
+        for job in self.listed[: job_lifecycle.enter(self.lifecycles, now, self.listed)].tolist():
             self.tables.jobs["begin"][job] = now // self.unit
             self._submit(job, now)
-        left = lives.give_up(self.lives, now, self.listed) if self.impatient else 0
-        self._look_at_lives()
+        left = job_lifecycle.give_up(self.lifecycles, now, self.listed) if self.impatient else 0
+        self._look_at_lifecycles()
         if left:
             waiting = self.queue[: self.waiting]
             kept = waiting[~np.isin(waiting, self.listed[:left])]
@@ -481,26 +483,26 @@ class Controller:
 
     # --- nodes ------------------------------------------------------------------------------------
 
-    def _change(self, kind: Happening, which: int, now: int) -> None:
+    def _change(self, kind: EventKind, which: int, now: int) -> None:
         """Let something happen to a node, or to the nodes of a reservation."""
-        if kind in (Happening.DOWN, Happening.UP):
-            self.out[0, which] = kind == Happening.DOWN
-        elif kind in (Happening.DRAIN, Happening.RESUME):
-            self.out[1, which] = kind == Happening.DRAIN
+        if kind in (EventKind.DOWN, EventKind.UP):
+            self.out[0, which] = kind == EventKind.DOWN
+        elif kind in (EventKind.DRAIN, EventKind.RESUME):
+            self.out[1, which] = kind == EventKind.DRAIN
         else:
             self._reserve(kind, which)
         self.tables.up[:] = self.out.sum(axis=0) == 0
-        if kind == Happening.DOWN:
+        if kind == EventKind.DOWN:
             self._kill_on(np.arange(len(self.tables.up)) == which, now)
-        elif kind == Happening.CLOSE:
+        elif kind == EventKind.CLOSE:
             self._kill_on(self.tables.reserved[which] != 0, now)
 
-    def _reserve(self, kind: Happening, which: int) -> None:
+    def _reserve(self, kind: EventKind, which: int) -> None:
         """Let a reservation be known, begin, or be over."""
         known = set(self.tables.known[: self.tables.counts[1]].tolist())
-        if kind == Happening.ANNOUNCE:
+        if kind == EventKind.ANNOUNCE:
             known.add(which)
-        elif kind == Happening.CLOSE:
+        elif kind == EventKind.CLOSE:
             self.closed.add(which)
             self.out[2] += self.tables.reserved[which]
         else:
@@ -556,8 +558,8 @@ class Controller:
 
     def _give_up(self, job: int, now: int) -> None:
         """Let a job be lost."""
-        lives.end(self.lives, job, now, int(Fate.LOST))
-        self._look_at_lives()
+        job_lifecycle.end(self.lifecycles, job, now, int(Fate.LOST))
+        self._look_at_lifecycles()
 
     # --- preemption -------------------------------------------------------------------------------
 
@@ -660,7 +662,7 @@ class Controller:
             priority = self.tables.jobs["priority"][waiting]
             self.queue[: self.waiting] = waiting[np.lexsort((waiting, -priority, -self.tier[waiting]))]
             self.sorted = True
-        if self.submitted != (submitted := int(self.lives.state["arrival"][0])):
+        if self.submitted != (submitted := int(self.lifecycles.state["arrival"][0])):
             # records of tasks that are made now follow that of the youngest job
             self.submitted = submitted
             self.tables.counts[2] = (submitted - 1) * _APART + 1
@@ -708,8 +710,8 @@ class Controller:
             for job in started.tolist():
                 self.priorities.started(job, now)
                 if self.linked or self.impatient:
-                    lives.start(self.lives, job, now)
-                    self._look_at_lives()
+                    job_lifecycle.start(self.lifecycles, job, now)
+                    self._look_at_lifecycles()
             waiting = self.queue[: self.waiting]
             left = waiting[self.start[waiting] < 0]
             self.waiting = len(left)
@@ -729,7 +731,7 @@ class Controller:
             Instant [ticks] and kind of each pass. What happens at such an instant is not known to it yet.
         """
         for now, kind in passes:
-            self.happen(now - 1)
+            self.process_events(now - 1)
             self.run_pass(now, kind)
         return self.outcome()
 
@@ -783,7 +785,7 @@ class Controller:
                 check = _first_from(check, stride, now)
                 rolling = False
             if event == now:
-                self.happen(now)
+                self.process_events(now)
                 changed, happened = now, True
             elif due == now:
                 killed = self.timed_out
@@ -817,7 +819,7 @@ class Controller:
 
     def outcome(self) -> Outcome:
         """What became of the jobs."""
-        fate = self.lives.jobs["fate"].astype(np.int64)
+        fate = self.lifecycles.jobs["fate"].astype(np.int64)
         starved = (fate == int(Fate.COMPLETED)) & (self.start < 0)
         fate[starved] = int(Fate.STARVED)
         extra = self.extra.copy()
@@ -830,7 +832,7 @@ class Controller:
             placed=placed,
             first=self.tables.jobs["first"].copy(),
             fate=fate,
-            eligible=self.lives.jobs["eligible"].astype(np.int64),
+            eligible=self.lifecycles.jobs["eligible"].astype(np.int64),
             executions=executions,
             killed=self.killed,
             extra=extra,
@@ -861,11 +863,11 @@ def _first_from(begin: int, step: int, now: int) -> int:
     return begin + max(-(-(now - begin) // step), 0) * step
 
 
-def _plain_lives(submit: Integers) -> Lives:
-    """Lives of jobs that wait for nothing but their nodes."""
+def _plain_lifecycles(submit: Integers) -> Lifecycles:
+    """Lifecycles of jobs that wait for nothing but their nodes."""
     jobs: RecordArray = np.zeros(len(submit), LIFE)
     jobs["submit"], jobs["gives_up"], jobs["unmet"] = submit, FOREVER, 1
-    return lives.allocate(jobs, np.zeros(0, DEPENDENT), np.zeros(len(submit) + 1, np.int64))
+    return job_lifecycle.allocate(jobs, np.zeros(0, DEPENDENT), np.zeros(len(submit) + 1, np.int64))
 
 
 def _suits(

@@ -15,7 +15,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.lives import Fate
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.errors import ConfigurationError
 from gridsched.systems.differences import Loop, StartDifference, StartDifferences
 from gridsched.systems.slurm import kernels
@@ -265,7 +265,7 @@ class _Watch:
 
     def _why(self, controller: Controller, job: int, now: int, kind: int) -> _Reason:
         """Why a job did not start in the pass that was made."""
-        life = controller.lives.jobs[job]
+        life = controller.lifecycles.jobs[job]
         if job not in self.queue:
             return self._absent(life, job)
         tables, record = controller.tables, controller.tables.jobs[job]

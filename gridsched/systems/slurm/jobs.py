@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.nodes.records import Happening
+from gridsched.engine.nodes.records import EventKind
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.nodes import UNLIMITED_MEMORY
 from gridsched.platform import Cluster
 from gridsched.submission import Submission
-from gridsched.systems.fates import lives_of
+from gridsched.systems.job_outcomes import lifecycles_of
 from gridsched.systems.node_records import (
     OVER_LIMIT,
     OVER_PARTITION,
@@ -160,7 +160,7 @@ def cluster_jobs(
             submit=np.asarray(workload.submit_time, np.int64),
             run=submission.run_time[own],
             limited=subject,
-            lives=lives_of(replace(submission, workload=workload), rejected),
+            lifecycles=lifecycles_of(replace(submission, workload=workload), rejected),
         ),
         reasons=reasons,
         node_names=names,
@@ -175,19 +175,19 @@ def cluster_jobs(
 
 def _reservations(
     singles: RecordArray, of_nodes: RecordArray, nodes: int
-) -> tuple[list[tuple[int, Happening, int]], RecordArray, NDArray[np.uint8] | None]:
+) -> tuple[list[tuple[int, EventKind, int]], RecordArray, NDArray[np.uint8] | None]:
     """Events of nodes where maintenance of several nodes at one time is one reservation."""
-    announced = {each["window"]: each["time"] for each in singles if each["kind"] == Happening.ANNOUNCE}
+    announced = {each["window"]: each["time"] for each in singles if each["kind"] == EventKind.ANNOUNCE}
     places: dict[tuple[int, int, int], int] = {}
     of_window = []
     for k, window in enumerate(of_nodes):
         key = (int(announced[k]), int(window["start"]), int(window["end"]))
         of_window.append(places.setdefault(key, len(places)))
-    events: dict[tuple[int, Happening, int], None] = {}
+    events: dict[tuple[int, EventKind, int], None] = {}
     for each in singles:
         single = each["window"] < 0
         which = int(each["node"]) if single else of_window[each["window"]]
-        events[int(each["time"]), Happening(int(each["kind"])), which] = None
+        events[int(each["time"]), EventKind(int(each["kind"])), which] = None
     if not places:
         return list(events), NO_WINDOWS, None
     windows = np.array([(begin, end) for _, begin, end in places], WINDOW)

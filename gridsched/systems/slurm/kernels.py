@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.either import Either
-from gridsched.engine.jit import jit, leaf, part
+from gridsched.engine.jit import inline, jit, noinline
+from gridsched.engine.type_dispatch import TypeDispatch
 
 NEVER = 2**62
 
@@ -185,34 +185,34 @@ LINEAR, YOUNGEST, STRICT, REORDERED, PATIENCE = 0, 1, 2, 3, 4
 """Settings of preemption: whole nodes of select/linear, order of candidates, and seconds of patience."""
 
 
-@leaf
+@inline
 def _all_are_on(t: Any, p: Any, k: int) -> int:
     return k
 
 
-@leaf
+@inline
 def _next_that_is_on(t: Any, p: Any, k: int) -> int:
     while k < t.counts[0] and p.off[t.running[k]] != 0:
         k += 1
     return int(k)
 
 
-next_on = Either(_all_are_on, _next_that_is_on, Preemption)
+next_on = TypeDispatch(_all_are_on, _next_that_is_on, Preemption)
 """Place of the first running job from one on that a test does not leave out."""
 
 
-@leaf
+@inline
 def _is_shared(r: Any, p: Any, node: int, whole: int) -> None:
     r.alone[node] &= 1 - whole
 
 
-@leaf
+@inline
 def _is_shared_if_no_other(r: Any, p: Any, node: int, whole: int) -> None:
     p.alone[node] -= whole
     r.alone[node] = 1 if p.alone[node] > 0 else 0
 
 
-share_again = Either(_is_shared, _is_shared_if_no_other, Preemption)
+share_again = TypeDispatch(_is_shared, _is_shared_if_no_other, Preemption)
 """Suppose that a job has left a node, which it had to itself or not; others may sleep there."""
 
 
@@ -224,7 +224,7 @@ BITS = 62
 _PAIRS, _FOURS, _EIGHTS = 0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F
 
 
-@leaf
+@inline
 def pack(nodes: Any, bits: Any) -> None:
     """Bits of a set of nodes."""
     for word in range(len(bits)):
@@ -243,7 +243,7 @@ def bits_of(sets: NDArray[np.uint8]) -> NDArray[np.int64]:
     return bits
 
 
-@leaf
+@inline
 def unpack(bits: Any, nodes: Any) -> None:
     """A set of nodes of its bits."""
     for word in range(len(bits)):
@@ -252,7 +252,7 @@ def unpack(bits: Any, nodes: Any) -> None:
             nodes[node] = (packed >> (node - word * BITS)) & 1
 
 
-@leaf
+@inline
 def ones(x: int) -> int:
     """How many bits of a word are set."""
     x = (x & _PAIRS) + ((x >> 1) & _PAIRS)
@@ -264,7 +264,7 @@ def ones(x: int) -> int:
     return x & 0x7F
 
 
-@leaf
+@inline
 def number_of_both(one: Any, other: Any) -> int:
     """How many nodes two sets have in common."""
     count = 0
@@ -276,7 +276,7 @@ def number_of_both(one: Any, other: Any) -> int:
 # --- limits, starts and ends ----------------------------------------------------------------------
 
 
-@leaf
+@inline
 def amount_of(job: Any, resource: int) -> int:
     """How much a job has of a resource."""
     if resource == 0:
@@ -287,7 +287,7 @@ def amount_of(job: Any, resource: int) -> int:
     return int(each * job["nodes"])
 
 
-@leaf
+@inline
 def over_minutes(group: Any, job: Any) -> bool:
     """Whether a group has used too many minutes, or its running jobs may, for a job to start now.
 
@@ -303,7 +303,7 @@ def over_minutes(group: Any, job: Any) -> bool:
     return bool(left <= 0 or (group["way"] == SAFE and promised + wanted > left))
 
 
-@leaf
+@inline
 def over_limit(t: Any, j: int) -> bool:
     """Whether a group of the job has too much running for it to start now."""
     for k in range(t.limited.shape[1]):
@@ -323,7 +323,7 @@ def over_limit(t: Any, j: int) -> bool:
     return False
 
 
-@leaf
+@inline
 def count_for_limits(t: Any, j: int, sign: int) -> None:
     """Add a job to what its groups have, or take it off."""
     for k in range(t.limited.shape[1]):
@@ -340,7 +340,7 @@ def count_for_limits(t: Any, j: int, sign: int) -> None:
                 t.limits[which]["promised"] += sign * job["promised"] * amount
 
 
-@leaf
+@inline
 def take(t: Any, j: int, node: int, sign: int) -> None:
     """Take what a job asks for from a node, or give it back."""
     job = t.jobs[j]
@@ -352,7 +352,7 @@ def take(t: Any, j: int, node: int, sign: int) -> None:
     t.free[GPUS, node] -= sign * job["gpus"]
 
 
-@part
+@noinline
 def start(t: Any, r: Any, j: int, now: int) -> None:
     """Start a job on the chosen nodes."""
     job = t.jobs[j]
@@ -383,7 +383,7 @@ def start(t: Any, r: Any, j: int, now: int) -> None:
         t.jobs[j]["next_task"] = -1
 
 
-@part
+@noinline
 def take_off(t: Any, j: int) -> None:
     """Take a job off its nodes."""
     job = t.jobs[j]
@@ -408,7 +408,7 @@ def finish(t: Tables, j: int) -> None:
 # --- which nodes ----------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def count_of(nodes: Any) -> int:
     """How many nodes a set has."""
     count = 0
@@ -417,7 +417,7 @@ def count_of(nodes: Any) -> int:
     return count
 
 
-@part
+@noinline
 def fitting_nodes(free: Any, idle: Any, alone: Any, usable: Any, fitting: Any, job: Any) -> int:
     """Mark the usable nodes that have what a job asks for, beside what others have; how many there are."""
     if job["whole"]:
@@ -439,7 +439,7 @@ def fitting_nodes(free: Any, idle: Any, alone: Any, usable: Any, fitting: Any, j
     return count
 
 
-@leaf
+@inline
 def runs_of(free: Any, r: Any, job: Any) -> int:
     """Runs of neighbours among the fitting nodes, and what each is worth for a job; how many there are."""
     whole, gpus, cores = job["whole"], job["gpus"], job["cores"]
@@ -462,7 +462,7 @@ def runs_of(free: Any, r: Any, job: Any) -> int:
     return runs
 
 
-@part
+@noinline
 def choose(free: Any, r: Any, job: Any) -> None:
     """Choose among the fitting nodes, of which there are enough: best-fit runs of neighbours.
 
@@ -506,7 +506,7 @@ def choose(free: Any, r: Any, job: Any) -> None:
 # --- reservations ---------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def has_all_of(t: Any, w: int, p: int) -> bool:
     """Whether a reservation has all nodes of a partition."""
     beside = 0
@@ -515,7 +515,7 @@ def has_all_of(t: Any, w: int, p: int) -> bool:
     return beside == 0
 
 
-@part
+@noinline
 def past_reservations(t: Any, p: int, limit: int, moment: int) -> int:
     """First moment from one on from which no reservation with all nodes of a partition hinders a job."""
     moved = True
@@ -530,7 +530,7 @@ def past_reservations(t: Any, p: int, limit: int, moment: int) -> int:
     return int(moment)
 
 
-@part
+@noinline
 def keep_off(t: Any, r: Any, p: int, limit: int, moment: int) -> bool:
     """Take nodes off the usable ones that are reserved before a job would end; whether its partition has any.
 
@@ -546,7 +546,7 @@ def keep_off(t: Any, r: Any, p: int, limit: int, moment: int) -> bool:
     return hindered != 0
 
 
-@leaf
+@inline
 def after_reservations(t: Any, moment: int, resolution: int) -> int:
     """Second after the first end of a reservation from a moment on."""
     first = NEVER
@@ -566,16 +566,16 @@ class Backfill(NamedTuple):
     window: int  # [s] that are planned
     resolution: int  # [s]
     most_tests: int  # jobs that are tested; 0 for all of them, as in the other numbers
-    most_of_user: int
-    most_of_partition: int
-    most_of_array: int  # tasks that get a plan
+    max_per_user: int
+    max_per_partition: int
+    max_per_array: int  # tasks that get a plan
     most_starts: int
     least_priority: float  # of jobs that get a plan
     least_age: int  # [s] of jobs that get a plan
     kill_wait: int  # [s] that a job has after its time limit
 
 
-@leaf
+@inline
 def has_other(following: Any, present: Any, allowed: Any, usable: Any) -> bool:
     """Whether an allowed node is free in the following stretch, and not usable in the present one."""
     for word in range(len(usable)):
@@ -584,7 +584,7 @@ def has_other(following: Any, present: Any, allowed: Any, usable: Any) -> bool:
     return False
 
 
-@part
+@noinline
 def usable_at(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> int:
     """Bits of the nodes that no plan has from a moment on until the job would end; when to try again.
 
@@ -623,7 +623,7 @@ def usable_at(t: Any, s: Any, r: Any, b: Any, j: int, now: int, moment: int) -> 
     return int(later)
 
 
-@part
+@noinline
 def note_ends(t: Any, r: Any) -> None:
     """Note which nodes are idle once the first, the first two ... of the running jobs have ended."""
     for node in range(len(t.busy)):
@@ -642,7 +642,7 @@ def note_ends(t: Any, r: Any) -> None:
     r.idle_since[0] = r.changes[0]
 
 
-@part
+@noinline
 def note_touched(t: Any, r: Any) -> None:
     """Note which nodes the first, the first two ... of the running jobs have."""
     r.touched[0, :] = 0
@@ -656,7 +656,7 @@ def note_touched(t: Any, r: Any) -> None:
     r.touched_since[0] = r.changes[0]
 
 
-@leaf
+@inline
 def ended_by(t: Any, horizon: int) -> int:
     """How many of the running jobs have to end up to a time."""
     low, high = 0, t.counts[0]
@@ -669,7 +669,7 @@ def ended_by(t: Any, horizon: int) -> int:
     return low
 
 
-@part
+@noinline
 def earliest_whole(t: Any, r: Any, j: int, now: int, now_only: bool, horizon: int) -> int:
     """When a job of whole nodes could start on the usable ones: running jobs are taken off one at a time."""
     job = t.jobs[j]
@@ -695,7 +695,7 @@ def earliest_whole(t: Any, r: Any, j: int, now: int, now_only: bool, horizon: in
     return now if ended == 0 else int(max(t.jobs[t.running[ended - 1]]["expected"], now + 1))
 
 
-@leaf
+@inline
 def overlaps(t: Any, r: Any, other: Any) -> bool:
     """Whether a running job has a usable node."""
     found = False
@@ -704,7 +704,7 @@ def overlaps(t: Any, r: Any, other: Any) -> bool:
     return found
 
 
-@part
+@noinline
 def earliest_shared(t: Any, r: Any, b: Any, p: Any, j: int, now: int, horizon: int) -> int:
     """When a job that shares nodes could start on the usable ones.
 
@@ -754,7 +754,7 @@ def earliest_shared(t: Any, r: Any, b: Any, p: Any, j: int, now: int, horizon: i
     return NEVER
 
 
-@part
+@noinline
 def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, horizon: int) -> int:
     """When a job could start on the usable nodes if no other came, and on which.
 
@@ -795,7 +795,7 @@ def earliest(t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, h
     return int(earliest_shared(t, r, b, p, j, now, horizon))
 
 
-@leaf
+@inline
 def clashes(s: Any, r: Any, begin: int, end: int) -> bool:
     """Whether a plan has one of the wanted nodes at some time in a stretch."""
     for k in range(s.count[0]):
@@ -807,7 +807,7 @@ def clashes(s: Any, r: Any, begin: int, end: int) -> bool:
     return False
 
 
-@leaf
+@inline
 def differ(one: Any, other: Any) -> bool:
     """Whether two sets of nodes differ."""
     found = 0
@@ -816,7 +816,7 @@ def differ(one: Any, other: Any) -> bool:
     return found != 0
 
 
-@leaf
+@inline
 def split(s: Any, moment: int) -> None:
     """Let a stretch begin at a moment, if it lies within one."""
     count = s.count[0]
@@ -835,7 +835,7 @@ def split(s: Any, moment: int) -> None:
             return
 
 
-@part
+@noinline
 def plan(t: Any, s: Any, r: Any, j: int, begin: int, end: int) -> None:
     """Plan a job on the wanted nodes; one pair of neighbouring stretches with the same nodes becomes one."""
     job = t.jobs[j]

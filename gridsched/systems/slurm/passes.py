@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gridsched.engine.jit import jit, part
+from gridsched.engine.jit import jit, noinline
 from gridsched.engine.reference import by_reference
 from gridsched.systems.slurm.kernels import (
     BITS,
@@ -124,7 +124,7 @@ def main_pass(
 # --- the backfill scheduler -----------------------------------------------------------------------
 
 
-@part
+@noinline
 def test_job(t: Any, s: Any, r: Any, b: Any, p: Any, j: int, now: int) -> int:
     """Start a job now or plan it; `STARTED`, `PLANNED` or `NEITHER`."""
     no_plan = t.jobs[j]["priority"] < b.least_priority or now - t.jobs[j]["begin"] < b.least_age
@@ -228,14 +228,14 @@ def backfill_pass(
         if over_limit(t, j):
             continue
         own, u = t.jobs[j]["partition"], partitions + t.jobs[j]["user"]
-        if (b.most_of_partition and r.tested[own] >= b.most_of_partition) or (
-            b.most_of_user and r.tested[u] >= b.most_of_user
+        if (b.max_per_partition and r.tested[own] >= b.max_per_partition) or (
+            b.max_per_user and r.tested[u] >= b.max_per_user
         ):
             continue
         a = t.jobs[j]["array"]
         plans = len(r.tested) - len(t.tasks) + a
         if a >= 0 and r.tested[plans] > 0:
-            most = min(b.most_of_array, t.jobs[j]["most_tasks"] - t.tasks[a])
+            most = min(b.max_per_array, t.jobs[j]["most_tasks"] - t.tasks[a])
             if r.tested[plans] >= most:
                 continue
         r.tested[own] += 1

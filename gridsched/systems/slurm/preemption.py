@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gridsched.engine.either import Either
-from gridsched.engine.jit import leaf, part
+from gridsched.engine.jit import inline, noinline
+from gridsched.engine.type_dispatch import TypeDispatch
 from gridsched.systems.slurm.kernels import (
     CORES,
     GPUS,
@@ -48,7 +48,7 @@ CANDIDATES, VICTIMS, TAKES = 0, 1, 2
 # --- who may give way -----------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def comes_before(t: Any, p: Any, one: int, other: int) -> bool:
     """Whether a job is to give way rather than another one: smaller jobs of lower partitions, or younger."""
     first, second = t.jobs[one], t.jobs[other]
@@ -62,7 +62,7 @@ def comes_before(t: Any, p: Any, one: int, other: int) -> bool:
     return bool(first["record"] < second["record"])
 
 
-@part
+@noinline
 def find_candidates(t: Any, p: Any, j: int, now: int) -> int:
     """Running jobs that may give way to a job, those of least worth first; how many there are."""
     count = 0
@@ -92,7 +92,7 @@ def find_candidates(t: Any, p: Any, j: int, now: int) -> int:
 # --- what would be if they did --------------------------------------------------------------------
 
 
-@part
+@noinline
 def suppose(t: Any, r: Any, p: Any) -> None:
     """Begin with what there is."""
     for node in range(len(t.busy)):
@@ -110,7 +110,7 @@ def suppose(t: Any, r: Any, p: Any) -> None:
                 p.alone[t.placed[job["first"] + i]] += 1
 
 
-@part
+@noinline
 def leave_out(t: Any, r: Any, p: Any, j: int, cores_only: bool) -> None:
     """Suppose that a job were not there, or that only its cores were free."""
     job = t.jobs[j]
@@ -125,7 +125,7 @@ def leave_out(t: Any, r: Any, p: Any, j: int, cores_only: bool) -> None:
         p.idle[node] = 1 if p.busy[node] == 0 else 0
 
 
-@part
+@noinline
 def would_fit(t: Any, r: Any, p: Any, j: int) -> bool:
     """Whether a job would fit on the usable nodes; who is suspended keeps memory and GPUs."""
     job = t.jobs[j]
@@ -139,7 +139,7 @@ def would_fit(t: Any, r: Any, p: Any, j: int) -> bool:
     return bool(count >= job["nodes"])
 
 
-@leaf
+@inline
 def is_on_chosen(t: Any, r: Any, j: int, other: int) -> bool:
     """Whether another job has one of the nodes that are chosen for a job."""
     found = False
@@ -149,7 +149,7 @@ def is_on_chosen(t: Any, r: Any, j: int, other: int) -> bool:
     return found
 
 
-@leaf
+@inline
 def add_victim(p: Any, other: int, j: int) -> None:
     """Note that a job gives way to another one."""
     p.victims[p.counts[VICTIMS]] = other
@@ -160,7 +160,7 @@ def add_victim(p: Any, other: int, j: int) -> None:
 # --- which of them do -----------------------------------------------------------------------------
 
 
-@part
+@noinline
 def take_whole_nodes(t: Any, r: Any, p: Any, j: int) -> int:
     """select/linear: candidates leave in order until the job fits; what becomes of them."""
     suppose(t, r, p)
@@ -184,7 +184,7 @@ def take_whole_nodes(t: Any, r: Any, p: Any, j: int) -> int:
     return how
 
 
-@part
+@noinline
 def reorder(t: Any, r: Any, p: Any, last: int, j: int) -> None:
     """Candidates anew, after they were left out up to one: it first, then those with most of the nodes."""
     count = p.counts[CANDIDATES]
@@ -204,7 +204,7 @@ def reorder(t: Any, r: Any, p: Any, last: int, j: int) -> None:
         p.candidates[place], p.overlap[place] = other, overlap
 
 
-@part
+@noinline
 def kill_for(t: Any, r: Any, p: Any, j: int) -> int:
     """select/cons_tres: candidates are killed in order until the job fits; KILLED or KEPT.
 
@@ -235,7 +235,7 @@ def kill_for(t: Any, r: Any, p: Any, j: int) -> int:
     return KILLED
 
 
-@part
+@noinline
 def suppose_suspended(t: Any, r: Any, p: Any, below: int) -> int:
     """Suppose that candidates below a level had no cores; the highest level among them, -1 without any."""
     suppose(t, r, p)
@@ -248,7 +248,7 @@ def suppose_suspended(t: Any, r: Any, p: Any, below: int) -> int:
     return int(highest)
 
 
-@part
+@noinline
 def suspend_for(t: Any, r: Any, p: Any, j: int) -> int:
     """select/cons_tres: candidates are suspended, of higher levels only if need be; SUSPENDED or KEPT."""
     below = NEVER
@@ -290,7 +290,7 @@ def suspend_for(t: Any, r: Any, p: Any, j: int) -> int:
     return SUSPENDED
 
 
-@part
+@noinline
 def let_give_way(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
     """Let jobs give way to one that does not fit on the usable nodes; whether it can start at once."""
     if find_candidates(t, p, j, now) == 0:
@@ -320,30 +320,30 @@ def let_give_way(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
 # --- what passes ask ------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _nobody_gives_way(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
     return False
 
 
-gives_way = Either(_nobody_gives_way, let_give_way, Preemption)
+gives_way = TypeDispatch(_nobody_gives_way, let_give_way, Preemption)
 """Whether others are suspended such that a job can start on the chosen nodes; or they are killed for it."""
 
 
-@leaf
+@inline
 def _nobody_leaves(p: Any, node: int) -> int:
     return 0
 
 
-@leaf
+@inline
 def _is_left(p: Any, node: int) -> int:
     return 1 if p.completing[node] > 0 else 0
 
 
-is_left = Either(_nobody_leaves, _is_left, Preemption)
+is_left = TypeDispatch(_nobody_leaves, _is_left, Preemption)
 """1 for a node that killed jobs have not left yet."""
 
 
-@part
+@noinline
 def _earliest_beside_candidates(
     t: Any, r: Any, b: Any, p: Any, j: int, now: int, now_only: bool, horizon: int
 ) -> int:
@@ -386,18 +386,18 @@ def _earliest_beside_candidates(
     return int(found)
 
 
-earliest_of = Either(earliest, _earliest_beside_candidates, Preemption)
+earliest_of = TypeDispatch(earliest, _earliest_beside_candidates, Preemption)
 """When a job could start on the usable nodes, and on which; see `kernels.earliest`."""
 
 
-@leaf
+@inline
 def _begin(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
     start(t, r, j, now)
     r.changes[0] += 1
     return True
 
 
-@part
+@noinline
 def _begin_or_make_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
     if p.counts[TAKES]:
         nodes = t.jobs[j]["nodes"]
@@ -413,5 +413,5 @@ def _begin_or_make_room(t: Any, r: Any, p: Any, j: int, now: int) -> bool:
     return True
 
 
-begins = Either(_begin, _begin_or_make_room, Preemption)
+begins = TypeDispatch(_begin, _begin_or_make_room, Preemption)
 """Start a job on the chosen nodes; whether it starts, or others are killed for it first."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine.nodes.records import Happening
+from gridsched.engine.nodes.records import EventKind
 from gridsched.errors import TraceError
 from gridsched.systems.slurm.controller import BACKFILL, MAIN
 from gridsched.systems.slurm.hostlist import expand_hosts
@@ -105,7 +105,7 @@ class Recording:
         Instant [ms], number of a job, and the priority that it was given.
     priorities_since : int, optional
         Instant [ms] at which priority/multifactor began; it calculates all priorities each period from then.
-    node_events : list of (int, Happening, str)
+    node_events : list of (int, EventKind, str)
         Instant [ms], DRAIN or RESUME, and the node.
     reservations : list of RecordedReservation
         Reservations of nodes.
@@ -116,7 +116,7 @@ class Recording:
     passes: list[tuple[int, int]]
     priorities: list[tuple[int, int, float]]
     priorities_since: int | None = None
-    node_events: list[tuple[int, Happening, str]] = field(default_factory=list)
+    node_events: list[tuple[int, EventKind, str]] = field(default_factory=list)
     reservations: list[RecordedReservation] = field(default_factory=list)
 
 
@@ -162,7 +162,7 @@ class _Log:
     passes: list[tuple[int, int]] = field(default_factory=list)
     priorities: list[tuple[int, int, float]] = field(default_factory=list)
     since: int | None = None
-    node_events: list[tuple[int, Happening, str]] = field(default_factory=list)
+    node_events: list[tuple[int, EventKind, str]] = field(default_factory=list)
     reservations: list[RecordedReservation] = field(default_factory=list)
     released: dict[int, int] = field(default_factory=dict)
     cancelled: dict[int, int] = field(default_factory=dict)
@@ -186,11 +186,11 @@ def _read_log(folder: Path) -> _Log:
             # what is resumed takes jobs again when it has answered
             if found[2] not in ("IDLE", "ALLOCATED", "MIXED") and found[1] not in away:
                 away.add(found[1])
-                log.node_events.append((milliseconds(stamp), Happening.DRAIN, found[1]))
+                log.node_events.append((milliseconds(stamp), EventKind.DRAIN, found[1]))
         elif found := _RESPONDS.search(text):
             if found[1] in away:
                 away.remove(found[1])
-                log.node_events.append((milliseconds(stamp), Happening.RESUME, found[1]))
+                log.node_events.append((milliseconds(stamp), EventKind.RESUME, found[1]))
         elif found := _RESERVED.search(text):
             log.reservations.append(
                 RecordedReservation(

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import lives
-from gridsched.engine.lives import LIFE, Lives
-from gridsched.engine.nodes.records import Happening
+from gridsched.engine import job_lifecycle
+from gridsched.engine.job_lifecycle import LIFE, Lifecycles
+from gridsched.engine.nodes.records import EventKind
 from gridsched.engine.records import FOREVER, RecordArray
 from gridsched.errors import ConfigurationError
-from gridsched.systems.fates import dependents_of
+from gridsched.systems.job_outcomes import dependents_of
 from gridsched.systems.slurm.accounts import Accounting, read_accounting, read_usage
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
 from gridsched.systems.slurm.controller import (
@@ -213,7 +213,7 @@ class Replay:
         reserved = np.zeros((len(self.recording.reservations), len(nodes)), np.uint8)
         windows: RecordArray = np.zeros(len(reserved), WINDOW)
         for k, each in enumerate(self.recording.reservations):
-            events += [(each.announced, Happening.ANNOUNCE, k), (each.end, Happening.OPEN, k)]
+            events += [(each.announced, EventKind.ANNOUNCE, k), (each.end, EventKind.OPEN, k)]
             windows[k] = each.start // MILLISECONDS, each.end // MILLISECONDS
             reserved[k, [places[name] for name in each.nodes]] = 1
         return SlurmCluster(
@@ -291,7 +291,7 @@ class Replay:
                 submit=np.array([job.submit for job in jobs], np.int64),
                 run=np.array([job.end - job.start for job in jobs], np.int64),
                 limited=limited,
-                lives=self._lives(),
+                lifecycles=self._lifecycles(),
                 preemption=self._preemption(),
                 minutes=minutes,
             ),
@@ -313,7 +313,7 @@ class Replay:
             [job.qos for job in self.recording.jobs],
         )
 
-    def _lives(self) -> Lives:
+    def _lifecycles(self) -> Lifecycles:
         """When jobs may start, for whom they wait, and when they were cancelled."""
         jobs = self.recording.jobs
         table = self._dependencies()
@@ -323,7 +323,7 @@ class Replay:
         made["unmet"] = 1 + np.bincount(table["job"], minlength=len(jobs))
         made["eligible"] = [max(job.eligible, job.released, 0) for job in jobs]
         made["failed"] = [job.failed for job in jobs]
-        return lives.allocate(made, *dependents_of(table, len(jobs)))
+        return job_lifecycle.allocate(made, *dependents_of(table, len(jobs)))
 
     def _dependencies(self) -> RecordArray:
         """Who waits for whom.

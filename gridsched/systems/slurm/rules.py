@@ -17,11 +17,11 @@ Integers = NDArray[np.int64]
 _REQUEUED, _CANCELLED, _SUSPENDED = 1, 2, 3
 _LOST = 4
 
-Told = Sequence[tuple[Integers, PreemptionRules | None, Outcome]]
+IssuedForecasts = Sequence[tuple[Integers, PreemptionRules | None, Outcome]]
 """For each cluster its jobs, who may preempt whom among them, and what became of them."""
 
 
-def preemption_variables(told: Told, jobs: int) -> dict[str, Variable]:
+def preemption_variables(told: IssuedForecasts, jobs: int) -> dict[str, Variable]:
     """Who preempted whom among so many jobs, when and how, and who may; nothing without preemption."""
     rows: list[Integers] = []
     pairs: list[Integers] = []

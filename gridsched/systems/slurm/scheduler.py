@@ -19,14 +19,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched.engine.lives import Fate
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.engine.records import RecordArray
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.results import NO_TIME, Schedule, of_tasks
 from gridsched.submission import Submission
 from gridsched.systems.base import Scheduler
-from gridsched.systems.fates import Lived, fate_variables
+from gridsched.systems.job_outcomes import JobOutcome, outcome_variables
 from gridsched.systems.node_records import node_variables
 from gridsched.systems.slurm.accounts import RESOURCES, ROOT, Accounting, Association, Quality
 from gridsched.systems.slurm.conf import SlurmConfiguration, read_configuration
@@ -344,9 +344,9 @@ class Slurm(Scheduler):
         segments: RecordArray = np.concatenate([run.segments for *_, run in runs])
         segments["job"] = np.concatenate([own[run.segments["job"]] for *_, own, run in runs])
         size = np.asarray(workload.processors, np.int64)
-        told, counted = fate_variables(
+        told, counted = outcome_variables(
             workload,
-            Lived(
+            JobOutcome(
                 fate=columns["fate"],
                 killed=columns["killed"],
                 extra_work=columns["extra"] * size,

@@ -38,12 +38,12 @@ import numpy as np
 
 from gridsched.engine import grid, heap, node_clusters
 from gridsched.engine.clusters import NOWHERE, UNDECIDED, GridArrays
-from gridsched.engine.either import Either
 from gridsched.engine.grid import Local
-from gridsched.engine.jit import jit, leaf, part
+from gridsched.engine.jit import inline, jit, noinline
 from gridsched.engine.node_clusters import NodeClusters
 from gridsched.engine.records import ENTRY, FOREVER
 from gridsched.engine.reference import by_reference
+from gridsched.engine.type_dispatch import TypeDispatch
 
 
 class Scheme(IntEnum):
@@ -132,7 +132,7 @@ def allocate(jobs: int, clusters: int, partners: Any, silence: Any, sigma: int) 
     )
 
 
-@leaf
+@inline
 def _dearest(best: int, epsilon: float) -> int:
     """Largest turnaround time that counts as equal to the best one."""
     limit = best + epsilon
@@ -142,13 +142,13 @@ def _dearest(best: int, epsilon: float) -> int:
 # --- how busy a cluster is, and whether it answers ------------------------------------------------
 
 
-@leaf
+@inline
 def _last_multiple(now: int, sigma: int) -> int:
     """Last multiple of sigma before now."""
     return (now - 1) // sigma * sigma
 
 
-@leaf
+@inline
 def _measure(g: GridArrays, s: Superschedulers, local: Local, now: int, sigma: int) -> None:
     """Add up what jobs have held of each cluster until now."""
     clock = s.clock[0]
@@ -163,7 +163,7 @@ def _measure(g: GridArrays, s: Superschedulers, local: Local, now: int, sigma: i
     clock["measured"] = now
 
 
-@leaf
+@inline
 def _utilisation(
     g: GridArrays, s: Superschedulers, local: Local, m: int, options: SuperschedulerOptions
 ) -> float:
@@ -173,7 +173,7 @@ def _utilisation(
     return s.used[m] / s.offered[m] if s.offered[m] > 0 else 0.0
 
 
-@leaf
+@inline
 def _is_silent(s: Superschedulers, m: int, now: int) -> bool:
     """Whether the grid scheduler of a cluster neither answers nor volunteers."""
     while s.silence[m, s.silence_passed[m]] <= now:
@@ -194,7 +194,7 @@ _HOME, _ALL, _HOME_AND_PARTNERS, _VOLUNTEERS = 0, 1, 2, 3
 _CONTENT, _OCCUPIED, _ANSWERED = 0, 1, 2
 
 
-@leaf
+@inline
 def _has_volunteers(g: GridArrays, s: Superschedulers, h: int, willing: bool) -> bool:
     """Whether any partner of a cluster has volunteered; where `willing`, and may take a job still."""
     found = False
@@ -204,7 +204,7 @@ def _has_volunteers(g: GridArrays, s: Superschedulers, h: int, willing: bool) ->
     return found
 
 
-@leaf
+@inline
 def _asked(g: GridArrays, s: Superschedulers, j: int, options: SuperschedulerOptions) -> int:
     """Whom a job asks that would wait long at its home."""
     if options.scheme == _LOCAL:
@@ -218,7 +218,7 @@ def _asked(g: GridArrays, s: Superschedulers, j: int, options: SuperschedulerOpt
     return _VOLUNTEERS
 
 
-@leaf
+@inline
 def _is_asked(g: GridArrays, s: Superschedulers, h: int, m: int, among: int) -> bool:
     """Whether a cluster belongs to those that are asked."""
     if among == _ALL:
@@ -228,7 +228,7 @@ def _is_asked(g: GridArrays, s: Superschedulers, h: int, m: int, among: int) -> 
     return among == _VOLUNTEERS and s.partners[h, m] and s.volunteer[m] == _VOLUNTEER
 
 
-@leaf
+@inline
 def _candidate(g: GridArrays, s: Superschedulers, j: int, step: int, among: int) -> int:
     """Cluster that a job asks at a step, first its home if that matters; -1 if none."""
     h = g.home[j]
@@ -238,7 +238,7 @@ def _candidate(g: GridArrays, s: Superschedulers, j: int, step: int, among: int)
     return m if m != h and _is_asked(g, s, h, m, among) else -1
 
 
-@leaf
+@inline
 def _needs_messages(g: GridArrays, s: Superschedulers, h: int, among: int) -> bool:
     """Whether a grid scheduler has to ask another one; where all are known it need not."""
     if among == _ALL:
@@ -249,7 +249,7 @@ def _needs_messages(g: GridArrays, s: Superschedulers, h: int, among: int) -> bo
     return found
 
 
-@leaf
+@inline
 def _ask(
     g: GridArrays,
     s: Superschedulers,
@@ -306,7 +306,7 @@ def _ask(
     return _ANSWERED
 
 
-@leaf
+@inline
 def _cheapest(
     g: GridArrays,
     s: Superschedulers,
@@ -332,7 +332,7 @@ def _cheapest(
     return chosen
 
 
-@leaf
+@inline
 def _is_better(
     g: GridArrays,
     s: Superschedulers,
@@ -351,7 +351,7 @@ def _is_better(
     return near and _utilisation(g, s, local, m, options) < _utilisation(g, s, local, h, options)
 
 
-@leaf
+@inline
 def _choice(
     g: GridArrays,
     s: Superschedulers,
@@ -373,14 +373,14 @@ def _choice(
     return _ASKS_ALL if options.scheme == _SYMMETRIC and options.goes_on else UNDECIDED
 
 
-@leaf
+@inline
 def _set_timer(s: Superschedulers, j: int, time: int) -> None:
     """Let something happen to a job later: its answers come, or it arrives on its cluster."""
     clock = s.clock[0]
     clock["timers"] = heap.push(s.timers, clock["timers"], time, j)
 
 
-@part
+@noinline
 def _send(
     g: GridArrays,
     s: Superschedulers,
@@ -399,7 +399,7 @@ def _send(
         grid.enter(g, local, j, m, now, options, score)
 
 
-@part
+@noinline
 def _decide(
     g: GridArrays,
     s: Superschedulers,
@@ -436,7 +436,7 @@ def _decide(
 # --- grid queues ----------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _within_reach(g: GridArrays, s: Superschedulers, local: Local, j: int, scheme: int) -> bool:
     """Whether any cluster that the scheme could choose can hold a job."""
     h = g.home[j]
@@ -447,7 +447,7 @@ def _within_reach(g: GridArrays, s: Superschedulers, local: Local, j: int, schem
     return fits
 
 
-@leaf
+@inline
 def _receive(g: GridArrays, s: Superschedulers, local: Local, now: int, scheme: int, todo: Any) -> int:
     """Put the jobs that are submitted now and fit somewhere into the grid queues; list them."""
     count = 0
@@ -465,13 +465,13 @@ def _receive(g: GridArrays, s: Superschedulers, local: Local, now: int, scheme: 
     return count
 
 
-@leaf
+@inline
 def _is_out(g: GridArrays, s: Superschedulers, j: int) -> bool:
     """Whether the grid scheduler of a job's home waits for answers about it."""
     return s.asking[g.home[j]] == j
 
 
-@leaf
+@inline
 def _drop_sent(g: GridArrays, s: Superschedulers) -> None:
     """Keep in the grid queues the jobs that were not sent to a cluster."""
     clock = s.clock[0]
@@ -484,20 +484,20 @@ def _drop_sent(g: GridArrays, s: Superschedulers) -> None:
     clock["queued"] = kept
 
 
-@leaf
+@inline
 def _mark_all(s: Superschedulers) -> None:
     """Let every job in a grid queue want to be decided."""
     for k in range(s.clock[0]["queued"]):
         s.marked[s.waiting[k]] = True
 
 
-@leaf
+@inline
 def _has_turn(g: GridArrays, s: Superschedulers, j: int, even_if_occupied: bool) -> bool:
     """Whether a job wants to be decided, and its grid scheduler is free or need only look at home."""
     return s.marked[j] and not _is_out(g, s, j) and (even_if_occupied or s.asking[g.home[j]] < 0)
 
 
-@leaf
+@inline
 def _reconsider(g: GridArrays, s: Superschedulers, even_if_occupied: bool, todo: Any) -> int:
     """List the jobs that have waited and are to be decided: those that go on asking, then home by home."""
     queued = s.clock[0]["queued"]
@@ -518,7 +518,7 @@ def _reconsider(g: GridArrays, s: Superschedulers, even_if_occupied: bool, todo:
     return count
 
 
-@leaf
+@inline
 def _land(
     g: GridArrays,
     s: Superschedulers,
@@ -544,7 +544,7 @@ def _land(
     return freed
 
 
-@leaf
+@inline
 def _renew_volunteers(
     g: GridArrays, s: Superschedulers, local: Local, now: int, options: SuperschedulerOptions
 ) -> None:
@@ -554,7 +554,7 @@ def _renew_volunteers(
         s.volunteer[m] = _VOLUNTEER if volunteers else _NOBODY
 
 
-@leaf
+@inline
 def _forget_volunteers(s: Superschedulers) -> None:
     """Let no cluster be a volunteer."""
     for m in range(len(s.volunteer)):
@@ -564,13 +564,13 @@ def _forget_volunteers(s: Superschedulers) -> None:
 # --- jobs that nobody can start, and users who give up --------------------------------------------
 
 
-@leaf
+@inline
 def _every_job_starts(s: Superschedulers, local: Local, options: SuperschedulerOptions) -> bool:
     """Whether jobs that wait will start, so that there is something to wait for."""
     return True
 
 
-@leaf
+@inline
 def _something_may_change(s: Superschedulers, local: Local, options: SuperschedulerOptions) -> bool:
     """Whether checks and answers may still find what was not known when anything else happened last.
 
@@ -587,30 +587,30 @@ def _something_may_change(s: Superschedulers, local: Local, options: Superschedu
     return clock["check"] <= last + 2 * options.sigma + asking + options.migration_delay
 
 
-_is_worth_waiting = Either(_every_job_starts, _something_may_change, NodeClusters)
+_is_worth_waiting = TypeDispatch(_every_job_starts, _something_may_change, NodeClusters)
 
 
-@leaf
+@inline
 def _central_decides_once(local: Local) -> bool:
     """Whether under CENTRAL every job is sent to a cluster at once."""
     return True
 
 
-@leaf
+@inline
 def _central_decides_again(local: Local) -> bool:
     """Whether under CENTRAL every job is sent to a cluster at once."""
     return False
 
 
-_decides_once = Either(_central_decides_once, _central_decides_again, NodeClusters)
+_decides_once = TypeDispatch(_central_decides_once, _central_decides_again, NodeClusters)
 
 
-@leaf
+@inline
 def _nobody_leaves(g: GridArrays, s: Superschedulers, local: Local, now: int) -> None:
     """Let all jobs stay."""
 
 
-@part
+@noinline
 def _those_who_give_up_leave(g: GridArrays, s: Superschedulers, local: NodeClusters, now: int) -> None:
     """Take jobs whose users give up now out of grid queue, transit or local queue.
 
@@ -629,13 +629,13 @@ def _those_who_give_up_leave(g: GridArrays, s: Superschedulers, local: NodeClust
         s.clock[0]["queued"] = kept
 
 
-_let_leave = Either(_nobody_leaves, _those_who_give_up_leave, NodeClusters)
+_let_leave = TypeDispatch(_nobody_leaves, _those_who_give_up_leave, NodeClusters)
 
 
 # --- the clock ------------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _next_instant(g: GridArrays, s: Superschedulers, local: Local, options: SuperschedulerOptions) -> int:
     """Time of the next event anywhere; FOREVER if nothing will happen."""
     clock = s.clock[0]
@@ -653,7 +653,7 @@ def _next_instant(g: GridArrays, s: Superschedulers, local: Local, options: Supe
     return now
 
 
-@leaf
+@inline
 def _is_check(
     g: GridArrays, s: Superschedulers, local: Local, now: int, options: SuperschedulerOptions
 ) -> bool:

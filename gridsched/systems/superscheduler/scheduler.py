@@ -53,7 +53,7 @@ What happens in which order at one instant is said in `kernel`.
 
 Predicted waits come in two modes. ``exact``: what the local policy would do if nothing else arrived and
 all estimates were right. ``plan``: up to the earliest place that a conservative plan of the cluster leaves,
-whatever its policy (`gridsched.engine.standing`). Neither knows more than the local scheduler does.
+whatever its policy (`gridsched.engine.conservative_plan`). Neither knows more than the local scheduler does.
 """
 
 from __future__ import annotations

@@ -10,24 +10,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridsched.engine import lives
-from gridsched.engine.lives import LIFE, Dependency, Fate
+from gridsched.engine import job_lifecycle
+from gridsched.engine.job_lifecycle import LIFE, Dependency, Fate
 from gridsched.engine.records import FOREVER
 from gridsched.errors import ConfigurationError
 from gridsched.nodes import NodeEvent
 from gridsched.platform import Cluster
 from gridsched.simulation import simulate
-from gridsched.systems.calendars.kernels import bookings, living
+from gridsched.systems.calendars.kernels import bookings, failures
 from gridsched.systems.calendars.planning import (
     CalendarSchedule,
-    Happenings,
+    Interruptions,
     prepare,
     prepare_outages,
     schedule_calendars,
 )
 from gridsched.systems.calendars.scheduler import Calendars
 from gridsched.systems.calendars.tree import Manager, SlotPlan, clusters_of
-from gridsched.systems.fates import dependents_of, outages_of
+from gridsched.systems.job_outcomes import dependents_of, outages_of
 from gridsched.verification import verify
 from gridsched.workloads import Workload
 from gridsched.workloads.dependencies import DEPENDENCY, dependency_table
@@ -38,8 +38,8 @@ from tests.systems.calendars.test_scheduler import COMPARED, calendar_options, r
 Problem = tuple[list[Job], Manager | Cluster, Calendars, list[bool], int]
 
 
-def lives_of_jobs(jobs: list[Job], reach: int) -> lives.Lives:
-    """Lives that have not begun."""
+def lifecycles_of_jobs(jobs: list[Job], reach: int) -> job_lifecycle.Lifecycles:
+    """Lifecycles that have not begun."""
     table = np.array(
         [(j, on, int(kind), delay) for j, job in enumerate(jobs) for on, kind, delay in job.needs], DEPENDENCY
     )
@@ -48,23 +48,23 @@ def lives_of_jobs(jobs: list[Job], reach: int) -> lives.Lives:
         row["submit"], row["failed"], row["unmet"] = job.submit_time, job.failed, 1 + len(job.needs)
         row["gives_up"] = FOREVER if job.gives_up == NONE else job.gives_up
         row["fate"] = int(Fate.REJECTED if job.processors > reach else Fate.COMPLETED)
-    return lives.allocate(rows, *dependents_of(table, len(rows)))
+    return job_lifecycle.allocate(rows, *dependents_of(table, len(rows)))
 
 
-def happenings_of(jobs: list[Job], root: Manager | Cluster) -> Happenings:
-    """Lives of the jobs, and outages of the clusters."""
+def interruptions_of(jobs: list[Job], root: Manager | Cluster) -> Interruptions:
+    """Lifecycles of the jobs, and outages of the clusters."""
     clusters = clusters_of(root)
-    return Happenings(
-        lives=lambda: lives_of_jobs(jobs, sum(cluster.processors for cluster in clusters)),
+    return Interruptions(
+        lifecycles=lambda: lifecycles_of_jobs(jobs, sum(cluster.processors for cluster in clusters)),
         outages=outages_of(clusters),
         clusters=clusters,
     )
 
 
 def run(jobs: list[Job], root: Manager | Cluster, options: Calendars = TENS, **more: Any) -> CalendarSchedule:
-    """Schedule of jobs with lives on clusters with events."""
-    happenings = happenings_of(jobs, root)
-    return schedule_calendars(records(jobs), root, options, happenings=happenings, **more)
+    """Schedule of jobs with lifecycles on clusters with events."""
+    interruptions = interruptions_of(jobs, root)
+    return schedule_calendars(records(jobs), root, options, interruptions=interruptions, **more)
 
 
 def check_against_oracle(
@@ -75,15 +75,15 @@ def check_against_oracle(
     oracle = Simulation(
         jobs, root, options, rank=lambda job, which: int(bookings.rank(seed, job, which)), refusals=refusals
     ).run()
-    lived = done.lived
-    assert lived is not None
-    assert [Fate(fate) for fate in lived.fate.tolist()] == oracle.fate
+    outcomes = done.outcomes
+    assert outcomes is not None
+    assert [Fate(fate) for fate in outcomes.fate.tolist()] == oracle.fate
     assert done.start_time.tolist() == oracle.start
     assert done.end_time.tolist() == oracle.end
     assert done.planned_start.tolist() == oracle.planned
     assert done.earliest_time.tolist() == oracle.earliest
     assert [tuple(segment.tolist()) for segment in done.segments] == oracle.segments
-    assert lived.killed.tolist() == oracle.killed
+    assert outcomes.killed.tolist() == oracle.killed
     assert done.broken.tolist() == oracle.broken
     for j, fate in enumerate(oracle.fate):
         if fate == Fate.COMPLETED:
@@ -126,7 +126,7 @@ def events(draw: st.DrawFn, nodes: int, first: int) -> list[NodeEvent]:
 
 
 @st.composite
-def lived(draw: st.DrawFn, jobs: list[Job]) -> list[Job]:
+def with_lifecycles(draw: st.DrawFn, jobs: list[Job]) -> list[Job]:
     """The jobs with users who give up, and dependencies."""
     wants, needs = draw(st.booleans()), draw(st.booleans())
     found = []
@@ -146,13 +146,13 @@ def lived(draw: st.DrawFn, jobs: list[Job]) -> list[Job]:
 
 @st.composite
 def problems(draw: st.DrawFn, *, depth: int = 2, accurate: bool | None = None) -> Problem:
-    """Jobs with lives on a tree of clusters with events."""
+    """Jobs with lifecycles on a tree of clusters with events."""
     options = draw(calendar_options())
     accurate = draw(st.booleans()) if accurate is None else accurate
     root = draw(trees(depth, [1.0] if accurate else [1.0, 1.0, 2.0, 0.7]))
     clusters = clusters_of(root)
     sizes = [cluster.processors for cluster in clusters]
-    jobs = draw(lived(draw(streams(sizes, options.slots.fundamental, accurate=accurate))))
+    jobs = draw(with_lifecycles(draw(streams(sizes, options.slots.fundamental, accurate=accurate))))
     first = jobs[0].submit_time if jobs else 0
     changed = []
     for cluster in clusters:
@@ -190,10 +190,10 @@ def test_schedules_of_trees_equal_the_oracle(problem: Problem) -> None:
 def test_no_slot_is_overdrawn_at_any_instant(problem: Problem) -> None:
     """Nor does any processor run a job while it is out for a time that nobody knows, unless it is drained."""
     jobs, root, options, refusals, _ = problem
-    happenings = happenings_of(jobs, root)
-    tree, conventions = prepare(records(jobs), root, options, refusals=refusals, happenings=happenings)
-    out = prepare_outages(happenings)
-    while (now := living.schedule(tree, out, conventions, 1)) >= 0:
+    interruptions = interruptions_of(jobs, root)
+    tree, conventions = prepare(records(jobs), root, options, refusals=refusals, interruptions=interruptions)
+    out = prepare_outages(interruptions)
+    while (now := failures.schedule(tree, out, conventions, 1)) >= 0:
         for k in range(len(tree.clusters)):
             assert all(free >= 0 for begin, _, free in slots_of(tree, k) if begin >= now)
         assert (tree.links["aside"] >= 0).all()
@@ -248,8 +248,8 @@ def fails(*events: NodeEvent, **more: Any) -> Cluster:
 
 
 def fates(done: CalendarSchedule) -> list[Fate]:
-    assert done.lived is not None
-    return [Fate(fate) for fate in done.lived.fate.tolist()]
+    assert done.outcomes is not None
+    return [Fate(fate) for fate in done.outcomes.fate.tolist()]
 
 
 def spans(done: CalendarSchedule) -> list[tuple[int, int, int, int]]:
@@ -266,9 +266,9 @@ def test_a_failing_node_kills_its_jobs_and_takes_its_processors_with_it() -> Non
     # Killed at 15 s; there is room once the other is done. Whoever needs all nodes waits for all.
     assert spans(done) == [(0, 2, 0, 15), (0, 2, 40, 80), (1, 2, 0, 40), (2, 4, 80, 90)]
     assert done.counts["outage_displaced"] == 1
-    assert done.lived is not None
-    assert done.lived.killed.tolist() == [1, 0, 0]
-    assert done.lived.extra_work.tolist() == [2 * 15, 0, 0]
+    assert done.outcomes is not None
+    assert done.outcomes.killed.tolist() == [1, 0, 0]
+    assert done.outcomes.extra_work.tolist() == [2 * 15, 0, 0]
 
 
 def test_the_rest_is_requested_from_the_last_checkpoint() -> None:
@@ -277,8 +277,8 @@ def test_the_rest_is_requested_from_the_last_checkpoint() -> None:
     # Two checkpoints by 22 s; then 20 s are left, with one more between them
     assert spans(done) == [(0, 2, 0, 25), (0, 2, 30, 51)]
     assert done.run_time.tolist() == [40]
-    assert done.lived is not None
-    assert done.lived.extra_work.tolist() == [2 * (25 - 20 + 1)]
+    assert done.outcomes is not None
+    assert done.outcomes.extra_work.tolist() == [2 * (25 - 20 + 1)]
 
 
 @pytest.mark.parametrize(("requeue", "starts"), [("place", [20, 60, 100]), ("end", [100, 20, 60])])
@@ -307,8 +307,8 @@ def test_announced_windows_are_planned_around() -> None:
     # It takes the slots from 50 to 80 s
     assert done.planned_start.tolist() == [0, 30, 50, 90]
     assert done.start_time.tolist() == [0, 30, 80, 90]
-    assert done.lived is not None
-    assert done.lived.killed.sum() == 0
+    assert done.outcomes is not None
+    assert done.outcomes.killed.sum() == 0
 
 
 def test_jobs_start_where_no_window_comes() -> None:
@@ -416,8 +416,8 @@ def test_jobs_make_their_requests_when_they_are_eligible() -> None:
     # Eligible at 17 s, after the third had asked; what the last one reserves is over by then
     assert done.start_time.tolist() == [0, 30, 20, -1, -1]
     assert fates(done)[3:] == [Fate.NEVER_ELIGIBLE, Fate.REJECTED]
-    assert done.lived is not None
-    assert done.lived.eligible_time.tolist()[1] == 17
+    assert done.outcomes is not None
+    assert done.outcomes.eligible_time.tolist()[1] == 17
 
 
 def test_a_job_that_is_killed_at_the_end_of_its_slots_did_not_end_well() -> None:

@@ -223,8 +223,8 @@ def cases(draw: st.DrawFn, *, alike: bool = True) -> Case:
     return Case(jobs, processors, edges, membership, draw(dynamic_options()), overrun, nodes, speeds)
 
 
-def oracle(case: Case, local: str = "", **lived: Any) -> Oracle:
-    """The naive run of a case; what is `lived` are further arguments of the oracle."""
+def oracle(case: Case, local: str = "", **failures: Any) -> Oracle:
+    """The naive run of a case; `failures` are further arguments of the oracle."""
     jobs, processors, edges, membership, options, overrun, nodes, speeds = case
     kinds = ("join", "renew", "leave")
     events = [
@@ -249,7 +249,7 @@ def oracle(case: Case, local: str = "", **lived: Any) -> Oracle:
     )
     # Run times are as there where all speeds are the same
     differ = speeds if len(set(speeds)) > 1 else ()
-    naive = Oracle(jobs, processors, edges, events, Rules(**given), nodes, differ, **lived)
+    naive = Oracle(jobs, processors, edges, events, Rules(**given), nodes, differ, **failures)
     naive.run()
     return naive
 

@@ -23,7 +23,7 @@ from gridsched.verification import verify
 from gridsched.workloads import Workload
 from gridsched.workloads.dependencies import dependency_table
 from tests.oracles.local import Policy
-from tests.oracles.multicluster import LivedJob, LivedMulticluster, Outage, Resize, Site
+from tests.oracles.multicluster import InterruptedJob, InterruptedMulticluster, Outage, Resize, Site
 from tests.systems.multicluster.test_scheduler import (
     CASES,
     CLUSTERS,
@@ -107,11 +107,11 @@ class Case:
             Resize(t, m, self.sites[m].unit * rng.randint(0, 5)) for t, m in zip(times, chosen, strict=True)
         ]
 
-    def _jobs(self) -> list[LivedJob]:
+    def _jobs(self) -> list[InterruptedJob]:
         rng = self.rng
         widest = max(site.resources * site.unit for site in self.sites)
         gives_up, depend = rng.random() < 0.6, rng.random() < 0.6
-        jobs: list[LivedJob] = []
+        jobs: list[InterruptedJob] = []
         gaps = rng.choice([[0, 0, 1, 2, 5], [0, 0, 0, 1]])
         submit = 0
         for j in range(rng.randint(1, 18)):
@@ -121,7 +121,7 @@ class Case:
             width = rng.choice([1, widest, rng.randint(1, widest), rng.randint(1, max(1, widest // 2))])
             others = [on for on in range(j) if depend and rng.random() < 0.15]
             jobs.append(
-                LivedJob(
+                InterruptedJob(
                     submit,
                     run,
                     estimate,
@@ -202,7 +202,7 @@ class Case:
         options: dict[str, Any] = {"seed": self.seed, "times": "unit", "overrun": self.overrun}
         return simulate(self.workload(), self.platform(), scheduler, **options)
 
-    def expected(self) -> LivedMulticluster:
+    def expected(self) -> InterruptedMulticluster:
         streams: dict[int, Any] = {}
 
         def draw(number: int, equals: int) -> int:
@@ -210,7 +210,7 @@ class Case:
                 streams[number] = stream(self.seed, number, len(self.sites))
             return pick(streams[number], equals)
 
-        naive = LivedMulticluster(
+        naive = InterruptedMulticluster(
             self.jobs,
             self.sites,
             outages=self.outages,
@@ -245,8 +245,8 @@ def check(seed: int) -> tuple[int, ...]:
     """One case against the oracle; how often each fate, and killed executions."""
     case = Case(seed)
     workload = case.workload()
-    is_lived = case.outages or workload.gives_up_time is not None or workload.dependencies is not None
-    if not is_lived:
+    is_interrupted = case.outages or workload.gives_up_time is not None or workload.dependencies is not None
+    if not is_interrupted:
         return (0,) * 7
     run, naive = case.simulated(), case.expected()
     verify(run)
@@ -286,7 +286,7 @@ def failing(clusters: list[Cluster], requeue: Any = "place") -> list[Cluster]:
     return [replace(each, events=events, requeue=requeue, checkpoint_interval=50) for each in clusters]
 
 
-def lived(workload: Workload) -> Workload:
+def interrupted(workload: Workload) -> Workload:
     """The jobs, some of which wait for others, or for their users to give up."""
     number = np.arange(len(workload))
     chained = dependency_table([(j, j - 3, KINDS[j % 4], 10 * (j % 2)) for j in range(5, len(workload), 7)])
@@ -297,7 +297,7 @@ def lived(workload: Workload) -> Workload:
 @pytest.mark.parametrize("requeue", ["place", "end", "lost"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case.values())))
 def test_every_variant_keeps_off_what_is_out(case: dict[str, Any], requeue: str) -> None:
-    workload = replace(lived(drawn()), home=np.arange(70) % 4 - 1)
+    workload = replace(interrupted(drawn()), home=np.arange(70) % 4 - 1)
     clusters = failing([*CLUSTERS[:1], *NODES[:2]], requeue)
     policy = Multicluster(titan=FAST, announcement_delay=40, threads=2, **case)
     changes = [ResourceChange(900, "N1", 2), ResourceChange(1200, "N1", 10)]

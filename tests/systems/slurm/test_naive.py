@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gridsched.engine.nodes.records import Happening
+from gridsched.engine.nodes.records import EventKind
 from gridsched.systems.slurm import kernels
 from gridsched.systems.slurm.controller import (
     BACKFILL,
@@ -207,10 +207,10 @@ def controller_of(jobs: list[naive.Job], cluster: naive.Cluster) -> Controller:
     chain_tasks(records, np.array([job.array for job in jobs]), most)
     events = []
     for out in cluster.outages:
-        kinds = (Happening.DOWN, Happening.UP) if out.kills else (Happening.DRAIN, Happening.RESUME)
+        kinds = (EventKind.DOWN, EventKind.UP) if out.kills else (EventKind.DRAIN, EventKind.RESUME)
         events += [(out.begin, kinds[0], out.node), (out.end, kinds[1], out.node)]
     for k, each in enumerate(cluster.reservations):
-        events += [(each.known, Happening.ANNOUNCE, k), (each.end, Happening.OPEN, k)]
+        events += [(each.known, EventKind.ANNOUNCE, k), (each.end, EventKind.OPEN, k)]
     held = [[n in each.nodes for n in range(len(nodes))] for each in cluster.reservations]
     return Controller(
         SlurmCluster(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gridsched.engine.lives import Fate
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.errors import TraceError
 from gridsched.systems.slurm.controller import BACKFILL, Controller, FirstCome, Outcome
 from gridsched.systems.slurm.hostlist import expand_hosts

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gridsched.engine.lives import Fate
+from gridsched.engine.job_lifecycle import Fate
 from gridsched.errors import ConfigurationError
 from gridsched.nodes import Limit, NodeEvent, NodeType, Partition, draw_failures
 from gridsched.platform import Cluster, Platform

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine.jit import leaf, part
+from gridsched.engine.jit import inline, noinline
 from gridsched.engine.records import ENTRY, FOREVER
 from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.calendar import CalendarArrays
@@ -265,19 +265,19 @@ def allocate(
 # --- small things ---------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def is_leaf(t: ManagerTree, m: int) -> bool:
     """Whether a manager has a cluster of its own."""
     return t.managers[m]["size"] == 1
 
 
-@leaf
+@inline
 def _scaled(seconds: int, speed: float) -> int:
     """Whole seconds that work of so many seconds takes at a speed."""
     return seconds if speed == 1.0 else math.ceil(seconds / speed)
 
 
-@leaf
+@inline
 def _with_checkpoints(t: ManagerTree, work: int, holder: int) -> int:
     """Seconds that so much work takes at a holder; there is no checkpoint at its end."""
     interval = t.managers[holder]["interval"]
@@ -286,20 +286,20 @@ def _with_checkpoints(t: ManagerTree, work: int, holder: int) -> int:
     return work + t.managers[holder]["cost"] * ((work - 1) // interval)
 
 
-@leaf
+@inline
 def duration(t: ManagerTree, j: int, holder: int) -> int:
     """Estimate of a job on the slowest cluster of a holder."""
     seconds = _scaled(t.jobs[j]["estimate"], t.managers[holder]["speed"])
     return _with_checkpoints(t, seconds, holder)
 
 
-@leaf
+@inline
 def length(t: ManagerTree, j: int) -> int:
     """Seconds that a job takes from its last start to its end, if nothing comes between."""
     return _with_checkpoints(t, t.plans[j]["left"], t.plans[j]["place"])
 
 
-@leaf
+@inline
 def work_within(t: ManagerTree, j: int, elapsed: int) -> int:
     """Seconds of work that a job did in so many seconds since its last start; the others were checkpoints."""
     holder = t.managers[t.plans[j]["place"]]
@@ -310,14 +310,14 @@ def work_within(t: ManagerTree, j: int, elapsed: int) -> int:
     return interval * (elapsed // cycle) + min(elapsed % cycle, interval)
 
 
-@leaf
+@inline
 def row_offset(t: ManagerTree, m: int) -> int:
     """What leads from a cluster to the row that a manager knows it by; 0 if that is the calendar itself."""
     shadow = t.managers[m]["shadow"]
     return shadow - t.managers[m]["first"] if shadow >= 0 else 0
 
 
-@part
+@noinline
 def rank(seed: int, job: int, which: int) -> int:
     """A random number of a job and a manager or cluster, for choices that are to be unbiased.
 
@@ -332,13 +332,13 @@ def rank(seed: int, job: int, which: int) -> int:
     return value
 
 
-@leaf
+@inline
 def tie(t: ManagerTree, m: int, j: int, which: int, seed: int) -> int:
     """What decides between equals: the lower number, or a random one."""
     return rank(seed, j, which) if t.managers[m]["unbiased"] else 0
 
 
-@part
+@noinline
 def slot_end(t: ManagerTree, time: int) -> int:
     """End of the slot that holds `time`."""
     level, number = calendar.slot_at(t.calendars, time)
@@ -348,14 +348,14 @@ def slot_end(t: ManagerTree, time: int) -> int:
 # --- what jobs hold -------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def whole(t: ManagerTree, k: int, nodes: int) -> int:
     """What a cluster loses to so many nodes: jobs take a unit of them at a time."""
     unit = t.calendars.rows[k]["unit"]
     return -(-nodes // unit) * unit
 
 
-@leaf
+@inline
 def tasks_on(t: ManagerTree, j: int, k: int) -> int:
     """Nodes that a placed job asks for on a cluster of its holder."""
     if is_leaf(t, t.plans[j]["place"]):
@@ -363,13 +363,13 @@ def tasks_on(t: ManagerTree, j: int, k: int) -> int:
     return t.parts[t.jobs[j]["span"], k]
 
 
-@leaf
+@inline
 def nodes_on(t: ManagerTree, j: int, k: int) -> int:
     """Nodes that a placed job takes on a cluster of its holder."""
     return whole(t, k, tasks_on(t, j, k))
 
 
-@leaf
+@inline
 def link_of(t: ManagerTree, j: int, k: int) -> int:
     """The link of a placed job on a cluster."""
     if is_leaf(t, t.plans[j]["place"]):
@@ -377,14 +377,14 @@ def link_of(t: ManagerTree, j: int, k: int) -> int:
     return len(t.jobs) + t.jobs[j]["span"] * len(t.clusters) + k
 
 
-@leaf
+@inline
 def job_of_link(t: ManagerTree, link: int) -> int:
     """The job that a link belongs to."""
     n = len(t.jobs)
     return link if link < n else t.spanning[(link - n) // len(t.clusters)]
 
 
-@part
+@noinline
 def add_to_cluster(t: ManagerTree, j: int, k: int) -> None:
     """Put a job on the list of those that hold slots of a cluster."""
     link = link_of(t, j, k)
@@ -396,7 +396,7 @@ def add_to_cluster(t: ManagerTree, j: int, k: int) -> None:
     t.clusters[k]["head"] = link
 
 
-@part
+@noinline
 def take_from_cluster(t: ManagerTree, j: int, k: int) -> None:
     """Take a job off that list."""
     link = link_of(t, j, k)
@@ -410,7 +410,7 @@ def take_from_cluster(t: ManagerTree, j: int, k: int) -> None:
         t.links[after]["before"] = before
 
 
-@part
+@noinline
 def tell_freed(t: ManagerTree, k: int) -> None:
     """Tell all managers of a cluster that something was released there."""
     m = t.clusters[k]["manager"]
@@ -420,7 +420,7 @@ def tell_freed(t: ManagerTree, k: int) -> None:
         m = t.managers[m]["parent"]
 
 
-@part
+@noinline
 def tell_loose(t: ManagerTree, k: int) -> None:
     """Tell all managers of a cluster that a split released something there."""
     m = t.clusters[k]["manager"]
@@ -429,7 +429,7 @@ def tell_loose(t: ManagerTree, k: int) -> None:
         m = t.managers[m]["parent"]
 
 
-@part
+@noinline
 def _book_shadow(t: ManagerTree, j: int, sign: int) -> None:
     """Let the owner of a job know in its shadow calendars what it reserves (-1) or gives back (1)."""
     plan = t.plans[j]
@@ -441,7 +441,7 @@ def _book_shadow(t: ManagerTree, j: int, sign: int) -> None:
                 calendar.change(t.calendars, offset + k, plan["start"], plan["end"], sign * nodes_on(t, j, k))
 
 
-@part
+@noinline
 def install(t: ManagerTree, j: int) -> None:
     """Let a job hold the slots that its plan says, and remember what it holds."""
     plan = t.plans[j]
@@ -455,7 +455,7 @@ def install(t: ManagerTree, j: int) -> None:
     t.counts[0]["planned"] = min(t.counts[0]["planned"], plan["start"])
 
 
-@part
+@noinline
 def withdraw(t: ManagerTree, j: int) -> None:
     """Take a waiting job out of its slots; where it was is noted in `old`."""
     plan = t.plans[j]
@@ -469,7 +469,7 @@ def withdraw(t: ManagerTree, j: int) -> None:
             take_from_cluster(t, j, k)
 
 
-@part
+@noinline
 def tell_freed_by_old(t: ManagerTree, place: int) -> None:
     """Tell managers where the job that was withdrawn last had been."""
     for k in range(t.managers[place]["first"], t.managers[place]["end"]):
@@ -477,7 +477,7 @@ def tell_freed_by_old(t: ManagerTree, place: int) -> None:
             tell_freed(t, k)
 
 
-@part
+@noinline
 def let_wait(t: ManagerTree, j: int, owner: int) -> None:
     """Put a job among the waiting ones of its owner, in order of requests."""
     plan = t.plans[j]
@@ -500,7 +500,7 @@ def let_wait(t: ManagerTree, j: int, owner: int) -> None:
         t.managers[owner]["tail"] = j
 
 
-@part
+@noinline
 def end_wait(t: ManagerTree, j: int) -> None:
     """Take a job out of the waiting ones of its owner."""
     plan = t.plans[j]

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine.jit import leaf, part
+from gridsched.engine.jit import inline, noinline
 from gridsched.engine.records import FOREVER
 
 LEVEL = np.dtype(
@@ -109,19 +109,19 @@ def allocate(
 # --- slots ----------------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def top(c: CalendarArrays) -> int:
     """The open level."""
     return len(c.levels) - 1
 
 
-@leaf
+@inline
 def begins(c: CalendarArrays, level: int, number: int) -> int:
     """When a slot begins; the one before it ends then."""
     return c.levels[level]["origin"] + number * c.levels[level]["duration"]
 
 
-@leaf
+@inline
 def slot_at(c: CalendarArrays, time: int) -> tuple[int, int]:
     """Level and number of the slot that holds `time`, which must not be before the first slot."""
     level = 0
@@ -130,7 +130,7 @@ def slot_at(c: CalendarArrays, time: int) -> tuple[int, int]:
     return level, (time - c.levels[level]["origin"]) // c.levels[level]["duration"]
 
 
-@leaf
+@inline
 def slot_after(c: CalendarArrays, level: int, number: int) -> tuple[int, int]:
     """The slot that follows a slot."""
     number += 1
@@ -140,7 +140,7 @@ def slot_after(c: CalendarArrays, level: int, number: int) -> tuple[int, int]:
     return level, number
 
 
-@leaf
+@inline
 def boundary(c: CalendarArrays, time: int) -> int:
     """First multiple of the fundamental slot at or after `time`."""
     duration = c.levels[0]["duration"]
@@ -148,19 +148,19 @@ def boundary(c: CalendarArrays, time: int) -> int:
     return origin - (origin - time) // duration * duration
 
 
-@leaf
+@inline
 def is_empty_from(c: CalendarArrays, level: int, number: int) -> bool:
     """Whether no slot from this one on was ever needed."""
     return level == top(c) and number >= c.tally[0]["grown"]
 
 
-@leaf
+@inline
 def place_of(c: CalendarArrays, level: int, number: int) -> int:
     """Where a slot stands in a row."""
     return c.levels[level]["base"] + (number & c.levels[level]["mask"])
 
 
-@leaf
+@inline
 def slots(c: CalendarArrays) -> int:
     """How many slots a calendar has."""
     count = max(0, c.tally[0]["grown"] - c.levels[top(c)]["first"])
@@ -169,7 +169,7 @@ def slots(c: CalendarArrays) -> int:
     return count
 
 
-@leaf
+@inline
 def available(c: CalendarArrays, row: int, level: int, number: int) -> int:
     """Nodes that one more job may take in a slot; none or less if there are none.
 
@@ -184,14 +184,14 @@ def available(c: CalendarArrays, row: int, level: int, number: int) -> int:
     return free - c.rows[row]["slack"]
 
 
-@leaf
+@inline
 def available_at(c: CalendarArrays, row: int, time: int) -> int:
     """Nodes that one more job may take in the slot that holds `time`."""
     level, number = slot_at(c, time)
     return available(c, row, level, number)
 
 
-@leaf
+@inline
 def _count(c: CalendarArrays, touched: int) -> None:
     """Note what an operation cost."""
     c.tally[0]["operations"] += 1
@@ -201,7 +201,7 @@ def _count(c: CalendarArrays, touched: int) -> None:
 # --- requests -------------------------------------------------------------------------------------
 
 
-@part
+@noinline
 def earliest_fit(
     c: CalendarArrays, row: int, begin: int, nodes: int, duration: int, limit: int, own: int
 ) -> int:
@@ -242,7 +242,7 @@ def earliest_fit(
     return min(start, limit)
 
 
-@part
+@noinline
 def spans(
     c: CalendarArrays, offset: int, first: int, end: int, start: int, nodes: int, duration: int, least: Any
 ) -> bool:
@@ -271,7 +271,7 @@ def spans(
     return total >= nodes
 
 
-@part
+@noinline
 def earliest_span(
     c: CalendarArrays,
     offset: int,
@@ -294,7 +294,7 @@ def earliest_span(
     return min(start, limit)
 
 
-@leaf
+@inline
 def _grow(c: CalendarArrays, number: int) -> bool:
     """Let the open level have slots up to and with a number; whether there was room."""
     last = c.levels[top(c)]
@@ -310,7 +310,7 @@ def _grow(c: CalendarArrays, number: int) -> bool:
     return True
 
 
-@part
+@noinline
 def change(c: CalendarArrays, row: int, begin: int, end: int, nodes: int) -> None:
     """Add `nodes` (negative to take them) to what is free in every slot that [begin, end) touches."""
     level, number = slot_at(c, begin)
@@ -327,7 +327,7 @@ def change(c: CalendarArrays, row: int, begin: int, end: int, nodes: int) -> Non
 # --- time -----------------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def consume(c: CalendarArrays, now: int) -> None:
     """Drop the fundamental slots that are over; `now` must not be after the next split."""
     lowest = c.levels[0]
@@ -336,7 +336,7 @@ def consume(c: CalendarArrays, now: int) -> None:
         c.tally[0]["grown"] = max(c.tally[0]["grown"], lowest["first"])
 
 
-@leaf
+@inline
 def next_split(c: CalendarArrays) -> int:
     """When the fundamental slots will be down to their low-water mark."""
     if top(c) == 0:
@@ -344,13 +344,13 @@ def next_split(c: CalendarArrays) -> int:
     return begins(c, 0, c.levels[0]["end"] - c.levels[0]["low"])
 
 
-@leaf
+@inline
 def is_low(c: CalendarArrays, level: int) -> bool:
     """Whether a level is down to its low-water mark, so that a slot of the level above is to be split."""
     return level < top(c) and c.levels[level]["end"] - c.levels[level]["first"] <= c.levels[level]["low"]
 
 
-@part
+@noinline
 def split(c: CalendarArrays, level: int) -> tuple[int, int]:
     """Make slots of `level` of the first slot of the level above; its begin and end.
 
@@ -378,7 +378,7 @@ def split(c: CalendarArrays, level: int) -> tuple[int, int]:
     return begin, end
 
 
-@part
+@noinline
 def copy_row(c: CalendarArrays, source: int, target: int) -> None:
     """Let one calendar have the free nodes of another."""
     for level in range(len(c.levels)):

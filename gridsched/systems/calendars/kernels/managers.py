@@ -24,7 +24,7 @@ import math
 from typing import NamedTuple
 
 from gridsched.engine import heap
-from gridsched.engine.jit import jit, leaf, part
+from gridsched.engine.jit import inline, jit, noinline
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
 from gridsched.systems.calendars.kernels import calendar
@@ -86,7 +86,7 @@ class CalendarOptions(NamedTuple):
 # --- submissions ----------------------------------------------------------------------------------
 
 
-@part
+@noinline
 def _may_borrow(t: ManagerTree, j: int) -> bool:
     """Whether the home of a job consumes no more than its limit, net of what it supplies."""
     home = t.managers[t.jobs[j]["home"]]
@@ -94,7 +94,7 @@ def _may_borrow(t: ManagerTree, j: int) -> bool:
     return home["borrow_limit"] < 0 or cluster["consumed"] - cluster["supplied"] <= home["borrow_limit"]
 
 
-@part
+@noinline
 def _is_promoted(t: ManagerTree, j: int, m: int) -> bool:
     """Whether the rule of a manager sends a job up."""
     nodes = t.managers[m]["promote_nodes"]
@@ -104,7 +104,7 @@ def _is_promoted(t: ManagerTree, j: int, m: int) -> bool:
     )
 
 
-@leaf
+@inline
 def _is_too_far(t: ManagerTree, j: int, m: int, start: int, now: int) -> bool:
     """Whether a manager bumps a job up whose first fit starts then."""
     rules = t.managers[m]
@@ -112,7 +112,7 @@ def _is_too_far(t: ManagerTree, j: int, m: int, start: int, now: int) -> bool:
     return rules["parent"] >= 0 and rules["bump"] >= 0 and start > now + patience
 
 
-@part
+@noinline
 def _responsible(t: ManagerTree, j: int) -> int:
     """The manager that a job is sent up to from its home."""
     home = t.jobs[j]["home"]
@@ -137,7 +137,7 @@ def _responsible(t: ManagerTree, j: int) -> int:
     return m
 
 
-@part
+@noinline
 def _place_or_bump(t: ManagerTree, j: int, begin: int, now: int, seed: int) -> None:
     """Place an ordinary job; if its first fit is too far, see whether managers above have an earlier one."""
     owner = _responsible(t, j)
@@ -171,7 +171,7 @@ def _place_or_bump(t: ManagerTree, j: int, begin: int, now: int, seed: int) -> N
         placed = commit(t, j, owner, x, start, seed)
 
 
-@part
+@noinline
 def _next_to_ask(t: ManagerTree, j: int, m: int, seed: int) -> int:
     """Holder that has not been asked for a reservation, by the time that is expected of it; NOWHERE."""
     nodes = t.jobs[j]["nodes"]
@@ -193,7 +193,7 @@ def _next_to_ask(t: ManagerTree, j: int, m: int, seed: int) -> int:
     return chosen
 
 
-@part
+@noinline
 def reserve(t: ManagerTree, j: int, seed: int) -> bool:
     """Let a job have its reservation: at home, or at the lowest manager above that can give it.
 
@@ -228,7 +228,7 @@ def reserve(t: ManagerTree, j: int, seed: int) -> bool:
     return False
 
 
-@part
+@noinline
 def request(t: ManagerTree, options: CalendarOptions, j: int, now: int) -> None:
     """Let a job that some clusters together can run ask for a place."""
     plan = t.plans[j]
@@ -250,7 +250,7 @@ def request(t: ManagerTree, options: CalendarOptions, j: int, now: int) -> None:
     let_wait(t, j, plan["owner"])
 
 
-@part
+@noinline
 def _submit(t: ManagerTree, options: CalendarOptions, now: int) -> None:
     """Let the next job be submitted."""
     j = t.counts[0]["arrival"]
@@ -264,7 +264,7 @@ def _submit(t: ManagerTree, options: CalendarOptions, now: int) -> None:
 # --- starts and ends ------------------------------------------------------------------------------
 
 
-@part
+@noinline
 def _start(t: ManagerTree, j: int) -> None:
     """Start a waiting job; an event follows when it ends, or when its slots do."""
     end_wait(t, j)
@@ -281,7 +281,7 @@ def _start(t: ManagerTree, j: int) -> None:
     t.counts[0]["ending"] = heap.push(t.events, t.counts[0]["ending"], time, j)
 
 
-@part
+@noinline
 def start_planned(t: ManagerTree, now: int) -> int:
     """Start the jobs whose time has come and put them into `todo`; how many. Find the next planned start."""
     if t.counts[0]["planned"] > now:
@@ -303,7 +303,7 @@ def start_planned(t: ManagerTree, now: int) -> int:
     return started
 
 
-@part
+@noinline
 def stop(t: ManagerTree, j: int, now: int) -> None:
     """Let a job run no longer: its slots from now on are free, what it did is added up."""
     plan = t.plans[j]
@@ -327,7 +327,7 @@ def stop(t: ManagerTree, j: int, now: int) -> None:
             _record(t, j, k, nodes, now)
 
 
-@part
+@noinline
 def _record(t: ManagerTree, j: int, k: int, nodes: int, now: int) -> None:
     """Note an execution that ends now."""
     number = t.counts[0]["segments"]
@@ -344,7 +344,7 @@ def _record(t: ManagerTree, j: int, k: int, nodes: int, now: int) -> None:
     t.counts[0]["segments"] = number + 1
 
 
-@part
+@noinline
 def _complete(t: ManagerTree, now: int) -> int:
     """Completions of this instant; how many jobs run on beyond their slots, which are put into `todo`."""
     overruns = 0
@@ -364,20 +364,20 @@ def _complete(t: ManagerTree, now: int) -> int:
 # --- overruns -------------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _can_be_displaced(t: ManagerTree, j: int, now: int) -> bool:
     """Whether a job waits for a slot that begins now, without a reservation."""
     plan = t.plans[j]
     return plan["status"] == _WAITING and plan["start"] == now and not plan["fixed"]
 
 
-@leaf
+@inline
 def _lacking(t: ManagerTree, j: int, k: int) -> int:
     """Nodes that a running job needs on a cluster to go on in the slot that begins now."""
     return nodes_on(t, j, k) - t.links[link_of(t, j, k)]["aside"]
 
 
-@part
+@noinline
 def _lacks(t: ManagerTree, j: int, now: int, with_displaced: bool) -> bool:
     """Whether a cluster has too few nodes in the slot that begins now for a job to go on."""
     holder = t.managers[t.plans[j]["place"]]
@@ -394,7 +394,7 @@ def _lacks(t: ManagerTree, j: int, now: int, with_displaced: bool) -> bool:
     return lacks
 
 
-@part
+@noinline
 def _displace(t: ManagerTree, j: int, now: int, first: int) -> int:
     """Take out all jobs that can be displaced where a job lacks nodes; returns where they end in `todo`.
 
@@ -421,7 +421,7 @@ def _displace(t: ManagerTree, j: int, now: int, first: int) -> int:
     return end
 
 
-@part
+@noinline
 def _run_on(t: ManagerTree, j: int, now: int) -> None:
     """Let a job hold the slot that begins now, too."""
     plan = t.plans[j]
@@ -434,7 +434,7 @@ def _run_on(t: ManagerTree, j: int, now: int) -> None:
     t.counts[0]["ending"] = heap.push(t.events, t.counts[0]["ending"], time, j)
 
 
-@part
+@noinline
 def _break_off(t: ManagerTree, options: CalendarOptions, j: int, now: int) -> None:
     """Kill a job, or suspend it: what is left of it is a new request, with the same estimate."""
     plan = t.plans[j]
@@ -454,7 +454,7 @@ def _break_off(t: ManagerTree, options: CalendarOptions, j: int, now: int) -> No
     let_wait(t, j, plan["owner"])
 
 
-@part
+@noinline
 def overrun(t: ManagerTree, options: CalendarOptions, now: int, overruns: int) -> None:
     """Let the first jobs of `todo` go on after their slots are over, in order, if others can make room."""
     for position in range(overruns):
@@ -476,7 +476,7 @@ def overrun(t: ManagerTree, options: CalendarOptions, now: int, overruns: int) -
 # --- splits and moves -----------------------------------------------------------------------------
 
 
-@part
+@noinline
 def _trim(t: ManagerTree, k: int, begin: int, end: int) -> None:
     """Let the jobs in a slot that was split give back the parts that they do not need."""
     level, number = calendar.slot_at(t.calendars, begin)
@@ -504,7 +504,7 @@ def _trim(t: ManagerTree, k: int, begin: int, end: int) -> None:
                 tell_loose(t, k)
 
 
-@part
+@noinline
 def split(t: ManagerTree) -> bool:
     """Split slots until every level is above its low-water mark; whether there were any."""
     happened = False
@@ -520,7 +520,7 @@ def split(t: ManagerTree) -> bool:
     return happened
 
 
-@part
+@noinline
 def _move(t: ManagerTree, j: int, m: int, begin: int, seed: int) -> None:
     """Give a waiting job an earlier place if its owner finds one."""
     plan = t.plans[j]
@@ -562,7 +562,7 @@ def _move(t: ManagerTree, j: int, m: int, begin: int, seed: int) -> None:
         install(t, j)
 
 
-@part
+@noinline
 def move_forward(t: ManagerTree, options: CalendarOptions, now: int, has_split: bool) -> None:
     """Let waiting jobs without reservation move forward where slots were split or something was released.
 
@@ -583,7 +583,7 @@ def move_forward(t: ManagerTree, options: CalendarOptions, now: int, has_split: 
         t.managers[m]["freed"] = False
 
 
-@part
+@noinline
 def refresh(t: ManagerTree, now: int) -> None:
     """Let managers get their shadow calendars anew when it is time."""
     for m in t.order:
@@ -599,13 +599,13 @@ def refresh(t: ManagerTree, now: int) -> None:
 # --- the clock ------------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def is_over(t: ManagerTree) -> bool:
     """Whether all jobs were submitted and none waits or runs."""
     return t.counts[0]["arrival"] == len(t.jobs) and t.counts[0]["present"] == 0
 
 
-@part
+@noinline
 def next_event(t: ManagerTree) -> int:
     """Time of the next submission, end, planned start, split, or update of shadow calendars."""
     now = min(t.counts[0]["planned"], calendar.next_split(t.calendars))
@@ -618,7 +618,7 @@ def next_event(t: ManagerTree) -> int:
     return now
 
 
-@part
+@noinline
 def instant(t: ManagerTree, options: CalendarOptions, now: int) -> None:
     """All that happens at one instant; see the module."""
     calendar.consume(t.calendars, now)
@@ -632,7 +632,7 @@ def instant(t: ManagerTree, options: CalendarOptions, now: int) -> None:
     start_planned(t, now)
 
 
-@leaf
+@inline
 def is_short(t: ManagerTree) -> bool:
     """Whether there was no room for slots or segments, so that what was simulated is wrong."""
     return t.calendars.tally[0]["short"] != 0 or t.counts[0]["short"] != 0

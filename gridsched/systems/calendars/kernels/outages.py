@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.engine import heap
-from gridsched.engine.jit import leaf, part
-from gridsched.engine.lives import Fate, Lives, tell_of_end
+from gridsched.engine.jit import inline, noinline
+from gridsched.engine.job_lifecycle import Fate, Lifecycles, notify_end
 from gridsched.engine.nodes.records import Requeue
 from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.bookings import (
@@ -110,9 +110,9 @@ STATE = np.dtype(
 
 
 class Outages(NamedTuple):
-    """Outages, processors, and the lives of the jobs."""
+    """Outages, processors, and the lifecycles of the jobs."""
 
-    lives: Lives
+    lifecycles: Lifecycles
     closings: Any  # CLOSING[...]
     events: Any  # EVENT[...], by time and step
     capacities: Any  # CAPACITY[clusters]
@@ -126,15 +126,15 @@ class Outages(NamedTuple):
     state: Any  # STATE[1]
 
 
-def allocate(lives: Lives, closings: Any, events: Any, capacities: Any) -> Outages:
+def allocate(lifecycles: Lifecycles, closings: Any, events: Any, capacities: Any) -> Outages:
     """Outages before the first instant; `capacities` lacks the firsts."""
     capacities = capacities.copy()
     affected = np.isin(np.arange(len(capacities)), closings["cluster"])
     sizes = np.where(affected, capacities["total"], 0)
     capacities["first"] = np.where(affected, np.cumsum(sizes) - sizes, NOWHERE)
-    number = len(lives.jobs)
+    number = len(lifecycles.jobs)
     return Outages(
-        lives=lives,
+        lifecycles=lifecycles,
         closings=closings,
         events=events,
         capacities=capacities,
@@ -152,7 +152,7 @@ def allocate(lives: Lives, closings: Any, events: Any, capacities: Any) -> Outag
 # --- which processors are out in a slot -----------------------------------------------------------
 
 
-@part
+@noinline
 def _mark_out(o: Outages, k: int, begin: int, end: int) -> int:
     """Mark the processors of a cluster that are out in [begin, end), as far as is known; how many are not."""
     capacity = o.capacities[k]
@@ -170,7 +170,7 @@ def _mark_out(o: Outages, k: int, begin: int, end: int) -> int:
     return up
 
 
-@part
+@noinline
 def _own_out(o: Outages, j: int, k: int, begin: int, end: int) -> int:
     """How many processors of a running job are out in [begin, end), as far as is known."""
     capacity = o.capacities[k]
@@ -183,7 +183,7 @@ def _own_out(o: Outages, j: int, k: int, begin: int, end: int) -> int:
     return count
 
 
-@part
+@noinline
 def _crosses(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> bool:
     """Whether processors of a running job are out in some slot that it holds."""
     if o.capacities[k]["planned"] == 0:
@@ -191,7 +191,7 @@ def _crosses(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> bool:
     return _own_out(o, j, k, now, slot_end(t, max(now, t.plans[j]["end"] - 1))) > 0
 
 
-@leaf
+@inline
 def _touches_window(o: Outages, k: int, begin: int, end: int) -> bool:
     """Whether a known window of a cluster touches [begin, end)."""
     for i in range(o.state[0]["known"]):
@@ -204,7 +204,7 @@ def _touches_window(o: Outages, k: int, begin: int, end: int) -> bool:
 # --- the account ----------------------------------------------------------------------------------
 
 
-@part
+@noinline
 def _hold_again(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> None:
     """Take the slots of a job that begin now or later out of what is free."""
     c = t.calendars
@@ -225,7 +225,7 @@ def _hold_again(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> None:
         time = following
 
 
-@part
+@noinline
 def _make_up(t: ManagerTree, o: Outages, k: int, now: int) -> None:
     """Make up the calendar of a cluster anew, from the first slot on that begins now or later."""
     c = t.calendars
@@ -244,7 +244,7 @@ def _make_up(t: ManagerTree, o: Outages, k: int, now: int) -> None:
         link = t.links[link]["after"]
 
 
-@part
+@noinline
 def settle(t: ManagerTree, o: Outages, now: int) -> None:
     """Make up the calendars that have to be made up anew; jobs may move forward there."""
     for k in range(len(t.clusters)):
@@ -254,7 +254,7 @@ def settle(t: ManagerTree, o: Outages, now: int) -> None:
             tell_loose(t, k)
 
 
-@leaf
+@inline
 def settle_splits(t: ManagerTree, o: Outages, now: int) -> None:
     """Let windows, and jobs on nodes that will be out, give back the parts of split slots."""
     for k in range(len(t.clusters)):
@@ -265,7 +265,7 @@ def settle_splits(t: ManagerTree, o: Outages, now: int) -> None:
 # --- processors of running jobs -------------------------------------------------------------------
 
 
-@part
+@noinline
 def take_processors(t: ManagerTree, o: Outages, j: int, now: int) -> None:
     """Give a job its processors: the lowest, first those that no window takes before its planned end."""
     plan = t.plans[j]
@@ -291,7 +291,7 @@ def take_processors(t: ManagerTree, o: Outages, j: int, now: int) -> None:
         capacity["dirty"] |= _crosses(t, o, j, k, now)
 
 
-@part
+@noinline
 def give_processors_back(o: Outages, j: int) -> None:
     """Let a job have no processors."""
     for p in range(len(o.owner)):
@@ -299,7 +299,7 @@ def give_processors_back(o: Outages, j: int) -> None:
             o.owner[p] = NOWHERE
 
 
-@part
+@noinline
 def take_off(t: ManagerTree, o: Outages, j: int, now: int) -> None:
     """Let a running job run no longer."""
     holder = t.managers[t.plans[j]["place"]]
@@ -310,7 +310,7 @@ def take_off(t: ManagerTree, o: Outages, j: int, now: int) -> None:
     give_processors_back(o, j)
 
 
-@part
+@noinline
 def set_aside(t: ManagerTree, o: Outages, j: int, now: int) -> None:
     """Say what an overrunner has of the slot that begins now though it is out for others."""
     holder = t.managers[t.plans[j]["place"]]
@@ -322,7 +322,7 @@ def set_aside(t: ManagerTree, o: Outages, j: int, now: int) -> None:
 # --- what happens to nodes ------------------------------------------------------------------------
 
 
-@part
+@noinline
 def _forget_end(t: ManagerTree, j: int) -> None:
     """Take a job out of the heap of ends."""
     size = 0
@@ -334,7 +334,7 @@ def _forget_end(t: ManagerTree, j: int) -> None:
     t.counts[0]["ending"] = size
 
 
-@part
+@noinline
 def _kill(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> bool:
     """Kill a job on a cluster whose nodes are out; whether it is to be placed anew."""
     plan = t.plans[j]
@@ -352,8 +352,8 @@ def _kill(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> bool:
     if o.capacities[k]["requeue"] == _LOSE:
         plan["status"] = _GONE
         t.counts[0]["present"] -= 1
-        o.lives.jobs[j]["fate"] = _LOST
-        tell_of_end(o.lives, j, now, True)
+        o.lifecycles.jobs[j]["fate"] = _LOST
+        notify_end(o.lifecycles, j, now, True)
         return False
     plan["fixed"] = False
     o.mishaps[j]["again"] = 2 if o.capacities[k]["requeue"] == _END_OF_QUEUE else 1
@@ -361,7 +361,7 @@ def _kill(t: ManagerTree, o: Outages, j: int, k: int, now: int) -> bool:
     return True
 
 
-@part
+@noinline
 def _clear(t: ManagerTree, o: Outages, e: int, now: int, killed: int) -> int:
     """Kill all jobs on processors that go down; those to be placed anew are put into `todo`, how many."""
     closing = o.closings[e]
@@ -375,7 +375,7 @@ def _clear(t: ManagerTree, o: Outages, e: int, now: int, killed: int) -> int:
     return killed
 
 
-@part
+@noinline
 def _sort_by_turn(t: ManagerTree, number: int) -> None:
     """Sort the first jobs of `todo` by their turns; they are nearly so."""
     for position in range(1, number):
@@ -387,7 +387,7 @@ def _sort_by_turn(t: ManagerTree, number: int) -> None:
         t.todo[place] = j
 
 
-@part
+@noinline
 def _let_wait_again(t: ManagerTree, o: Outages, killed: int) -> None:
     """Put the killed jobs, the first of `todo`, among the waiting ones of their owners."""
     _sort_by_turn(t, killed)
@@ -399,7 +399,7 @@ def _let_wait_again(t: ManagerTree, o: Outages, killed: int) -> None:
         let_wait(t, j, t.plans[j]["owner"])
 
 
-@part
+@noinline
 def _tell_nodes(t: ManagerTree, row: int, up: int) -> None:
     """Let a shadow calendar have so many nodes; what is in use in its slots it says as before."""
     c = t.calendars
@@ -411,7 +411,7 @@ def _tell_nodes(t: ManagerTree, row: int, up: int) -> None:
             c.free[row, calendar.place_of(c, level, number)] += more
 
 
-@part
+@noinline
 def _count_nodes(t: ManagerTree, o: Outages) -> None:
     """Count the nodes that are neither down nor drained, for rows and managers."""
     for k in range(len(t.clusters)):
@@ -437,7 +437,7 @@ def _count_nodes(t: ManagerTree, o: Outages) -> None:
             x += t.managers[x]["size"]
 
 
-@part
+@noinline
 def _is_overdrawn(t: ManagerTree, j: int, k: int) -> bool:
     """Whether a waiting job holds a slot of a cluster that has fewer nodes than jobs hold."""
     c = t.calendars
@@ -452,7 +452,7 @@ def _is_overdrawn(t: ManagerTree, j: int, k: int) -> bool:
     return False
 
 
-@part
+@noinline
 def _displace(t: ManagerTree, o: Outages, k: int) -> None:
     """Take the waiting jobs of a cluster out of their slots of which one is overdrawn."""
     number = 0
@@ -472,8 +472,8 @@ def _displace(t: ManagerTree, o: Outages, k: int) -> None:
     o.state[0]["displaced"] += number
 
 
-@part
-def happen(t: ManagerTree, o: Outages, now: int) -> None:
+@noinline
+def process_events(t: ManagerTree, o: Outages, now: int) -> None:
     """All that happens to outages at this instant."""
     state = o.state[0]
     state["happened"] = False
@@ -526,7 +526,7 @@ def happen(t: ManagerTree, o: Outages, now: int) -> None:
 # --- requests made anew ---------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _rank(t: ManagerTree, o: Outages, j: int) -> int:
     """Who is placed anew first: killed jobs at their place, reservations, others, killed ones at the end."""
     again = o.mishaps[j]["again"]
@@ -535,7 +535,7 @@ def _rank(t: ManagerTree, o: Outages, j: int) -> int:
     return 1 if t.plans[j]["fixed"] else 2
 
 
-@part
+@noinline
 def place_again(t: ManagerTree, o: Outages, now: int, seed: int) -> None:
     """Place the jobs anew that have no place, in four groups, each in order of requests."""
     begin = calendar.boundary(t.calendars, now)

@@ -5,7 +5,7 @@ See `kernels.managers`, and `kernels.bookings` for what a holder is.
 
 from __future__ import annotations
 
-from gridsched.engine.jit import leaf, part
+from gridsched.engine.jit import inline, noinline
 from gridsched.engine.records import FOREVER
 from gridsched.systems.calendars.kernels import calendar
 from gridsched.systems.calendars.kernels.bookings import (
@@ -21,7 +21,7 @@ from gridsched.systems.calendars.kernels.bookings import (
 )
 
 
-@part
+@noinline
 def next_holder(t: ManagerTree, m: int, x: int, nodes: int) -> int:
     """First holder for so many nodes among the managers below `m` from `x` on; else the end of these."""
     behind = m + t.managers[m]["size"]
@@ -35,7 +35,7 @@ def next_holder(t: ManagerTree, m: int, x: int, nodes: int) -> int:
     return behind
 
 
-@part
+@noinline
 def begin_search(t: ManagerTree, m: int, begin: int) -> None:
     """Forget what holders said about earlier requests; nothing is wanted before `begin`."""
     for x in range(m, m + t.managers[m]["size"]):
@@ -43,7 +43,7 @@ def begin_search(t: ManagerTree, m: int, begin: int) -> None:
         t.told[x] = False
 
 
-@part
+@noinline
 def first_fit(t: ManagerTree, j: int, offset: int, x: int, begin: int, limit: int, own: int) -> int:
     """First fit of a job at a holder in the calendars with an offset, see `calendar.earliest_fit`."""
     holder = t.managers[x]
@@ -58,7 +58,7 @@ def first_fit(t: ManagerTree, j: int, offset: int, x: int, begin: int, limit: in
     )
 
 
-@part
+@noinline
 def _accepts(t: ManagerTree, j: int, offset: int, x: int, start: int, own: int) -> bool:
     """Inquire at each cluster of a holder whether a job can start then. What is fresh holds.
 
@@ -78,7 +78,7 @@ def _accepts(t: ManagerTree, j: int, offset: int, x: int, start: int, own: int) 
     return False
 
 
-@part
+@noinline
 def search(t: ManagerTree, j: int, m: int, limit: int, place: int, own: int, seed: int) -> tuple[int, int]:
     """Holder below a manager with the earliest first fit before `limit`, and when; NOWHERE if there is none.
 
@@ -115,7 +115,7 @@ def search(t: ManagerTree, j: int, m: int, limit: int, place: int, own: int, see
     return chosen, best
 
 
-@leaf
+@inline
 def _is_refused(t: ManagerTree) -> bool:
     """Whether the next reserve request is one of those to be refused."""
     number = t.counts[0]["reserves"]
@@ -124,7 +124,7 @@ def _is_refused(t: ManagerTree) -> bool:
     return number < len(t.refusals) and t.refusals[number] != 0
 
 
-@part
+@noinline
 def _cut(t: ManagerTree, j: int, m: int, x: int, start: int, seed: int) -> None:
     """Cut a job into parts on the clusters of a holder: as much as there is, cluster after cluster."""
     holder = t.managers[x]
@@ -146,7 +146,7 @@ def _cut(t: ManagerTree, j: int, m: int, x: int, start: int, seed: int) -> None:
         t.least[chosen] = 0
 
 
-@part
+@noinline
 def _reserve_parts(t: ManagerTree, j: int, x: int, start: int) -> bool:
     """Reserve all parts of a spanning job one by one, or none: the first refusal aborts those before it."""
     holder = t.managers[x]
@@ -172,7 +172,7 @@ def _reserve_parts(t: ManagerTree, j: int, x: int, start: int) -> bool:
     return not refused
 
 
-@part
+@noinline
 def commit(t: ManagerTree, j: int, m: int, x: int, start: int, seed: int) -> bool:
     """Let a manager reserve the place that a search found; all of it, or nothing where a cluster refuses.
 
@@ -201,7 +201,7 @@ def commit(t: ManagerTree, j: int, m: int, x: int, start: int, seed: int) -> boo
     return True
 
 
-@part
+@noinline
 def place_earliest(t: ManagerTree, j: int, m: int, begin: int, seed: int) -> None:
     """Let a manager give a job its first fit from `begin` on."""
     begin_search(t, m, begin)
@@ -214,7 +214,7 @@ def place_earliest(t: ManagerTree, j: int, m: int, begin: int, seed: int) -> Non
 # --- requests that are made anew ------------------------------------------------------------------
 
 
-@part
+@noinline
 def leave_without_place(t: ManagerTree, j: int) -> None:
     """Let a job wait without a place: too few nodes are up, and nobody knows for how long."""
     plan = t.plans[j]
@@ -223,7 +223,7 @@ def leave_without_place(t: ManagerTree, j: int) -> None:
     plan["end"] = FOREVER
 
 
-@part
+@noinline
 def place_anew(t: ManagerTree, j: int, begin: int, seed: int) -> None:
     """Request a place at the owner of a job; while too few of its nodes are up the request goes up."""
     plan = t.plans[j]

@@ -26,7 +26,7 @@ from gridsched.submission import AlignName, EstimateName
 from gridsched.systems.base import Scheduler
 from gridsched.systems.calendars.scheduler import Calendars
 
-MOST_CASES = 6
+MAX_CASES = 6
 """Cases that one figure can show with all their schedulers."""
 
 _STUDY = "gridsched.systems.calendars.study"
@@ -313,7 +313,7 @@ class CalendarStudy(SchedulerStudy):
     def study_figures(self) -> list[str]:
         """Figures of the whole study; what has nothing to compare is not drawn."""
         calendars = self.calendars.values()
-        figures = ["calendar_delays"] if len(self.scenarios) <= MOST_CASES else []
+        figures = ["calendar_delays"] if len(self.scenarios) <= MAX_CASES else []
         if len({each.slots for each in calendars}) > 1:
             figures.append("calendar_cost")
         if len({self.share(label) for label in self.labels}) > 1:
@@ -327,7 +327,7 @@ class CalendarStudy(SchedulerStudy):
     @property
     def case_figures(self) -> list[tuple[str, str]]:
         """Figures of single cases, each with the name of the case; none where there are many cases."""
-        if len(self.scenarios) > MOST_CASES:
+        if len(self.scenarios) > MAX_CASES:
             return []
         of_clusters = ["calendar_clusters", "calendar_trade"]
         named = [

@@ -86,12 +86,12 @@ def lines(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
     rows = rows[rows["case"] != rows["relative_to"]]
     parts: list[str] = []
     for (factor, group), own in rows.groupby(["factor", "group"], sort=False):
-        if len(parts) < _MOST_PARTS:
+        if len(parts) < _MAX_PARTS:
             parts.append(_largest(own, str(factor), group_name(str(group))))
     return sentences(*parts) or findings.NOTHING
 
 
-_MOST_PARTS = 4
+_MAX_PARTS = 4
 _SMALL = 0.02
 """A change by a smaller share is called none."""
 

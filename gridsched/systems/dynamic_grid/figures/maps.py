@@ -17,7 +17,7 @@ from gridsched.figures import style
 from gridsched.systems.dynamic_grid.figures import numbers as numbers_of
 from gridsched.systems.dynamic_grid.measures import GRID_USERS
 
-_MOST_MAPS = 4
+_MAX_MAPS = 4
 _HOUR = 3600
 _PANEL_HEIGHT = 2.85
 _WIDEST_ARROW, _THINNEST_ARROW = 7.0, 0.25
@@ -57,7 +57,7 @@ def dynamic_map(study: xr.Dataset) -> style.Drawing:
         Columns case, users, cluster, work (processor-seconds), share (of the work of the users), and links,
         which is 1 where the two are neighbours.
     """
-    cases = numbers_of.differing_in(study, "graph")[:_MOST_MAPS]
+    cases = numbers_of.differing_in(study, "graph")[:_MAX_MAPS]
     numbers = pd.concat([_flows(study, case) for case in cases], ignore_index=True)
     table = numbers_of.parameters(study)
     across = min(len(cases), 2)

@@ -9,7 +9,7 @@ thus does some work before it is stopped.
 from __future__ import annotations
 
 from gridsched.engine import cluster_state, heap, line, running
-from gridsched.engine.jit import leaf, part
+from gridsched.engine.jit import inline, noinline
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import FOREVER, LARGEST
 from gridsched.engine.reference import by_reference
@@ -38,7 +38,7 @@ _SPARSE = 64
 """A queue is compacted when it has so many places more than twice its jobs."""
 
 
-@part
+@noinline
 def tidy(queue: line.Line, waiting: int) -> None:
     """Close the gaps of a queue that has many."""
     line.skip_gaps(queue)
@@ -49,7 +49,7 @@ def tidy(queue: line.Line, waiting: int) -> None:
         line.copy(queue, queue)
 
 
-@part
+@noinline
 def _push_end(g: DynamicGridArrays, j: int, time: int) -> None:
     """Let a grid job end at a time, unless its spell is cut short; forget such spells if there is no room."""
     clock = g.clock[0]
@@ -67,7 +67,7 @@ def _push_end(g: DynamicGridArrays, j: int, time: int) -> None:
     clock["ending"] = heap.push(g.ends, clock["ending"], time, j)
 
 
-@part
+@noinline
 def next_end(g: DynamicGridArrays) -> int:
     """Time of the next end of a grid job."""
     clock = g.clock[0]
@@ -76,7 +76,7 @@ def next_end(g: DynamicGridArrays) -> int:
     return g.ends[0]["key"] if clock["ending"] > 0 else FOREVER
 
 
-@leaf
+@inline
 def _finish(g: DynamicGridArrays, j: int, now: int) -> None:
     """Let a job be done."""
     job = g.progress[j]
@@ -90,7 +90,7 @@ def _finish(g: DynamicGridArrays, j: int, now: int) -> None:
 # --- local jobs -----------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _note_first_start(g: DynamicGridArrays, j: int, now: int) -> None:
     """Note that a job has started, if it is for the first time."""
     if g.progress[j]["start"] == NOBODY:
@@ -98,7 +98,7 @@ def _note_first_start(g: DynamicGridArrays, j: int, now: int) -> None:
         tell(g, j)
 
 
-@part
+@noinline
 def note_start(g: DynamicGridArrays, j: int, now: int) -> None:
     """Note that a local scheduler has started a job."""
     job = g.progress[j]
@@ -106,7 +106,7 @@ def note_start(g: DynamicGridArrays, j: int, now: int) -> None:
     _note_first_start(g, j, now)
 
 
-@part
+@noinline
 def _complete_local(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Take the local jobs of a cluster that end now off their processors."""
     c = by_reference(line_of(g, i))
@@ -121,7 +121,7 @@ def _complete_local(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOption
 # --- parts of grid jobs ---------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def pace_of(g: DynamicGridArrays, j: int) -> int:
     """Pace of the slowest cluster where a job has tasks."""
     slowest = FOREVER
@@ -132,13 +132,13 @@ def pace_of(g: DynamicGridArrays, j: int) -> int:
     return slowest
 
 
-@leaf
+@inline
 def share(clusters: int, o: DynamicGridOptions) -> int:
     """Units of work that a job on so many clusters does in a second at a pace of 1."""
     return o.scale if clusters == 1 else UNIT
 
 
-@leaf
+@inline
 def part_on(g: DynamicGridArrays, j: int, i: int) -> int:
     """Part of a job on a cluster; NOBODY if it has none."""
     p = g.progress[j]["part"]
@@ -147,7 +147,7 @@ def part_on(g: DynamicGridArrays, j: int, i: int) -> int:
     return p
 
 
-@part
+@noinline
 def add_part(g: DynamicGridArrays, j: int, i: int, tasks: int) -> None:
     """Let a job have tasks on a cluster, in addition to those that it may have there."""
     p = part_on(g, j, i)
@@ -191,7 +191,7 @@ def add_part(g: DynamicGridArrays, j: int, i: int, tasks: int) -> None:
     g.progress[j]["clusters"] += 1
 
 
-@part
+@noinline
 def drop_part(g: DynamicGridArrays, p: int) -> None:
     """Take a part off its cluster; its processors are free."""
     old = g.parts[p]
@@ -225,14 +225,14 @@ def drop_part(g: DynamicGridArrays, p: int) -> None:
     clock["parts"] -= 1
 
 
-@leaf
+@inline
 def drop_all(g: DynamicGridArrays, j: int) -> None:
     """Take all parts of a job off their clusters."""
     while g.progress[j]["part"] != NOBODY:
         drop_part(g, g.progress[j]["part"])
 
 
-@leaf
+@inline
 def is_wanted(g: DynamicGridArrays, p: int) -> bool:
     """Whether a part has to leave its cluster."""
     told = g.parts[p]["marked"] != 0 or g.parts[p]["fleeing"] != 0
@@ -242,14 +242,14 @@ def is_wanted(g: DynamicGridArrays, p: int) -> bool:
 # --- spells ---------------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def boundary(g: DynamicGridArrays, j: int, now: int, superstep: int) -> int:
     """First end of a superstep of a running grid job that is not before now."""
     resume = g.progress[j]["resume"]
     return resume + max(1, -(-(now - resume) // superstep)) * superstep
 
 
-@leaf
+@inline
 def _estimated(g: DynamicGridArrays, j: int, o: DynamicGridOptions) -> int:
     """Units of work that a job is expected to have left; at least one."""
     done = int(g.requests[j]["run"]) * o.work - g.progress[j]["left"]
@@ -257,13 +257,13 @@ def _estimated(g: DynamicGridArrays, j: int, o: DynamicGridOptions) -> int:
     return estimate * o.work - done
 
 
-@leaf
+@inline
 def expected_length(g: DynamicGridArrays, j: int, clusters: int, pace: int, o: DynamicGridOptions) -> int:
     """Seconds that a job is expected to run on so many clusters at a pace."""
     return -(-_estimated(g, j, o) // (share(clusters, o) * pace))
 
 
-@leaf
+@inline
 def with_checkpoints(work: int, interval: int, pause: int) -> int:
     """Seconds that so many seconds of work take, checkpoints included; there is none at their end."""
     if interval <= 0 or work <= 0:
@@ -271,7 +271,7 @@ def with_checkpoints(work: int, interval: int, pause: int) -> int:
     return work + pause * ((work - 1) // interval)
 
 
-@leaf
+@inline
 def without_checkpoints(seconds: int, interval: int, pause: int) -> int:
     """Seconds of work that are done in so many seconds."""
     if interval <= 0:
@@ -280,13 +280,13 @@ def without_checkpoints(seconds: int, interval: int, pause: int) -> int:
     return rounds * interval + min(seconds - rounds * (interval + pause), interval)
 
 
-@leaf
+@inline
 def saved(seconds: int, interval: int, pause: int) -> int:
     """Seconds of work that the last checkpoint in so many seconds has."""
     return interval * (seconds // (interval + pause)) if interval > 0 else 0
 
 
-@leaf
+@inline
 def _set_checkpoints(g: DynamicGridArrays, j: int) -> None:
     """Let a job save its work as often as the cluster does that does it most often."""
     job = g.progress[j]
@@ -301,7 +301,7 @@ def _set_checkpoints(g: DynamicGridArrays, j: int) -> None:
         p = g.parts[p]["of_job"]
 
 
-@part
+@noinline
 def begin_spell(g: DynamicGridArrays, j: int, now: int, cost: int, o: DynamicGridOptions) -> None:
     """Let a job run on the clusters where it has parts, after the seconds that moving its tasks costs."""
     job = g.progress[j]
@@ -323,7 +323,7 @@ def begin_spell(g: DynamicGridArrays, j: int, now: int, cost: int, o: DynamicGri
         p = g.parts[p]["of_job"]
 
 
-@leaf
+@inline
 def write(
     g: DynamicGridArrays,
     j: int,
@@ -349,7 +349,7 @@ def write(
     segment["killed"] = killed
 
 
-@part
+@noinline
 def end_spell(g: DynamicGridArrays, j: int, now: int, killed: bool, o: DynamicGridOptions) -> None:
     """Write down what a job did in a spell that ends now; if it is `killed`, only what was saved counts."""
     job = g.progress[j]
@@ -380,7 +380,7 @@ def end_spell(g: DynamicGridArrays, j: int, now: int, killed: bool, o: DynamicGr
     job["end"] = NOBODY
 
 
-@leaf
+@inline
 def close_proxies(g: DynamicGridArrays, j: int, now: int) -> None:
     """Let the proxies of a job end."""
     k = g.progress[j]["proxy"]
@@ -390,7 +390,7 @@ def close_proxies(g: DynamicGridArrays, j: int, now: int) -> None:
     g.progress[j]["proxy"] = NOBODY
 
 
-@leaf
+@inline
 def _leave_proxy(g: DynamicGridArrays, j: int, i: int, tasks: int, now: int) -> None:
     """Let tasks that move on leave a proxy behind."""
     clock = g.clock[0]
@@ -405,7 +405,7 @@ def _leave_proxy(g: DynamicGridArrays, j: int, i: int, tasks: int, now: int) -> 
     clock["proxies"] += 1
 
 
-@leaf
+@inline
 def end_hold(g: DynamicGridArrays, k: int, until: int) -> None:
     """Give back the processors of tasks that were on their way until a time."""
     clock = g.clock[0]
@@ -419,7 +419,7 @@ def end_hold(g: DynamicGridArrays, k: int, until: int) -> None:
     clock["hold"] = k
 
 
-@part
+@noinline
 def complete(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """Let all jobs end whose time has come, and tasks on their way arrive."""
     clock = g.clock[0]
@@ -440,7 +440,7 @@ def complete(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
         mark_dirty(g, g.holds[k]["cluster"])
 
 
-@part
+@noinline
 def correct(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Expect the jobs of a cluster that should have ended now to end later."""
     c = by_reference(line_of(g, i))
@@ -464,7 +464,7 @@ def correct(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> No
     set_due(g, i)
 
 
-@leaf
+@inline
 def _note_correction(g: DynamicGridArrays, i: int, o: DynamicGridOptions) -> None:
     """Let a cluster be looked at whose local scheduler looks at expected ends."""
     if o.looks:
@@ -474,7 +474,7 @@ def _note_correction(g: DynamicGridArrays, i: int, o: DynamicGridOptions) -> Non
 # --- eviction -------------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _is_adjacent_to_job(g: DynamicGridArrays, j: int, t: int, moving: int) -> bool:
     """Whether a cluster may take tasks of a job: it is adjacent to all others where the job will be."""
     p = g.progress[j]["part"]
@@ -486,7 +486,7 @@ def _is_adjacent_to_job(g: DynamicGridArrays, j: int, t: int, moving: int) -> bo
     return True
 
 
-@leaf
+@inline
 def _has_cluster(g: DynamicGridArrays, j: int, t: int) -> bool:
     """Whether a job will have tasks on a cluster."""
     p = g.progress[j]["part"]
@@ -497,14 +497,14 @@ def _has_cluster(g: DynamicGridArrays, j: int, t: int) -> bool:
     return False
 
 
-@leaf
+@inline
 def _staying(g: DynamicGridArrays, j: int, t: int) -> int:
     """Tasks that a job has on a cluster and that stay there."""
     p = part_on(g, j, t)
     return int(g.parts[p]["tasks"]) if p != NOBODY and g.parts[p]["target"] == t else 0
 
 
-@leaf
+@inline
 def _find_neighbour(g: DynamicGridArrays, j: int, p: int, o: DynamicGridOptions) -> int:
     """Neighbour that takes the tasks of a part; NOBODY if none has the processors.
 
@@ -535,7 +535,7 @@ def _find_neighbour(g: DynamicGridArrays, j: int, p: int, o: DynamicGridOptions)
     return chosen
 
 
-@part
+@noinline
 def _find_neighbours(g: DynamicGridArrays, j: int, o: DynamicGridOptions) -> bool:
     """Find a neighbour for each part of a job that has to leave; return whether all were found.
 
@@ -558,7 +558,7 @@ def _find_neighbours(g: DynamicGridArrays, j: int, o: DynamicGridOptions) -> boo
     return True
 
 
-@leaf
+@inline
 def _hold(
     g: DynamicGridArrays,
     j: int,
@@ -588,13 +588,13 @@ def _hold(
     expect(g, i, len(g.requests) + k, until, processors)
 
 
-@leaf
+@inline
 def cost_of(tasks: int, each: int) -> int:
     """Whole seconds that moving so many tasks takes."""
     return -(-tasks * each // UNIT)
 
 
-@part
+@noinline
 def _migrate(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
     """Move the tasks that have to leave to the neighbours that were found."""
     job = g.progress[j]
@@ -628,7 +628,7 @@ def _migrate(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> N
     begin_spell(g, j, now, cost, o)
 
 
-@part
+@noinline
 def suspend(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
     """Give a job back to the grid scheduler."""
     job = g.progress[j]
@@ -647,7 +647,7 @@ def suspend(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> No
     g.clock[0]["retest"] = 1
 
 
-@part
+@noinline
 def evict(g: DynamicGridArrays, j: int, i: int, now: int, o: DynamicGridOptions) -> None:
     """Stop a job at the end of a superstep, as a cluster, perhaps with others, wants its tasks to leave."""
     p = g.progress[j]["part"]

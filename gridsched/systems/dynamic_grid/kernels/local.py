@@ -12,7 +12,7 @@ from typing import Any
 
 from gridsched.engine import first_come, line, reserving, running
 from gridsched.engine.clusters import Order
-from gridsched.engine.jit import leaf, part
+from gridsched.engine.jit import inline, noinline
 from gridsched.engine.records import FOREVER, LARGEST, Backfilling
 from gridsched.engine.reference import by_reference
 from gridsched.systems.dynamic_grid.kernels.jobs import boundary, evict, is_wanted, note_start
@@ -37,7 +37,7 @@ _SCORE = int(Order.SCORE)
 _WAIT, _YIELD, _SEND = 0, 1, 2
 
 
-@leaf
+@inline
 def unmark(g: DynamicGridArrays, i: int) -> None:
     """Withdraw what grid jobs were told."""
     p = g.clusters[i]["part"]
@@ -47,7 +47,7 @@ def unmark(g: DynamicGridArrays, i: int) -> None:
     g.clusters[i]["yielding"] = 0
 
 
-@leaf
+@inline
 def _policy(
     g: DynamicGridArrays, i: int, backfilling: int, o: DynamicGridOptions
 ) -> reserving.ReservingOptions:
@@ -59,7 +59,7 @@ def _policy(
     return reserving.ReservingOptions(backfilling, reservations, o.overrun, False, False, changing, as_queue)
 
 
-@leaf
+@inline
 def _note_started(g: DynamicGridArrays, i: int, now: int, tracked: bool) -> None:
     """Note which jobs the local scheduler has just started; their expected ends may not be `tracked` yet."""
     for k in range(g.state[i, 0]["ending"]):
@@ -73,7 +73,7 @@ def _note_started(g: DynamicGridArrays, i: int, now: int, tracked: bool) -> None
     g.clock[0]["unreported"] = 1
 
 
-@part
+@noinline
 def _pass(
     g: DynamicGridArrays, i: int, now: int, backfilling: int, o: DynamicGridOptions, score: Any
 ) -> None:
@@ -92,14 +92,14 @@ def _pass(
             unmark(g, i)
 
 
-@part
+@noinline
 def start_first(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, score: Any) -> None:
     """Start local jobs in queue order up to the first that does not fit."""
     if g.state[i, 0]["waiting"] > 0:
         _pass(g, i, now, _NONE, o, score)
 
 
-@part
+@noinline
 def first_waiting(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, score: Any) -> int:
     """First job of a local queue, which is not empty."""
     if g.policies[i]["first_come"]:
@@ -110,7 +110,7 @@ def first_waiting(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions,
     return int(c.candidates[0]["job"])
 
 
-@part
+@noinline
 def enter(g: DynamicGridArrays, i: int, j: int) -> None:
     """Let a job wait in a local queue."""
     if g.policies[i]["first_come"]:
@@ -121,7 +121,7 @@ def enter(g: DynamicGridArrays, i: int, j: int) -> None:
     g.progress[j]["state"] = LOCAL_QUEUE
 
 
-@part
+@noinline
 def leave_queue(g: DynamicGridArrays, i: int, j: int) -> None:
     """Let a job wait no longer in a local queue."""
     if g.policies[i]["first_come"]:
@@ -130,7 +130,7 @@ def leave_queue(g: DynamicGridArrays, i: int, j: int) -> None:
         reserving.withdraw(by_reference(queue_of(g, i)), j)
 
 
-@leaf
+@inline
 def _expected_start(g: DynamicGridArrays, i: int, needed: int) -> int:
     """When so many processors, more than are free, are expected to be free."""
     state = g.state[i, 0]
@@ -140,7 +140,7 @@ def _expected_start(g: DynamicGridArrays, i: int, needed: int) -> int:
     return time
 
 
-@part
+@noinline
 def _decide(g: DynamicGridArrays, i: int, j: int, o: DynamicGridOptions) -> int:
     """What happens to the first job of a queue, which does not fit."""
     cluster = g.clusters[i]
@@ -158,13 +158,13 @@ def _decide(g: DynamicGridArrays, i: int, j: int, o: DynamicGridOptions) -> int:
     return _YIELD if can_yield else _SEND
 
 
-@leaf
+@inline
 def _gain(g: DynamicGridArrays, p: int) -> int:
     """Processors that others may have when a part leaves."""
     return int(g.parts[p]["processors"] - g.parts[p]["closed"])
 
 
-@leaf
+@inline
 def _victim(g: DynamicGridArrays, i: int, missing: int, o: DynamicGridOptions) -> int:
     """Part that is told next to make place.
 
@@ -189,7 +189,7 @@ def _victim(g: DynamicGridArrays, i: int, missing: int, o: DynamicGridOptions) -
     return chosen
 
 
-@part
+@noinline
 def _mark(g: DynamicGridArrays, i: int, j: int, o: DynamicGridOptions) -> None:
     """Tell as many grid jobs to make place as a local job needs."""
     cluster = g.clusters[i]
@@ -205,7 +205,7 @@ def _mark(g: DynamicGridArrays, i: int, j: int, o: DynamicGridOptions) -> None:
         missing -= _gain(g, p)
 
 
-@part
+@noinline
 def _set_timer(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Find when the next superstep ends after which a part is to leave."""
     cluster = g.clusters[i]
@@ -219,7 +219,7 @@ def _set_timer(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) ->
     set_due(g, i)
 
 
-@part
+@noinline
 def enter_new(g: DynamicGridArrays, j: int, now: int) -> None:
     """Let a job wait in NJ."""
     queue = line.row(g.grid_queues, NEW)
@@ -232,7 +232,7 @@ def enter_new(g: DynamicGridArrays, j: int, now: int) -> None:
     g.clock[0]["new"] += 1
 
 
-@part
+@noinline
 def look_after(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, score: Any) -> None:
     """Pass of a local scheduler, without the evictions."""
     cluster = g.clusters[i]
@@ -269,7 +269,7 @@ def look_after(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions, sc
     _set_timer(g, i, now, o)
 
 
-@part
+@noinline
 def make_place(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) -> None:
     """Evict what has to leave a cluster and is at the end of a superstep."""
     p = g.clusters[i]["part"]
@@ -283,7 +283,7 @@ def make_place(g: DynamicGridArrays, i: int, now: int, o: DynamicGridOptions) ->
     g.clusters[i]["timer"] = FOREVER
 
 
-@part
+@noinline
 def settle(g: DynamicGridArrays, now: int, o: DynamicGridOptions, score: Any) -> None:
     """Passes of all local schedulers where something changed, until nothing does."""
     clock = g.clock[0]

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gridsched.engine.jit import jit, leaf, part
+from gridsched.engine.jit import inline, jit, noinline
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
 from gridsched.systems.dynamic_grid.kernels.jobs import complete, correct, next_end
@@ -48,7 +48,7 @@ from gridsched.systems.dynamic_grid.kernels.state import (
 )
 
 
-@part
+@noinline
 def next_instant(g: DynamicGridArrays, o: DynamicGridOptions) -> int:
     """Time of the next event anywhere; FOREVER if nothing will happen."""
     clock = g.clock[0]
@@ -64,7 +64,7 @@ def next_instant(g: DynamicGridArrays, o: DynamicGridOptions) -> int:
     return now
 
 
-@part
+@noinline
 def _queues_have_room(g: DynamicGridArrays, now: int) -> bool:
     """Whether the queues have room for all jobs that could enter them at this instant."""
     clock = g.clock[0]
@@ -79,7 +79,7 @@ def _queues_have_room(g: DynamicGridArrays, now: int) -> bool:
     return longest + coming < room(g.queues) and clock["present"] + coming < room(g.grid_queues)
 
 
-@part
+@noinline
 def change_members(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """Let clusters join, renew their leases and leave."""
     clock = g.clock[0]
@@ -108,7 +108,7 @@ def change_members(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> Non
         set_most(g, o)
 
 
-@leaf
+@inline
 def _is_too_large(g: DynamicGridArrays, j: int) -> bool:
     """Whether no cluster or clique that a job may use can ever hold it."""
     request = g.requests[j]
@@ -117,7 +117,7 @@ def _is_too_large(g: DynamicGridArrays, j: int) -> bool:
     return request["processors"] > (g.clusters[home]["processors"] if alone else request["reach"])
 
 
-@part
+@noinline
 def receive(g: DynamicGridArrays, j: int, now: int) -> None:
     """Let a job wait in a local queue or in NJ, unless it is rejected."""
     home = g.requests[j]["home"]
@@ -132,7 +132,7 @@ def receive(g: DynamicGridArrays, j: int, now: int) -> None:
         enter_new(g, j, now)
 
 
-@leaf
+@inline
 def _receive_all(g: DynamicGridArrays, now: int) -> None:
     """Receive the jobs that are submitted now."""
     clock = g.clock[0]
@@ -141,7 +141,7 @@ def _receive_all(g: DynamicGridArrays, now: int) -> None:
         receive(g, clock["arrival"] - 1, now)
 
 
-@leaf
+@inline
 def look_at_clocks(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """Correct estimates that are outrun now, and look after clusters where supersteps end."""
     for i in range(len(g.clusters)):
@@ -151,7 +151,7 @@ def look_at_clocks(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> Non
                 mark_dirty(g, i)
 
 
-@part
+@noinline
 def _begin_instant(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """What happens once in an instant, before the schedulers act."""
     complete(g, now, o)
@@ -160,7 +160,7 @@ def _begin_instant(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> Non
     _receive_all(g, now)
 
 
-@leaf
+@inline
 def _holds_tasks(g: DynamicGridArrays, i: int) -> bool:
     """Whether a cluster has tasks of grid jobs, or some on their way from it."""
     for entry in range(g.clock[0]["moving"]):
@@ -169,7 +169,7 @@ def _holds_tasks(g: DynamicGridArrays, i: int) -> bool:
     return bool(g.clusters[i]["part"] != NOBODY)
 
 
-@leaf
+@inline
 def note_departures(g: DynamicGridArrays, now: int) -> None:
     """Write down which clusters that have left have no grid jobs any more."""
     for i in range(len(g.clusters)):
@@ -180,7 +180,7 @@ def note_departures(g: DynamicGridArrays, now: int) -> None:
             g.clock[0]["departing"] -= 1
 
 
-@leaf
+@inline
 def let_report(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """Let clusters report that are to report in this round."""
     clock = g.clock[0]

@@ -8,7 +8,7 @@ are.
 from __future__ import annotations
 
 from gridsched.engine import line
-from gridsched.engine.jit import leaf, part
+from gridsched.engine.jit import inline, noinline
 from gridsched.engine.records import FOREVER, LARGEST
 from gridsched.systems.dynamic_grid.kernels.jobs import add_part, begin_spell, cost_of, expected_length, tidy
 from gridsched.systems.dynamic_grid.kernels.state import (
@@ -23,14 +23,14 @@ from gridsched.systems.dynamic_grid.kernels.state import (
 )
 
 
-@leaf
+@inline
 def forget_refusals(g: DynamicGridArrays) -> None:
     """Try all jobs anew: who was refused may have a place now."""
     g.clock[0]["retest"] = 1
     g.grid_queues.span[NEW, 0]["tested"] = 0
 
 
-@leaf
+@inline
 def _learn(g: DynamicGridArrays, i: int, processors: int, o: DynamicGridOptions) -> None:
     """Believe that a cluster has so many processors for the grid."""
     clock = g.clock[0]
@@ -42,7 +42,7 @@ def _learn(g: DynamicGridArrays, i: int, processors: int, o: DynamicGridOptions)
     g.clusters[i]["view"] = processors
 
 
-@part
+@noinline
 def report(g: DynamicGridArrays, only_new: bool, o: DynamicGridOptions) -> None:
     """Let all clusters of the grid report, or only those that have just joined."""
     for i in range(len(g.clusters)):
@@ -55,14 +55,14 @@ def report(g: DynamicGridArrays, only_new: bool, o: DynamicGridOptions) -> None:
         g.clock[0]["unreported"] = 0
 
 
-@leaf
+@inline
 def _believed(g: DynamicGridArrays, i: int, until: int) -> int:
     """Processors that a job which is expected to end at a time may have of a cluster."""
     cluster = g.clusters[i]
     return int(cluster["view"]) if cluster["member"] != 0 and cluster["lease"] >= until else 0
 
 
-@part
+@noinline
 def _set_capacity(g: DynamicGridArrays) -> None:
     """Find how many processors are believed to be available in the best clique."""
     best = 0
@@ -74,7 +74,7 @@ def _set_capacity(g: DynamicGridArrays) -> None:
     g.clock[0]["capacity"] = best
 
 
-@part
+@noinline
 def set_most(g: DynamicGridArrays, o: DynamicGridOptions) -> None:
     """Find how many processors the largest clique of the clusters in the grid has."""
     clock = g.clock[0]
@@ -96,7 +96,7 @@ def set_most(g: DynamicGridArrays, o: DynamicGridOptions) -> None:
         clock["most"] = max(clock["most"], total)
 
 
-@leaf
+@inline
 def _first_in_turn(g: DynamicGridArrays, row: int) -> int:
     """Place of the first job of a queue that the clusters in the grid could hold; its end if none."""
     queue = line.row(g.grid_queues, row)
@@ -104,20 +104,20 @@ def _first_in_turn(g: DynamicGridArrays, row: int) -> int:
     return line.next_fit(queue, queue.span[0]["first"], most, most, line.as_column(0))
 
 
-@leaf
+@inline
 def _cost(g: DynamicGridArrays, j: int, o: DynamicGridOptions) -> int:
     """Seconds until a job that is sent to clusters can run."""
     resumes = o.keeps and g.progress[j]["left"] < g.requests[j]["run"] * o.work
     return cost_of(int(g.requests[j]["processors"]), o.resume_cost) if resumes else 0
 
 
-@leaf
+@inline
 def _until(g: DynamicGridArrays, j: int, clusters: int, pace: int, ready: int, o: DynamicGridOptions) -> int:
     """Until when clusters have to stay if a job runs there from a time on; 0 if leases are not looked at."""
     return ready + expected_length(g, j, clusters, pace, o) if o.heeds else 0
 
 
-@part
+@noinline
 def _choose_one(g: DynamicGridArrays, j: int, needed: int, ready: int, o: DynamicGridOptions) -> bool:
     """Choose one cluster that has all processors: with the fewest or most, then the first."""
     chosen = NOBODY
@@ -133,7 +133,7 @@ def _choose_one(g: DynamicGridArrays, j: int, needed: int, ready: int, o: Dynami
     return chosen != NOBODY
 
 
-@leaf
+@inline
 def _sites_of_clique(g: DynamicGridArrays, c: int, needed: int, until: int, most: int) -> int:
     """Choose the fewest clusters of a clique that have all processors; return their number.
 
@@ -160,7 +160,7 @@ def _sites_of_clique(g: DynamicGridArrays, c: int, needed: int, until: int, most
     return count
 
 
-@leaf
+@inline
 def _pace_of_clique(g: DynamicGridArrays, c: int) -> int:
     """Pace of the slowest cluster of a clique that is believed to have processors."""
     slowest = FOREVER
@@ -171,7 +171,7 @@ def _pace_of_clique(g: DynamicGridArrays, c: int) -> int:
     return 1 if slowest == FOREVER else slowest
 
 
-@part
+@noinline
 def _choose_clique(g: DynamicGridArrays, j: int, needed: int, ready: int, o: DynamicGridOptions) -> bool:
     """Choose as few clusters of a clique as have all processors together, those with the most first."""
     fewest = min(o.most_sites, len(g.clusters)) + 1
@@ -195,7 +195,7 @@ def _choose_clique(g: DynamicGridArrays, j: int, needed: int, ready: int, o: Dyn
     return True
 
 
-@part
+@noinline
 def _choose(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> bool:
     """Choose clusters for a job by what is believed of them; return whether there are such."""
     needed = int(g.requests[j]["processors"])
@@ -205,7 +205,7 @@ def _choose(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> bo
     return _choose_one(g, j, needed, ready, o) or _choose_clique(g, j, needed, ready, o)
 
 
-@leaf
+@inline
 def _longest_lease(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> int:
     """Longest estimate of a job that a cluster with idle processors is known to stay for."""
     longest = 0
@@ -218,7 +218,7 @@ def _longest_lease(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> int
     return longest
 
 
-@part
+@noinline
 def _next_new(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> int:
     """Place of the first candidate in NJ that was not refused yet; NOBODY if there is none."""
     queue = line.row(g.grid_queues, NEW)
@@ -245,7 +245,7 @@ def _next_new(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> int:
     return NOBODY
 
 
-@part
+@noinline
 def _confirm(g: DynamicGridArrays, o: DynamicGridOptions) -> bool:
     """Ask the chosen clusters; return whether all have the processors. They tell how many they have."""
     clock = g.clock[0]
@@ -262,7 +262,7 @@ def _confirm(g: DynamicGridArrays, o: DynamicGridOptions) -> bool:
     return confirmed
 
 
-@part
+@noinline
 def _send(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None:
     """Let a job run on the chosen clusters."""
     clock = g.clock[0]
@@ -275,7 +275,7 @@ def _send(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions) -> None
     begin_spell(g, j, now, cost, o)
 
 
-@part
+@noinline
 def take(g: DynamicGridArrays, row: int, place: int) -> int:
     """Let the job of a place wait no longer in a queue; return it."""
     clock = g.clock[0]
@@ -292,7 +292,7 @@ def take(g: DynamicGridArrays, row: int, place: int) -> int:
     return j
 
 
-@part
+@noinline
 def scheduling_pass(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> None:
     """Send jobs of CJ and NJ to clusters until there is no candidate."""
     clock = g.clock[0]
@@ -318,7 +318,7 @@ def scheduling_pass(g: DynamicGridArrays, now: int, o: DynamicGridOptions) -> No
             _send(g, take(g, row, place), now, o)
 
 
-@leaf
+@inline
 def reports_next(g: DynamicGridArrays, o: DynamicGridOptions) -> int:
     """Time of the next report that may tell anything new."""
     clock = g.clock[0]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.engine import cluster_state, first_come, line, reserving, running
-from gridsched.engine.jit import leaf, part
+from gridsched.engine.jit import inline, noinline
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import ENTRY, FOREVER, RUN, SCORED, STEP
 from gridsched.engine.reference import by_reference
@@ -95,7 +95,7 @@ CLUSTER = np.dtype(
         ("timer", np.int64),  # when a superstep ends after which a part is to leave
         ("due", np.int64),  # time of the next end of a local job, expected end or timer
         ("dirty", np.int64),  # whether something has changed since the last pass
-        ("changed", np.int64),  # whether processors may have changed hands, see `lived`
+        ("changed", np.int64),  # whether processors may have changed hands, see `failures`
         ("closed", np.int64),  # processors that nothing may start on: out of order, drained, in maintenance
         ("loose", np.int64),  # of these, those that were left in this instant and are not planned with yet
         ("interval", np.int64),  # seconds of work between checkpoints; 0 for none
@@ -298,12 +298,12 @@ def allocate(
     clique_ends: Any,
     events: Any,
     work: int,
-    lived: bool,
+    failure_aware: bool,
 ) -> DynamicGridArrays:
     """Arrays of an idle grid to which no cluster belongs.
 
-    `work` is as in `DynamicGridOptions`, `lived` says whether `lived.simulate` is to simulate it, the other
-    names are those of `DynamicGridArrays`.
+    `work` is as in `DynamicGridOptions`, `failure_aware` says whether `failures.simulate` is to simulate it,
+    the other names are those of `DynamicGridArrays`.
     """
     number, total, largest = len(requests), int(processors.sum()), int(processors.max())
     progress = np.zeros(number, PROGRESS)
@@ -324,12 +324,12 @@ def allocate(
     parts["next"] = np.arange(1, most + 1)
     clock = np.zeros(1, CLOCK)
     clock["capacity"] = NOBODY
-    # jobs of a lived grid enter when they are eligible
-    clock["arrival"] = number if lived else 0
+    # jobs of a failure-aware grid enter when they are eligible
+    clock["arrival"] = number if failure_aware else 0
     holds = np.zeros(total + 1, HOLD)
     holds["next"] = np.arange(1, total + 2)
     # what is closed is among what runs
-    running_most = largest if lived else min(2 * number + 1, largest)
+    running_most = largest if failure_aware else min(2 * number + 1, largest)
     blocks, runs = running.allocate(running_most)
     queue_key, order_key = _keys(jobs, requests["home"], policies)
     return DynamicGridArrays(
@@ -363,7 +363,7 @@ def allocate(
         candidates=np.empty(FIRST_ROOM + 1, SCORED),
         steps=np.empty(_steps(running_most + FIRST_ROOM), STEP),
         grid_queues=line.allocate(2, FIRST_ROOM),
-        news=np.empty(2 * number if lived else 0, np.int64),
+        news=np.empty(2 * number if failure_aware else 0, np.int64),
     )
 
 
@@ -429,13 +429,13 @@ def _grown(array: Any, used: int, more: int) -> Any:
     return larger
 
 
-@leaf
+@inline
 def room(lines: line.Line) -> int:
     """Jobs that may wait in each of some lines."""
     return lines.job.shape[1] - line.CHUNK
 
 
-@leaf
+@inline
 def needed(g: DynamicGridArrays) -> int:
     """Segments that may be written before this is asked again.
 
@@ -445,7 +445,7 @@ def needed(g: DynamicGridArrays) -> int:
     return 6 * (int(g.clock[0]["parts"]) + len(g.clusters))
 
 
-@leaf
+@inline
 def has_room(g: DynamicGridArrays) -> bool:
     """Whether the arrays that grow have room for what may be written before this is asked again."""
     clock = g.clock[0]
@@ -453,7 +453,7 @@ def has_room(g: DynamicGridArrays) -> bool:
     return clock["segments"] + more <= len(g.segments) and clock["proxies"] + more <= len(g.proxies)
 
 
-@leaf
+@inline
 def mark_dirty(g: DynamicGridArrays, i: int) -> None:
     """Mark a cluster dirty: it is looked at again in this instant, and reports."""
     g.clusters[i]["dirty"] = 1
@@ -462,7 +462,7 @@ def mark_dirty(g: DynamicGridArrays, i: int) -> None:
     g.clock[0]["unreported"] = 1
 
 
-@leaf
+@inline
 def tell(g: DynamicGridArrays, item: int) -> None:
     """Tell whom it may concern of the first start of a job, or of its end."""
     if len(g.news) > 0:
@@ -470,7 +470,7 @@ def tell(g: DynamicGridArrays, item: int) -> None:
         g.clock[0]["news"] += 1
 
 
-@leaf
+@inline
 def line_of(g: DynamicGridArrays, i: int) -> first_come.FirstComeArrays:
     """A cluster as `first_come` knows it."""
     return first_come.FirstComeArrays(
@@ -478,7 +478,7 @@ def line_of(g: DynamicGridArrays, i: int) -> first_come.FirstComeArrays:
     )
 
 
-@leaf
+@inline
 def queue_of(g: DynamicGridArrays, i: int) -> reserving.ReservingArrays:
     """A cluster as `reserving` knows it."""
     return reserving.ReservingArrays(
@@ -498,7 +498,7 @@ def queue_of(g: DynamicGridArrays, i: int) -> reserving.ReservingArrays:
     )
 
 
-@leaf
+@inline
 def set_due(g: DynamicGridArrays, i: int) -> None:
     """Find the time of the next event on a cluster besides ends of grid jobs."""
     g.clusters[i]["due"] = min(
@@ -506,7 +506,7 @@ def set_due(g: DynamicGridArrays, i: int) -> None:
     )
 
 
-@part
+@noinline
 def expect(g: DynamicGridArrays, i: int, key: int, end: int, processors: int) -> None:
     """Expect processors of a cluster to be free at a time."""
     state = g.state[i, 0]
@@ -514,7 +514,7 @@ def expect(g: DynamicGridArrays, i: int, key: int, end: int, processors: int) ->
     set_due(g, i)
 
 
-@part
+@noinline
 def forget(g: DynamicGridArrays, i: int, key: int, end: int, processors: int) -> None:
     """No longer expect processors of a cluster to be free at a time."""
     state = g.state[i, 0]
@@ -522,14 +522,14 @@ def forget(g: DynamicGridArrays, i: int, key: int, end: int, processors: int) ->
     set_due(g, i)
 
 
-@leaf
+@inline
 def whole(g: DynamicGridArrays, i: int, tasks: int) -> int:
     """Processors of a cluster that so many tasks of a job take."""
     unit = g.clusters[i]["unit"]
     return -(-tasks // unit) * unit
 
 
-@leaf
+@inline
 def offered(g: DynamicGridArrays, i: int, o: DynamicGridOptions) -> int:
     """Processors that a cluster has for the grid: none while its own jobs need them."""
     cluster = g.clusters[i]
@@ -539,7 +539,7 @@ def offered(g: DynamicGridArrays, i: int, o: DynamicGridOptions) -> int:
     return int(g.state[i, 0]["free"])
 
 
-@leaf
+@inline
 def corrected(g: DynamicGridArrays, j: int, overrun: int, now: int) -> int:
     """Expected end after now of a grid job that runs on."""
     return expected_end(g.progress[j]["resume"], int(g.progress[j]["length"]), overrun, now + 1)

@@ -18,7 +18,7 @@ _MUCH_LONGER = 10.0
 
 _DAY = 86400
 
-_MOST_BINS = 100
+_MAX_BINS = 100
 """Steps that can be told apart; of more, neighbours are shown together."""
 
 
@@ -86,7 +86,7 @@ def _series(study: xr.Dataset, workload: str, estimate: str) -> pd.DataFrame:
     is_recorded = frame["scheme"] == RECORDED
     known = frame[is_recorded].drop_duplicates("bin").assign(estimate="")
     rows = pd.concat([frame[(frame["estimate"] == estimate) & ~is_recorded], known]).assign(workload=workload)
-    together = -(-frame["bin"].nunique() // _MOST_BINS)
+    together = -(-frame["bin"].nunique() // _MAX_BINS)
     means = rows.groupby(["workload", "scheme", "estimate", rows["bin"] // together], sort=False)
     return means.agg(
         bin_time=("bin_time", "first"),

@@ -17,7 +17,7 @@ from gridsched.figures.gantt_blocks import GanttBlock
 from gridsched.systems.multicluster.figures.findings import FINDINGS as FINDINGS
 from gridsched.systems.multicluster.study.example import handed_over
 
-MOST_JOBS = 120
+MAX_JOBS = 120
 """Most jobs that can be shown legibly."""
 
 _LATE = "#b2182b"
@@ -47,9 +47,9 @@ def schedule_gantt(schedules: xr.Dataset) -> style.Drawing:
         If there are more than 120 jobs.
     """
     count = schedules.sizes["job"]
-    if count > MOST_JOBS:
+    if count > MAX_JOBS:
         raise ConfigurationError(
-            f"a Gantt chart shows at most {MOST_JOBS} jobs, this one has {count}: select a part of the queue"
+            f"a Gantt chart shows at most {MAX_JOBS} jobs, this one has {count}: select a part of the queue"
         )
     blocks = list(_blocks(schedules))
     sizes = (schedules["available"].to_numpy() >= 0).sum(axis=1).tolist()

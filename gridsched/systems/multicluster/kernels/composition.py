@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine.jit import at, jit, leaf, part
+from gridsched.engine.jit import inline, jit, noinline, unchecked
 from gridsched.engine.records import FOREVER
 from gridsched.systems.multicluster.kernels.genetic import below
 from gridsched.systems.multicluster.kernels.packing import bit
@@ -95,7 +95,7 @@ def allocate_table(jobs: int, rows: int) -> CompositionTable:
     )
 
 
-@leaf
+@inline
 def _join(table: CompositionTable, made: int, row: int, job: int, other: int, present: Any) -> int:
     """Append a job and the jobs of another composition, if any, to a row; return how many there are then."""
     end = table.first[made]
@@ -116,7 +116,7 @@ def _join(table: CompositionTable, made: int, row: int, job: int, other: int, pr
     return made + 1
 
 
-@leaf
+@inline
 def _shares_a_job(table: CompositionTable, composition: int, row: int, present: Any) -> bool:
     """Whether a job of a composition is in a row already."""
     for k in range(table.first[composition], table.first[composition + 1]):
@@ -125,7 +125,7 @@ def _shares_a_job(table: CompositionTable, composition: int, row: int, present: 
     return False
 
 
-@leaf
+@inline
 def _number_sizes(processors: Any, numbers: Any) -> int:
     """Number the sizes of jobs that have a row from 0, where there is NOWHERE; return how many they are."""
     count = 0
@@ -169,7 +169,7 @@ def build(table: CompositionTable, processors: Any) -> int:
 # --- Algorithms 2 and 3: the search ---------------------------------------------------------------
 
 
-@leaf
+@inline
 def _take(table: CompositionTable, search: Search, job: int) -> None:
     """Count a job as allocated, and put it behind the others found."""
     state = search.state[0]
@@ -180,7 +180,7 @@ def _take(table: CompositionTable, search: Search, job: int) -> None:
         search.counts[table.containing[job, k]] += 1
 
 
-@leaf
+@inline
 def _give_back(table: CompositionTable, search: Search) -> None:
     """Undo what was found."""
     state = search.state[0]
@@ -192,7 +192,7 @@ def _give_back(table: CompositionTable, search: Search) -> None:
     state["found"] = 0
 
 
-@leaf
+@inline
 def _least_allocated(table: CompositionTable, search: Search, row: int, attempt: int, without: int) -> int:
     """First composition of a row with the fewest allocated jobs, of those not looked at in this attempt.
 
@@ -208,13 +208,13 @@ def _least_allocated(table: CompositionTable, search: Search, row: int, attempt:
     return best
 
 
-@leaf
+@inline
 def _take_all(table: CompositionTable, search: Search, composition: int) -> None:
     for k in range(table.first[composition], table.first[composition + 1]):
         _take(table, search, table.members[k])
 
 
-@leaf
+@inline
 def _push(search: Search, composition: int, attempt: int) -> None:
     state = search.state[0]
     search.visited[composition] = attempt
@@ -223,7 +223,7 @@ def _push(search: Search, composition: int, attempt: int) -> None:
     state["stack"] += 1
 
 
-@leaf
+@inline
 def reach(free: Any, most: int, used: Any, reached: Any) -> None:
     """Which sums of sizes up to `most` there are: `free[s]` of size s can be had; `used` is room to work."""
     reached[: most + 1] = False
@@ -239,7 +239,7 @@ def reach(free: Any, most: int, used: Any, reached: Any) -> None:
                 used[total] = used[before] + 1
 
 
-@leaf
+@inline
 def _find_alternatives(
     table: CompositionTable, search: Search, processors: Any, composition: int, attempt: int
 ) -> bool:
@@ -272,7 +272,7 @@ def _find_alternatives(
     return True
 
 
-@part
+@noinline
 def fill(table: CompositionTable, search: Search, processors: Any, space: int, attempt: int) -> int:
     """Algorithm 3: jobs for a space of so many resources, the most that can be filled.
 
@@ -321,7 +321,7 @@ def fill(table: CompositionTable, search: Search, processors: Any, space: int, a
 # --- Algorithm 4: the allocation ------------------------------------------------------------------
 
 
-@leaf
+@inline
 def epsilon(clusters: Clusters, i: int) -> float:
     """Equation (3); 0 for a cluster without jobs."""
     if clusters.jobs[i] == 0:
@@ -330,14 +330,14 @@ def epsilon(clusters: Clusters, i: int) -> float:
     return load / (float(clusters.slack[i]) * float(clusters.processors[i]))
 
 
-@leaf
+@inline
 def _comes_first(clusters: Clusters, i: int, j: int) -> bool:
     """Whether a cluster has a smaller epsilon than another, or the same and more resources."""
     one, other = epsilon(clusters, i), epsilon(clusters, j)
     return one < other or (one == other and clusters.processors[i] > clusters.processors[j])
 
 
-@leaf
+@inline
 def _first_cluster(clusters: Clusters, random: Any) -> int:
     """The cluster of the smallest epsilon, the largest of equals, and one of those at random."""
     best, equals = NOWHERE, 0
@@ -359,13 +359,13 @@ def _first_cluster(clusters: Clusters, random: Any) -> int:
     return best
 
 
-@leaf
+@inline
 def _resources(clusters: Clusters, i: int) -> int:
     """How many resources a cluster has."""
     return clusters.processors[i] // clusters.unit[i]
 
 
-@leaf
+@inline
 def _earliest_space(clusters: Clusters, i: int) -> tuple[int, int]:
     """When the first resources of a cluster become available, and how many do."""
     time, resources = FOREVER, 0
@@ -378,7 +378,7 @@ def _earliest_space(clusters: Clusters, i: int) -> tuple[int, int]:
     return time, resources
 
 
-@leaf
+@inline
 def _least_size(taken: Any, processors: Any) -> int:
     """Resources of the smallest job that is not allocated."""
     least = FOREVER
@@ -388,7 +388,7 @@ def _least_size(taken: Any, processors: Any) -> int:
     return least
 
 
-@leaf
+@inline
 def _wait_for_more(clusters: Clusters, i: int, time: int) -> None:
     """Merge a space that no job fits with the next release, or close the cluster if it is the whole of it."""
     release = FOREVER
@@ -402,7 +402,7 @@ def _wait_for_more(clusters: Clusters, i: int, time: int) -> None:
         clusters.free[i, r] = max(clusters.free[i, r], release)
 
 
-@leaf
+@inline
 def _allocate_job(
     clusters: Clusters, i: int, job: int, size: int, duration: int, slack: int, time: int, seeds: Seeds
 ) -> None:
@@ -410,9 +410,9 @@ def _allocate_job(
     missing = size
     resource = 0
     while missing > 0:
-        if clusters.free[i, at(resource)] == time:
+        if clusters.free[i, unchecked(resource)] == time:
             # Not free at this time any more, even if the job takes no time.
-            clusters.free[i, at(resource)] = time + max(duration, 1)
+            clusters.free[i, unchecked(resource)] = time + max(duration, 1)
             seeds.masks[job, resource >> 6] |= bit(resource)
             missing -= 1
         resource += 1
@@ -424,7 +424,7 @@ def _allocate_job(
     clusters.slack[i] += max(slack, 1)
 
 
-@leaf
+@inline
 def _tell_all(tables: CompositionTable, searches: Search, processors: Any, job: int, g: int) -> None:
     """Let a job that was found in one table be allocated in all."""
     for h in range(len(processors)):

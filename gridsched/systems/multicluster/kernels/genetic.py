@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gridsched.engine.jit import at, jit, leaf, part
+from gridsched.engine.jit import inline, jit, noinline, unchecked
 from gridsched.systems.multicluster.kernels import packing
 from gridsched.systems.multicluster.kernels.packing import NOTHING, ONE, WORD, Goal
 
@@ -53,7 +53,7 @@ def allocate(individuals: int, jobs: int, resources: int) -> Population:
 # --- random numbers -------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def draw(random: Any) -> Any:
     """Next 64 random bits of a stream, uint64[2] and not all 0.
 
@@ -67,13 +67,13 @@ def draw(random: Any) -> Any:
     return random[1]
 
 
-@leaf
+@inline
 def below(random: Any, limit: int) -> int:
     """Random whole number from 0 to `limit` - 1, for limits up to 2**31."""
     return int(np.int64(((draw(random) >> np.uint64(32)) * np.uint64(limit)) >> np.uint64(32)))
 
 
-@leaf
+@inline
 def uniform(random: Any) -> float:
     """Random number from 0 to less than 1."""
     return float(np.int64(draw(random) >> np.uint64(11))) * 2.0**-53
@@ -82,7 +82,7 @@ def uniform(random: Any) -> float:
 # --- sets of resources ----------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _nth(word: Any, n: int) -> Any:
     """The bit that has n lower ones in a word, as a word."""
     for _ in range(n):
@@ -90,7 +90,7 @@ def _nth(word: Any, n: int) -> Any:
     return word & (~word + ONE)
 
 
-@leaf
+@inline
 def _find(pool: Any, n: int) -> tuple[int, Any]:
     """The n-th resource of a set, as the place of a word and a bit in it."""
     w = 0
@@ -102,7 +102,7 @@ def _find(pool: Any, n: int) -> tuple[int, Any]:
     return w, _nth(pool[w], n)
 
 
-@leaf
+@inline
 def _mix(child: Any, i: int, parents: Any, a: int, b: int, job: int, random: Any) -> int:
     """Take each resource of a job from either parent; return how many the job has, -1 if all are the same."""
     differ = False
@@ -118,7 +118,7 @@ def _mix(child: Any, i: int, parents: Any, a: int, b: int, job: int, random: Any
     return size if differ else -1
 
 
-@leaf
+@inline
 def _cross_job(
     child: Any, i: int, parents: Any, a: int, b: int, job: int, processors: int, pool: Any, random: Any
 ) -> None:
@@ -138,7 +138,7 @@ def _cross_job(
         possible -= 1
 
 
-@leaf
+@inline
 def _draw_resources(masks: Any, i: int, job: int, processors: int, resources: int, random: Any) -> None:
     """A random set of so many resources: the smaller of it and its complement is drawn one by one."""
     few = 2 * processors <= resources
@@ -156,7 +156,7 @@ def _draw_resources(masks: Any, i: int, job: int, processors: int, resources: in
 # --- operators ------------------------------------------------------------------------------------
 
 
-@part
+@noinline
 def draw_individual(population: Population, i: int, jobs: Any, resources: int, random: Any) -> None:
     """A random order and random resources."""
     for k in range(len(jobs)):
@@ -166,7 +166,7 @@ def draw_individual(population: Population, i: int, jobs: Any, resources: int, r
         _draw_resources(population.masks, i, k, jobs[k]["processors"], resources, random)
 
 
-@leaf
+@inline
 def cross_orders(child: Any, i: int, parents: Any, a: int, b: int, first: int, last: int, taken: Any) -> None:
     """Places `first` to `last` - 1 from one parent, the other jobs in the order of the other one."""
     jobs = child.shape[1]
@@ -175,18 +175,18 @@ def cross_orders(child: Any, i: int, parents: Any, a: int, b: int, first: int, l
     for k in range(first, last):
         job = parents[a, k]
         child[i, k] = job
-        taken[at(job)] = True
+        taken[unchecked(job)] = True
     place = 0 if first > 0 else last
     for k in range(jobs):
         job = parents[b, k]
-        if not taken[at(job)]:
+        if not taken[unchecked(job)]:
             child[i, place] = job
             place += 1
             if place == first:
                 place = last
 
 
-@part
+@noinline
 def cross(
     child: Population,
     i: int,
@@ -206,7 +206,7 @@ def cross(
         _cross_job(child.masks, i, parents.masks, a, b, job, jobs[job]["processors"], pool, random)
 
 
-@leaf
+@inline
 def copy(child: Population, i: int, parents: Population, a: int) -> None:
     """Make a child that is as its parent."""
     for job in range(child.order.shape[1]):
@@ -215,7 +215,7 @@ def copy(child: Population, i: int, parents: Population, a: int) -> None:
             child.masks[i, job, w] = parents.masks[a, job, w]
 
 
-@leaf
+@inline
 def swap(population: Population, i: int, random: Any) -> None:
     """Let two jobs change places."""
     n = population.order.shape[1]
@@ -225,7 +225,7 @@ def swap(population: Population, i: int, random: Any) -> None:
     population.order[i, second] = job
 
 
-@part
+@noinline
 def move(population: Population, i: int, jobs: Any, resources: int, pool: Any, random: Any) -> None:
     """Let a job leave one of its resources for another, if there is another."""
     job = below(random, len(jobs))
@@ -245,7 +245,7 @@ def move(population: Population, i: int, jobs: Any, resources: int, pool: Any, r
 # --- the algorithm --------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _share(performance: Any, sums: Any) -> float:
     """Fill in the running sums of the fitness, equation (2) times a constant; return the last."""
     worst = performance[0]
@@ -258,7 +258,7 @@ def _share(performance: Any, sums: Any) -> float:
     return total
 
 
-@leaf
+@inline
 def _select(sums: Any, random: Any) -> int:
     """An individual, with a probability in proportion to its fitness; any one if all are equal."""
     last = len(sums) - 1
@@ -275,7 +275,7 @@ def _select(sums: Any, random: Any) -> int:
     return low
 
 
-@leaf
+@inline
 def _best_first(population: Population) -> None:
     """Exchange the first individual and the best, the first of equals."""
     best = 0

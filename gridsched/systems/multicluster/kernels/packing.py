@@ -17,7 +17,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import intrinsic, overload
 
-from gridsched.engine.jit import at, jit, leaf, part
+from gridsched.engine.jit import inline, jit, noinline, unchecked
 from gridsched.engine.overrun import expected_end
 
 PACKED = np.dtype([("duration", np.int64), ("deadline", np.int64), ("processors", np.int64)])
@@ -93,13 +93,13 @@ def _compiled_count(word: Any) -> Any:
     return body
 
 
-@leaf
+@inline
 def bit(resource: int) -> Any:
     """The word in which only one resource is set."""
     return ONE << np.uint64(resource % WORD)
 
 
-@leaf
+@inline
 def every(resources: int, word: int) -> Any:
     """A word of the set of all resources."""
     inside = min(resources - word * WORD, WORD)
@@ -109,29 +109,29 @@ def every(resources: int, word: int) -> Any:
 # --- placement ------------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def ready(masks: Any, i: int, job: Any, free: Any, now: int) -> int:
     """When all resources of a job are free, not before now."""
     start = now
     for w in range(masks.shape[2]):
         word = masks[i, job, w]
         while word != NOTHING:
-            start = max(start, free[at(lowest(word) + w * WORD)])
+            start = max(start, free[unchecked(lowest(word) + w * WORD)])
             word &= word - ONE
     return start
 
 
-@leaf
+@inline
 def occupy(masks: Any, i: int, job: Any, free: Any, end: int) -> None:
     """Let the resources of a job be free from `end` on."""
     for w in range(masks.shape[2]):
         word = masks[i, job, w]
         while word != NOTHING:
-            free[at(lowest(word) + w * WORD)] = end
+            free[unchecked(lowest(word) + w * WORD)] = end
             word &= word - ONE
 
 
-@leaf
+@inline
 def _ready_wide(masks: Any, i: int, job: Any, free: Any, now: int) -> int:
     """As `ready`, looking at every resource without branches: quicker for jobs of more than half of them."""
     start = now
@@ -139,31 +139,31 @@ def _ready_wide(masks: Any, i: int, job: Any, free: Any, now: int) -> int:
         word, first = masks[i, job, w], w * WORD
         for k in range(min(WORD, len(free) - first)):
             held = (word >> np.uint64(k)) & ONE != NOTHING
-            start = max(start, free[at(first + k)] if held else now)
+            start = max(start, free[unchecked(first + k)] if held else now)
     return start
 
 
-@leaf
+@inline
 def _occupy_wide(masks: Any, i: int, job: Any, free: Any, end: int) -> None:
     """As `occupy`, writing every resource."""
     for w in range(masks.shape[2]):
         word, first = masks[i, job, w], w * WORD
         for k in range(min(WORD, len(free) - first)):
             held = (word >> np.uint64(k)) & ONE != NOTHING
-            free[at(first + k)] = end if held else free[at(first + k)]
+            free[unchecked(first + k)] = end if held else free[unchecked(first + k)]
 
 
-@leaf
+@inline
 def _idle(base: Any, free: Any, last: int, to_makespan: bool) -> int:
     """Time of resources from when they become available to the makespan, or to their last job."""
     total = 0
     for r in range(len(base)):
-        end = last if to_makespan else free[at(r)]
-        total += max(end - base[at(r)], 0)
+        end = last if to_makespan else free[unchecked(r)]
+        total += max(end - base[unchecked(r)], 0)
     return total
 
 
-@leaf
+@inline
 def measure(
     order: Any, masks: Any, i: int, jobs: Any, base: Any, now: int, to_makespan: bool, free: Any
 ) -> tuple[int, int, int]:
@@ -187,12 +187,12 @@ def measure(
         Room to work in.
     """
     for r in range(len(base)):
-        free[at(r)] = base[at(r)]
+        free[unchecked(r)] = base[unchecked(r)]
     last = now
     over_deadline = 0
     work = 0
     for k in range(order.shape[1]):
-        job = at(order[i, k])
+        job = unchecked(order[i, k])
         duration = jobs[job]["duration"]
         processors = jobs[job]["processors"]
         if 2 * processors > len(base):
@@ -207,14 +207,14 @@ def measure(
     return last - now, _idle(base, free, last, to_makespan) - work, over_deadline
 
 
-@leaf
+@inline
 def combine(goal: Goal, makespan: int, idle: int, over_deadline: int) -> float:
     """Comprehensive performance, equation (1), with idle time of processors."""
     total = goal.makespan * makespan + goal.idle * (idle * goal.unit) + goal.over_deadline * over_deadline
     return total / (goal.makespan + goal.idle + goal.over_deadline)
 
 
-@part
+@noinline
 def performance(
     order: Any, masks: Any, i: int, jobs: Any, base: Any, now: int, goal: Goal, free: Any
 ) -> float:
@@ -244,7 +244,7 @@ def place(order: Any, masks: Any, durations: Any, base: Any, now: int, starts: A
     """
     free[:] = base
     for k in range(order.shape[1]):
-        job = at(order[0, k])
+        job = unchecked(order[0, k])
         starts[job] = ready(masks, 0, job, free, now)
         occupy(masks, 0, job, free, starts[job] + durations[job])
 

@@ -7,7 +7,7 @@ from typing import Any
 from gridsched.engine import clusters as grid
 from gridsched.engine import heap, running
 from gridsched.engine.clusters import GridArrays, LocalArrays
-from gridsched.engine.jit import jit, leaf
+from gridsched.engine.jit import inline, jit
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.reference import by_reference
 
@@ -71,7 +71,7 @@ def finish(g: GridArrays, local: LocalArrays, now: int, options: grid.GridOption
     grid.finish_due(by_reference(g), by_reference(local), now, by_reference(options))
 
 
-@leaf
+@inline
 def _forget_end(local: LocalArrays, e: int, m: int) -> None:
     """Take a running job out of the heap of ends."""
     events = local.events[m]

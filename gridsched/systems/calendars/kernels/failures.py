@@ -17,8 +17,15 @@ At one instant happens, in this order:
 from __future__ import annotations
 
 from gridsched.engine import heap
-from gridsched.engine.jit import jit, leaf, part
-from gridsched.engine.lives import Fate, let_enter, let_give_up, next_of_lives, tell_of_end, tell_of_start
+from gridsched.engine.jit import inline, jit, noinline
+from gridsched.engine.job_lifecycle import (
+    Fate,
+    let_enter,
+    let_give_up,
+    next_of_lifecycles,
+    notify_end,
+    notify_start,
+)
 from gridsched.engine.records import FOREVER
 from gridsched.engine.reference import by_reference
 from gridsched.systems.calendars.kernels import calendar
@@ -46,8 +53,8 @@ from gridsched.systems.calendars.kernels.managers import (
 from gridsched.systems.calendars.kernels.outages import (
     Outages,
     give_processors_back,
-    happen,
     place_again,
+    process_events,
     set_aside,
     settle,
     settle_splits,
@@ -65,7 +72,7 @@ _COMPLETED = int(Fate.COMPLETED)
 _REJECTED = int(Fate.REJECTED)
 
 
-@part
+@noinline
 def _complete(t: ManagerTree, o: Outages, now: int) -> int:
     """Completions of this instant; how many jobs run on beyond their slots, which are put into `todo`."""
     overruns = 0
@@ -81,12 +88,12 @@ def _complete(t: ManagerTree, o: Outages, now: int) -> int:
             take_off(t, o, j, now)
             plan["status"] = _DONE
             t.counts[0]["present"] -= 1
-            tell_of_end(o.lives, j, now, True)
+            notify_end(o.lifecycles, j, now, True)
     settle(t, o, now)
     return overruns
 
 
-@part
+@noinline
 def _overrun(t: ManagerTree, o: Outages, options: CalendarOptions, now: int, overruns: int) -> None:
     """Let jobs go on after their slots are over, if there is room; one that is killed did not end well."""
     for position in range(overruns):
@@ -97,11 +104,11 @@ def _overrun(t: ManagerTree, o: Outages, options: CalendarOptions, now: int, ove
         if t.plans[j]["status"] != _RUNNING:
             give_processors_back(o, j)
         if t.plans[j]["status"] == _KILLED:
-            o.lives.jobs[j]["failed"] = True
-            tell_of_end(o.lives, j, now, True)
+            o.lifecycles.jobs[j]["failed"] = True
+            notify_end(o.lifecycles, j, now, True)
 
 
-@part
+@noinline
 def _leave(t: ManagerTree, j: int) -> None:
     """Let a waiting job go: its slots are released."""
     plan = t.plans[j]
@@ -115,52 +122,52 @@ def _leave(t: ManagerTree, j: int) -> None:
     t.counts[0]["present"] -= 1
 
 
-@part
+@noinline
 def _live(t: ManagerTree, o: Outages, now: int) -> int:
     """Let jobs enter, and users give up; how many are in `entering`, of which some may have left again."""
     count = 0
-    while next_of_lives(o.lives) == now:
-        found = let_enter(o.lives, now, o.found)
+    while next_of_lifecycles(o.lifecycles) == now:
+        found = let_enter(o.lifecycles, now, o.found)
         for position in range(found):
             o.entering[count] = o.found[position]
             count += 1
-        found = let_give_up(o.lives, now, o.found)
+        found = let_give_up(o.lifecycles, now, o.found)
         for position in range(found):
             if t.plans[o.found[position]]["status"] == _WAITING:
                 _leave(t, o.found[position])
     return count
 
 
-@part
+@noinline
 def _request_all(t: ManagerTree, o: Outages, options: CalendarOptions, entered: int, now: int) -> None:
     """Let the jobs that entered ask for places."""
     for position in range(entered):
         j = o.entering[position]
-        if o.lives.jobs[j]["fate"] == _COMPLETED:
+        if o.lifecycles.jobs[j]["fate"] == _COMPLETED:
             t.plans[j]["turn"] = o.state[0]["turn"]
             o.state[0]["turn"] += 1
             request(t, options, j, now)
             if t.plans[j]["status"] == _REFUSED:
-                o.lives.jobs[j]["fate"] = _REJECTED
-                tell_of_end(o.lives, j, now, False)
+                o.lifecycles.jobs[j]["fate"] = _REJECTED
+                notify_end(o.lifecycles, j, now, False)
 
 
-@part
+@noinline
 def _start(t: ManagerTree, o: Outages, now: int) -> None:
     """Start the jobs whose time has come."""
     for position in range(start_planned(t, now)):
         j = t.todo[position]
         take_processors(t, o, j, now)
-        if o.lives.jobs[j]["started"] == 0:
-            o.lives.jobs[j]["started"] = 1
-            tell_of_start(o.lives, j, now)
+        if o.lifecycles.jobs[j]["started"] == 0:
+            o.lifecycles.jobs[j]["started"] = 1
+            notify_start(o.lifecycles, j, now)
     settle(t, o, now)
 
 
-@part
+@noinline
 def _drop_timers(o: Outages) -> None:
     """Drop the next timers if they are of jobs to which nothing can happen any more."""
-    a = o.lives
+    a = o.lifecycles
     n = len(a.jobs)
     is_void = True
     while is_void and a.state[0]["timers"] > 0:
@@ -171,7 +178,7 @@ def _drop_timers(o: Outages) -> None:
             a.state[0]["timers"] = heap.pop(a.timers, a.state[0]["timers"])
 
 
-@part
+@noinline
 def _has_places(t: ManagerTree) -> bool:
     """Whether some waiting job has a place."""
     for m in range(len(t.managers)):
@@ -183,27 +190,27 @@ def _has_places(t: ManagerTree) -> bool:
     return False
 
 
-@part
+@noinline
 def _is_over(t: ManagerTree, o: Outages) -> bool:
     """Whether all is done, or those who wait will never have a place."""
     _drop_timers(o)
-    if next_of_lives(o.lives) < FOREVER or t.counts[0]["ending"] > 0:
+    if next_of_lifecycles(o.lifecycles) < FOREVER or t.counts[0]["ending"] > 0:
         return False
     if t.counts[0]["present"] == 0:
         return True
     return o.state[0]["event"] == len(o.events) and not _has_places(t)
 
 
-@leaf
+@inline
 def _next(t: ManagerTree, o: Outages) -> int:
     """Time of the next instant."""
-    now = min(next_event(t), next_of_lives(o.lives))
+    now = min(next_event(t), next_of_lifecycles(o.lifecycles))
     if o.state[0]["event"] < len(o.events):
         now = min(now, o.events[o.state[0]["event"]]["time"])
     return now
 
 
-@part
+@noinline
 def _instant(t: ManagerTree, o: Outages, options: CalendarOptions, now: int) -> None:
     """All that happens at one instant; see the module."""
     calendar.consume(t.calendars, now)
@@ -212,7 +219,7 @@ def _instant(t: ManagerTree, o: Outages, options: CalendarOptions, now: int) -> 
     if has_split:
         settle_splits(t, o, now)
     _overrun(t, o, options, now, overruns)
-    happen(t, o, now)
+    process_events(t, o, now)
     entered = _live(t, o, now)
     if o.state[0]["happened"]:
         place_again(t, o, now, options.seed)

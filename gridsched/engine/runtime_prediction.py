@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.engine import cluster_state, heap, running
-from gridsched.engine.jit import at, jit, leaf, shift
+from gridsched.engine.jit import inline, jit, shift, unchecked
 from gridsched.engine.overrun import INCREMENTS, expected_end
 from gridsched.engine.records import LARGEST, Correction, Overrun
 
@@ -31,7 +31,7 @@ _NONE = -1
 """Stands for a run time that is not known, and for the expected end of a job that is not running."""
 
 
-class PredictingOptions(NamedTuple):
+class PredictionOptions(NamedTuple):
     """What does not change during a simulation."""
 
     correction: int
@@ -41,7 +41,7 @@ class PredictingOptions(NamedTuple):
     shortest_first: bool  # backfill order: the shortest prediction first, else the order of submission
 
 
-class PredictingArrays(NamedTuple):
+class PredictionArrays(NamedTuple):
     """Arrays of one simulated cluster."""
 
     jobs: Any  # JOB[n], in order of submission; the estimate becomes the prediction at submission
@@ -57,9 +57,9 @@ class PredictingArrays(NamedTuple):
     state: Any  # STATE[1]
 
 
-def allocate(jobs: Any, processors: int, users: Any) -> PredictingArrays:
+def allocate(jobs: Any, processors: int, users: Any) -> PredictionArrays:
     """Arrays of an empty cluster of so many processors, for these jobs of users numbered from 0."""
-    return PredictingArrays(
+    return PredictionArrays(
         limits=jobs["estimate"].astype(np.int64),
         users=users,
         recent=np.full((users.max(initial=0) + 1, 2), _NONE, np.int64),
@@ -69,7 +69,7 @@ def allocate(jobs: Any, processors: int, users: Any) -> PredictingArrays:
     )
 
 
-@leaf
+@inline
 def corrected_end(
     start: int, prediction: int, limit: int, correction: int, overrun: int, not_before: int
 ) -> int:
@@ -93,8 +93,8 @@ def corrected_end(
     return expected_end(start, limit, overrun, not_before)
 
 
-@leaf
-def _predict(c: PredictingArrays, j: int) -> None:
+@inline
+def _predict(c: PredictionArrays, j: int) -> None:
     """Predict the run time of a job that is submitted now."""
     user = c.users[j]
     if user >= 0 and c.recent[user, 1] >= 0:
@@ -102,8 +102,8 @@ def _predict(c: PredictingArrays, j: int) -> None:
         c.jobs[j]["estimate"] = max(1, min(mean, c.limits[j]))
 
 
-@leaf
-def _learn(c: PredictingArrays, j: int) -> None:
+@inline
+def _learn(c: PredictionArrays, j: int) -> None:
     """Remember how long a job that ends now has run."""
     user = c.users[j]
     if user >= 0:
@@ -111,8 +111,8 @@ def _learn(c: PredictingArrays, j: int) -> None:
         c.recent[user, 0] = c.jobs[j]["run"]
 
 
-@leaf
-def _enqueue(c: PredictingArrays, j: int, shortest_first: bool) -> None:
+@inline
+def _enqueue(c: PredictionArrays, j: int, shortest_first: bool) -> None:
     """Let a job wait, at its place in the backfill order."""
     state = c.state[0]
     place = state["waiting"]
@@ -129,15 +129,15 @@ def _enqueue(c: PredictingArrays, j: int, shortest_first: bool) -> None:
     state["waiting"] += 1
 
 
-@leaf
-def _start(c: PredictingArrays, j: int, now: int) -> None:
+@inline
+def _start(c: PredictionArrays, j: int, now: int) -> None:
     """Let a job run from now on."""
     cluster_state.start(c, j, now, True)
     c.ends[j] = now + int(c.jobs[j]["estimate"])
 
 
-@leaf
-def _leave(c: PredictingArrays, j: int) -> None:
+@inline
+def _leave(c: PredictionArrays, j: int) -> None:
     """Take a running job off its processors, unless it has left them."""
     state = c.state[0]
     if c.ends[j] != _NONE:
@@ -147,8 +147,8 @@ def _leave(c: PredictingArrays, j: int) -> None:
         c.ends[j] = _NONE
 
 
-@leaf
-def _complete(c: PredictingArrays) -> None:
+@inline
+def _complete(c: PredictionArrays) -> None:
     """Let the first running job end."""
     j = c.events[0]["job"] & LARGEST
     c.state[0]["ending"] = heap.pop(c.events, c.state[0]["ending"])
@@ -156,8 +156,8 @@ def _complete(c: PredictingArrays) -> None:
     _learn(c, j)
 
 
-@leaf
-def _correct(c: PredictingArrays, now: int, options: PredictingOptions) -> None:
+@inline
+def _correct(c: PredictionArrays, now: int, options: PredictionOptions) -> None:
     """Expect the first running job that should have ended now to end later."""
     state = c.state[0]
     j = int(c.runs[c.blocks[0]["slot"] * running.SIZE]["job"])
@@ -170,8 +170,8 @@ def _correct(c: PredictingArrays, now: int, options: PredictingOptions) -> None:
     c.ends[j] = end
 
 
-@leaf
-def _ends_wait(c: PredictingArrays, now: int) -> bool:
+@inline
+def _ends_wait(c: PredictionArrays, now: int) -> bool:
     """Whether ends of this instant have to wait for its submissions and corrections; see `Conventions`.
 
     Jobs that end as expected leave their processors before anything else happens.
@@ -188,43 +188,43 @@ def _ends_wait(c: PredictingArrays, now: int) -> bool:
     return cluster_state.arrives(c, now) or cluster_state.first_expected_end(c) == now
 
 
-@leaf
-def _fits(c: PredictingArrays, j: int) -> bool:
+@inline
+def _fits(c: PredictionArrays, j: int) -> bool:
     """Whether there are processors enough for a job."""
     return c.jobs[j]["processors"] <= c.state[0]["free"]
 
 
-@leaf
-def _first_in_queue(c: PredictingArrays) -> int:
+@inline
+def _first_in_queue(c: PredictionArrays) -> int:
     """The first waiting job; there must be one."""
     j = c.state[0]["head"]
-    while c.starts[at(j)] >= 0:
+    while c.starts[unchecked(j)] >= 0:
         j += 1
     c.state[0]["head"] = j
     return j
 
 
-@leaf
-def _backfill(c: PredictingArrays, head: int, now: int) -> None:
+@inline
+def _backfill(c: PredictionArrays, head: int, now: int) -> None:
     """Start every waiting job, in backfill order, that does not delay the first."""
     state = c.state[0]
     needed = c.jobs[head]["processors"]
     shadow, extra = running.shadow(c.blocks, c.runs, state["blocks"], state["free"], needed)
     extra -= needed
     for k in range(state["waiting"]):
-        j = c.waiting[at(k)]
-        processors = c.jobs[at(j)]["processors"]
-        if processors > state["free"] or j == head or c.starts[at(j)] >= 0:
+        j = c.waiting[unchecked(k)]
+        processors = c.jobs[unchecked(j)]["processors"]
+        if processors > state["free"] or j == head or c.starts[unchecked(j)] >= 0:
             continue
-        if now + c.jobs[at(j)]["estimate"] <= shadow:
+        if now + c.jobs[unchecked(j)]["estimate"] <= shadow:
             _start(c, j, now)
         elif processors <= extra:
             extra -= processors
             _start(c, j, now)
 
 
-@leaf
-def _schedule(c: PredictingArrays, now: int) -> None:
+@inline
+def _schedule(c: PredictionArrays, now: int) -> None:
     """Start what starts now."""
     state = c.state[0]
     left = state["waiting"]
@@ -240,15 +240,15 @@ def _schedule(c: PredictingArrays, now: int) -> None:
         _backfill(c, head, now)
     kept = 0
     for k in range(state["waiting"]):
-        j = c.waiting[at(k)]
-        c.waiting[at(kept)] = j
-        if c.starts[at(j)] < 0:
+        j = c.waiting[unchecked(k)]
+        c.waiting[unchecked(kept)] = j
+        if c.starts[unchecked(j)] < 0:
             kept += 1
     state["waiting"] = kept
 
 
 @jit
-def schedule(c: PredictingArrays, options: PredictingOptions) -> None:
+def schedule(c: PredictionArrays, options: PredictionOptions) -> None:
     """Simulate the cluster to the end of its last job; `c.starts` is the result."""
     state = c.state[0]
     if options.arrivals_first:

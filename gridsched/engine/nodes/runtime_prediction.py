@@ -1,4 +1,4 @@
-"""Run times that a local scheduler of nodes predicts while it runs, as `gridsched.engine.predicting` does.
+"""Run times that a local scheduler of nodes predicts, as `gridsched.engine.runtime_prediction` does.
 
 A job is predicted when it enters the queue. Of each user the run times of the two jobs are known that ended
 last on this cluster; what a job that was killed had done before its last checkpoint does not count, nor do
@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from gridsched.engine.jit import leaf
+from gridsched.engine.jit import inline
 from gridsched.engine.overrun import expected_end
-from gridsched.engine.predicting import corrected_end
 from gridsched.engine.records import Prediction
+from gridsched.engine.runtime_prediction import corrected_end
 
 _DOUBLE = int(Prediction.DOUBLE)
 _ACTUAL = int(Prediction.ACTUAL)
 _RECENT = int(Prediction.RECENT)
 
 
-@leaf
+@inline
 def predict(jobs: Any, j: int, recent: Any, prediction: int) -> None:
     """Say how many seconds of work a job that enters a queue is thought to have."""
     job = jobs[j]
@@ -33,7 +33,7 @@ def predict(jobs: Any, j: int, recent: Any, prediction: int) -> None:
     job["predicted"] = job["guess"]
 
 
-@leaf
+@inline
 def learn(jobs: Any, j: int, recent: Any, prediction: int) -> None:
     """Remember how long a job that ends now has run."""
     user = jobs[j]["user"]
@@ -42,7 +42,7 @@ def learn(jobs: Any, j: int, recent: Any, prediction: int) -> None:
         recent[user, 0] = jobs[j]["work"]
 
 
-@leaf
+@inline
 def end_not_before(job: Any, prediction: int, correction: int, overrun: int, not_before: int) -> int:
     """First expected end of a running job at or after a time."""
     if prediction == _RECENT:

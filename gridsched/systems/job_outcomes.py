@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import lives
-from gridsched.engine.lives import DEPENDENT, LIFE, Fate
+from gridsched.engine import job_lifecycle
+from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Fate
 from gridsched.engine.records import FOREVER
 from gridsched.errors import WorkloadError
 from gridsched.platform import Cluster
@@ -32,13 +32,13 @@ _FATES = ", ".join(f"{fate.value} {fate.name.lower().replace('_', ' ')}" for fat
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Lived:
-    """What became of n jobs.
+class JobOutcome:
+    """Outcomes of n jobs.
 
     Parameters
     ----------
     fate : int64[n]
-        Values of `gridsched.engine.lives.Fate`.
+        Values of `gridsched.engine.job_lifecycle.Fate`.
     killed : int64[n]
         How often each was killed by a failing node.
     extra_work : int64[n]
@@ -54,19 +54,19 @@ class Lived:
     eligible_time: Integers
 
 
-def needs_lives(clusters: Any, workload: Workload) -> bool:
+def needs_lifecycles(clusters: Any, workload: Workload) -> bool:
     """Whether nodes fail, users give up, or jobs wait for others, so that a run has to tell fates."""
     asked = (workload.gives_up_time, workload.dependencies)
     return any(cluster.events for cluster in clusters) or any(column is not None for column in asked)
 
 
-def fate_variables(workload: Workload, lived: Lived) -> tuple[dict[str, Variable], dict[str, int]]:
+def outcome_variables(workload: Workload, outcomes: JobOutcome) -> tuple[dict[str, Variable], dict[str, int]]:
     """Variables and counters of a run that say what became of its jobs."""
     variables: dict[str, Variable] = {
-        "fate": ("job", lived.fate, f"job outcome: {_FATES}", "1"),
-        "killed": ("job", lived.killed, "how often the job was killed by a failing node", "1"),
-        "extra_work": ("job", lived.extra_work, "work that was lost, and checkpoints", "s"),
-        "eligible_time": ("job", lived.eligible_time, "first time at which it could have started", "s"),
+        "fate": ("job", outcomes.fate, f"job outcome: {_FATES}", "1"),
+        "killed": ("job", outcomes.killed, "how often the job was killed by a failing node", "1"),
+        "extra_work": ("job", outcomes.extra_work, "work that was lost, and checkpoints", "s"),
+        "eligible_time": ("job", outcomes.eligible_time, "first time at which it could have started", "s"),
     }
     if workload.gives_up_time is not None:
         variables["gives_up_time"] = (
@@ -82,8 +82,8 @@ def fate_variables(workload: Workload, lived: Lived) -> tuple[dict[str, Variable
         for name, column in _notices(workload).items():
             variables[name] = ("job", np.asarray(column, np.int64), *_NOTICE_WORDS[name])
     told = (Fate.GAVE_UP, Fate.NEVER_ELIGIBLE, Fate.LOST, Fate.STARVED)
-    counters = {f"jobs_{fate.name.lower()}": int((lived.fate == fate).sum()) for fate in told}
-    return variables, {**counters, "executions_killed": int(lived.killed.sum())}
+    counters = {f"jobs_{fate.name.lower()}": int((outcomes.fate == fate).sum()) for fate in told}
+    return variables, {**counters, "executions_killed": int(outcomes.killed.sum())}
 
 
 def dependents_of(
@@ -132,8 +132,8 @@ def _notices(workload: Workload) -> dict[str, NDArray[Any]]:
     return {name: extra[name] for name in NOTICES}
 
 
-def lives_of(submission: Submission, rejected: NDArray[np.bool_]) -> lives.Lives:
-    """The lives of all jobs of a submission, for systems that schedule processors, not nodes.
+def lifecycles_of(submission: Submission, rejected: NDArray[np.bool_]) -> job_lifecycle.Lifecycles:
+    """The lifecycles of all jobs of a submission, for systems that schedule processors, not nodes.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def lives_of(submission: Submission, rejected: NDArray[np.bool_]) -> lives.Lives
     jobs["unmet"] = 1 + np.bincount(dependents["job"], minlength=len(jobs))
     jobs["failed"] = np.isin(workload.status, FAILED_STATUS)
     jobs["fate"] = np.where(rejected, int(Fate.REJECTED), int(Fate.COMPLETED))
-    return lives.allocate(jobs, dependents, first_dependent)
+    return job_lifecycle.allocate(jobs, dependents, first_dependent)
 
 
 # --- outages of clusters that are numbers of processors -------------------------------------------

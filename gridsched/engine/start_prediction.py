@@ -1,8 +1,8 @@
 """When a job would start on a cluster that serves its queue in order of entry, by simulating it once for all.
 
-A forecast is what a cluster will do if nothing else arrives and all estimates are right. For first come,
+A prediction is what a cluster will do if nothing else arrives and all estimates are right. For first come,
 first served without backfilling, with first fit or with EASY (one reservation, backfill order = queue order),
-one forecast *without* the job that is asked for answers every question:
+one prediction *without* the job that is asked for answers every question:
 
 A job that enters now is the last in the queue. A pass tries jobs in queue order, so all others are tried
 before it, and what is decided of them depends only on the running jobs and on jobs that are tried earlier.
@@ -15,13 +15,13 @@ are free and
 * it would end by the shadow time, or
 * it fits in the extra processors.
 
-Passes happen now and whenever a job is expected to end. For each a forecast keeps what the three conditions
+Passes happen now and whenever a job is expected to end. For each a prediction keeps what the three conditions
 need: its time, the free processors, the shadow time and the extra processors.
 
-A forecast is made on demand and simulated only as far as some question needs. It stays valid while reality
+A prediction is made on demand and simulated only as far as some question needs. It stays valid while reality
 follows it: while jobs end exactly when expected (their successors then start as foreseen). An early end or
 an outrun estimate makes it void, and so does a job that enters and starts before the last pass that was
-simulated. A job that starts in that pass or later is taken into the forecast.
+simulated. A job that starts in that pass or later is taken into the prediction.
 
 With everything as expected, the shadow time and the extra processors of the first waiting job do not change
 until it starts: a job that ends by the shadow time has been counted as ended there, one that is backfilled
@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.engine import first_come, line, running
-from gridsched.engine.jit import leaf, part, shift
+from gridsched.engine.jit import inline, noinline, shift
 from gridsched.engine.records import FOREVER, LARGEST, Backfilling
 
 _NONE = int(Backfilling.NONE)
@@ -57,7 +57,7 @@ PASS = np.dtype(
 
 STATE = np.dtype(
     [
-        ("valid", np.int64),  # whether reality has followed the forecast
+        ("valid", np.int64),  # whether reality has followed the prediction
         ("backfilling", np.int64),
         ("now", np.int64),  # index of the last pass that is not in the future
         ("passes", np.int64),  # that were simulated
@@ -69,10 +69,10 @@ STATE = np.dtype(
         ("extra", np.int64),
     ]
 )
-"""Scalars of a forecast."""
+"""Scalars of a prediction."""
 
 
-class Forecast(NamedTuple):
+class StartPrediction(NamedTuple):
     """State after the last simulated pass, and what is kept of all; with one more dimension, one a row."""
 
     ends: Any  # END[...], in order of time between `low` and `high`
@@ -81,9 +81,9 @@ class Forecast(NamedTuple):
     state: Any  # STATE[1]
 
 
-def allocate(rows: int, running_jobs: int, room: int) -> Forecast:
-    """Void forecasts for clusters of so many running and waiting jobs."""
-    return Forecast(
+def allocate(rows: int, running_jobs: int, room: int) -> StartPrediction:
+    """Void predictions for clusters of so many running and waiting jobs."""
+    return StartPrediction(
         # twice, so that the ends can wander through the array
         ends=np.empty((rows, 2 * running_jobs + 2), END),
         line=line.allocate(rows, room),
@@ -92,10 +92,10 @@ def allocate(rows: int, running_jobs: int, room: int) -> Forecast:
     )
 
 
-@leaf
-def row(f: Forecast, index: int) -> Forecast:
-    """One of several forecasts."""
-    return Forecast(
+@inline
+def row(f: StartPrediction, index: int) -> StartPrediction:
+    """One of several predictions."""
+    return StartPrediction(
         f.ends[index],
         line.row(f.line, index),
         f.passes[index],
@@ -106,8 +106,8 @@ def row(f: Forecast, index: int) -> Forecast:
 # --- the simulation -------------------------------------------------------------------------------
 
 
-@leaf
-def _insert_end(f: Forecast, time: int, processors: int) -> None:
+@inline
+def _insert_end(f: StartPrediction, time: int, processors: int) -> None:
     """Add an expected end."""
     state = f.state[0]
     if state["high"] == len(f.ends):
@@ -128,8 +128,8 @@ def _insert_end(f: Forecast, time: int, processors: int) -> None:
     state["high"] += 1
 
 
-@leaf
-def _start(f: Forecast, processors: int, estimate: int, time: int) -> None:
+@inline
+def _start(f: StartPrediction, processors: int, estimate: int, time: int) -> None:
     """Let a job run from `time` on, on extra processors if it ends after the shadow time."""
     state = f.state[0]
     state["free"] -= processors
@@ -138,15 +138,15 @@ def _start(f: Forecast, processors: int, estimate: int, time: int) -> None:
     _insert_end(f, time + estimate, processors)
 
 
-@leaf
-def _start_waiting(f: Forecast, place: int, time: int) -> None:
+@inline
+def _start_waiting(f: StartPrediction, place: int, time: int) -> None:
     """Start the job at a place of the line."""
     _start(f, int(f.line.processors[place]), int(f.line.estimate[place]), time)
     line.leave(f.line, place)
 
 
-@leaf
-def _start_in_order(f: Forecast, time: int) -> None:
+@inline
+def _start_in_order(f: StartPrediction, time: int) -> None:
     """Start waiting jobs in order up to the first that does not fit."""
     span = f.line.span[0]
     state = f.state[0]
@@ -157,8 +157,8 @@ def _start_in_order(f: Forecast, time: int) -> None:
         line.skip_gaps(f.line)
 
 
-@leaf
-def _shadow(f: Forecast, needed: int) -> tuple[int, int]:
+@inline
+def _shadow(f: StartPrediction, needed: int) -> tuple[int, int]:
     """Time at which `needed` processors are expected to be free, and how many are free then."""
     state = f.state[0]
     available = state["free"]
@@ -173,8 +173,8 @@ def _shadow(f: Forecast, needed: int) -> tuple[int, int]:
     return time, available
 
 
-@leaf
-def _reserve_for_head(f: Forecast) -> None:
+@inline
+def _reserve_for_head(f: StartPrediction) -> None:
     """Find out what jobs may do beside the first waiting one, if there is one."""
     state = f.state[0]
     span = f.line.span[0]
@@ -194,8 +194,8 @@ def _reserve_for_head(f: Forecast) -> None:
         state["extra"] = LARGEST
 
 
-@leaf
-def _backfill(f: Forecast, time: int) -> None:
+@inline
+def _backfill(f: StartPrediction, time: int) -> None:
     """Start every job behind the first one that fits beside it."""
     state = f.state[0]
     place = f.line.span[0]["first"] + 1
@@ -208,8 +208,8 @@ def _backfill(f: Forecast, time: int) -> None:
         _start_waiting(f, place, time)
 
 
-@leaf
-def _keep(f: Forecast, index: int) -> None:
+@inline
+def _keep(f: StartPrediction, index: int) -> None:
     """Keep what there is after the last pass."""
     state = f.state[0]
     f.passes[index]["shadow"] = state["shadow"]
@@ -217,8 +217,8 @@ def _keep(f: Forecast, index: int) -> None:
     f.passes[index]["narrow"] = min(state["extra"], state["free"])
 
 
-@leaf
-def _forget_past(f: Forecast) -> None:
+@inline
+def _forget_past(f: StartPrediction) -> None:
     """Move the passes that are not over to the front of their array."""
     state = f.state[0]
     past = state["now"]
@@ -227,9 +227,9 @@ def _forget_past(f: Forecast) -> None:
     state["passes"] -= past
 
 
-@leaf
-def _pass(f: Forecast, time: int) -> None:
-    """Scheduling pass of the forecast."""
+@inline
+def _pass(f: StartPrediction, time: int) -> None:
+    """Scheduling pass of the prediction."""
     state = f.state[0]
     span = f.line.span[0]
     _start_in_order(f, time)
@@ -239,8 +239,8 @@ def _pass(f: Forecast, time: int) -> None:
         _backfill(f, time)
 
 
-@leaf
-def _simulate_on(f: Forecast, now: int) -> None:
+@inline
+def _simulate_on(f: StartPrediction, now: int) -> None:
     """One more pass: the first one now, each other one when the next job is expected to end."""
     state = f.state[0]
     if state["passes"] == len(f.passes):
@@ -255,8 +255,8 @@ def _simulate_on(f: Forecast, now: int) -> None:
     state["passes"] += 1
 
 
-@leaf
-def _begin(f: Forecast, c: first_come.FirstComeArrays, backfilling: int) -> None:
+@inline
+def _begin(f: StartPrediction, c: first_come.FirstComeArrays, backfilling: int) -> None:
     """Take over the state of a cluster; nothing is simulated yet."""
     state = f.state[0]
     high = 0
@@ -282,15 +282,15 @@ def _begin(f: Forecast, c: first_come.FirstComeArrays, backfilling: int) -> None
 # --- what it is asked -----------------------------------------------------------------------------
 
 
-@leaf
-def make_void(f: Forecast) -> None:
-    """Let the next question make the forecast anew."""
+@inline
+def make_void(f: StartPrediction) -> None:
+    """Let the next question make the prediction anew."""
     f.state[0]["valid"] = False
 
 
-@leaf
-def _catch_up(f: Forecast, now: int) -> None:
-    """Find the last pass that is not in the future; a forecast that ends before it is void."""
+@inline
+def _catch_up(f: StartPrediction, now: int) -> None:
+    """Find the last pass that is not in the future; a prediction that ends before it is void."""
     state = f.state[0]
     while state["now"] + 1 < state["passes"] and f.passes[state["now"] + 1]["time"] <= now:
         state["now"] += 1
@@ -299,8 +299,8 @@ def _catch_up(f: Forecast, now: int) -> None:
         make_void(f)
 
 
-@leaf
-def _starts(f: Forecast, index: int, now: int, processors: int, estimate: int) -> bool:
+@inline
+def _starts(f: StartPrediction, index: int, now: int, processors: int, estimate: int) -> bool:
     """Whether a job that enters now, last in the queue, can start after the other starts of a pass."""
     this = f.passes[index]
     return processors <= this["free"] and (
@@ -308,8 +308,8 @@ def _starts(f: Forecast, index: int, now: int, processors: int, estimate: int) -
     )
 
 
-@leaf
-def _search(f: Forecast, now: int, processors: int, estimate: int) -> int:
+@inline
+def _search(f: StartPrediction, now: int, processors: int, estimate: int) -> int:
     """Index of the first pass of those simulated in which a job starts; their number if in none."""
     state = f.state[0]
     index = state["now"]
@@ -318,17 +318,17 @@ def _search(f: Forecast, now: int, processors: int, estimate: int) -> int:
     return index
 
 
-@leaf
-def _could_be_first(f: Forecast, last: int) -> bool:
+@inline
+def _could_be_first(f: StartPrediction, last: int) -> bool:
     """Whether a job that enters now would be first in the queue before the last simulated pass, to effect."""
     state = f.state[0]
     matters = state["backfilling"] != _FIRST_FIT
     return matters and last > state["now"] and f.passes[last - 1]["shadow"] == FOREVER
 
 
-@part
+@noinline
 def start(
-    f: Forecast,
+    f: StartPrediction,
     c: first_come.FirstComeArrays,
     backfilling: int,
     now: int,
@@ -353,9 +353,9 @@ def start(
     return max(now, f.passes[index]["time"])
 
 
-@part
-def enter(f: Forecast, now: int, processors: int, estimate: int, j: int) -> None:
-    """Take a job that enters now into the forecast, which is void if it would change passes before the last.
+@noinline
+def enter(f: StartPrediction, now: int, processors: int, estimate: int, j: int) -> None:
+    """Take a job that enters now into the prediction; it is void if that changes passes before the last.
 
     It changes them from its start on, or from when it is the first in the queue and has a reservation.
     """

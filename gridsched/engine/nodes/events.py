@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from gridsched.engine import heap
-from gridsched.engine.jit import leaf, part
-from gridsched.engine.lives import Fate, set_timer, tell_of_end
+from gridsched.engine.jit import inline, noinline
+from gridsched.engine.job_lifecycle import Fate, notify_end, set_timer
 from gridsched.engine.nodes.arrays import NodeArrays, NodeOptions
 from gridsched.engine.nodes.plans import expect_begin, expect_end, forget_begin, forget_end
-from gridsched.engine.nodes.predictions import learn, predict
 from gridsched.engine.nodes.queue import enter, leave, lose_progress, note_freed, set_lengths, stop
-from gridsched.engine.nodes.records import Happening, Requeue
+from gridsched.engine.nodes.records import EventKind, Requeue
+from gridsched.engine.nodes.runtime_prediction import learn, predict
 from gridsched.engine.records import FOREVER, Prediction
 
 _ESTIMATE = int(Prediction.ESTIMATE)
@@ -18,12 +18,12 @@ _REJECTED = int(Fate.REJECTED)
 _GAVE_UP = int(Fate.GAVE_UP)
 _NEVER_ELIGIBLE = int(Fate.NEVER_ELIGIBLE)
 _LOST = int(Fate.LOST)
-_DOWN = int(Happening.DOWN)
-_UP = int(Happening.UP)
-_DRAIN = int(Happening.DRAIN)
-_RESUME = int(Happening.RESUME)
-_ANNOUNCE = int(Happening.ANNOUNCE)
-_CLOSE = int(Happening.CLOSE)
+_DOWN = int(EventKind.DOWN)
+_UP = int(EventKind.UP)
+_DRAIN = int(EventKind.DRAIN)
+_RESUME = int(EventKind.RESUME)
+_ANNOUNCE = int(EventKind.ANNOUNCE)
+_CLOSE = int(EventKind.CLOSE)
 _END = int(Requeue.END)
 _LOSE = int(Requeue.LOST)
 
@@ -31,7 +31,7 @@ _LOSE = int(Requeue.LOST)
 # --- submissions ----------------------------------------------------------------------------------
 
 
-@part
+@noinline
 def submit_next(a: NodeArrays, now: int, options: NodeOptions) -> None:
     """Submit the next job: it enters the queue unless it has to wait for others."""
     state = a.state[0]
@@ -41,7 +41,7 @@ def submit_next(a: NodeArrays, now: int, options: NodeOptions) -> None:
     if job["fate"] == _NEVER_ELIGIBLE:
         return
     if job["fate"] == _REJECTED:
-        tell_of_end(a, j, now, False)
+        notify_end(a, j, now, False)
         return
     if job["gives_up"] < FOREVER:
         set_timer(a, max(now, job["gives_up"]), len(a.jobs) + j)
@@ -51,7 +51,7 @@ def submit_next(a: NodeArrays, now: int, options: NodeOptions) -> None:
         _let_enter(a, j, now, options)
 
 
-@leaf
+@inline
 def _let_enter(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     """Let a job wait from the time on when it is eligible."""
     if a.jobs[j]["eligible"] > now:
@@ -62,7 +62,7 @@ def _let_enter(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
         enter(a, j)
 
 
-@leaf
+@inline
 def _predict(a: NodeArrays, j: int, options: NodeOptions) -> None:
     """Predict the run time of a job that enters the queue first; who comes before whom may depend on it."""
     job = a.jobs[j]
@@ -73,7 +73,7 @@ def _predict(a: NodeArrays, j: int, options: NodeOptions) -> None:
         a.order_key[j] += job["estimate"] - estimate
 
 
-@part
+@noinline
 def look_at_timer(a: NodeArrays, now: int, options: NodeOptions) -> None:
     """Let the job of the first timer enter the queue, or its user give up."""
     state = a.state[0]
@@ -91,13 +91,13 @@ def look_at_timer(a: NodeArrays, now: int, options: NodeOptions) -> None:
         leave(a, j)
     job["fate"] = _GAVE_UP
     job["end"] = now
-    tell_of_end(a, j, now, False)
+    notify_end(a, j, now, False)
 
 
 # --- ends -----------------------------------------------------------------------------------------
 
 
-@part
+@noinline
 def finish(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     """Let a job end by itself."""
     job = a.jobs[j]
@@ -105,10 +105,10 @@ def finish(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     stop(a, j, now, options)
     learn(a.jobs, j, a.recent, options.prediction)
     job["done"] = True
-    tell_of_end(a, j, now, True)
+    notify_end(a, j, now, True)
 
 
-@leaf
+@inline
 def _kill(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     """Take a running job off its nodes; it waits again, or is lost."""
     job = a.jobs[j]
@@ -119,14 +119,14 @@ def _kill(a: NodeArrays, j: int, now: int, options: NodeOptions) -> None:
     if options.requeue == _LOSE:
         job["fate"] = _LOST
         job["end"] = now
-        tell_of_end(a, j, now, True)
+        notify_end(a, j, now, True)
         return
     if options.requeue == _END:
         job["entry"] = -1
     enter(a, j)
 
 
-@part
+@noinline
 def _kill_all_on(a: NodeArrays, n: int, now: int, options: NodeOptions) -> None:
     """Kill all jobs that run on a node, in order of submission."""
     victim = 0
@@ -145,7 +145,7 @@ def _kill_all_on(a: NodeArrays, n: int, now: int, options: NodeOptions) -> None:
 # --- nodes ----------------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def _announce(a: NodeArrays, w: int) -> None:
     """Plan a maintenance window."""
     store, window = a.store[0], a.windows[w]
@@ -159,7 +159,7 @@ def _announce(a: NodeArrays, w: int) -> None:
     expect_end(a, p, window["end"])
 
 
-@leaf
+@inline
 def _open(a: NodeArrays, w: int) -> None:
     """Let a maintenance window be over."""
     store, p = a.store[0], a.windows[w]["piece"]
@@ -169,8 +169,8 @@ def _open(a: NodeArrays, w: int) -> None:
     store["free_pieces"] += 1
 
 
-@part
-def happen_to_node(a: NodeArrays, now: int, options: NodeOptions) -> None:
+@noinline
+def process_node_event(a: NodeArrays, now: int, options: NodeOptions) -> None:
     """Let the next event of a node happen."""
     state = a.state[0]
     event = a.events[state["event"]]

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from gridsched.engine.either import Either
-from gridsched.engine.jit import jit, leaf, part
+from gridsched.engine.jit import inline, jit, noinline
 from gridsched.engine.reference import by_reference
+from gridsched.engine.type_dispatch import TypeDispatch
 
 
 class Plain(NamedTuple):
@@ -21,20 +21,20 @@ class Other(NamedTuple):
     factors: Any
 
 
-@leaf
+@inline
 def _plainly(bundle: Plain, k: int) -> int:
     return int(bundle.numbers[k])
 
 
-@part
+@noinline
 def _otherwise(bundle: Other, k: int) -> int:
     return int(bundle.numbers[k] * bundle.factors[k])
 
 
-value = Either(_plainly, _otherwise, Other)
+value = TypeDispatch(_plainly, _otherwise, Other)
 
 
-@leaf
+@inline
 def _twice(bundle: Any, k: int) -> int:
     return 2 * int(value(bundle, k))
 

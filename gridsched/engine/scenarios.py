@@ -1,12 +1,13 @@
-"""Many futures of one queue: first come, first served, with drawn run times and submissions.
+"""Many scenarios of one queue: first come, first served, with drawn run times and submissions.
 
-All futures of a query are simulated by one kernel, which allocates, lays out and goes on from the queue
-(`snapshot.run_on`) without coming back to Python; threads can have a part of the futures each. A future is
-the same whoever simulates it, and whatever was simulated before it.
+All scenarios of a query are simulated by one kernel, which allocates, lays out and goes on from the queue
+(`snapshot.run_on`) without coming back to Python; threads can have a part of the scenarios each. A scenario
+is the same whoever simulates it, and whatever was simulated before it.
 
 Each day to come repeats a day of the past, so that its jobs are a part of the past, later. Jobs are laid out
-only as far as they are likely to matter: a quarter more than the longest future so far needed. Where that was
-too little, the future is simulated again with twice as many days; what came first in it comes first again.
+only as far as they are likely to matter: a quarter more than the longest scenario so far needed. Where that
+was too little, the scenario is simulated again with twice as many days; what came first in it comes first
+again.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.engine import cluster_state, running, snapshot, waiting_tree
-from gridsched.engine.jit import at, jit, leaf
+from gridsched.engine.jit import inline, jit, unchecked
 from gridsched.engine.records import BLOCK, ENTRY, FOREVER, JOB, LARGEST, RUN
 from gridsched.engine.snapshot import Beginning
 from gridsched.engine.static_order import StaticOrderArrays, StaticOrderOptions
@@ -31,42 +32,42 @@ _CLASSES = 33
 
 
 class Present(NamedTuple):
-    """The queue that futures go on from.
+    """The queue that scenarios go on from.
 
     The run time of a job of the past that runs or waits, the k-th of `places`, is -1 - k: it has one in each
-    future.
+    scenario.
     """
 
     past: Any  # JOB[n], all jobs that have been submitted, in order of submission
     places: Any  # int64[p], in `past`: running jobs in order of start, waiting ones in order of submission
     begun: Any  # int64[r], when the running jobs started
-    asked: Any  # int64[a], increasing places in `places`: a future ends when these have started
+    asked: Any  # int64[a], increasing places in `places`: a scenario ends when these have started
     now: int  # seconds
     processors: int
-    span: int  # seconds that a future is thought to take at first
+    span: int  # seconds that a scenario is thought to take at first
 
 
-@leaf
+@inline
 def _first_after(past: Any, time: int) -> int:
     """First job that was submitted after a time."""
     low = 0
     high = len(past)
     while low < high:
         middle = (low + high) >> 1
-        if past[at(middle)]["submit"] <= time:
+        if past[unchecked(middle)]["submit"] <= time:
             low = middle + 1
         else:
             high = middle
     return low
 
 
-@leaf
+@inline
 def _days(span: int) -> int:
     """Days that begin within a time."""
     return -(-span // DAY)
 
 
-@leaf
+@inline
 def _coming(p: Present, back: Any, span: int) -> int:
     """How many jobs come within a time."""
     count = 0
@@ -78,31 +79,31 @@ def _coming(p: Present, back: Any, span: int) -> int:
     return count
 
 
-@leaf
+@inline
 def _lay_out(p: Present, run_time: Any, back: Any, span: int, jobs: Any) -> None:
     """Write the present jobs with their run times, and those that come."""
     number = len(p.places)
     for k in range(number):
-        source = p.past[at(p.places[at(k)])]
-        jobs[at(k)]["submit"] = source["submit"]
-        jobs[at(k)]["run"] = run_time[at(k)]
-        jobs[at(k)]["estimate"] = source["estimate"]
-        jobs[at(k)]["processors"] = source["processors"]
+        source = p.past[unchecked(p.places[unchecked(k)])]
+        jobs[unchecked(k)]["submit"] = source["submit"]
+        jobs[unchecked(k)]["run"] = run_time[unchecked(k)]
+        jobs[unchecked(k)]["estimate"] = source["estimate"]
+        jobs[unchecked(k)]["processors"] = source["processors"]
     for day in range(min(_days(span), len(back))):
         if back[day] > 0:
             begin = p.now + day * DAY - back[day]
             end = begin + min(DAY, span - day * DAY)
             for k in range(_first_after(p.past, begin), _first_after(p.past, end)):
-                source = p.past[at(k)]
-                jobs[at(number)]["submit"] = source["submit"] + back[day]
+                source = p.past[unchecked(k)]
+                jobs[unchecked(number)]["submit"] = source["submit"] + back[day]
                 run = source["run"]
-                jobs[at(number)]["run"] = run if run >= 0 else run_time[-1 - run]
-                jobs[at(number)]["estimate"] = source["estimate"]
-                jobs[at(number)]["processors"] = source["processors"]
+                jobs[unchecked(number)]["run"] = run if run >= 0 else run_time[-1 - run]
+                jobs[unchecked(number)]["estimate"] = source["estimate"]
+                jobs[unchecked(number)]["processors"] = source["processors"]
                 number += 1
 
 
-@leaf
+@inline
 def _size_class(processors: int) -> int:
     """Binary digits of a number of processors, as `waiting_tree.allocate_classes` has it."""
     digits = 0
@@ -111,11 +112,11 @@ def _size_class(processors: int) -> int:
     return digits
 
 
-@leaf
+@inline
 def _divide(jobs: Any, numbers: Any, classes: Any) -> tuple[int, int]:
     """Size classes of the jobs, in `classes`; `numbers` becomes their places. Returns classes and nodes."""
     for j in range(len(jobs)):
-        numbers[_size_class(jobs[at(j)]["processors"])] += 1
+        numbers[_size_class(jobs[unchecked(j)]["processors"])] += 1
     used = 0
     first = 0
     base = 0
@@ -135,16 +136,16 @@ def _divide(jobs: Any, numbers: Any, classes: Any) -> tuple[int, int]:
     return used, base
 
 
-@leaf
+@inline
 def _take_places(w: waiting_tree.Waiting, jobs: Any, place_of_class: Any, taken: Any) -> None:
     """Give each job the next position of its class; trees are empty."""
     for node in range(len(w.nodes)):
-        w.nodes[at(node)]["processors"] = LARGEST
-        w.nodes[at(node)]["estimate"] = LARGEST
+        w.nodes[unchecked(node)]["processors"] = LARGEST
+        w.nodes[unchecked(node)]["estimate"] = LARGEST
     for j in range(len(jobs)):
-        k = place_of_class[_size_class(jobs[at(j)]["processors"])]
-        w.places[at(j)]["size_class"] = k
-        w.places[at(j)]["position"] = taken[k]
+        k = place_of_class[_size_class(jobs[unchecked(j)]["processors"])]
+        w.places[unchecked(j)]["size_class"] = k
+        w.places[unchecked(j)]["position"] = taken[k]
         w.ranks[w.classes[k]["first"] + taken[k]] = j
         taken[k] += 1
 
@@ -153,7 +154,7 @@ def _take_places(w: waiting_tree.Waiting, jobs: Any, place_of_class: Any, taken:
 def simulate(
     p: Present, options: StaticOrderOptions, run_time: Any, back: Any, first: int, last: int, made: Any
 ) -> None:
-    """Simulate some of the futures.
+    """Simulate some of the scenarios.
 
     Parameters
     ----------
@@ -162,12 +163,12 @@ def simulate(
     options : StaticOrderOptions
         First come, first served, in one order; one pass an instant.
     run_time : int64[f, p]
-        Run times of the present jobs in each future, seconds.
+        Run times of the present jobs in each scenario, seconds.
     back : int64[f, d]
         How far back [s] each day to come repeats the past, 0 where nobody comes. Without any day nobody ever
-        comes; else a future ends at the last day.
+        comes; else a scenario ends at the last day.
     first, last : int
-        Futures to simulate, from the first to before the last.
+        Scenarios to simulate, from the first to before the last.
     made : int64[f, a]
         Is given the starts of the jobs that are asked for, -1 of those that have not started at the end.
     """
@@ -175,12 +176,12 @@ def simulate(
     span = p.span
     longest = 0
     waiting = len(p.places) - len(p.begun)
-    for future in range(first, last):
+    for scenario in range(first, last):
         complete = False
         while not complete:
             span = min(span, most_span)
-            jobs = np.empty(len(p.places) + _coming(p, back[future], span), JOB)
-            _lay_out(p, run_time[future], back[future], span, jobs)
+            jobs = np.empty(len(p.places) + _coming(p, back[scenario], span), JOB)
+            _lay_out(p, run_time[scenario], back[scenario], span, jobs)
             number = len(jobs)
             place_of_class = np.zeros(_CLASSES, np.int64)
             classes = np.zeros(_CLASSES, waiting_tree.CLASS)
@@ -223,8 +224,8 @@ def simulate(
             complete = snapshot.run_on(c, options, begin, p.asked)
             latest = p.now
             for k in range(len(p.asked)):
-                made[future, k] = c.starts[p.asked[k]]
-                latest = max(latest, made[future, k])
+                made[scenario, k] = c.starts[p.asked[k]]
+                latest = max(latest, made[scenario, k])
             if complete:
                 longest = max(longest, latest - p.now)
                 span = longest + longest // 4 + MARGIN

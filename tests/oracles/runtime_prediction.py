@@ -47,7 +47,7 @@ class Predicting:
                 self.left.update(on_time)
             while events := self.events():
                 together = events if self.passes == "instant" else events[:1]
-                asked_for = [happen() for happen in together]
+                asked_for = [process() for process in together]
                 if any(asked_for):
                     self.schedule()
         return [self.start[j] for j in range(len(self.jobs))]

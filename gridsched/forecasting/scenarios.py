@@ -1,7 +1,7 @@
-"""Simulated futures of a queue: run times and arrivals are drawn from what is known, the policy does the
+"""Simulated scenarios of a queue: run times and arrivals are drawn from what is known, the policy does the
 rest.
 
-A future draws a run time for each job that runs or waits from its distribution
+A scenario draws a run time for each job that runs or waits from its distribution
 (`gridsched.prediction.lifetimes`), and the jobs to come from the past: each day to come is one of the last
 eight weeks, at the same hour of the week. Then it is simulated until all jobs have started that wait now
 (`gridsched.engine.snapshot`).
@@ -21,9 +21,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import futures
-from gridsched.engine.futures import DAY, MARGIN
+from gridsched.engine import scenarios
 from gridsched.engine.records import FOREVER, JOB, LABELS
+from gridsched.engine.scenarios import DAY, MARGIN
 from gridsched.engine.snapshot import Beginning
 from gridsched.explanation import expected_end
 from gridsched.forecasting.calibrated import CalibratedPolicy
@@ -43,13 +43,13 @@ WEEKS = 8
 """How many weeks back the jobs to come are drawn from."""
 
 TIE = 0.5
-"""Correlation of the normal scores of run times of jobs of one user with the same estimate, in one future."""
+"""Correlation of the normal scores of run times of jobs of one user with the same estimate."""
 
 _LONGEST = 16
-"""A future ends when so many times the time has passed that it takes if all estimates are right."""
+"""A scenario ends when so many times the time has passed that it takes if all estimates are right."""
 
 _PARTS = 4
-"""Parts of the futures for each thread: the threads are seldom done at once."""
+"""Parts of the scenarios for each thread: the threads are seldom done at once."""
 
 
 class RunTimes(Protocol):
@@ -63,8 +63,8 @@ class RunTimes(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Futures:
-    """Futures of a snapshot under a policy.
+class Scenarios:
+    """Scenarios of a snapshot under a policy.
 
     Parameters
     ----------
@@ -89,16 +89,16 @@ class Futures:
     def starts(
         self, count: int, seed: int = 0, *, asked: NDArray[np.int64] | None = None, threads: int = 1
     ) -> NDArray[np.float64]:
-        """Starts of the waiting jobs in several futures.
+        """Starts of the waiting jobs in several scenarios.
 
         Parameters
         ----------
         count : int
-            Number of futures.
+            Number of scenarios.
         seed : int
             Of everything that is drawn.
         asked : int64[a], optional
-            Which of the waiting jobs, increasing; all of them if not given. A future ends when these have
+            Which of the waiting jobs, increasing; all of them if not given. A scenario ends when these have
             started.
         threads : int
             Threads that simulate. The starts do not depend on it.
@@ -106,7 +106,7 @@ class Futures:
         Returns
         -------
         float64[count, a]
-            Seconds, infinite for a job that does not start up to the horizon of a future.
+            Seconds, infinite for a job that does not start up to the horizon of a scenario.
         """
         waiting = self.snapshot.waiting
         asked = np.arange(len(waiting)) if asked is None else np.asarray(asked, np.int64)
@@ -134,7 +134,7 @@ class Futures:
         past, places = self.snapshot.past, self.snapshot.finished
         end = past["end"][places]
         if len(places) > HISTORY:
-            # learn looks at the last ones alone, and to sort all of a long log takes longer than the futures
+            # learn looks at the last ones alone; to sort all of a long log takes longer than the scenarios
             places = places[end >= np.partition(end, len(end) - HISTORY)[len(end) - HISTORY]]
         finished = past[places]
         return learn(
@@ -198,7 +198,7 @@ class Futures:
         return labels
 
     def _run_times(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Run times of the present jobs in each future."""
+        """Run times of the present jobs in each scenario."""
         from scipy.special import ndtr  # takes longer to load than a small simulation
 
         past, now = self.snapshot.past, self.snapshot.now
@@ -225,18 +225,18 @@ class Futures:
         span: int,
         threads: int,
     ) -> NDArray[np.int64]:
-        """Starts of some waiting jobs in each future, -1 where there is none.
+        """Starts of some waiting jobs in each scenario, -1 where there is none.
 
         Parameters
         ----------
         run_time : int64[f, p]
             Of the running and waiting jobs [s].
         back : int64[f, d]
-            See `gridsched.engine.futures.simulate`.
+            See `gridsched.engine.scenarios.simulate`.
         asked : int64[a]
             Places among the waiting jobs.
         span : int
-            Seconds that a future is thought to take at first.
+            Seconds that a scenario is thought to take at first.
         threads : int
             Threads.
         """
@@ -246,7 +246,7 @@ class Futures:
         if isinstance(policy, CalibratedPolicy) or not is_first_come(policy):
             self._one_by_one(run_time, back, asked, span, made)
             return made
-        present = futures.Present(
+        present = scenarios.Present(
             past=self._jobs,
             places=self._present,
             begun=np.ascontiguousarray(snapshot.past["start"][running]),
@@ -258,12 +258,12 @@ class Futures:
         options = first_come_options(policy, self.conventions)
         threads = min(threads, len(run_time))
         if threads < 2:
-            futures.simulate(present, options, run_time, back, 0, len(run_time), made)
+            scenarios.simulate(present, options, run_time, back, 0, len(run_time), made)
             return made
         bounds = np.linspace(0, len(run_time), _PARTS * threads + 1).astype(np.int64).tolist()
         with ThreadPoolExecutor(threads) as pool:
             parts = [
-                pool.submit(futures.simulate, present, options, run_time, back, first, last, made)
+                pool.submit(scenarios.simulate, present, options, run_time, back, first, last, made)
                 for first, last in pairwise(bounds)
             ]
             for part in parts:
@@ -278,20 +278,20 @@ class Futures:
         span: int,
         made: NDArray[np.int64],
     ) -> None:
-        """Simulate the futures of policies that have no kernel for all of them."""
+        """Simulate the scenarios of policies that have no kernel for all of them."""
         snapshot, present = self.snapshot, self._present
         running = len(snapshot.running)
         most, longest = back.shape[1] * DAY, 0
-        for future in range(len(run_time)):
+        for scenario in range(len(run_time)):
             while True:
                 span = min(span, most)
-                places, times = _coming(snapshot, back[future], span)
+                places, times = _coming(snapshot, back[scenario], span)
                 which = np.concatenate([present, places])
                 jobs = self._jobs[which]
                 jobs["submit"][len(present) :] = times
-                jobs["run"][: len(present)] = run_time[future]
+                jobs["run"][: len(present)] = run_time[scenario]
                 drawn = jobs["run"] < 0
-                jobs["run"][drawn] = run_time[future][-1 - jobs["run"][drawn]]
+                jobs["run"][drawn] = run_time[scenario][-1 - jobs["run"][drawn]]
                 horizon = snapshot.now + span if most else FOREVER - 1
                 if isinstance(self.policy, CalibratedPolicy):
                     starts = self._replayed(self.policy, which, jobs, horizon)
@@ -301,7 +301,7 @@ class Futures:
                 if complete or span >= most:
                     break
                 span *= 2
-            made[future] = starts[running + asked]
+            made[scenario] = starts[running + asked]
             if complete:
                 longest = max(longest, int(starts[running:].max()) - snapshot.now)
                 # Estimates are mostly far too long: what was needed so far is a better guess.
@@ -335,7 +335,7 @@ class Futures:
 
 
 def _days_back(snapshot: Snapshot, days: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """How far back [s] the day of the past is that each day to come repeats in each future; 0 for none."""
+    """How far back [s] the day of the past is that each day to come repeats in each scenario; 0 for none."""
     begin = np.arange(days) * DAY
     age = snapshot.now - int(snapshot.past["submit"][0])
     back = np.zeros((days, count), np.int64)

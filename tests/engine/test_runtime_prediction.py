@@ -8,16 +8,16 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from gridsched.engine.predicting import corrected_end
 from gridsched.engine.records import JOB, LABELS, Correction, Overrun
+from gridsched.engine.runtime_prediction import corrected_end
 from gridsched.policies.local import (
     Conventions,
     CorrectionName,
     LocalPolicy,
     PassName,
-    schedule_predicting,
+    schedule_with_predictions,
 )
-from tests.oracles.predicting import Job, Predicting
+from tests.oracles.runtime_prediction import Job, Predicting
 
 PASSES: tuple[PassName, ...] = get_args(PassName)
 CORRECTIONS: tuple[CorrectionName, ...] = get_args(CorrectionName)
@@ -53,7 +53,7 @@ def _simulated(
         correction=correction,
     )
     given = records.copy()
-    starts, _, predictions = schedule_predicting(
+    starts, _, predictions = schedule_with_predictions(
         records, processors, policy, Conventions("doubling", passes), labels
     )
     assert (records == given).all()

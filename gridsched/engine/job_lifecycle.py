@@ -1,8 +1,8 @@
-"""What jobs live through besides waiting and running: jobs that wait for others, users who give up.
+"""The lifecycle of jobs besides waiting and running: jobs that wait for others, users who give up.
 
 A job *enters* when it is submitted and all its dependencies are met: whoever schedules it treats that time as
 its submission. Until it starts for the first time its user may give up. Functions work on any bundle of
-arrays with the fields of `Lives`; clusters of nodes have fields of their own (`gridsched.engine.nodes`).
+arrays with the fields of `Lifecycles`; clusters of nodes have fields of their own (`gridsched.engine.nodes`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.engine import heap
-from gridsched.engine.jit import jit, leaf, part
+from gridsched.engine.jit import inline, jit, noinline
 from gridsched.engine.records import ENTRY, FOREVER
 from gridsched.engine.reference import by_reference
 
@@ -79,11 +79,11 @@ STATE = np.dtype(
         ("timers", np.int64),  # entries of the heap of timers
     ]
 )
-"""Scalars of `Lives`."""
+"""Scalars of `Lifecycles`."""
 
 
-class Lives(NamedTuple):
-    """The lives of n jobs, in order of submission."""
+class Lifecycles(NamedTuple):
+    """The lifecycles of n jobs, in order of submission."""
 
     jobs: Any  # LIFE[n]
     dependents: Any  # DEPENDENT[...], of each job one after the other
@@ -93,10 +93,10 @@ class Lives(NamedTuple):
     state: Any  # STATE[1]
 
 
-def allocate(jobs: Any, dependents: Any, first_dependent: Any) -> Lives:
-    """Lives that have not begun."""
+def allocate(jobs: Any, dependents: Any, first_dependent: Any) -> Lifecycles:
+    """Lifecycles that have not begun."""
     number = len(jobs)
-    return Lives(
+    return Lifecycles(
         jobs=jobs,
         dependents=dependents,
         first_dependent=first_dependent,
@@ -109,13 +109,13 @@ def allocate(jobs: Any, dependents: Any, first_dependent: Any) -> Lives:
 # --- dependencies ---------------------------------------------------------------------------------
 
 
-@leaf
+@inline
 def set_timer(a: Any, time: int, item: int) -> None:
     """Come back to a job at a time: to let it enter (job), or to see whether its user gives up (n + job)."""
     a.state[0]["timers"] = heap.push(a.timers, a.state[0]["timers"], time, item)
 
 
-@leaf
+@inline
 def _meet(a: Any, j: int, time: int) -> None:
     """Let a dependency of a job be met, such that it may start from a time on."""
     job = a.jobs[j]
@@ -125,21 +125,21 @@ def _meet(a: Any, j: int, time: int) -> None:
         set_timer(a, job["eligible"], j)
 
 
-@leaf
+@inline
 def _is_never_met(kind: int, is_ok: bool) -> bool:
     """Whether an end of this kind means that a dependency is never met."""
     return (kind == _AFTER_OK and not is_ok) or (kind == _AFTER_NOT_OK and is_ok)
 
 
-@leaf
-def tell_of_start(a: Any, j: int, now: int) -> None:
+@inline
+def notify_start(a: Any, j: int, now: int) -> None:
     """Tell those who wait for the first start of a job."""
     for k in range(a.first_dependent[j], a.first_dependent[j + 1]):
         if a.dependents[k]["kind"] == _AFTER:
             _meet(a, a.dependents[k]["job"], now + a.dependents[k]["delay"])
 
 
-@leaf
+@inline
 def _noticed(dependent: Any, now: int, response: int) -> int:
     """When the user of a dependent notices the end of a job: now, or on coming back after a long response."""
     if response < dependent["limit"]:
@@ -147,8 +147,8 @@ def _noticed(dependent: Any, now: int, response: int) -> int:
     return now + (dependent["returns"] - now) % DAY + dependent["away"] * DAY
 
 
-@part
-def tell_of_end(a: Any, first: int, now: int, ran: bool) -> None:
+@noinline
+def notify_end(a: Any, first: int, now: int, ran: bool) -> None:
     """Tell those who depend on a job that is done with, and those who depend on who never runs for that.
 
     Its `fate` has to say what became of it, and `ran` whether it ever started: nobody comes back late to a
@@ -178,16 +178,16 @@ def tell_of_end(a: Any, first: int, now: int, ran: bool) -> None:
 # --- whose time has come --------------------------------------------------------------------------
 
 
-@leaf
-def next_of_lives(a: Lives) -> int:
+@inline
+def next_of_lifecycles(a: Lifecycles) -> int:
     """When something happens to a job next that does not run; FOREVER if never."""
     arrival = a.state[0]["arrival"]
     due = a.jobs[arrival]["submit"] if arrival < len(a.jobs) else FOREVER
     return min(due, a.timers[0]["key"]) if a.state[0]["timers"] > 0 else due
 
 
-@leaf
-def _submit_next(a: Lives, now: int) -> bool:
+@inline
+def _submit_next(a: Lifecycles, now: int) -> bool:
     """Submit the next job; return whether it enters at once."""
     state = a.state[0]
     j = state["arrival"]
@@ -196,7 +196,7 @@ def _submit_next(a: Lives, now: int) -> bool:
     if job["fate"] == _NEVER_ELIGIBLE:
         return False
     if job["fate"] == _REJECTED:
-        tell_of_end(a, j, now, False)
+        notify_end(a, j, now, False)
         return False
     if job["gives_up"] < FOREVER:
         set_timer(a, max(now, job["gives_up"]), len(a.jobs) + j)
@@ -210,8 +210,8 @@ def _submit_next(a: Lives, now: int) -> bool:
     return True
 
 
-@leaf
-def _next_eligible(a: Lives, now: int) -> int:
+@inline
+def _next_eligible(a: Lifecycles, now: int) -> int:
     """Take the next job off the timers that becomes eligible now; -1 if there is none."""
     state = a.state[0]
     # those who give up have the larger numbers, so they come after those who enter
@@ -223,8 +223,8 @@ def _next_eligible(a: Lives, now: int) -> int:
     return -1
 
 
-@part
-def let_enter(a: Lives, now: int, entering: Any) -> int:
+@noinline
+def let_enter(a: Lifecycles, now: int, entering: Any) -> int:
     """List the jobs that enter now, those that waited for others first; return how many they are.
 
     A rejected job (`fate`) does not enter, but who waits for it is told. Ends have to be told before.
@@ -244,12 +244,12 @@ def let_enter(a: Lives, now: int, entering: Any) -> int:
     return count
 
 
-@part
-def let_give_up(a: Lives, now: int, leaving: Any) -> int:
+@noinline
+def let_give_up(a: Lifecycles, now: int, leaving: Any) -> int:
     """List the jobs whose users give up now, whether they wait or are not even eligible; return how many.
 
-    To be called after `let_enter`, and both again while `next_of_lives` is now: a job that waits for the end
-    of one that gives up may enter at this instant.
+    To be called after `let_enter`, and both again while `next_of_lifecycles` is now: a job that waits for the
+    end of one that gives up may enter at this instant.
     """
     state = a.state[0]
     count = 0
@@ -260,7 +260,7 @@ def let_give_up(a: Lives, now: int, leaving: Any) -> int:
             a.jobs[j]["fate"] = _GAVE_UP
             leaving[count] = j
             count += 1
-            tell_of_end(a, j, now, False)
+            notify_end(a, j, now, False)
     return count
 
 
@@ -268,35 +268,35 @@ def let_give_up(a: Lives, now: int, leaving: Any) -> int:
 
 
 @jit
-def next_time(bundle: Lives) -> int:
-    """`next_of_lives` for callers that are not compiled."""
-    return next_of_lives(by_reference(bundle))
+def next_time(bundle: Lifecycles) -> int:
+    """`next_of_lifecycles` for callers that are not compiled."""
+    return next_of_lifecycles(by_reference(bundle))
 
 
 @jit
-def enter(bundle: Lives, now: int, entering: Any) -> int:
+def enter(bundle: Lifecycles, now: int, entering: Any) -> int:
     """`let_enter` for callers that are not compiled."""
     return let_enter(by_reference(bundle), now, entering)
 
 
 @jit
-def give_up(bundle: Lives, now: int, leaving: Any) -> int:
+def give_up(bundle: Lifecycles, now: int, leaving: Any) -> int:
     """`let_give_up` for callers that are not compiled."""
     return let_give_up(by_reference(bundle), now, leaving)
 
 
 @jit
-def start(bundle: Lives, j: int, now: int) -> None:
+def start(bundle: Lifecycles, j: int, now: int) -> None:
     """Let a job have started, for callers that are not compiled."""
     a = by_reference(bundle)
     if a.jobs[j]["started"] == 0:
         a.jobs[j]["started"] = 1
-        tell_of_start(a, j, now)
+        notify_start(a, j, now)
 
 
 @jit
-def end(bundle: Lives, j: int, now: int, fate: int) -> None:
+def end(bundle: Lifecycles, j: int, now: int, fate: int) -> None:
     """Let a job that has started be done with, for callers that are not compiled."""
     a = by_reference(bundle)
     a.jobs[j]["fate"] = fate
-    tell_of_end(a, j, now, True)
+    notify_end(a, j, now, True)

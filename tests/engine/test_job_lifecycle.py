@@ -1,4 +1,4 @@
-"""Lives of jobs: who enters and who gives up at which instant, against a naive clock of seconds."""
+"""Lifecycles of jobs: who enters and who gives up at which instant, against a naive clock of seconds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from gridsched.engine import lives
-from gridsched.engine.lives import DEPENDENT, LIFE, Dependency, Fate
+from gridsched.engine import job_lifecycle
+from gridsched.engine.job_lifecycle import DEPENDENT, LIFE, Dependency, Fate
 from gridsched.engine.records import FOREVER
 
 _LENGTH = 12
@@ -123,7 +123,7 @@ def _simulated(case: _Naive) -> tuple[dict[int, int], dict[int, int], list[int]]
     ]
     dependents = np.array(rows, DEPENDENT)
     first = np.searchsorted([need[1] for need in by_other], range(number + 1)).astype(np.int64)
-    state = lives.allocate(jobs, dependents, first)
+    state = job_lifecycle.allocate(jobs, dependents, first)
     entered: dict[int, int] = {}
     started: dict[int, int] = {}
     ended: set[int] = set()
@@ -132,19 +132,19 @@ def _simulated(case: _Naive) -> tuple[dict[int, int], dict[int, int], list[int]]
         for job, start in list(started.items()):
             if job not in ended and max(start + case.run[job], start + 1) <= now:
                 ended.add(job)
-                lives.end(state, job, now, int(Fate.COMPLETED))
+                job_lifecycle.end(state, job, now, int(Fate.COMPLETED))
         again = True
         while again:
-            while lives.next_time(state) == now:
-                for job in found[: lives.enter(state, now, found)].tolist():
+            while job_lifecycle.next_time(state) == now:
+                for job in found[: job_lifecycle.enter(state, now, found)].tolist():
                     entered[job] = now
-                lives.give_up(state, now, found)
+                job_lifecycle.give_up(state, now, found)
             for job, time in entered.items():
                 waits = jobs["fate"][job] == int(Fate.COMPLETED) and job not in started
                 if waits and now >= time + case.pause[job]:
                     started[job] = now
-                    lives.start(state, job, now)
-            again = lives.next_time(state) == now
+                    job_lifecycle.start(state, job, now)
+            again = job_lifecycle.next_time(state) == now
     return entered, started, jobs["fate"].tolist()
 
 

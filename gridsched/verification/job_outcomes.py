@@ -18,7 +18,7 @@ _DAY = 86_400
 _AFTER, _AFTER_ANY, _AFTER_OK, _AFTER_NOT_OK = range(4)
 
 
-def fate_violations(run: xr.Dataset) -> list[str]:
+def outcome_violations(run: xr.Dataset) -> list[str]:
     """What is wrong with what a run says of its jobs' fates: one line a broken rule, none where all is well.
 
     The rules, beside those of `schedule.violations`:

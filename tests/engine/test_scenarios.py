@@ -1,4 +1,4 @@
-"""The kernel of many futures, against the futures simulated one by one."""
+"""The kernel of many scenarios, against the scenarios simulated one by one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gridsched.engine.futures import DAY
-from gridsched.forecasting.futures import Futures
+from gridsched.engine.scenarios import DAY
+from gridsched.forecasting.scenarios import Scenarios
 from gridsched.forecasting.snapshot import RECORD, Snapshot
 from gridsched.policies.local import Conventions, named_policy
 
@@ -54,7 +54,7 @@ def test_many_at_once_are_those_one_by_one(policy: str, overrun: Any) -> None:
         run_time, back = drawn(rng, queue, 6)
         if rng.random() < 0.2:
             back = back[:, :0]  # nobody comes
-        made = Futures(queue, named_policy(policy), Conventions(overrun))
+        made = Scenarios(queue, named_policy(policy), Conventions(overrun))
         asked = np.flatnonzero(rng.random(len(queue.waiting)) < 0.7)
         expected = np.empty((6, len(asked)), np.int64)
         made._one_by_one(run_time, back, asked, 9 * DAY, expected)
@@ -70,7 +70,7 @@ def test_futures_end_at_the_last_day() -> None:
     past = np.zeros(3, RECORD)
     past["submit"], past["estimate"], past["processors"] = [0, 1, 2], 3600, 20
     past["start"], past["end"] = [5, -1, -1], [-1, -1, -1]
-    made = Futures(Snapshot(10, 20, past, "easy"), named_policy("easy"), Conventions())
+    made = Scenarios(Snapshot(10, 20, past, "easy"), named_policy("easy"), Conventions())
     run_time = np.array([[DAY // 2, DAY, 1]])
     found = made._simulated(run_time, np.zeros((1, 1), np.int64), np.arange(2), 1, 1)
     assert found.tolist() == [[5 + DAY // 2, -1]]

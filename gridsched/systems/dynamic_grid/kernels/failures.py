@@ -3,8 +3,9 @@
 The loop is that of `loop`, which says what happens in which order at one instant. Besides, in this order:
 
 - after jobs have ended, nodes are back, take no more jobs, or go down and kill who is there;
-- jobs enter when they are eligible, and users give up, instead of submissions (`gridsched.engine.lives`).
-  That is repeated at the end of an instant in which others became eligible by it.
+- jobs enter when they are eligible, and users give up, instead of submissions
+  (`gridsched.engine.job_lifecycle`). That is repeated at the end of an instant in which others
+  became eligible by it.
 
 The schedulers count processors. Where nodes fail, it is kept besides which ones everybody has. At the end of
 an instant those who have gone have left theirs; then those who are new get the lowest ones that are free and
@@ -23,15 +24,15 @@ import numpy as np
 
 from gridsched.engine import heap, line
 from gridsched.engine.clusters import Order
-from gridsched.engine.jit import jit, leaf, part
-from gridsched.engine.lives import (
+from gridsched.engine.jit import inline, jit, noinline
+from gridsched.engine.job_lifecycle import (
     Fate,
-    Lives,
+    Lifecycles,
     let_enter,
     let_give_up,
-    next_of_lives,
-    tell_of_end,
-    tell_of_start,
+    next_of_lifecycles,
+    notify_end,
+    notify_start,
 )
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import FOREVER, LARGEST
@@ -101,7 +102,7 @@ OUTAGE = np.dtype(
 )
 """A time in which neighbouring processors are closed."""
 
-HAPPENING = np.dtype([("time", np.int64), ("kind", np.int64), ("outage", np.int64)])
+NODE_EVENT = np.dtype([("time", np.int64), ("kind", np.int64), ("outage", np.int64)])
 """Something that happens to the processors of an outage."""
 
 GAP = np.dtype([("end", np.int64), ("processors", np.int64)])
@@ -109,7 +110,7 @@ GAP = np.dtype([("end", np.int64), ("processors", np.int64)])
 
 STATE = np.dtype(
     [
-        ("happening", np.int64),  # the next one
+        ("node_event", np.int64),  # the next one
         ("happened", np.int64),  # whether one has at this instant
         ("entering", np.int64),  # jobs that enter at this instant
         ("entered", np.int64),  # those of them that have
@@ -117,16 +118,16 @@ STATE = np.dtype(
         ("entries", np.int64),  # jobs that have come to the ends of queues
     ]
 )
-"""Scalars of `LivedArrays`."""
+"""Scalars of `FailureArrays`."""
 
 
-class LivedArrays(NamedTuple):
+class FailureArrays(NamedTuple):
     """What a grid needs besides: m clusters of up to p processors, n jobs, h holds."""
 
     fails: Any  # int64[m], whether nodes of the cluster fail
     requeue: Any  # int64[m]
     outages: Any  # OUTAGE[...]
-    happenings: Any  # HAPPENING[...], by time and kind
+    node_events: Any  # HAPPENING[...], by time and kind
     owner: Any  # int64[m, p], who has a processor: a job, n + a hold, or NOBODY
     closed: Any  # int64[m, p], outages for which it is closed
     back: Any  # int64[m, p], when it is expected to be back
@@ -144,16 +145,16 @@ class LivedArrays(NamedTuple):
 
 
 def allocate(
-    grid: DynamicGridArrays, fails: Any, requeue: Any, outages: Any, happenings: Any, work: Any, guess: Any
-) -> LivedArrays:
-    """Arrays for an idle grid; names are those of `LivedArrays`."""
+    grid: DynamicGridArrays, fails: Any, requeue: Any, outages: Any, node_events: Any, work: Any, guess: Any
+) -> FailureArrays:
+    """Arrays for an idle grid; names are those of `FailureArrays`."""
     most = int((grid.clusters["processors"] * fails).max(initial=0)) + 1
     shape, jobs = (len(grid.clusters), most), len(grid.requests)
-    return LivedArrays(
+    return FailureArrays(
         fails=fails,
         requeue=requeue,
         outages=outages,
-        happenings=happenings,
+        node_events=node_events,
         owner=np.full(shape, NOBODY, np.int64),
         closed=np.zeros(shape, np.int64),
         back=np.zeros(shape, np.int64),
@@ -174,8 +175,8 @@ def allocate(
 # --- who has which processors ---------------------------------------------------------------------
 
 
-@leaf
-def _take_over(g: DynamicGridArrays, f: LivedArrays, i: int) -> None:
+@inline
+def _take_over(g: DynamicGridArrays, f: FailureArrays, i: int) -> None:
     """Let tasks that have begun to move hold the processors that they had."""
     for entry in range(g.clock[0]["moving"]):
         k = g.moves[entry]["job"]
@@ -186,8 +187,8 @@ def _take_over(g: DynamicGridArrays, f: LivedArrays, i: int) -> None:
                     f.owner[i, p] = len(g.requests) + k
 
 
-@part
-def _list_holders(g: DynamicGridArrays, f: LivedArrays, i: int) -> int:
+@noinline
+def _list_holders(g: DynamicGridArrays, f: FailureArrays, i: int) -> int:
     """List who is to have processors of a cluster, how many, and how many of them as before."""
     count = 0
     for k in range(g.state[i, 0]["ending"]):
@@ -215,8 +216,8 @@ def _list_holders(g: DynamicGridArrays, f: LivedArrays, i: int) -> int:
     return count
 
 
-@leaf
-def _release(g: DynamicGridArrays, f: LivedArrays, i: int) -> None:
+@inline
+def _release(g: DynamicGridArrays, f: FailureArrays, i: int) -> None:
     """Take processors from who has gone, of a job that has fewer now the highest ones."""
     for p in range(g.clusters[i]["processors"]):
         holder = f.owner[i, p]
@@ -229,8 +230,8 @@ def _release(g: DynamicGridArrays, f: LivedArrays, i: int) -> None:
             f.owner[i, p] = NOBODY
 
 
-@leaf
-def _give(f: LivedArrays, i: int, count: int) -> None:
+@inline
+def _give(f: FailureArrays, i: int, count: int) -> None:
     """Give the lowest processors to who is new among so many holders, in order of their numbers."""
     fresh = 0
     for k in range(count):
@@ -253,8 +254,8 @@ def _give(f: LivedArrays, i: int, count: int) -> None:
             p += 1
 
 
-@leaf
-def _add_to_gap(f: LivedArrays, i: int, p: int) -> None:
+@inline
+def _add_to_gap(f: FailureArrays, i: int, p: int) -> None:
     """Count a closed processor that nobody has among those that are back at the same time."""
     count = f.gap_count[i]
     k = 0
@@ -267,8 +268,8 @@ def _add_to_gap(f: LivedArrays, i: int, p: int) -> None:
     f.gaps[i, k]["processors"] += 1
 
 
-@part
-def _set_gaps(g: DynamicGridArrays, f: LivedArrays, i: int) -> int:
+@noinline
+def _set_gaps(g: DynamicGridArrays, f: FailureArrays, i: int) -> int:
     """Put what is closed and nobody's among the runs; count for each holder what it has of closed ones."""
     first = len(g.requests) + len(g.holds)
     for k in range(f.gap_count[i]):
@@ -287,8 +288,8 @@ def _set_gaps(g: DynamicGridArrays, f: LivedArrays, i: int) -> int:
     return total
 
 
-@leaf
-def _count(g: DynamicGridArrays, f: LivedArrays, i: int, idle: int) -> None:
+@inline
+def _count(g: DynamicGridArrays, f: FailureArrays, i: int, idle: int) -> None:
     """Count what is free, and what parts and tasks on their way would leave, with so many closed and idle."""
     cluster = g.clusters[i]
     free = cluster["processors"] - idle
@@ -314,8 +315,8 @@ def _count(g: DynamicGridArrays, f: LivedArrays, i: int, idle: int) -> None:
     cluster["loose"] = 0
 
 
-@part
-def _settle_owners(g: DynamicGridArrays, f: LivedArrays) -> None:
+@noinline
+def _settle_owners(g: DynamicGridArrays, f: FailureArrays) -> None:
     """Find out who has which processors, where that may have changed, and what is free."""
     for i in range(len(g.clusters)):
         if f.fails[i] == 0 or g.clusters[i]["changed"] == 0:
@@ -333,8 +334,8 @@ def _settle_owners(g: DynamicGridArrays, f: LivedArrays) -> None:
 # --- nodes ----------------------------------------------------------------------------------------
 
 
-@leaf
-def _close(g: DynamicGridArrays, f: LivedArrays, row: int) -> None:
+@inline
+def _close(g: DynamicGridArrays, f: FailureArrays, row: int) -> None:
     """Close the processors of an outage; tell grid tasks there to leave before it begins, if it is known."""
     outage = f.outages[row]
     i = outage["cluster"]
@@ -351,8 +352,8 @@ def _close(g: DynamicGridArrays, f: LivedArrays, row: int) -> None:
                 own = g.parts[own]["next"]
 
 
-@leaf
-def _open(g: DynamicGridArrays, f: LivedArrays, row: int) -> None:
+@inline
+def _open(g: DynamicGridArrays, f: FailureArrays, row: int) -> None:
     """Let an outage be over."""
     outage = f.outages[row]
     i = outage["cluster"]
@@ -370,8 +371,8 @@ def _open(g: DynamicGridArrays, f: LivedArrays, row: int) -> None:
                 f.back[i, p] = max(f.back[i, p], other["known"])
 
 
-@leaf
-def _victim(g: DynamicGridArrays, f: LivedArrays, row: int) -> int:
+@inline
+def _victim(g: DynamicGridArrays, f: FailureArrays, row: int) -> int:
     """First job, by number, that has processors of an outage; NOBODY if there is none."""
     outage = f.outages[row]
     first = NOBODY
@@ -384,8 +385,8 @@ def _victim(g: DynamicGridArrays, f: LivedArrays, row: int) -> int:
     return first
 
 
-@leaf
-def _disown(g: DynamicGridArrays, f: LivedArrays, i: int, holder: int) -> None:
+@inline
+def _disown(g: DynamicGridArrays, f: FailureArrays, i: int, holder: int) -> None:
     """Let somebody have no processors of a cluster."""
     if f.fails[i] != 0:
         for p in range(g.clusters[i]["processors"]):
@@ -393,18 +394,18 @@ def _disown(g: DynamicGridArrays, f: LivedArrays, i: int, holder: int) -> None:
                 f.owner[i, p] = NOBODY
 
 
-@leaf
-def _lose(g: DynamicGridArrays, a: Lives, j: int, now: int) -> None:
+@inline
+def _lose(g: DynamicGridArrays, a: Lifecycles, j: int, now: int) -> None:
     """Let a job be lost."""
     g.progress[j]["state"] = GONE
     g.progress[j]["finish"] = now
     g.clock[0]["present"] -= 1
     a.jobs[j]["fate"] = _LOST
-    tell_of_end(a, j, now, True)
+    notify_end(a, j, now, True)
 
 
-@leaf
-def _set_keys(g: DynamicGridArrays, f: LivedArrays, j: int, enters: bool) -> None:
+@inline
+def _set_keys(g: DynamicGridArrays, f: FailureArrays, j: int, enters: bool) -> None:
     """Say where a job stands in the queues of its home; a job that `enters` comes last of its equals."""
     home = g.requests[j]["home"]
     if home == NOBODY:
@@ -429,9 +430,9 @@ def _set_keys(g: DynamicGridArrays, f: LivedArrays, j: int, enters: bool) -> Non
             g.queue_key[j] = key
 
 
-@part
+@noinline
 def _kill_local(
-    g: DynamicGridArrays, a: Lives, f: LivedArrays, j: int, now: int, o: DynamicGridOptions
+    g: DynamicGridArrays, a: Lifecycles, f: FailureArrays, j: int, now: int, o: DynamicGridOptions
 ) -> None:
     """Take a local job off its processors; it waits again, or is lost."""
     i = g.requests[j]["home"]
@@ -464,9 +465,9 @@ def _kill_local(
     enter(g, i, j)
 
 
-@part
+@noinline
 def _kill_grid(
-    g: DynamicGridArrays, a: Lives, f: LivedArrays, j: int, i: int, now: int, o: DynamicGridOptions
+    g: DynamicGridArrays, a: Lifecycles, f: FailureArrays, j: int, i: int, now: int, o: DynamicGridOptions
 ) -> None:
     """Stop a grid job, a site of which has failed; it goes to CJ, or is lost."""
     clock = g.clock[0]
@@ -495,15 +496,15 @@ def _kill_grid(
         suspend(g, j, now, o)
 
 
-@part
+@noinline
 def _let_nodes_change(
-    g: DynamicGridArrays, a: Lives, f: LivedArrays, now: int, o: DynamicGridOptions
+    g: DynamicGridArrays, a: Lifecycles, f: FailureArrays, now: int, o: DynamicGridOptions
 ) -> bool:
     """Let happen to nodes what does now; return whether there was room for it, and is for what follows."""
     state = f.state[0]
-    while state["happening"] < len(f.happenings) and f.happenings[state["happening"]]["time"] == now:
-        row = f.happenings[state["happening"]]["outage"]
-        kind = f.happenings[state["happening"]]["kind"]
+    while state["node_event"] < len(f.node_events) and f.node_events[state["node_event"]]["time"] == now:
+        row = f.node_events[state["node_event"]]["outage"]
+        kind = f.node_events[state["node_event"]]["kind"]
         i = f.outages[row]["cluster"]
         j = _victim(g, f, row) if kind == KILL else NOBODY
         while j != NOBODY:
@@ -519,14 +520,14 @@ def _let_nodes_change(
             _close(g, f, row)
         elif kind == OPEN:
             _open(g, f, row)
-        state["happening"] += 1
+        state["node_event"] += 1
         state["happened"] = 1
         mark_dirty(g, i)
     return has_room(g)
 
 
-@leaf
-def _after_nodes(g: DynamicGridArrays, f: LivedArrays, now: int, o: DynamicGridOptions) -> None:
+@inline
+def _after_nodes(g: DynamicGridArrays, f: FailureArrays, now: int, o: DynamicGridOptions) -> None:
     """What happens between the nodes and the submissions of an instant."""
     if f.state[0]["happened"] != 0:
         f.state[0]["happened"] = 0
@@ -543,20 +544,20 @@ def _after_nodes(g: DynamicGridArrays, f: LivedArrays, now: int, o: DynamicGridO
 # --- jobs that enter and leave --------------------------------------------------------------------
 
 
-@leaf
-def _tell_news(g: DynamicGridArrays, a: Lives, now: int) -> None:
+@inline
+def _tell_news(g: DynamicGridArrays, a: Lifecycles, now: int) -> None:
     """Tell those who wait for others which have started and ended."""
     for k in range(g.clock[0]["news"]):
         j = g.news[k]
         if j < len(g.requests):
             a.jobs[j]["started"] = 1
-            tell_of_start(a, j, now)
+            notify_start(a, j, now)
         else:
-            tell_of_end(a, j - len(g.requests), now, True)
+            notify_end(a, j - len(g.requests), now, True)
     g.clock[0]["news"] = 0
 
 
-@leaf
+@inline
 def _has_place(g: DynamicGridArrays) -> bool:
     """Whether the queues have room for one more job."""
     longest = 0
@@ -566,7 +567,7 @@ def _has_place(g: DynamicGridArrays) -> bool:
     return longest < room(g.queues) and g.clock[0]["present"] < room(g.grid_queues)
 
 
-@leaf
+@inline
 def _give_up(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions, score: Any) -> None:
     """Let a job leave wherever it waits."""
     waits = g.progress[j]["state"]
@@ -587,9 +588,9 @@ def _give_up(g: DynamicGridArrays, j: int, now: int, o: DynamicGridOptions, scor
     g.progress[j]["state"] = GONE
 
 
-@part
+@noinline
 def _let_in_and_out(
-    g: DynamicGridArrays, a: Lives, f: LivedArrays, now: int, o: DynamicGridOptions, score: Any
+    g: DynamicGridArrays, a: Lifecycles, f: FailureArrays, now: int, o: DynamicGridOptions, score: Any
 ) -> bool:
     """Let jobs enter and users give up; return whether there was room."""
     state = f.state[0]
@@ -604,12 +605,12 @@ def _let_in_and_out(
             receive(g, j, now)
             if g.progress[j]["state"] == REJECTED:
                 a.jobs[j]["fate"] = _REJECTED
-                tell_of_end(a, j, now, False)
+                notify_end(a, j, now, False)
         if state["asked"] == 0:
             for k in range(let_give_up(a, now, f.entering)):
                 _give_up(g, f.entering[k], now, o, score)
             state["asked"] = 1
-        if next_of_lives(a) != now:
+        if next_of_lifecycles(a) != now:
             return True
         state["entering"] = let_enter(a, now, f.entering)
         state["entered"] = 0
@@ -619,12 +620,12 @@ def _let_in_and_out(
 # --- the loop -------------------------------------------------------------------------------------
 
 
-@part
-def _next_instant(g: DynamicGridArrays, a: Lives, f: LivedArrays, o: DynamicGridOptions) -> int:
+@noinline
+def _next_instant(g: DynamicGridArrays, a: Lifecycles, f: FailureArrays, o: DynamicGridOptions) -> int:
     """Time of the next event anywhere; FOREVER if nothing will happen."""
-    now = min(next_instant(g, o), next_of_lives(a))
-    happening = f.state[0]["happening"]
-    return min(now, f.happenings[happening]["time"]) if happening < len(f.happenings) else now
+    now = min(next_instant(g, o), next_of_lifecycles(a))
+    node_event = f.state[0]["node_event"]
+    return min(now, f.node_events[node_event]["time"]) if node_event < len(f.node_events) else now
 
 
 _NODES, _JOBS, _ROUNDS = 1, 2, 3
@@ -632,8 +633,10 @@ _NODES, _JOBS, _ROUNDS = 1, 2, 3
 
 
 @jit
-def simulate(g: DynamicGridArrays, a: Lives, f: LivedArrays, o: DynamicGridOptions, score: Any) -> bool:
-    """Simulate the grid as `loop.simulate` does, with the lives of its jobs and what happens to its nodes."""
+def simulate(
+    g: DynamicGridArrays, a: Lifecycles, f: FailureArrays, o: DynamicGridOptions, score: Any
+) -> bool:
+    """Simulate the grid as `loop.simulate` does, with the lifecycles of jobs and the events of nodes."""
     g, a, f, o = by_reference(g), by_reference(a), by_reference(f), by_reference(o)
     clock = g.clock[0]
     while True:
@@ -670,5 +673,5 @@ def simulate(g: DynamicGridArrays, a: Lives, f: LivedArrays, o: DynamicGridOptio
             if clock["departing"] > 0:
                 note_departures(g, clock["now"])
             if clock["dirty"] == 0:
-                clock["within"] = _JOBS if next_of_lives(a) == clock["now"] else 0
+                clock["within"] = _JOBS if next_of_lifecycles(a) == clock["now"] else 0
         _settle_owners(g, f)

@@ -185,7 +185,7 @@ def test_early_ends_are_seen_by_both() -> None:
         assert run(jobs, clusters, superscheduler) == [(0, 0), (0, 1), (30, 1), (6, 0)]
 
 
-def test_a_forecast_that_holds_for_long_drops_the_passes_that_are_over(
+def test_a_prediction_that_holds_for_long_drops_the_passes_that_are_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # A job of 10 s comes every 5 s. The two processors fall free in turn, 3 s after such a time: a job waits
@@ -203,12 +203,12 @@ def test_a_forecast_that_holds_for_long_drops_the_passes_that_are_over(
         jscheduler.JScheduler(k=2),
     )
     simulation.run(int(submit[-1]) + 1)
-    # A forecast begins at the submission that asks for it, a multiple of 5. All the passes that are kept are
-    # at ends: it was never made anew, and has lost those at its front.
-    forecasts = simulation._local.forecasts
-    assert forecasts.passes.shape[1] < number // 4
-    assert forecasts.state["valid"].all()
-    for kept, state in zip(forecasts.passes, forecasts.state[:, 0], strict=True):
+    # A prediction begins at the submission that asks for it, a multiple of 5. All the passes that are kept
+    # are at ends: it was never made anew, and has lost those at its front.
+    predictions = simulation._local.start_predictions
+    assert predictions.passes.shape[1] < number // 4
+    assert predictions.state["valid"].all()
+    for kept, state in zip(predictions.passes, predictions.state[:, 0], strict=True):
         times = kept["time"][: state["passes"]]
         assert (times % 5 == 3).all()
         assert times[0] > submit[number // 2]

@@ -15,7 +15,7 @@ from numba.extending import models, register_model, typeof_impl
 from gridsched.engine.reference import Reference
 
 
-class Either:
+class TypeDispatch:
     """Two helpers of one name: `other` where some argument is an `other_kind`, else `plain`."""
 
     def __init__(self, plain: Any, other: Any, other_kind: type) -> None:
@@ -35,10 +35,10 @@ class Either:
         return types.Dispatcher(self.other if known else self.plain)
 
 
-class EitherType(types.Callable):
+class DispatchType(types.Callable):
     """Type of two helpers of one name."""
 
-    def __init__(self, both: Either) -> None:
+    def __init__(self, both: TypeDispatch) -> None:
         self.both = both
         super().__init__(f"Either({both.plain.__module__}.{both.plain.__name__})")
 
@@ -55,15 +55,15 @@ class EitherType(types.Callable):
         return (), True
 
 
-register_model(EitherType)(models.OpaqueModel)
+register_model(DispatchType)(models.OpaqueModel)
 
 
-@typeof_impl.register(Either)
-def _type_of(both: Either, _: Any) -> EitherType:
-    return EitherType(both)
+@typeof_impl.register(TypeDispatch)
+def _type_of(both: TypeDispatch, _: Any) -> DispatchType:
+    return DispatchType(both)
 
 
-@lower_constant(EitherType)
+@lower_constant(DispatchType)
 def _nothing(context: Any, _: Any, __: Any, ___: Any) -> Any:
     """Nothing is stored of it."""
     return context.get_dummy_value()

@@ -1,4 +1,4 @@
-"""A standing plan of a cluster: where each waiting job would run under conservative backfilling.
+"""A conservative plan of a cluster: where each waiting job would run under conservative backfilling.
 
 It is kept beside the local scheduler, whatever its policy, to tell quickly when a job that enters now might
 start: at the earliest place that the plan leaves. The plan is an availability profile with the running
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.engine import profile
-from gridsched.engine.jit import at, leaf, shift, wide
+from gridsched.engine.jit import as_int64, inline, shift, unchecked
 from gridsched.engine.overrun import expected_end
 from gridsched.engine.records import FOREVER, STEP
 
@@ -75,13 +75,13 @@ def with_room(plans: Plan, jobs: int) -> Plan:
     return Plan(steps, plans.state)
 
 
-@leaf
+@inline
 def row(plans: Plan, index: int) -> Plan:
     """One of several plans."""
     return Plan(plans.steps[index], plans.state[index])
 
 
-@leaf
+@inline
 def look_for_outrun(p: Plan, c: Any, now: int, overrun: int) -> None:
     """See whether a job has outrun its estimate unnoticed."""
     state = p.state[0]
@@ -90,14 +90,14 @@ def look_for_outrun(p: Plan, c: Any, now: int, overrun: int) -> None:
         state["valid"] = state["due"] > now
 
 
-@leaf
+@inline
 def _end_as_planned(p: Plan, c: Any, entry: int, overrun: int) -> int:
     """Expected end of a running job, by its place in the heap of ends, as the plan has it."""
     j = c.events[entry]["job"]
     return expected_end(c.starts[j], int(c.jobs[j]["estimate"]), overrun, p.state[0]["made"] + 1)
 
 
-@leaf
+@inline
 def _first_end(p: Plan, c: Any, overrun: int) -> int:
     """Earliest expected end of the running jobs, as the plan has it."""
     first = FOREVER
@@ -106,7 +106,7 @@ def _first_end(p: Plan, c: Any, overrun: int) -> int:
     return first
 
 
-@leaf
+@inline
 def _forget_past(p: Plan, now: int) -> None:
     """Drop the steps before now; move the profile to the front of its array before it runs over the end."""
     state = p.state[0]
@@ -118,7 +118,7 @@ def _forget_past(p: Plan, now: int) -> None:
         state["high"] = length
 
 
-@leaf
+@inline
 def earliest(p: Plan, now: int, processors: int, estimate: int, latest: int) -> int:
     """Earliest place of a job beside all that is planned; FOREVER if it is after `latest`."""
     _forget_past(p, now)
@@ -126,19 +126,23 @@ def earliest(p: Plan, now: int, processors: int, estimate: int, latest: int) -> 
     step = p.state[0]["low"]
     start = now
     while start <= latest:
-        while p.steps[at(step)]["free"] < processors:
+        while p.steps[unchecked(step)]["free"] < processors:
             step += 1
-            start = p.steps[at(step)]["time"]
+            start = p.steps[unchecked(step)]["time"]
         end = start + estimate
         step += 1
-        while step < high and p.steps[at(step)]["time"] < end and p.steps[at(step)]["free"] >= processors:
+        while (
+            step < high
+            and p.steps[unchecked(step)]["time"] < end
+            and p.steps[unchecked(step)]["free"] >= processors
+        ):
             step += 1
-        if step == high or p.steps[at(step)]["time"] >= end:
+        if step == high or p.steps[unchecked(step)]["time"] >= end:
             break
     return start if start <= latest else FOREVER
 
 
-@leaf
+@inline
 def reserve(p: Plan, now: int, begin: int, processors: int, estimate: int) -> None:
     """Plan a job to run from a time on."""
     _forget_past(p, now)
@@ -146,13 +150,13 @@ def reserve(p: Plan, now: int, begin: int, processors: int, estimate: int) -> No
     state["high"] = profile.change(p.steps, state["low"], state["high"], begin, begin + estimate, -processors)
 
 
-@leaf
+@inline
 def note_start(p: Plan, begin: int) -> None:
     """Note that a waiting job is planned to start at a time."""
     p.state[0]["soonest"] = min(p.state[0]["soonest"], begin)
 
 
-@leaf
+@inline
 def write_running(p: Plan, c: Any, now: int, overrun: int) -> None:
     """Write the profile of the running jobs alone."""
     state = p.state[0]
@@ -171,10 +175,10 @@ def write_running(p: Plan, c: Any, now: int, overrun: int) -> None:
     p.steps[0]["free"] = state["processors"]
     for entry in range(c.state[0]["ending"]):
         end = _end_as_planned(p, c, entry, overrun)
-        reserve(p, now, now, wide(c.jobs[c.events[entry]["job"]]["processors"]), end - now)
+        reserve(p, now, now, as_int64(c.jobs[c.events[entry]["job"]]["processors"]), end - now)
 
 
-@leaf
+@inline
 def start(p: Plan, now: int) -> None:
     """Note that jobs were started."""
     state = p.state[0]
@@ -182,7 +186,7 @@ def start(p: Plan, now: int) -> None:
         state["due"] = now
 
 
-@leaf
+@inline
 def complete(p: Plan, c: Any, now: int, overrun: int) -> None:
     """Follow the first running job that ends now, just before it leaves its processors."""
     state = p.state[0]

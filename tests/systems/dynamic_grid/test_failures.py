@@ -13,8 +13,8 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridsched.engine import lives as engine_lives
-from gridsched.engine.lives import LIFE, Dependency, Fate
+from gridsched.engine import job_lifecycle as engine_lifecycles
+from gridsched.engine.job_lifecycle import LIFE, Dependency, Fate
 from gridsched.engine.records import FOREVER, JOB
 from gridsched.nodes import NodeEvent
 from gridsched.platform import Cluster, Platform
@@ -25,7 +25,7 @@ from gridsched.systems.dynamic_grid.membership import Stay
 from gridsched.systems.dynamic_grid.planning import GRID, DynamicSchedule, schedule_dynamic_grid
 from gridsched.systems.dynamic_grid.rules import dynamic_violations
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
-from gridsched.systems.fates import dependents_of, outages_of
+from gridsched.systems.job_outcomes import dependents_of, outages_of
 from gridsched.verification import verify
 from gridsched.workloads import Workload
 from gridsched.workloads.dependencies import DEPENDENCY
@@ -60,12 +60,12 @@ FATES = {
 }
 
 
-class LivedCase(NamedTuple):
+class FailureCase(NamedTuple):
     """A grid whose clusters fail, and what its jobs live through."""
 
     case: Case
     clusters: list[Cluster]
-    lives: list[Life]
+    lifecycles: list[Life]
     local: str
 
 
@@ -93,7 +93,7 @@ def node_events(draw: st.DrawFn, nodes: int) -> list[NodeEvent]:
 
 
 @st.composite
-def lived_cases(draw: st.DrawFn, *, fails: bool, jobs_live: bool) -> LivedCase:
+def failure_cases(draw: st.DrawFn, *, fails: bool, jobs_live: bool) -> FailureCase:
     """Small grids as those of `cases`, with failures, or users who give up and dependencies, or both."""
     case = draw(cases(alike=draw(st.booleans())))
     clusters = []
@@ -114,7 +114,7 @@ def lived_cases(draw: st.DrawFn, *, fails: bool, jobs_live: bool) -> LivedCase:
                 checkpoint_cost=draw(st.sampled_from([0, 1, 2])),
             )
         )
-    lives = []
+    lifecycles = []
     for j, each in enumerate(case.jobs):
         gives_up = math.inf
         needs: list[tuple[int, str, int]] = []
@@ -126,45 +126,47 @@ def lived_cases(draw: st.DrawFn, *, fails: bool, jobs_live: bool) -> LivedCase:
             if draw(st.booleans()):
                 delays = st.sampled_from([0, 0, 3])
                 needs = [(on, draw(st.sampled_from(list(KINDS))), draw(delays)) for on in others]
-        lives.append(Life(max(gives_up, 0), jobs_live and draw(st.integers(0, 4)) == 4, tuple(needs)))
+        lifecycles.append(Life(max(gives_up, 0), jobs_live and draw(st.integers(0, 4)) == 4, tuple(needs)))
     local = draw(
         st.sampled_from(["fcfs", "easy", "conservative"]) | st.sampled_from([*NAIVE_POLICIES, *COMPOSED])
     )
-    return LivedCase(case, clusters, lives, local)
+    return FailureCase(case, clusters, lifecycles, local)
 
 
-def life_records(case: Case, lives: Sequence[Life]) -> engine_lives.Lives:
-    """Lives as the engine has them."""
+def life_records(case: Case, lifecycles: Sequence[Life]) -> engine_lifecycles.Lifecycles:
+    """Lifecycles as the engine has them."""
     needs = [
-        (j, on, int(KINDS[kind]), delay) for j, life in enumerate(lives) for on, kind, delay in life.needs
+        (j, on, int(KINDS[kind]), delay)
+        for j, life in enumerate(lifecycles)
+        for on, kind, delay in life.needs
     ]
     table = np.zeros(len(needs), DEPENDENCY)
     for name, values in zip(("job", "on", "kind", "delay"), zip(*needs, strict=True), strict=False):
         table[name] = values
-    jobs = np.zeros(len(lives), LIFE)
+    jobs = np.zeros(len(lifecycles), LIFE)
     jobs["submit"] = [job.submit_time for job in case.jobs]
-    jobs["gives_up"] = [FOREVER if math.isinf(life.gives_up) else int(life.gives_up) for life in lives]
-    jobs["unmet"] = 1 + np.bincount(table["job"], minlength=len(lives))
-    jobs["failed"] = [life.failed for life in lives]
-    return engine_lives.allocate(jobs, *dependents_of(table, len(lives)))
+    jobs["gives_up"] = [FOREVER if math.isinf(life.gives_up) else int(life.gives_up) for life in lifecycles]
+    jobs["unmet"] = 1 + np.bincount(table["job"], minlength=len(lifecycles))
+    jobs["failed"] = [life.failed for life in lifecycles]
+    return engine_lifecycles.allocate(jobs, *dependents_of(table, len(lifecycles)))
 
 
-def scheduled(lived: LivedCase) -> tuple[DynamicSchedule, engine_lives.Lives]:
-    case = lived.case
+def scheduled(failing: FailureCase) -> tuple[DynamicSchedule, engine_lifecycles.Lifecycles]:
+    case = failing.case
     names = names_of(len(case.processors))
-    lives = life_records(case, lived.lives)
+    lifecycles = life_records(case, failing.lifecycles)
     done = schedule_dynamic_grid(
         np.array([(j.submit_time, j.run_time, j.estimate, j.processors) for j in case.jobs], JOB),
         np.array([GRID if j.home is None else j.home for j in case.jobs], np.int64),
-        lived.clusters,
+        failing.clusters,
         graph_of_edges(names, [(names[i], names[j]) for i, j in case.edges]),
         case.options,
         case.membership,
-        policies=[local_policy(lived.local)] * len(names),
+        policies=[local_policy(failing.local)] * len(names),
         overrun=case.overrun,
-        lives=lives,
+        lifecycles=lifecycles,
     )
-    return done, lives
+    return done, lifecycles
 
 
 def naive_outages(clusters: Sequence[Cluster]) -> list[Outage]:
@@ -188,32 +190,32 @@ def naive_repairs(clusters: Sequence[Cluster]) -> list[Repairs]:
 @given(data=st.data())
 @settings(max_examples=120)
 def test_engine_equals_the_oracle(fails: bool, jobs_live: bool, data: st.DataObject) -> None:
-    lived = data.draw(lived_cases(fails=fails, jobs_live=jobs_live))
+    failing = data.draw(failure_cases(fails=fails, jobs_live=jobs_live))
     naive = oracle(
-        lived.case,
-        lived.local,
-        lives=lived.lives,
-        outages=naive_outages(lived.clusters),
-        repairs=naive_repairs(lived.clusters),
+        failing.case,
+        failing.local,
+        lifecycles=failing.lifecycles,
+        outages=naive_outages(failing.clusters),
+        repairs=naive_repairs(failing.clusters),
     )
-    done, lives = scheduled(lived)
+    done, lifecycles = scheduled(failing)
     assert of_engine(done, naive) == of_oracle(naive)
-    assert lives.jobs["fate"].tolist() == [int(FATES[state.fate]) for state in naive.states]
+    assert lifecycles.jobs["fate"].tolist() == [int(FATES[state.fate]) for state in naive.states]
     assert done.killed.tolist() == [state.killed for state in naive.states]
     entered = np.array([state.entry > 0 for state in naive.states], np.bool_)
-    eligible: Any = lives.jobs["eligible"][entered]
+    eligible: Any = lifecycles.jobs["eligible"][entered]
     assert eligible.tolist() == [state.eligible for state in naive.states if state.entry > 0]
 
 
 # --- whole runs -----------------------------------------------------------------------------------
 
 
-def workload_of(lived: LivedCase, own: Sequence[int]) -> Workload:
+def workload_of(failing: FailureCase, own: Sequence[int]) -> Workload:
     """Some of the jobs, with those of their dependencies that are among them."""
-    jobs, lives = [lived.case.jobs[j] for j in own], [lived.lives[j] for j in own]
+    jobs, lifecycles = [failing.case.jobs[j] for j in own], [failing.lifecycles[j] for j in own]
     needs = [
         (own.index(j), own.index(on), int(KINDS[kind]), delay)
-        for j, life in zip(own, lives, strict=True)
+        for j, life in zip(own, lifecycles, strict=True)
         for on, kind, delay in life.needs
         if on in own
     ]
@@ -226,34 +228,36 @@ def workload_of(lived: LivedCase, own: Sequence[int]) -> Workload:
         run_time=np.array([each.run_time for each in jobs]),
         requested_time=np.array([each.estimate for each in jobs]),
         requested_processors=np.array([each.processors for each in jobs]),
-        status=np.array([0 if life.failed else 1 for life in lives]),
-        gives_up_time=np.array([-1 if math.isinf(life.gives_up) else int(life.gives_up) for life in lives]),
+        status=np.array([0 if life.failed else 1 for life in lifecycles]),
+        gives_up_time=np.array(
+            [-1 if math.isinf(life.gives_up) else int(life.gives_up) for life in lifecycles]
+        ),
         dependencies=table,
     )
 
 
-def run_of(lived: LivedCase) -> xr.Dataset:
+def run_of(failing: FailureCase) -> xr.Dataset:
     """The run of a case with all that a run says."""
-    case = lived.case
-    homes = [*range(len(lived.clusters)), None]
+    case = failing.case
+    homes = [*range(len(failing.clusters)), None]
     own = [[j for j, each in enumerate(case.jobs) if each.home == home] for home in homes]
-    workloads = [workload_of(lived, jobs) if jobs else None for jobs in own]
-    names = names_of(len(lived.clusters))
+    workloads = [workload_of(failing, jobs) if jobs else None for jobs in own]
+    names = names_of(len(failing.clusters))
     links = graph_of_edges(names, [(names[i], names[j]) for i, j in case.edges])
-    platform = Platform(lived.clusters, links=links, membership=case.membership)
+    platform = Platform(failing.clusters, links=links, membership=case.membership)
     return simulate(workloads, platform, case.options, align="none")
 
 
 @given(data=st.data())
 @settings(max_examples=60)
 def test_runs_keep_all_rules(data: st.DataObject) -> None:
-    lived = data.draw(lived_cases(fails=True, jobs_live=True).filter(lambda each: bool(each.case.jobs)))
+    failing = data.draw(failure_cases(fails=True, jobs_live=True).filter(lambda each: bool(each.case.jobs)))
     options = replace(
-        lived.case.options,
+        failing.case.options,
         stop_factor=data.draw(st.sampled_from([None, 1.0, 1.5])),
         grid_share=data.draw(st.sampled_from([0.0, 0.5])),
     )
-    run = run_of(lived._replace(case=lived.case._replace(options=options)))
+    run = run_of(failing._replace(case=failing.case._replace(options=options)))
     verify(run)
     DynamicGrid.measures(run)
 
@@ -270,14 +274,14 @@ def small(
     jobs: list[DynamicJob],
     events: Sequence[Sequence[NodeEvent]],
     options: DynamicGrid = SIMPLE,
-    lives: Sequence[Life] = (),
+    lifecycles: Sequence[Life] = (),
     edges: frozenset[tuple[int, int]] = frozenset({(0, 1)}),
     **cluster: Any,
 ) -> xr.Dataset:
     """A verified run on clusters of four processors, a node each."""
     clusters = [Cluster(name=f"c{i}", processors=4, events=own, **cluster) for i, own in enumerate(events)]
     case = Case(jobs, [4] * len(clusters), set(edges) if len(clusters) > 1 else set(), {}, options)
-    run = run_of(LivedCase(case, clusters, list(lives) or [Life()] * len(jobs), "fcfs"))
+    run = run_of(FailureCase(case, clusters, list(lifecycles) or [Life()] * len(jobs), "fcfs"))
     verify(run)
     return run
 
@@ -371,8 +375,8 @@ def test_conformance_killed_local_job_may_go_to_the_grid() -> None:
 @pytest.mark.parametrize("home", [None, 0])
 def test_conformance_users_give_up_in_local_queues_and_in_nj(home: int | None) -> None:
     jobs = [job(0, 10, 4, 0), job(0, 10, 4, 1), job(1, 5, 4, home), job(2, 5, 4, home)]
-    lives = [Life(), Life(), Life(gives_up=6), Life()]
-    run = small(jobs, [[], []], replace(SIMPLE, delta_t=None), lives)
+    lifecycles = [Life(), Life(), Life(gives_up=6), Life()]
+    run = small(jobs, [[], []], replace(SIMPLE, delta_t=None), lifecycles)
     waiting = run["submit_time"].values.tolist().index(1)
     assert run["fate"].values[waiting] == int(Fate.GAVE_UP)
     assert sorted(run["start_time"].values.tolist()) == [-1, 0, 0, 10]
@@ -380,7 +384,7 @@ def test_conformance_users_give_up_in_local_queues_and_in_nj(home: int | None) -
 
 def test_conformance_job_that_was_suspended_or_killed_does_not_give_up() -> None:
     jobs = [job(0, 20, 4), job(5, 10, 4, 0)]
-    run = small(jobs, [[]], lives=[Life(gives_up=8), Life()])
+    run = small(jobs, [[]], lifecycles=[Life(gives_up=8), Life()])
     assert run["fate"].values.tolist() == [0, 0]
     killed = small([job(0, 10, 4, 0)], [down(5, back=9)], replace(SIMPLE, delta_t=None), [Life(gives_up=7)])
     assert killed["fate"].values.tolist() == [0]
@@ -388,8 +392,8 @@ def test_conformance_job_that_was_suspended_or_killed_does_not_give_up() -> None
 
 def test_conformance_jobs_enter_when_they_are_eligible() -> None:
     jobs = [job(0, 10, 1, 0), job(0, 5, 1, 0), job(1, 5, 1, 0)]
-    lives = [Life(failed=True), Life(needs=((0, "any", 3),)), Life(needs=((0, "ok", 0),))]
-    run = small(jobs, [[]], lives=lives)
+    lifecycles = [Life(failed=True), Life(needs=((0, "any", 3),)), Life(needs=((0, "ok", 0),))]
+    run = small(jobs, [[]], lifecycles=lifecycles)
     assert run["start_time"].values.tolist() == [0, 13, -1]
     assert run["eligible_time"].values.tolist()[:2] == [0, 13]
     assert run["fate"].values.tolist() == [0, 0, int(Fate.NEVER_ELIGIBLE)]
@@ -417,6 +421,6 @@ def test_conformance_a_cluster_has_left_when_tasks_have_left_its_drained_nodes()
         replace(SIMPLE, migration_cost=0.3, release="moved"),
     )
     clusters = [Cluster(name="c0", processors=4), cluster]
-    done, _ = scheduled(LivedCase(case, clusters, [Life()] * 2, "fcfs"))
+    done, _ = scheduled(FailureCase(case, clusters, [Life()] * 2, "fcfs"))
     left = done.events[done.events["kind"] == dynamic_state.LEAVE]
     assert left[["cluster", "time", "done"]].tolist() == [(1, 5, 6)]
