@@ -164,6 +164,11 @@ def derived_seed(seed: int, name: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}\n{name}".encode()).digest()[:8])
 
 
+def scheduler_seed(seed: int, scenario: str, replicate: int) -> int:
+    """Seed of what schedulers draw in a replicate of a scenario, the same for all schedulers."""
+    return derived_seed(seed, f"{scenario}\n{replicate}") % 2**31
+
+
 # --- tasks ----------------------------------------------------------------------------------------
 
 

@@ -87,6 +87,11 @@ class Scheduler(ABC):
         """What it has to know to decide with these parameters."""
         return self.knows
 
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers with these parameters, so that runs depend on the seed."""
+        return False
+
     @abstractmethod
     def schedule(self, submission: Submission) -> Schedule:
         """Decide when and where the jobs run.

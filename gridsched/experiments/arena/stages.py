@@ -19,7 +19,7 @@ from gridsched.experiments.arena.grids import IDEAL_MACHINE, ArenaGrid, schedule
 from gridsched.experiments.collection import attrs_of, interval_variables
 from gridsched.experiments.machines import FATES, machines
 from gridsched.experiments.parts import label_of
-from gridsched.experiments.prepare import derived_seed, workload_facts
+from gridsched.experiments.prepare import scheduler_seed, workload_facts
 from gridsched.experiments.schedulers import policy_made, scheduler_made
 from gridsched.experiments.study import families
 from gridsched.metrics import jobs as metrics
@@ -95,7 +95,7 @@ def _grids(study: ArenaStudy, scenario: str, dataset: xr.Dataset, seed: int) -> 
             clusters=machines(pairs, conditions.clusters, conditions.align, seed, replicate),
             align=conditions.align,
             policy=policy_made(study.policies[0]),
-            seed=derived_seed(seed, f"{scenario}\n{replicate}") % 2**31,
+            seed=scheduler_seed(seed, scenario, replicate),
         )
         for replicate, pairs in results.grids_from_dataset(dataset).items()
     ]

@@ -250,6 +250,11 @@ class Calendars(Scheduler):
         ]
         return Manager(name="all clusters", children=local, placement=self.placement)
 
+    @property
+    def draws(self) -> bool:
+        """Managers that hold equal bids."""
+        return self.placement == "unbiased"
+
     def schedule(self, submission: Submission) -> Schedule:
         """Run the jobs under the tree of managers.
 

@@ -291,6 +291,11 @@ class DynamicGrid(Scheduler):
         """Name in results."""
         return "dynamic-grid"
 
+    @property
+    def draws(self) -> bool:
+        """Which jobs are grid jobs."""
+        return 0 < self.grid_share < 1
+
     def schedule(self, submission: Submission) -> Schedule:
         """Run the jobs of the clusters and of the grid.
 

@@ -179,6 +179,11 @@ class JScheduler(Scheduler):
             self.knows if self.k > 1 else "nothing: one cluster is drawn at random, of those that can hold it"
         )
 
+    @property
+    def draws(self) -> bool:
+        """The clusters that jobs ask."""
+        return True
+
     def schedule(self, submission: Submission) -> Schedule:
         """Let every job choose among clusters."""
         submission = submission.at_unit_speed()

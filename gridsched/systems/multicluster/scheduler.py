@@ -237,6 +237,11 @@ class Multicluster(Scheduler):
         rounds = ", and when they run out of planned work" if self.rounds == "collected" else ""
         return told[self.dispatcher] + rounds
 
+    @property
+    def draws(self) -> bool:
+        """What genetic algorithms and dispatchers draw, and deadlines of jobs without."""
+        return True
+
     def schedule(self, submission: Submission) -> Schedule:
         """Run the jobs through the dispatcher and the local schedulers.
 

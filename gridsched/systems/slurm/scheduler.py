@@ -319,6 +319,11 @@ class Slurm(Scheduler):
             count_ended=self.enforce_limits,
         )
 
+    @property
+    def draws(self) -> bool:
+        """Phases of its periodic work."""
+        return True
+
     def schedule(self, submission: Submission) -> Schedule:
         """Let the controller of each cluster work."""
         submission = submission.at_home()

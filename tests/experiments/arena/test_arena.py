@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 from gridsched import results
 from gridsched.errors import ConfigurationError
+from gridsched.experiments import files
 from gridsched.experiments.arena.config import ArenaStudy
 from gridsched.experiments.arena.figures import arena_cost, arena_ranking, ranked
 from gridsched.experiments.arena.grids import ArenaGrid, schedule
 from gridsched.experiments.arena.report import arena_view
-from gridsched.experiments.arena.stages import MEASURES, pair_table
+from gridsched.experiments.arena.stages import MEASURES, pair_table, run_scheduler
 from gridsched.experiments.config import load_study
 from gridsched.experiments.tasks import OwnFile
 from gridsched.platform import Cluster
@@ -82,6 +83,35 @@ def test_every_job_runs_once_after_its_submission(name: str) -> None:
     # an ideal machine gives all its processors to one job, so that it can be faster
     if name != "ideal":
         assert (scheduled["end_time"].values - scheduled["start_time"].values >= merged.run_time).all()
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_only_what_draws_depends_on_the_seed(name: str) -> None:
+    first, second = (schedule(SCHEDULERS[name], grid(seed=seed)) for seed in (1, 2))
+    assert first.equals(second) or SCHEDULERS[name].draws
+    assert name != "self-scheduling" or not first.equals(second)
+
+
+def test_replicates_draw_anew(tmp_path: Path) -> None:
+    """Replicates with the same jobs differ by what the scheduler draws alone."""
+    workloads = [{"name": f"M{i}", "synthetic": {"machine": "M4", "jobs": 30}} for i in range(2)]
+    schedulers = ["local", {"name": "asks one", "scheduler": "jscheduler", "k": 1}]
+    study = ArenaStudy.model_validate(
+        {
+            "name": "anew",
+            "kind": "arena",
+            "title": "Anew",
+            "scenarios": [{"name": "drawn", "clusters": workloads}],
+            "schedulers": schedulers,
+            "replicates": 2,
+        }
+    )
+    pairs = list(zip(grid().workloads, grid().clusters, strict=True))
+    files.write(results.grids_dataset({0: pairs, 1: pairs}), tmp_path / "grids.nc")
+    for label in study.labels:
+        run_scheduler(study, "drawn", label, tmp_path / "grids.nc", 1, tmp_path / "run.nc")
+        first, second = np.split(results.read(tmp_path / "run.nc")["start_time"].values.ravel(), 2)
+        assert np.array_equal(first, second) == (label == "local")
 
 
 @pytest.mark.parametrize("name", ["local", "s-i", "central", "self-scheduling"])

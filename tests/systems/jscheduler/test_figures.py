@@ -558,7 +558,6 @@ def test_the_page_is_well_formed_and_takes_text_literally(page: Page) -> None:
     assert page.open == []
     assert page.foreign == []
     assert page.text.count(NASTY) >= 3
-    assert "<img src=x> & co" in page.text
     assert all(source.startswith("data:image/svg+xml;charset=utf-8,") for source in page.attributes("src"))
 
 

@@ -477,9 +477,10 @@ def test_the_example_is_drawn_as_it_is_handed_over() -> None:
 
 
 def test_report_shows_a_multicluster_and_takes_text_literally(
-    study: MulticlusterStudy, finished: Path
+    study: MulticlusterStudy, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert study.study_figures == ["multicluster_points", "multicluster_schemes"]
+    monkeypatch.chdir(finished.parent.parent)
     target = finished.parent / "report.html"
     build_report([study], target)
     page = read_page(target)

@@ -250,7 +250,10 @@ def test_table_of_means(finished: Path) -> None:
     assert "drawn easy ideal-srpt transferred" not in keys
 
 
-def test_report_shows_a_grid_and_takes_text_literally(study: GridStudy, finished: Path) -> None:
+def test_report_shows_a_grid_and_takes_text_literally(
+    study: GridStudy, finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished.parent.parent)
     target = finished.parent / "report.html"
     build_report([study], target)
     page = read_page(target)

@@ -35,8 +35,9 @@ class GridStudy(SchedulerStudy):
     policies: Policies = ("easy",)
     """Local policies; each is that of all clusters in its runs."""
     replicates: Replicates = 1
-    """How often synthetic workloads are drawn; a log is the same in every replicate, unless its scenario has
-    `resampling` or `shaking`, which say how many replicates there are."""
+    """How often synthetic workloads, failures, and what schedulers draw are drawn. A log is the same in every
+    replicate, unless its scenario has `resampling` or `shaking`, which say how many replicates there are. A
+    scenario in which nothing is drawn is run once."""
     warm_up: Fraction = 0.0
     """Share of the jobs, in order of submission, left out of means over jobs."""
     schedules: Literal["first", "all", "none"] = "first"
@@ -49,6 +50,13 @@ class GridStudy(SchedulerStudy):
             if len(self.estimates_in(scenario)) > 1:
                 raise ValueError(f"scenarios[{scenario.name}].estimates: give one, here or for all scenarios")
             self._check_partners(scenario)
+        if self.replicates > 1 and not any(
+            each.variation or self._has_chance(each) for each in self.scenarios
+        ):
+            raise ValueError(
+                f"replicates: found {self.replicates}; nothing is drawn in any scenario, so that all "
+                "replicates would be one run: leave replicates out, or give scenarios resampling or shaking"
+            )
         return self
 
     def _check_partners(self, scenario: GridConfig) -> None:
@@ -63,8 +71,21 @@ class GridStudy(SchedulerStudy):
                     )
 
     def draws(self, scenario: GridConfig) -> int:
-        """How many replicates a scenario has."""
-        return self.replicates if scenario.variation is None else scenario.variation.replicates
+        """How many replicates a scenario has: one if they would all be the same."""
+        if scenario.variation is not None:
+            return scenario.variation.replicates
+        return self.replicates if self._has_chance(scenario) else 1
+
+    def _has_chance(self, scenario: GridConfig) -> bool:
+        """Whether anything is drawn in a scenario: jobs, failures, or what schedulers decide."""
+        drawn = any(cluster.synthetic is not None for cluster in scenario.clusters)
+        return drawn or any(self._seed_of(scenario, label, 0) for label in self.labels_in(scenario))
+
+    def _seed_of(self, scenario: GridConfig, label: str, seed: int) -> dict[str, int]:
+        """The seed as an argument of runs in which something is drawn; others do not depend on it."""
+        draws = scheduler_made(self.scheduler(label)).draws
+        random = any(cluster.placement == "random" for cluster in scenario.clusters)
+        return {"seed": seed} if draws or random else failure_seed(scenario.clusters, seed)
 
     @property
     def most_replicates(self) -> int:
@@ -139,7 +160,7 @@ class GridStudy(SchedulerStudy):
                 study=self.name,
                 name=", ".join([*map(str, labels.values())][:-1]) + f", replicate {replicate}",
                 function=f"{_STAGES}:simulate_run",
-                arguments={"study": own, "grid": grid, **failure_seed(scenario.clusters, seed)},
+                arguments={"study": own, "grid": grid, **self._seed_of(scenario, label_of(scheduler), seed)},
                 also={"files": [*function_files(scheduler, policy), *event_files(scenario.clusters)]},
                 labels=labels,
                 outputs=("schedule",) if kept else (),

@@ -20,7 +20,7 @@ from gridsched.experiments import files
 from gridsched.experiments.collection import attrs_of, collected
 from gridsched.experiments.machines import FATES, fates_of, machines
 from gridsched.experiments.parts import label_of
-from gridsched.experiments.prepare import workload_facts
+from gridsched.experiments.prepare import scheduler_seed, workload_facts
 from gridsched.experiments.schedulers import policy_made, scheduler_made
 from gridsched.metrics.grid import offered_loads, summarise_grid, summarise_ideal
 from gridsched.platform import Platform
@@ -57,7 +57,7 @@ def simulate_run(
     target, schedule : path
         Measures of the run; start time and cluster of each job, if they are kept.
     seed : int
-        Seed of the whole configuration, where failures are drawn.
+        Seed of the whole configuration, where failures are drawn or the scheduler draws.
     """
     ((replicate, pairs),) = results.grids_from_dataset(files.shared(grid)).items()
     (scenario,), (written,), (policy,), (estimates,) = (
@@ -75,6 +75,7 @@ def simulate_run(
         estimates=estimates,
         align=scenario.align,
         overrun="doubling" if "overrun" in scheduler.cannot else study.overrun,
+        seed=scheduler_seed(seed, scenario.name, replicate),
     )
     verify(run)
     if "segment_job" in run:
