@@ -1,15 +1,37 @@
-"""Runs in one dataset, by what they differ in; and what datasets of all studies have in common."""
+"""The table of measures: what the runs of a study of any kind come to, in one dataset with the same axes.
+
+A measure is one variable, with its name from `gridsched.measures`. Its dimensions are, in this order and where
+they apply, `scenario`, `scheduler`, `estimates`, `replicate` and `group` (all jobs, a class of jobs, the jobs
+of a cluster's users, a cluster, or what went from one cluster to another). Parameters of scenarios and
+schedulers are coordinates along these by their names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from gridsched import results
+from gridsched.experiments import files
+from gridsched.measures import measures
 from gridsched.replication import Interval
+
+AXES = ("scenario", "scheduler", "estimates", "replicate", "group")
+"""Dimensions of the table of measures, in their order."""
+
+RUN_AXES = AXES[:4]
+"""Those of a whole run: a task measures one scenario, scheduler and kind of estimates."""
+
+ALL = "all jobs"
+"""Label of the group that every run has."""
+
+ReplicatesAre = str
+"""What replicates of a scenario are: "draws", "resampled logs", "shaken logs", "blocks" or "sequences"."""
 
 Described = Mapping[str, tuple[tuple[str, ...], str, str]]
 """Dimensions, long name and unit of variables."""
@@ -23,6 +45,237 @@ def attrs_of(long_name: str, units: str) -> dict[str, str]:
     return {"long_name": long_name, "units": units}
 
 
+# --- groups ---------------------------------------------------------------------------------------
+
+_GROUPS: dict[tuple[str, ...], str] = {
+    ("job_class",): "{}",
+    ("cluster",): "cluster {}",
+    ("home",): "users of {}",
+    ("users",): "users of {}",
+    ("home", "cluster"): "{} to {}",
+    ("users", "cluster"): "{} to {}",
+}
+"""Labels of groups, by the dimensions of a measure."""
+
+_SUFFIXES = ("_home", "_cluster", "_by_cluster", "_by_home")
+"""Endings of the names of measures of parts of a platform, which groups say instead."""
+
+
+def grouped(summary: xr.Dataset, names: Mapping[str, str] | None = None) -> xr.Dataset:
+    """A summary of a run whose parts (job classes, clusters, users) are groups.
+
+    Parameters
+    ----------
+    summary : xarray.Dataset
+        Measures without dimensions, or on those of `_GROUPS`; others, such as `quantile` and `bin`, stay.
+    names : mapping, optional
+        Names of measures by those of variables, where an ending alone does not tell.
+
+    Returns
+    -------
+    xarray.Dataset
+        Measures on `group`, the first of which is `all jobs`. Variables that differ by an ending only become
+        one: `wait_time_mean` and `wait_time_mean_home`.
+
+    Examples
+    --------
+    >>> summary = xr.Dataset({"jobs": 3.0, "jobs_home": ("home", [1.0, 2.0])}, {"home": ["a", "b"]})
+    >>> grouped(summary)["jobs"].to_series().to_dict()
+    {'all jobs': 3.0, 'users of a': 1.0, 'users of b': 2.0}
+    """
+    parts: dict[str, dict[str, Any]] = {}
+    shapes: dict[str, tuple[tuple[Hashable, ...], dict[str, Any]]] = {}
+    for variable, array in summary.data_vars.items():
+        inside = tuple(dim for dim in array.dims if (str(dim),) in _GROUPS)
+        others = tuple(dim for dim in array.dims if dim not in inside)
+        name = (names or {}).get(str(variable)) or _without_suffix(str(variable), inside)
+        shapes.setdefault(name, (others, dict(array.attrs)))
+        own = parts.setdefault(name, {})
+        if not inside:
+            own.setdefault(ALL, array.transpose(*others).values)
+            continue
+        stacked = array.transpose(*inside, *others)
+        for place in np.ndindex(*(stacked.sizes[dim] for dim in inside)):
+            labels = [str(stacked[dim].values[i]) for dim, i in zip(inside, place, strict=True)]
+            label = _GROUPS[tuple(map(str, inside))].format(*labels)
+            own.setdefault(ALL if label == "all" else label, stacked.values[place])
+    groups = list(dict.fromkeys([ALL, *(label for own in parts.values() for label in own)]))
+    made: dict[str, Any] = {}
+    for name, own in parts.items():
+        others, attributes = shapes[name]
+        if set(own) == {ALL}:
+            made[name] = (others, own[ALL], attributes)
+            continue
+        empty = np.full_like(next(iter(own.values())), np.nan, dtype=np.float64)
+        made[name] = (("group", *others), np.array([own.get(label, empty) for label in groups]), attributes)
+    kept = {str(dim): summary[dim] for dim in summary.dims if (str(dim),) not in _GROUPS and dim in summary.coords}
+    return xr.Dataset(made, {"group": groups, **kept}, summary.attrs)
+
+
+def _without_suffix(name: str, inside: Sequence[Hashable]) -> str:
+    return next((name.removesuffix(each) for each in _SUFFIXES if inside and name.endswith(each)), name)
+
+
+# --- runs in one dataset --------------------------------------------------------------------------
+
+
+def labelled(
+    measured: xr.Dataset,
+    *,
+    scenario: str,
+    scheduler: str,
+    estimates: str = "requested",
+    replicate: int | None = None,
+    scenario_parameters: Mapping[str, Any] | None = None,
+    scheduler_parameters: Mapping[str, Any] | None = None,
+    replicates_are: ReplicatesAre = "draws",
+) -> xr.Dataset:
+    """Measures of a run with what it is, as `collect_study` wants them.
+
+    Parameters
+    ----------
+    measured : xarray.Dataset
+        Measures of one run, see `grouped`; with a dimension `replicate` where it has them already.
+    scenario, scheduler, estimates : str
+        Labels of the run.
+    replicate : int, optional
+        Number of the replicate, of a run that is one.
+    scenario_parameters, scheduler_parameters : mapping, optional
+        Numbers or texts by which scenarios or schedulers differ.
+    replicates_are : str
+        What the replicates of the scenario are.
+    """
+    whole = measured.assign_coords(scenario=scenario, scheduler=scheduler, estimates=estimates)
+    if "replicate" not in whole.dims:
+        whole = whole.assign_coords(replicate=0 if replicate is None else replicate)
+    whole.attrs = {
+        "title": "measures of a run",
+        "verified": 1,
+        "replicates_are": replicates_are,
+        **{f"scenario parameter {key}": value for key, value in (scenario_parameters or {}).items()},
+        **{f"scheduler parameter {key}": value for key, value in (scheduler_parameters or {}).items()},
+        **results.provenance(),
+    }
+    return whole
+
+
+def collect_study(
+    runs: Sequence[str | Path],
+    labels: Mapping[str, Sequence[Any]],
+    attributes: Mapping[str, Any],
+    target: str | Path,
+    *,
+    facts: Sequence[str | Path] = (),
+) -> None:
+    """Put the measures of all runs of a study into its dataset.
+
+    Parameters
+    ----------
+    runs : sequence of paths
+        Measures of runs, see `labelled`.
+    labels : mapping
+        Labels of scenarios, schedulers and estimates, in the order of the study.
+    attributes : mapping
+        Of the dataset: title, reference ... (`SchedulerStudy.attributes`).
+    target : path
+        The dataset.
+    facts : sequence of paths
+        Datasets of what is known of workloads and platforms, which are merged into it.
+    """
+    measured = [results.read(path) for path in runs]
+    whole = table_of_runs(measured, labels)
+    for path in facts:
+        whole = whole.merge(results.read(path), join="left", combine_attrs="drop")
+    whole.attrs = {**attributes, "verified": 1, **results.provenance()}
+    files.write(whole, target)
+
+
+def table_of_runs(runs: Sequence[xr.Dataset], labels: Mapping[str, Sequence[Any]]) -> xr.Dataset:
+    """The table of measures of runs that `labelled` has made, with parameters as coordinates.
+
+    Parameters
+    ----------
+    runs : sequence of Dataset
+        The runs.
+    labels : mapping
+        Labels of scenarios, schedulers and estimates, in the order of the study.
+    """
+    replicates = sorted({int(each) for run in runs for each in np.atleast_1d(run["replicate"].values)})
+    expanded = [run.expand_dims("replicate") if "replicate" not in run.dims else run for run in runs]
+    flat = [run.isel(replicate=[i]).squeeze("replicate") for run in expanded for i in range(run.sizes["replicate"])]
+    whole = collected(flat, {**labels, "replicate": replicates})
+    order = [dim for dim in (*AXES, *whole.dims) if dim in whole.dims]
+    whole = whole.transpose(*dict.fromkeys(order))
+    for name, array in whole.data_vars.items():
+        known = measures().get(str(name))
+        if known is not None:
+            array.attrs = attrs_of(known.words, known.unit)
+    coordinates: dict[str, Any] = {}
+    for axis in ("scenario", "scheduler"):
+        for key, values in _parameters(runs, axis).items():
+            column = [values.get(str(label), "") for label in whole[axis].values]
+            numeric = all(isinstance(each, int | float) or each == "" for each in column)
+            made = [np.nan if each == "" else float(each) for each in column] if numeric else [*map(str, column)]
+            coordinates[key] = (axis, made, {"long_name": key.replace("_", " ")})
+    are = {str(run["scenario"].item()): str(run.attrs["replicates_are"]) for run in runs}
+    kinds = [are.get(str(label), "") for label in whole["scenario"].values]
+    coordinates["replicates_are"] = ("scenario", kinds, {"long_name": "what replicates are"})
+    return whole.assign_coords(coordinates)
+
+
+def _parameters(runs: Sequence[xr.Dataset], axis: str) -> dict[str, dict[str, Any]]:
+    """Parameters of the scenarios or schedulers of some runs: values by label, by name."""
+    found: dict[str, dict[str, Any]] = {}
+    begin = f"{axis} parameter "
+    for run in runs:
+        for key, value in run.attrs.items():
+            if str(key).startswith(begin):
+                plain = value.item() if isinstance(value, np.generic) else value
+                found.setdefault(str(key).removeprefix(begin), {})[str(run[axis].item())] = plain
+    return found
+
+
+def measure_table(study: xr.Dataset, name: str, **where: Any) -> pd.DataFrame:
+    """One measure of a study as a long table.
+
+    Parameters
+    ----------
+    study : xarray.Dataset
+        The dataset of a study.
+    name : str
+        The measure.
+    where
+        Labels of axes to keep, one or several of each; the axis stays a column.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A column for each axis, `replicate` among them; the parameters of scenarios and schedulers; `value`
+        and `number`, the jobs behind it where the measure is a mean over jobs, else 1. Rows without a value
+        are left out.
+    """
+    chosen = {axis: [labels] if isinstance(labels, str | int | float) else list(labels) for axis, labels in where.items()}
+    array = study[name].sel({axis: labels for axis, labels in chosen.items() if axis in study[name].dims})
+    known = measures().get(name)
+    weighted = known is not None and known.aggregation == "jobs" and "jobs" in study
+    number = study["jobs"].broadcast_like(study[name]).reindex_like(array) if weighted else xr.ones_like(array)
+    columns = xr.Dataset({"value": array, "number": number})
+    frame = columns.to_dataframe().reset_index()
+    if "replicate" not in frame:
+        frame["replicate"] = 0
+    return frame[frame["value"].notna()].reset_index(drop=True)
+
+
+def measures_table(study: xr.Dataset) -> pd.DataFrame:
+    """All measures of a study in one long table: scenario, scheduler, estimates, replicate, group, measure, value."""
+    parts = []
+    for name in study.data_vars:
+        if str(name) in measures() and set(map(str, study[name].dims)) <= set(AXES):
+            parts.append(measure_table(study, str(name)).assign(measure=str(name), unit=measures()[str(name)].unit))
+    whole = pd.concat(parts, ignore_index=True)
+    first = [axis for axis in AXES if axis in whole]
+    last = ["measure", "unit", "value", "number"]
+    return whole[[*first, *(name for name in whole if name not in {*first, *last}), *last]]
 def interval_variables(
     name: str, dims: tuple[str, ...], interval: Interval, long_name: str, units: str
 ) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
+import xarray as xr
 from pydantic import Field, field_validator, model_validator
 
 from gridsched.errors import ConfigurationError
@@ -30,6 +31,7 @@ from gridsched.experiments.validation import (
     validated,
 )
 from gridsched.io import read_yaml, shown
+from gridsched.experiments.specification import Specification
 
 DEFAULT_KIND = "local-policies"
 """Kind of a study that does not say its own."""
@@ -59,6 +61,8 @@ class Study(ConfigModel):
     """Name of the study and of its folder of results."""
     title: Label
     """Title in the report."""
+    question: Text = ""
+    """What the study asks, in one sentence."""
     description: Text = ""
     """What the reader of the report should know first."""
     catalogue: ClassVar[str] = ""
@@ -74,7 +78,7 @@ class Study(ConfigModel):
     with columns paper and id of claims, robustness, share, readings and condition."""
     refuses: ClassVar[Mapping[str, str]] = {}
     """Which of `VARYING` have no meaning in studies of this kind, with the reason."""
-    view: ClassVar[str]
+    view: ClassVar[str] = ""
     """Place of the function that says what the report page shows of a study, given with its folder."""
 
     @field_validator("name")
@@ -115,9 +119,21 @@ class Study(ConfigModel):
         """Figures of the whole study; where they depend on it, without those that have nothing to show."""
         return list(self.figures)
 
+    @property
+    def specifications(self) -> list[Specification]:
+        """Figures of the whole study, the one that says most first."""
+        return []
+
+    def conventions(self, dataset: xr.Dataset) -> list[str]:
+        """How runs were simulated and measured: a sentence each."""
+        return []
+
     def drawn(self, dataset: Task) -> list[Figure]:
         """Figures of the whole study, of its dataset."""
-        return [Figure(name=name, catalogue=self.catalogue, dataset=dataset) for name in self.study_figures]
+        return [
+            *(Figure(name=each.name, dataset=dataset, specification=each.values()) for each in self.specifications),
+            *(Figure(name=name, catalogue=self.catalogue, dataset=dataset) for name in self.study_figures),
+        ]
 
     @abstractmethod
     def experiment(self, seed: int) -> Experiment:
@@ -142,7 +158,7 @@ class Study(ConfigModel):
 
     def without_words(self, **changes: Any) -> Self:
         """The study without what only the report shows."""
-        return self.model_copy(update={"title": self.name, "description": "", **changes})
+        return self.model_copy(update={"title": self.name, "question": "", "description": "", **changes})
 
 
 class Config(ConfigModel):

@@ -73,46 +73,6 @@ def carry_out(calls: Sequence[Call], stamp: str | Path | None = None) -> None:
             temporary.write_text(text + "\n", encoding="utf-8")
 
 
-def run_study(study: Study, folder: str | Path, seed: int, *, figures: bool = True) -> xr.Dataset:
-    """Dataset of a study, made in this process in a folder of results as the workflow makes it.
-
-    Parameters
-    ----------
-    study : Study
-        The study; logs of the archive that it needs must be in the folder.
-    folder : path
-        Folder of results; what is there already is not made again.
-    seed : int
-        Random numbers are spawned from it.
-    figures : bool
-        Whether figures are drawn, besides the tables.
-
-    Raises
-    ------
-    GridschedError
-        If a task failed.
-    """
-    from gridsched.experiments.showing import show
-
-    study.check_files()
-    experiment, here = study.experiment(seed), str(folder)
-    carry_out([task.call(here) for task in experiment.tasks])
-    # That of the study, which may use the others, is the first
-    carry_out([task.call(here) for task in reversed(experiment.datasets)])
-    dataset = experiment.datasets[0].path(here)
-    of_study = Path(folder) / study.name
-    show(
-        [figure.call(here) for figure in experiment.figures] if figures else [],
-        {table.name: table.function for table in experiment.tables},
-        experiment.runs(),
-        dataset,
-        figures_in=of_study / "figures",
-        tables_in=of_study / "tables",
-        runs_in=of_study / "runs.csv",
-    )
-    return results.read(dataset)
-
-
 def _make(call: Call) -> None:
     """Carry out one task on files that are what they were when the work was divided."""
     for path, expected in call["checksums"].items():

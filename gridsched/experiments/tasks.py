@@ -198,6 +198,8 @@ class Figure:
         Place of the functions that draw, module:name of a mapping by kind; the module has `FINDINGS` too.
     dataset : Task
         What is drawn.
+    specification : mapping
+        What is shown, see `gridsched.experiments.specification`, in place of a catalogue.
     parameters : mapping
         Arguments of the function besides the dataset.
     part : str
@@ -207,8 +209,9 @@ class Figure:
     """
 
     name: str
-    catalogue: str
+    catalogue: str = ""
     dataset: Task
+    specification: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     part: str = "Whole study"
     title: str = ""
@@ -224,6 +227,7 @@ class Figure:
             "name": self.name,
             "kind": self.kind,
             "catalogue": self.catalogue,
+            "specification": dict(self.specification),
             "dataset": self.dataset.path(results),
             "parameters": dict(self.parameters),
         }

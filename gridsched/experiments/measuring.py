@@ -1,0 +1,222 @@
+"""Measures of one run, in the shape that the table of measures of a study wants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from gridsched.experiments.collection import ALL, attrs_of, grouped
+from gridsched.experiments.machines import fates_of
+from gridsched.metrics import jobs as metrics
+from gridsched.metrics.grid import summarise_grid, summarise_ideal
+from gridsched.metrics.nodes import summarise_nodes
+from gridsched.metrics.users import user_measures
+from gridsched.systems.registry import system_of
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+BLOCKS = 60
+"""Blocks of consecutive jobs into which the measures of a log are divided, by default. Inference joins
+neighbours that are not independent, see `gridsched.inference`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measuring:
+    """How runs are measured.
+
+    Parameters
+    ----------
+    warm_up, cool_down : float
+        Share of the jobs, in order of submission, that enter no mean at the beginning and the end.
+    blocks : int
+        Blocks of consecutive jobs, for a run that is the only one of its log; 0 for a run that is one replicate.
+    bins : int
+        Bins of time series; 0 for none.
+    quantiles : bool
+        Whether distributions of waits and slowdowns are kept.
+    long_run_time, wide_processors : float, int
+        See `gridsched.metrics.jobs.job_classes`.
+    think_time : int
+        Longest think time in a session, where users react; 0 where they do not.
+    sessions : str
+        When sessions begin, where users react.
+    """
+
+    warm_up: float = 0.0
+    cool_down: float = 0.0
+    blocks: int = 0
+    bins: int = 0
+    quantiles: bool = True
+    long_run_time: float = metrics.LONG_RUN_TIME
+    wide_processors: int = metrics.WIDE_PROCESSORS
+    think_time: int = 0
+    sessions: str = "clock"
+
+
+def measured(run: xr.Dataset, how: Measuring | None = None) -> xr.Dataset:
+    """Measures of a run by group of jobs, cluster and users.
+
+    Parameters
+    ----------
+    run : xarray.Dataset
+        A verified run of `gridsched.simulate`, or the waits that its log recorded.
+    how : Measuring, optional
+        How it is measured.
+
+    Returns
+    -------
+    xarray.Dataset
+        Measures on `group` (and `quantile`, `bin`). With `blocks` also on `replicate`: means over jobs for each
+        block; what is known of the whole run only stands at the first.
+    """
+    how = how or Measuring()
+    users = how.think_time > 0
+    members = _members(run, how)
+    values = metrics.job_metrics(run, since="eligible" if users else "submit")
+    whole = xr.merge(
+        [_of_jobs(values, members, how), *_of_system(run, how, users=users)],
+        compat="override",
+        join="outer",
+        combine_attrs="override",
+    )
+    groups = list(dict.fromkeys([*members, *map(str, whole["group"].values)]))
+    whole = whole.reindex(group=groups)
+    if not how.blocks:
+        return whole
+    blocks = _in_blocks(values, members, how, len(run["submit_time"]))
+    once = whole.drop_vars(_BLOCKED).expand_dims(replicate=[0]).reindex(replicate=blocks["replicate"])
+    return xr.merge([blocks, once])
+
+
+_BLOCKED = [f"{name}_mean" for name in metrics.METRICS] + ["jobs"]
+"""Measures that blocks of a run have."""
+
+
+def _members(run: xr.Dataset, how: Measuring) -> dict[str, NDArray[np.int64]]:
+    """Jobs of each group, in order of submission, without those that are left out."""
+    order = np.argsort(run["submit_time"].to_numpy(), kind="stable")
+    kept = order[int(how.warm_up * len(order)) : len(order) - int(how.cool_down * len(order))]
+    classes = metrics.job_classes(
+        run["run_time"].to_numpy()[kept],
+        run["processors"].to_numpy()[kept],
+        long_run_time=how.long_run_time,
+        wide_processors=how.wide_processors,
+    )
+    found = {ALL: kept}
+    found |= {name: kept[classes == index] for index, name in enumerate(metrics.JOB_CLASSES) if index}
+    if run.sizes.get("cluster", 1) > 1 and "home_cluster" in run:
+        home = run["home_cluster"].to_numpy()[kept]
+        found |= {f"users of {name}": kept[home == i] for i, name in enumerate(run["cluster"].values)}
+    return found
+
+
+def _of_jobs(values: Mapping[str, Floats], members: Mapping[str, NDArray[np.int64]], how: Measuring) -> xr.Dataset:
+    """Counts, means and quantiles of the jobs of each group."""
+    started = ~np.isnan(values["wait_time"])
+    variables: dict[str, Any] = {"jobs": ("group", [float(started[jobs].sum()) for jobs in members.values()])}
+    for name, of_jobs in values.items():
+        known = [np.sort(of_jobs[jobs][started[jobs]]) for jobs in members.values()]
+        variables[f"{name}_mean"] = ("group", [each.mean() if len(each) else np.nan for each in known])
+        if name not in ("wait_time", "bounded_slowdown"):
+            continue
+        variables[f"{name}_median"] = ("group", [_quantile(each, 0.5) for each in known])
+        variables[f"{name}_max"] = ("group", [each[-1] if len(each) else np.nan for each in known])
+        if name == "wait_time":
+            variables["wait_time_p95"] = ("group", [_quantile(each, 0.95) for each in known])
+            variables["wait_time_std"] = ("group", [each.std() if len(each) else np.nan for each in known])
+        if how.quantiles and len(known[0]):
+            variables[f"{name}_quantile"] = ("quantile", np.quantile(known[0], metrics.QUANTILES))
+    labels: dict[str, Any] = {"group": list(members)}
+    if how.quantiles:
+        labels["quantile"] = metrics.QUANTILES
+    return xr.Dataset(variables, labels)
+
+
+def _quantile(ordered: Floats, share: float) -> float:
+    return float(np.quantile(ordered, share)) if len(ordered) else np.nan
+
+
+def _in_blocks(
+    values: Mapping[str, Floats], members: Mapping[str, NDArray[np.int64]], how: Measuring, jobs: int
+) -> xr.Dataset:
+    """Number and means of the jobs of each group in blocks of consecutive jobs, the same for all schedulers."""
+    number = min(how.blocks, max(len(members[ALL]) // 2, 1))
+    block = np.zeros(jobs, np.int64)
+    block[members[ALL]] = np.arange(len(members[ALL])) * number // max(len(members[ALL]), 1)
+    variables: dict[str, Any] = {}
+    for name, of_jobs in values.items():
+        counts, means = [], []
+        for own in members.values():
+            known = own[~np.isnan(of_jobs[own])]
+            count = np.bincount(block[known], minlength=number).astype(np.float64)
+            total = np.bincount(block[known], of_jobs[known], number)
+            counts.append(count)
+            means.append(np.divide(total, count, out=np.full(number, np.nan), where=count > 0))
+        variables[f"{name}_mean"] = (("group", "replicate"), np.array(means))
+        variables["jobs"] = (("group", "replicate"), np.array(counts))
+    return xr.Dataset(variables, {"group": list(members), "replicate": np.arange(number)})
+
+
+def _of_system(run: xr.Dataset, how: Measuring, *, users: bool) -> list[xr.Dataset]:
+    """What clusters did, what became of jobs, and what the system of the scheduler measures."""
+    parts: list[xr.Dataset] = [_totals(run, how, users=users)]
+    if run.attrs.get("scheme") == metrics.RECORDED:
+        return [grouped(part) for part in parts]
+    if how.bins and "piece_segment" in run:
+        parts.append(summarise_nodes(run, how.bins))
+    scheduler = system_of(str(run.attrs["system"]))
+    if run.sizes.get("cluster", 1) > 1 and (run["home_cluster"].to_numpy() >= 0).all():
+        if not scheduler.names_clusters:
+            parts.append(summarise_ideal(run))
+        elif run.sizes["segment"] == (run["start_time"].to_numpy() >= 0).sum():
+            parts.append(summarise_grid(run))
+    parts += [scheduler.measures(run), fates_of(run)]
+    taken: set[str] = set()
+    made = []
+    for part in map(grouped, parts):
+        new = part.drop_vars([name for name in part.data_vars if str(name) in taken])
+        taken.update(map(str, new.data_vars))
+        made.append(new)
+    return made
+
+
+def _totals(run: xr.Dataset, how: Measuring, *, users: bool) -> xr.Dataset:
+    """Measures of the whole run."""
+    started = run["start_time"].to_numpy() != metrics.NOT_STARTED
+    known = run.attrs.get("recorded_share", 1.0) == 1.0 and started.any()
+    queue = metrics.queue_length(run, "eligible" if users else "submit")
+    window = metrics.observed(run)
+    values: dict[str, Any] = {
+        "rejected": float((~started).sum()),
+        "corrections": float(run.attrs.get("corrections", 0)),
+        "jobs_killed": float(run.attrs.get("jobs_killed", 0)),
+        "makespan": window[1] - window[0] if known else np.nan,
+        "queue_length_mean": float(metrics.time_average(queue, window)[0]) if known else np.nan,
+        "queue_length_max": float(queue.value.max()) if known else np.nan,
+        "utilisation": metrics.utilisation(run) if known and "segment_job" in run else np.nan,
+        "messages_per_job": run.attrs["messages"] / max(len(started), 1) if "messages" in run.attrs else np.nan,
+    }
+    if users:
+        told = user_measures(run, think_time=how.think_time)
+        # a session that begins by a clock goes on from one that lasted until then
+        values |= {**told, "jobs_per_session": told["jobs_per_session"] if how.sessions == "leave" else np.nan}
+    whole = xr.Dataset({name: ((), value) for name, value in values.items()})
+    if how.bins and known:
+        edges = np.linspace(*window, how.bins + 1)
+        busy = metrics.time_average(metrics.busy_processors(run), edges) if run.sizes.get("segment") else np.nan
+        series = {
+            "bin_time": (edges[:-1], "start of the time bin", "s"),
+            "queue_length_series": (metrics.time_average(queue, edges), "queue length", "1"),
+            "utilisation_series": (busy / run["cluster_processors"].to_numpy().sum(), "utilisation", "1"),
+        }
+        for name, (data, words, unit) in series.items():
+            whole[name] = ("bin", np.broadcast_to(data, how.bins), attrs_of(words, unit))
+    return whole
+
+

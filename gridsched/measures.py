@@ -1,0 +1,108 @@
+"""The registry of measures: name, unit, words, better direction, aggregation and source of each, once.
+
+Studies, `gs.summarise`, figures, tables and the report take what they need to know of a measure from here. A
+measure of one system is declared in the `measures.py` of its subpackage, as `MEASURES`, and found here too.
+
+>>> measure("wait_time_mean").words
+'mean wait time'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+
+from gridsched.errors import ConfigurationError
+from gridsched.metrics.measure import Measure
+from gridsched.systems.registry import SYSTEMS
+
+_FEITELSON = "Feitelson and Rudolph, Metrics and benchmarking for parallel job scheduling, JSSPP 1998"
+_SHAN = "Shan, Oliker and Biswas, SC 2003, section 3.2"
+
+_SHARED: tuple[Measure, ...] = (
+    Measure("wait_time_mean", "mean wait time", "s", "lower", "jobs", source=_FEITELSON),
+    Measure("response_time_mean", "mean response time", "s", "lower", "jobs", source=_FEITELSON),
+    Measure("run_time_mean", "mean run time", "s", "", "jobs"),
+    Measure("slowdown_mean", "mean slowdown", "1", "lower", "jobs", source=_FEITELSON),
+    Measure("bounded_slowdown_mean", "mean bounded slowdown", "1", "lower", "jobs", source=_FEITELSON),
+    Measure("wait_time_median", "median wait time", "s", "lower"),
+    Measure("wait_time_p95", "95th percentile of the wait time", "s", "lower"),
+    Measure("wait_time_max", "longest wait time", "s", "lower"),
+    Measure("wait_time_std", "standard deviation of the wait time", "s", "lower"),
+    Measure("wait_time_deviation", "average wait time deviation", "s", "lower", source=_SHAN),
+    Measure("bounded_slowdown_median", "median bounded slowdown", "1", "lower"),
+    Measure("bounded_slowdown_max", "largest bounded slowdown", "1", "lower"),
+    Measure("jobs", "jobs that ran"),
+    Measure("jobs_submitted", "jobs submitted"),
+    Measure("rejected", "jobs rejected", "1", "lower"),
+    Measure("utilisation", "utilisation", "1", "higher", share=True),
+    Measure("utilisation_own", "utilisation over the cluster's own window", "1", "higher", share=True),
+    Measure("occupied", "share of processors allocated", share=True),
+    Measure("grid_efficiency", "grid efficiency", "1", "higher", share=True, source=_SHAN),
+    Measure("transferred", "share of jobs transferred", share=True),
+    Measure("messages_per_job", "messages per job", "1", "lower"),
+    Measure("makespan", "makespan", "s", "lower"),
+    Measure("queue_length_mean", "mean queue length", "1", "lower"),
+    Measure("queue_length_max", "longest queue", "1", "lower"),
+    Measure("offered_load", "offered load"),
+    Measure("queries", "predicted starts requested"),
+    Measure("corrections", "estimates outrun"),
+    Measure("jobs_killed", "jobs ended at their requested time"),
+    Measure("flow_jobs", "jobs transferred"),
+    Measure("flow_work", "work transferred", "s"),
+    Measure("executions_killed", "executions killed by node failures", "1", "lower"),
+    Measure("extra_work_share", "work lost to failures or checkpoints", "1", "lower", share=True),
+    Measure("jobs_gave_up", "jobs abandoned by their users", "1", "lower"),
+    Measure("jobs_never_eligible", "jobs whose dependency was never met", "1", "lower"),
+    Measure("jobs_lost", "jobs lost to node failures", "1", "lower"),
+    Measure("jobs_starved", "jobs whose nodes never returned", "1", "lower"),
+    Measure("productivity", "jobs completed per day", "d-1", "higher"),
+    Measure("jobs_per_session", "jobs per session", "1", "higher"),
+    Measure("jobs_per_user_week", "jobs per user and week", "week-1", "higher"),
+)
+
+
+def measure(name: str) -> Measure:
+    """The measure of a name.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is none; names those that are known.
+    """
+    try:
+        return measures()[name]
+    except KeyError:
+        raise ConfigurationError(
+            f"measure {name!r} is not known; known are {', '.join(sorted(measures()))}"
+        ) from None
+
+
+@cache
+def measures() -> Mapping[str, Measure]:
+    """All measures by name: those that systems share, and those that systems add.
+
+    Raises
+    ------
+    ConfigurationError
+        If a system declares a measure that exists already with another meaning.
+    """
+    found: dict[str, Measure] = {}
+    for each in (*_SHARED, *_of_systems()):
+        if found.setdefault(each.name, each) != each:
+            raise ConfigurationError(f"measure {each.name!r} is declared twice, with different meanings")
+    return found
+
+
+def _of_systems() -> Iterable[Measure]:
+    """Measures that subpackages of `gridsched.systems` and studies of other kinds declare."""
+    places = [*(f"gridsched.systems.{name}.measures" for name in SYSTEMS), *_FURTHER]
+    for place in places:
+        if find_spec(place) is not None:
+            yield from getattr(import_module(place), "MEASURES", ())
+
+
+_FURTHER = ("gridsched.metrics.nodes",)
+"""Modules besides those of systems that declare measures."""

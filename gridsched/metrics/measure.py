@@ -1,0 +1,41 @@
+"""What is known of a measure besides its values: name, words, unit, better direction, aggregation, source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Better = Literal["lower", "higher", ""]
+Aggregation = Literal["jobs", "run"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is known of a measure.
+
+    Parameters
+    ----------
+    name : str
+        Name of its variable in datasets and of its rows in tables.
+    words : str
+        What it is called in sentences and on axes, without its unit.
+    unit : str
+        Its unit; "1" for plain numbers and shares.
+    better : {"lower", "higher", ""}
+        Which side is better, for rankings; nothing where neither is.
+    aggregation : {"jobs", "run"}
+        "jobs" for a mean over jobs, whose weight is their number (the variable `jobs`); "run" for one value a
+        run or part of a platform, which replicates weigh equally.
+    share : bool
+        Whether it is a share, shown in per cent.
+    source : str
+        Where it is defined.
+    """
+
+    name: str
+    words: str
+    unit: str = "1"
+    better: Better = ""
+    aggregation: Aggregation = "run"
+    share: bool = False
+    source: str = ""

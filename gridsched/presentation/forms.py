@@ -1,0 +1,259 @@
+"""The forms of figures: each draws the numbers of a specification, whatever the study.
+
+Figures are as wide as a page; their smallest text is 11 px where they are shown at full width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from gridsched.figures import style
+from gridsched.presentation.sentences import known_measure
+from gridsched.experiments.specification import Specification
+
+Attributes = Mapping[str, Any]
+
+MOST_PANELS = 6
+"""Panels of a figure; what they leave out is in its numbers, and a line says so."""
+
+_COLUMNS = 2
+_ROW = 0.23
+_FAR = 30.0
+"""A ratio further from 1 than this factor stands at the edge, with its number."""
+
+
+# --- what forms share -----------------------------------------------------------------------------
+
+
+def _labels(numbers: pd.DataFrame, axis: str) -> list[Any]:
+    return list(dict.fromkeys(numbers[axis])) if axis in numbers else [""]
+
+
+def _panels(
+    numbers: pd.DataFrame, specification: Specification, height: float, *, share_rows: bool = False
+) -> tuple[Figure, list[tuple[Axes, pd.DataFrame, str]]]:
+    """A panel for each label of the facets and each measure, with its rows and its measure."""
+    facets = _labels(numbers, specification.facets)
+    measures = _labels(numbers, "measure")
+    places = [(facet, name) for facet in facets for name in measures]
+    shown = places[:MOST_PANELS]
+    columns = min(_COLUMNS, len(shown))
+    lines = -(-len(shown) // columns)
+    figure = style.new_figure(lines * height + 0.5)
+    grid = figure.subplots(lines, columns, squeeze=False, sharey=share_rows)
+    found = []
+    for axes, (facet, name) in zip(grid.flat, shown, strict=False):
+        own = numbers[numbers["measure"] == name]
+        own = own[own[specification.facets] == facet] if specification.facets in own else own
+        title = known_measure(name).words if len(facets) == 1 else str(facet)
+        if len(facets) > 1 and len(measures) > 1:
+            title = f"{facet}: {known_measure(name).words}"
+        axes.set_title(style.plain(title, 44))
+        found.append((axes, own, name))
+    for axes in list(grid.flat)[len(shown) :]:
+        axes.set_axis_off()
+    if len(places) > len(shown):
+        figure.supxlabel(f"{len(places) - len(shown)} more panels are in the numbers", fontsize=8.5, color=style.FAINT)
+    return figure, found
+
+
+def _columns_of(specification: Specification, numbers: pd.DataFrame) -> tuple[str, str, str]:
+    """Columns of the drawn value and its bounds: those of the comparison where there is one."""
+    name = specification.relation
+    if specification.reference and name in numbers and numbers[name].notna().any():
+        return name, f"{name}_low", f"{name}_high"
+    return "value", "low", "high"
+
+
+def _axis_label(measure: str, column: str, specification: Specification, attributes: Attributes) -> str:
+    known = known_measure(measure)
+    if column == "value":
+        return known.words if known.unit in ("1", "s") else f"{known.words} [{known.unit}]"
+    to = style.plain(attributes.get("reference", ""), 20) if specification.reference == "scheduler" else "the baseline"
+    return f"{known.words}, {'relative to' if column == 'ratio' else 'difference from'} {to}"
+
+
+def _set_values(axis: Any, values: Any, measure: str, column: str, *, ticks: int = 5) -> tuple[float, float]:
+    known = known_measure(measure)
+    data = np.asarray(values, np.float64)
+    data = data[np.isfinite(data)]
+    if column == "ratio":
+        return style.set_axis(axis, np.append(np.clip(data, 1 / _FAR, _FAR), 1.0), "1", log=True, ticks=ticks)
+    unit: style.Unit = "s" if known.unit == "s" else "1"
+    log = column == "value" and style.needs_log(data, 30) and bool((data >= 0).all())
+    limits = style.set_axis(axis, data, unit, log=log, ticks=ticks)
+    if known.share:
+        style.set_percent(axis)
+    return limits
+
+
+def looks(labels: Sequence[Any], attributes: Attributes) -> dict[Any, style.SchemeStyle]:
+    """Style of each label: schedulers have one by their place in the study, in all its figures."""
+    order = [each for each in attributes.get("schedulers", []) if each in set(labels)]
+    everything = list(attributes.get("schedulers", [])) if order else []
+    known = [*everything, *(str(each) for each in labels if str(each) not in everything)]
+    made = style.scheme_styles(known)
+    return {each: made[str(each)] for each in labels}
+
+
+# --- ranking --------------------------------------------------------------------------------------
+
+
+def ranking(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> Figure:
+    """Dots with intervals, a row each, and the line of the reference; filled where the difference is significant."""
+    rows = _labels(numbers, specification.hue)
+    lanes = _labels(numbers, specification.lanes)
+    height = max(len(rows), 3) * (_ROW + 0.07 * (len(lanes) - 1)) + 0.75
+    figure, panels = _panels(numbers, specification, height, share_rows=True)
+    colors = looks(lanes, {}) if len(lanes) > 1 else {lanes[0]: style.scheme_styles(["one"])["one"]}
+    offsets = np.linspace(-0.28, 0.28, len(lanes)) if len(lanes) > 1 else [0.0]
+    for axes, own, measure in panels:
+        column, low, high = _columns_of(specification, own)
+        left, right = _set_values(axes.xaxis, own[[column, low, high]], measure, column, ticks=4)
+        for record in own.to_dict("records"):
+            lane = lanes.index(record[specification.lanes]) if len(lanes) > 1 else 0
+            y, look = rows.index(record[specification.hue]) + offsets[lane], colors[lanes[lane]]
+            _interval(axes, record, (column, low, high), y, look, (left, right))
+        if column != "value":
+            axes.axvline(1.0 if column == "ratio" else 0.0, color=style.FAINT, linewidth=0.9, zorder=0.5)
+        axes.set_yticks(range(len(rows)), [style.plain(each, 26) for each in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel(_axis_label(measure, column, specification, attributes))
+    style.entries_below(figure, _ranking_entries(numbers, specification, lanes, colors))
+    return figure
+
+
+def _interval(
+    axes: Axes,
+    record: Mapping[Any, Any],
+    columns: tuple[str, str, str],
+    y: float,
+    look: style.SchemeStyle,
+    limits: tuple[float, float],
+) -> None:
+    """A dot with its interval; at the edge, with its number, where it lies outside."""
+    value, low, high = (float(record[column]) for column in columns)
+    if not np.isfinite(value):
+        return
+    if not limits[0] <= value <= limits[1]:
+        inside = limits[0] if value < limits[0] else limits[1]
+        axes.annotate(style.number(value), (inside, y), va="center", ha="left" if value < limits[0] else "right")
+        return
+    if np.isfinite(low) and np.isfinite(high) and high > low:
+        axes.plot(np.clip([low, high], *limits), [y, y], color=look.color, linewidth=1.4, solid_capstyle="butt")
+    significant = record.get("significant", 0) != 0 or columns[0] == "value"
+    face = look.color if significant else "white"
+    axes.plot([value], [y], look.marker, color=look.color, markerfacecolor=face, markersize=5)
+
+
+def _ranking_entries(
+    numbers: pd.DataFrame, specification: Specification, lanes: Sequence[Any], colors: Mapping[Any, style.SchemeStyle]
+) -> list[tuple[Any, str]]:
+    entries: list[tuple[Any, str]] = []
+    if len(lanes) > 1:
+        entries = [(Line2D([], [], color=colors[each].color, marker=colors[each].marker, linestyle=""), str(each)) for each in lanes]
+    if "significant" in numbers and specification.reference:
+        for face, text in ((style.INK, "differs significantly"), ("white", "does not")):
+            entries.append((Line2D([], [], color=style.INK, marker="o", markerfacecolor=face, linestyle=""), text))
+    if numbers["low"].notna().any():
+        entries.append((Line2D([], [], color=style.INK, linewidth=1.4), "95 % interval"))
+    return entries
+
+
+# --- response to a parameter ----------------------------------------------------------------------
+
+
+def response(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> Figure:
+    """Lines over a parameter, with the bands of their intervals."""
+    known = numbers[pd.to_numeric(numbers[specification.x], errors="coerce").notna()]
+    figure, panels = _panels(known, specification, 2.5)
+    lines = _labels(known, specification.hue)
+    styles = looks(lines, attributes)
+    for axes, own, measure in panels:
+        column, low, high = _columns_of(specification, own)
+        x = own[specification.x].astype(float)
+        style.set_axis(axes.xaxis, x, "1", log=style.needs_log(x, 30), ticks=6)
+        _set_values(axes.yaxis, own[[column, low, high]], measure, column)
+        for label, part in own.groupby(specification.hue, sort=False):
+            ordered = part.sort_values(specification.x)
+            places = ordered[specification.x].astype(float)
+            axes.plot(places, ordered[column], **style.line_options(styles[label]))
+            axes.fill_between(places, ordered[low], ordered[high], color=styles[label].color, alpha=0.15, linewidth=0)
+        if column == "ratio":
+            axes.axhline(1.0, color=style.FAINT, linewidth=0.9)
+        axes.set_xlabel(specification.x.replace("_", " "))
+        axes.set_ylabel(_axis_label(measure, column, specification, attributes), fontsize=8.5)
+    style.entries_below(figure, [(style.scheme_handle(styles[each]), str(each)) for each in lines], columns=4)
+    return figure
+
+
+# --- distributions and time series ----------------------------------------------------------------
+
+
+def distribution(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> Figure:
+    """Empirical distribution functions: the share of jobs over what it does not exceed, on a logarithmic axis."""
+    figure, panels = _panels(numbers, specification, 2.5)
+    lines = _labels(numbers, specification.hue)
+    styles = looks(lines, attributes)
+    for axes, own, measure in panels:
+        unit: style.Unit = "s" if measure.startswith("wait") or measure.startswith("response") else "1"
+        style.set_axis(axes.xaxis, own["value"], unit, log=True, ticks=5)
+        for label, part in own.groupby(specification.hue, sort=False):
+            look = styles[label]
+            axes.plot(part["value"], part["quantile"], color=look.color, linestyle=(0, look.dashes) if look.dashes else "-")
+        axes.set_ylim(0, 1)
+        axes.set_xlabel(known_measure(measure.removesuffix("_quantile")).words)
+        axes.set_ylabel("share of jobs")
+        style.set_percent(axes.yaxis)
+    style.entries_below(figure, [(Line2D([], [], color=styles[each].color, linestyle=(0, styles[each].dashes) if styles[each].dashes else "-"), str(each)) for each in lines], columns=4)
+    return figure
+
+
+def series(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> Figure:
+    """Steps over time; `x` is the variable of the start of each bin."""
+    figure, panels = _panels(numbers, specification, 1.9)
+    lines = _labels(numbers, specification.hue)
+    styles = looks(lines, attributes)
+    for axes, own, measure in panels:
+        days = own[specification.x] / 86_400
+        style.set_axis(axes.xaxis, days, "1", ticks=6)
+        _set_values(axes.yaxis, np.append(own["value"], 0.0), measure, "value")
+        for label, part in own.groupby(specification.hue, sort=False):
+            axes.step(part[specification.x] / 86_400, part["value"], where="post", color=styles[label].color, linewidth=1.0)
+        axes.set_xlabel("time [d]")
+        axes.set_ylabel(known_measure(measure).words)
+    style.entries_below(figure, [(Line2D([], [], color=styles[each].color), str(each)) for each in lines], columns=4)
+    return figure
+
+
+# --- compositions ---------------------------------------------------------------------------------
+
+
+def composition(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> Figure:
+    """Stacked bars, a row each, of the parts that `lanes` names."""
+    rows, parts = _labels(numbers, specification.hue), _labels(numbers, specification.lanes)
+    figure, panels = _panels(numbers, specification, max(len(rows), 3) * _ROW + 0.75, share_rows=True)
+    styles = looks(parts, {})
+    for axes, own, measure in panels:
+        begin = np.zeros(len(rows))
+        for part in parts:
+            table = own[own[specification.lanes] == part].set_index(specification.hue)["value"]
+            width = table[~table.index.duplicated()].reindex(rows).fillna(0.0).to_numpy()
+            axes.barh(range(len(rows)), width, left=begin, color=styles[part].color, height=0.7)
+            begin += width
+        _set_values(axes.xaxis, np.append(begin, 0.0), measure, "composition")
+        axes.set_yticks(range(len(rows)), [style.plain(each, 26) for each in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel(_axis_label(measure, "value", specification, attributes))
+    style.entries_below(figure, [(Patch(color=styles[each].color), str(each)) for each in parts], columns=4)
+    return figure

@@ -1,0 +1,158 @@
+"""The numbers behind a figure: estimates and comparisons, made of the table of measures by inference alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from gridsched import inference
+from gridsched.experiments.collection import ALL, AXES, measure_table
+from gridsched.measures import measures
+from gridsched.experiments.specification import Specification
+
+SERIAL = "blocks"
+"""What replicates are where they are consecutive parts of one log."""
+
+
+def numbers(specification: Specification, study: xr.Dataset, *, shared_by: int = 1) -> pd.DataFrame:
+    """Estimates and comparisons that a figure shows.
+
+    Parameters
+    ----------
+    specification : Specification
+        The figure.
+    study : xarray.Dataset
+        The dataset of its study.
+    shared_by : int
+        Figures with comparisons that the study shows: all of them are corrected for their common number.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each measure and label of the axes: `measure`; the axes and parameters; `value`, `low`, `high`,
+        `number` (of replicates) and `reason` (why there is no interval); where there is a reference also `ratio`
+        (or `difference`) with `_low`, `_high` and `_reason`, `probability`, `significant` (-1, 0 or 1), and `best`,
+        whether it does not differ significantly from the best scheduler of its scenario.
+    """
+    if specification.form == "series":
+        return _series(specification, study)
+    found = [
+        _of_measure(name, specification, study, shared_by * len(specification.measures))
+        for name in specification.measures
+        if name in study
+    ]
+    known = [part for part in found if len(part)]
+    return pd.concat(known, ignore_index=True) if known else pd.DataFrame(columns=["measure", "value"])
+
+
+def _of_measure(name: str, specification: Specification, study: xr.Dataset, shares: int) -> pd.DataFrame:
+    where = dict(specification.where)
+    if "group" in study[name].dims and "group" not in where:
+        where["group"] = ALL
+    table = measure_table(study, name, **where)
+    keys = [str(dim) for dim in (*AXES, *study[name].dims) if dim in table and dim != "replicate"]
+    keys = list(dict.fromkeys(keys))
+    found = []
+    for serial, part in table.groupby(_is_serial(table), sort=False):
+        options = {"weighted": _is_weighted(name), "serial": bool(serial)}
+        for own, reference in _families(specification, study, part):
+            count = len(own[keys].drop_duplicates()) - 1
+            found.append(
+                inference.summary(
+                    own,
+                    keys,
+                    reference,
+                    specification.relation,
+                    comparisons=max(count * shares, 1),
+                    **options,
+                )
+            )
+            if reference is not None and "scheduler" in reference:
+                found[-1]["best"] = _among_best(own, keys, name, found[-1], **options)
+    if not found:
+        return pd.DataFrame()
+    whole = pd.concat(found, ignore_index=True)
+    parameters = [column for column in table if column not in {*keys, "replicate", "value", "number"}]
+    if parameters:
+        whole = whole.merge(table[[*keys, *parameters]].drop_duplicates(keys), on=keys, how="left")
+    return _in_order(whole, study, keys).assign(measure=name)
+
+
+def _series(specification: Specification, study: xr.Dataset) -> pd.DataFrame:
+    """Time series of the first replicate, as they are."""
+    chosen = study.isel(replicate=0).sel({axis: labels for axis, labels in specification.where.items() if axis in study.dims})
+    parts = []
+    for name in specification.measures:
+        frame = chosen[[name, specification.x]].to_dataframe().reset_index().rename(columns={name: "value"})
+        parts.append(frame[frame["value"].notna()].assign(measure=name))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _is_serial(table: pd.DataFrame) -> pd.Series[bool]:
+    """Which rows are of scenarios whose replicates are parts of one log."""
+    known = table["replicates_are"] == SERIAL if "replicates_are" in table else np.zeros(len(table), np.bool_)
+    return pd.Series(known, index=table.index)
+
+
+def _is_weighted(name: str) -> bool:
+    return name in measures() and measures()[name].aggregation == "jobs"
+
+
+def _families(
+    specification: Specification, study: xr.Dataset, table: pd.DataFrame
+) -> Iterator[tuple[pd.DataFrame, Mapping[str, Any] | None]]:
+    """Parts of a table, each with the labels of what its rows are compared with."""
+    if specification.reference == "scheduler" and study.attrs.get("reference") in set(table.get("scheduler", ())):
+        yield table, {"scheduler": study.attrs["reference"]}
+    elif specification.reference == "scenario" and "baseline" in table:
+        for baseline in dict.fromkeys(table["baseline"][table["baseline"] != ""]):
+            own = table[(table["baseline"] == baseline) | (table["scenario"] == baseline)]
+            yield own, {"scenario": baseline}
+    elif len(table):
+        yield table, None
+
+
+def _among_best(
+    table: pd.DataFrame,
+    keys: list[str],
+    name: str,
+    found: pd.DataFrame,
+    *,
+    weighted: bool,
+    serial: bool,
+) -> pd.Series[bool]:
+    """Which rows do not differ significantly from the best scheduler of their scenario, by the test of the pair."""
+    among = pd.Series(False, index=found.index)
+    places = [key for key in keys if key != "scheduler"]
+    sign = -1 if name in measures() and measures()[name].better == "higher" else 1
+    for place, part in found.groupby(places, sort=False, dropna=False):
+        own = table.merge(pd.DataFrame([place], columns=places), on=places)
+        cells = own.pivot_table(index="scheduler", columns="replicate", values="value", dropna=False)
+        cells = cells.reindex(part["scheduler"])
+        weights = None
+        if weighted or serial:
+            weights = own.pivot_table(index="scheduler", columns="replicate", values="number", dropna=False)
+            weights = weights.reindex(part["scheduler"]).to_numpy(np.float64)
+        pairs = inference.compare_pairs(cells.to_numpy(np.float64), "difference", weights, serial=serial)
+        values = sign * part["value"].to_numpy(np.float64)
+        if np.isnan(values).all():
+            continue
+        best = int(np.nanargmin(values))
+        among[part.index] = (pairs.significant[best] == 0) & ~np.isnan(values) & (pairs.reason[best] == "")
+        among[part.index[best]] = True
+    return among
+
+
+def _in_order(whole: pd.DataFrame, study: xr.Dataset, keys: list[str]) -> pd.DataFrame:
+    """Rows in the order of the labels of the study."""
+    ranks = pd.DataFrame(index=whole.index)
+    for key in keys:
+        if key in study.coords:
+            place = {label: i for i, label in enumerate(study[key].values.tolist())}
+            ranks[key] = whole[key].map(place)
+    order = ranks.sort_values(list(ranks.columns), kind="stable").index if len(ranks.columns) else whole.index
+    return whole.loc[order].reset_index(drop=True)

@@ -1,0 +1,117 @@
+"""Sentences of findings: numbers with units and intervals, lists of names, comparisons.
+
+One sentence makes one comparison: who, which measure, how much, with which interval. "Significantly" stands only
+where the test of that very comparison, corrected for all that are shown with it, excludes no effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gridsched.measures import Measure, measures
+from gridsched.units import duration, number
+
+MOST_NAMES = 4
+_LONGEST_NAME = 44
+
+_COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+
+
+def known_measure(name: str) -> Measure:
+    """The measure of a name; one without better direction for a variable that is none."""
+    return measures().get(name) or Measure(name, name.replace("_", " "))
+
+
+def value_text(value: float, unit: str = "1", *, share: bool = False) -> str:
+    """A value with its unit: a duration, per cent of a share, or a number."""
+    if not np.isfinite(value):
+        return "unknown"
+    if share:
+        return percent(value)
+    if unit == "s":
+        return duration(value)
+    return number(value) if unit == "1" else f"{number(value)} {unit}"
+
+
+def percent(share: float) -> str:
+    """A share in per cent with at most one digit after the point."""
+    size = abs(100 * share)
+    text = f"{100 * share:.0f}" if size >= 10 or size == 0 else f"{100 * share:.2g}"
+    if 99 < size < 100:  # nearly all is not all
+        text = f"{np.sign(share) * min(size, 99.9):.1f}"
+    return f"{text} %".replace("-", "\N{MINUS SIGN}")
+
+
+def interval_text(low: float, high: float, unit: str = "1", *, share: bool = False) -> str:
+    """An interval in brackets with one unit, nothing where it is unknown: "[0.39, 0.63]", "[1.2, 3.4] h"."""
+    if not (np.isfinite(low) and np.isfinite(high)):
+        return ""
+    if share:
+        return f"[{100 * low:.3g}, {100 * high:.3g}] %"
+    if unit != "s":
+        return f"[{number(low)}, {number(high)}]" + ("" if unit == "1" else f" {unit}")
+    name, length = time_unit(max(abs(low), abs(high)))
+    return f"[{number(low / length)}, {number(high / length)}] {name}"
+
+
+def time_unit(seconds: float) -> tuple[str, float]:
+    """The unit in which a time is written, with its length [s]."""
+    units = (("d", 86_400.0), ("h", 3600.0), ("min", 60.0))
+    return next(((name, length) for name, length in units if seconds >= length), ("s", 1.0))
+
+
+def estimate_text(row: Mapping[str, Any], unit: str = "1", *, share: bool = False, of: str = "") -> str:
+    """A value with its interval, in one unit: "0.49 [0.39, 0.63]".
+
+    Parameters
+    ----------
+    row : mapping
+        With `value`, `low` and `high`, or the names that begin with `of` and an underscore.
+    unit : str
+        Unit of the value.
+    share : bool
+        Whether it is a share.
+    of : str
+        "ratio" for the comparison of a row.
+    """
+    value, low, high = (
+        float(row.get(name, np.nan)) for name in ((of, f"{of}_low", f"{of}_high") if of else ("value", "low", "high"))
+    )
+    bounds = interval_text(low, high, unit, share=share)
+    if not bounds:
+        return value_text(value, unit, share=share)
+    if share:
+        return f"{100 * value:.3g} {bounds}"
+    if unit == "s":
+        _, length = time_unit(max(abs(low), abs(high)))
+        return f"{number(value / length)} {bounds}"
+    return f"{number(value)} {bounds}"
+
+
+def name(label: object) -> str:
+    """A label on one line, shortened where it is long."""
+    line = " ".join(str(label).split())
+    return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def listed(labels: Iterable[object], most: int = MOST_NAMES) -> str:
+    """Labels as a list in words: "a, b and c"; of many the first ones and how many more."""
+    names = [name(label) for label in dict.fromkeys(labels)]
+    if len(names) > most + 1:
+        names = [*names[:most], f"{len(names) - most} more"]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def count(number_of: int, what: str = "") -> str:
+    """A small count in words, with its noun: "two schedulers"."""
+    text = _COUNTS[number_of] if 0 <= number_of < len(_COUNTS) else f"{number_of:,}"
+    return f"{text} {what}{'' if number_of == 1 else 's'}" if what else text
+
+
+def sentence(text: str) -> str:
+    """Text that begins with a capital letter and ends with a full stop; names keep their letters."""
+    stripped = text.strip()
+    return stripped if not stripped or stripped[-1] in ".?!" else f"{stripped}."
