@@ -94,7 +94,7 @@ def _export(options: argparse.Namespace) -> None:
 def _page(options: argparse.Namespace) -> None:
     from gridsched.cli.targets import writing
     from gridsched.conformance.cases import read_cases
-    from gridsched.report.lesson import build_lesson
+    from gridsched.presentation.lesson import build_lesson
 
     if options.target.is_dir():
         raise ConfigurationError(f"{options.target}: is a folder; name a file in it")

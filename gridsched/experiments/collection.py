@@ -108,7 +108,9 @@ def grouped(summary: xr.Dataset, names: Mapping[str, str] | None = None) -> xr.D
             continue
         empty = np.full_like(next(iter(own.values())), np.nan, dtype=np.float64)
         made[name] = (("group", *others), np.array([own.get(label, empty) for label in groups]), attributes)
-    kept = {str(dim): summary[dim] for dim in summary.dims if (str(dim),) not in _GROUPS and dim in summary.coords}
+    kept = {
+        str(dim): summary[dim] for dim in summary.dims if (str(dim),) not in _GROUPS and dim in summary.coords
+    }
     return xr.Dataset(made, {"group": groups, **kept}, summary.attrs)
 
 
@@ -202,7 +204,11 @@ def table_of_runs(runs: Sequence[xr.Dataset], labels: Mapping[str, Sequence[Any]
     """
     replicates = sorted({int(each) for run in runs for each in np.atleast_1d(run["replicate"].values)})
     expanded = [run.expand_dims("replicate") if "replicate" not in run.dims else run for run in runs]
-    flat = [run.isel(replicate=[i]).squeeze("replicate") for run in expanded for i in range(run.sizes["replicate"])]
+    flat = [
+        run.isel(replicate=[i]).squeeze("replicate")
+        for run in expanded
+        for i in range(run.sizes["replicate"])
+    ]
     whole = collected(flat, {**labels, "replicate": replicates})
     order = [dim for dim in (*AXES, *whole.dims) if dim in whole.dims]
     whole = whole.transpose(*dict.fromkeys(order))
@@ -215,7 +221,9 @@ def table_of_runs(runs: Sequence[xr.Dataset], labels: Mapping[str, Sequence[Any]
         for key, values in _parameters(runs, axis).items():
             column = [values.get(str(label), "") for label in whole[axis].values]
             numeric = all(isinstance(each, int | float) or each == "" for each in column)
-            made = [np.nan if each == "" else float(each) for each in column] if numeric else [*map(str, column)]
+            made = (
+                [np.nan if each == "" else float(each) for each in column] if numeric else [*map(str, column)]
+            )
             coordinates[key] = (axis, made, {"long_name": key.replace("_", " ")})
     are = {str(run["scenario"].item()): str(run.attrs["replicates_are"]) for run in runs}
     kinds = [are.get(str(label), "") for label in whole["scenario"].values]
@@ -254,11 +262,16 @@ def measure_table(study: xr.Dataset, name: str, **where: Any) -> pd.DataFrame:
         and `number`, the jobs behind it where the measure is a mean over jobs, else 1. Rows without a value
         are left out.
     """
-    chosen = {axis: [labels] if isinstance(labels, str | int | float) else list(labels) for axis, labels in where.items()}
+    chosen = {
+        axis: [labels] if isinstance(labels, str | int | float) else list(labels)
+        for axis, labels in where.items()
+    }
     array = study[name].sel({axis: labels for axis, labels in chosen.items() if axis in study[name].dims})
     known = measures().get(name)
     weighted = known is not None and known.aggregation == "jobs" and "jobs" in study
-    number = study["jobs"].broadcast_like(study[name]).reindex_like(array) if weighted else xr.ones_like(array)
+    number = (
+        study["jobs"].broadcast_like(study[name]).reindex_like(array) if weighted else xr.ones_like(array)
+    )
     columns = xr.Dataset({"value": array, "number": number})
     frame = columns.to_dataframe().reset_index()
     if "replicate" not in frame:
@@ -271,11 +284,15 @@ def measures_table(study: xr.Dataset) -> pd.DataFrame:
     parts = []
     for name in study.data_vars:
         if str(name) in measures() and set(map(str, study[name].dims)) <= set(AXES):
-            parts.append(measure_table(study, str(name)).assign(measure=str(name), unit=measures()[str(name)].unit))
+            parts.append(
+                measure_table(study, str(name)).assign(measure=str(name), unit=measures()[str(name)].unit)
+            )
     whole = pd.concat(parts, ignore_index=True)
     first = [axis for axis in AXES if axis in whole]
     last = ["measure", "unit", "value", "number"]
     return whole[[*first, *(name for name in whole if name not in {*first, *last}), *last]]
+
+
 def interval_variables(
     name: str, dims: tuple[str, ...], interval: Interval, long_name: str, units: str
 ) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from pydantic import Field, field_validator, model_validator
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.registry import KINDS, study_kind
+from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Experiment, Figure, Task
 from gridsched.experiments.validation import (
     ConfigModel,
@@ -31,7 +32,6 @@ from gridsched.experiments.validation import (
     validated,
 )
 from gridsched.io import read_yaml, shown
-from gridsched.experiments.specification import Specification
 
 DEFAULT_KIND = "local-policies"
 """Kind of a study that does not say its own."""
@@ -131,7 +131,10 @@ class Study(ConfigModel):
     def drawn(self, dataset: Task) -> list[Figure]:
         """Figures of the whole study, of its dataset."""
         return [
-            *(Figure(name=each.name, dataset=dataset, specification=each.values()) for each in self.specifications),
+            *(
+                Figure(name=each.name, dataset=dataset, specification=each.values())
+                for each in self.specifications
+            ),
             *(Figure(name=name, catalogue=self.catalogue, dataset=dataset) for name in self.study_figures),
         ]
 

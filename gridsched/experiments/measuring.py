@@ -116,7 +116,9 @@ def _members(run: xr.Dataset, how: Measuring) -> dict[str, NDArray[np.int64]]:
     return found
 
 
-def _of_jobs(values: Mapping[str, Floats], members: Mapping[str, NDArray[np.int64]], how: Measuring) -> xr.Dataset:
+def _of_jobs(
+    values: Mapping[str, Floats], members: Mapping[str, NDArray[np.int64]], how: Measuring
+) -> xr.Dataset:
     """Counts, means and quantiles of the jobs of each group."""
     started = ~np.isnan(values["wait_time"])
     variables: dict[str, Any] = {"jobs": ("group", [float(started[jobs].sum()) for jobs in members.values()])}
@@ -200,16 +202,23 @@ def _totals(run: xr.Dataset, how: Measuring, *, users: bool) -> xr.Dataset:
         "queue_length_mean": float(metrics.time_average(queue, window)[0]) if known else np.nan,
         "queue_length_max": float(queue.value.max()) if known else np.nan,
         "utilisation": metrics.utilisation(run) if known and "segment_job" in run else np.nan,
-        "messages_per_job": run.attrs["messages"] / max(len(started), 1) if "messages" in run.attrs else np.nan,
+        "messages_per_job": run.attrs["messages"] / max(len(started), 1)
+        if "messages" in run.attrs
+        else np.nan,
     }
     if users:
         told = user_measures(run, think_time=how.think_time)
         # a session that begins by a clock goes on from one that lasted until then
-        values |= {**told, "jobs_per_session": told["jobs_per_session"] if how.sessions == "leave" else np.nan}
+        values |= {
+            **told,
+            "jobs_per_session": told["jobs_per_session"] if how.sessions == "leave" else np.nan,
+        }
     whole = xr.Dataset({name: ((), value) for name, value in values.items()})
     if how.bins and known:
         edges = np.linspace(*window, how.bins + 1)
-        busy = metrics.time_average(metrics.busy_processors(run), edges) if run.sizes.get("segment") else np.nan
+        busy = (
+            metrics.time_average(metrics.busy_processors(run), edges) if run.sizes.get("segment") else np.nan
+        )
         series = {
             "bin_time": (edges[:-1], "start of the time bin", "s"),
             "queue_length_series": (metrics.time_average(queue, edges), "queue length", "1"),
@@ -218,5 +227,3 @@ def _totals(run: xr.Dataset, how: Measuring, *, users: bool) -> xr.Dataset:
         for name, (data, words, unit) in series.items():
             whole[name] = ("bin", np.broadcast_to(data, how.bins), attrs_of(words, unit))
     return whole
-
-

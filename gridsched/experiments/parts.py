@@ -368,8 +368,6 @@ class MetricsConfig(ConfigModel):
     """Fraction of jobs, in order of submission, left out of job metrics at the beginning."""
     cool_down: Fraction = 0.0
     """Fraction left out at the end."""
-    batches: Whole = Field(30, ge=2, le=100_000)
-    """Number of batches of consecutive jobs for the intervals of means."""
     bins: Whole = Field(200, ge=1, le=100_000)
     """Number of time bins of the series of utilisation and queue length."""
     classes: JobClasses = JobClasses()

@@ -249,7 +249,7 @@ def _grid(
     pairs = []
     for config in clusters:
         own = derived_seed(seed, f"{config.name}\n{replicate}")
-        workload, cluster = make_workload(config, own, logs.get(config.name), in_grid=True)
+        workload, cluster = make_workload(config, own, logs.get(config.name), in_grid=len(clusters) > 1)
         if variation is not None and config.is_log:
             workload = variation.made(workload, own)
         pairs.append((workload, cluster))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from gridsched.experiments.config import Study
 
 KINDS: dict[str, str] = {
-    "local-policies": "gridsched.systems.local.study.config:LocalStudy",
+    "local-policies": "gridsched.experiments.kinds.local_policies:LocalStudy",
     "grid": "gridsched.systems.superscheduler.study.config:GridStudy",
     "self-scheduling": "gridsched.systems.jscheduler.study.config:SelfSchedulingStudy",
     "arena": "gridsched.experiments.arena.config:ArenaStudy",

@@ -9,10 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-import xarray as xr
 from pydantic import TypeAdapter
 
-from gridsched import results
 from gridsched.errors import GridschedError
 from gridsched.experiments import files
 from gridsched.experiments.logging import reason
@@ -20,7 +18,7 @@ from gridsched.experiments.tasks import function_at
 from gridsched.io import atomic_write, checksum
 
 if TYPE_CHECKING:
-    from gridsched.experiments.config import Study
+    pass
 
 Call = Mapping[str, Any]
 """A task as plain values, see `tasks.Task.call`."""

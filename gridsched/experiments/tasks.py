@@ -198,6 +198,8 @@ class Figure:
         Place of the functions that draw, module:name of a mapping by kind; the module has `FINDINGS` too.
     dataset : Task
         What is drawn.
+    output : str
+        Name of the further file of the task that is drawn; its dataset by default.
     specification : mapping
         What is shown, see `gridsched.experiments.specification`, in place of a catalogue.
     parameters : mapping
@@ -211,6 +213,7 @@ class Figure:
     name: str
     catalogue: str = ""
     dataset: Task
+    output: str = ""
     specification: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     part: str = "Whole study"
@@ -228,7 +231,9 @@ class Figure:
             "kind": self.kind,
             "catalogue": self.catalogue,
             "specification": dict(self.specification),
-            "dataset": self.dataset.path(results),
+            "dataset": self.dataset.further(results)[self.output]
+            if self.output
+            else self.dataset.path(results),
             "parameters": dict(self.parameters),
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -78,6 +79,23 @@ def gantt(run: xr.Dataset, *, until: float | None = None) -> style.Drawing:
         gantt_blocks.label(axes, own, job_numbers, may_stand=True)
     named = names if "cluster" in run.coords else [str(cluster) for cluster in range(len(sizes))]
     return figure, gantt_blocks.table(blocks, named, job_numbers).drop(columns="late")
+
+
+def gantt_of_run(run: xr.Dataset) -> Drawing:
+    """Schedule of a run."""
+    return gantt(run, until=_common_end(run))
+
+
+def _common_end(run: xr.Dataset) -> float:
+    """End of the time axis, the same for most policies on the same jobs: they are made apart, yet compared.
+
+    It is the first of 1, 1.5, 2... times the shortest possible schedule that is not before the last end.
+    """
+    first, last = float(run["submit_time"].min()), float(run["segment_end"].max())
+    length = run["segment_end"] - run["segment_start"]
+    work = float((run["segment_processors"] * length).sum())
+    shortest = max(work / float(run["cluster_processors"].sum()), float(length.max()), 1.0)
+    return first + shortest * math.ceil(2 * (last - first) / shortest) / 2
 
 
 def check_jobs(run: xr.Dataset) -> None:

@@ -4,7 +4,7 @@ A figure is a `Specification`: which measures, against what, by which form. Its 
 measures of a study through `gridsched.inference`, and its finding is made from these numbers alone.
 """
 
+from gridsched.experiments.specification import Specification as Specification
 from gridsched.presentation.drawing import draw as draw
 from gridsched.presentation.drawing import finding as finding
 from gridsched.presentation.numbers import numbers as numbers
-from gridsched.experiments.specification import Specification as Specification

@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from gridsched.experiments.specification import FormName, Specification
 from gridsched.experiments.tasks import function_at
 from gridsched.figures import style
 from gridsched.presentation import findings, forms
-from gridsched.experiments.specification import FormName, Specification
 
 Draw = Callable[[pd.DataFrame, Specification, Mapping[str, Any]], Figure]
 Find = Callable[[pd.DataFrame, Specification, Mapping[str, Any]], list[str]]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gridsched.experiments.specification import Specification
 from gridsched.measures import Measure
 from gridsched.presentation.sentences import (
     count,
@@ -24,7 +25,6 @@ from gridsched.presentation.sentences import (
     sentence,
     value_text,
 )
-from gridsched.experiments.specification import Specification
 
 Attributes = Mapping[str, Any]
 
@@ -64,7 +64,11 @@ def ranking(numbers: pd.DataFrame, specification: Specification, attributes: Att
 
 
 def _reference_name(specification: Specification, attributes: Attributes) -> str:
-    return name(attributes.get("reference", "the reference")) if specification.reference == "scheduler" else "the baseline"
+    return (
+        name(attributes.get("reference", "the reference"))
+        if specification.reference == "scheduler"
+        else "the baseline"
+    )
 
 
 def _one_ranking(
@@ -80,7 +84,10 @@ def _one_ranking(
         return [_not_estimable(compared, known, reference)]
     better = -1 if known.better != "higher" else 1
     best = tested.sort_values(specification.relation, ascending=better < 0, kind="stable").iloc[0]
-    ahead, behind = int((tested["significant"] == better).sum()), int((tested["significant"] == -better).sum())
+    ahead, behind = (
+        int((tested["significant"] == better).sum()),
+        int((tested["significant"] == -better).sum()),
+    )
     word = "lowest" if better < 0 else "highest"
     lines = []
     if best["significant"] == better:
@@ -93,11 +100,17 @@ def _one_ranking(
         equal = [row for row in tested.to_dict("records") if row.get("best") and row[hue] != best[hue]]
         if equal:
             who = listed((row[hue] for row in equal), 3)
-            lines.append(sentence(f"{who} {'does' if len(equal) == 1 else 'do'} not differ significantly from {name(best[hue])}"))
+            lines.append(
+                sentence(
+                    f"{who} {'does' if len(equal) == 1 else 'do'} not differ significantly from {name(best[hue])}"
+                )
+            )
         elif len(tested) > 1:
             lines.append(f"All other schedulers differ significantly from {name(best[hue])}.")
     elif behind:
-        lines.append(f"No scheduler has a significantly {'lower' if better < 0 else 'higher'} {known.words} than {reference}.")
+        lines.append(
+            f"No scheduler has a significantly {'lower' if better < 0 else 'higher'} {known.words} than {reference}."
+        )
     else:
         lines.append(f"No scheduler differs significantly from {reference} in {known.words}.")
     if len(tested) > 1 and (ahead or behind):
@@ -138,7 +151,10 @@ def _not_estimable(rows: pd.DataFrame, known: Measure, reference: str, *, of: st
 
 
 def _several_rankings(
-    facets: list[tuple[str, pd.DataFrame]], known: Measure, specification: Specification, attributes: Attributes
+    facets: list[tuple[str, pd.DataFrame]],
+    known: Measure,
+    specification: Specification,
+    attributes: Attributes,
 ) -> list[str]:
     """Sentences on several scenarios: who is best where, then the first ones in detail."""
     reference, hue = _reference_name(specification, attributes), specification.hue
@@ -160,19 +176,27 @@ def _several_rankings(
     total = len(facets)
     lines = []
     if len(winners) == 1 and not neither and not unknown:
-        lines.append(f"{name(next(iter(winners)))} has the {word} {known.words} in all {count(total)} scenarios.")
+        lines.append(
+            f"{name(next(iter(winners)))} has the {word} {known.words} in all {count(total)} scenarios."
+        )
     elif winners:
         parts = [f"{name(who)} in {listed(where, 2)}" for who, where in winners.items()]
         lines.append(f"The {word} {known.words}: {listed(parts, 3)}.")
     elif neither:
-        lines.append(f"No scheduler has a significantly {'lower' if better < 0 else 'higher'} {known.words} than {reference}.")
+        lines.append(
+            f"No scheduler has a significantly {'lower' if better < 0 else 'higher'} {known.words} than {reference}."
+        )
     else:
         lines.append(f"No difference in {known.words} is estimable.")
     if winners and neither:
         lines.append(f"In {listed(neither, 3)} no scheduler is significantly better than {reference}.")
     if unknown:
         part = dict(facets)[unknown[0]]
-        lines.append(f"{listed(unknown, 3)}: {_not_estimable(_compared(part, specification, attributes), known, reference)}" if len(_compared(part, specification, attributes)) else f"{listed(unknown, 3)}: nothing is compared.")
+        lines.append(
+            f"{listed(unknown, 3)}: {_not_estimable(_compared(part, specification, attributes), known, reference)}"
+            if len(_compared(part, specification, attributes))
+            else f"{listed(unknown, 3)}: nothing is compared."
+        )
     for facet, part in facets[:MOST_FACETS]:
         if facet not in unknown and facet not in neither:
             lines.append(f"{name(facet)}: {_one_ranking(part, known, specification, attributes)[0]}")
@@ -190,7 +214,7 @@ def plain_ranking(numbers: pd.DataFrame, specification: Specification) -> list[s
     low, high = ordered.iloc[0], ordered.iloc[-1]
     if value_text(low["value"], known.unit) == value_text(high["value"], known.unit):
         return [f"The {known.words} is {estimate_text(low, known.unit, share=known.share)} throughout."]
-    once = "" if own["low"].notna().any() else "In this run, the " 
+    once = "" if own["low"].notna().any() else "In this run, the "
     text = (
         f"{known.words} ranges from {estimate_text(low, known.unit, share=known.share)} ({_who(low, own, specification)}) "
         f"to {estimate_text(high, known.unit, share=known.share)} ({_who(high, own, specification)})."
@@ -200,7 +224,9 @@ def plain_ranking(numbers: pd.DataFrame, specification: Specification) -> list[s
 
 def _who(row: Mapping[str, Any], numbers: pd.DataFrame, specification: Specification) -> str:
     axes = dict.fromkeys(
-        axis for axis in (specification.facets, specification.hue, specification.lanes, specification.x) if axis
+        axis
+        for axis in (specification.facets, specification.hue, specification.lanes, specification.x)
+        if axis
     )
     told = [str(row[axis]) for axis in axes if axis in numbers and numbers[axis].nunique() > 1]
     return ", ".join(map(name, told)) or "the only one"
@@ -217,12 +243,23 @@ def response(numbers: pd.DataFrame, specification: Specification, attributes: At
     lines = []
     for facet, part in _facets(own, specification)[:MOST_FACETS]:
         table = part.sort_values(specification.x).groupby(specification.hue, sort=False)
-        ends = table.agg(first=(column, "first"), last=(column, "last"), low=(specification.x, "first"), high=(specification.x, "last"))
-        ends = ends[(ends["low"] < ends["high"]) & ends["first"].notna() & ends["last"].notna() & (ends["first"] > 0)]
+        ends = table.agg(
+            first=(column, "first"),
+            last=(column, "last"),
+            low=(specification.x, "first"),
+            high=(specification.x, "last"),
+        )
+        ends = ends[
+            (ends["low"] < ends["high"]) & ends["first"].notna() & ends["last"].notna() & (ends["first"] > 0)
+        ]
         if ends.empty:
             continue
         change = (ends["last"] / ends["first"]).sort_values()
-        who = change.index[0] if abs(np.log(change.iloc[0])) > abs(np.log(change.iloc[-1])) else change.index[-1]
+        who = (
+            change.index[0]
+            if abs(np.log(change.iloc[0])) > abs(np.log(change.iloc[-1]))
+            else change.index[-1]
+        )
         row = ends.loc[who]
         unit = "1" if compares else known.unit
         place = f"{name(facet)}: " if facet and own[specification.facets].nunique() > 1 else ""
@@ -260,7 +297,9 @@ def series(numbers: pd.DataFrame, specification: Specification, attributes: Attr
     known = known_measure(str(own["measure"].iloc[0]))
     top = own.sort_values("value").iloc[-1]
     day = f"{top[specification.x] / 86_400:.3g}"
-    return [f"The highest {known.words} is {value_text(top['value'], known.unit, share=known.share)}, on day {day} under {name(top[specification.hue])}."]
+    return [
+        f"The highest {known.words} is {value_text(top['value'], known.unit, share=known.share)}, on day {day} under {name(top[specification.hue])}."
+    ]
 
 
 def composition(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
@@ -272,3 +311,38 @@ def composition(numbers: pd.DataFrame, specification: Specification, attributes:
     parts = own.groupby(specification.lanes, sort=False)["value"].sum().sort_values()
     known = known_measure(str(own["measure"].iloc[0]))
     return [f"{name(parts.index[-1])} has {percent(parts.iloc[-1] / total)} of all {known.words}."]
+
+
+def schedule(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
+    """When the last job of a Gantt chart ends, and how full the cluster is until then."""
+    if numbers.empty:
+        return ["No job ran."]
+    first, last = int(numbers["start_time"].min()), int(numbers["end_time"].max())
+    work = float((numbers["processors"] * (numbers["end_time"] - numbers["start_time"])).sum())
+    sizes = (numbers["first_processor"] + numbers["processors"]).groupby(numbers["cluster"]).max().sum()
+    full = percent(work / (float(sizes) * (last - first))) if last > first else "all"
+    jobs = numbers["job_number"].nunique()
+    return [
+        f"All {jobs} jobs end within {value_text(last - first, 's')}; {full} of the processor time is used."
+    ]
+
+
+def workload(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
+    """Which jobs make most of the work of a workload, and its busiest hour."""
+    values = {
+        name: own[own["value"].notna()].set_index("label")["value"]
+        for name, own in numbers.groupby("variable")
+    }
+    work, jobs, hours = (
+        values.get(each, pd.Series(dtype=float)) for each in ("work_share", "size_share", "arrivals_hour")
+    )
+    lines = []
+    if len(work):
+        most = work.idxmax()
+        share = f" ({percent(float(jobs[most]))} of the jobs)" if most in jobs else ""
+        lines.append(f"Jobs of {most} processors{share} have {percent(float(work[most]))} of the work.")
+    if len(hours) and hours.max() > hours.mean() * 1.25:
+        lines.append(
+            f"The busiest hour begins at {hours.idxmax()} h, {hours.max() / hours.mean():.3g} times the mean."
+        )
+    return lines or ["The log does not say what the panels would show."]

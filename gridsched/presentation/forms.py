@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from gridsched.experiments.specification import Specification
 from gridsched.figures import style
 from gridsched.presentation.sentences import known_measure
-from gridsched.experiments.specification import Specification
 
 Attributes = Mapping[str, Any]
 
@@ -61,7 +61,9 @@ def _panels(
     for axes in list(grid.flat)[len(shown) :]:
         axes.set_axis_off()
     if len(places) > len(shown):
-        figure.supxlabel(f"{len(places) - len(shown)} more panels are in the numbers", fontsize=8.5, color=style.FAINT)
+        figure.supxlabel(
+            f"{len(places) - len(shown)} more panels are in the numbers", fontsize=8.5, color=style.FAINT
+        )
     return figure, found
 
 
@@ -77,7 +79,11 @@ def _axis_label(measure: str, column: str, specification: Specification, attribu
     known = known_measure(measure)
     if column == "value":
         return known.words if known.unit in ("1", "s") else f"{known.words} [{known.unit}]"
-    to = style.plain(attributes.get("reference", ""), 20) if specification.reference == "scheduler" else "the baseline"
+    to = (
+        style.plain(attributes.get("reference", ""), 20)
+        if specification.reference == "scheduler"
+        else "the baseline"
+    )
     return f"{known.words}, {'relative to' if column == 'ratio' else 'difference from'} {to}"
 
 
@@ -146,24 +152,36 @@ def _interval(
         return
     if not limits[0] <= value <= limits[1]:
         inside = limits[0] if value < limits[0] else limits[1]
-        axes.annotate(style.number(value), (inside, y), va="center", ha="left" if value < limits[0] else "right")
+        axes.annotate(
+            style.number(value), (inside, y), va="center", ha="left" if value < limits[0] else "right"
+        )
         return
     if np.isfinite(low) and np.isfinite(high) and high > low:
-        axes.plot(np.clip([low, high], *limits), [y, y], color=look.color, linewidth=1.4, solid_capstyle="butt")
+        axes.plot(
+            np.clip([low, high], *limits), [y, y], color=look.color, linewidth=1.4, solid_capstyle="butt"
+        )
     significant = record.get("significant", 0) != 0 or columns[0] == "value"
     face = look.color if significant else "white"
     axes.plot([value], [y], look.marker, color=look.color, markerfacecolor=face, markersize=5)
 
 
 def _ranking_entries(
-    numbers: pd.DataFrame, specification: Specification, lanes: Sequence[Any], colors: Mapping[Any, style.SchemeStyle]
+    numbers: pd.DataFrame,
+    specification: Specification,
+    lanes: Sequence[Any],
+    colors: Mapping[Any, style.SchemeStyle],
 ) -> list[tuple[Any, str]]:
     entries: list[tuple[Any, str]] = []
     if len(lanes) > 1:
-        entries = [(Line2D([], [], color=colors[each].color, marker=colors[each].marker, linestyle=""), str(each)) for each in lanes]
+        entries = [
+            (Line2D([], [], color=colors[each].color, marker=colors[each].marker, linestyle=""), str(each))
+            for each in lanes
+        ]
     if "significant" in numbers and specification.reference:
         for face, text in ((style.INK, "differs significantly"), ("white", "does not")):
-            entries.append((Line2D([], [], color=style.INK, marker="o", markerfacecolor=face, linestyle=""), text))
+            entries.append(
+                (Line2D([], [], color=style.INK, marker="o", markerfacecolor=face, linestyle=""), text)
+            )
     if numbers["low"].notna().any():
         entries.append((Line2D([], [], color=style.INK, linewidth=1.4), "95 % interval"))
     return entries
@@ -187,7 +205,9 @@ def response(numbers: pd.DataFrame, specification: Specification, attributes: At
             ordered = part.sort_values(specification.x)
             places = ordered[specification.x].astype(float)
             axes.plot(places, ordered[column], **style.line_options(styles[label]))
-            axes.fill_between(places, ordered[low], ordered[high], color=styles[label].color, alpha=0.15, linewidth=0)
+            axes.fill_between(
+                places, ordered[low], ordered[high], color=styles[label].color, alpha=0.15, linewidth=0
+            )
         if column == "ratio":
             axes.axhline(1.0, color=style.FAINT, linewidth=0.9)
         axes.set_xlabel(specification.x.replace("_", " "))
@@ -209,12 +229,32 @@ def distribution(numbers: pd.DataFrame, specification: Specification, attributes
         style.set_axis(axes.xaxis, own["value"], unit, log=True, ticks=5)
         for label, part in own.groupby(specification.hue, sort=False):
             look = styles[label]
-            axes.plot(part["value"], part["quantile"], color=look.color, linestyle=(0, look.dashes) if look.dashes else "-")
+            axes.plot(
+                part["value"],
+                part["quantile"],
+                color=look.color,
+                linestyle=(0, look.dashes) if look.dashes else "-",
+            )
         axes.set_ylim(0, 1)
         axes.set_xlabel(known_measure(measure.removesuffix("_quantile")).words)
         axes.set_ylabel("share of jobs")
         style.set_percent(axes.yaxis)
-    style.entries_below(figure, [(Line2D([], [], color=styles[each].color, linestyle=(0, styles[each].dashes) if styles[each].dashes else "-"), str(each)) for each in lines], columns=4)
+    style.entries_below(
+        figure,
+        [
+            (
+                Line2D(
+                    [],
+                    [],
+                    color=styles[each].color,
+                    linestyle=(0, styles[each].dashes) if styles[each].dashes else "-",
+                ),
+                str(each),
+            )
+            for each in lines
+        ],
+        columns=4,
+    )
     return figure
 
 
@@ -228,10 +268,18 @@ def series(numbers: pd.DataFrame, specification: Specification, attributes: Attr
         style.set_axis(axes.xaxis, days, "1", ticks=6)
         _set_values(axes.yaxis, np.append(own["value"], 0.0), measure, "value")
         for label, part in own.groupby(specification.hue, sort=False):
-            axes.step(part[specification.x] / 86_400, part["value"], where="post", color=styles[label].color, linewidth=1.0)
+            axes.step(
+                part[specification.x] / 86_400,
+                part["value"],
+                where="post",
+                color=styles[label].color,
+                linewidth=1.0,
+            )
         axes.set_xlabel("time [d]")
         axes.set_ylabel(known_measure(measure).words)
-    style.entries_below(figure, [(Line2D([], [], color=styles[each].color), str(each)) for each in lines], columns=4)
+    style.entries_below(
+        figure, [(Line2D([], [], color=styles[each].color), str(each)) for each in lines], columns=4
+    )
     return figure
 
 

@@ -11,8 +11,8 @@ import xarray as xr
 
 from gridsched import inference
 from gridsched.experiments.collection import ALL, AXES, measure_table
-from gridsched.measures import measures
 from gridsched.experiments.specification import Specification
+from gridsched.measures import measures
 
 SERIAL = "blocks"
 """What replicates are where they are consecutive parts of one log."""
@@ -84,7 +84,9 @@ def _of_measure(name: str, specification: Specification, study: xr.Dataset, shar
 
 def _series(specification: Specification, study: xr.Dataset) -> pd.DataFrame:
     """Time series of the first replicate, as they are."""
-    chosen = study.isel(replicate=0).sel({axis: labels for axis, labels in specification.where.items() if axis in study.dims})
+    chosen = study.isel(replicate=0).sel(
+        {axis: labels for axis, labels in specification.where.items() if axis in study.dims}
+    )
     parts = []
     for name in specification.measures:
         frame = chosen[[name, specification.x]].to_dataframe().reset_index().rename(columns={name: "value"})
@@ -106,7 +108,9 @@ def _families(
     specification: Specification, study: xr.Dataset, table: pd.DataFrame
 ) -> Iterator[tuple[pd.DataFrame, Mapping[str, Any] | None]]:
     """Parts of a table, each with the labels of what its rows are compared with."""
-    if specification.reference == "scheduler" and study.attrs.get("reference") in set(table.get("scheduler", ())):
+    if specification.reference == "scheduler" and study.attrs.get("reference") in set(
+        table.get("scheduler", ())
+    ):
         yield table, {"scheduler": study.attrs["reference"]}
     elif specification.reference == "scenario" and "baseline" in table:
         for baseline in dict.fromkeys(table["baseline"][table["baseline"] != ""]):

@@ -17,7 +17,21 @@ from gridsched.units import duration, number
 MOST_NAMES = 4
 _LONGEST_NAME = 44
 
-_COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_COUNTS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
 
 
 def known_measure(name: str) -> Measure:
@@ -78,7 +92,8 @@ def estimate_text(row: Mapping[str, Any], unit: str = "1", *, share: bool = Fals
         "ratio" for the comparison of a row.
     """
     value, low, high = (
-        float(row.get(name, np.nan)) for name in ((of, f"{of}_low", f"{of}_high") if of else ("value", "low", "high"))
+        float(row.get(name, np.nan))
+        for name in ((of, f"{of}_low", f"{of}_high") if of else ("value", "low", "high"))
     )
     bounds = interval_text(low, high, unit, share=share)
     if not bounds:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gridsched.report.page import build_report
+from gridsched.presentation.page import build_report
 from gridsched.systems.local.study.config import LocalStudy
 from tests.browser.chromium import Browser
 from tests.report.test_report import CLAIMS_HEADER

@@ -13,7 +13,7 @@ import pytest
 
 from gridsched.cli import main
 from gridsched.conformance.cases import names, read_case, read_cases, schedule_path
-from gridsched.report.lesson import build_lesson
+from gridsched.presentation.lesson import build_lesson
 from gridsched.traces import read_swf
 from tests.support.pages import Page
 

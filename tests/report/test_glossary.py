@@ -6,7 +6,7 @@ import pytest
 
 from gridsched.metrics.jobs import METRICS
 from gridsched.policies.local import LocalPolicy, described
-from gridsched.report.glossary import glossary, meaning_of, term, term_anchor, terms
+from gridsched.presentation.glossary import glossary, meaning_of, term, term_anchor, terms
 from gridsched.systems import registry
 from gridsched.systems.jscheduler.scheduler import JScheduler
 

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from gridsched.experiments.config import Study, study_from
-from gridsched.report.pitfalls import CHECKS, pitfalls
+from gridsched.presentation.pitfalls import CHECKS, pitfalls
 
 LOG: dict[str, Any] = {"name": "K", "archive": "KTH-SP2-1996"}
 OTHER: dict[str, Any] = {"name": "S", "archive": "SDSC-SP2-1998"}

@@ -17,7 +17,7 @@ import pytest
 
 from gridsched.experiments import files
 from gridsched.experiments.captions import caption
-from gridsched.report.page import build_report
+from gridsched.presentation.page import build_report
 from gridsched.results import read
 from gridsched.systems.local.study.config import LocalStudy
 from tests.support.pages import Page

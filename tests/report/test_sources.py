@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gridsched.experiments.config import load_study
-from gridsched.report.sources import sources
+from gridsched.presentation.sources import sources
 from gridsched.systems.local.study.config import LocalStudy
 from tests.conftest import REPOSITORY
 

@@ -13,8 +13,8 @@ from gridsched.experiments import files
 from gridsched.experiments.claim_stages import evaluate_claims
 from gridsched.experiments.claims import load_claims
 from gridsched.experiments.config import study_from
-from gridsched.report.claims import claims_view
-from gridsched.report.page import build_report
+from gridsched.presentation.claims import claims_view
+from gridsched.presentation.page import build_report
 from tests.experiments.readings.test_study import dataset, place, study_of
 
 __all__ = ["dataset", "place"]

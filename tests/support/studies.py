@@ -15,7 +15,7 @@ import yaml
 from gridsched.errors import ConfigurationError
 from gridsched.experiments import running
 from gridsched.experiments.config import Study, load_study
-from gridsched.experiments.showing import show
+from gridsched.presentation.showing import show
 from tests.support.pages import Page
 
 

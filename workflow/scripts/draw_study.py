@@ -4,7 +4,7 @@ from gridsched.experiments.logging import logged
 
 with logged(snakemake.log[0]):
     from gridsched.experiments.files import seal
-    from gridsched.experiments.showing import show
+    from gridsched.presentation.showing import show
 
     show(
         snakemake.params.figures,

@@ -27,7 +27,7 @@ from gridsched.experiments.config import load_study
 from gridsched.experiments.tasks import OwnFile
 from gridsched.platform import Cluster
 from gridsched.replication import holm, times_interval, times_significance
-from gridsched.report.page import build_report
+from gridsched.presentation.page import build_report
 from gridsched.simulation import simulate
 from gridsched.systems.base import Scheduler
 from gridsched.systems.calendars.scheduler import Calendars

@@ -21,7 +21,7 @@ from gridsched.experiments.calibration.config import CalibrationStudy
 from gridsched.experiments.calibration.findings import FINDINGS
 from gridsched.experiments.calibration.report import calibration_view
 from gridsched.experiments.calibration.stages import layers_table
-from gridsched.report.page import build_report
+from gridsched.presentation.page import build_report
 from gridsched.results import read
 from gridsched.traces import clean, read_swf, write_swf
 from tests.calibration.logs import log

@@ -12,7 +12,7 @@ import xarray as xr
 from gridsched.experiments.captions import caption
 from gridsched.figures import style
 from gridsched.replication import times_interval
-from gridsched.report.page import build_report
+from gridsched.presentation.page import build_report
 from gridsched.systems.dynamic_grid.figures import numbers as dynamic_numbers
 from gridsched.systems.dynamic_grid.figures.overview import DYNAMIC_FIGURES
 from gridsched.systems.dynamic_grid.study.config import DynamicGridStudy

@@ -25,7 +25,7 @@ from gridsched.figures.prediction import PREDICTION_FIGURES
 from gridsched.figures.style import save
 from gridsched.prediction import PredictorOptions, evaluate, stack_workloads
 from gridsched.replication import times_interval
-from gridsched.report.page import build_report
+from gridsched.presentation.page import build_report
 from gridsched.results import provenance
 from gridsched.systems.jscheduler import figures as self_scheduling
 from gridsched.systems.jscheduler.figures import SELF_SCHEDULING_FIGURES

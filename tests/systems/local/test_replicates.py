@@ -16,7 +16,7 @@ from gridsched.experiments.config import load_config, study_from
 from gridsched.experiments.prepare import derived_seed
 from gridsched.metrics import jobs as metrics
 from gridsched.replication import difference_interval, mean_interval
-from gridsched.report.page import build_report
+from gridsched.presentation.page import build_report
 from gridsched.report.parts import UNSTABLE
 from gridsched.simulation import simulate
 from gridsched.systems.local.figures.policies import (

@@ -19,7 +19,7 @@ from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.config import load_config, study_from
 from gridsched.experiments.prepare import derived_seed
-from gridsched.report.page import build_report
+from gridsched.presentation.page import build_report
 from gridsched.simulation import simulate
 from gridsched.systems.multicluster.figures.gantt import schedule_gantt
 from gridsched.systems.multicluster.measures import summarise_multicluster

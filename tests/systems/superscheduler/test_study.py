@@ -17,7 +17,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.experiments import files
 from gridsched.experiments.config import load_config, load_study
 from gridsched.platform import Cluster, Platform
-from gridsched.report.page import build_report
+from gridsched.presentation.page import build_report
 from gridsched.simulation import simulate
 from gridsched.systems.superscheduler.study.config import GridStudy
 from gridsched.workloads import Workload

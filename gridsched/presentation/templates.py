@@ -5,7 +5,7 @@ from __future__ import annotations
 import jinja2
 
 from gridsched.io import resource
-from gridsched.report import glossary
+from gridsched.presentation import glossary
 
 
 def template(name: str) -> jinja2.Template:

@@ -24,7 +24,7 @@ from gridsched.figures.gantt import gantt
 from gridsched.figures.gantt_nodes import gantt_of_nodes, has_nodes
 from gridsched.io import atomic_write, resource
 from gridsched.policies.local import LocalPolicy, named_policy
-from gridsched.report.templates import template
+from gridsched.presentation.templates import template
 
 _SYSTEMS = {
     "cluster": "one cluster",

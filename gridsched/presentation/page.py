@@ -18,12 +18,13 @@ from gridsched import results
 from gridsched.experiments.config import Study
 from gridsched.experiments.tasks import function_at
 from gridsched.io import atomic_write, resource
-from gridsched.report.claims import VERDICTS, claims_view
-from gridsched.report.glossary import glossary
+from gridsched.presentation.claims import VERDICTS, claims_view
+from gridsched.presentation.glossary import glossary
+from gridsched.presentation.pitfalls import pitfalls
+from gridsched.presentation.sections import StudySection, study_section
+from gridsched.presentation.templates import template
 from gridsched.report.parts import main_figure
-from gridsched.report.pitfalls import pitfalls
-from gridsched.report.sources import sources
-from gridsched.report.templates import template
+from gridsched.presentation.sources import sources
 
 
 def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | Path | None = None) -> None:
@@ -41,11 +42,8 @@ def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | 
     views = [_view(study, Path(target).parent / study.name) for study in studies]
     style, script = (resource("reports", f"page.{end}").read_text(encoding="utf-8") for end in ("css", "js"))
     papers = [] if claims is None else claims_view(claims)
-    leading = _leading(studies, views)
     page = template("page.html.j2").render(
         studies=views,
-        leading=leading,
-        further=[view for view in views if view not in leading],
         glossary=glossary(),
         # Studies of one's own need not begin with what papers say of others
         papers=papers if any(paper.judged for paper in papers) else [],
@@ -61,26 +59,13 @@ def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | 
         temporary.write_text(page, encoding="utf-8")
 
 
-MAX_FINDINGS = 5
-"""Findings on the first screen."""
-
-
-def _view(study: Study, folder: Path) -> dict[str, Any]:
-    """What the page says of a study, with its main figure."""
+def _view(study: Study, folder: Path) -> StudySection | dict[str, Any]:
+    """What the page says of a study."""
+    if not study.view:
+        return study_section(study, folder)
     view: dict[str, Any] = function_at(study.view)(study, folder)
     return {
         **view,
         "main": main_figure(study, view["figures"]),
         "pitfalls": pitfalls(study, results.read(folder / "study.nc")),
     }
-
-
-def _leading(studies: Sequence[Study], views: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Studies of the first screen: a few with a finding, one of each kind before a second of any."""
-    seen: dict[type[Study], int] = {}
-    ranked = []
-    for place, (study, view) in enumerate(zip(studies, views, strict=True)):
-        if view["main"] and view["main"].finding:
-            turn = seen[type(study)] = seen.get(type(study), 0) + 1
-            ranked.append((turn, not study.leads, place, view))
-    return [view for *_, view in sorted(ranked, key=lambda entry: entry[:3])][:MAX_FINDINGS]

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from gridsched.metrics import jobs
 from gridsched.policies import scores
 from gridsched.policies.local import POLICIES, PREDICTING, described, named_policy
-from gridsched.report.pitfalls import meanings
+from gridsched.presentation.pitfalls import meanings
 from gridsched.systems import registry
 from gridsched.systems.base import Scheduler
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from gridsched.experiments.claims import citations
 from gridsched.figures.style import number
-from gridsched.report.parts import anchor
+from gridsched.presentation.sections import anchor
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Kinds of study: what each says besides what all that compare schedulers say."""
