@@ -26,7 +26,7 @@ LAYERS = (
     ("platform", "prediction"),
     ("submission", "results", "metrics"),
     ("systems",),
-    ("simulation", "verification", "summary", "tables"),
+    ("measures", "simulation", "verification", "summary", "tables"),
     ("node_explanation", "aspects", "comparison", "explanation", "account"),
     ("calibration",),
     ("forecasting",),
@@ -35,6 +35,7 @@ LAYERS = (
     ("plot",),
     ("experiments",),
     ("report",),
+    ("presentation",),
     ("rooms",),
     ("diagnosis", "warming"),
     ("cli",),
@@ -94,6 +95,7 @@ def part_of(module: str) -> str:
         ["sequences"],
         ["calibration"],
         ["readings"],
+        ["kinds"],
     )
     return "rooms" if upper or kind_of_study else parts[0]
 

@@ -36,9 +36,9 @@ def _demo(options: argparse.Namespace) -> None:
     import webbrowser
 
     from gridsched.experiments.config import load_study
-    from gridsched.presentation.showing import run_study
     from gridsched.io import resource
     from gridsched.presentation.page import build_report
+    from gridsched.presentation.showing import run_study
 
     file = resource("config", "studies", "small.yaml")
     study = load_study(file)

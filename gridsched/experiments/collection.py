@@ -1,6 +1,7 @@
 """The table of measures: what the runs of a study of any kind come to, in one dataset with the same axes.
 
-A measure is one variable, with its name from `gridsched.measures`. Its dimensions are, in this order and where
+A measure is one variable, with its name from `gridsched.measures`. Its dimensions are, in this order and
+where
 they apply, `scenario`, `scheduler`, `estimates`, `replicate` and `group` (all jobs, a class of jobs, the jobs
 of a cluster's users, a cluster, or what went from one cluster to another). Parameters of scenarios and
 schedulers are coordinates along these by their names.
@@ -103,8 +104,8 @@ def grouped(summary: xr.Dataset, names: Mapping[str, str] | None = None) -> xr.D
     made: dict[str, Any] = {}
     for name, own in parts.items():
         others, attributes = shapes[name]
-        if set(own) == {ALL}:
-            made[name] = (others, own[ALL], attributes)
+        if set(own) == {ALL} and others:
+            made[name] = (others, own[ALL], attributes)  # distributions and time series are of all jobs
             continue
         empty = np.full_like(next(iter(own.values())), np.nan, dtype=np.float64)
         made[name] = (("group", *others), np.array([own.get(label, empty) for label in groups]), attributes)
@@ -280,7 +281,10 @@ def measure_table(study: xr.Dataset, name: str, **where: Any) -> pd.DataFrame:
 
 
 def measures_table(study: xr.Dataset) -> pd.DataFrame:
-    """All measures of a study in one long table: scenario, scheduler, estimates, replicate, group, measure, value."""
+    """All measures of a study in one long table: scenario, scheduler, estimates, replicate, group.
+
+    Measure, value.
+    """
     parts = []
     for name in study.data_vars:
         if str(name) in measures() and set(map(str, study[name].dims)) <= set(AXES):

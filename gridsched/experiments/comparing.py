@@ -1,7 +1,7 @@
 """Studies that compare schedulers: every scheduler in every scenario, replicated, measured in one way.
 
-Kinds of study that simulate schedulers derive from `ComparisonStudy`, which makes tasks, the table of measures
-and the usual figures; a kind adds keys of its own, and figures of what its system alone measures.
+Kinds of study that simulate schedulers derive from `ComparisonStudy`, which makes tasks, the table of
+measures and the usual figures; a kind adds keys of its own, and figures of what its system alone measures.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ TABLES = (StudyTable("measures", "gridsched.experiments.collection:measures_tabl
 
 
 @dataclass(frozen=True)
-class Run:
+class ComparedRun:
     """A scheduler in a scenario under some estimates, with all replicates.
 
     Parameters
@@ -79,8 +79,8 @@ class ComparisonStudy(SchedulerStudy):
     """What every study says that compares schedulers on simulated workloads."""
 
     replicates: Replicates = 10
-    """How often synthetic workloads are drawn. A log is replayed once, in blocks of consecutive jobs, unless its
-    scenario has `resampling` or `shaking`, which say how many replicates there are."""
+    """How often synthetic workloads are drawn. A log is replayed once, in blocks of consecutive jobs,
+    unless its scenario has `resampling` or `shaking`, which say how many replicates there are."""
     metrics: MetricsConfig = MetricsConfig()
     """How runs are measured."""
     schedules: Literal["first", "none"] = "first"
@@ -101,7 +101,9 @@ class ComparisonStudy(SchedulerStudy):
         """What the replicates of a scenario are."""
         if scenario.variation is not None:
             return "resampled logs" if scenario.resampling is not None else "shaken logs"
-        return "draws" if any(each.synthetic is not None for each in scenario.workloads) else "blocks"
+        if any(each.synthetic is not None for each in scenario.workloads):
+            return "draws"
+        return "blocks" if any(each.is_log for each in scenario.workloads) else "the workload itself"
 
     @property
     def local_policies(self) -> Sequence[Written | None]:
@@ -114,18 +116,21 @@ class ComparisonStudy(SchedulerStudy):
         return getattr(self, "loads", (1.0,))
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[ComparedRun]:
         """Every run of the study."""
         return list(self._runs())
 
-    def _runs(self) -> Iterator[Run]:
+    def _runs(self) -> Iterator[ComparedRun]:
         for scenario, policy, load in product(self.scenarios, self.local_policies, self.all_loads):
             label = self.scenario_label(scenario.name, policy, load)
             for estimates, name in product(self.estimates_in(scenario), self.labels_in(scenario)):
-                yield Run(scenario, policy, self.scheduler(name), estimates, load, label)
+                yield ComparedRun(scenario, policy, self.scheduler(name), estimates, load, label)
 
     def scenario_label(self, name: str, policy: Written | None, load: float) -> str:
-        """Name of a scenario under a local policy and a load, which stand in it where several are compared."""
+        """Name of a scenario under a local policy and a load.
+
+        Which stand in it where several are compared.
+        """
         parts = [name]
         if policy is not None and len(self.local_policies) > 1:
             parts.append(label_of(policy))
@@ -150,7 +155,7 @@ class ComparisonStudy(SchedulerStudy):
         return Measuring(
             warm_up=own.warm_up,
             cool_down=own.cool_down,
-            blocks=BLOCKS if self.replicates_are(scenario) == "blocks" and any(each.is_log for each in scenario.workloads) else 0,
+            blocks=BLOCKS if self.replicates_are(scenario) == "blocks" else 0,
             bins=own.bins if self.shows_series else 0,
             long_run_time=classes.long,
             wide_processors=classes.wide,
@@ -212,7 +217,7 @@ class ComparisonStudy(SchedulerStudy):
         """Figures that are not of the table of measures."""
         return []
 
-    def _task(self, run: Run, grid: Task, seed: int) -> Task:
+    def _task(self, run: ComparedRun, grid: Task, seed: int) -> Task:
         """Simulation of all replicates of a run; what it does not depend on is as by default."""
         scenario = run.scenario
         draws, jobs = self.draws(scenario), sum(map(expected_jobs, scenario.workloads))
@@ -250,14 +255,14 @@ class ComparisonStudy(SchedulerStudy):
             memory=3000,
         )
 
-    def _baseline(self, run: Run) -> str:
+    def _baseline(self, run: ComparedRun) -> str:
         """Label of the scenario that this one is compared with; itself where it is a baseline."""
         own = getattr(run.scenario, "baseline", None)
         named = {getattr(each, "baseline", None) for each in self.scenarios}
         name = own or (run.scenario.name if run.scenario.name in named else "")
         return self.scenario_label(name, run.policy, run.load) if name else ""
 
-    def conventions_of(self, run: Run) -> dict[str, Any]:
+    def conventions_of(self, run: ComparedRun) -> dict[str, Any]:
         """Keyword arguments of `gridsched.simulate` that say how a run is simulated."""
         overrun = "doubling" if "overrun" in scheduler_made(run.scheduler).cannot else self.overrun
         given = {
@@ -414,7 +419,7 @@ class ComparisonStudy(SchedulerStudy):
             )
         return found
 
-    def gantt_charts(self, runs: Mapping[Run, Task]) -> list[Figure]:
+    def gantt_charts(self, runs: Mapping[ComparedRun, Task]) -> list[Figure]:
         """Schedules of scenarios that are small enough to be drawn job by job."""
         found = []
         for number, (run, task) in enumerate(runs.items(), start=1):
@@ -445,16 +450,16 @@ class ComparisonStudy(SchedulerStudy):
         own = self.metrics
         trimmed = f"The first {own.warm_up:.0%} and the last {own.cool_down:.0%} of the jobs enter no mean."
         return [
-            "Every schedule is verified: no processor used twice, no start before the submission, every job once.",
+            "Every schedule is verified: no processor twice, no start before submission, every job once.",
             _PASSES[getattr(self, "passes", "instant")],
             "Jobs end at their requested time."
             if getattr(self, "kill", False)
             else "Jobs that outrun their estimate keep running; the estimate "
             + ("doubles." if self.overrun == "doubling" else "grows by fixed increments."),
             *([trimmed] if own.warm_up or own.cool_down else []),
-            f"Long jobs run more than {own.classes.long} s, wide jobs use more than {own.classes.wide} processors; "
-            "bounded slowdown has a threshold of 10 s.",
-            *(f"{name}: replicates are {kind}." for name, kind in _kinds(self).items()),
+            f"Long jobs run more than {own.classes.long} s, wide jobs use more than "
+            f"{own.classes.wide} processors; bounded slowdown has a threshold of 10 s.",
+            *(f"{name}: {kind}." for name, kind in _kinds(self).items()),
         ]
 
 
@@ -466,6 +471,7 @@ def _kinds(study: ComparisonStudy) -> dict[str, str]:
         number = BLOCKS if kind == "blocks" else study.draws(each)
         text = {
             "draws": f"{number} independent draws of the workload",
+            "the workload itself": "the workload as it is",
             "blocks": f"{number} blocks of the log, joined where they depend on each other",
             "resampled logs": f"{number} logs resampled by users",
             "shaken logs": f"{number} logs with shaken submit times",
@@ -477,13 +483,13 @@ def _kinds(study: ComparisonStudy) -> dict[str, str]:
 _PASSES: dict[str, str] = {
     "instant": "A scheduling pass follows all events of an instant.",
     "event": "A scheduling pass follows each single event.",
-    "arrivals-first": "A scheduling pass follows each single event; at one instant submissions come before ends.",
+    "arrivals-first": "A scheduling pass follows each single event; at one instant submissions come first.",
 }
 
 _DEFAULTS = {"align": "start", "overrun": "doubling", "kill": False, "passes": "instant", "load": 1.0}
 
 
-def _slowness(run: Run) -> float:
+def _slowness(run: ComparedRun) -> float:
     """How much longer than a plain local policy a run takes."""
     made = scheduler_made(run.scheduler)
     asks = any(each.asks_for for each in run.scenario.machines)
@@ -548,8 +554,8 @@ def run_scheduler(
     replicates_are : str
         What the replicates are.
     seed : int
-        Seed of the whole configuration; what schedulers draw depends on the scenario and the replicate too, but
-        not on the scheduler.
+        Seed of the whole configuration; what schedulers draw depends on the scenario and the replicate too,
+        but not on the scheduler.
     target, schedule : path
         The measures; the run of the first replicate.
     """
@@ -597,7 +603,9 @@ def run_scheduler(
     unfit = str(parts[0].attrs.get("unfit", ""))
     done = labelled(
         whole,
-        **labels,
+        scenario=labels["scenario"],
+        scheduler=labels["scheduler"],
+        estimates=labels["estimates"],
         scenario_parameters=parameters,
         scheduler_parameters={"system": made.system, **given_parameters(scheduler)},
         replicates_are=replicates_are,

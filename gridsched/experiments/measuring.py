@@ -35,7 +35,8 @@ class Measuring:
     warm_up, cool_down : float
         Share of the jobs, in order of submission, that enter no mean at the beginning and the end.
     blocks : int
-        Blocks of consecutive jobs, for a run that is the only one of its log; 0 for a run that is one replicate.
+        Blocks of consecutive jobs, for a run that is the only one of its log; 0 for a run that is one
+        replicate.
     bins : int
         Bins of time series; 0 for none.
     quantiles : bool
@@ -72,19 +73,16 @@ def measured(run: xr.Dataset, how: Measuring | None = None) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        Measures on `group` (and `quantile`, `bin`). With `blocks` also on `replicate`: means over jobs for each
-        block; what is known of the whole run only stands at the first.
+        Measures on `group` (and `quantile`, `bin`). With `blocks` also on `replicate`: means over jobs for
+        each block; what is known of the whole run only stands at the first.
     """
     how = how or Measuring()
     users = how.think_time > 0
     members = _members(run, how)
     values = metrics.job_metrics(run, since="eligible" if users else "submit")
-    whole = xr.merge(
-        [_of_jobs(values, members, how), *_of_system(run, how, users=users)],
-        compat="override",
-        join="outer",
-        combine_attrs="override",
-    )
+    whole = _of_jobs(values, members, how)
+    for part in _of_system(run, how, users=users):
+        whole = whole.combine_first(grouped(part))
     groups = list(dict.fromkeys([*members, *map(str, whole["group"].values)]))
     whole = whole.reindex(group=groups)
     if not how.blocks:
@@ -147,7 +145,10 @@ def _quantile(ordered: Floats, share: float) -> float:
 def _in_blocks(
     values: Mapping[str, Floats], members: Mapping[str, NDArray[np.int64]], how: Measuring, jobs: int
 ) -> xr.Dataset:
-    """Number and means of the jobs of each group in blocks of consecutive jobs, the same for all schedulers."""
+    """Number and means of the jobs of each group in blocks of consecutive jobs.
+
+    The same for all schedulers.
+    """
     number = min(how.blocks, max(len(members[ALL]) // 2, 1))
     block = np.zeros(jobs, np.int64)
     block[members[ALL]] = np.arange(len(members[ALL])) * number // max(len(members[ALL]), 1)
@@ -169,7 +170,7 @@ def _of_system(run: xr.Dataset, how: Measuring, *, users: bool) -> list[xr.Datas
     """What clusters did, what became of jobs, and what the system of the scheduler measures."""
     parts: list[xr.Dataset] = [_totals(run, how, users=users)]
     if run.attrs.get("scheme") == metrics.RECORDED:
-        return [grouped(part) for part in parts]
+        return parts
     if how.bins and "piece_segment" in run:
         parts.append(summarise_nodes(run, how.bins))
     scheduler = system_of(str(run.attrs["system"]))
@@ -178,14 +179,7 @@ def _of_system(run: xr.Dataset, how: Measuring, *, users: bool) -> list[xr.Datas
             parts.append(summarise_ideal(run))
         elif run.sizes["segment"] == (run["start_time"].to_numpy() >= 0).sum():
             parts.append(summarise_grid(run))
-    parts += [scheduler.measures(run), fates_of(run)]
-    taken: set[str] = set()
-    made = []
-    for part in map(grouped, parts):
-        new = part.drop_vars([name for name in part.data_vars if str(name) in taken])
-        taken.update(map(str, new.data_vars))
-        made.append(new)
-    return made
+    return [*parts, scheduler.measures(run), fates_of(run)]
 
 
 def _totals(run: xr.Dataset, how: Measuring, *, users: bool) -> xr.Dataset:

@@ -20,8 +20,8 @@ class Specification:
         Name of its files and of its place in the page, unique in a study.
     form : str
         One of the seven forms: `ranking` (dots with intervals), `response` to a parameter (lines with bands),
-        `distribution` (quantiles), `series` (steps over time), `composition` (bars), `schedule` (Gantt chart),
-        `map` (places and flows).
+        `distribution` (quantiles), `series` (steps over time), `composition` (bars), `schedule` (Gantt
+        chart), `map` (places and flows).
     title : str
         What is shown, in a few words; the figure's finding stands above it.
     measures : sequence of str
@@ -37,8 +37,8 @@ class Specification:
     where : mapping
         Labels of axes to keep, one or a list of each; the group is `all jobs` where none is given.
     reference : {"scheduler", "scenario", ""}
-        What values are relative to: the reference scheduler of the study in the same scenario, the baseline of
-        the scenario under the same scheduler, or nothing.
+        What values are relative to: the reference scheduler of the study in the same scenario, the baseline
+        of the scenario under the same scheduler, or nothing.
     relation : {"ratio", "difference"}
         How values are relative to it.
     caption : str
@@ -47,8 +47,8 @@ class Specification:
         Place of a function, module:name, that draws a schedule or map by hand: (dataset, **parameters) ->
         (figure, numbers).
     finding : str
-        Place of a function that says what it shows, module:name: (numbers, specification, attributes) -> list of
-        sentences, the first of which is the headline; that of the form by default.
+        Place of a function that says what it shows, module:name: (numbers, specification, attributes) ->
+        list of sentences, the first of which is the headline; that of the form by default.
     parameters : mapping
         Of an own function.
     """

@@ -81,7 +81,7 @@ def gantt(run: xr.Dataset, *, until: float | None = None) -> style.Drawing:
     return figure, gantt_blocks.table(blocks, named, job_numbers).drop(columns="late")
 
 
-def gantt_of_run(run: xr.Dataset) -> Drawing:
+def gantt_of_run(run: xr.Dataset) -> style.Drawing:
     """Schedule of a run."""
     return gantt(run, until=_common_end(run))
 

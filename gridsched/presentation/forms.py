@@ -114,7 +114,10 @@ def looks(labels: Sequence[Any], attributes: Attributes) -> dict[Any, style.Sche
 
 
 def ranking(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> Figure:
-    """Dots with intervals, a row each, and the line of the reference; filled where the difference is significant."""
+    """Dots with intervals, a row each.
+
+    And the line of the reference; filled where the difference is significant.
+    """
     rows = _labels(numbers, specification.hue)
     lanes = _labels(numbers, specification.lanes)
     height = max(len(rows), 3) * (_ROW + 0.07 * (len(lanes) - 1)) + 0.75
@@ -220,7 +223,10 @@ def response(numbers: pd.DataFrame, specification: Specification, attributes: At
 
 
 def distribution(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> Figure:
-    """Empirical distribution functions: the share of jobs over what it does not exceed, on a logarithmic axis."""
+    """Empirical distribution functions: the share of jobs over what it does not exceed.
+
+    On a logarithmic axis.
+    """
     figure, panels = _panels(numbers, specification, 2.5)
     lines = _labels(numbers, specification.hue)
     styles = looks(lines, attributes)

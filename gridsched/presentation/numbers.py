@@ -1,4 +1,7 @@
-"""The numbers behind a figure: estimates and comparisons, made of the table of measures by inference alone."""
+"""The numbers behind a figure: estimates and comparisons.
+
+Made of the table of measures by inference alone.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +36,12 @@ def numbers(specification: Specification, study: xr.Dataset, *, shared_by: int =
     Returns
     -------
     pandas.DataFrame
-        A row for each measure and label of the axes: `measure`; the axes and parameters; `value`, `low`, `high`,
-        `number` (of replicates) and `reason` (why there is no interval); where there is a reference also `ratio`
-        (or `difference`) with `_low`, `_high` and `_reason`, `probability`, `significant` (-1, 0 or 1), and `best`,
-        whether it does not differ significantly from the best scheduler of its scenario.
+        A row for each measure and label of the axes: `measure`; the axes and parameters; `value`, `low`,
+        `high`,
+        `number` (of replicates) and `reason` (why there is no interval); where there is a reference also
+        `ratio`
+        (or `difference`) with `_low`, `_high` and `_reason`, `probability`, `significant` (-1, 0 or 1), and
+        `best`, whether it does not differ significantly from the best scheduler of its scenario.
     """
     if specification.form == "series":
         return _series(specification, study)
@@ -129,7 +134,10 @@ def _among_best(
     weighted: bool,
     serial: bool,
 ) -> pd.Series[bool]:
-    """Which rows do not differ significantly from the best scheduler of their scenario, by the test of the pair."""
+    """Which rows do not differ significantly from the best scheduler of their scenario.
+
+    By the test of the pair.
+    """
     among = pd.Series(False, index=found.index)
     places = [key for key in keys if key != "scheduler"]
     sign = -1 if name in measures() and measures()[name].better == "higher" else 1
@@ -139,8 +147,8 @@ def _among_best(
         cells = cells.reindex(part["scheduler"])
         weights = None
         if weighted or serial:
-            weights = own.pivot_table(index="scheduler", columns="replicate", values="number", dropna=False)
-            weights = weights.reindex(part["scheduler"]).to_numpy(np.float64)
+            jobs = own.pivot_table(index="scheduler", columns="replicate", values="number", dropna=False)
+            weights = jobs.reindex(part["scheduler"]).to_numpy(np.float64)
         pairs = inference.compare_pairs(cells.to_numpy(np.float64), "difference", weights, serial=serial)
         values = sign * part["value"].to_numpy(np.float64)
         if np.isnan(values).all():

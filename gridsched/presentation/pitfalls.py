@@ -24,9 +24,6 @@ SATURATED = 0.9
 DOMINATED = 10.0
 """A mean slowdown so many times the median is made by few jobs."""
 
-CORRELATED = 0.36
-"""Correlation of neighbouring batch means beyond which they are surely not independent: 2 / sqrt(30)."""
-
 
 @dataclass(frozen=True)
 class Pitfall:
@@ -126,10 +123,9 @@ def _perfect_estimates(study: Any, dataset: xr.Dataset) -> str:
 
 
 def _average_of_slowdowns(study: Any, dataset: xr.Dataset) -> str:
-    if "bounded_slowdown_quantile" not in dataset:
+    if "bounded_slowdown_median" not in dataset:
         return ""
-    mean = dataset["bounded_slowdown_mean"]
-    times = (mean / dataset["bounded_slowdown_quantile"].sel(quantile=0.5, method="nearest")).max()
+    times = (dataset["bounded_slowdown_mean"] / dataset["bounded_slowdown_median"]).max()
     if not float(times) > DOMINATED:
         return ""
     return f"Mean bounded slowdowns are up to {number(float(times))} times the median: few jobs make them."
@@ -167,24 +163,6 @@ def _overlap(study: Any, dataset: xr.Dataset) -> str:
         "No tree predicts a job that it learned from, but trees learn from ends as they were with every log "
         "on its own centre, not from those of the run."
     )
-
-
-def _correlated_batches(study: Any, dataset: xr.Dataset) -> str:
-    if "wait_time_batch" not in dataset:
-        return ""
-    means = dataset["wait_time_batch"].sel(job_class="all")
-    apart = means - means.mean("batch")
-    left, right = (apart.isel(batch=part).drop_vars("batch", errors="ignore") for part in _NEIGHBOURS)
-    squares = (apart**2).sum("batch")
-    correlation = (left * right).sum("batch") / squares.where(squares > 0)
-    many = correlation.where(dataset["jobs"].sel(job_class="all") >= 100 * dataset.sizes["batch"])
-    largest = float(many.max()) if many.notnull().any() else 0.0
-    if largest <= CORRELATED:
-        return ""
-    return f"Neighbouring batch means are correlated by up to {largest:.2f}: intervals are too narrow."
-
-
-_NEIGHBOURS = (slice(None, -1), slice(1, None))
 
 
 def _no_feedback(study: Any, dataset: xr.Dataset) -> str:
@@ -234,11 +212,6 @@ CHECKS: dict[str, PitfallCheck] = {
         "Without an interval nobody can tell a difference from chance.",
         "Give replicates, or more jobs, so that batches and blocks can be formed.",
         _no_intervals,
-    ),
-    "correlated batches": PitfallCheck(
-        "Where a queue remembers for longer than a batch, batch means are alike and intervals too narrow.",
-        "Give fewer and longer batches (metrics.batches), a longer log, or resampling.",
-        _correlated_batches,
     ),
     "load by squeezing": PitfallCheck(
         "Dividing the times between submissions makes days shorter and users faster, besides the load.",

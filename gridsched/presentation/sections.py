@@ -17,7 +17,7 @@ from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Figure
 from gridsched.presentation.pitfalls import Pitfall, pitfalls
 from gridsched.presentation.sentences import known_measure, listed
-from gridsched.presentation.tables import Table, narrow_table, ranking_table
+from gridsched.presentation.tables import PageTable, narrow_table, ranking_table
 
 LARGEST_EMBEDDED_TABLE = 20_000
 """Tables of more bytes are linked, from the folder beside the page, and not embedded."""
@@ -27,7 +27,7 @@ MOST_LIMITS = 3
 
 
 @dataclass(frozen=True)
-class FigureView:
+class ShownFigure:
     """A figure as the page shows it."""
 
     title: str
@@ -37,7 +37,7 @@ class FigureView:
     table: str | None
     table_path: str
     anchor: str
-    narrow: Table | None
+    narrow: PageTable | None
 
     @property
     def headline(self) -> str:
@@ -59,13 +59,13 @@ class StudySection:
     question: str
     description: str
     answers: list[str]
-    table: Table | None
-    main: FigureView | None
+    table: PageTable | None
+    main: ShownFigure | None
     limits: list[str]
-    more: list[FigureView]
+    more: list[ShownFigure]
     conventions: list[str]
     pitfalls: list[Pitfall]
-    facts: Table | None
+    facts: PageTable | None
     cannot: str
     seed: str
     runs: str
@@ -115,7 +115,7 @@ def study_section(study: Study, folder: Path) -> StudySection:
 
 def _ranking(
     study: Study, specifications: dict[str, Specification], folder: Path, dataset: xr.Dataset
-) -> Table | None:
+) -> PageTable | None:
     """The table of the first ranking of schedulers."""
     written = dict(zip(getattr(study, "labels", ()), getattr(study, "schedulers", ()), strict=True))
     knows = {label: scheduler_made(each).information for label, each in written.items()}
@@ -135,7 +135,7 @@ def _limits(dataset: xr.Dataset, found: list[Pitfall]) -> list[str]:
     return [*lines, *(each.found for each in found)][:MOST_LIMITS]
 
 
-def _facts(dataset: xr.Dataset) -> Table | None:
+def _facts(dataset: xr.Dataset) -> PageTable | None:
     """Workloads: what was left out or repaired, and their checksums."""
     if "workload_checksum" not in dataset:
         return None
@@ -152,7 +152,7 @@ def _facts(dataset: xr.Dataset) -> Table | None:
         if text and text != "nan":
             name = ", ".join(dict.fromkeys(map(str, labels)))
             rows.append([name, _counts(own, "left_out"), _counts(own, "repaired"), text[:12]])
-    return Table(
+    return PageTable(
         "Workloads: what was left out or repaired", ["workload", "left out", "repaired", "SHA-256"], rows
     )
 
@@ -181,14 +181,14 @@ def _acknowledgements(dataset: xr.Dataset) -> list[tuple[str, str]]:
 # --- figures --------------------------------------------------------------------------------------
 
 
-def figure_view(figure: Figure, folder: Path) -> FigureView:
+def figure_view(figure: Figure, folder: Path) -> ShownFigure:
     """A figure with what it shows and how to read it."""
     specification = Specification(**figure.specification)
     stem = folder / "figures" / figure.name
     table = stem.with_name(f"{figure.name}.csv")
     text = finding_file(folder / "figures", figure.name).read_text(encoding="utf-8")
     numbers = pd.read_csv(table) if table.stat().st_size > 1 else pd.DataFrame()
-    return FigureView(
+    return ShownFigure(
         title=specification.title,
         sentences=[line for line in text.splitlines() if line],
         caption=caption(specification, numbers),
@@ -228,7 +228,8 @@ def caption(specification: Specification, numbers: pd.DataFrame) -> str:
         parts.append(f"Dots: {measures}" + (", relative to the reference" if relative else "") + ".")
         if relative:
             parts.append(
-                "Filled: differs significantly, corrected for all comparisons of this study. Bars: simultaneous 95 % intervals."
+                "Filled: differs significantly, corrected for all comparisons of this study. "
+                "Bars: simultaneous 95 % intervals."
             )
         elif "low" in numbers and numbers["low"].notna().any():
             parts.append("Bars: 95 % intervals.")

@@ -1,7 +1,7 @@
 """Sentences of findings: numbers with units and intervals, lists of names, comparisons.
 
-One sentence makes one comparison: who, which measure, how much, with which interval. "Significantly" stands only
-where the test of that very comparison, corrected for all that are shown with it, excludes no effect.
+One sentence makes one comparison: who, which measure, how much, with which interval. "Significantly" stands
+only where the test of that very comparison, corrected for all that are shown with it, excludes no effect.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gridsched.measures import Measure, measures
+from gridsched.measures import measures
+from gridsched.metrics.measure import Measure
 from gridsched.units import duration, number
 
 MOST_NAMES = 4
@@ -77,7 +78,7 @@ def time_unit(seconds: float) -> tuple[str, float]:
     return next(((name, length) for name, length in units if seconds >= length), ("s", 1.0))
 
 
-def estimate_text(row: Mapping[str, Any], unit: str = "1", *, share: bool = False, of: str = "") -> str:
+def estimate_text(row: Mapping[Any, Any], unit: str = "1", *, share: bool = False, of: str = "") -> str:
     """A value with its interval, in one unit: "0.49 [0.39, 0.63]".
 
     Parameters

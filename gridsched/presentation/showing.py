@@ -83,7 +83,10 @@ def _made(figure: Mapping[str, Any], drawn: xr.Dataset, shared_by: int) -> tuple
 
 
 def attributes_of(dataset: xr.Dataset) -> dict[str, Any]:
-    """What forms and findings know of a dataset: its attributes, and its schedulers, with those that are bounds."""
+    """What forms and findings know of a dataset: its attributes, and its schedulers.
+
+    With those that are bounds.
+    """
     labels = [str(label) for label in dataset["scheduler"].values] if "scheduler" in dataset.dims else []
     return {
         **dataset.attrs,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -18,7 +19,7 @@ MOST_ROWS = 40
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table of texts.
 
     Parameters
@@ -41,7 +42,7 @@ class Table:
 
 def ranking_table(
     numbers: pd.DataFrame, specification: Specification, knows: Mapping[str, str], reference: str
-) -> Table | None:
+) -> PageTable | None:
     """Schedulers from the best to the worst: value, ratio to the reference with its interval, replicates.
 
     Parameters
@@ -57,7 +58,7 @@ def ranking_table(
 
     Returns
     -------
-    Table or None
+    PageTable or None
         None where schedulers are not what is ranked.
     """
     if specification.form != "ranking" or specification.hue != "scheduler" or "scheduler" not in numbers:
@@ -97,27 +98,27 @@ def ranking_table(
         else ""
     )
     caption = f"{known.words[:1].upper()}{known.words[1:]} by scheduler{more}"
-    return Table(caption, header, rows, labels.index(reference) if reference in labels else -1)
+    return PageTable(caption, header, rows, labels.index(reference) if reference in labels else -1)
 
 
-def _row(by: pd.DataFrame, label: str, scenario: str) -> pd.Series | None:
+def _row(by: pd.DataFrame, label: str, scenario: str) -> dict[Any, Any] | None:
     if label not in by.index:
         return None
     rows = by.loc[[label]]
     rows = rows[rows["scenario"] == scenario] if "scenario" in rows else rows
-    return rows.iloc[0] if len(rows) else None
+    return rows.iloc[0].to_dict() if len(rows) else None
 
 
-def _relative(row: pd.Series, relation: str) -> str:
+def _relative(row: dict[Any, Any], relation: str) -> str:
     """A comparison with its interval, or why there is none."""
-    text = estimate_text(row.to_dict(), of=relation)
+    text = estimate_text(row, of=relation)
     reason = str(row.get(f"{relation}_reason", ""))
     if reason.startswith("identical"):
         return f"{text} (identical)"
     return f"{text}{' (not estimable)' if reason else '' if row['significant'] else ' (n.s.)'}"
 
 
-def narrow_table(numbers: pd.DataFrame, specification: Specification) -> Table | None:
+def narrow_table(numbers: pd.DataFrame, specification: Specification) -> PageTable | None:
     """The numbers of a figure as a table, for pages that are too narrow for it; none of drawings by hand."""
     if specification.own or numbers.empty or specification.form in ("distribution", "series"):
         return None
@@ -140,4 +141,4 @@ def narrow_table(numbers: pd.DataFrame, specification: Specification) -> Table |
         first = ", ".join(name(row[column]) for column in columns) or known.words
         rows.append([first, *([known.words] if several else []), text])
     header = [", ".join(columns) or "measure", *(["measure"] if several else []), "value"]
-    return Table(specification.title, header, rows)
+    return PageTable(specification.title, header, rows)

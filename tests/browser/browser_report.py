@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from gridsched.experiments.kinds.local_policies import LocalStudy
 from gridsched.presentation.page import build_report
-from gridsched.systems.local.study.config import LocalStudy
 from tests.browser.chromium import Browser
-from tests.report.test_report import CLAIMS_HEADER
+from tests.presentation.test_page import CLAIMS_HEADER
 from tests.support.studies import run_study
 
 WIDTHS = (420, 768, 1400)
@@ -41,7 +41,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 }
             ],
             "schedulers": ["fcfs", "ff", "sjf", "easy", "easy(4)", "sjbf", "lxf", "lxwf", "conservative"],
-            "metrics": {"batches": 2, "bins": 8},
+            "metrics": {"bins": 8},
         }
     )
     folder = tmp_path_factory.mktemp("results")

@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.config import Config, load_config, load_study
-from gridsched.systems.local.study.config import LocalStudy
+from gridsched.experiments.kinds.local_policies import LocalStudy
 from tests.conftest import REPOSITORY
 
 STUDY: dict[str, Any] = {
@@ -218,7 +216,7 @@ MISTAKES: list[tuple[str, Any, list[str]]] = [
     ),
     ("metrics.warm_up", 0.5, ["metrics.warm_up: found 0.5", "less than 0.5"]),
     ("metrics.cool_down", -0.1, ["metrics.cool_down: found -0.1", "equal to 0"]),
-    ("metrics.batches", 1, ["metrics.batches: found 1", "equal to 2"]),
+    ("metrics.bins", 0, ["metrics.bins: found 0", "equal to 1"]),
     ("metrics.bins", 10**9, ["metrics.bins: found 1000000000", "equal to 100000"]),
     ("metrics.classes.wide", 0, ["metrics.classes.wide: found 0", "equal to 1"]),
     # empty lists
@@ -429,7 +427,6 @@ def runs_of_listed(study: LocalStudy) -> set[str]:
         ("title", "Another"),
         ("description", "Another"),
         ("reference", "easy"),
-        ("metrics.warm_up", 0.2),
         ("scenarios.1.window.month", "1996-11"),
         ("scenarios.2", {"name": "other", "archive": "CTC-SP2-1996"}),
     ],
@@ -452,50 +449,11 @@ def test_runs_do_not_depend_on_the_rest_of_the_study(path: str, value: Any) -> N
         ("overrun", "increments"),
         ("passes", "event"),
         ("scenarios.0.processors", 16),
+        ("metrics.warm_up", 0.2),
     ],
     ids=str,
 )
-def test_runs_depend_on_what_is_simulated(path: str, value: Any) -> None:
+def test_runs_depend_on_what_is_simulated_and_measured(path: str, value: Any) -> None:
     before = LocalStudy.model_validate(STUDY)
     after = LocalStudy.model_validate(changed(path, value))
     assert runs_of_listed(before) != runs_of_listed(after)
-
-
-def test_metrics_depend_on_how_they_are_measured() -> None:
-    before = LocalStudy.model_validate(STUDY)
-    after = LocalStudy.model_validate(changed("metrics.warm_up", 0.2))
-    assert keys(before)["measures of listed"] != keys(after)["measures of listed"]
-    assert runs_of_listed(before) == runs_of_listed(after)
-
-
-def outcome(file: Path) -> str | None:
-    """The message about a study file; None for a good one."""
-    try:
-        load_study(file)
-    except ConfigurationError as error:
-        return str(error)
-    return None
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=6,
-)
-KEYS = ["name", "title", "scenarios", "schedulers", "estimates", "reference", "metrics", "kill", "kind"]
-PARTS = [("scenarios", 0, "jobs"), ("scenarios", 0, "name"), ("scenarios", 1, "window"), ("schedulers", 2)]
-
-
-@given(st.sampled_from([*((key,) for key in KEYS), *PARTS]), JSON)
-def test_nothing_but_a_configuration_error_comes_out(
-    tmp_path_factory: pytest.TempPathFactory, path: tuple[Any, ...], value: Any
-) -> None:
-    study = deepcopy(STUDY)
-    inside: Any = study
-    for part in path[:-1]:
-        inside = inside[part]
-    inside[path[-1]] = value
-    file = tmp_path_factory.getbasetemp() / "any.yaml"
-    file.write_bytes(yaml.safe_dump(study, encoding="utf-8", allow_unicode=False))
-    message = outcome(file)
-    assert message is None or all(line.startswith(str(file)) for line in message.split("\n"))

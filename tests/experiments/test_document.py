@@ -163,7 +163,7 @@ ALIKE: list[tuple[str, Any]] = [
     ("scenarios.2.synthetic.load_scale", 0),
     ("scenarios.2.synthetic.estimates.model", "mode"),
     ("metrics.warm_up", 0.5),
-    ("metrics.batches", 1),
+    ("metrics.bins", 0),
     ("metrics.classes", 3),
 ]
 
@@ -184,7 +184,7 @@ def test_schema_refuses_what_python_refuses(tmp_path: Path, path: str, value: An
         ("name", "tiny"),
         ("scenarios.1.window", {"interval": [0, 86400.5]}),
         ("scenarios.2.synthetic", {"duration": 86400}),
-        ("metrics.batches", 2),
+        ("metrics.bins", 2),
         ("reference", "mine"),
     ],
     ids=str,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -29,7 +28,6 @@ CATALOGUES = (
     "gridsched.systems.calendars.figures:CASE_FIGURES",
     "gridsched.systems.dynamic_grid.figures.overview:DYNAMIC_FIGURES",
     "gridsched.systems.jscheduler.figures:SELF_SCHEDULING_FIGURES",
-    "gridsched.systems.local.figures.catalogue:FIGURES",
     "gridsched.systems.multicluster.figures.gantt:EXAMPLE_FIGURES",
     "gridsched.systems.multicluster.figures.points:MULTICLUSTER_FIGURES",
     "gridsched.systems.superscheduler.figures.overview:GRID_FIGURES",
@@ -140,66 +138,11 @@ def ranking(scenario: str, *values: tuple[str, float, str]) -> pd.DataFrame:
     return table.assign(workload=scenario, baseline="log", metric="response_time", low=NAN, high=NAN)
 
 
-def test_policies_change_places_surely_where_both_orders_are_sure() -> None:
-    before = ranking("log", ("a", 0.5, "b;c"), ("b", 0.8, ""), ("c", 1.0, ""))
-    sure = ranking("wait", ("a", 0.9, ""), ("b", 0.7, "a"), ("c", 1.0, ""))
-    text = told("local.figures.catalogue", "conditions_ranking", pd.concat([before, sure]))
-    assert text.startswith("a has the shortest mean response time in log, of 3 policies.")
-    assert "1 of 3 pairs change places, surely so: b before a in wait." in text
-    assert "It is b before a in wait." in text
-    unsure = ranking("wait", ("a", 0.9, ""), ("b", 0.95, ""), ("c", 0.92, ""))
-    text = told("local.figures.catalogue", "conditions_ranking", pd.concat([before, unsure]))
-    assert "1 of 3 pairs change places, for none of them surely in both." in text
-    same = told(
-        "local.figures.catalogue", "conditions_ranking", pd.concat([before, before.assign(workload="w")])
-    )
-    assert same.endswith("the order of the policies is the same.")
-
-
-def test_policies_that_beat_each_other_one_way_or_both_ways() -> None:
-    def on(workload: str, *values: tuple[str, float, str]) -> pd.DataFrame:
-        table = pd.DataFrame(values, columns=["scheme", "value", "beats"])
-        return table.assign(workload=workload, metric="bounded_slowdown", mean=1.0, low=NAN, high=NAN)
-
-    table = pd.concat(
-        [
-            on("north", ("a", 2.0, "b;c;"), ("b", 3.0, "c;"), ("c", 9.0, "")),
-            on("south", ("a", 5.0, "c;"), ("b", 4.0, "a;c;"), ("c", 9.0, "")),
-            on("idle", ("a", 1.0, ""), ("b", 1.0, ""), ("c", 1.0, "")),
-        ]
-    )
-    text = told("local.figures.catalogue", "policies_ranking", table)
-    assert text.startswith("Of 2 workloads, a on 1 and b on 1 have the lowest mean bounded slowdown.")
-    assert "2 of 3 pairs are surely ordered somewhere" in text
-    assert "a beats c (2) and b beats c (2)." in text
-    assert "1 are surely ordered one way on some and the other way on others: a and b." in text
-    assert "All policies are alike on idle." in text
-    calm = told("local.figures.catalogue", "policies_ranking", table[table["workload"] == "idle"])
-    assert calm.endswith(".")
-
-
-def test_effects_on_policies_count_what_failing_nodes_killed() -> None:
-    table = ranking("fail", ("a", 1.2, ""), ("b", 1.4, "")).assign(killed=[3.0, 7.0], extra_work=[0.1, 0.25])
-    text = told("local.figures.catalogue", "conditions_effects", table)
-    assert "killed most executions in fail under b, 7" in text
-    assert "up to 25 %" in text
-    assert "killed" not in told("local.figures.catalogue", "conditions_effects", table.drop(columns="killed"))
-
-
 # --- local policies -------------------------------------------------------------------------------
 
 
 def waits(*values: tuple[str, float, float, float], **more: Any) -> pd.DataFrame:
     return rows(*values, workload="log", estimate="requested", metric="wait_time", **more)
-
-
-def test_differences_from_the_reference_name_who_is_surely_better() -> None:
-    table = waits(("sjf", -60, -90, -30), ("fcfs", 600, 300, 900), ("ff", -5, -20, 10))
-    text = told("local.figures.catalogue", "policies_differences", table)
-    assert "shorter under sjf, by 1 min (30 s to 1.5 min)" in text
-    assert "longer under fcfs, by 10 min" in text
-    assert "Not sure: ff." in text
-    assert "surely" not in text
 
 
 @given(st.floats(0, 1).filter(lambda share: 0 < share < 1))
@@ -211,13 +154,6 @@ def queue(*lengths: float) -> pd.DataFrame:
     return pd.DataFrame({"queue_length": lengths}).assign(
         workload="log", scheme="fcfs", estimate="requested", utilisation=0.5
     )
-
-
-def test_queues_that_grow_are_told_from_queues_that_empty() -> None:
-    growing = told("local.figures.catalogue", "load", queue(*range(16), 8, 0))
-    assert "Under fcfs queues grow from quarter to quarter" in growing
-    emptied = told("local.figures.catalogue", "load", queue(0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6))
-    assert "grow" not in emptied
 
 
 def test_runs_with_reservations_are_not_compared_by_delay() -> None:
@@ -246,59 +182,6 @@ def test_who_may_lose_is_named_where_no_loss_is_sure() -> None:
     sure = unsure.assign(scheme="s-i", home="B", low=2.0)
     text = told("superscheduler.figures.overview", "grid_waits", pd.concat([unsure, sure]))
     assert "the largest is 3.1 (0.7 to 13) times at A" in text
-
-
-def test_differences_without_certainty() -> None:
-    unsure = told("local.figures.catalogue", "policies_differences", waits(("ff", -5, -20, 10)))
-    assert "By its interval no policy differs from easy in mean wait." in unsure
-    same = told("local.figures.catalogue", "policies_differences", waits(("ff", 0, 0, 0)))
-    assert same == "No other policy changes the mean wait of easy."
-    nothing = told("local.figures.catalogue", "policies_differences", waits(("ff", NAN, NAN, NAN)))
-    assert nothing == findings.NOTHING
-
-
-def test_quantiles_say_of_how_few_jobs_they_are() -> None:
-    table = pd.DataFrame([("ff", 9.0), ("easy", 7.0)], columns=["scheme", "value"])
-    table = table.assign(workload="log", metric="wait_time", quantile=0.99, beyond=48.0)
-    text = told("local.figures.catalogue", "policies_distribution", table)
-    assert "Only 48 jobs wait longer" in text
-    fewer = table.assign(quantile=0.9)
-    assert "Too few jobs" in told("local.figures.catalogue", "policies_distribution", fewer)
-
-
-def test_estimates_that_change_most_are_named() -> None:
-    table = pd.concat(
-        [
-            waits(("easy", 100, 90, 110), ("sjf", 80, 70, 90)),
-            waits(("easy", 90, 80, 99), ("sjf", 20, 10, 30)).assign(estimate="actual"),
-        ]
-    )
-    text = told("local.figures.catalogue", "policies_means", table)
-    assert "under sjf" in text
-    assert "With actual run times waits change most under sjf: 75 % shorter." in text
-
-
-def test_queues_that_grow_are_told_from_those_that_settle() -> None:
-    def series(name: str, values: np.ndarray) -> pd.DataFrame:
-        return pd.DataFrame({"scheme": name, "queue_length": values, "bin_time": np.arange(len(values))})
-
-    table = pd.concat([series("fcfs", np.linspace(0, 400, 40)), series("easy", np.full(40, 10.0))])
-    text = told("local.figures.catalogue", "load", table)
-    assert "Under fcfs queues grow from quarter to quarter" in text
-    assert "lowest mean number of waiting jobs is 10, under easy" in text
-    assert "quarter" not in told("local.figures.catalogue", "load", series("easy", np.full(40, 10.0)))
-
-
-def test_schedules_say_how_full_the_machine_is() -> None:
-    blocks = pd.DataFrame(
-        [("", 1, 0, 2, 0, 100), ("", 2, 2, 2, 50, 100)],
-        columns=["cluster", "job_number", "first_processor", "processors", "start_time", "end_time"],
-    )
-    text = told("local.figures.catalogue", "gantt", blocks)
-    assert "All 2 jobs have ended after 1.67 min" in text
-    assert "75 % of the processor time" in text
-    assert "Job 2 starts last, 50 s after the first start." in text
-    assert told("local.figures.catalogue", "gantt", blocks.iloc[:0]) == "No job ran."
 
 
 # --- grids ----------------------------------------------------------------------------------------

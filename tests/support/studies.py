@@ -13,8 +13,8 @@ import xarray as xr
 import yaml
 
 from gridsched.errors import ConfigurationError
-from gridsched.experiments import running
 from gridsched.experiments.config import Study, load_study
+from gridsched.presentation import showing
 from gridsched.presentation.showing import show
 from tests.support.pages import Page
 
@@ -46,7 +46,7 @@ def changed(values: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 
 def run_study(study: Study, folder: Path, seed: int, *, shown: bool = False) -> xr.Dataset:
     """Dataset of a study, made in a folder of results as the workflow makes it; with figures if wished."""
-    return running.run_study(study, folder, seed, figures=shown)
+    return showing.run_study(study, folder, seed, figures=shown)
 
 
 def draw(study: Study, folder: Path, seed: int = 1, *, figures: bool = True, tables: bool = False) -> None:

@@ -193,7 +193,7 @@ class LocalStudy(ComparisonStudy):
             form="ranking",
             title="What users complete",
             measures=measures,
-            caption="Users submit jobs when earlier ones have ended, so that a faster scheduler gets more of them.",
+            caption="Users submit jobs when earlier ones have ended.",
         )
         series = Specification(
             name="load",

@@ -26,8 +26,8 @@ from gridsched.experiments.arena.stages import MEASURES, pair_table, run_schedul
 from gridsched.experiments.config import load_study
 from gridsched.experiments.tasks import OwnFile
 from gridsched.platform import Cluster
-from gridsched.replication import holm, times_interval, times_significance
 from gridsched.presentation.page import build_report
+from gridsched.replication import holm, times_interval, times_significance
 from gridsched.simulation import simulate
 from gridsched.systems.base import Scheduler
 from gridsched.systems.calendars.scheduler import Calendars

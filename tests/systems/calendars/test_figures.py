@@ -14,8 +14,8 @@ from gridsched.errors import ConfigurationError
 from gridsched.experiments import files
 from gridsched.experiments.captions import caption
 from gridsched.figures.style import save
-from gridsched.replication import times_interval
 from gridsched.presentation.page import build_report
+from gridsched.replication import times_interval
 from gridsched.systems.calendars import figures as calendars
 from gridsched.systems.calendars.figures import AGGREGATE_NAMES, CALENDAR_FIGURES, CASE_FIGURES
 from gridsched.systems.calendars.study.config import CalendarStudy

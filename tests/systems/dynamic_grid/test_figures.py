@@ -11,8 +11,8 @@ import xarray as xr
 
 from gridsched.experiments.captions import caption
 from gridsched.figures import style
-from gridsched.replication import times_interval
 from gridsched.presentation.page import build_report
+from gridsched.replication import times_interval
 from gridsched.systems.dynamic_grid.figures import numbers as dynamic_numbers
 from gridsched.systems.dynamic_grid.figures.overview import DYNAMIC_FIGURES
 from gridsched.systems.dynamic_grid.study.config import DynamicGridStudy

@@ -24,8 +24,8 @@ from gridsched.figures import panels, style
 from gridsched.figures.prediction import PREDICTION_FIGURES
 from gridsched.figures.style import save
 from gridsched.prediction import PredictorOptions, evaluate, stack_workloads
-from gridsched.replication import times_interval
 from gridsched.presentation.page import build_report
+from gridsched.replication import times_interval
 from gridsched.results import provenance
 from gridsched.systems.jscheduler import figures as self_scheduling
 from gridsched.systems.jscheduler.figures import SELF_SCHEDULING_FIGURES

@@ -1,0 +1,370 @@
+"""Studies of local policies: replicates, logs in blocks, other conditions, users who react."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+import yaml
+
+import gridsched as gs
+from gridsched import results
+from gridsched.experiments.collection import ALL
+from gridsched.experiments.config import load_config, study_from
+from gridsched.experiments.kinds.local_policies import RECORDED, LocalStudy
+from gridsched.experiments.parts import WorkloadConfig
+from gridsched.experiments.prepare import derived_seed, selected_jobs
+from gridsched.metrics import jobs as metrics
+from gridsched.metrics.users import user_measures
+from gridsched.simulation import simulate
+from gridsched.workloads.feedback import with_feedback
+from gridsched.workloads.resampling import WEEK, resample, squeezed
+from gridsched.workloads.shaking import shake
+from tests.support.studies import log_text, made, message_about, run_study
+
+SEED = 5
+RESAMPLING = {"replicates": 3, "weeks": 4, "users": 1.5}
+SHAKING = {"replicates": 4, "seconds": 900}
+
+JOBS = 400
+
+
+def log(path: Path) -> None:
+    """A log of a crowded cluster of 16 processors, in which some jobs were cancelled while they waited."""
+    rng = np.random.default_rng(5)
+    lines = ["; MaxProcs: 16"]
+    submit = 0
+    for number in range(1, JOBS + 1):
+        submit += int(rng.integers(0, 500))
+        run, size = int(rng.integers(60, 2000)), int(rng.choice([1, 2, 4, 8]))
+        wait, memory, status = int(rng.integers(0, 3000)), int(rng.choice([100, 900])), 1
+        if number % 10 == 0:
+            run, status = -1, 5
+        fields = [
+            number,
+            submit,
+            wait,
+            run,
+            size,
+            -1,
+            -1,
+            size,
+            2500,
+            memory * 1024,
+            status,
+            *[1] * 5,
+            -1,
+            -1,
+        ]
+        lines.append(" ".join(map(str, fields)))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+# --- synthetic workloads --------------------------------------------------------------------------
+
+
+def drawn(**more: Any) -> LocalStudy:
+    """A study of a synthetic workload."""
+    synthetic = {"machine": "M3", "jobs": 150}
+    values = {
+        "name": "drawn",
+        "title": "Drawn",
+        "scenarios": [{"name": "M3", "synthetic": synthetic}],
+        "schedulers": ["fcfs", "easy"],
+        "reference": "easy",
+        **more,
+    }
+    study = study_from(values)
+    assert isinstance(study, LocalStudy)
+    return study
+
+
+def test_synthetic_workloads_are_replicated_by_default(tmp_path: Path) -> None:
+    dataset = run_study(drawn(), tmp_path, SEED)
+    assert dataset.sizes["replicate"] == 10
+    assert dataset["replicates_are"].values.tolist() == ["draws"]
+    waits = dataset["wait_time_mean"].sel(scheduler="easy", group=ALL).values.ravel()
+    assert len(set(waits.tolist())) == 10
+    assert len(set(str(dataset["workload_checksum"].values.item()).split())) == 10
+
+
+def test_every_replicate_is_the_simulation_of_its_draw(tmp_path: Path) -> None:
+    dataset = run_study(drawn(replicates=3), tmp_path, SEED)
+    grids = results.grids_from_dataset(results.read(made(tmp_path, "M3, replicates 0 to 2")))
+    for replicate, pairs in grids.items():
+        ((workload, cluster),) = pairs
+        for policy in ("fcfs", "easy"):
+            run = simulate(workload, cluster, policy)
+            wait = (run["start_time"] - run["submit_time"]).values.mean()
+            found = dataset["wait_time_mean"].sel(scheduler=policy, replicate=replicate, group=ALL)
+            assert float(found.item()) == pytest.approx(wait)
+    assert "schedule" not in dataset
+
+
+# --- logs -----------------------------------------------------------------------------------------
+
+
+def conditions(here: Path) -> LocalStudy:
+    """A log under four conditions."""
+    file = str(here / "log.swf")
+    nodes = [{"count": 4, "cores": 4, "memory": 2048}]
+    study = study_from(
+        {
+            "name": "conditions",
+            "title": "Conditions",
+            "common": {"baseline": "plain"},
+            "scenarios": [
+                {"name": "plain", "file": file, "baseline": None},
+                {"name": "wait", "file": file, "cancelled": "wait"},
+                {"name": "fail", "file": file, "failures": {"mean_time_between": 40_000}},
+                {"name": "memory", "file": file, "nodes": nodes},
+            ],
+            "schedulers": ["fcfs", "easy"],
+            "reference": "easy",
+        }
+    )
+    assert isinstance(study, LocalStudy)
+    return study
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a study of conditions with its results, figures too."""
+    here = tmp_path_factory.mktemp("conditions")
+    log(here / "log.swf")
+    run_study(conditions(here), here, 1, shown=True)
+    return here
+
+
+@pytest.fixture(scope="module")
+def dataset(folder: Path) -> xr.Dataset:
+    """The dataset of the study."""
+    return results.read(folder / "conditions" / "study.nc")
+
+
+def test_a_log_is_measured_in_blocks_of_its_jobs(folder: Path, dataset: xr.Dataset) -> None:
+    assert set(dataset["replicates_are"].values.tolist()) == {"blocks"}
+    own = dataset.sel(scenario="plain", scheduler="fcfs", estimates="requested", group=ALL)
+    ((workload, cluster),) = results.grids_from_dataset(results.read(made(folder, "plain, replicate 0")))[0]
+    run = simulate(workload, cluster, "fcfs")
+    wait = (run["start_time"] - run["submit_time"]).values
+    assert float(own["jobs"].sum()) == len(wait)
+    assert float((own["wait_time_mean"] * own["jobs"]).sum() / own["jobs"].sum()) == pytest.approx(
+        wait.mean()
+    )
+
+
+def test_recorded_waits_stand_beside_simulated_ones(dataset: xr.Dataset) -> None:
+    own = dataset.sel(scenario="plain", scheduler=RECORDED, estimates="requested", group=ALL)
+    assert float(own["jobs"].sum()) > 0
+    assert own["queue_length_mean"].notnull().any()
+    others = dataset.sel(scenario="memory", scheduler=RECORDED, group=ALL)
+    assert others["jobs"].isnull().all()
+
+
+def test_job_outcomes_are_counted_by_scenario(dataset: xr.Dataset) -> None:
+    first = dataset.sel(scheduler="fcfs", estimates="requested", group=ALL).isel(replicate=0)
+    assert first["executions_killed"].sel(scenario="fail") > 0
+    assert first["jobs_gave_up"].sel(scenario="wait") > 0
+    assert np.isnan(first["executions_killed"].sel(scenario="plain"))
+    assert set(dataset["baseline"].values.tolist()) == {"plain"}
+
+
+def test_conditions_are_compared_with_their_baseline(folder: Path) -> None:
+    from gridsched import presentation
+
+    effects = next(each for each in conditions(folder).specifications if each.name == "effects")
+    numbers = presentation.numbers(effects, results.read(folder / "conditions" / "study.nc"))
+    assert set(numbers["scenario"]) == {"plain", "wait", "fail", "memory"}
+    own = numbers[numbers["scenario"] == "plain"]
+    assert (own["ratio"] == 1).all()
+    assert (folder / "conditions" / "figures" / "effects.svg").is_file()
+
+
+def test_failures_depend_on_the_seed(folder: Path) -> None:
+    keys = {
+        seed: {task.name: task.key for task in conditions(folder).experiment(seed).tasks} for seed in (1, 2)
+    }
+    assert keys[1] != keys[2]
+
+
+def values(file: Path, **scenarios: Any) -> dict[str, Any]:
+    """A study of a log as it is, and with replicates."""
+    listed = {"plain": {}, "users": {"resampling": RESAMPLING}, "shaken": {"shaking": SHAKING}, **scenarios}
+    return {
+        "name": "replicated",
+        "title": "Replicated",
+        "scenarios": [
+            {"name": name, "file": str(file), "processors": 8, **more} for name, more in listed.items()
+        ],
+        "schedulers": ["fcfs", "easy"],
+        "reference": "easy",
+        "metrics": {"warm_up": 0.1},
+    }
+
+
+def test_replicates_of_a_log_are_varied_logs(tmp_path: Path) -> None:
+    (tmp_path / "log.swf").write_text(log_text(1, 300, 8), encoding="utf-8")
+    whole = run_study(study_from(values(tmp_path / "log.swf")), tmp_path, SEED)
+    kinds = dict(zip(whole["scenario"].values.tolist(), whole["replicates_are"].values.tolist(), strict=True))
+    assert kinds == {"plain": "blocks", "users": "resampled logs", "shaken": "shaken logs"}
+    ((workload, cluster),) = results.grids_from_dataset(results.read(made(tmp_path, "plain, replicate 0")))[0]
+    for name, number in (("users", 3), ("shaken", 4)):
+        found = whole["wait_time_mean"].sel(scenario=name, scheduler="easy", estimates="requested", group=ALL)
+        assert int(found.notnull().sum()) == number
+        seed = derived_seed(SEED, f"{name}\n1")
+        jobs = (
+            resample(workload, seed=seed, weeks=4, users=1.5)
+            if name == "users"
+            else shake(workload, seed=seed, seconds=900)
+        )
+        expected = metrics.summarise(simulate(jobs, cluster, "easy"), warm_up=0.1)
+        mean = float(expected["wait_time_mean"].sel(job_class="all"))
+        assert float(found.sel(replicate=1)) == pytest.approx(mean)
+
+
+def test_mistakes_are_told_on_one_line(tmp_path: Path) -> None:
+    (tmp_path / "log.swf").write_text(log_text(1, 20, 8), encoding="utf-8")
+    both = values(tmp_path / "log.swf", both={"resampling": RESAMPLING, "shaking": SHAKING})
+    assert "resampling, shaking: give one of them" in message_about(tmp_path, both)
+    few = values(tmp_path / "log.swf", few={"resampling": {"replicates": 1}})
+    assert "scenarios[few].resampling.replicates" in message_about(tmp_path, few)
+    drawn = values(tmp_path / "log.swf")
+    drawn["scenarios"] = [{"name": "a", "synthetic": {"jobs": 10}, "shaking": SHAKING}]
+    assert "only a log" in message_about(tmp_path, drawn)
+    events = values(tmp_path / "log.swf")
+    events["scenarios"][1]["failures"] = {"events": "events.csv"}
+    assert "draw failures" in message_about(tmp_path, events)
+
+
+def test_a_quick_look_has_fewer_replicates(tmp_path: Path) -> None:
+    (tmp_path / "log.swf").write_text(log_text(1, 20, 8), encoding="utf-8")
+    file = tmp_path / "study.yaml"
+    file.write_text(yaml.safe_dump(values(tmp_path / "log.swf")), encoding="utf-8")
+    _, studies = load_config({"studies": [str(file)], "replicates": 1})
+    study = studies["replicated"]
+    assert isinstance(study, LocalStudy)
+    assert [each.variation and each.variation.replicates for each in study.scenarios] == [None, 2, 2]
+
+
+# --- users who react ------------------------------------------------------------------------------
+
+
+def reacting(file: Path, **more: Any) -> dict[str, Any]:
+    """A study of a log whose users react, as it is and resampled."""
+    return {
+        "name": "reacting",
+        "title": "Reacting",
+        "common": {"processors": 8, "feedback": {"think_time": 600}, **more},
+        "scenarios": [
+            {"name": "once", "file": str(file)},
+            {"name": "often", "file": str(file), "resampling": {"replicates": 2, "weeks": 3}},
+        ],
+        "schedulers": ["fcfs", "easy"],
+    }
+
+
+@pytest.mark.parametrize("sessions", ["clock", "leave"])
+def test_waits_of_users_who_react_count_from_when_jobs_are_eligible(tmp_path: Path, sessions: str) -> None:
+    (tmp_path / "log.swf").write_text(log_text(1, 300, 8), encoding="utf-8")
+    written = reacting(tmp_path / "log.swf", feedback={"think_time": 600, "sessions": sessions})
+    whole = run_study(study_from(written), tmp_path, 1)
+    ((workload, cluster),) = results.grids_from_dataset(results.read(made(tmp_path, "once, replicate 0")))[0]
+    assert workload.dependencies is not None
+    run = simulate(workload, cluster, "easy")
+    waits = (run["start_time"] - run["eligible_time"]).values
+    own = whole.sel(scenario="once", scheduler="easy", estimates="requested", group=ALL)
+    assert float((own["wait_time_mean"] * own["jobs"]).sum() / own["jobs"].sum()) == pytest.approx(
+        waits.mean()
+    )
+    expected = user_measures(run, think_time=600)
+    first = own.isel(replicate=0)
+    assert float(first["productivity"]) == pytest.approx(expected["productivity"])
+    assert np.isfinite(float(first["jobs_per_session"])) == (sessions == "leave")
+    often = whole["productivity"].sel(scenario="often", scheduler="easy", group=ALL)
+    assert int(often.notnull().sum()) == 2
+
+
+def test_users_who_give_up_do_not_react(tmp_path: Path) -> None:
+    (tmp_path / "log.swf").write_text(log_text(1, 60, 8), encoding="utf-8")
+    written = reacting(tmp_path / "log.swf", cancelled="wait")
+    assert "feedback, cancelled" in message_about(tmp_path, written)
+    written = reacting(tmp_path / "log.swf", feedback={"sessions": "think"})
+    assert "use 'clock' or 'leave'" in message_about(tmp_path, written)
+    written = reacting(tmp_path / "log.swf")
+    written["scenarios"][1]["resampling"]["squeeze"] = 1.1
+    assert "resampling.squeeze" in message_about(tmp_path, written)
+    written = reacting(tmp_path / "log.swf", feedback={"seed": 1})
+    assert "only users who leave are drawn" in message_about(tmp_path, written)
+
+
+def test_a_grid_says_it_for_all_clusters(tmp_path: Path) -> None:
+    (tmp_path / "log.swf").write_text(log_text(1, 200, 8), encoding="utf-8")
+    clusters = [{"name": name, "file": str(tmp_path / "log.swf"), "processors": 8} for name in ("A", "B")]
+    study = {
+        "name": "grid",
+        "title": "Grid",
+        "kind": "arena",
+        "scenarios": [{"name": "x", "clusters": clusters, "feedback": {"think_time": 900}}],
+        "schedulers": ["local", "central"],
+    }
+    grid = study_from(study)
+    assert [each.feedback and each.feedback.think_time for each in grid.all_workloads] == [900, 900]
+
+
+def test_histories_of_users_who_leave_can_be_resampled() -> None:
+    rng = np.random.default_rng(2)
+    submit = np.sort(rng.integers(0, 8 * WEEK, 300))
+    plain = gs.Workload(
+        name="log",
+        submit_time=submit,
+        wait_time=rng.integers(0, 500, 300),
+        run_time=rng.integers(1, 20_000, 300),
+        requested_processors=np.ones(300, np.int64),
+        user=rng.integers(0, 6, 300),
+        processors_available=20,
+    )
+    made = gs.resample(with_feedback(plain, sessions="leave"), seed=4)
+    assert made.recorded_submit is not None
+    assert made.dependencies is not None
+    waits = np.isin(np.arange(len(made)), made.dependencies["job"])
+    assert (made.submit_time[~waits] == made.recorded_submit[~waits]).all()
+    assert (made.submit_time[waits] <= made.recorded_submit[waits]).all()
+    # by their recorded times the jobs are those of the plain log, resampled
+    other = gs.resample(plain, seed=4)
+    assert np.sort(made.recorded_submit).tolist() == other.submit_time.tolist()
+    order = np.lexsort((made.run_time, made.recorded_submit))
+    expected = np.lexsort((other.run_time, other.submit_time))
+    assert made.run_time[order].tolist() == other.run_time[expected].tolist()
+    gs.verify(gs.simulate(made, scheduler="easy"))
+
+
+def test_squeezing_keeps_all_but_the_times_between_submissions() -> None:
+    plain = gs.Workload(
+        name="log",
+        submit_time=np.array([100, 150, 400]),
+        run_time=np.array([5, 6, 7]),
+        requested_processors=np.array([1, 1, 1]),
+        gives_up_time=np.array([130, -1, 500]),
+    )
+    made = squeezed(plain, 2.0)
+    assert made.submit_time.tolist() == [100, 125, 250]
+    assert made.gives_up_time is not None
+    assert made.gives_up_time.tolist() == [130, -1, 350]
+    assert made.run_time.tolist() == [5, 6, 7]
+
+
+def test_a_log_can_be_replayed_without_incomplete_jobs(tmp_path: Path) -> None:
+    lines = [f"{j} {j} 0 {run} 1 -1 -1 1 {asked} {' -1' * 9}" for j, run, asked in JOBS_OF_LOG]
+    (tmp_path / "log.swf").write_text("; MaxProcs: 4\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    config = WorkloadConfig(name="log", file=str(tmp_path / "log.swf"), leave_out_incomplete=True)
+    made = selected_jobs(config, tmp_path / "log.swf")
+    assert made.job_number.tolist() == [1, 4]
+    assert (made.left_out["run time 0"], made.left_out["no requested time"]) == (2, 1)
+
+
+JOBS_OF_LOG = [(1, 5, 10), (2, 0, 10), (3, 5, -1), (4, 50, 10), (5, 0, -1)]
+"""Job number, run time, requested time."""

@@ -1,0 +1,140 @@
+"""Sentences of findings say what the tests of their comparisons support, and no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from gridsched import presentation
+from gridsched.experiments.collection import labelled, table_of_runs
+from gridsched.experiments.specification import Specification
+from gridsched.presentation.sentences import estimate_text, interval_text, listed
+
+RANKING = Specification(name="r", form="ranking", title="R", measures=("wait_time_mean",))
+
+
+def study(waits: dict[str, dict[str, Any]], kind: str = "draws") -> xr.Dataset:
+    """A study with these waits, by scenario and scheduler, one value a replicate."""
+    runs = []
+    for scenario, own in waits.items():
+        for scheduler, values in own.items():
+            data = np.asarray(values, np.float64)
+            one = xr.Dataset(
+                {
+                    "wait_time_mean": (("replicate", "group"), data[:, None]),
+                    "jobs": (("replicate", "group"), np.full((len(data), 1), 100.0)),
+                },
+                {"group": ["all jobs"], "replicate": np.arange(len(data))},
+            )
+            runs.append(labelled(one, scenario=scenario, scheduler=scheduler, replicates_are=kind))
+    schedulers = list(dict.fromkeys(name for own in waits.values() for name in own))
+    labels = {"scenario": list(waits), "scheduler": schedulers, "estimates": ["requested"]}
+    whole = table_of_runs(runs, labels)
+    whole.attrs = {"reference": "easy"}
+    return whole
+
+
+def draws(mean: float, seed: int, common: int = 0, count: int = 10) -> np.ndarray[Any, Any]:
+    """Replicates of a mean wait that share most of their variation with others of the same `common`."""
+    shared = np.random.default_rng(common).gamma(20, 1 / 20, count)
+    return mean * shared * np.random.default_rng(seed).normal(1, 0.02, count)
+
+
+def said(dataset: xr.Dataset, specification: Specification = RANKING) -> tuple[pd.DataFrame, list[str]]:
+    """Numbers and sentences of a figure."""
+    found = presentation.numbers(specification, dataset)
+    return found, presentation.finding(specification, found, dataset.attrs)
+
+
+def test_the_best_is_named_with_its_ratio_and_who_equals_it() -> None:
+    waits = {"easy": draws(100, 1), "a": draws(50, 2), "b": draws(50.2, 3), "c": draws(200, 4)}
+    numbers, sentences = said(study({"s": waits}))
+    by = numbers.set_index("scheduler")
+    assert by.loc["a", "significant"] == -1
+    assert by.loc["c", "significant"] == 1
+    assert by.loc["easy", "ratio"] == 1
+    best = by["ratio"].idxmin()
+    other = "b" if best == "a" else "a"
+    assert sentences[0].startswith(f"{best} has the lowest mean wait time: ")
+    assert f"{other} does not differ significantly from {best}." in sentences
+    assert any("one is significantly higher" in line for line in sentences)
+
+
+def test_nothing_is_claimed_where_nothing_differs() -> None:
+    waits = {"easy": draws(100, 1), "a": draws(100, 2), "b": draws(100, 3)}
+    _, sentences = said(study({"s": waits}))
+    assert sentences == ["No scheduler differs significantly from easy in mean wait time."]
+
+
+def test_too_few_replicates_compare_nothing() -> None:
+    _, sentences = said(study({"s": {"easy": [100.0], "a": [10.0]}}))
+    assert len(sentences) == 1
+    assert "not estimable" in sentences[0]
+
+
+def test_identical_runs_say_so() -> None:
+    same = draws(100, 1)
+    numbers, sentences = said(study({"s": {"easy": same, "a": same}}))
+    assert "identical" in sentences[0]
+    assert (numbers["significant"] == 0).all()
+
+
+def test_several_scenarios_are_named_where_the_winner_changes() -> None:
+    waits = {
+        "one": {"easy": draws(100, 1), "a": draws(50, 2), "b": draws(80, 3)},
+        "two": {"easy": draws(100, 4), "a": draws(90, 5), "b": draws(40, 6)},
+        "three": {"easy": draws(100, 7), "a": draws(100, 8), "b": draws(100.5, 9)},
+    }
+    _, sentences = said(study(waits))
+    assert sentences[0] == "Best in mean wait time: a in one and b in two."
+    assert any(line.startswith("In three no scheduler has a significantly lower") for line in sentences)
+
+
+def test_statements_and_numbers_never_contradict_each_other() -> None:
+    """What is called significant has an interval that excludes no effect."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        own = {name: draws(rng.uniform(80, 120), 10 * seed + i, seed) for i, name in enumerate("abcd")}
+        numbers, sentences = said(study({"s": {"easy": draws(100, 99 + seed, seed), **own}}))
+        for row in numbers.to_dict("records"):
+            if row["scheduler"] == "easy":
+                continue
+            excludes = row["ratio_high"] < 1 or row["ratio_low"] > 1
+            assert excludes == (row["significant"] != 0)
+        text = " ".join(sentences)
+        lowest = numbers.sort_values("value").iloc[0]
+        if "has the lowest" in text:
+            assert text.startswith(str(lowest["scheduler"]))
+            equals = [line for line in sentences if "not differ significantly from" in line]
+            for row in numbers[~numbers["best"]].to_dict("records"):
+                assert not any(line.startswith(f"{row['scheduler']} ") for line in equals)
+
+
+def test_blocks_of_a_log_are_compared_as_a_series() -> None:
+    rng = np.random.default_rng(1)
+    base = 100 + rng.normal(0, 5, 60)
+    numbers, _ = said(study({"s": {"easy": base, "a": base * 0.5 + rng.normal(0, 1, 60)}}, kind="blocks"))
+    assert numbers.set_index("scheduler").loc["a", "significant"] == -1
+
+
+@pytest.mark.parametrize(
+    ("row", "unit", "text"),
+    [
+        ({"value": 0.494, "low": 0.385, "high": 0.634}, "1", "0.494 [0.385, 0.634]"),
+        ({"value": 5400, "low": 3600, "high": 7200}, "s", "1.5 [1, 2] h"),
+        ({"value": 90, "low": np.nan, "high": np.nan}, "s", "1.5 min"),
+    ],
+)
+def test_an_estimate_has_one_unit(row: dict[str, float], unit: str, text: str) -> None:
+    assert estimate_text(row, unit) == text
+
+
+def test_lists_and_intervals() -> None:
+    assert listed(["a", "b", "c"]) == "a, b and c"
+    assert listed(list("abcdefgh"), 3) == "a, b, c and 5 more"
+    assert interval_text(0.1, 0.25, share=True) == "[10, 25] %"
+    assert interval_text(np.nan, 1) == ""

@@ -1,0 +1,91 @@
+"""Figures of every form: drawn from numbers, legible, with the same look for the same scheduler."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.text import Text
+
+from gridsched import presentation
+from gridsched.experiments.specification import FormName, Specification
+from gridsched.presentation import forms
+
+SMALLEST = 8.0
+"""Points of the smallest text: 11 px where a figure is shown at its full width of 7 inches."""
+
+
+def numbers(form: FormName) -> pd.DataFrame:
+    """Numbers of three schedulers in two scenarios."""
+    rows = []
+    for scenario in ("heavy", "light"):
+        for i, scheduler in enumerate(("easy", "fcfs", "sjbf")):
+            for x in range(3):
+                value = (i + 1.0) * (x + 1)
+                rows.append(
+                    {
+                        "measure": "queue_length_series" if form == "series" else "wait_time_mean",
+                        "scenario": scenario,
+                        "scheduler": scheduler,
+                        "estimates": ("requested", "actual", "0.5")[x] if form == "ranking" else "requested",
+                        "x": float(x),
+                        "quantile": (0.1, 0.5, 0.99)[x],
+                        "part": f"part {x}",
+                        "value": value,
+                        "low": 0.8 * value,
+                        "high": 1.2 * value,
+                        "number": 10,
+                        "reason": "",
+                        "ratio": value / (x + 1),
+                        "ratio_low": 0.8 * value,
+                        "ratio_high": 1.2 * value,
+                        "probability": 0.01,
+                        "significant": int(i > 0),
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+SPECIFICATIONS: dict[FormName, Specification] = {
+    form: Specification(name=form, form=form, title=form, measures=("wait_time_mean",), **more)
+    for form, more in {
+        "ranking": {},
+        "response": {"x": "x"},
+        "distribution": {"reference": ""},
+        "series": {"x": "x", "reference": ""},
+        "composition": {"lanes": "part", "reference": ""},
+    }.items()
+}
+
+
+@pytest.mark.parametrize("form", SPECIFICATIONS)
+def test_every_form_draws_a_panel_for_each_scenario(form: FormName) -> None:
+    specification = SPECIFICATIONS[form]
+    figure, drawn = presentation.draw(specification, numbers(form), {"reference": "easy"})
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles[:2] == ["heavy", "light"]
+    assert len(drawn) == len(numbers(form))
+    sentences = presentation.finding(specification, numbers(form), {"reference": "easy"})
+    assert sentences
+    assert all(len(sentences[0].split()) < 30 for _ in sentences)
+
+
+@pytest.mark.parametrize("form", SPECIFICATIONS)
+def test_text_is_legible(form: FormName) -> None:
+    figure, _ = presentation.draw(SPECIFICATIONS[form], numbers(form), {"reference": "easy"})
+    texts = [each for each in figure.findobj(Text) if each.get_text().strip() and each.get_visible()]
+    assert texts
+    assert min(each.get_fontsize() for each in texts) >= SMALLEST
+
+
+def test_nothing_to_draw_is_said() -> None:
+    empty = numbers("ranking").assign(value=np.nan)
+    figure, _ = presentation.draw(SPECIFICATIONS["ranking"], empty)
+    assert any("no values" in text.get_text() for text in figure.findobj(Text))
+
+
+def test_a_scheduler_has_one_colour_in_all_figures() -> None:
+    attributes = {"schedulers": ["a", "b", "c", "d"]}
+    some, others = forms.looks(["b", "d"], attributes), forms.looks(["d", "b", "a"], attributes)
+    assert some["b"] == others["b"]
+    assert some["d"] == others["d"]
