@@ -308,7 +308,7 @@ def series(numbers: pd.DataFrame, specification: Specification, attributes: Attr
     own = own[own["value"].notna()]
     if own.empty:
         return NOTHING
-    top: Row = own.sort_values("value").iloc[-1].to_dict()
+    top = own.sort_values("value").iloc[-1].to_dict()
     day = f"{top[specification.x] / 86_400:.3g}"
     who = _who(top, own, specification)
     return [f"The highest {known.words} is {_value(top['value'], known)}, on day {day} ({who})."]

@@ -22,9 +22,9 @@ from gridsched.presentation.claims import VERDICTS, claims_view
 from gridsched.presentation.glossary import glossary
 from gridsched.presentation.pitfalls import pitfalls
 from gridsched.presentation.sections import StudySection, study_section
+from gridsched.presentation.sources import sources
 from gridsched.presentation.templates import template
 from gridsched.report.parts import main_figure
-from gridsched.presentation.sources import sources
 
 
 def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | Path | None = None) -> None:

@@ -71,7 +71,6 @@ class StudySection:
     runs: str
     measures: str
     configuration_hash: str
-    acknowledgements: list[tuple[str, str]]
 
 
 def study_section(study: Study, folder: Path) -> StudySection:
@@ -109,7 +108,6 @@ def study_section(study: Study, folder: Path) -> StudySection:
         runs=f"{study.name}/runs.csv",
         measures=f"{study.name}/tables/measures.csv",
         configuration_hash=str(dataset.attrs.get("configuration_hash", "")),
-        acknowledgements=_acknowledgements(dataset),
     )
 
 
@@ -162,20 +160,6 @@ def _counts(own: xr.Dataset, kind: str) -> str:
         return ""
     pairs = zip(own[f"{kind}_reason"].values, own[kind].values, strict=True)
     return "; ".join(f"{int(count):,} {reason}" for reason, count in pairs if count > 0) or "none"
-
-
-def _acknowledgements(dataset: xr.Dataset) -> list[tuple[str, str]]:
-    """Whom to thank for each log."""
-    if "acknowledgement" not in dataset:
-        return []
-    array = dataset["acknowledgement"]
-    found: dict[str, str] = {}
-    for place, text in (
-        array.stack(place=array.dims).to_series().items() if array.ndim > 1 else array.to_series().items()
-    ):
-        if str(text) and str(text) != "nan":
-            found.setdefault(str(place[-1] if isinstance(place, tuple) else place), str(text))
-    return list(found.items())
 
 
 # --- figures --------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,26 +48,28 @@ def numbers(form: FormName) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def specification(form: FormName, **more: Any) -> Specification:
+    """A figure of a form."""
+    return Specification(name=form, form=form, title=form, measures=("wait_time_mean",), **more)
+
+
 SPECIFICATIONS: dict[FormName, Specification] = {
-    form: Specification(name=form, form=form, title=form, measures=("wait_time_mean",), **more)
-    for form, more in {
-        "ranking": {},
-        "response": {"x": "x"},
-        "distribution": {"reference": ""},
-        "series": {"x": "x", "reference": ""},
-        "composition": {"lanes": "part", "reference": ""},
-    }.items()
+    "ranking": specification("ranking"),
+    "response": specification("response", x="x"),
+    "distribution": specification("distribution", reference=""),
+    "series": specification("series", x="x", reference=""),
+    "composition": specification("composition", lanes="part", reference=""),
 }
 
 
 @pytest.mark.parametrize("form", SPECIFICATIONS)
 def test_every_form_draws_a_panel_for_each_scenario(form: FormName) -> None:
-    specification = SPECIFICATIONS[form]
-    figure, drawn = presentation.draw(specification, numbers(form), {"reference": "easy"})
+    chosen = SPECIFICATIONS[form]
+    figure, drawn = presentation.draw(chosen, numbers(form), {"reference": "easy"})
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles[:2] == ["heavy", "light"]
     assert len(drawn) == len(numbers(form))
-    sentences = presentation.finding(specification, numbers(form), {"reference": "easy"})
+    sentences = presentation.finding(chosen, numbers(form), {"reference": "easy"})
     assert sentences
     assert all(len(sentences[0].split()) < 30 for _ in sentences)
 
@@ -75,7 +79,7 @@ def test_text_is_legible(form: FormName) -> None:
     figure, _ = presentation.draw(SPECIFICATIONS[form], numbers(form), {"reference": "easy"})
     texts = [each for each in figure.findobj(Text) if each.get_text().strip() and each.get_visible()]
     assert texts
-    assert min(each.get_fontsize() for each in texts) >= SMALLEST
+    assert min(float(each.get_fontsize()) for each in texts) >= SMALLEST
 
 
 def test_nothing_to_draw_is_said() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gridsched.systems.local.study.config import LocalStudy
+
 from gridsched.experiments.config import load_study
 from gridsched.presentation.sources import sources
-from gridsched.systems.local.study.config import LocalStudy
 from tests.conftest import REPOSITORY
 
 STUDY = {"name": "some", "title": "Some", "schedulers": ["easy"]}

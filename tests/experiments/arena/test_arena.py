@@ -38,7 +38,7 @@ from gridsched.systems.jscheduler.scheduler import JScheduler
 from gridsched.systems.multicluster.scheduler import Multicluster
 from gridsched.systems.superscheduler.scheduler import Superscheduler
 from gridsched.workloads import Workload
-from tests.report.test_report import NASTY
+from tests.presentation.test_page import NASTY
 from tests.support.pages import Page
 from tests.support.studies import made, run_study
 

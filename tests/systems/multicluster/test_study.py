@@ -34,7 +34,7 @@ from gridsched.systems.multicluster.study.stages import (
 )
 from gridsched.systems.multicluster.titan import Titan, Weights
 from gridsched.workloads import Workload
-from tests.report.test_report import NASTY
+from tests.presentation.test_page import NASTY
 from tests.support.studies import changed, made, message_about, read_page, run_study
 from tests.systems.multicluster.test_muscle import PAPER, RUN_TIMES, SIZES
 

@@ -21,7 +21,7 @@ from gridsched.presentation.page import build_report
 from gridsched.simulation import simulate
 from gridsched.systems.superscheduler.study.config import GridStudy
 from gridsched.workloads import Workload
-from tests.report.test_report import NASTY
+from tests.presentation.test_page import NASTY
 from tests.support.studies import changed, made, message_about, read_page, run_study
 
 LOG = """\
