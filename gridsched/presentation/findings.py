@@ -279,8 +279,8 @@ def _largest_change(
             found.append((abs(float(np.log(last[column] / first[column]))), who, first, last))
     if not found:
         return None
-    _, who, first, last = max(found, key=lambda each: each[0])
-    return who, first, last
+    largest = max(found, key=lambda each: each[0])
+    return largest[1:]
 
 
 def distribution(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
