@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gridsched.systems.local.study.config import LocalStudy
-
 from gridsched.experiments.config import load_study
+from gridsched.experiments.kinds.local_policies import LocalStudy
 from gridsched.presentation.sources import sources
 from tests.conftest import REPOSITORY
 
