@@ -159,7 +159,7 @@ def _facts(why: Explanation, run: xr.Dataset, policy: LocalPolicy, names: Names)
     if why.reserved_at is not None and why.reserved_for is not None:
         facts.append(("reservation", _reservation(why, policy, names)))
     elif why.phases and policy.backfilling == "easy":
-        facts.append(("reservation", "none: it was never near enough to the front of the queue"))
+        facts.append(("reservation", "none: it never came close enough to the front of the queue"))
     wait = _span(why.start_time - why.submit_time)
     facts.append(("started", f"{names.time(why.start_time)}, after {wait}: {_start(why, names)}"))
     if len(why.overtaken_by):
@@ -174,8 +174,8 @@ def _policy(policy: LocalPolicy) -> str:
     """What the policy does."""
     backfilling = {
         "none": "a job that does not fit blocks those behind it",
-        "first_fit": "any job behind the first that fits may start, and no place is kept for anyone",
-        "easy": "jobs behind may start if they delay no reservation, which "
+        "first_fit": "any later job that fits may start, and there are no reservations",
+        "easy": "later jobs may start if they delay no reservation, which "
         + ("the first job has" if policy.reservations == 1 else f"the first {policy.reservations} jobs have"),
         "conservative": "every waiting job has a reservation, and none may be delayed",
     }
@@ -185,7 +185,7 @@ def _policy(policy: LocalPolicy) -> str:
 def _arrival(why: Explanation) -> str:
     free = f"{why.free:,} processors free"
     if not why.waiting:
-        return f"{free}, nobody waiting"
+        return f"{free}, no job waiting"
     return f"{free}, {_jobs(why.waiting)} waiting, {why.ahead:,} of them ahead of it"
 
 
@@ -193,7 +193,7 @@ def _expected(why: Explanation, policy: LocalPolicy, names: Names) -> str:
     late = why.start_time - why.expected_start
     then = "as it did" if not late else f"it started {_span(abs(late))} {'later' if late > 0 else 'earlier'}"
     return (
-        f"start at {names.time(why.expected_start)} if nothing came after it and all estimates held; {then}"
+        f"start at {names.time(why.expected_start)} without later arrivals and with exact estimates; {then}"
     )
 
 
@@ -255,7 +255,7 @@ def _timeline(why: Explanation, policy: LocalPolicy, names: Names) -> Columns:
 def _when_held(why: Explanation) -> str:
     if why.reserved_at is not None and why.reserved_at > why.submit_time:
         return "when its reservation was made"
-    return "when it came to be first" if why.first_at not in (None, why.submit_time) else "on its arrival"
+    return "when it became the first" if why.first_at not in (None, why.submit_time) else "on its arrival"
 
 
 def _holders(why: Explanation, names: Names) -> Columns:
@@ -297,7 +297,7 @@ def _facts_on_nodes(
     ]
     on = _names_of(why.depends_on, names)
     if why.depends_on and why.eligible_time >= 0:
-        facts.append(("eligible", f"{names.time(why.eligible_time)}, when {on} had let it"))
+        facts.append(("eligible", f"{names.time(why.eligible_time)}, when {on} allowed it"))
     elif why.depends_on:
         facts.append(("eligible", f"never: it waited for {on}"))
     for number, start in enumerate(why.starts):
@@ -324,7 +324,7 @@ _FATES = (
     "its user gave up waiting",
     "it was never eligible",
     "it was lost with its node",
-    "it waits for nodes that never come back",
+    "it waits for nodes that never return",
 )
 
 

@@ -40,9 +40,9 @@ FATES: dict[str, str] = {
     "jobs_never_eligible": "waited for a job that did not end well",
     "executions_killed": "killed by failing nodes",
     "jobs_lost": "lost with their nodes",
-    "jobs_starved": "waited for nodes that never came back",
+    "jobs_starved": "waited for nodes that never returned",
 }
-"""What may become of jobs, by attribute of a run."""
+"""Possible outcomes of jobs, by attribute of a run."""
 
 EVERYTHING = "nothing"
 """What is left out where nothing is."""
@@ -544,7 +544,7 @@ def left_aside(
             else _kinds(workload.partition, "one pool of processors for all; see --partition, --nodes"),
         ),
         ("queues, QOS", _kinds(workload.queue, "none has limits or priorities of its own")),
-        ("fair-share", "the order of the queue is that of the policy alone"),
+        ("fair-share", "the policy alone determines the order of the queue"),
         ("dependencies", _waiting_for_others(workload, accounting, used)),
         ("cancellations", _cancellations(workload, used)),
         ("arrays, parts", some("array task", "component of a heterogeneous job")),
@@ -552,7 +552,7 @@ def left_aside(
         (
             "nodes",
             some("more processors than requested")
-            or ("" if "nodes" in used else "any processors will do; see --nodes, --node-exclusive"),
+            or ("" if "nodes" in used else "processors are interchangeable; see --nodes, --node-exclusive"),
         ),
         ("suspension", suspended and f"{suspended}, {hours:,.0f} h in all, not part of the run times"),
         ("runs again", some("requeued", "preempted", "resized")),
@@ -561,7 +561,7 @@ def left_aside(
             some("reservation")
             if cluster is not None and cluster.events
             else some("node failure", "reservation")
-            or "the cluster is whole and free all the time; see --events",
+            or "all processors are available all the time; see --events",
         ),
         ("before", "the cluster is empty when the first job is submitted; see --warm-up"),
         ("time zone", "times are read as UTC; name the site's with --timezone" if without_zone else ""),
@@ -585,7 +585,7 @@ _FLAGS = {
     "component of a heterogeneous job": "are parts of heterogeneous jobs, which start apart here",
     "generic resources": "jobs held GPUs or other generic resources",
     "out of memory": "ran out of memory",
-    "more processors than requested": "jobs were given more processors than they asked for, and are here too",
+    "more processors than requested": "jobs got more processors than they requested, also here",
     "suspended": "jobs were suspended",
     "requeued": "runs were put back into the queue",
     "preempted": "were preempted",
@@ -619,9 +619,9 @@ def _resources(workload: Workload, used: Sequence[str], some: Callable[..., str]
     gpus = [column for column in (workload.requested_gpus, workload.gpu_share) if column is not None]
     asked = int(np.count_nonzero(np.any([column > 0 for column in gpus], axis=0))) if gpus else 0
     if "gpus" not in used and asked and not said[0]:
-        said = [f"{asked:,} jobs ask for GPUs"]
+        said = [f"{asked:,} jobs request GPUs"]
     if "memory" not in used and (workload.requested_memory > 0).any():
-        said.append(f"{int((workload.requested_memory > 0).sum()):,} jobs ask for memory")
+        said.append(f"{int((workload.requested_memory > 0).sum()):,} jobs request memory")
     said.append(some("out of memory"))
     return ", ".join(filter(None, said)) or ("" if both else "only processors are allocated")
 
@@ -647,7 +647,7 @@ def _waiting_for_others(workload: Workload, accounting: AccountingLog | None, us
     if workload.dependencies is not None:
         late[workload.dependencies["job"]] = False
     count = int(np.count_nonzero(late))
-    why = "became eligible after they were submitted without a dependency here; see --from"
+    why = "became eligible after their submission without a known dependency; see --from"
     return f"{count:,} jobs {why}" if count else ""
 
 

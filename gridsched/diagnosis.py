@@ -80,7 +80,7 @@ def _packages() -> Iterator[Check]:
             yield Check(library, "ok", version(library))
         except PackageNotFoundError:
             optional = library == _WORKFLOW_ONLY
-            remedy = "pip install 'gridsched[workflow]'" if optional else "install gridsched anew"
+            remedy = "pip install 'gridsched[workflow]'" if optional else "reinstall gridsched"
             found = "not installed" + (": studies cannot be run" if optional else "")
             yield Check(library, "warn" if optional else "fail", found, remedy)
 
@@ -101,7 +101,7 @@ def _compiler() -> Iterator[Check]:
         f"compiles for {numba.core.codegen.get_host_cpu_features().count('+')} features of this processor"
         if good
         else f"compiled code gives {answer} instead of 42",
-        "" if good else "install numba and llvmlite anew",
+        "" if good else "reinstall numba and llvmlite",
     )
 
 
@@ -130,15 +130,15 @@ def _datasets() -> Iterator[Check]:
     yield Check(
         "datasets",
         "ok" if good else "fail",
-        "written to netCDF and read back" if good else "netCDF does not give back what was written",
-        "" if good else "install netCDF4 and xarray anew",
+        "written to netCDF and read back" if good else "netCDF does not return what was written",
+        "" if good else "reinstall netCDF4 and xarray",
     )
 
 
 def _kernel_cache() -> Iterator[Check]:
     from gridsched.engine.jit import cache_root
 
-    yield _folder("kernel cache", cache_root(), "kernels are compiled anew in every process")
+    yield _folder("kernel cache", cache_root(), "kernels are compiled again in every process")
 
 
 def _logs() -> Iterator[Check]:

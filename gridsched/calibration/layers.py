@@ -159,19 +159,21 @@ def _draining(history: History, rng: Generator) -> dict[str, float]:
 
 
 LAYERS: dict[str, Layer] = {
-    "queues": Layer("queues whose jobs start at once, priorities and shares of queues", _queues),
+    "queues": Layer("queues whose jobs start at once; priorities and shares of queues", _queues),
     "shares": Layer("processors that long jobs may not have, always or on weekdays from 8 to 18 h", _shares),
     "pools": Layer("partitions of the log, each with processors of its own", _pools),
     "limits": Layer("running jobs of a user, their processors and processor-hours", _limits),
     "idle jobs": Layer("waiting jobs of a user that are in the queue at once", _idle),
     "calendar": Layer("hours of weekdays and weekends at which jobs of some lengths do not start", _calendar),
-    "outages": Layer("outages that the log shows, known for some time before", _outages),
-    "holds": Layer("seconds that jobs of like users, queues and sizes wait in any case", _holds),
-    "idle waits": Layer("seconds that like jobs waited although enough processors were free", _idle_waits),
-    "fair share": Layer("users who had much come later", _fair_share),
-    "processors": Layer("processors that the log does not show, or that were not there", _processors),
+    "outages": Layer("outages that the log shows, known some time in advance", _outages),
+    "holds": Layer("minimum waits of similar jobs (user, queue, size)", _holds),
+    "idle waits": Layer("waits of similar jobs although enough processors were free", _idle_waits),
+    "fair share": Layer("lower priority of users with high past usage", _fair_share),
+    "processors": Layer("processors that the log does not show, or that were not available", _processors),
     "order": Layer("priorities by size, requested time, and wait relative to requested time", _order),
-    "draining": Layer("when a blocked job has a reservation, and when nothing else may start", _draining),
+    "draining": Layer(
+        "waits after which a blocked job gets a reservation, and no other job may start", _draining
+    ),
 }
 """Layers by name."""
 

@@ -15,7 +15,7 @@ _OF_ANOTHER = ("long_share", "daytime", "half_life")
 
 
 def described(calibration: Calibration) -> Iterable[tuple[str, str]]:
-    """Layers of a calibration, and what each says with its parameters in words."""
+    """Layers of a calibration, each with its parameters in words."""
     for layer in layers_in(calibration):
         own = {name: value for name, value in calibration.items() if layer_of(name) == layer}
         told = [_in_words(name, own) for name in own if name not in _OF_ANOTHER]
@@ -28,13 +28,13 @@ def _in_words(name: str, given: Calibration) -> str:
     if name == "long":
         when = "on weekdays from 8 to 18 h" if given["daytime"] else "at all hours"
         return (
-            f"jobs that request more than {duration(value)} have together at most "
+            f"jobs that request more than {duration(value)} use together at most "
             f"{100 * given['long_share']:.0f} % of the processors {when}"
         )
     if name == "fair":
         return (
-            f"a user who had all that was used comes {duration(_HOUR * value)} later, one who had half of it "
-            f"half of that; use counts half after {duration(_DAY * given['half_life'])}"
+            f"jobs of a user with all of the past usage come {duration(_HOUR * value)} later, with half "
+            f"of it half as much later; usage counts half after {duration(_DAY * given['half_life'])}"
         )
     kind, _, queue = name.partition(" ")
     return _WORDS[kind](value, queue)
@@ -50,44 +50,43 @@ def _share(value: float) -> str:
 
 
 _WORDS: dict[str, Callable[[float, str], str]] = {
-    "apart": lambda _, __: "queues whose jobs nearly all started at once wait for nobody",
+    "apart": lambda _, __: "jobs of queues in which nearly all started at once go first",
     "priority": lambda value, queue: f"jobs of queue {queue} come {_moved(value)}",
     "queue_share": lambda value, _: (
-        f"a queue has at most {_share(value)} of the most processors it had before"
+        f"a queue has at most {_share(value)} of its largest past use of processors"
     ),
-    "pools": lambda value, _: f"each partition has {_share(value)} of the processors it had in use before",
-    "user_jobs": lambda value, _: f"a user has {max(1, round(value))} running at most",
-    "user_peak": lambda value, _: f"a user has {value:.3g} times as many running as ever before, at most",
+    "pools": lambda value, _: f"each partition has {_share(value)} of the processors it used before",
+    "user_jobs": lambda value, _: f"a user has at most {max(1, round(value))} running jobs",
+    "user_peak": lambda value, _: (
+        f"a user has at most {value:.3g} times the past largest number of running jobs"
+    ),
     "user_share": lambda value, _: f"a user has at most {_share(value)} of the processors",
     "user_hours": lambda value, _: (
-        f"running jobs of a user have at most {duration(_HOUR * value)} of all processors left by their "
-        "estimates"
+        f"running jobs of a user have, by estimate, at most {duration(_HOUR * value)} of all processors left"
     ),
     "user_idle": lambda value, _: (
-        f"a user has {max(1, round(value))} in the queue at most; others wait outside it"
+        f"a user has at most {max(1, round(value))} jobs in the queue; others wait outside it"
     ),
     "closed": lambda value, _: (
-        f"jobs do not start at hours of the week at which jobs of such a length started at less than "
+        f"jobs do not start at hours of the week at which jobs of this length started at less than "
         f"{_share(value)} of the mean rate"
     ),
-    "notice": lambda value, _: f"outages that the log shows are known {duration(value)} before",
+    "notice": lambda value, _: f"outages that the log shows are known {duration(value)} in advance",
     "held": lambda value, _: (
-        f"jobs wait what {_share(value)} of the short waits of like jobs did not exceed, in any case"
+        f"jobs wait at least the {_share(value)} quantile of the short waits of similar jobs"
     ),
     "idle_wait": lambda value, _: (
-        f"jobs wait what {_share(value)} of like jobs did not exceed while enough processors were free"
+        f"jobs wait the {_share(value)} quantile of similar jobs while enough processors were free"
     ),
-    "processors": lambda value, _: f"there are {_share(value)} of the processors of the log",
-    "size": lambda value, _: f"each doubling of processors comes {_moved(value)}",
-    "length": lambda value, _: f"each doubling of requested time comes {_moved(-value)}",
+    "processors": lambda value, _: f"the cluster has {_share(value)} of the processors of the log",
+    "size": lambda value, _: f"a job with twice the processors comes {_moved(value)}",
+    "length": lambda value, _: f"a job with twice the requested time comes {_moved(-value)}",
     "expansion": lambda value, _: (
-        f"a wait as long as the requested time counts {duration(_HOUR * value)} besides"
+        f"a wait as long as the requested time counts as {duration(_HOUR * value)} more"
     ),
     "patience": lambda value, _: (
-        f"a blocked job has a reservation once it has waited {duration(_HOUR * value)}"
+        f"a blocked job gets a reservation after a wait of {duration(_HOUR * value)}"
     ),
-    "drain": lambda value, _: (
-        f"nothing starts before a blocked job that has waited {duration(_HOUR * value)}"
-    ),
+    "drain": lambda value, _: f"no job starts before a blocked job that has waited {duration(_HOUR * value)}",
 }
 """What a parameter says in words, given its value and, for priorities, the queue."""

@@ -19,13 +19,13 @@ _MAX_ROWS = 40
 
 def add_against(parser: argparse.ArgumentParser) -> None:
     """A recording, and how it is simulated."""
-    group = parser.add_argument_group("a schedule that Slurm made (docs/slurm.md)")
+    group = parser.add_argument_group("a recorded schedule of Slurm (docs/slurm.md)")
     group.add_argument(
         "--against",
         type=path,
         metavar="OUTCOME.csv",
-        help="explain every start that differs from this record; slurm.conf and slurmctld.log lie beside it. "
-        "TRACE is left out then, and JOB is optional",
+        help="explain every start that differs from this recording, whose folder also has slurm.conf and "
+        "slurmctld.log. Do not give TRACE; JOB is optional",
     )
     group.add_argument(
         "--loop",
@@ -100,7 +100,7 @@ def _differences(told: StartDifferences) -> list[Any]:
         "Jobs that start at another time, by the earlier start:",
         table(["job", "recorded", "here", "later [s]", "what kept it from the earlier start", "after"], rows),
         *([f"and {more} more: name a JOB"] if more > 0 else []),
-        "A job may follow from those in the last column, which differ before it.",
+        "The last column lists causes among the jobs that differ earlier.",
     ]
 
 

@@ -1,4 +1,4 @@
-"""What `gridsched compare --calibrate` says: how well recorded waits are explained, and what is sure."""
+"""Output of `gridsched compare --calibrate`: how well waits are explained, and changes with intervals."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 _MAX_NAMES = 5
 
 NOT_CALIBRATED = (
-    "Not calibrated: each policy alone, on the whole log. How far these waits are from the recorded ones is\n"
-    "not what a policy would change: most of it is what keeps jobs from starting besides, see above."
+    "Not calibrated: each policy alone, on the whole log. The difference of these waits from the recorded\n"
+    "ones is not the effect of a policy: most of it has other causes, see above."
 )
 """What stands before the tables that `compare` has without calibration."""
 
 FILES = {
-    "calibration.csv": "change of the mean wait on the calibrated site, with what is sure of it",
+    "calibration.csv": "change of the mean wait on the calibrated site, with its interval",
     "calibration_users.csv": "the same for every user",
     "calibration_queues.csv": "the same for every queue",
 }
@@ -37,8 +37,8 @@ def add_calibration(group: Any) -> None:
     group.add_argument(
         "--calibrate",
         action="store_true",
-        help="fit the present policy to the first half of the log, say how well it explains the waits of the "
-        "second, and what each policy would change there, or that this cannot be told",
+        help="fit a present policy to the first half of the log, report how well it explains the waits of "
+        "the second half, and the change under each policy there, with an interval",
     )
 
 
@@ -87,14 +87,14 @@ def blocks(trusted: Trusted, log: Log, times: Times) -> list[Any]:
                 for name, each in trusted.explains.items()
             ],
         ),
-        "Near: within 5 minutes or a factor of two. The null model draws waits of like jobs, and is told\n"
-        "those of the second half up to each submission; a simulation is told none.",
+        "Near: within 5 minutes or a factor of two. The null model draws waits of similar jobs and uses\n"
+        "those of the second half up to each submission; a simulation uses none.",
         "The present policy is EASY on requested times and all processors"
         + (", except that" if trusted.layers else "; no layer of the calibration explains more."),
         *([facts_table(trusted.layers)] if trusted.layers else []),
-        "What each policy would change there in place of order and backfilling, where the rest stays.\n"
-        f"The 95 % interval holds {_fits(trusted)}, chance between weeks,\n"
-        "and that the simulated mean is not the recorded one:",
+        "Change if each policy replaces order and backfilling, and the rest stays. The 95 % interval covers\n"
+        f"{_fits(trusted)}, variation between weeks,\n"
+        "and the difference of the simulated from the recorded mean:",
         table(
             ["policy", times.header("mean wait"), times.header("change"), "from", "to", "jobs wait"],
             [
@@ -118,24 +118,24 @@ def blocks(trusted: Trusted, log: Log, times: Times) -> list[Any]:
 def _fits(trusted: Trusted) -> str:
     """How many calibrations an interval is of."""
     if trusted.alike == 1:
-        said = "one calibration, no other fits about as well"
+        said = "one calibration (no other fits about equally well)"
     else:
-        said = f"the {trusted.alike} calibrations that fit about as well"
+        said = f"the {trusted.alike} calibrations that fit about equally well"
     if trusted.given_up:
-        said += f"\n(but for {trusted.given_up} that leave jobs of the second half waiting for ever)"
+        said += f"\n(without {trusted.given_up} that leave jobs of the second half waiting forever)"
     return said
 
 
 def _groups(trusted: Trusted, kind: str, log: Log, times: Times) -> list[Any]:
-    """Users or queues with most jobs under the first policy, and how many surely gain and lose."""
+    """Users or queues with most jobs under the first policy, and how many gain and lose significantly."""
     whole = trusted.groups[kind]
     first = str(trusted.changes["policy"].iloc[0])
     own = whole[whole["policy"] == first]
     less, more = (int((own["verdict"] == verdict).sum()) for verdict in ("less", "more"))
     return [
-        f"Under {first} {less:,} of {len(own):,} {kind}s wait less and {more:,} more, "
-        f"for {len(own) - less - more:,} it cannot be told."
-        + (" Chance alone makes up to one in twenty differ." if less + more else "")
+        f"Under {first} {less:,} of {len(own):,} {kind}s wait significantly less and {more:,} "
+        f"more; {len(own) - less - more:,} do not differ significantly."
+        + (" Without any effect up to one in twenty would differ." if less + more else "")
         + "\nThose with most jobs:",
         table(
             [kind, "jobs", times.header("change"), "from", "to", "jobs wait"],

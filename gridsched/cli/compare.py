@@ -56,7 +56,7 @@ _FILES = {
     "figure.csv": "numbers of the figure",
     "compare.nc": "all of it as netCDF",
 }
-_CHANGES = {"counts.csv": "what each of nodes, memory, cancellations ... changes under the first policy"}
+_CHANGES = {"counts.csv": "effect of each of nodes, memory, cancellations ... under the first policy"}
 _INDEX = "index.json"
 
 
@@ -65,7 +65,7 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "compare",
-        "Compare policies with the waits that a log recorded: how long jobs wait, and who gains and loses.",
+        "Compare policies with the recorded waits of a log, for all jobs and by user and group.",
         "gridsched compare our-export.txt --timezone Europe/Rome --policy easy,conservative",
         "gridsched compare our-export.txt --nodes nodes.yaml --without memory,gpus",
         "gridsched compare log.swf --policy all --warm-up 0.1 --out comparison",
@@ -84,11 +84,9 @@ def add(commands: Any) -> None:
     output.add_argument(
         "--no-changes",
         action="store_true",
-        help="do not simulate what each of nodes, memory and so on changes, which takes a run for each",
+        help="do not simulate the effect of each of nodes, memory and so on, which needs a run for each",
     )
-    output.add_argument(
-        "--out", type=path, metavar="DIR", help="write tables, figure and netCDF to a new folder, or anew"
-    )
+    output.add_argument("--out", type=path, metavar="DIR", help="write tables, figure and netCDF to a folder")
     parser.set_defaults(command=_compare)
 
 
@@ -229,7 +227,7 @@ def _explanation(compared: xr.Dataset) -> str:
 
 
 def _fates(compared: xr.Dataset) -> list[Any]:
-    """Table of what became of jobs that did not run once to their end."""
+    """Table of the outcomes of jobs that did not run once to their end."""
     from gridsched.comparison import FATES
 
     found = {
@@ -245,7 +243,7 @@ def _fates(compared: xr.Dataset) -> list[Any]:
 
 
 def _what_counts(changes: xr.Dataset, times: Times) -> list[Any]:
-    """Table of what each of nodes, memory and so on changes."""
+    """Table of the effect of each of nodes, memory and so on."""
     policy = changes.attrs["policy"]
     columns = [
         "left out",
@@ -273,7 +271,7 @@ def _what_counts(changes: xr.Dataset, times: Times) -> list[Any]:
             )
         )
     jobs = f"{changes.attrs['jobs_measured']:,} jobs that start in all of these runs"
-    return [f"What each changes under {policy}, by {jobs} (leave out with --without):", table(columns, rows)]
+    return [f"Effect of each under {policy}, over {jobs} (leave out with --without):", table(columns, rows)]
 
 
 def _changes(compared: xr.Dataset, kind: str, times: Times) -> list[Any]:

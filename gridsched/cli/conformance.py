@@ -62,7 +62,7 @@ def _add_check(actions: Any) -> None:
     check.add_argument(
         "--overrun",
         choices=("doubling", "increments"),
-        help="how it moves the expected end of a job that outruns its estimate: leave out cases where "
+        help="how it moves the expected end of a job that exceeds its estimate: leave out cases where "
         "jobs do so with the other one",
     )
     check.set_defaults(command=_check)

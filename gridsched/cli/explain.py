@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "explain",
-        "Explain when a job would have started under a policy: what it waited for, and who was before it.",
+        "Explain the start of a job under a policy: what it waited for, and which jobs were ahead of it.",
         "gridsched explain KTH-SP2-1996 1234 --policy easy",
         "gridsched explain our-export.txt 123_4 --timezone Europe/Rome --run 1",
         "gridsched explain SDSC-SP2-1998 4711 --policy easy --cancelled wait --preceding --events events.csv",

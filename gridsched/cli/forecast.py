@@ -61,21 +61,21 @@ def add(commands: Any) -> None:
     group.add_argument(
         "--history",
         metavar="TRACE",
-        help="log of what was before, if TRACE is a queue as squeue prints it (docs/forecast.md)",
+        help="log of the preceding period, if TRACE is a queue as squeue prints it (docs/forecast.md)",
     )
     group.add_argument(
         "--job",
         type=positive_integer,
         action="append",
         metavar="N",
-        help="only this job; may be repeated (default: all that wait)",
+        help="only this job; may be repeated (default: all waiting jobs)",
     )
     group.add_argument(
         "--within",
         type=positive_integer,
         default=3600,
         metavar="S",
-        help="seconds for the probability to start soon (default: 3600)",
+        help="seconds within which the probability of a start is given (default: 3600)",
     )
     group.add_argument(
         "--futures", type=positive_integer, default=100, metavar="N", help="futures (default: 100)"
@@ -85,12 +85,12 @@ def add(commands: Any) -> None:
         type=positive_integer,
         default=0,
         metavar="N",
-        help="correct the forecast by what became of others at N earlier times (default: not)",
+        help="correct the forecast by the outcomes of forecasts at N earlier times (default: no correction)",
     )
     group.add_argument(
         "--calibrate",
         action="store_true",
-        help="let futures go on under a present policy that is fitted to what was known of the log, see "
+        help="simulate futures under a present policy that is fitted to the known part of the log, see "
         "docs/calibration.md",
     )
     add_human(group)
@@ -148,7 +148,7 @@ def _past(options: argparse.Namespace, policy: LocalPolicy) -> tuple[Timeline, L
     if options.history is not None:
         raise ConfigurationError(f"--history: {options.trace} is a log and no queue; leave it out")
     if options.at is None:
-        raise ConfigurationError("--at: say at which time of the log")
+        raise ConfigurationError("--at: give a time of the log")
     log = read_log(options)
     setting = prepared(log, options)
     if options.simulated:
@@ -178,7 +178,7 @@ def _check_queue(options: argparse.Namespace) -> None:
     """Refuse what makes no sense of a queue in a file."""
     if options.processors is None:
         raise ConfigurationError(
-            f"{options.trace}: --processors: say how many the cluster has; a queue does not"
+            f"{options.trace}: --processors: give the processors of the cluster; a queue has no such number"
         )
     if options.simulated:
         raise ConfigurationError(f"{options.trace}: --simulated is for logs; leave it out for a queue")
@@ -266,14 +266,14 @@ def _facts(told: xr.Dataset, workload: Workload | None) -> list[tuple[str, str]]
         ("futures", f"{facts['futures']:,}"),
     ]
     if facts["adjusted_by"]:
-        weight = f"the queue has a weight of {facts['weight']:.0%}, waits of like jobs the rest"
+        weight = f"weight of the simulated queue {facts['weight']:.0%}, of waits of similar jobs the rest"
         said.append(("corrected by", f"{facts['adjusted_by']:,} earlier forecasts; {weight}"))
     return said
 
 
 def _history(finished: int) -> str:
     if not finished:
-        return "none: run times are anywhere up to what was requested, and nobody comes"
+        return "none: run times are anywhere up to the requested time, and no jobs arrive"
     return f"{jobs(finished)}, finished before"
 
 
@@ -281,7 +281,7 @@ def _starts(told: xr.Dataset, log: Log | None, options: argparse.Namespace) -> l
     """Table of the jobs, with the time until their starts."""
     times = Times(options.human)
     if not told.sizes["job"]:
-        return ["Nobody waits."]
+        return ["No job waits."]
     now = told.attrs["now"]
     soon = f"within {Times(human=True).text(options.within)}"
     levels = [f"{level:.0%}" for level in told["quantile"].to_numpy().tolist()]
@@ -299,7 +299,7 @@ def _starts(told: xr.Dataset, log: Log | None, options: argparse.Namespace) -> l
         rows.append(
             [*cells, f"{float(one['probability']):.0%}", times.text(int(one["expected_start"]) - now)]
         )
-    return [table([*columns, soon, times.header("if estimates held")], rows)]
+    return [table([*columns, soon, times.header("with exact estimates")], rows)]
 
 
 def _user(number: int, log: Log | None) -> str:

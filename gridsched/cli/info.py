@@ -47,7 +47,7 @@ def add(commands: Any) -> None:
     parser = add_command(
         commands,
         "info",
-        "Show what a log of parallel jobs holds.",
+        "Show the contents of a log of parallel jobs.",
         "gridsched info KTH-SP2-1996",
         "gridsched info our-export.txt --timezone Europe/Rome",
         "gridsched info KTH-SP2-1996 --outages --write-events outages.csv",
@@ -57,8 +57,8 @@ def add(commands: Any) -> None:
     add_human(parser)
     group = parser.add_argument_group(
         "outages",
-        "Spells in which the cluster was idle while jobs waited that would fit, or left most of its "
-        "processors unused that waiting jobs could have used. What kept jobs from starting is not known.",
+        "Periods in which the cluster was idle while jobs waited that would fit, or left most of the "
+        "processors unused that waiting jobs could have used. The cause is unknown.",
     )
     group.add_argument("--outages", action="store_true", help="list the outages that the log shows")
     group.add_argument(
@@ -92,8 +92,8 @@ def add(commands: Any) -> None:
         "--events-are",
         choices=("maintenance", "drain", "down"),
         default="maintenance",
-        help="what the outages were: maintenance that was announced a week before, nodes that took no more "
-        "jobs, or failures that kill jobs (default: maintenance)",
+        help="kind of the outages: maintenance announced a week before, nodes that accept no more jobs, or "
+        "failures that kill jobs (default: maintenance)",
     )
     parser.set_defaults(command=_info)
 

@@ -50,27 +50,27 @@ def add_trace(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
     parser.add_argument(
         "--format",
         choices=FORMATS,
-        help="what the file is (default: told by its first line)",
+        help="format of the file (default: recognised by its first line)",
     )
     parser.add_argument(
         "--extra-fields",
         choices=("refuse", "ignore"),
-        help="what becomes of fields after the 18 of an SWF log (default: refuse)",
+        help="fields after the 18 of an SWF log (default: refuse)",
     )
     group = parser.add_argument_group("exports of sacct, and tables of jobs")
     group.add_argument(
         "--timezone",
         dest="time_zone",
         metavar="AREA/CITY",
-        help="time zone of the site, whose clock the times are from (default: UTC)",
+        help="time zone of the times (default: UTC)",
     )
-    group.add_argument("--unit", choices=("cpus", "nodes"), help="what a processor is (default: cpus)")
+    group.add_argument("--unit", choices=("cpus", "nodes"), help="unit of processors (default: cpus)")
     group.add_argument(
         "--from",
         dest="begin",
         choices=("submit", "eligible"),
-        help="when a job enters the queue: when it is submitted, or when its dependencies, begin time and "
-        "holds let it (default: submit)",
+        help="time at which a job enters the queue: its submission, or when its dependencies, begin time and "
+        "holds allow it (default: submit)",
     )
 
 
@@ -152,7 +152,7 @@ def add_cluster(group: argparse._ArgumentGroup) -> None:
         "--processors",
         type=positive_integer,
         metavar="N",
-        help="processors (default: as the log says, else the most that it shows in use)",
+        help="processors (default: those of the log, else the largest number in use)",
     )
     group.add_argument(
         "--processors-per-node", type=positive_integer, default=1, metavar="N", help="default: 1"
@@ -177,15 +177,15 @@ def _add_nodes(group: argparse._ArgumentGroup) -> None:
         type=path,
         metavar="FILE",
         help="nodes, partitions and limits of the cluster as YAML, or the list of nodes of a trace of pods "
-        "(default: those of the column NodeList of an export, each with the most that jobs held there at "
-        "once; else any processors will do, and memory and GPUs do not count)",
+        "(default: those of the column NodeList of an export, each with the largest resources that jobs "
+        "held there at once; else processors are interchangeable, and memory and GPUs do not count)",
     )
     group.add_argument(
         "--node-type",
         type=_node_type,
         action="append",
         metavar="COUNT,CORES[,MEMORY[,GPUS]]",
-        help="nodes that are alike, with MEMORY in MiB (nothing: enough); may be repeated",
+        help="equal nodes, with MEMORY in MiB (default: unlimited); may be repeated",
     )
     leave = group.add_argument(
         "--without",
@@ -193,7 +193,7 @@ def _add_nodes(group: argparse._ArgumentGroup) -> None:
         action=_Together,
         default=None,
         metavar="NAME[,NAME...]",
-        help=f"leave out what else would count where the log tells: {', '.join(ASPECTS)}, or {ALL}",
+        help=f"do not use this information of the log: {', '.join(ASPECTS)}, or {ALL}",
     )
     completed(leave, lambda prefix: _lists(prefix, (*ASPECTS, ALL)))
 
@@ -205,7 +205,7 @@ def add_conventions(group: argparse._ArgumentGroup) -> None:
         "--overrun",
         choices=("doubling", "increments"),
         default="doubling",
-        help="how the expected end of a job that outruns its estimate is moved (default: doubling)",
+        help="how the expected end of a job that exceeds its estimate is moved (default: doubling)",
     )
     group.add_argument(
         "--passes",
@@ -226,7 +226,7 @@ def add_events(group: argparse._ArgumentGroup) -> None:
         "for exports of sacct and tables of Slurm, recorded for others)",
     )
     group.add_argument(
-        "--seed", type=_seed, default=0, metavar="N", help="of what is drawn: patience (default: 0)"
+        "--seed", type=_seed, default=0, metavar="N", help="seed of drawn patience (default: 0)"
     )
     group.add_argument(
         "--preceding",
@@ -245,7 +245,7 @@ def add_events(group: argparse._ArgumentGroup) -> None:
         "--requeue",
         choices=("place", "end", "lost"),
         default="place",
-        help="what becomes of a job whose node fails: it waits again at its place in the queue or at the "
+        help="treatment of a job whose node fails: it waits again at its place in the queue or at the "
         "end, or it is lost (default: place)",
     )
 

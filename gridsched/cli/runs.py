@@ -66,7 +66,7 @@ def prepared(log: Log, options: argparse.Namespace, configured: Cluster | None =
             f"{','.join(used)}"
         )
     if used:
-        notes = [("takes into account", ", ".join(used)), *notes]
+        notes = [("uses", ", ".join(used)), *notes]
     return Setting(made, cluster, notes)
 
 
@@ -106,7 +106,7 @@ def preparation(setting: Setting, options: argparse.Namespace) -> list[tuple[str
     unknown = workload.requested_time <= 0
     overrun = ~unknown & (workload.run_time > workload.requested_time)
     if unknown.any() and options.estimates != "actual":
-        facts.append(("no requested time", f"{jobs(int(unknown.sum()))}, whose run time is taken"))
+        facts.append(("no requested time", f"{jobs(int(unknown.sum()))}, whose run time is used"))
     if overrun.any() and options.kill:
         facts.append(("killed", f"{jobs(int(overrun.sum()))}, at their requested time"))
     if workload.dependencies is not None:
@@ -127,7 +127,7 @@ _REASON = "rejected: "
 
 
 def fates(runs: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """What became of jobs that did not run once to their end, by policy; nothing where all did."""
+    """Outcomes of jobs that did not run once to their end, by policy; empty if all did."""
     from gridsched.comparison import FATES
 
     facts = []

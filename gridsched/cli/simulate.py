@@ -95,7 +95,7 @@ def _simulate(options: argparse.Namespace) -> None:
 
 
 def _fates(attributes: dict[str, dict[str, Any]]) -> list[Any]:
-    """Table of what became of jobs that did not run once to their end."""
+    """Table of the outcomes of jobs that did not run once to their end."""
     facts = fates(attributes)
     return [facts_table(facts)] if facts else []
 

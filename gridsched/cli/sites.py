@@ -26,8 +26,8 @@ def add_site(group: Any) -> None:
         "--slurm-conf",
         type=path,
         metavar="FILE",
-        help="simulate Slurm as this slurm.conf says, with its nodes and partitions unless others are given; "
-        "or what scontrol show config printed, which has no nodes",
+        help="simulate Slurm as configured by this slurm.conf, with its nodes and partitions unless others "
+        "are given; or the output of scontrol show config, which has no nodes",
     )
     group.add_argument(
         "--sacctmgr",
@@ -45,16 +45,16 @@ def add_site(group: Any) -> None:
         "--sshare",
         type=path,
         metavar="FILE",
-        help="what was used before the first job, as sshare --all --parsable2 printed it (default: nothing)",
+        help="usage before the first job, as sshare --all --parsable2 printed it (default: none)",
     )
     group.add_argument(
         "--change",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="and what would be if the file said otherwise, such as SchedulerParameters=bf_window=2880 (the "
-        "other options stay), PriorityWeightAge=500 or 'PartitionName=long MaxTime=2-0'; may be repeated: "
-        "each change alone, then all together. Keys that only make sense together go into one, with spaces",
+        help="also simulate a change of the file, such as SchedulerParameters=bf_window=2880 (the other "
+        "options stay), PriorityWeightAge=500 or 'PartitionName=long MaxTime=2-0'; may be repeated: "
+        "each change alone, then all together. Separate keys that only make sense together by spaces",
     )
 
 
@@ -67,7 +67,9 @@ def check_site(options: argparse.Namespace) -> None:
     if options.slurm_conf is not None and policies_given(options):
         raise ConfigurationError("--policy and --slurm-conf: give one of the two")
     if options.slurm_conf is not None and getattr(options, "calibrate", False):
-        raise ConfigurationError("--calibrate and --slurm-conf: a site's configuration is known, not fitted")
+        raise ConfigurationError(
+            "--calibrate and --slurm-conf: a given configuration is not fitted; leave one out"
+        )
 
 
 def site_of(options: argparse.Namespace, log: Log, changes: Sequence[str] = ()) -> Site:

@@ -30,7 +30,7 @@ from gridsched.replication import mean_interval
 METHODS: dict[str, str] = {
     "futures": "simulated futures",
     "combined": "futures and residual waits",
-    "null": "residual waits of like jobs",
+    "null": "residual waits of similar jobs",
     "estimates": "squeue --start: estimates only",
     "smith": "predicted run times (Smith et al. 1999)",
     "downey": "log-uniform run times (Downey 1997)",
@@ -121,7 +121,7 @@ def make_forecasts(
     rng = np.random.default_rng([seed, 2])
     moments = waiting_instants(timeline, begin, end, instants, rng)
     if not len(moments):
-        raise ConfigurationError(f"{timeline.name}: nobody ever waits, so that there is nothing to forecast")
+        raise ConfigurationError(f"{timeline.name}: no job ever waits, so that there is nothing to forecast")
     parts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in DRAWN}
     places, times = [], []
     for moment in moments.tolist():

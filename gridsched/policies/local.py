@@ -105,7 +105,7 @@ _ORDER_WORDS = {
     "smallest_area": "the smallest product of estimate and processors first",
     "lxf": "the largest expansion factor first, (wait + estimate) / estimate",
     "lxwf": "the largest expansion factor first, plus 0.02 an hour of waiting",
-    "critical": "jobs first whose users are about to go away, and those that have waited for days",
+    "critical": "jobs whose users are about to leave first, and those that have waited for days",
     "wfp3": "the largest (wait / estimate)^3 x processors first",
     "unicep": "the largest wait / (log2(processors) x estimate) first",
     "f1": "the smallest log10(estimate) x processors + 870 log10(submit time) first",

@@ -22,28 +22,28 @@ from gridsched.workloads.table import Workload
 
 CAPABILITIES: dict[str, str] = {
     "speed": "clusters of different speed",
-    "whole nodes": "clusters that give whole nodes to jobs",
+    "whole nodes": "clusters that allocate whole nodes",
     "local policies": "any local policy on the clusters",
     "predictions": "local policies that predict run times while they run",
     "estimates": "requested times, actual run times, clairvoyant or given estimates",
     "kill": "jobs killed at their requested time",
-    "overrun": "both rules for jobs that outrun their estimate",
+    "overrun": "both rules for jobs that exceed their estimate",
     "passes": "scheduling passes by instant or by event",
-    "message delay": "messages between clusters that take time",
-    "migration delay": "jobs that take time to move to another cluster",
+    "message delay": "messages between clusters with a delay",
+    "migration delay": "transfers of jobs with a delay",
     "deadlines": "deadlines of jobs",
-    "reservations": "jobs that ask for a start time",
+    "reservations": "advance reservations",
     "membership": "clusters that join and leave",
     "changes": "processors that are added and removed",
     "nodes": "nodes with cores, memory and GPUs, partitions of them, limits of groups",
     "arrays": "limits of job arrays, of which only some tasks run at once",
     "failures": "nodes that fail, or are maintained",
-    "cancellations": "jobs whose users give up waiting",
-    "dependencies": "jobs that wait for other jobs",
-    "preemption": "running jobs that give way to others",
-    "own functions": "functions of one's own that decide",
+    "cancellations": "cancellation of waiting jobs",
+    "dependencies": "dependencies between jobs",
+    "preemption": "preemption of running jobs",
+    "own functions": "users' functions",
 }
-"""What a scheduler may be able to do, by name; docs/capabilities.md has the table of who can what."""
+"""What a scheduler may be able to do, by name; docs/capabilities.md has the table."""
 
 
 class Scheduler(ABC):

@@ -1,4 +1,4 @@
-"""Who can do what: the table of capabilities by system, made from what schedulers declare."""
+"""The table of capabilities by system, made from the declarations of schedulers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def capabilities_page() -> str:
 
 def _lines() -> Iterator[str]:
     systems = {name: system_of(name) for name in SYSTEMS}
-    yield "# Who can do what"
+    yield "# Capabilities of schedulers"
     yield ""
     yield (
-        "Every scheduler runs through `gs.simulate` on the same kinds of platforms and jobs. A cell says "
-        "yes, names the parameter that makes use of the capability, or gives the number of the reason below. "
-        "What a scheduler cannot do is refused with that reason, never ignored. Written by `make schemas` "
+        "Every scheduler runs through `gs.simulate` on the same kinds of platforms and jobs. A cell is "
+        "yes, the parameter that uses the capability, or the number of the reason below. An "
+        "unsupported capability is rejected with that reason, never ignored. Written by `make schemas` "
         "from `gridsched/systems`; do not edit."
     )
     yield ""

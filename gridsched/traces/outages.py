@@ -108,7 +108,7 @@ def infer_outages(
     if 2 * np.count_nonzero(queued) < len(workload) or not len(workload):
         raise WorkloadError(
             f"{workload.name}: waits of {np.count_nonzero(queued):,} of {len(workload):,} jobs are recorded, "
-            "too few to tell outages from a cluster without work; give a log with waits"
+            "too few to distinguish outages from a cluster without work; give a log with waits"
         )
     submit = np.floor(workload.submit_time[queued]).astype(np.int64)
     start = np.floor(workload.submit_time[queued] + workload.wait_time[queued]).astype(np.int64)

@@ -179,7 +179,7 @@ class Calendars(Scheduler):
         "local policies": "the slots of the calendars are the policy",
         "overrun": "a job that is not done when its slots are over is killed or suspended, see `overrun`",
         "passes": "jobs start when a slot begins",
-        "message delay": "managers answer at once; what they know may be old (`period`)",
+        "message delay": "managers answer immediately, possibly from outdated information (`period`)",
         "migration delay": "a job stays with the manager that placed it, and does not move",
         "deadlines": "the paper has start times, not deadlines",
         "membership": "the tree of managers is fixed",

@@ -253,11 +253,11 @@ class DynamicGrid(Scheduler):
     system: ClassVar[str] = "dynamic_grid"
     knows: ClassVar[str] = "idle processors of all clusters by reports, and of neighbours by inquiry"
     cannot: ClassVar[Mapping[str, str]] = {
-        "predictions": "a local job may go to the grid scheduler, with the estimate that its cluster goes by",
+        "predictions": "a local job may go to the grid scheduler, with the estimate of its cluster",
         "arrays": "the grid scheduler starts jobs one by one",
         "nodes": "tasks run on any processors of a clique; its clusters are numbers of them",
         "passes": "the grid scheduler acts once for all events of an instant",
-        "message delay": "reports are periodic; what is asked is answered at once",
+        "message delay": "reports are periodic; queries are answered immediately",
         "deadlines": "local jobs wait no longer than delta_t, which is no deadline",
         "reservations": "local jobs start as soon as they can",
         "changes": "clusters join and leave as a whole",

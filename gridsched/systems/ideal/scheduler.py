@@ -74,7 +74,7 @@ class Ideal(Scheduler):
         "dependencies": "it is a bound for jobs that depend on nothing",
         "local policies": "the pool is one machine without a local scheduler",
         "estimates": "the pool knows run times",
-        "overrun": "the pool knows run times, so that none is outrun",
+        "overrun": "the pool knows run times, so that no job exceeds its estimate",
         "passes": "the pool decides at every instant",
         "message delay": "no messages are sent",
         "migration delay": "a job uses all clusters at once",

@@ -144,12 +144,12 @@ class JScheduler(Scheduler):
     cannot: ClassVar[Mapping[str, str]] = {
         "arrays": "a cluster counts its own tasks, not those that run elsewhere",
         "passes": "predicted starts assume one pass for all events of an instant",
-        "message delay": "a job's questions take no time in the paper",
+        "message delay": "queries of a job take no time in the paper",
         "migration delay": "a job is submitted to a cluster once, and does not move",
-        "deadlines": "jobs want a wait or a slowdown, not a deadline",
+        "deadlines": "jobs minimise wait or slowdown and have no deadline",
         "reservations": "jobs start as soon as they can",
         "membership": "the directory of clusters is fixed",
-        "changes": "predicted waits take the processors of a cluster as given",
+        "changes": "predicted waits assume fixed processors of a cluster",
         "preemption": "a job that has started runs to its end",
     }
 

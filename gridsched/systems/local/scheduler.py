@@ -55,7 +55,7 @@ class Local(Scheduler):
     cannot: ClassVar[Mapping[str, str]] = {
         "message delay": "no messages are sent",
         "migration delay": "jobs do not move",
-        "deadlines": "local policies do not know deadlines",
+        "deadlines": "local policies do not use deadlines",
         "reservations": "local policies start jobs as soon as they can",
         "membership": "a cluster on its own belongs to no grid",
         "changes": "the processors of a cluster stay the same under local policies",

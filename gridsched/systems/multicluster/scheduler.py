@@ -177,13 +177,13 @@ class Multicluster(Scheduler):
     }
     not_in_studies: ClassVar[frozenset[str]] = frozenset({"threads"})
     cannot: ClassVar[Mapping[str, str]] = {
-        "predictions": "its clusters go by the run times that the dispatcher plans with",
+        "predictions": "its clusters use the run times with which the dispatcher plans",
         "arrays": "a cluster counts its own tasks, not those that run elsewhere",
         "nodes": "its resources are interchangeable: a composition table adds up numbers of processors",
         "passes": "jobs are handed over in rounds",
         "migration delay": "jobs that have started do not move",
         "reservations": "jobs have deadlines, no start times",
-        "membership": "clusters stay; their processors may change",
+        "membership": "clusters are fixed; their processors may change",
         "preemption": "a job that has started runs to its end",
     }
 

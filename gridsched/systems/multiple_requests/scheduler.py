@@ -83,7 +83,7 @@ class MultipleRequests(Scheduler):
         "arrays": "a cluster counts its own tasks, not those that run elsewhere",
         "passes": "requests are cancelled once for all events of an instant",
         "message delay": "a job that two clusters could start at once needs an answer at that instant",
-        "migration delay": "a job waits where it may run, and does not move",
+        "migration delay": "a job waits where it can run, and does not move",
         "deadlines": "a job runs where it starts first",
         "reservations": "a request is for the earliest start",
         "membership": "the clusters that jobs may ask are fixed",

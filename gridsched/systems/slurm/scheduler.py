@@ -225,8 +225,8 @@ class Slurm(Scheduler):
     cannot: ClassVar[Mapping[str, str]] = {
         "predictions": "Slurm is the local scheduler",
         "local policies": "Slurm is the local scheduler",
-        "overrun": "Slurm expects a job that outruns its limit to end at once",
-        "passes": "passes come at Slurm's own cadence",
+        "overrun": "Slurm expects a job that exceeds its limit to end immediately",
+        "passes": "passes follow Slurm's own timing",
         "message delay": "no messages are sent",
         "migration delay": "jobs do not move",
         "deadlines": "not built yet: --deadline is not modelled",

@@ -179,10 +179,10 @@ class Superscheduler(Scheduler):
     cannot: ClassVar[Mapping[str, str]] = {
         "arrays": "a cluster counts its own tasks, not those that run elsewhere",
         "passes": "predicted starts assume one pass for all events of an instant",
-        "deadlines": "turnaround is what the schemes compare",
+        "deadlines": "the schemes compare turnaround",
         "reservations": "the paper has none: jobs start as soon as they can",
         "membership": "the clusters of a superscheduler are fixed; one that falls silent is an option",
-        "changes": "predicted waits take the processors of a cluster as given",
+        "changes": "predicted waits assume fixed processors of a cluster",
         "preemption": "a job that has started runs to its end",
     }
 
