@@ -154,5 +154,5 @@ def test_what_is_used_is_not_left_aside() -> None:
     )
     pool = dict(left_aside(workload))
     assert {"partitions", "memory, GPUs", "nodes", "outages"} <= set(pool)
-    assert "ask for GPUs" in pool["memory, GPUs"]
-    assert "ask for memory" in pool["memory, GPUs"]
+    assert "request GPUs" in pool["memory, GPUs"]
+    assert "request memory" in pool["memory, GPUs"]

@@ -66,7 +66,7 @@ def prepared(log: Log, options: argparse.Namespace, configured: Cluster | None =
             f"{','.join(used)}"
         )
     if used:
-        notes = [("uses", ", ".join(used)), *notes]
+        notes = [("information used", ", ".join(used)), *notes]
     return Setting(made, cluster, notes)
 
 

@@ -270,7 +270,7 @@ def explained(told: Explanation, policy: LocalPolicy, numbers: Sequence[int]) ->
 
 def _queue(told: Explanation) -> str:
     if not told.waiting:
-        return " and no job waiting"
+        return " and nobody waiting"
     return f" and {_number(told.waiting, 'job')} waiting, {told.ahead} of them ahead of it"
 
 

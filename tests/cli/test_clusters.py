@@ -64,13 +64,13 @@ def accounts(tmp_path: Path) -> Path:
 
 def changed(text: str) -> dict[str, list[str]]:
     """Rows of the table of what each changes."""
-    lines = text[text.index("What each changes") :].split("\n\n")[1].splitlines()[1:]
+    lines = text[text.index("Effect of each") :].split("\n\n")[1].splitlines()[1:]
     return {cells[0]: cells[1:] for cells in (re.split(r"\s+", line.strip()) for line in lines)}
 
 
 def test_all_that_an_export_tells_counts_by_default(accounts: Path, printed: Callable[..., str]) -> None:
     text = printed("compare", accounts)
-    assert row(text, "takes into account") == [
+    assert row(text, "information used") == [
         "nodes",
         "memory",
         "gpus",
@@ -99,14 +99,14 @@ def test_all_that_an_export_tells_counts_by_default(accounts: Path, printed: Cal
 
 def test_each_can_be_switched_off(accounts: Path, printed: Callable[..., str]) -> None:
     text = printed("compare", accounts, "--without", "cancellations,gpus", "--without", "dependencies")
-    assert row(text, "takes into account") == ["nodes", "memory", "partitions"]
+    assert row(text, "information used") == ["nodes", "memory", "partitions"]
     assert row(text, "left out: cancelled before it started") == ["1"]
     left = text[text.index("What this leaves out:") :]
     assert row(left, "cancellations")[:2] == ["1", "jobs"]
     assert "GPUs" in left
     text = printed("compare", accounts, "--without", "all")
-    assert "takes into account" not in text
-    assert "What each changes" not in text
+    assert "information used" not in text
+    assert "Effect of each" not in text
     assert row(text, "cluster") == ["6", "processors"]
     assert "partitions" in text[text.index("What this leaves out:") :]
 
@@ -115,7 +115,7 @@ def test_a_number_of_processors_is_a_pool(accounts: Path, printed: Callable[...,
     text = printed("simulate", accounts, "--processors", 6)
     assert row(text, "cluster") == ["6", "processors"]
     assert "leave --processors out to simulate the nodes" in text
-    assert row(text, "takes into account") == ["cancellations", "dependencies"]
+    assert row(text, "information used") == ["cancellations", "dependencies"]
 
 
 def test_without_nodes_memory_and_gpus_do_not_count_and_it_is_said(
@@ -124,7 +124,7 @@ def test_without_nodes_memory_and_gpus_do_not_count_and_it_is_said(
     path = export(tmp_path, line(1, AllocTRES="mem=4G,gres/gpu=1"))
     text = printed("compare", path)
     assert "memory and GPUs: the log does not say what nodes there are; give them with --nodes" in text
-    assert "takes into account" not in text
+    assert "information used" not in text
     text = printed("compare", path, "--without", "memory,gpus")
     assert "give them with --nodes" not in text
 
@@ -140,7 +140,7 @@ def test_nodes_of_a_file(accounts: Path, tmp_path: Path, printed: Callable[..., 
     assert row(text, "cluster")[:2] == ["12", "processors"]
     assert "3 nodes: 2 of 4 cores, 8,192 MiB; 1 of 4 cores, 1 GPUs" in text
     assert " ".join(row(text, "partitions")).startswith("2 jobs of partitions that the file does not have")
-    assert "limits" in row(text, "takes into account")
+    assert "limits" in row(text, "information used")
     # bob's jobs with GPUs may not use nodes that have any
     assert row(text, "rejected: larger than the nodes that it may use") == ["easy", "2"]
     assert "fewer than" not in text
@@ -149,7 +149,7 @@ def test_nodes_of_a_file(accounts: Path, tmp_path: Path, printed: Callable[..., 
 def test_nodes_of_the_command_line(accounts: Path, printed: Callable[..., str]) -> None:
     text = printed("simulate", accounts, "--node-type", "2,4,8192", "--node-type", "1,4,,2")
     assert "3 nodes: 2 of 4 cores, 8,192 MiB; 1 of 4 cores, 2 GPUs" in text
-    assert row(text, "takes into account")[:3] == ["nodes", "memory", "gpus"]
+    assert row(text, "information used")[:3] == ["nodes", "memory", "gpus"]
 
 
 def test_events_of_nodes_by_their_names(accounts: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
@@ -166,8 +166,8 @@ def test_what_each_changes_is_written(accounts: Path, tmp_path: Path, printed: C
     assert table["left_out"].tolist()[:2] == ["nothing", "nodes"]
     text = printed("compare", accounts, "--out", tmp_path / "out", "--no-changes")
     assert not (tmp_path / "out" / "counts.csv").exists()
-    assert "What each changes" not in text
-    assert "takes into account" in text
+    assert "Effect of each" not in text
+    assert "information used" in text
 
 
 def test_mistakes(accounts: Path, tmp_path: Path, mistake: Callable[..., str]) -> None:
@@ -232,7 +232,7 @@ def test_tables_of_slurm_jobs(tmp_path: Path, printed: Callable[..., str]) -> No
     assert row(text, "most GPUs in use") == ["2"]
     assert row(text, "most memory in use") == ["4.0", "GiB"]
     text = printed("compare", path, "--timezone", "Europe/Rome", "--node-type", "1,4,8192,2")
-    assert row(text, "takes into account") == ["nodes", "memory", "gpus", "cancellations"]
+    assert row(text, "information used") == ["nodes", "memory", "gpus", "cancellations"]
     assert row(text, "users gave up waiting")[-1] == "1"
 
 
@@ -261,7 +261,7 @@ def test_pods_run_on_their_nodes(tmp_path: Path, printed: Callable[..., str]) ->
     nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nn0,8000,8192,1,T4\nn1,4000,8192,1,A10\n")
     assert row(printed("info", pods), "GPU-hours") == ["0.1"]
     text = printed("simulate", pods, "--nodes", nodes)
-    assert row(text, "takes into account") == ["nodes", "memory", "gpus", "partitions"]
+    assert row(text, "information used") == ["nodes", "memory", "gpus", "partitions"]
     assert row(text, "cluster")[0] == "12000"
     # two of them do not share the GPU of n0
     assert row(text, "easy")[0] == "33"

@@ -34,7 +34,7 @@ def test_the_head_of_the_queue_and_its_reservation(queue: Path, printed: Callabl
     text = printed("explain", queue, 2)
     assert said(text, "job ") == "2 of user 0"
     assert said(text, "asks for") == "4 processors, 1 min; runs for 1 min"
-    assert said(text, "submitted").endswith("1 processors free, nobody waiting")
+    assert said(text, "submitted").endswith("1 processors free, no job waiting")
     assert said(text, "reservation").startswith("on arrival, for 1970-01-01 01:01:40")
     assert said(text, "reservation").endswith(
         "it started 50 s before, since jobs ended earlier than estimated"

@@ -45,7 +45,7 @@ def test_the_queue_of_a_simulation(log: Path, printed: Callable[..., str]) -> No
     dated = printed("forecast", log, "--at", "1970-01-01T01:00:10", "--simulated", "--job", 2, "--human")
     assert "\n4 " not in dated
     assert "1 min" in dated
-    assert "Nobody waits." in printed("forecast", log, "--at", "1", "--simulated")
+    assert "No job waits." in printed("forecast", log, "--at", "1", "--simulated")
 
 
 def test_the_recorded_queue_of_an_export(tmp_path: Path, printed: Callable[..., str]) -> None:

@@ -78,7 +78,7 @@ def test_every_option_reaches_the_simulation(log: Path, tmp_path: Path, printed:
     )
     text = printed("simulate", log, *options.split(), "--output", target)
     assert "6 processors in nodes of 2, one job a node, speed 1.5" in text
-    assert row(text, "no requested time") == ["1", "job", "whose", "run", "time", "is", "taken"]
+    assert row(text, "no requested time") == ["1", "job", "whose", "run", "time", "is", "used"]
     assert row(text, "killed") == ["1", "job", "at", "their", "requested", "time"]
 
     cluster = gs.Cluster(processors=6, processors_per_node=2, node_exclusive=True, speed=1.5, name="abacus")

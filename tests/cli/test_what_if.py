@@ -126,7 +126,7 @@ def test_the_cluster_of_options_goes_before_that_of_the_file(
     change = ("--change", "PartitionName=fat MaxTime=1")
     assert "changes nothing" in mistake("compare", jobs, "--slurm-conf", conf, "--processors", 32, *change)
     without = printed("compare", jobs, "--slurm-conf", conf, "--without", "partitions")
-    assert row(without, "takes into account") == ["nodes"]
+    assert row(without, "information used") == ["nodes"]
 
 
 @pytest.mark.parametrize(
