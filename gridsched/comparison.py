@@ -1,7 +1,7 @@
 """What another policy would have done to the jobs of a log: waits that were recorded beside simulated ones.
 
 The schedule that the log recorded counts as a scheme of its own. Differences are those of the same jobs;
-their intervals come from weeks, which hold most of what makes waits of neighbouring jobs alike.
+their intervals come from weeks, which contain most of the correlation between waits of neighbouring jobs.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def compare(
     names : mapping of str to sequence of str, optional
         Names of "user" and "group" by number; the numbers if not given.
     report : callable
-        Is told what is being done.
+        Called with a description of the current step.
 
     Returns
     -------
@@ -597,7 +597,7 @@ _FLAGS = {
     "elapsed time other than from start to end": "that did not run from start to end; the elapsed "
     "time counts",
 }
-"""What is said of so many jobs with a flag of `AccountingLog`."""
+"""What is said of this number of jobs with a flag of `AccountingLog`."""
 
 _OF_CLOCK = (
     "time that the clock showed twice",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class GridschedError(Exception):
-    """A mistake in what the user gave: the message names it, says what was found and what to do."""
+    """An error in what the user gave: the message names it, says what was found and what to do."""
 
 
 class TraceError(GridschedError):

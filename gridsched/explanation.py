@@ -425,7 +425,7 @@ class _Schedule:
         )
 
     def _corrections(self, begin: int, end: int) -> Integers:
-        """Times at which expected ends are moved, and an order that changes with time is worked out anew."""
+        """Times at which expected ends are moved, and an order that changes with time is recomputed."""
         moved: list[int] = []
         if self.changes:
             outrun = (self.start < end) & (self.end > begin) & (self.end > self.start + self.estimate)

@@ -119,7 +119,7 @@ UniqueKeyLoader.add_constructor("tag:yaml.org,2002:int", UniqueKeyLoader.constru
 
 
 MAX_BYTES = 2**20
-"""Size of a YAML file; what is larger is a log or a mistake."""
+"""Size of a YAML file; what is larger is a log or an error."""
 
 
 def read_yaml(path: str | Path) -> Any:

@@ -78,7 +78,7 @@ class NodeExplanation:
     starts : tuple of int
         Starts of its executions: several for a job that failing nodes killed, none for one that never ran.
     fate : int
-        What became of it, see docs/nodes-reference.md.
+        Its outcome, see docs/nodes-reference.md.
     nodes : tuple of int
         Nodes of its first execution.
     phases : tuple of NodePhase
@@ -235,7 +235,7 @@ class _NodeSchedule:
         return delay + (int(v["end_time"][on]) if v["start_time"][on] >= 0 else self._leaves(on))
 
     def _leaves(self, job: int) -> int:
-        """When a job that never ran left; just before 2**62 if it waits for ever."""
+        """When a job that never ran left; just before 2**62 if it waits forever."""
         v = self.v
         submit = int(v["submit_time"][job])
         if v["fate"][job] == _STARVED:
@@ -293,7 +293,7 @@ class _NodeSchedule:
         return -priority, -score, self._entries(jobs, now), jobs
 
     def _entries(self, jobs: Integers, now: int) -> Integers:
-        """When jobs entered the queue at the place that they have: anew after a kill, if that is the rule."""
+        """When jobs entered the queue at their place: again after a kill, if that is the rule."""
         entries = self.v["eligible_time"][jobs].copy()
         for k, job in enumerate(jobs.tolist()):
             if self._of_cluster("requeue", job) == "end":
@@ -382,7 +382,7 @@ class _NodeSchedule:
         return down, windows
 
     def _is_over_limit(self, job: int, now: int, length: int) -> bool:
-        """Whether the jobs that run leave a job no room in one of its groups."""
+        """Whether the jobs that run leave a job no space in one of its groups."""
         v = self.v
         if "limited" not in v:
             return False
@@ -437,7 +437,7 @@ class _Free:
         self.gpus[node] += sign * bits * int(v["piece_share"][piece])
 
     def _units(self, job: int) -> dict[str, Integers]:
-        """Parts of a job for which there is room on each node, by each resource alone."""
+        """Parts of a job for which there is space on each node, by each resource alone."""
         v = self.v
         most = np.full(len(self.cores), min(int(v["asked_most"][job]), int(v["asked_units"][job])))
         units = {}

@@ -64,7 +64,7 @@ PLACEMENTS: dict[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class NodeType:
-    """Nodes that are alike.
+    """Equal nodes.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class Cluster:
         Failures and maintenance. A cluster without `nodes` has nodes of `processors_per_node`, called
         `node0`, `node1` ...
     requeue : {"place", "end", "lost"}
-        What becomes of a job whose node fails: it waits again at its place in the queue, or at the end, or
+        Treatment of a job whose node fails: it waits again at its place in the queue, or at the end, or
         it is lost.
     checkpoint_interval, checkpoint_cost : int
         Seconds of work between checkpoints (0 for none), and seconds that one takes. A job that is killed
@@ -171,7 +171,7 @@ class Cluster:
         return -(-wanted // self.unit) * self.unit
 
     def duration(self, seconds: NDArray[Any]) -> NDArray[np.int64]:
-        """Whole seconds that work of so many seconds takes on this cluster."""
+        """Whole seconds that work of this number of seconds takes on this cluster."""
         if self.speed == 1.0:
             return np.asarray(seconds, np.int64)
         with np.errstate(over="ignore"):

@@ -154,7 +154,7 @@ def utilisation(run: xr.Dataset, *, bins: int = 200) -> Figure:
 def compare(runs: Iterable[xr.Dataset] | Mapping[str, xr.Dataset]) -> Figure:
     """Several runs of the same jobs: mean wait, response and bounded slowdown, and the distribution of waits.
 
-    Means have 95% intervals by batch means; whether two runs differ is better told by
+    Means have 95% intervals by batch means; to test whether two runs differ, use
     `gridsched.metrics.jobs.paired_difference`, since they share much of what makes the intervals wide.
 
     Parameters

@@ -247,7 +247,7 @@ def holm(probabilities: ArrayLike) -> Floats:
 
 
 def sign(interval: Interval, against: float = 0.0) -> NDArray[np.int64]:
-    """Whether intervals lie on one side of a number: -1 below it, +1 above it, 0 if that is not sure.
+    """Whether intervals lie on one side of a number: -1 below it, +1 above it, 0 if neither is significant.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ def simulate(
         submitted at none as on a cluster of speed 1 (see `times`). On another cluster they are divided by its
         speed and multiplied with that of the cluster of submission, and rounded up to whole seconds.
     platform : Cluster, sequence of Cluster, Platform or int, optional
-        Where jobs run; an integer is a cluster of so many processors. By default one cluster of the size
+        Where jobs run; an integer is a cluster with that many processors. By default one cluster of the size
         that the workload states. Each cluster has its own local policy.
     scheduler : str, LocalPolicy or Scheduler, optional
         A name of `gridsched.systems.registry.names`, a local policy (for every cluster on its own), or a

@@ -48,7 +48,7 @@ class Submission:
     estimates : {"requested", "actual", "clairvoyant"} or array of seconds
         Runtime estimates, see `gridsched.simulate`.
     conventions : Conventions
-        What happens to estimates that are outrun, and when scheduling passes take place.
+        What happens to estimates that are exceeded, and when scheduling passes take place.
     seed : int
         Of everything that the scheduler draws.
     times : {"home", "unit"}

@@ -75,8 +75,8 @@ def mean_of_shaken(
 ) -> NDArray[np.float64]:
     """Mean wait of each job [s] over replays with shaken run times; -1 where one of them leaves it waiting.
 
-    What a replay of a busy cluster says of a single job hangs on chance; the mean over replays says what the
-    policy makes of it.
+    On a busy cluster the wait of a single job in a replay depends on chance; the mean over replays is that
+    of the policy.
     """
     waits = np.array(
         [

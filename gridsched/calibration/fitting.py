@@ -31,7 +31,7 @@ GIVEN_UP = 10.0
 """The most that a block counts in `gain`, as one does in which jobs do not start."""
 
 MAX_ALIKE = 12
-"""So many calibrations that fit about as well are looked at, at most."""
+"""Largest number of calibrations that fit about equally well and are used."""
 
 _VARIED = 0.25
 """Standard deviation of the logarithm by which a parameter is varied."""
@@ -95,7 +95,7 @@ def fit(
     seed : int
         Of what is drawn.
     report : callable
-        Is told what is being done.
+        Called with a description of the current step.
     """
     rounds: list[list[Trial]] = []
     for number in range(effort.rounds):

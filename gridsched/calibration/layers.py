@@ -361,7 +361,7 @@ def verify_waits(site: LoggedSite, calibration: Calibration, waits: Integers, hi
     waits : int64[n]
         Of `simulated_waits`; jobs that never start do not count.
     history : History
-        What the replay was told.
+        Input of the replay.
 
     Raises
     ------

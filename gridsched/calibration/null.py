@@ -18,8 +18,8 @@ def null_waits(site: LoggedSite, *, seed: int = 0) -> NDArray[np.float64]:
     """Wait of each job [s], drawn from those of the last like jobs that had started when it was submitted.
 
     Like jobs share queue, doubling of size and class of requested time; else queue and size; else the queue;
-    else they are all jobs. This model is told every recorded wait up to each submission, also in the second
-    half, of which a simulation is told nothing; 0 where nobody started before.
+    else they are all jobs. This model uses every recorded wait up to each submission, also in the second
+    half, of which a simulation uses none; 0 where nobody started before.
     """
     rng = np.random.default_rng(seed)
     size, time = doublings(site.processors), kinds(site.estimate)

@@ -338,7 +338,7 @@ class History:
     def short_waits(self, quantile: float) -> Integers:
         """Wait [s] of jobs that waited less than ten minutes, by like jobs: user, queue and size.
 
-        Where fewer than 20 are alike, those of queue and size, or all of them.
+        Where fewer than 20 are similar, those of queue and size, or all of them.
         """
         site, size = self.site, doublings(self.site.processors)
         keys = (site.queue * 64 + size, (site.user * self.queues + site.queue) * 64 + size)
@@ -347,7 +347,7 @@ class History:
     def idle_waits(self, quantile: float) -> Integers:
         """Wait [s] while enough processors were free, by like jobs: user, queue, size and requested time.
 
-        Where fewer than 20 are alike, those of any requested time; of any user; of neither; or all of them.
+        Where fewer than 20 are similar, those of any requested time; of any user; of neither; or all of them.
         """
         site, size, time = self.site, doublings(self.site.processors), kinds(self.site.estimate)
         like = (site.queue * 64 + size) * KINDS + time

@@ -44,7 +44,7 @@ class Trusted:
     alike : int
         Calibrations that fit about as well, with it, which the intervals hold.
     given_up : int
-        Others that fit about as well, but leave jobs of the second half waiting for ever.
+        Others that fit about as well, but leave jobs of the second half waiting forever.
     changes : DataFrame
         One row a policy: policy, mean_wait (of the best calibration), change, low, high (seconds of mean
         wait), verdict ("less", "more", "cannot tell").
@@ -105,7 +105,7 @@ def trusted_changes(
     seed : int
         Of what is drawn.
     report : callable
-        Is told what is being done.
+        Called with a description of the current step.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def _answers(
     mine: NDArray[np.bool_],
     group: NDArray[np.int64],
 ) -> dict[str, Any]:
-    """Change of the mean wait of each group of jobs with its interval, and what is sure of it."""
+    """Change of the mean wait of each group of jobs with its interval and verdict."""
     weeks = (site.submit[mine] - site.submit[mine].min()) // _WEEK
     codes, member = np.unique(group[mine], return_inverse=True)
     found: dict[str, list[Any]] = {"change": [], "low": [], "high": [], "verdict": []}

@@ -98,7 +98,7 @@ def _read(path: Path, kind: FormatName, options: argparse.Namespace) -> Log:
 
 
 def cancelled(options: argparse.Namespace, *, accounting: bool) -> str:
-    """What becomes of jobs that were cancelled before they ran."""
+    """Treatment of jobs that were cancelled before they ran."""
     if "cancellations" in names_of_aspects(getattr(options, "without", None)):
         return "recorded"
     # a command that simulates nothing has no such option

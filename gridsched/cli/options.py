@@ -98,7 +98,7 @@ def together() -> type[argparse.Action]:
 def completed(action: argparse.Action, proposals: Callable[[str], Iterable[str]]) -> None:
     """Let shells propose values of an option or argument that begin with what was typed.
 
-    The attribute is how argcomplete is told; argparse itself does not know it.
+    argcomplete reads the attribute; argparse ignores it.
     """
     action.completer = lambda prefix, **_: proposals(prefix)  # type: ignore[attr-defined]
 
@@ -316,7 +316,7 @@ def _aspects(text: str) -> str:
 
 
 def _node_type(text: str) -> tuple[int | None, ...]:
-    """Count, cores, memory [MiB] and GPUs of nodes that are alike; none where nothing is said."""
+    """Count, cores, memory [MiB] and GPUs of equal nodes; none where nothing is given."""
     match = re.fullmatch(r"(\d{1,9}),(\d{1,12})(?:,(\d{0,12})(?:,(\d{1,3}))?)?", text, re.ASCII)
     if not match:
         raise argparse.ArgumentTypeError(

@@ -1,4 +1,4 @@
-"""The parser of the command line: a mistake is one line, with what was probably meant."""
+"""The parser of the command line: an error is one line, with what was probably meant."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Parser(argparse.ArgumentParser):
         self.description = _wrapped(self.description or "")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Arguments; an unknown option is a mistake of the command that it stands behind."""
+        """Arguments; an unknown option is an error of the command that it stands behind."""
         found, rest = super().parse_known_args(args, namespace)
         for unknown in rest:
             option = unknown.partition("=")[0]

@@ -45,7 +45,7 @@ def _to_terminal() -> bool:
 def progress(what: str) -> Iterator[Callable[[str], Any]]:
     """Say on the terminal, besides the output, what takes its time; the function says it of another thing.
 
-    What is compiled meanwhile is told once for each thing, also without a terminal.
+    Compilation is reported once for each kernel, also without a terminal.
     """
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -152,12 +152,12 @@ class Times:
 
 
 def share(part: int, whole: int) -> str:
-    """So many jobs of all."""
+    """A number of jobs out of all."""
     return f"{part:,} of {whole:,} jobs ({part / whole:.1%})"
 
 
 def jobs(number: int) -> str:
-    """So many jobs, in words."""
+    """A number of jobs, in words."""
     return f"{number:,} job{'' if number == 1 else 's'}"
 
 

@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0, 2 after a mistake of the user, 130 after an interrupt, 1 if nobody reads the output,
+        Exit code: 0, 2 after an error of the user, 130 after an interrupt, 1 if nobody reads the output,
         `doctor` found something that fails, or `conformance check` a difference.
 
     Raises

@@ -46,7 +46,7 @@ def writing(target: Path) -> Iterator[None]:
 
 
 def check_folder(folder: Path, names: Collection[str]) -> None:
-    """Refuse a folder that cannot be written, or that holds other files than those that are written anew."""
+    """Refuse a folder that cannot be written, or that holds other files than those that are written again."""
     if folder.exists() and not folder.is_dir():
         raise ConfigurationError(f"{folder}: is no folder; name one")
     if folder.is_symlink():

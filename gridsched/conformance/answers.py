@@ -45,7 +45,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class CaseVerdict:
-    """What became of a case.
+    """Outcome of a case.
 
     Parameters
     ----------

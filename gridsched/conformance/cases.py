@@ -113,7 +113,7 @@ class Case(_Strict):
     links : sequence of pairs of names
         Neighbours in a dynamic grid.
     overrun : str
-        Where jobs of one cluster outrun their requested time: the convention about their expected ends.
+        Where jobs of one cluster exceed their requested time: the convention about their expected ends.
     options : mapping
         Of the scheduler, for all variants.
     variants : mapping of name to Variant
@@ -144,7 +144,7 @@ class Case(_Strict):
 
     @property
     def outruns(self) -> bool:
-        """Whether a job outruns its requested time, so that the convention about that matters."""
+        """Whether a job exceeds its requested time, so that the convention about that matters."""
         return any(job.run_time > job.requested_time for job in self.jobs)
 
     def options_of(self, variant: str) -> dict[str, Any]:

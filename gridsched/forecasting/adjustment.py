@@ -1,4 +1,4 @@
-"""Forecasts that are corrected by what became of earlier ones: conformal regression, followed online.
+"""Forecasts that are corrected by the outcomes of earlier ones: conformal regression, followed online.
 
 Each quantile of the time until a start is moved by a factor such that, among earlier forecasts with about the
 same quantile whose outcome is known, the share of jobs that started before it was what its level says. This
@@ -134,7 +134,7 @@ class Adjustment:
 
 @dataclass(frozen=True, eq=False)
 class IssuedForecasts:
-    """Forecasts that were made, in order of time, and what became of them.
+    """Forecasts that were made, in order of time, and their outcomes.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def follow(issued: IssuedForecasts, until: int, *, renewals: int) -> tuple[NDArr
     until : int
         A time after all of them, seconds.
     renewals : int
-        How often the correction is worked out anew, after equal numbers of instants.
+        How often the correction is recomputed, after equal numbers of instants.
 
     Returns
     -------

@@ -143,7 +143,7 @@ def calibrate(
     seed : int
         Of what is drawn.
     report : callable
-        Is told what is being done.
+        Called with a description of the current step.
 
     Raises
     ------

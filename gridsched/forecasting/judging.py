@@ -1,4 +1,4 @@
-"""How good forecasts are: how many jobs start in the interval that was told, and how wide it is."""
+"""How good forecasts are: how many jobs start in the forecast interval, and how wide it is."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CORRECTIONS = ("raw", "first half", "as it goes")
 """Forecasts as they are, corrected by the first half, and by all whose outcome is known by then."""
 
 RENEWALS = 75
-"""How often the correction is worked out anew as it goes."""
+"""How often the correction is recomputed as it goes."""
 
 _MIDDLE = PARTS // 2
 _PARTS = 10
@@ -59,7 +59,7 @@ _PARTS = 10
 
 @dataclass(frozen=True, eq=False)
 class Forecasts:
-    """Forecasts of some jobs at some instants, and what became of them.
+    """Forecasts of some jobs at some instants, and their outcomes.
 
     Parameters
     ----------

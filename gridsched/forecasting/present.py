@@ -70,12 +70,12 @@ def forecast(
         How many are simulated.
     adjust : int
         How many earlier instants, of the last eight weeks, are forecast first to correct the quantiles by
-        what became of these forecasts, see `gridsched.forecasting.adjustment`; and to find out how much
+        the outcomes of these forecasts, see `gridsched.forecasting.adjustment`; and to find out how much
         the waits of like jobs say beside the queue. 0: none.
     seed : int
         Of everything that is drawn.
     threads : int
-        Threads that simulate futures. What is told does not depend on it.
+        Threads that simulate futures. Results do not depend on it.
 
     Returns
     -------
@@ -200,7 +200,7 @@ def _dataset(
     seed: int,
     correction: Adjustment | None,
 ) -> xr.Dataset:
-    """What is told of a forecast."""
+    """Dataset of a forecast."""
     waiting = snapshot.past[snapshot.waiting]
     starts = snapshot.now + quantiles_of(ensemble, levels)
     whole = np.where(np.isfinite(starts), np.round(starts), _NOT_YET).astype(np.int64)

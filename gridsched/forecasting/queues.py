@@ -114,7 +114,7 @@ def continue_log(
 ) -> Workload:
     """A log that goes on with the present queue.
 
-    Forecasts of it are corrected by what became of earlier ones (`adjust` of `gridsched.forecast`), and a
+    Forecasts of it are corrected by the outcomes of earlier ones (`adjust` of `gridsched.forecast`), and a
     present policy can be fitted to it (`gridsched.forecasting.calibrate`).
 
     Parameters

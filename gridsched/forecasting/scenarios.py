@@ -6,8 +6,8 @@ A scenario draws a run time for each job that runs or waits from its distributio
 eight weeks, at the same hour of the week. Then it is simulated until all jobs have started that wait now
 (`gridsched.engine.snapshot`).
 
-Jobs of one user with the same estimate run alike. Their draws are tied by a Gaussian copula with correlation
-`TIE`.
+Jobs of one user with the same estimate have similar run times. Their draws are tied by a Gaussian copula
+with correlation `TIE`.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Scenarios:
         ----------
         waiting_run_time, running_run_time : int64
             Run times [s] of the jobs that wait and run, in the order of the snapshot. Jobs that run are
-            expected to end at their estimates by default; at the next correction if they have outrun them.
+            expected to end at their estimates by default; at the next correction if they have exceeded them.
         """
         past, now = self.snapshot.past, self.snapshot.now
         running = self.snapshot.running

@@ -609,7 +609,7 @@ def _system_level(run: xr.Dataset, bins: int, since: SinceName) -> dict[str, xr.
 
 
 def _fates(run: xr.Dataset) -> dict[str, float]:
-    """What became of jobs that did not run once to their end, where a run says so."""
+    """Outcomes of jobs that did not run once to their end, where a run has them."""
     if "fate" not in run or not run.sizes["job"]:
         return {}
     fate, work = run["fate"].to_numpy(), run["processors"].to_numpy() * run["run_time"].to_numpy()

@@ -153,7 +153,7 @@ class LocalPolicy:
         it is submitted there, at most its estimate (for EASY with one reservation, first come, first served).
         Other parts that say "estimate" or "shortest" mean the prediction.
     correction : {"doubling", "requested", "increments"}
-        What a prediction of "recent" becomes that a job outruns: it is doubled again and again, becomes the
+        What a prediction of "recent" becomes that a job exceeds: it is doubled again and again, becomes the
         estimate, or grows by the increments of Tsafrir et al. up to it
         (`gridsched.engine.runtime_prediction`).
 
@@ -305,7 +305,7 @@ class Conventions:
     Parameters
     ----------
     overrun : {"doubling", "increments"}
-        Expected end of a job that has outrun its estimate (see `gridsched.engine.overrun`).
+        Expected end of a job that has exceeded its estimate (see `gridsched.engine.overrun`).
     passes : {"instant", "event", "arrivals-first"}
         Whether one scheduling pass follows all events of an instant, or one follows each event; with
         "arrivals-first" submissions come before ends at one instant, and a job that ends then as
@@ -351,7 +351,7 @@ def schedule(
     starts : int64[n]
         Start times, seconds.
     corrections : int
-        How often a running job outran its expected end.
+        How often a running job exceeded its expected end.
 
     Raises
     ------
@@ -392,7 +392,7 @@ def schedule_from(
     starts : int64[r]
         When the running jobs started, seconds.
     processors, policy, conventions, labels
-        See `schedule`; passes can only be "instant". Conservative backfilling makes its plan anew at the
+        See `schedule`; passes can only be "instant". Conservative backfilling makes its plan again at the
         beginning.
     begin : Beginning
         How many jobs run and wait, when, and how far to simulate.
@@ -464,7 +464,7 @@ def schedule_with_predictions(
     starts : int64[n]
         Start times, seconds.
     corrections : int
-        How often a running job outran its expected end.
+        How often a running job exceeded its expected end.
     predictions : int64[n]
         Predicted run time of each job when it was submitted, seconds.
 

@@ -190,7 +190,7 @@ def _keys(work: NodeWorkload, policy: LocalPolicy) -> tuple[NDArray[np.float64],
 def typical_jobs(jobs: RecordArray) -> RecordArray:
     """Kinds of jobs with their frequencies: the most frequent ones, which make up 95 % of all jobs.
 
-    So many are typical in the experiments of Weng et al. 2023.
+    Largest number of typical kinds in the experiments of Weng et al. 2023.
     """
     asked: RecordArray = np.empty(len(jobs), TYPICAL)
     asked["cores"] = jobs["units"] * jobs["cores"]

@@ -1,7 +1,7 @@
 """Prediction of run times from the jobs that have finished.
 
 `predict_prequential` predicts every job of a workload with a classification tree over intervals of run time
-that is trained anew again and again; `Predictor` does the same inside a simulation; `PredictorOptions` says
+that is retrained again and again; `Predictor` does the same inside a simulation; `PredictorOptions` says
 how. `evaluate` compares the tree with simpler and other learned methods, whose predictions
 `predict_by_method` gives, and `stack_workloads` puts several evaluations together. `to_dataset` and
 `from_dataset` store a trained `Model` as plain numbers.

@@ -128,7 +128,7 @@ def submission_columns(
     Raises
     ------
     WorkloadError
-        If the time zone does not exist, or categories are too large to be told apart by log.
+        If the time zone does not exist, or categories are too large to be distinguished by log.
     """
     categories = {name: _by_source(workload, name, source) for name in CATEGORIES}
     if source is not None:

@@ -89,9 +89,9 @@ class PredictorOptions:
     minimum_history : int
         No tree is trained before so many jobs have finished.
     retrain_seconds : int, optional
-        Trees are trained anew at multiples of this time [s] after the first submission.
+        Trees are retrained at multiples of this time [s] after the first submission.
     retrain_jobs : int, optional
-        Trees are also trained anew when this number of jobs has finished, twice this number, and so on.
+        Trees are also retrained when this number of jobs has finished, twice this number, and so on.
     retrain_growth : float
         A scheduled training is left out where fewer jobs than this share of the history have finished since
         the one before.

@@ -50,7 +50,7 @@ class Scheduler(ABC):
     """Decides when and where jobs run."""
 
     system: ClassVar[str]
-    """Name of the room under `gridsched.systems`."""
+    """Name of the subpackage of `gridsched.systems`."""
 
     names_clusters: ClassVar[bool] = True
     """Whether its schedules say on which cluster a job ran."""

@@ -16,7 +16,7 @@ from gridsched.policies import scores
 from gridsched.policies.local import AS_QUEUE, ORDERS, LocalPolicy, OverrunName
 
 FIRST_ROOM = 1024
-"""Jobs that a local queue has room for at first; queues grow when they need to."""
+"""Jobs that a local queue has space for at first; queues grow when they need to."""
 
 
 def cluster_records(
@@ -72,7 +72,7 @@ def _backfill_order(policy: LocalPolicy) -> int:
 
 
 def overrun_code(overrun: OverrunName) -> int:
-    """What happens to outrun estimates, as the engine knows it."""
+    """What happens to exceeded estimates, as the engine knows it."""
     if overrun not in get_args(OverrunName):
         raise ConfigurationError(f"overrun is {overrun!r}; use one of {', '.join(get_args(OverrunName))}")
     return int(Overrun[overrun.upper()])
@@ -91,7 +91,7 @@ def check_stretch(jobs: NDArray[Any], records: NDArray[Any], home_speed: float) 
 def outcome(
     state: grid.GridArrays, local: grid.LocalArrays
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Start time and cluster of each job, -1 where it has none, and how often estimates were outrun."""
+    """Start time and cluster of each job, -1 where it has none, and how often estimates were exceeded."""
     placed = state.cluster >= 0
     start_time = np.full(len(state.cluster), -1, np.int64)
     start_time[placed] = local.starts[0, state.entry[placed]]

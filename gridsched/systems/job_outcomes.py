@@ -1,4 +1,4 @@
-"""How every system tells what became of jobs that may fail to run: one form, for all runs that need it."""
+"""How every system reports the outcomes of jobs that may fail to run: one form, for all runs that need it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def needs_lifecycles(clusters: Any, workload: Workload) -> bool:
 
 
 def outcome_variables(workload: Workload, outcomes: JobOutcome) -> tuple[dict[str, Variable], dict[str, int]]:
-    """Variables and counters of a run that say what became of its jobs."""
+    """Variables and counters of a run that with the outcomes of its jobs."""
     variables: dict[str, Variable] = {
         "fate": ("job", outcomes.fate, f"job outcome: {_FATES}", "1"),
         "killed": ("job", outcomes.killed, "how often the job was killed by a failing node", "1"),

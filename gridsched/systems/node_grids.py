@@ -382,7 +382,7 @@ def _wider(rows: NDArray[np.bool_], columns: int) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NodeGridRun:
-    """What became of the jobs of a grid.
+    """Outcomes of the jobs of a grid.
 
     Parameters
     ----------
@@ -410,7 +410,7 @@ class NodeGridRun:
 def node_grid_run(
     grid: NodeGrid, state: GridArrays, local: NodeClusters, against: NDArray[np.int8], score: Score
 ) -> NodeGridRun:
-    """What became of the jobs, by the arrays after the simulation.
+    """Outcomes of the jobs, by the arrays after the simulation.
 
     Raises
     ------
@@ -507,5 +507,5 @@ def _outcomes(workload: Workload, local: NodeClusters, start: Integers) -> JobOu
 
 
 def node_corrections(local: NodeClusters) -> int:
-    """How often estimates were outrun, where that matters to someone."""
+    """How often estimates were exceeded, where that matters to someone."""
     return int(local.state["corrections"][:-1, 0][local.sites["watched"] == 1].sum())

@@ -33,7 +33,7 @@ REASONS = (OVER_PARTITION, TOO_LARGE, OVER_LIMIT)
 """Why a cluster cannot hold a job."""
 
 ASKED_NAMES = ["units", "cores", "memory", "gpus", "share", "most", "whole", "where"]
-"""What jobs of one shape ask for alike."""
+"""Common requests of jobs of one shape."""
 
 
 def needs_nodes(cluster: Cluster, workload: Workload) -> bool:
@@ -442,7 +442,7 @@ def _limit_variables(runs: Uses, jobs: int) -> dict[str, Variable]:
 
 
 def _after_failures(clusters: Sequence[Cluster]) -> dict[str, Variable]:
-    """What becomes of jobs whose nodes fail, on clusters of which some do."""
+    """Treatment of jobs whose nodes fail, on clusters of which some do."""
     if not any(cluster.events for cluster in clusters):
         return {}
     requeue = np.array([cluster.requeue for cluster in clusters])

@@ -38,7 +38,7 @@ def _names_of(system: str) -> Mapping[str, Callable[[], Scheduler]]:
 
 
 def _module_of(system: str) -> Any:
-    """Module `scheduler` of a room."""
+    """Module `scheduler` of a subpackage."""
     return importlib.import_module(f"gridsched.systems.{system}.scheduler")
 
 
@@ -60,7 +60,9 @@ def scheduler_of(scheduler: str | LocalPolicy | Scheduler | None) -> Scheduler:
         raise ConfigurationError(
             f"scheduler is {scheduler!r}; give a name, a local policy, or a scheduler with its parameters"
         )
-    for system in SYSTEMS:  # one after the other: a local policy, by far the most usual, needs no other room
+    for (
+        system
+    ) in SYSTEMS:  # one after the other: a local policy, by far the most usual, needs no other subpackage
         if scheduler in _names_of(system):
             return _names_of(system)[scheduler]()
     if scheduler.startswith("easy("):

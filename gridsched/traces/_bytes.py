@@ -39,7 +39,7 @@ def byte_limit(max_bytes: int | None) -> int:
 
 
 def stream(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
-    """Uncompressed content of a file in pieces; gzip, bzip2 and Zstandard are told by their first bytes.
+    """Uncompressed content of a file in pieces; compression is recognised by the first bytes.
 
     Raises
     ------

@@ -18,7 +18,7 @@ UNKNOWN_TIME = -1
 
 _STANDARD = len("2024-01-31T23:59:59")
 _LATEST = 4_102_444_800
-"""Start of the year 2100: later times are mistakes."""
+"""Start of the year 2100: later times are errors."""
 
 _LONGEST_NUMBER = 12
 _ZERO = ord("0")
@@ -32,7 +32,7 @@ _MEMORY = re.compile(rb"(?:^|,)\s*mem=([^,]*)")
 _AMOUNT = re.compile(rb"(\d{1,15})(?:\.(\d{1,3})\d*)?([KMGTP]?)", re.IGNORECASE)
 _KIBIBYTES = {b"K": 1, b"": 1024, b"M": 1024, b"G": 1024**2, b"T": 1024**3, b"P": 1024**4}
 _LARGEST_MEMORY = 2**50
-"""KiB; more memory is a mistake."""
+"""KiB; more memory is an error."""
 _NODES = re.compile(rb"(?:^|,)\s*node=(\d{1,9})(?=\D|$)")
 _GPUS = re.compile(rb"(?:^|,)\s*gres/gpu(:[^=,]*)?=(\d{1,9})(?=\D|$)")
 _NUMBER = re.compile(r"(\d{1,12})(?:\.0{1,3})?", re.ASCII)

@@ -26,7 +26,7 @@ from gridsched.traces._slurm_values import SlurmTimes, parse_times
 
 _SUFFIXES = re.compile(r"(\.(csv|parquet|gz|zst|bz2))+$", re.IGNORECASE)
 _LARGEST = 2**50
-"""A larger number is a mistake: no unit that is a part of this one would fit into 64 bits."""
+"""A larger number is an error: no unit that is a part of this one would fit into 64 bits."""
 
 
 @dataclass(frozen=True)

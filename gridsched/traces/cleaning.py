@@ -59,7 +59,7 @@ def clean(
     statuses : collection of int, optional
         Status codes of jobs to leave out, such as 5 for cancelled jobs.
     cancelled : {"recorded", "wait"}
-        What becomes of jobs that were cancelled before they ran (status 5 without a run time, and a known
+        Treatment of jobs that were cancelled before they ran (status 5 without a run time, and a known
         wait). As they are recorded, they are left out (negative run time) or take no time (0). Else they wait
         until their users gave up by the log, submit and wait time together (`gives_up_time`). Should they
         start before, they run for the part of their requested time that the jobs which ran took of theirs,

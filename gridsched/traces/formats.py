@@ -1,4 +1,4 @@
-"""Which format a log has, told by its first line; the columns of each are in docs/formats.md."""
+"""Which format a log has, recognised by its first line; the columns of each are in docs/formats.md."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Reading traces of clusters with GPUs: nodes and pods of a Kubernetes cluster, and jobs of deep learning.
 
 Nodes and pods are those of the trace of GPU sharing that Alibaba published (`openb`). A processor is a
-thousandth of a core, on nodes and in pods alike, so that nothing has to be rounded. Jobs of deep learning are
+thousandth of a core, both on nodes and in pods, so that nothing has to be rounded. Jobs of deep learning are
 those of Philly at Microsoft, as a table with one row a job. Tables are CSV, plain or compressed, or Parquet
 where the name ends in .parquet.
 

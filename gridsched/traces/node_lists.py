@@ -122,7 +122,7 @@ def _held(jobs: Workload, rows: Integers, nodes: list[Integers]) -> _Held:
 
 
 def _peaks(held: _Held, amount: Integers, nodes: int) -> Integers:
-    """Most of a resource that was held at once on each node; what ends makes room before what begins."""
+    """Most of a resource that was held at once on each node; ends come before starts."""
     node = np.concatenate([held.node, held.node])
     time = np.concatenate([held.start, held.end])
     change = np.concatenate([amount, -amount])

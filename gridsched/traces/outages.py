@@ -6,7 +6,7 @@ Where these processors are at least a share `unused` of the cluster, or where ha
 job waits that would fit, something kept jobs from starting. A spell of this that lasts is taken for an
 outage.
 
-What looks alike cannot be told apart: maintenance that was announced, failures, a scheduler that stood still,
+Several causes cannot be distinguished: announced maintenance, failures, a scheduler that stood still,
 a cluster that was reserved or kept empty for a wide job, and jobs that waited for others or were held. A log
 without waits says nothing.
 """

@@ -187,7 +187,7 @@ def read_accounting(
         When a job enters the queue: when it was submitted, or when it became eligible (its dependencies
         were met, its begin time came, it was released). With the second no job waits for another one.
     cancelled : {"recorded", "wait"}
-        What becomes of jobs that were cancelled before they started. As they are recorded, they never ran
+        Treatment of jobs that were cancelled before they started. As they are recorded, they never ran
         and are left out. Else they are jobs with the status 5, an unknown run time and their End as the time
         at which their users gave up, for `gridsched.clean(..., cancelled="wait")`.
     name : str, optional
@@ -361,7 +361,7 @@ class Records:
     def _repeated(self) -> NDArray[np.bool_]:
         """Lines that a later one replaces: job ID and submit time together name one run of a job.
 
-        Tasks of an array that all have the ID of the array are told apart by their number in the file.
+        Tasks of an array that all have the ID of the array are distinguished by their number in the file.
         """
         identifiers = self._columns["identifier"].astype(object)
         task = self._get("unnamed task", 0)

@@ -1,11 +1,11 @@
 """Reading tables of jobs that sites make from Slurm's accounting and publish: CSV or Parquet, a row a job.
 
-What is a job, and what becomes of the others, is as in `gridsched.traces.sacct`, with which this module
+What is a job, and the treatment of the others, is as in `gridsched.traces.sacct`, with which this module
 shares all but the reading. The columns are those of the jobs of Eagle, a cluster of a national laboratory;
 columns that are not named here are left aside:
 
 - *job_id*: a number, perhaps with _ and the number of an array task behind it. Each row is a job: rows of the
-  same number are the tasks of an array, even where they are alike in everything.
+  same number are the tasks of an array, even where they are equal in everything.
 - *submit_time, start_time, end_time*: what the clock of the site showed, or Unix times; a job without a start
   never ran. There is end_time, or run_time [s], or both.
 - *state*: as Slurm names it.
@@ -73,7 +73,7 @@ def read_slurm_table(
     unit : {"cpus", "nodes"}
         What a processor of the workload is.
     cancelled : {"recorded", "wait"}
-        What becomes of jobs that were cancelled before they started, see `read_accounting`.
+        Treatment of jobs that were cancelled before they started, see `read_accounting`.
     name : str, optional
         Name of the workload; the file name without suffixes if not given.
     max_bytes : int, optional

@@ -55,13 +55,13 @@ def read_swf(
     Parameters
     ----------
     path : path-like
-        The log. Its compression is told by its first bytes, not by its name.
+        The log. Its compression is recognised by its first bytes, not by its name.
     name : str, optional
         Name of the workload; the file name without suffixes if not given.
     max_bytes : int, optional
         Largest uncompressed size; `GRIDSCHED_MAX_BYTES` from the environment, else 4 GiB, if not given.
     extra_fields : {"refuse", "ignore"}
-        What becomes of fields after the 18 of the format, which some logs have. Jobs whose further fields
+        Treatment of fields after the 18 of the format, which some logs have. Jobs whose further fields
         are ignored are counted in `Workload.repaired`.
 
     Raises

@@ -1,4 +1,4 @@
-"""Rules of runs that say what became of jobs: who gave up, who waited for whom, what was out of order."""
+"""Rules of runs that with the outcomes of jobs: who gave up, who waited for whom, what was out of order."""
 
 from __future__ import annotations
 

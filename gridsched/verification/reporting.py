@@ -1,4 +1,4 @@
-"""How broken rules are told: a line for the first of those that break one, which counts the others."""
+"""Reports of broken rules: a line for the first violation of each, which counts the others."""
 
 from __future__ import annotations
 

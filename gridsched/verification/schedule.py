@@ -99,7 +99,7 @@ def violations(dataset: xr.Dataset) -> list[str]:
     - segments in which processors are only held (`segment_held`: tasks are on their way) take processors, but
       are no execution;
     - a job with a `reserved_start` starts then;
-    - where a run says what became of jobs, the rules of `job_outcomes.outcome_violations`; where it says
+    - where a run says the outcomes of jobs, the rules of `job_outcomes.outcome_violations`; where it says
       which nodes they had, those of `nodes.node_violations`.
 
     Parameters
@@ -128,7 +128,7 @@ def violations(dataset: xr.Dataset) -> list[str]:
     -----
     Later rules are checked on what the earlier leave: a segment of a job that does not exist is reported
     as such and otherwise ignored. Without `segment_tasks`, jobs that span node-exclusive clusters cannot be
-    told from jobs that are executed in part twice, since what rounding adds on each cluster is not known.
+    distinguished from jobs that are executed in part twice, since the effect of rounding is not known.
     """
     schedule = _Schedule.of(dataset)
     broken = [line for rule in _SEGMENT_RULES for line in rule(schedule)]
@@ -379,7 +379,7 @@ def _rejected_jobs_do_not_run(s: _Schedule) -> Iterator[str]:
 def _only_large_jobs_are_rejected(s: _Schedule) -> Iterator[str]:
     """A job that fits a cluster is not rejected: this finds jobs that were lost.
 
-    Where a run says what became of its jobs, `nodes` looks at those that did not run.
+    Where a run says the outcomes of its jobs, `nodes` looks at those that did not run.
     """
     yield from report(
         np.flatnonzero(s.rejected() & ~s.excused & (s.processors <= s.reach_processors)),

@@ -1,4 +1,4 @@
-"""Deadlines of jobs: drawn relative to their run times, for all jobs alike or by service class.
+"""Deadlines of jobs: drawn relative to their run times, for all jobs together or by service class.
 
 He et al., "Hybrid performance-based workload management for multiclusters and grids" (IEE Proceedings -
 Software 151, 2004), equation (5): the deadline is (1 + dr) times the run time on the slowest cluster after
@@ -111,7 +111,7 @@ def draw_deadlines(
 
 
 def draw_classes(jobs: int, classes: Sequence[ServiceClass], *, seed: int) -> NDArray[np.int64]:
-    """Class of each of so many jobs, drawn by the shares.
+    """Class of each of this number of jobs, drawn by the shares.
 
     Raises
     ------

@@ -28,10 +28,10 @@ from gridsched.workloads.estimates import EstimateModel, Modal, repairs
 from gridsched.workloads.table import Workload, add_counts
 
 LONGEST_RUN_TIME = 12.0
-"""Natural logarithm of the longest run time in seconds, 1.9 days; longer ones are drawn anew."""
+"""Natural logarithm of the longest run time in seconds, 1.9 days; longer ones are drawn again."""
 
 LONGEST_GAP = 13.0
-"""Natural logarithm of the longest time between arrivals at the mean rate, 5.1 days; drawn anew as well."""
+"""Natural logarithm of the longest time between arrivals at the mean rate, 5.1 days; drawn again as well."""
 
 _BUCKETS = 48
 _BUCKET = 1800.0
@@ -278,7 +278,7 @@ class LublinModel:
     def _run_times(self, processors: NDArray[np.int64], uniform: NDArray[np.float64]) -> NDArray[np.float64]:
         """Run times by inversion, from two uniform numbers a job.
 
-        A value beyond the limit is drawn anew, path included: the paths are weighted by what they have below.
+        A value beyond the limit is drawn again with its path: the paths are weighted by what they have below.
         """
         path, place = uniform.T
         below_1 = scipy.special.gammainc(self.run_shape_1, LONGEST_RUN_TIME / self.run_scale_1)

@@ -8,7 +8,7 @@ the likelihood of a Weibull distribution with censoring (Lawless, "Statistical m
 data", 2nd edition, 2003, section 5.2). `with_patience` draws from it.
 
 Both take starts to say nothing of patience: jobs that start late have users like those that start early. All
-users are alike, whatever their jobs ask for.
+users have one distribution, whatever their jobs request.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A log put together anew from the histories of its users: many workloads with the structure of one log.
+"""A log put together again from the histories of its users: many workloads with the structure of one log.
 
 One log is one sample. Zakay and Feitelson ("Workload resampling for performance evaluation of parallel job
 schedulers", ICPE 2013; Concurrency and Computation: Practice and Experience 26(12), 2014) take it apart into
@@ -156,7 +156,7 @@ def resample(
     Notes
     -----
     Zakay and Feitelson (2014, sections 3 and 4) describe the method. Choices of ours: arrivals of temporary
-    users are a Poisson process; both kinds of users are told apart by the weeks between first and last job
+    users are a Poisson process; both kinds of users are distinguished by the weeks between first and last job
     alone, so that one who comes shortly before the end of the log counts as temporary.
     """
     if weeks is not None and weeks < 1:

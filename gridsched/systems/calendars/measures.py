@@ -97,7 +97,7 @@ VARIABLES: dict[str, _Described] = {
 
 @dataclass(frozen=True, eq=False)
 class JobOutcomes:
-    """What became of the jobs of several clusters; all arrays of jobs are in the same order.
+    """Outcomes of the jobs of several clusters; all arrays of jobs are in the same order.
 
     Parameters
     ----------

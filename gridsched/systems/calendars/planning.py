@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gridsched.systems.calendars.scheduler import Calendars
 
 FIRST_ROOM = 2048
-"""Slots of the open level that there is room for at first; a simulation that needs more is begun anew."""
+"""Slots of the open level that there is space for at first; a simulation that needs more is started again."""
 
 _MAX_ROOM = 2**24
 
@@ -43,7 +43,7 @@ class Interruptions:
     outages : OUTAGE[k]
         Outages of the clusters (`job_outcomes.outages_of`).
     clusters : sequence of Cluster
-        The clusters, which say what becomes of killed jobs.
+        The clusters, which with the treatment of killed jobs.
     """
 
     lifecycles: Callable[[], Lifecycles]
@@ -77,7 +77,7 @@ class CalendarSchedule:
     broken : bool[n]
         Whether outages did not let its reservation be kept.
     outcomes : JobOutcome, optional
-        What became of the jobs where nodes fail, users give up or jobs wait for others.
+        Outcomes of the jobs where nodes fail, users give up or jobs wait for others.
     """
 
     start_time: NDArray[np.int64]
@@ -208,7 +208,7 @@ def prepare(
     """What the engine simulates, before the first instant.
 
     Parameters are those of `schedule_calendars`, and for how many slots of the open level and for how many
-    executions there is room.
+    executions there is space.
     """
     built = _Built.of(root)
     requests = built.requests(jobs, options, interruptions is not None and len(interruptions.outages) > 0)
@@ -454,7 +454,7 @@ def _result(tree: bookings.ManagerTree, out: outages.Outages | None) -> Calendar
 def _outcomes(
     plans: RecordArray, out: outages.Outages, run_time: NDArray[np.int64], nodes: NDArray[np.int64]
 ) -> JobOutcome:
-    """What became of the jobs."""
+    """Outcomes of the jobs."""
     fate = out.lifecycles.jobs["fate"].astype(np.int64)
     done = (plans["status"] == Status.DONE) | (plans["status"] == Status.KILLED)
     fate[(fate == int(Fate.COMPLETED)) & ~done] = int(Fate.STARVED)

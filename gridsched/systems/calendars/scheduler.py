@@ -20,13 +20,13 @@ moves
     An event in one cluster makes its own managers move their jobs only; a split, all.
 reservations
     A job may ask for a start at a multiple of the fundamental slot. It gets it exactly, or not at all: then
-    it is told the earliest later time that it could have had. The local manager is asked first, then its
+    it receives the earliest later time that was possible. The local manager is asked first, then its
     parent for all clusters below it, and so on. In a coarse slot it holds the whole slot, and starts at its
     time.
 overruns
     A job that is not done when its slots are over takes one fundamental slot after the other. Where
     nodes are missing, waiting jobs without reservation that were to start then give way and are placed
-    anew; where that is not enough, the job is killed, or suspended: its rest is a new request with the same
+    again; where that is not enough, the job is killed, or suspended: its rest is a new request with the same
     estimate. With estimates that are upper bounds no planned start is ever put off.
 managers
     A leaf manager has one cluster, where users submit jobs. A job goes up to the parent if the rule of its
@@ -62,7 +62,7 @@ outages
 who is hit
     A job on a node that goes down, or that still runs when a window begins, is killed; its rest from its last
     checkpoint is a new request at its manager. Waiting jobs whose slots have fewer nodes than are held lose
-    them. At one instant jobs are placed anew in this order: killed jobs that keep their place, reservations,
+    them. At one instant jobs are placed again in this order: killed jobs that keep their place, reservations,
     others, killed jobs that go to the end; within each, in the order in which they made their requests. A
     reservation that cannot be kept becomes an ordinary job, and is counted. One that spans clusters takes
     the checkpoints of the first cluster of the manager below which it runs.
@@ -137,13 +137,13 @@ class Calendars(Scheduler):
         Resource threshold: largest share of the nodes that jobs may take in advance in slots which are not
         fundamental, above 0, at most 1.
     overrun : {"suspend", "kill"}
-        What happens to a job that is not done when its slots are over, and for which there is no room.
+        What happens to a job that is not done when its slots are over, and for which there is no space.
     refused : {"reject", "queue"}
         What happens to a job whose reservation is refused.
     promote_share : float
         A job goes up if it asks for more than this share of the processors of its cluster.
     promote_duration : int
-        A job goes up if its estimate, as on its cluster, is so many seconds or more.
+        A job goes up if its estimate, as on its cluster, is at least this number of seconds.
     placement : {"unbiased", "lowest"}
         See `Manager`; of the manager of all clusters.
     levels : sequence of Level, optional
@@ -329,7 +329,7 @@ def _interruptions(submission: Submission, root: Manager | Cluster) -> Interrupt
 def _fates(
     submission: Submission, done: CalendarSchedule, interruptions: Interruptions | None
 ) -> tuple[dict[str, Variable], dict[str, int]]:
-    """Variables and counters that say what became of the jobs, where it has to be said."""
+    """Variables and counters that with the outcomes of the jobs, where it has to be said."""
     if interruptions is None or done.outcomes is None:
         return {}, {}
     told, counted = outcome_variables(submission.workload, done.outcomes)
@@ -344,7 +344,7 @@ def _fates(
 
 
 def _reservations(jobs: RecordArray, done: CalendarSchedule, nodes: int) -> dict[str, Variable]:
-    """What was reserved and refused, and what became of it."""
+    """What was reserved and refused, and its outcome."""
     reach_processors = np.where(done.status == Status.REFUSED, 0, nodes)
     # The others gave up, or outages came between
     kept = done.reserved & ~done.broken & (done.start_time >= 0)

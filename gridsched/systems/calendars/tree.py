@@ -103,7 +103,7 @@ class Rules:
     promote_processors : int, optional
         Jobs that ask for more go up to the parent.
     promote_duration : int, optional
-        Jobs with an estimate of so many seconds or more go up to the parent.
+        Jobs with an estimate of at least this number of seconds go up to the parent.
     bump : int, optional
         Jobs whose first fit is later than so many seconds from now are bumped up to the parent.
     bump_stretch : int

@@ -1,4 +1,4 @@
-"""What a run of a dynamic grid says: what became of each job, cluster and proxy."""
+"""What a run of a dynamic grid says: the outcomes of each job, cluster and proxy."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def _fates(
     columns: dict[str, NDArray[Any]],
     segments: RecordArray,
 ) -> tuple[dict[str, Variable], dict[str, int]]:
-    """Variables and counters that say what became of jobs and nodes, and how work was saved."""
+    """Variables and counters that with the outcomes of jobs and nodes, and how work was saved."""
     fate = np.where(columns["outcome"] == STRANDED, int(Fate.STARVED), lifecycles.jobs["fate"])
     variables, counters = outcome_variables(
         submission.workload,
@@ -290,7 +290,7 @@ def _work_time(jobs: RecordArray, stopped: NDArray[np.bool_], options: DynamicGr
 
 
 def _outcome(stopped: NDArray[np.bool_], progress: RecordArray) -> NDArray[np.int64]:
-    """What became of each job."""
+    """Outcome of each job."""
     ended = np.where(stopped, STOPPED, FINISHED)
     outcome = np.where(progress["state"] == dynamic_state.FINISHED, ended, STRANDED)
     return np.where(progress["state"] == dynamic_state.REJECTED, REJECTED, outcome).astype(np.int64)

@@ -38,7 +38,7 @@ class DynamicSchedule:
     Parameters
     ----------
     progress : PROGRESS[n]
-        What became of each job.
+        Outcome of each job.
     segments : SEGMENT[...]
         Processors that grid jobs had, in order of their ends.
     proxies : PROXY[...]
@@ -58,7 +58,7 @@ class DynamicSchedule:
     cut_off : bool
         Whether the graph has more.
     reports, corrections, dispatches : int
-        Reports of clusters, outrun estimates, parts of jobs sent to clusters.
+        Reports of clusters, exceeded estimates, parts of jobs sent to clusters.
     starts : int64[n]
         Last start of each local job, -1 if it does not run and has not.
     killed : int64[n]
@@ -117,9 +117,9 @@ def schedule_dynamic_grid(
     labels : LABELS[n], optional
         User, group and queue of each job, for scores that look at them.
     overrun : {"doubling", "increments"}
-        Expected end of a job that has outrun its estimate.
+        Expected end of a job that has exceeded its estimate.
     lifecycles : Lifecycles, optional
-        What the jobs live through besides, if anything, or if nodes fail; it is told what became of them.
+        What the jobs live through besides, if anything, or if nodes fail; it receives their outcomes.
 
     Raises
     ------
@@ -266,7 +266,7 @@ def _failing(
     work: NDArray[np.int64],
     guess: NDArray[np.int64],
 ) -> failure_engine.FailureArrays:
-    """What happens to the nodes of a grid; clusters are told how jobs there save their work."""
+    """What happens to the nodes of a grid; clusters receive how jobs there save their work."""
     grid.clusters["interval"], grid.clusters["pause"] = checkpoints_of(clusters)
     given = outages_of(tuple(clusters))
     rows = np.zeros(len(given), failure_engine.OUTAGE)
@@ -379,7 +379,7 @@ def _reports(
     membership: Membership | None,
     options: DynamicGrid,
 ) -> int:
-    """Reports that clusters sent until the last job ended, whether or not they told anything new."""
+    """Reports that clusters sent until the last job ended, whether or not they contained anything new."""
     period = options.status_period
     if period == 0:
         return int(grid.clusters["changes"].sum())

@@ -13,14 +13,14 @@ Local schedulers
 
 * The first job is the first of the queue order. While it waits, others backfill as the local policy says;
   while grid jobs make place for it, none does.
-* With conservative backfilling all jobs that wait have reservations, made anew at each pass: grid jobs come
+* With conservative backfilling all jobs that wait have reservations, recomputed at each pass: grid jobs come
   and go beside the plan, so that it could not be kept.
 * A local job that does not fit may wait for `delta_t` seconds since it was first found to be first and not to
   fit. It waits while enough running jobs are expected to end by then.
 * The three possibilities are tried in the order of the paper, waiting first (`prefer`). With an infinite
   `delta_t` local jobs thus always wait, also for grid jobs; ``prefer="migrate"`` makes these leave instead.
-* If the grid jobs of a cluster hold enough processors together, as few of them as possible are told to make
-  place: the smallest that suffices, else the largest and so on (`victims`). That is not taken back, except
+* If the grid jobs of a cluster hold enough processors together, as few of them as possible are notified to
+  leave: the smallest that suffices, else the largest and so on (`victims`). That is not taken back, except
   if the local job can start before.
 * A running job counts with its estimate, after that with the next expected end (`overrun`). What a grid job
   has done lowers its estimate. A multi-site overhead counts.
@@ -64,7 +64,7 @@ Grid scheduler
 * All clusters report at multiples of `status_period`, and when they join; with 0 every change is reported at
   once. In between the grid scheduler knows what it sent itself and what clusters answered.
 * It acts when jobs come to its queues or reports come. It asks every chosen cluster before it sends a job. If
-  one has fewer processors than was believed, nothing is sent, and it begins anew with what it was told.
+  one has fewer processors than was believed, nothing is sent, and it starts again with the new information.
 * The first job of CJ is tried, then all jobs of NJ in order (`new_jobs`); NJ is looked at, too, if the first
   job of CJ has no place (`priority`).
 * Jobs that the clusters in the grid could not hold even if they were idle are passed over, in both queues,
@@ -88,18 +88,18 @@ Nodes that fail, of which the paper has none (`kernels.failures`)
 
 * Schedulers count processors. Where nodes fail, it is known besides which ones a job has: those who start at
   an instant get the lowest ones that are free at its end, in order of job numbers, local jobs, parts of grid
-  jobs and tasks on their way alike. They keep them. A node that goes down kills whose tasks are on it.
+  both jobs and tasks on their way. They keep them. A node that goes down kills whose tasks are on it.
 * What is out of order or drained is neither offered nor reported, and grid jobs that the rest of the grid
   could not hold are passed over. Local schedulers plan as if a job had it, until nodes in an announced
   maintenance are back, or forever. They do not plan around maintenance that is still to come.
 * A local job that is killed waits again (`requeue`), from its last checkpoint on; how long it may wait as the
-  first of its queue counts anew. ``requeue="end"`` matters where the queue is in order of entry. While it
+  first of its queue counts again. ``requeue="end"`` matters where the queue is in order of entry. While it
   waits it may be sent to the grid scheduler as any other, with what it has saved if `checkpoint`.
 * A grid job that loses a site is stopped at once, in a superstep or while tasks move, and goes to CJ, at the
   end; with ``requeue="lost"`` of the cluster that failed it is lost. With `checkpoint` it keeps what it had
   done when it was last sent or moved, since its state went with it, and of its spell what the last checkpoint
   has: it makes one as often as the cluster of its sites that does so most often, and that takes as long as
-  where it takes longest. Without `checkpoint` it begins anew.
+  where it takes longest. Without `checkpoint` it starts again.
 * Before announced maintenance, nodes take nothing more from a superstep before on, and grid tasks there move
   or are suspended at the end of their superstep, as if their cluster left. Who is still there when it begins
   is killed: local jobs, and grid jobs that have not yet run for a superstep.

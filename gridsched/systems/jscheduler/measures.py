@@ -60,7 +60,7 @@ class Cohort:
     weeks : int
         Number of weeks.
     weight : float64[m], optional
-        Weight of each job in means over all jobs and in sums by week, 1 on average; all alike by default.
+        Weight of each job in means over all jobs and in sums by week, 1 on average; all equal by default.
     """
 
     jobs: Integers
@@ -129,7 +129,7 @@ def cohort(
     centres : int
         Number of centres.
     weight : float64[n], optional
-        Weight of each job, in any unit; all alike by default.
+        Weight of each job, in any unit; all equal by default.
     """
     chosen = np.flatnonzero(measured)
     jobs = chosen[np.argsort(centre[chosen], kind="stable")]

@@ -63,7 +63,7 @@ def retrained_schedule(
     """Let jobs choose among clusters by predictions from the jobs that have finished in this very run.
 
     A predictor looks at multiples of `refresh` after the first submission at what has finished, and predicts
-    the jobs that are submitted until the next look from what is known then. At a look it is trained anew if a
+    the jobs that are submitted until the next look from what is known then. At a look it is retrained if a
     multiple of `retrain_seconds` or `retrain_jobs` has been reached since the last one, under the conditions
     of `PredictorOptions`. It learns from jobs that ended by themselves: one that was killed and runs again is
     known when it ends, one that was given up or lost never.

@@ -1,4 +1,4 @@
-"""Jobs on a cluster of nodes, and what became of them there."""
+"""Jobs on a cluster of nodes, and their outcomes there."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NodeRun(NodeUse):
-    """What became of the jobs of one cluster."""
+    """Outcomes of the jobs of one cluster."""
 
     start_time: Integers
     end_time: Integers

@@ -306,7 +306,7 @@ class FailureAwareRun(Run):
     # --- what became of the jobs ------------------------------------------------------------------
 
     def outcome(self) -> RoundsOutcome:
-        """What became of the jobs: how they were executed, in pieces where they were killed."""
+        """Outcomes of the jobs: how they were executed, in pieces where they were killed."""
         order = sorted(range(len(self._segments)), key=lambda k: (self._segments[k][0], self._segments[k][3]))
         ran = np.flatnonzero(self.start >= 0)
         run_time = np.zeros(len(self.start), np.int64)
@@ -326,7 +326,7 @@ class FailureAwareRun(Run):
         return self.jobs.submit, handed_over, np.where(self.start >= 0, self.start, self._left)
 
     def told(self) -> tuple[Mapping[str, Variable], Mapping[str, int]]:
-        """Variables and counters of the run that say what became of all jobs, and what was out when."""
+        """Variables and counters of the run that with the outcomes of jobs, and what was out when."""
         workload, jobs, accepted = self._submission.workload, self._lifecycles.jobs, self._accepted
         fate = jobs["fate"].copy()
         unfinished = np.zeros(len(fate), np.bool_)

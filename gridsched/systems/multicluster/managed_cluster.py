@@ -118,7 +118,7 @@ class ManagedCluster(ABC):
     weights : Weights
         What the cluster wants.
     overrun : int
-        What happens to outrun estimates, a value of `Overrun`.
+        What happens to exceeded estimates, a value of `Overrun`.
     unit : int
         Processors of a resource.
     counted : {"unstarted", "unfinished"}
@@ -432,7 +432,7 @@ class PlannedCluster(ManagedCluster):
         return first_fall(self._start, self._planned_end, threshold, now)
 
     def rearrange(self, now: int, again: Integers = NOBODY, *, at_end: bool = False) -> Integers:
-        """Let jobs take the resources that are there and not out, and choose theirs anew, in order."""
+        """Let jobs take the resources that are there and not out, and choose theirs again, in order."""
         self._find_places()
         jobs = np.concatenate([self.waiting, again] if at_end else [again, self.waiting])
         handed_back, self.waiting = jobs[~self.holds(jobs)], jobs[self.holds(jobs)]

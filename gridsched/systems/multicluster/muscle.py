@@ -13,7 +13,7 @@ Algorithm 1
     A composition that holds job J_i is not joined with J_i: the printed test looks only for jobs that are in
     the row that is filled.
 Algorithm 2
-    It may call itself for ever, or put a job into q twice. Each composition is looked at once for a space and
+    It may call itself forever, or put a job into q twice. Each composition is looked at once for a space and
     row, and jobs that are in q count as allocated, also between calls. It fails if the row of a job has no
     other composition left, not only if it has no other at all.
 Algorithm 3

@@ -1,11 +1,11 @@
 """Clusters under local policies below MUSCLE or its rivals.
 
-The local schedulers are those of the engine (`gridsched.engine.clusters`), with any local policy and rule for
-outrun estimates. Jobs enter the queue of a cluster in the order in which they are allocated. A job takes the
-lowest resources that are free when it starts.
+The local schedulers are those of the engine (`gridsched.engine.clusters`), with any local policy and rule
+for exceeded estimates. Jobs enter the queue of a cluster in the order in which they are allocated. A job
+takes the lowest resources that are free when it starts.
 
-What MUSCLE is told of a cluster, and what is measured, is what the local scheduler would do with the jobs
-that it has if all estimates were right.
+The information of MUSCLE about a cluster, and what is measured, is what the local scheduler would do with its
+jobs if all estimates were right.
 
 Where processors fail, or users give up, time goes on from one instant to the next: what ends, what happens to
 processors and jobs, then the scheduling passes.
@@ -55,7 +55,7 @@ class LocalSchedulers:
     policies : sequence of LocalPolicy
         Local policy of each.
     overrun : int
-        What happens to outrun estimates, a value of `Overrun`.
+        What happens to exceeded estimates, a value of `Overrun`.
 
     Raises
     ------
@@ -130,7 +130,7 @@ class LocalSchedulers:
         self._grid.home[jobs] = cluster
 
     def _make_room(self, coming: int) -> None:
-        """Make room for so many more jobs in a queue, and entries, of which handed back jobs have several."""
+        """Make space for more jobs in a queue, and entries, of which handed back jobs have several."""
         clock = self._grid.clock[0]
         while clock["longest"] + coming >= self._room:
             self._room *= 2
@@ -236,7 +236,7 @@ class QueueCluster(ManagedCluster):
         return first_fall(start, self._planned_end, threshold, now)
 
     def rearrange(self, now: int, again: Integers = NOBODY, *, at_end: bool = False) -> Integers:
-        """Let jobs take the resources that are there and not out; every local plan is made anew."""
+        """Let jobs take the resources that are there and not out; every local plan is recomputed."""
         self._find_places()
         fits = self.holds(self.waiting)
         small, large = again[self.holds(again)], again[~self.holds(again)]

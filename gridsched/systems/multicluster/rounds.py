@@ -51,7 +51,7 @@ class Round(NamedTuple):
 
 
 class RoundsOutcome(NamedTuple):
-    """What became of p jobs: when they first started and last ended, how long they worked, and where last.
+    """Outcomes of p jobs: when they first started and last ended, how long they worked, and where last.
 
     Segments name jobs by their places among the p, and have the resources of each as bits.
     """
@@ -232,7 +232,7 @@ class Run:
     # --- what became of the jobs ------------------------------------------------------------------
 
     def outcome(self) -> RoundsOutcome:
-        """What became of the jobs: each has run in one piece."""
+        """Outcomes of the jobs: each has run in one piece."""
         jobs = np.arange(len(self.start))
         run_time, taken = self.jobs.actual[self.cluster, jobs], self._taken()[self.cluster, jobs]
         return RoundsOutcome(
@@ -245,7 +245,7 @@ class Run:
         )
 
     def told(self) -> tuple[Mapping[str, Variable], Mapping[str, int]]:
-        """Variables and counters of the run that say what else became of all jobs: nothing else can."""
+        """Variables and counters of the run that with further outcomes of all jobs: nothing else can."""
         return {}, {}
 
     def _taken(self) -> Integers:

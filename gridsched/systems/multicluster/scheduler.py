@@ -5,9 +5,9 @@ al., see `muscle`). Collecting goes on while the clusters still have enough to d
 the expected makespan of the jobs that have not started, from now to the end of the last of them, exceeds a
 threshold on every cluster (``any``: the first that falls to it ends the collection, as printed), or on at
 least one (``all``: the last ends it). It goes on, too, until there is a job. Jobs that have not started by
-the next round stay where they are; the local scheduler plans them anew together with the new ones. Jobs that
+the next round stay where they are; the local scheduler plans them again together with the new ones. Jobs that
 have started do not move. The rivals give each job to a cluster when it arrives, but the local schedulers are
-told at the rounds, as under MUSCLE; or there is a round whenever a job arrives.
+reported at the rounds, as under MUSCLE; or there is a round whenever a job arrives.
 
 Dispatchers by name, each with TITAN on the clusters:
 
@@ -139,7 +139,7 @@ class Multicluster(Scheduler):
     threads : int
         Clusters whose schedules are improved beside each other; does not change the result.
     measure : bool
-        Whether every round is measured on every cluster, also where nothing was planned anew. Without, the
+        Whether every round is measured on every cluster, also where nothing was planned again. Without, the
         schedule is the same and found in half the time where every arrival is a round.
 
     Raises
@@ -251,7 +251,7 @@ class Multicluster(Scheduler):
         pb. On (`round`, `cluster`), if measured: comprehensive_performance, round_jobs, round_makespan,
         round_idle_time, round_over_deadline, round_generations. Besides queue_mean and waiting_mean: jobs
         collected and not started, averaged from the first to the last submission; reach_processors. Where
-        jobs may be killed, leave or wait for others, what became of them (`gridsched.systems.job_outcomes`).
+        jobs may be killed, leave or wait for others, their outcomes (`gridsched.systems.job_outcomes`).
         """
         submission = submission.at_unit_speed()
         workload, clusters, home = submission.workload, submission.clusters, submission.home
@@ -492,4 +492,4 @@ SCHEDULERS: dict[str, Callable[[], Scheduler]] = {
     "dll": partial(Multicluster, dispatcher="dll"),
     "wrand": partial(Multicluster, dispatcher="wrand"),
 }
-"""Dispatchers by name, each with TITAN below it unless told otherwise."""
+"""Dispatchers by name, each with TITAN below it by default."""

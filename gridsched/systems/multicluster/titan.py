@@ -172,7 +172,7 @@ class Coding:
         return self.order[np.newaxis], self.masks[np.newaxis]
 
     def resources(self, count: int) -> NDArray[np.bool_]:
-        """Which of so many resources each job has; shape (n, count)."""
+        """Which of this number of resources each job has; shape (n, count)."""
         return resources_of(self.masks, count)
 
 
@@ -331,7 +331,7 @@ def measured(
 
 
 def resources_of(masks: NDArray[np.uint64], count: int) -> NDArray[np.bool_]:
-    """Which of so many resources are in each set; shape (n, count)."""
+    """Which of this number of resources are in each set; shape (n, count)."""
     place = np.arange(count)
     shift = (place % packing.WORD).astype(np.uint64)
     return (masks[:, place // packing.WORD] >> shift & np.uint64(1)).astype(np.bool_)

@@ -54,7 +54,7 @@ from gridsched.workloads.table import Workload
 PriorityName = Literal["equal", "home"]
 
 _ORDERS = ("fcfs", "shortest", "smallest")
-"""Queue orders whose keys leave room for the jobs that home jobs precede."""
+"""Queue orders whose keys leave space for the jobs that home jobs precede."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class MultipleRequests(Scheduler):
     k : int
         Clusters at which a job waits at once; all that can hold it if these are fewer.
     priority : {"equal", "home"}
-        Whether a cluster treats all jobs alike, or serves those of its own users first.
+        Whether a cluster treats all jobs equally, or serves those of its own users first.
 
     Raises
     ------

@@ -23,7 +23,7 @@ def words(text: str) -> frozenset[str]:
 
 
 _LARGEST = 10**15
-"""A value is smaller; more is a mistake, and could not be counted."""
+"""A value is smaller; more is an error, and could not be counted."""
 
 _LINE = re.compile(r"(Cluster|Parent|Account|User)\s*-\s*'([^']*)'(.*)")
 _OPTION = re.compile(r":\s*([A-Za-z]+)=(?:'([^']*)'|([^:]*))")
@@ -125,7 +125,7 @@ class Quality:
     preempts : tuple of str
         Qualities of service whose jobs its jobs may preempt.
     preempt_mode : {"off", "requeue", "cancel", "suspend"}, optional
-        What becomes of its jobs that are preempted; by default what the cluster says.
+        Treatment of its preempted jobs; by default what the cluster says.
     preempt_exempt_time : int, optional
         Seconds that its jobs run at least before they are preempted; by default what the cluster says.
     """

@@ -159,7 +159,7 @@ class SlurmPartition:
     exclusive : bool
         Whether its jobs get whole nodes.
     preempt_mode : {"off", "requeue", "cancel", "suspend"}, optional
-        What becomes of its jobs that are preempted; by default what the cluster says.
+        Treatment of its preempted jobs; by default what the cluster says.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The controller: when it looks at its queue, and what becomes of the jobs.
+"""The controller: when it looks at its queue, and the treatment of the jobs.
 
 slurmctld does nothing at the instant of a submission or an end but note that there is something to do. Its
 main loop wakes each second, and starts jobs if something happened (`batch_sched_delay`) or if it has not for
@@ -229,7 +229,7 @@ EXECUTION = np.dtype(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome:
-    """What became of n jobs.
+    """Outcomes of n jobs.
 
     Parameters
     ----------
@@ -818,7 +818,7 @@ class Controller:
         return self.minutes is not None and self.minutes.may_free(self.queue[: self.waiting])
 
     def outcome(self) -> Outcome:
-        """What became of the jobs."""
+        """Outcomes of the jobs."""
         fate = self.lifecycles.jobs["fate"].astype(np.int64)
         starved = (fate == int(Fate.COMPLETED)) & (self.start < 0)
         fate[starved] = int(Fate.STARVED)

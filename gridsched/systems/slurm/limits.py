@@ -137,7 +137,7 @@ def limits_of_jobs(accounting: Accounting, owners: Sequence[Owner]) -> LimitsOfJ
 
 
 def unlimited(count: int) -> RecordArray:
-    """So many rows of limits that limit nothing yet."""
+    """A number of rows of limits without effect."""
     table: RecordArray = np.zeros(count, LIMIT)
     for name in ("jobs", "processors", "nodes", "memory", "gpus", "minutes"):
         table[name] = NEVER

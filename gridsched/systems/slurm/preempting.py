@@ -1,4 +1,4 @@
-"""Who may preempt whom on a cluster, and how: what the controller is told of it."""
+"""Who may preempt whom on a cluster, and how: input of the controller."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PreemptionRules:
     level : int64[n]
         PriorityTier of the partition of each job, or priority of its quality of service.
     mode : int64[n]
-        What becomes of each job that is preempted: a place in `MODES`.
+        Treatment of each job that is preempted: a place in `MODES`.
     exempt : int64[n]
         Seconds that each job runs at least before it is requeued or cancelled.
     linear : bool

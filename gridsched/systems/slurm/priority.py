@@ -167,7 +167,7 @@ class Shares:
         self.known = self.known and factor > 0
 
     def refresh(self) -> None:
-        """Work out the fair shares anew, if anything was used since."""
+        """Work out the fair shares again, if anything was used since."""
         if self.known:
             return
         self.known = True
@@ -337,7 +337,7 @@ class Multifactor:
         return float(self._sum(self.early[job], 0.0, job))
 
     def requeued(self, job: int, now: int) -> None:
-        """A job that was preempted waits again: its age begins anew."""
+        """A job that was preempted waits again: its age starts again."""
         self.submit[job] = now // self.unit
 
     def started(self, job: int, now: int) -> None:

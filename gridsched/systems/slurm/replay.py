@@ -87,7 +87,7 @@ class LoggedPriorities:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Replay:
-    """A recording with what the controller was told.
+    """A recording with the input of the controller.
 
     Parameters
     ----------

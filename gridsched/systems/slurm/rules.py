@@ -18,7 +18,7 @@ _REQUEUED, _CANCELLED, _SUSPENDED = 1, 2, 3
 _LOST = 4
 
 IssuedForecasts = Sequence[tuple[Integers, PreemptionRules | None, Outcome]]
-"""For each cluster its jobs, who may preempt whom among them, and what became of them."""
+"""For each cluster its jobs, who may preempt whom among them, and their outcomes."""
 
 
 def preemption_variables(told: IssuedForecasts, jobs: int) -> dict[str, Variable]:

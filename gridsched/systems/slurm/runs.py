@@ -20,7 +20,7 @@ _WHOLE = 1000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SlurmRun:
-    """What became of the n jobs of a cluster; jobs and nodes are named by their places there."""
+    """Outcome of the n jobs of a cluster; jobs and nodes are named by their places there."""
 
     jobs: ClusterJobs
     outcome: Outcome
@@ -30,7 +30,7 @@ class SlurmRun:
 
 
 def run_of(jobs: ClusterJobs, outcome: Outcome, cluster: int) -> SlurmRun:
-    """What became of the jobs of a cluster that the controller had."""
+    """Outcomes of the jobs of a cluster that the controller had."""
     done = outcome.executions
     records = jobs.tickets.jobs[done["job"]]
     each = records["nodes"].astype(np.int64)

@@ -99,7 +99,7 @@ class Slurm(Scheduler):
         PreemptType: jobs of partitions with a higher priority (PriorityTier) preempt those of lower ones, or
         those of a quality of service others that it names (`accounting`).
     preempt_mode : {"off", "requeue", "cancel", "suspend"}
-        PreemptMode: what becomes of a job that is preempted. It waits again and begins anew, is lost, or
+        PreemptMode: the treatment of a job that is preempted. It waits again and starts again, is lost, or
         keeps its nodes and memory and goes on when its cores are free again.
     preempt_exempt_time : int
         PreemptExemptTime: seconds that a job runs at least before it is requeued or cancelled.
@@ -129,7 +129,7 @@ class Slurm(Scheduler):
     priority_decay_half_life : int
         Seconds after which what was used counts half; 0 for never.
     priority_calc_period : int
-        Seconds after which priorities are calculated anew.
+        Seconds after which priorities are recalculated.
     fair_tree : bool
         Fair Tree, else the classic formula (PriorityFlags=NO_FAIR_TREE).
     fair_share_dampening_factor : int
@@ -389,7 +389,7 @@ class Slurm(Scheduler):
         )
 
     def _preempted(self, outcomes: Sequence[Outcome]) -> dict[str, int]:
-        """How often jobs were preempted, by what became of them; nothing without preemption."""
+        """How often jobs were preempted, by their outcomes; nothing without preemption."""
         if self.preempt_type == "none":
             return {}
         modes = np.concatenate([outcome.preemptions["mode"] for outcome in outcomes])

@@ -169,7 +169,7 @@ def _partition(partition: SlurmPartition, number: int) -> Partition:
 
 
 def _node_types(read: SlurmConfiguration, scheduler: Slurm) -> list[NodeType]:
-    """Neighbouring nodes that are alike together; memory only where jobs are held to it."""
+    """Consecutive equal nodes together; memory only where jobs are held to it."""
     held = scheduler.memory_is_consumed or scheduler.select_type == "linear"
     alike = groupby(read.nodes, key=lambda node: (node.cores, node.memory, node.gpus))
     return [

@@ -13,14 +13,14 @@ Shan, Oliker and Biswas, "Job superscheduler architecture and performance in com
 
 The turnaround cost is the predicted wait plus the estimated run time; among clusters that differ by no
 more than epsilon the least busy one is chosen, and the first of those. Where the paper is silent: checks
-come at multiples of sigma, and at each check every job in a grid queue is decided anew, home by home and in
+come at multiples of sigma, and at each check every job in a grid queue is decided again, home by home and in
 order of submission. What else it leaves open are options of `Superscheduler`:
 
 ``message_delay``
     A grid scheduler asks others for one job at a time (section 2.1.1). They answer how they are when they are
     asked; the decision made from that takes effect when the delay is over, at home too. Until then further
     jobs that would have to ask wait in the grid queue, marked. Once the scheduler is free, the first of
-    them is decided anew: by its wait at home, which needs no message, then by asking; and so on until one
+    them is decided again: by its wait at home, which needs no message, then by asking; and so on until one
     asks. A request without success takes as long. A check looks at the wait at home of every job in the
     grid queue, even while the scheduler is occupied, and marks those that would have to ask. The job whose
     answers are awaited is marked, too, which matters if it is not sent anywhere. A volunteer has
@@ -346,7 +346,7 @@ class GridSchedule:
     cluster : int64[n]
         Index of the cluster that ran each job; -1 likewise.
     corrections : int
-        How often a running job outran its expected end.
+        How often a running job exceeded its expected end.
     queries : int
         How many predicted starts were asked for.
     """
@@ -383,7 +383,7 @@ def schedule_grid(
     superscheduler : Superscheduler
         Who decides.
     overrun : {"doubling", "increments"}
-        Expected end of a job that has outrun its estimate.
+        Expected end of a job that has exceeded its estimate.
     labels : LABELS[n], optional
         User, group and queue of each job, for scores that look at them.
 
