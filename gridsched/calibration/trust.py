@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 _WEEK = 7 * 86400
 
-LESS, MORE, UNSURE = "less", "more", "cannot tell"
+LESS, MORE, NEITHER, UNKNOWN = "less", "more", "not significant", "not estimable"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class Trusted:
         Others that fit about as well, but leave jobs of the second half waiting forever.
     changes : DataFrame
         One row a policy: policy, mean_wait (of the best calibration), change, low, high (seconds of mean
-        wait), verdict ("less", "more", "cannot tell").
+        wait), verdict ("less", "more", "not significant", "not estimable").
     recorded, present : float
         Mean wait [s] on the second half, recorded and simulated under the best calibration.
     groups : mapping of str to DataFrame
@@ -193,9 +193,11 @@ def _answers(
 
 
 def _verdict(low: float, high: float) -> str:
+    if not low <= high:  # no interval: jobs in too few weeks
+        return UNKNOWN
     if low > 0:
         return MORE
-    return LESS if high < 0 else UNSURE
+    return LESS if high < 0 else NEITHER
 
 
 class _Groups:

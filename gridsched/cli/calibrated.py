@@ -131,10 +131,14 @@ def _groups(trusted: Trusted, kind: str, log: Log, times: Times) -> list[Any]:
     whole = trusted.groups[kind]
     first = str(trusted.changes["policy"].iloc[0])
     own = whole[whole["policy"] == first]
-    less, more = (int((own["verdict"] == verdict).sum()) for verdict in ("less", "more"))
+    less, more, neither, unknown = (
+        int((own["verdict"] == verdict).sum())
+        for verdict in ("less", "more", "not significant", "not estimable")
+    )
     return [
-        f"Under {first} {less:,} of {len(own):,} {kind}s wait significantly less and {more:,} "
-        f"more; {len(own) - less - more:,} do not differ significantly."
+        f"Under {first} {less:,} of {len(own):,} {kind}s wait significantly less and {more:,} more; "
+        f"{neither:,} do not differ\nsignificantly."
+        + (f" For {unknown:,} it is not estimable (jobs in too few weeks)." if unknown else "")
         + (" Without any effect up to one in twenty would differ." if less + more else "")
         + "\nThose with most jobs:",
         table(

@@ -283,7 +283,7 @@ def test_what_is_sure_of_another_policy() -> None:
     told = trusted_changes(whole, calibrated_orders(["easy", "fcfs"]), user=user, effort=SHORT)
     assert told.explains["calibrated"].good
     rows = {row["policy"]: row for row in told.changes.to_dict("records")}
-    assert rows["easy"]["verdict"] == "cannot tell"
+    assert rows["easy"]["verdict"] == "not significant"
     assert rows["fcfs"]["verdict"] == "more"
     assert rows["fcfs"]["low"] <= rows["fcfs"]["change"] <= rows["fcfs"]["high"]
     users = told.groups["user"]
