@@ -47,7 +47,7 @@ def test_trust_is_said_first(busy: Path, printed: Callable[..., str], tmp_path: 
     assert row(text, "EASY") == ["1.00", "1.00", "1.00"]
     assert "waits of the second half of the log are explained by" in text
     assert text.index("null model") < text.index("recorded  ")
-    assert "not significant" in text
+    assert "not estimable" in text
     table = pd.read_csv(tmp_path / "out" / "calibration.csv")
     assert table["policy"].tolist() == ["easy", "fcfs"]
     users = pd.read_csv(tmp_path / "out" / "calibration_users.csv")

@@ -78,7 +78,7 @@ def test_a_queue_is_corrected_by_its_history(
 
 
 def test_mistakes(log: Path, queue: Path, mistake: Callable[..., str]) -> None:
-    assert "--at: say at which time" in mistake("forecast", log)
+    assert "--at: give a time of the log" in mistake("forecast", log)
     assert "--at is 'noon'" in mistake("forecast", log, "--at", "noon", "--simulated")
     late = mistake("forecast", log, "--at", "1970-01-03", "--simulated")
     assert "1970-01-03" in late
@@ -93,7 +93,7 @@ def test_mistakes(log: Path, queue: Path, mistake: Callable[..., str]) -> None:
     assert "--job 3" in mistake("forecast", log, "--at", "10", "--simulated", "--job", 3)
     assert "--history" in mistake("forecast", log, "--at", "10", "--history", queue)
     assert "nobody waited" in mistake("forecast", log, "--at", "5", "--simulated", "--adjust", 3)
-    assert "say how many the cluster has" in mistake("forecast", queue)
+    assert "give the processors of the cluster" in mistake("forecast", queue)
     assert "--adjust is for logs" in mistake("forecast", queue, "--processors", 4, "--adjust", 3)
     assert "--calibrate is for logs" in mistake("forecast", queue, "--processors", 4, "--calibrate")
     assert "--at is for logs" in mistake("forecast", queue, "--processors", 4, "--at", 3)
