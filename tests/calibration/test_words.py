@@ -21,7 +21,8 @@ def test_every_parameter_has_words() -> None:
 
 def test_words_have_signs_and_units() -> None:
     assert dict(described({"size": -1.5}))["order"] == "a job with twice the processors comes 1.5 h later"
-    assert dict(described({"length": -1.5}))["order"] == "a job with twice the requested time comes 1.5 h earlier"
+    longer = dict(described({"length": -1.5}))["order"]
+    assert longer == "a job with twice the requested time comes 1.5 h earlier"
     assert "a user has at most 3 running jobs" in dict(described({"user_jobs": 2.6}))["limits"]
     share = {"long": 3600.0, "long_share": 0.55, "daytime": 1.0}
     (text,) = dict(described(share)).values()
