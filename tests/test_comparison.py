@@ -166,7 +166,7 @@ def test_what_is_left_aside_comes_from_the_log(tmp_path: Path) -> None:
     assert aside["dependencies"].startswith("1 jobs became eligible only after")
     assert aside["arrays, parts"] == "1 jobs are tasks of arrays"
     assert "1 jobs held GPUs" in aside["memory, GPUs"]
-    assert "1 jobs were given more" in aside["nodes"]
+    assert "1 jobs got more" in aside["nodes"]
     assert "1 h in all" in aside["suspension"]
     assert "1 jobs ended with a node" in aside["outages"]
     assert "--timezone" in aside["time zone"]

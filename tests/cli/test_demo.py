@@ -16,7 +16,7 @@ def test_the_first_study_gives_a_page_figures_and_a_dataset(
     assert str(folder / "report.html") in text
     assert (folder / "report.html").read_text(encoding="utf-8").endswith("</html>")
     assert list((folder / "small" / "figures").glob("*.svg"))
-    assert results.read(folder / "small" / "study.nc").sizes["scheme"] == 7
+    assert results.read(folder / "small" / "study.nc").sizes["scheduler"] == 7
 
 
 def test_a_folder_that_cannot_be_written(log: Path, mistake: Callable[..., str]) -> None:
