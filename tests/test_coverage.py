@@ -16,7 +16,6 @@ from gridsched.replication import (
     times_interval,
     times_significance,
 )
-from gridsched.systems.multicluster.study.aggregation import advantage_interval
 from tests.support.queues import mean_wait, waits
 
 AT_LEAST = 0.93
@@ -44,7 +43,6 @@ def test_intervals_over_replicates_hold_what_they_say(replicates: int) -> None:
         "difference": coverage(difference_interval(values, reference), -60),
         "ratio": coverage(ratio_interval(values, reference), 0.4),
         "times": coverage(times_interval(values, reference), 0.4),
-        "advantage": coverage(advantage_interval(values, reference), 0.6),
     }
     assert min(found.values()) > AT_LEAST, found
     assert max(found.values()) < 0.97, found

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import yaml
 
@@ -63,15 +63,20 @@ class Captions:
     ----------
     kinds : mapping of str to str
         Kind by name of figure or table.
+    specifications : mapping of str to mapping
+        Of the figures that have one, by name.
     folder : str
         Folder of the figures.
     """
 
     kinds: Mapping[str, str]
     folder: str = ""
+    specifications: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> dict[str, str]:
-        return {**caption(self.kinds[name]), "finding": _as_markup(finding(self.folder, name))}
+        own = self.specifications.get(name)
+        words = caption(self.kinds[name]) if not own else {"title": own["title"], "text": own["caption"]}
+        return {**words, "finding": _as_markup(finding(self.folder, name))}
 
 
 def _as_markup(text: str) -> str:

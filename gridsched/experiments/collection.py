@@ -53,12 +53,13 @@ _GROUPS: dict[tuple[str, ...], str] = {
     ("cluster",): "cluster {}",
     ("home",): "users of {}",
     ("users",): "users of {}",
+    ("class_name",): "class {}",
     ("home", "cluster"): "{} to {}",
     ("users", "cluster"): "{} to {}",
 }
 """Labels of groups, by the dimensions of a measure."""
 
-_SUFFIXES = ("_home", "_cluster", "_by_cluster", "_by_home")
+_SUFFIXES = ("_home", "_class", "_cluster", "_by_cluster", "_by_home")
 """Endings of the names of measures of parts of a platform, which groups say instead."""
 
 

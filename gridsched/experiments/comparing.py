@@ -186,15 +186,7 @@ class ComparisonStudy(SchedulerStudy):
                     "estimates": self.all_estimates,
                 },
                 "grids": list(grids.values()),
-                "attributes": {
-                    "title": self.title,
-                    "study": self.name,
-                    "description": self.description,
-                    "reference": self.reference_label,
-                    "configuration_hash": self.checksum(),
-                    "seed": seed,
-                    "overrun": self.overrun,
-                },
+                "attributes": self.facts(seed),
             },
             memory=3000,
         )
@@ -231,8 +223,8 @@ class ComparisonStudy(SchedulerStudy):
                 "labels": labels,
                 "grid": grid,
                 "clusters": [plain(each) for each in scenario.clusters],
-                "scheduler": _written(run.scheduler),
-                "policy": None if run.policy is None else _written(run.policy),
+                "scheduler": written_out(run.scheduler),
+                "policy": None if run.policy is None else written_out(run.policy),
                 "conventions": self.conventions_of(run),
                 "how": _plain_measuring(self.measuring(scenario)),
                 "parameters": {
@@ -497,7 +489,8 @@ def _slowness(run: ComparedRun) -> float:
     return (8 if moving else 1) * (5 if "conservative" in str(run.scheduler) else 1) * (5 if asks else 1)
 
 
-def _written(scheduler: Written) -> Any:
+def written_out(scheduler: Written) -> Any:
+    """A scheduler as plain values, for the arguments of a task."""
     return scheduler if isinstance(scheduler, str) else scheduler.model_dump(mode="json")
 
 

@@ -110,7 +110,8 @@ def _members(run: xr.Dataset, how: Measuring) -> dict[str, NDArray[np.int64]]:
     found |= {name: kept[classes == index] for index, name in enumerate(metrics.JOB_CLASSES) if index}
     if run.sizes.get("cluster", 1) > 1 and "home_cluster" in run:
         home = run["home_cluster"].to_numpy()[kept]
-        found |= {f"users of {name}": kept[home == i] for i, name in enumerate(run["cluster"].values)}
+        own = {f"users of {name}": kept[home == i] for i, name in enumerate(run["cluster"].values)}
+        found |= {name: jobs for name, jobs in own.items() if (home >= 0).any()}
     return found
 
 

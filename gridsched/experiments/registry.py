@@ -17,7 +17,7 @@ KINDS: dict[str, str] = {
     "arena": "gridsched.experiments.arena.config:ArenaStudy",
     "calendars": "gridsched.systems.calendars.study.config:CalendarStudy",
     "dynamic-grid": "gridsched.systems.dynamic_grid.study.config:DynamicGridStudy",
-    "multicluster": "gridsched.systems.multicluster.study.config:MulticlusterStudy",
+    "multicluster": "gridsched.experiments.kinds.multicluster.config:MulticlusterStudy",
     "workload-models": "gridsched.experiments.models.config:ModelStudy",
     "placements": "gridsched.experiments.placements.config:PlacementStudy",
     "forecast": "gridsched.experiments.forecasts.config:ForecastStudy",

@@ -255,6 +255,18 @@ class SchedulerStudy(Study):
             **more,
         )
 
+    def facts(self, seed: int) -> dict[str, Any]:
+        """Attributes of the table of measures of the study."""
+        return {
+            "title": self.title,
+            "study": self.name,
+            "description": self.description,
+            "reference": self.reference_label,
+            "configuration_hash": self.checksum(),
+            "seed": seed,
+            "overrun": self.overrun,
+        }
+
     def attributes(self, **more: Any) -> dict[str, Any]:
         """Attributes of the dataset of the study."""
         return {

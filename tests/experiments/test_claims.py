@@ -791,19 +791,19 @@ def dynamic_study() -> xr.Dataset:
 def multicluster_study(points: list[str], clusters: int = 4) -> xr.Dataset:
     """A dataset of a study of a multicluster with the variables that claims can use, filled with ones."""
     coords: dict[str, list[Any]] = {
-        "point": points,
-        "scheme": ["muscle", "dll", "wrand"],
+        "scenario": points,
+        "scheduler": ["muscle", "dll", "wrand"],
+        "estimates": ["requested"],
         "replicate": [0, 1],
-        "cluster": [f"C{number}" for number in range(1, clusters + 1)],
-        "weight": ["over_deadline", "makespan", "idle"],
+        "group": ["all jobs", *(f"cluster C{number}" for number in range(1, clusters + 1))],
         "example_job": [f"J{number}" for number in range(1, 7)],
         "example_cluster": ["C1", "C2"],
         "example_row": list(range(1, 7)),
     }
-    run = ("point", "scheme", "replicate")
-    dims: dict[str, tuple[str, ...]] = dict.fromkeys(("mcp_mean", "pb_mean", "queue_mean", "jobs"), run)
-    dims |= dict.fromkeys(("cluster_processors", "cluster_speed"), ("point", "cluster"))
-    dims["cluster_weight"] = ("point", "cluster", "weight")
+    run = ("scenario", "scheduler", "estimates", "replicate", "group")
+    names = ("mcp_mean", "pb_mean", "queue_mean", "jobs", "cluster_processors", "cluster_speed")
+    dims: dict[str, tuple[str, ...]] = dict.fromkeys(names, run)
+    dims |= dict.fromkeys(("weight_over_deadline", "weight_makespan", "weight_idle"), run)
     for name in ("processors", "run_time", "slack"):
         dims[f"example_{name}"] = ("example_job",)
     for name in ("cluster_processors", "seed_holes"):

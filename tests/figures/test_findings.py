@@ -28,8 +28,6 @@ CATALOGUES = (
     "gridsched.systems.calendars.figures:CASE_FIGURES",
     "gridsched.systems.dynamic_grid.figures.overview:DYNAMIC_FIGURES",
     "gridsched.systems.jscheduler.figures:SELF_SCHEDULING_FIGURES",
-    "gridsched.systems.multicluster.figures.gantt:EXAMPLE_FIGURES",
-    "gridsched.systems.multicluster.figures.points:MULTICLUSTER_FIGURES",
     "gridsched.systems.superscheduler.figures.overview:GRID_FIGURES",
     "gridsched.systems.superscheduler.figures.overview:SCENARIO_FIGURES",
 )
@@ -398,45 +396,6 @@ def test_a_departure_at_which_nothing_moves() -> None:
     moving = still.assign(processors=[8.0, 0.0, 4.0])
     moved = told("dynamic_grid.figures.overview", "dynamic_departure", moving, attributes)
     assert "grid jobs hold 8 of its processors. The last has gone 5 s later." in moved
-
-
-def test_ends_of_an_axis_with_and_without_overlapping_intervals() -> None:
-    columns = ["scheme", "x", "mean", "low", "high"]
-    values = [
-        ("muscle", 1, 10, 9, 11),
-        ("dll", 1, 20, 18, 22),
-        ("muscle", 9, 30, 20, 40),
-        ("dll", 9, 25, 15, 35),
-    ]
-    table = pd.DataFrame(values, columns=columns).assign(measure="mcp", group="")
-    table["point"] = [f"ratio-{x}" for x in table["x"]]
-    text = told("multicluster.figures.points", "multicluster_curves", table)
-    assert "At ratio-1 MCP is lowest under muscle, 10 s (9 s to 11 s)." in text
-    assert "At ratio-9 MCP is lowest under dll, 25 s (15 s to 35 s); not sure, as intervals overlap." in text
-
-
-def test_muscle_says_to_whom_it_surely_loses_and_that_queues_may_grow() -> None:
-    columns = ["scheme", "measure", "mean", "low", "high"]
-    values = [
-        ("dll", "mcp", -1.0, -2.0, -0.5),
-        ("wrand", "mcp", 0.9, 0.8, 0.95),
-        ("dll", "growth", 2.0, 0.5, 8.0),
-    ]
-    table = pd.DataFrame(values, columns=columns).assign(point="ratio-5", x=5, group="")
-    text = told("multicluster.figures.points", "multicluster_advantage", table, {"reference": "muscle"})
-    assert "over wrand, ratio-5" in text
-    assert "In MCP muscle is surely worse than dll at ratio-5, by 100 %." in text
-    assert "Queues of dll may grow as long as jobs arrive" in text
-    settled = table[table["measure"] == "mcp"]
-    assert "Queues" not in told("multicluster.figures.points", "multicluster_advantage", settled)
-
-
-def test_an_example_that_the_genetic_algorithm_leaves_as_it_was() -> None:
-    columns = ["cluster", "job_number", "end_time", "late", "changed"]
-    same = pd.DataFrame([("C1", 1, 6, False, False)], columns=columns)
-    assert "TITAN changes nothing" in told("multicluster.figures.gantt", "example_improved", same)
-    other = told("multicluster.figures.gantt", "example_improved", same.assign(changed=True))
-    assert "changes nothing" not in other
 
 
 def test_self_scheduling_says_where_it_is_worse() -> None:

@@ -78,7 +78,8 @@ def captions(wildcards):
     """Captions of the figures and tables of a study, by name."""
     experiment = WORK.experiments[wildcards.study]
     kinds = {each.name: each.kind for each in (*experiment.figures, *experiment.tables)}
-    return Captions(kinds, f"{RESULTS}/{wildcards.study}/figures")
+    own = {each.name: each.specification for each in experiment.figures}
+    return Captions(kinds, f"{RESULTS}/{wildcards.study}/figures", own)
 
 
 def part_shown(wildcards):

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched.errors import ConfigurationError
 from gridsched.metrics import jobs as metrics
+from gridsched.metrics.measure import Measure
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +43,32 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "utilisation_cluster": (("cluster",), "work relative to processors and makespan", "1"),
 }
 """Variables of a summary: dimensions, long name and unit."""
+
+
+_HE = "He et al., IEE Proceedings - Software 151, 2004"
+
+MEASURES: tuple[Measure, ...] = (
+    Measure("mcp_mean", "mean comprehensive performance (MCP)", "s", "lower", source=f"{_HE}, equation (7)"),
+    Measure("pb_mean", "performance balance (PB)", "s", "lower", source=f"{_HE}, equation (8)"),
+    Measure("cp_mean", "comprehensive performance", "s", "lower", source=f"{_HE}, equation (1)"),
+    Measure("rounds", "rounds"),
+    Measure("queue_mean", "jobs collected"),
+    Measure("queue_growth", "growth of the queue"),
+    Measure("waiting_mean", "jobs not started"),
+    Measure("over_deadline", "time over deadlines", "s", "lower"),
+    Measure("over_deadline_mean", "mean time over the deadline", "s", "lower"),
+    Measure("late", "share of late jobs", "1", "lower", share=True),
+    Measure("idle_time", "idle time", "s", "lower"),
+    Measure("generations_mean", "generations of the genetic algorithm"),
+    Measure("rate", "arrivals in a unit of time"),
+    Measure("calibrated_queue", "jobs in the queue for which the rate was set"),
+    Measure("weight_over_deadline", "weight of the time over deadlines"),
+    Measure("weight_makespan", "weight of the makespan"),
+    Measure("weight_idle", "weight of the idle time"),
+    Measure("cluster_processors", "processors of the cluster"),
+    Measure("cluster_speed", "speed of the cluster"),
+)
+"""Measures of schedules with deadlines, for studies, tables and figures."""
 
 
 def over_deadline(end_time: ArrayLike, deadline: ArrayLike) -> NDArray[np.int64]:

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.experiments.kinds.multicluster.drawing import schedule_gantt
 from gridsched.platform import Cluster
 from gridsched.systems.multicluster import muscle
-from gridsched.systems.multicluster.figures.gantt import schedule_gantt
 from gridsched.systems.multicluster.kernels import genetic
 from gridsched.systems.multicluster.muscle import Backlog, allocate, composition_table, schedule_queue
 from gridsched.systems.multicluster.titan import Coding, Titan, Weights, starts, stream

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched import results
 from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.experiments.kinds.multicluster.levels import calibrate_rates, queue_length
 from gridsched.platform import Cluster, Platform, ResourceChange
 from gridsched.policies.local import LocalPolicy
 from gridsched.simulation import simulate
@@ -37,7 +38,6 @@ from gridsched.systems.multicluster.measures import (
     summarise_multicluster,
 )
 from gridsched.systems.multicluster.scheduler import Multicluster
-from gridsched.systems.multicluster.study.calibration import calibrate_rates, queue_length
 from gridsched.systems.multicluster.titan import Titan, Weights, resources_of, stream
 from gridsched.verification import verify
 from gridsched.workloads import Workload

@@ -12,26 +12,24 @@ import pandas as pd
 import pytest
 import xarray as xr
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
-from gridsched import results
+from gridsched import presentation, results
 from gridsched.experiments import files
+from gridsched.experiments.collection import ALL, grouped
 from gridsched.experiments.config import load_config, study_from
-from gridsched.experiments.prepare import derived_seed
-from gridsched.presentation.page import build_report
-from gridsched.simulation import simulate
-from gridsched.systems.multicluster.figures.gantt import schedule_gantt
-from gridsched.systems.multicluster.measures import summarise_multicluster
-from gridsched.systems.multicluster.scheduler import Multicluster
-from gridsched.systems.multicluster.study.aggregation import advantage_interval
-from gridsched.systems.multicluster.study.calibration import calibrate_rates
-from gridsched.systems.multicluster.study.config import MulticlusterStudy
-from gridsched.systems.multicluster.study.example import handed_over, worked_example
-from gridsched.systems.multicluster.study.stages import (
+from gridsched.experiments.kinds.multicluster.config import MulticlusterStudy
+from gridsched.experiments.kinds.multicluster.drawing import schedule_gantt
+from gridsched.experiments.kinds.multicluster.example import handed_over, worked_example
+from gridsched.experiments.kinds.multicluster.levels import calibrate_rates
+from gridsched.experiments.kinds.multicluster.stages import (
     calibrate_level,
     queue_growth,
 )
+from gridsched.experiments.prepare import derived_seed
+from gridsched.presentation.page import build_report
+from gridsched.simulation import simulate
+from gridsched.systems.multicluster.measures import summarise_multicluster
+from gridsched.systems.multicluster.scheduler import Multicluster
 from gridsched.systems.multicluster.titan import Titan, Weights
 from gridsched.workloads import Workload
 from tests.presentation.test_page import NASTY
@@ -272,15 +270,15 @@ def test_measures_are_those_of_a_simulation(study: MulticlusterStudy, finished: 
     policy = Multicluster(titan=Titan(**QUICK), weights=Weights(over_deadline=8))
     assert policy == study.made(point, "muscle")
     run = simulate(workload, point.platform, policy, seed=int(drawn["policy_seed"]), times="unit")
-    expected = summarise_multicluster(run)
-    measured = dataset.sel(point="plain", scheme="muscle", replicate=1)
+    expected = grouped(summarise_multicluster(run))
+    own = dataset.sel(scenario="plain", scheduler="muscle", replicate=1, estimates="requested")
     for name in expected.data_vars:
-        np.testing.assert_array_equal(
-            measured[name].sel(cluster=["C1", "C2"]) if "cluster" in measured[name].dims else measured[name],
-            expected[name],
-        )
-    assert float(measured["jobs"]) == 60
-    assert float(measured["queue_growth"]) == queue_growth(run)
+        for group in ("all jobs", "cluster C1", "cluster C2"):
+            value = expected[name].sel(group=group)
+            if np.isfinite(value):
+                assert float(own[name].sel(group=group)) == pytest.approx(float(value)), (name, group)
+    assert float(own["jobs"].sel(group=ALL)) == 60
+    assert float(own["queue_growth"].sel(group=ALL)) == queue_growth(run)
 
 
 def test_jobs_are_as_the_points_say(finished: Path) -> None:
@@ -310,7 +308,8 @@ def test_jobs_are_as_the_points_say(finished: Path) -> None:
 
 
 def test_a_level_is_met_with_two_replicates(finished: Path) -> None:
-    dataset = results.read(finished / "study.nc").sel(point="level")
+    dataset = results.read(finished / "study.nc").sel(scenario="level", scheduler="muscle", group=ALL)
+    dataset = dataset.isel(replicate=0, estimates=0)
     (rate,) = finished.parent.glob("rates/prepared/*.nc")
     assert float(dataset["rate"]) == float(results.read(rate)["rate"])
     assert float(dataset["calibrated_queue"]) == float(results.read(rate)["queue"])
@@ -349,12 +348,10 @@ def test_each_scheme_can_meet_a_level_itself(tmp_path: Path) -> None:
         values["scenarios"][0]["jobs"] = {"level": 3, "level_of": name}
         alone = run_study(MulticlusterStudy.model_validate(values), tmp_path / name, 5)
         for measure in ("mcp_mean", "queue_mean", "makespan"):
-            mine, theirs = (each[measure].sel(scheme=scheme).values for each in (whole, alone))
+            mine, theirs = (each[measure].sel(scheduler=scheme, group=ALL).values for each in (whole, alone))
             np.testing.assert_array_equal(mine, theirs)
-        if name == "muscle":
-            assert float(whole["rate"].item()) == float(alone["rate"].item()), "facts are of the reference"
-        else:
-            assert float(whole["rate"].item()) != float(alone["rate"].item())
+        rates = [each["rate"].sel(scheduler=scheme, group=ALL).values.tolist() for each in (whole, alone)]
+        assert rates[0] == rates[1]
 
 
 def test_a_level_can_be_a_batch(tmp_path: Path) -> None:
@@ -369,7 +366,7 @@ def test_a_level_can_be_a_batch(tmp_path: Path) -> None:
     each = MulticlusterStudy.model_validate(values)
     assert keys(each).items() == keys(study).items()
     whole = run_study(study, tmp_path, 5)
-    met = whole.sel(scheme=["muscle", "wrand"])
+    met = whole.sel(scheduler=["muscle", "wrand"], group=ALL)
     assert (met["rounds"] == 3).all()
     assert np.isnan(whole["rate"]).all()
     assert (met["mcp_mean"] > 0).all()
@@ -378,33 +375,17 @@ def test_a_level_can_be_a_batch(tmp_path: Path) -> None:
 
 
 def test_absent_runs_and_clusters_are_unknown(finished: Path) -> None:
-    dataset = results.read(finished / "study.nc")
-    assert dataset["mcp_mean"].sel(point="harder", scheme="wrand").isnull().all()
-    assert dataset["mcp_mean"].sel(point="plain", scheme="muscle, no seed").isnull().all()
-    assert dataset["mcp_mean"].sel(point="harder", scheme="muscle, no seed").notnull().all()
-    assert dataset["cp_mean_cluster"].sel(point="harder", cluster="C2").isnull().all()
-    assert dataset["cluster_processors"].sel(point="harder").fillna(0).values.tolist() == [8, 0, 9]
-    assert dataset["late_class"].sel(point="log", class_name="silver", scheme="muscle").notnull().any()
-    assert dataset["late_class"].sel(point="plain").isnull().all()
-
-
-def test_advantages_compare_means_over_the_same_replicates(finished: Path) -> None:
-    dataset = results.read(finished / "study.nc")
-    for measure in ("mcp", "pb"):
-        values = dataset[f"{measure}_mean"].sel(point="plain").mean("replicate")
-        advantage = dataset[f"{measure}_advantage"].sel(point="plain")
-        expected = 1 - values.sel(scheme="muscle") / values.sel(scheme="wrand")
-        assert float(advantage.sel(scheme="wrand")) == pytest.approx(float(expected))
-        assert np.isnan(advantage.sel(scheme="muscle"))
-        low, high = (dataset[f"{measure}_advantage_{side}"].sel(point="plain") for side in ("low", "high"))
-        assert float(low.sel(scheme="wrand")) <= float(expected) <= float(high.sel(scheme="wrand")) <= 1
-
-
-@given(st.lists(st.floats(0.1, 1e6), min_size=2, max_size=8), st.floats(0.05, 20))
-def test_an_exact_multiple_has_an_exact_advantage(values: list[float], factor: float) -> None:
-    reference = np.array(values)
-    mean, low, high = advantage_interval(reference, factor * reference)
-    assert np.allclose([mean, low, high], 1 - 1 / factor, rtol=1e-6, atol=1e-9)
+    dataset = results.read(finished / "study.nc").isel(estimates=0)
+    mcp = dataset["mcp_mean"].sel(group=ALL)
+    assert mcp.sel(scenario="harder", scheduler="wrand").isnull().all()
+    assert mcp.sel(scenario="plain", scheduler="muscle, no seed").isnull().all()
+    assert mcp.sel(scenario="harder", scheduler="muscle, no seed").notnull().all()
+    assert dataset["cp_mean"].sel(scenario="harder", group="cluster C2").isnull().all()
+    sizes = dataset["cluster_processors"].sel(scenario="harder", scheduler="muscle").isel(replicate=0)
+    assert sizes.sel(group=["cluster C1", "cluster C3"]).values.tolist() == [8, 9]
+    late = dataset["late"].sel(scheduler="muscle", group="class silver")
+    assert late.sel(scenario="log").notnull().any()
+    assert late.sel(scenario="plain").isnull().all()
 
 
 def test_growth_compares_the_halves_of_the_submissions() -> None:
@@ -430,16 +411,6 @@ def test_table_of_runs_names_every_run_and_its_dataset(finished: Path) -> None:
     assert len(runs) == 3 * (2 + 2 + 3 + 2)
     assert runs["run"].is_unique
     assert all((finished.parent / dataset).is_file() for dataset in runs["dataset"])
-
-
-def test_table_of_means(finished: Path) -> None:
-    means = pd.read_csv(finished / "tables" / "means.csv")
-    keys = [" ".join(row) for row in means[["point", "scheme", "measure"]].to_numpy()]
-    row = means.loc[keys.index("plain wrand mcp_mean")]
-    dataset = results.read(finished / "study.nc").sel(point="plain", scheme="wrand")
-    assert row["mean"] == pytest.approx(float(dataset["mcp_mean"].mean()))
-    assert row["advantage"] == pytest.approx(float(dataset["mcp_advantage"]))
-    assert "harder wrand late" not in keys
 
 
 # --- the worked example ---------------------------------------------------------------------------
@@ -479,7 +450,6 @@ def test_the_example_is_drawn_as_it_is_handed_over() -> None:
 def test_report_shows_a_multicluster_and_takes_text_literally(
     study: MulticlusterStudy, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert study.study_figures == ["multicluster_points", "multicluster_schemes"]
     monkeypatch.chdir(finished.parent.parent)
     target = finished.parent / "report.html"
     build_report([study], target)
@@ -487,72 +457,22 @@ def test_report_shows_a_multicluster_and_takes_text_literally(
     assert not page.open
     assert page.foreign == []
     assert "onerror" not in {name for _, attributes in page.tags for name in attributes}
-    for text in (
-        "J6, J4, J2",
-        "C1 of 4 processors, C2 of 6 processors",
-        "muscle, no seed",
-        "Växjö",
-        "3 replicates",
-        "gold 0 to 1; silver 1 to 5",
-        "4 of own, 2 times as fast",
-        "processors change: C3 2 from",
-        "1 larger than the machine",
-        "once no cluster has jobs that wait",
-    ):
+    for text in ("muscle, no seed", "Växjö", "1 larger than the machine", "TITAN", "drawn 3 times"):
         assert text in page.words, text
 
 
-def with_axis(axis: str, dataset: xr.Dataset) -> xr.Dataset:
-    """The dataset as if its points lay on an axis."""
-    places = {"level": "level", "deadlines": "largest_ratio", "clusters": "cluster_count"}
-    changed = dataset.copy()
-    if axis == "deadlines":
-        changed["level"] = ("point", [40.0, 40.0, 100.0, 100.0])
-    changed[places[axis]] = ("point", [1.0, 2.0, 1.0, 2.0] if axis == "deadlines" else [1.0, 2.0, 3.0, 4.0])
-    return changed.assign_attrs(axis=axis)
-
-
-@pytest.mark.parametrize("axis", ["level", "deadlines", "clusters"])
-@pytest.mark.parametrize("name", ["curves", "advantage", "queues"])
-def test_curves_have_a_value_a_point_and_scheme(finished: Path, axis: str, name: str) -> None:
-    from gridsched.systems.multicluster.figures.points import MULTICLUSTER_FIGURES
-
-    dataset = with_axis(axis, results.read(finished / "study.nc"))
-    figure, numbers = MULTICLUSTER_FIGURES[f"multicluster_{name}"](dataset)
-    assert len(figure.axes) == (4 if axis == "deadlines" else 2)
-    assert "growth" in set(numbers["measure"])
-    if name != "queues":  # there it is told and not drawn
-        numbers = numbers[numbers["measure"] != "growth"]
-    assert set(numbers["scheme"]) == {"wrand"} | (set() if name == "advantage" else {"muscle"})
-    # No job of the log is collected, so that its queue has no growth
-    assert len(numbers) == {"advantage": 6, "curves": 14, "queues": 12}[name]
-    assert set(numbers["group"]) == (
-        {"workload level 40", "workload level 100"} if axis == "deadlines" else {""}
-    )
-    if name == "curves":
-        row = numbers[(numbers["point"] == "plain") & (numbers["measure"] == "pb")].iloc[0]
-        expected = dataset["pb_mean"].sel(point="plain", scheme=row["scheme"]).mean()
-        assert row["mean"] == pytest.approx(float(expected))
-
-
-def test_figure_of_schemes_has_the_points_with_variants(finished: Path) -> None:
-    from gridsched.systems.multicluster.figures.points import MULTICLUSTER_FIGURES
-
+@pytest.mark.parametrize("axis", ["level", "deadlines", "clusters", "none"])
+def test_figures_follow_the_axis(study: MulticlusterStudy, finished: Path, axis: str) -> None:
     dataset = results.read(finished / "study.nc")
-    _, numbers = MULTICLUSTER_FIGURES["multicluster_schemes"](dataset)
-    assert set(numbers["point"]) == {"harder"}
-    ratios = numbers[(numbers["scheme"] == "muscle") & (numbers["measure"] != "late")]
-    assert (ratios["mean"] == 1).all()
-
-
-@pytest.mark.parametrize("name", ["points", "schemes", "advantage"])
-def test_figures_say_where_there_is_nothing_to_show(finished: Path, name: str) -> None:
-    from gridsched.systems.multicluster.figures.points import MULTICLUSTER_FIGURES
-
-    alone = results.read(finished / "study.nc").sel(scheme=["muscle"])
-    figure, numbers = MULTICLUSTER_FIGURES[f"multicluster_{name}"](with_axis("level", alone))
-    assert numbers.empty
-    assert figure.axes[0].texts
+    varied = study.model_copy(update={"axis": axis})
+    names = [each.name for each in varied.specifications]
+    assert ("response" in names) == (axis != "none")
+    ranking = presentation.numbers(varied.specifications[0], dataset)
+    own = ranking[(ranking["scenario"] == "plain") & (ranking["measure"] == "mcp_mean")]
+    assert set(own["scheduler"]) == {"muscle", "wrand"}
+    values = dataset["mcp_mean"].sel(scenario="plain", group=ALL).mean("replicate").squeeze("estimates")
+    ratio = float(values.sel(scheduler="wrand") / values.sel(scheduler="muscle"))
+    assert own.set_index("scheduler").loc["wrand", "ratio"] == pytest.approx(ratio)
 
 
 def test_sidecars_stand_beside_all_datasets(finished: Path) -> None:

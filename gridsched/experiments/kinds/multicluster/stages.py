@@ -9,7 +9,7 @@ follows, bit for bit, from the jobs.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,16 @@ from numpy.typing import NDArray
 
 from gridsched import results
 from gridsched.experiments import files
-from gridsched.experiments.machines import fates_of, machines_of_stream
-from gridsched.experiments.parts import ResamplingConfig, ShakingConfig, WorkloadConfig, label_of
+from gridsched.experiments.collection import ALL, grouped, labelled, table_of_runs
+from gridsched.experiments.comparing import given_parameters
+from gridsched.experiments.kinds.multicluster.config import JobsConfig, PointConfig
+from gridsched.experiments.kinds.multicluster.example import measures_of
+from gridsched.experiments.kinds.multicluster.levels import calibrate_rates
+from gridsched.experiments.machines import machines_of_stream
+from gridsched.experiments.measuring import Measuring, measured
+from gridsched.experiments.parts import ResamplingConfig, ShakingConfig, WorkloadConfig
 from gridsched.experiments.prepare import derived_seed, make_workload
-from gridsched.experiments.schedulers import scheduler_made
+from gridsched.experiments.schedulers import AnyScheduler, scheduler_made
 from gridsched.platform import Cluster, Platform
 from gridsched.simulation import simulate
 from gridsched.systems.multicluster.jobs import (
@@ -30,9 +36,7 @@ from gridsched.systems.multicluster.jobs import (
     synthesise_multicluster,
     with_prediction_errors,
 )
-from gridsched.systems.multicluster.measures import summarise_multicluster
-from gridsched.systems.multicluster.study.calibration import calibrate_rates
-from gridsched.systems.multicluster.study.config import JobsConfig, MulticlusterStudy, PointConfig
+from gridsched.systems.multicluster.muscle import weights_of
 from gridsched.verification import verify
 from gridsched.workloads import Workload
 from gridsched.workloads.deadlines import draw_classes, draw_deadlines
@@ -258,25 +262,38 @@ def _offered_load(workload: Workload, capacity: float) -> float:
 
 
 def simulate_run(
-    study: MulticlusterStudy, replicate: int, jobs: str | Path, target: str | Path, *, seed: int = 0
+    point: PointConfig,
+    scheduler: AnyScheduler,
+    labels: Mapping[str, Any],
+    estimates: str,
+    jobs: str | Path,
+    parameters: Mapping[str, Any],
+    target: str | Path,
+    *,
+    seed: int = 0,
 ) -> None:
-    """Simulate, verify and measure the only scheduler of a study on its only point in a replicate.
+    """Simulate, verify and measure a scheduler at a point in a replicate.
 
     Parameters
     ----------
-    study : MulticlusterStudy
-        The study.
-    replicate : int
-        Number of the replicate, from 0.
+    point : PointConfig
+        The point.
+    scheduler : str or SchedulerConfig
+        The scheduler.
+    labels : mapping
+        Scenario, scheduler and replicate.
+    estimates : str
+        What the study calls its estimates.
     jobs : path
         Result of `prepare_point`.
+    parameters : mapping
+        Of the scenario.
     target : path
-        Dataset to write.
+        Measures to write.
     seed : int
         Seed of the whole configuration, where failures are drawn.
     """
-    (point,), (scheduler,) = study.scenarios, study.schedulers
-    drawn = files.shared(jobs)
+    drawn, replicate = files.shared(jobs), int(labels["replicate"])
     workload = Workload(
         name=point.name,
         submit_time=drawn["submit_time"].values,
@@ -289,23 +306,52 @@ def simulate_run(
         gives_up_time=drawn["gives_up_time"].values if "gives_up_time" in drawn else None,
         dependencies=_dependencies(drawn),
     )
+    made: Any = scheduler_made(scheduler)
     clusters = machines_of_stream(workload.submit_time, point.platform, point.clusters, seed, replicate)
-    run = simulate(
-        workload,
-        Platform(clusters, changes=point.resource_changes),
-        scheduler_made(scheduler),
-        seed=int(drawn["policy_seed"]),
-        times="unit",
-    )
+    platform = Platform(clusters, changes=point.resource_changes)
+    run = simulate(workload, platform, made, seed=int(drawn["policy_seed"]), times="unit")
     verify(run)
     if len(point.classes) > 1:
         attributes = {"long_name": "index of the service class", "units": "1"}
         run["service_class"] = ("job", drawn["service_class"].values, attributes)
         run.attrs["service_classes"] = ", ".join(each.name for each in point.classes)
-    labels = {"point": point.name, "scheme": label_of(scheduler), "replicate": replicate}
-    whole = _measures(run).merge(fates_of(run)).assign_coords(labels)
-    whole.attrs = {"study": study.name, "verified": 1, **results.provenance()}
-    files.write(whole, target)
+    whole = measured(run, Measuring(quantiles=False)).combine_first(grouped(_facts(point, made, drawn)))
+    whole["queue_growth"] = (
+        whole["jobs"].where(whole["group"] != ALL, queue_growth(run)).where(whole["group"] == ALL)
+    )
+    done = labelled(
+        whole,
+        scenario=str(labels["scenario"]),
+        scheduler=str(labels["scheduler"]),
+        estimates=estimates,
+        replicate=replicate,
+        scenario_parameters=parameters,
+        scheduler_parameters={"system": made.system, **given_parameters(scheduler)},
+        replicates_are="draws" if point.stream is None else "resampled logs",
+    )
+    files.write(done, target)
+
+
+def _facts(point: PointConfig, made: Any, drawn: xr.Dataset) -> xr.Dataset:
+    """What is known of the jobs of a replicate and of the clusters."""
+    weights = weights_of(made.weights, point.platform)
+    columns = {f"weight_{key}": [getattr(each, key) for each in weights] for key in WEIGHTS}
+    columns |= {
+        "cluster_processors": [float(each.processors) for each in point.platform],
+        "cluster_speed": [each.speed for each in point.platform],
+    }
+    whole = xr.Dataset(
+        {name: ("cluster", values) for name, values in columns.items()},
+        {"cluster": [each.name for each in point.platform]},
+    )
+    whole["offered_load"] = ((), float(drawn["offered_load"]))
+    for name in ("rate", "calibrated_queue"):
+        whole[name] = ((), float(drawn.attrs[name]))
+    return whole
+
+
+WEIGHTS = ("over_deadline", "makespan", "idle")
+"""Weights of equation (1)."""
 
 
 def _dependencies(drawn: xr.Dataset) -> NDArray[Any] | None:
@@ -316,17 +362,6 @@ def _dependencies(drawn: xr.Dataset) -> NDArray[Any] | None:
     for name in DEPENDENCY.names or ():
         table[name] = drawn[f"dependency_{name}"].values
     return table
-
-
-def _measures(run: xr.Dataset) -> xr.Dataset:
-    """Measures of a run, with what tells whether it has settled."""
-    summary = summarise_multicluster(run)
-    summary["queue_growth"] = ((), queue_growth(run), dict(zip(("long_name", "units"), GROWTH, strict=True)))
-    return summary
-
-
-GROWTH = ("jobs collected for the next round, second half of the submissions over the first", "1")
-"""Long name and unit of the growth of the queue."""
 
 
 def queue_growth(run: xr.Dataset) -> float:
@@ -346,3 +381,56 @@ def queue_growth(run: xr.Dataset) -> float:
 
     before = collected(first, middle)
     return collected(middle, last) / before if before else np.nan
+
+
+# --- the study ------------------------------------------------------------------------------------
+
+
+def collect(
+    runs: Sequence[str | Path],
+    labels: Mapping[str, Sequence[Any]],
+    attributes: Mapping[str, Any],
+    jobs: Mapping[str, Sequence[str | Path]],
+    target: str | Path,
+    *,
+    example: str | Path | None = None,
+) -> None:
+    """Put all runs, what is known of their jobs, and the worked example into the dataset of the study.
+
+    Parameters
+    ----------
+    runs : sequence of paths
+        Results of `simulate_run`.
+    labels : mapping
+        Labels of scenarios, schedulers and estimates, in the order of the study.
+    attributes : mapping
+        Of the dataset.
+    jobs : mapping of scenario to paths
+        Results of `prepare_point`, in the order of the replicates.
+    target : path
+        The dataset.
+    example : path, optional
+        Result of `example.write_example`.
+    """
+    whole = table_of_runs([results.read(path) for path in runs], labels)
+    drawn = {name: [results.read(path) for path in paths] for name, paths in jobs.items()}
+    first = [own[0].attrs for own in drawn.values()]
+    facts: dict[str, Any] = {
+        "workload_checksum": [
+            " ".join(dict.fromkeys(str(each["workload_checksum"].values) for each in own))
+            for own in drawn.values()
+        ],
+        "acknowledgement": [str(each["acknowledgement"]) for each in first],
+    }
+    whole = whole.assign_coords(prepared=list(drawn))
+    whole = whole.assign({name: ("prepared", values) for name, values in facts.items()})
+    for kind in ("left_out", "repaired"):
+        counts = [json.loads(each[kind]) for each in first]
+        reasons = sorted({reason for found in counts for reason in found})
+        table = np.array([[found.get(reason, 0) for reason in reasons] for found in counts], np.int64)
+        whole[kind] = (("prepared", f"{kind}_reason"), table.reshape(len(counts), len(reasons)))
+        whole = whole.assign_coords({f"{kind}_reason": np.array(reasons, dtype=object)})
+    if example is not None:
+        whole = whole.merge(measures_of(results.read(example)), combine_attrs="override")
+    whole.attrs = {**attributes, "verified": 1, **results.provenance()}
+    files.write(whole, target)

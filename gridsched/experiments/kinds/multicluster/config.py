@@ -8,9 +8,11 @@ from dataclasses import fields
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+import xarray as xr
 from pydantic import Field, StrictBool, ValidationError, create_model, model_validator
 
 from gridsched.errors import GridschedError
+from gridsched.experiments.comparing import TABLES, written_out
 from gridsched.experiments.derived import MadeConfig, keys, object_of, part_model
 from gridsched.experiments.inputs import (
     event_files,
@@ -21,10 +23,12 @@ from gridsched.experiments.inputs import (
     varied_keys,
     without_machine,
 )
+from gridsched.experiments.kinds.multicluster.levels import LevelName
 from gridsched.experiments.parts import ClusterConfig, ScenarioChoice, WorkloadConfig, label_of
 from gridsched.experiments.schedulers import Written, scheduler_made, scheduler_models
+from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import FROM_SUBMISSION, Replicates, SchedulerStudy, alone
-from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
+from gridsched.experiments.tasks import Experiment, Figure, Task
 from gridsched.experiments.validation import (
     Factor,
     Instant,
@@ -38,16 +42,13 @@ from gridsched.platform import Cluster, ResourceChange
 from gridsched.systems.multicluster.jobs import MulticlusterModel
 from gridsched.systems.multicluster.muscle import weights_of
 from gridsched.systems.multicluster.scheduler import Multicluster
-from gridsched.systems.multicluster.study.calibration import LevelName
 from gridsched.systems.multicluster.titan import Weights
 from gridsched.workloads.deadlines import ServiceClass
 
-EXAMPLE_FIGURES: tuple[str, ...] = ("example_handed_over", "example_improved")
-"""Figures of the worked example."""
+_HERE = "gridsched.experiments.kinds.multicluster"
 
-_STUDY = "gridsched.systems.multicluster.study"
-
-_FIGURES = "gridsched.systems.multicluster.figures"
+_AXES: dict[str, str] = {"level": "level", "deadlines": "largest_ratio", "clusters": "cluster_count"}
+"""Parameter of scenarios that each axis is about."""
 
 LevelOfName = Literal["muscle", "dll", "wrand", "each"]
 
@@ -228,9 +229,6 @@ class PointConfig(ScenarioChoice):
 class MulticlusterStudy(SchedulerStudy):
     """A study of a multicluster: every scheduler on every point, with replicates."""
 
-    catalogue = f"{_FIGURES}.points:MULTICLUSTER_FIGURES"
-    view = "gridsched.systems.multicluster.report:multicluster_view"
-    main_figure = "multicluster_advantage"
     refuses: ClassVar[Mapping[str, str]] = {"feedback": FROM_SUBMISSION}
 
     kind: Literal["multicluster"]
@@ -297,47 +295,115 @@ class MulticlusterStudy(SchedulerStudy):
 
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study."""
-        own = {
-            (point.name, label): self._with_own_level(point, label)
-            for point in self.scenarios
-            for label in self.labels_in(point)
-        }
-        jobs = {
-            key: [self._jobs(point, replicate, seed) for replicate in range(self.replicates)]
-            for key, point in own.items()
-        }
+        runs: list[Task] = []
+        drawn: dict[str, list[Task]] = {}
+        for point in self.scenarios:
+            for label in self.labels_in(point):
+                own = self._with_own_level(point, label)
+                jobs = [self._jobs(own, replicate, seed) for replicate in range(self.replicates)]
+                drawn.setdefault(point.name, jobs)
+                runs += self._runs(own, label, jobs, seed)
         example = Task(
-            stage="collect", study=self.name, name="example", function=f"{_STUDY}.example:write_example"
+            stage="collect", study=self.name, name="example", function=f"{_HERE}.example:write_example"
         )
-        study = self.study_task(
-            f"{_STUDY}.aggregation:aggregate_multicluster_study",
+        study = Task(
+            stage="collect",
+            study=self.name,
+            name="study",
+            function=f"{_HERE}.stages:collect",
             arguments={
-                "runs": [
-                    run
-                    for point in self.scenarios
-                    for label in self.labels_in(point)
-                    for run in self._runs(own[point.name, label], label, jobs[point.name, label], seed)
-                ],
-                "jobs": {point.name: jobs[point.name, self.reference_label] for point in self.scenarios},
+                "runs": runs,
+                "labels": {
+                    "scenario": [point.name for point in self.scenarios],
+                    "scheduler": self.labels,
+                    "estimates": list(self.estimates),
+                },
+                "attributes": self.facts(seed),
+                "jobs": drawn,
                 "example": example if self.worked_example else None,
             },
+            memory=2000,
         )
-        figures = self.drawn(study)
-        if self.worked_example:
-            figures += [
-                Figure(
-                    name=name,
-                    catalogue=f"{_FIGURES}.gantt:EXAMPLE_FIGURES",
-                    dataset=example,
-                    part="Worked example",
-                )
-                for name in EXAMPLE_FIGURES
-            ]
         return Experiment(
             datasets=[study, example] if self.worked_example else [study],
-            figures=figures,
-            tables=[StudyTable("means", f"{_STUDY}.aggregation:means_table", "multicluster_means")],
+            figures=[*self.drawn(study), *(self._examples(example) if self.worked_example else [])],
+            tables=list(TABLES),
         )
+
+    @staticmethod
+    def _examples(example: Task) -> list[Figure]:
+        """Figures of the worked example: what MUSCLE hands over, and what TITAN makes of it."""
+        return [
+            Figure(
+                name=name,
+                dataset=example,
+                specification=Specification(
+                    name=name,
+                    form="schedule",
+                    title=title,
+                    own=f"{_HERE}.drawing:{name}",
+                    finding=f"{_HERE}.drawing:example_finding",
+                ).values(),
+                part="Worked example",
+            )
+            for name, title in (
+                ("example_handed_over", "Worked example: schedules that MUSCLE hands over"),
+                ("example_improved", "Worked example: schedules after TITAN"),
+            )
+        ]
+
+    @property
+    def specifications(self) -> list[Specification]:
+        """Rankings at each point, responses to the axis, queues and deadlines."""
+        names = ("mcp_mean", "pb_mean")
+        found = [Specification(name="ranking", form="ranking", title="Schedulers compared", measures=names)]
+        if self.axis != "none":
+            x = _AXES[self.axis]
+            found.append(
+                Specification(
+                    name="response",
+                    form="response",
+                    title=f"Response to {x.replace('_', ' ')}",
+                    measures=names,
+                    x=x,
+                    facets="",
+                )
+            )
+            found.append(
+                Specification(
+                    name="queues",
+                    form="response",
+                    title="Jobs in the queue",
+                    measures=("queue_mean", "queue_growth"),
+                    x=x,
+                    facets="",
+                    reference="",
+                )
+            )
+        late = Specification(
+            name="deadlines",
+            form="ranking",
+            title="Jobs that miss their deadline",
+            measures=("late", "over_deadline_mean"),
+            reference="",
+        )
+        waits = Specification(
+            name="waits",
+            form="ranking",
+            title="Mean wait and response time",
+            measures=("wait_time_mean", "response_time_mean"),
+            reference="",
+        )
+        return [*found, late, waits]
+
+    def conventions(self, dataset: xr.Dataset) -> list[str]:
+        """How runs were simulated and measured: a sentence each."""
+        return [
+            f"Jobs and deadlines are drawn {self.replicates} times, the same for all schedulers.",
+            "Time is in units of the model; run times are those on a cluster of speed 1.",
+            "MCP and PB are means over the rounds in which jobs are handed to clusters; less is better.",
+            "A queue grows where later submissions find more collected jobs than earlier ones.",
+        ]
 
     def _with_own_level(self, point: PointConfig, label: str) -> PointConfig:
         """A point where a scheduler meets the level, if each is to meet it itself; batches nobody has to."""
@@ -353,7 +419,7 @@ class MulticlusterStudy(SchedulerStudy):
             stage="prepare",
             study=self.name,
             name=f"jobs of {point.name}, replicate {replicate}",
-            function=f"{_STUDY}.stages:prepare_point",
+            function=f"{_HERE}.stages:prepare_point",
             arguments={
                 "point": plain(
                     alone(point),
@@ -372,28 +438,29 @@ class MulticlusterStudy(SchedulerStudy):
 
     def _runs(self, point: PointConfig, label: str, jobs: Sequence[Task], seed: int) -> Iterator[Task]:
         """Simulations of the replicates of a run; what they do not depend on is as by default."""
-        own = self.of_run(
-            point.model_copy(update={"parameters": {}}),
-            point.scheduler(self.scheduler(label)),
-            replicates=1,
-            axis="none",
-            worked_example=False,
-        )
         genetic = 20 if self.made(point, label).local == "titan" else 1
         for replicate, drawn in enumerate(jobs):
+            labels = {"scenario": point.name, "scheduler": label, "replicate": replicate}
             yield Task(
                 stage="simulate",
                 study=self.name,
                 name=f"{point.name}, {label}, replicate {replicate}",
-                function=f"{_STUDY}.stages:simulate_run",
+                function=f"{_HERE}.stages:simulate_run",
                 arguments={
-                    "study": own,
-                    "replicate": replicate,
+                    "point": plain(alone(point), parameters={}),
+                    "scheduler": written_out(point.scheduler(self.scheduler(label))),
+                    "labels": labels,
+                    "estimates": self.estimates[0],
                     "jobs": drawn,
+                    "parameters": {
+                        **({"level": point.jobs.level} if point.jobs.level is not None else {}),
+                        "largest_ratio": max(each.high for each in point.classes),
+                        "cluster_count": len(point.clusters),
+                    },
                     **failure_seed(point.clusters, seed),
                 },
                 also={"files": event_files(point.clusters)},
-                labels={"point": point.name, "scheduler": label, "replicate": replicate},
+                labels=labels,
                 cost=0.2 + genetic * self._count(point) / 150_000,
             )
 
@@ -401,16 +468,6 @@ class MulticlusterStudy(SchedulerStudy):
     def _count(point: PointConfig) -> float:
         """Expected number of jobs."""
         return float(point.jobs.count) if point.stream is None else expected_jobs(point.stream)
-
-    @property
-    def study_figures(self) -> list[str]:
-        """Curves against the axis; rows of points where there is none; variants of schedulers."""
-        figures = ["multicluster_curves", "multicluster_advantage", "multicluster_queues"]
-        if self.axis == "none":
-            figures = ["multicluster_points"] if len(self.scenarios) > 1 else []
-        if any(set(label) & set(",+") for point in self.scenarios for label in self.labels_in(point)):
-            figures.append("multicluster_schemes")
-        return figures
 
 
 @cache
@@ -422,7 +479,7 @@ def _found(calibration: str, seed: int) -> Task:
         stage="prepare",
         study="rates",
         name=f"rate of arrivals at level {jobs.level:g}",
-        function=f"{_STUDY}.stages:calibrate_level",
+        function=f"{_HERE}.stages:calibrate_level",
         arguments={"calibration": values, "seed": seed},
         cost=10 + jobs.count / 600,
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
@@ -12,10 +14,11 @@ from matplotlib.patches import Patch, Rectangle
 from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
+from gridsched.experiments.kinds.multicluster.example import handed_over
+from gridsched.experiments.specification import Specification
 from gridsched.figures import gantt_blocks, style
 from gridsched.figures.gantt_blocks import GanttBlock
-from gridsched.systems.multicluster.figures.findings import FINDINGS as FINDINGS
-from gridsched.systems.multicluster.study.example import handed_over
+from gridsched.presentation.sentences import listed
 
 MAX_JOBS = 120
 """Most jobs that can be shown legibly."""
@@ -46,10 +49,10 @@ def schedule_gantt(schedules: xr.Dataset) -> style.Drawing:
     ConfigurationError
         If there are more than 120 jobs.
     """
-    count = schedules.sizes["job"]
-    if count > MAX_JOBS:
+    jobs = schedules.sizes["job"]
+    if jobs > MAX_JOBS:
         raise ConfigurationError(
-            f"a Gantt chart shows at most {MAX_JOBS} jobs, this one has {count}: select a part of the queue"
+            f"a Gantt chart shows at most {MAX_JOBS} jobs, this one has {jobs}: select a part of the queue"
         )
     blocks = list(_blocks(schedules))
     sizes = (schedules["available"].to_numpy() >= 0).sum(axis=1).tolist()
@@ -107,7 +110,12 @@ def _unavailable(axes: Axes, available: list[int], now: float) -> None:
     )
 
 
-def _improved(example: xr.Dataset) -> style.Drawing:
+def example_handed_over(example: xr.Dataset) -> style.Drawing:
+    """Schedules that MUSCLE hands over in the worked example."""
+    return schedule_gantt(handed_over(example))
+
+
+def example_improved(example: xr.Dataset) -> style.Drawing:
     """Schedules after TITAN; column changed says whether they differ from those that it is given."""
     figure, numbers = schedule_gantt(example)
     given = gantt_blocks.table(
@@ -118,8 +126,15 @@ def _improved(example: xr.Dataset) -> style.Drawing:
     return figure, numbers.assign(changed=not numbers.equals(given))
 
 
-EXAMPLE_FIGURES: dict[str, Callable[[xr.Dataset], style.Drawing]] = {
-    "example_handed_over": lambda example: schedule_gantt(handed_over(example)),
-    "example_improved": _improved,
-}
-"""Figures of the worked example by name."""
+def example_finding(
+    numbers: pd.DataFrame, specification: Specification, attributes: Mapping[str, Any]
+) -> list[str]:
+    """When each cluster is done, how many jobs are late, and whether TITAN changes anything."""
+    ends = numbers.groupby("cluster", sort=False)["end_time"].max()
+    late = int(numbers.loc[numbers["late"], "job_number"].nunique())
+    done = listed(f"{name} at {end:g}" for name, end in ends.items())
+    lines = [f"The last jobs end on {done}; {late or 'no'} late job{'' if late == 1 else 's'}."]
+    if "changed" in numbers:
+        changed = bool(numbers["changed"].any())
+        lines.append("TITAN changes the schedules." if changed else "TITAN changes nothing.")
+    return lines
