@@ -25,7 +25,16 @@ ASPECTS: dict[str, str] = {
 
 
 def aspects_of(workload: Workload, cluster: Cluster) -> tuple[str, ...]:
-    """What a simulation of these jobs on this cluster takes into account, in the order of `ASPECTS`."""
+    """What a simulation of these jobs on this cluster takes into account, in the order of `ASPECTS`.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> from gridsched.aspects import aspects_of
+    >>> jobs = gs.with_patience(gs.synthesise("M3", jobs=50, seed=1), gs.Weibull(scale=7200, shape=1.0))
+    >>> aspects_of(jobs, gs.Cluster(processors=1152))
+    ('cancellations',)
+    """
     asked = (workload.requested_gpus, workload.gpu_share)
     there = {
         "nodes": bool(cluster.nodes),
@@ -57,6 +66,15 @@ def without(workload: Workload, cluster: Cluster, names: Iterable[str]) -> tuple
     ------
     ConfigurationError
         If a name is unknown, or nodes that have events are to be left out.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> from gridsched.aspects import without
+    >>> jobs = gs.with_patience(gs.synthesise("M3", jobs=50, seed=1), gs.Weibull(scale=7200, shape=1.0))
+    >>> patient, cluster = without(jobs, gs.Cluster(processors=1152), ["cancellations"])
+    >>> patient.gives_up_time is None
+    True
     """
     for name in names:
         if name not in ASPECTS:

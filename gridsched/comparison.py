@@ -117,6 +117,16 @@ def compare(
     ------
     ConfigurationError
         If a policy is unknown or given twice, none is given, or there is more than one cluster.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> jobs = gs.synthesise("M3", jobs=400, seed=1, load_scale=1.5)
+    >>> gs.write_swf(gs.simulate(jobs, scheduler="easy"), "log.swf")
+    >>> log = gs.clean(gs.read_swf("log.swf"))
+    >>> compared = gs.compare(log, 1152, ["easy", "fcfs"])
+    >>> compared.scheme.values
+    array(['recorded', 'easy', 'fcfs'], dtype='<U8')
     """
     cluster = _only(platform_of(cluster))
     setups = [(policy.name, cluster, policy) for policy in _each_once(policies)]
@@ -144,7 +154,7 @@ def what_if(
     names: Mapping[str, Sequence[str]] | None = None,
     report: Callable[[str], Any] = lambda _: None,
 ) -> xr.Dataset:
-    """Simulate a workload on a site as it is, and as it would be, beside the waits of its log.
+    r"""Simulate a workload on a site as it is, and as it would be, beside the waits of its log.
 
     Parameters
     ----------
@@ -167,6 +177,31 @@ def what_if(
     ------
     ConfigurationError
         If a site has no cluster, or is the same as it is without its changes.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import gridsched as gs
+    >>> lines = [
+    ...     "ClusterName=lab",
+    ...     "SchedulerType=sched/backfill",
+    ...     "NodeName=n[1-4] CPUs=16 RealMemory=64000",
+    ...     "PartitionName=batch Nodes=ALL Default=YES MaxTime=1-0",
+    ... ]
+    >>> _ = Path("slurm.conf").write_text("\n".join(lines))
+    >>> changed = gs.read_slurm_site("slurm.conf", changes=["SchedulerParameters=bf_window=2880"])
+    >>> sites = {"now": gs.read_slurm_site("slurm.conf"), "longer window": changed}
+    >>> jobs = gs.Workload(
+    ...     name="lab",
+    ...     submit_time=[0, 5, 6],
+    ...     run_time=[50, 60, 20],
+    ...     requested_time=[100, 60, 20],
+    ...     requested_processors=[60, 64, 1],
+    ...     wait_time=[0, 45, 0],
+    ... )
+    >>> answer = gs.what_if(jobs, sites)
+    >>> answer.scheme.values
+    array(['recorded', 'now', 'longer window'], dtype='<U13')
     """
     if not sites:
         raise ConfigurationError("no site; give it as it is, and with changes")
@@ -333,6 +368,15 @@ def what_each_changes(
         this cluster have. `wait_time_mean`, `wait_time_difference` from the first, `wait_time_95`,
         `bounded_slowdown_mean`, over the jobs that started in all of these runs and by the log;
         `utilisation`; the counts of `FATES`.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> from gridsched.comparison import what_each_changes
+    >>> jobs = gs.synthesise("M3", jobs=200, seed=1, load_scale=1.5)
+    >>> impatient = gs.with_patience(jobs, gs.Weibull(scale=7200, shape=1.0), seed=1)
+    >>> what_each_changes(impatient, gs.Cluster(processors=1152), "easy").left_out.values
+    array(['nothing', 'cancellations'], dtype='<U13')
     """
     chosen = named_policy(policy)
     movable = not any(event.node != "*" for event in cluster.events)

@@ -187,6 +187,45 @@ def explain(
     ConfigurationError
         If it is no run, there is no such job, it was rejected, or the policy is another or orders by a
         function.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> jobs = gs.Workload(
+    ...     name="lab",
+    ...     submit_time=[0, 5, 6],
+    ...     run_time=[50, 60, 20],
+    ...     requested_time=[100, 60, 20],
+    ...     requested_processors=[3, 4, 1],
+    ... )
+    >>> run = gs.simulate(jobs, 4, "easy")
+    >>> why = gs.explain(run, 1)
+    >>> why.overtaken_by
+    array([2])
+    >>> print(why)
+    job            2 of user -1
+    asks for       4 processors, 1 min; runs for 1 min
+    policy         easy: queue order fcfs; jobs behind may start if they delay no reservation, ...
+    submitted      5 s: 1 processors free, nobody waiting
+    expected then  start at 100 s if nothing came after it and all estimates held; it started 50 s earlier
+    reservation    on arrival, for 100 s; it started 50 s before, since jobs ended earlier than estimated
+    started        50 s, after 45 s: first in the queue, when 1 ended
+    overtaken by   1 job behind it: 3
+    <BLANKLINE>
+    Its wait in parts:
+    <BLANKLINE>
+    waited                                       for   share
+    first in the queue, too few processors free  45 s  100.0%
+    <BLANKLINE>
+    In order:
+    <BLANKLINE>
+    from  for   what
+    5 s   45 s  first in the queue, too few processors free
+    <BLANKLINE>
+    Running on its arrival:
+    <BLANKLINE>
+    job  user  processors  expected end  end   that is
+    1    -1    3           100 s         50 s  50 s earlier
     """
     check_run(run)
     if "piece_segment" in run:

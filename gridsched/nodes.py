@@ -237,7 +237,7 @@ class NodeEvent:
 def read_events(
     path: str | Path, *, unix_start_time: int | None = None, time_zone: str | None = None
 ) -> list[NodeEvent]:
-    """Events of nodes from a CSV file with the columns time, node, kind, and start and end of maintenance.
+    r"""Events of nodes from a CSV file with the columns time, node, kind, and start and end of maintenance.
 
     Parameters
     ----------
@@ -252,6 +252,14 @@ def read_events(
     ------
     ConfigurationError
         If a line cannot be read: the message names file, line and column.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import gridsched as gs
+    >>> _ = Path("events.csv").write_text("time,node,kind\n600,n0,down\n4200,n0,up\n")
+    >>> [(event.time, event.kind) for event in gs.read_events("events.csv")]
+    [(600, 'down'), (4200, 'up')]
     """
     zone = ZoneInfo(time_zone or "UTC")
     reader = csv.DictReader(read_text(path).splitlines())
@@ -265,7 +273,15 @@ def read_events(
 
 
 def write_events(events: Iterable[NodeEvent], path: str | Path) -> None:
-    """Write events of nodes to a CSV file that `read_events` reads."""
+    """Write events of nodes to a CSV file that `read_events` reads.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> gs.write_events([gs.NodeEvent(time=600, node="n0", kind="down")], "events.csv")
+    >>> gs.read_events("events.csv")[0].node
+    'n0'
+    """
     with atomic_write(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["time", "node", "kind", "start", "end"])
@@ -350,6 +366,16 @@ def draw_failures(
     ------
     ConfigurationError
         If a number is not positive.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> cluster = gs.Cluster(nodes=[gs.NodeType(count=4, cores=8)])
+    >>> events = gs.draw_failures(
+    ...     cluster.node_names, until=86_400, mean_time_between=40_000, mean_repair=3600, seed=1
+    ... )
+    >>> events[0].kind
+    'down'
     """
     for key, value in (
         ("mean_time_between", mean_time_between),

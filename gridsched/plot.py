@@ -50,6 +50,12 @@ def gantt(
     ------
     ConfigurationError
         If the run has too many jobs or nodes, or does not say on which cluster, or nodes, jobs run.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> run = gs.simulate(gs.synthesise("M3", jobs=30, seed=1), scheduler="easy")
+    >>> gs.plot.gantt(run).savefig("gantt.png")
     """
     check_run(run)
     if by not in (None, "nodes", "processors"):
@@ -96,6 +102,12 @@ def load(run: xr.Dataset, *, clusters: bool | Sequence[str] = False, bins: int =
     ------
     ConfigurationError
         If no job ran, a cluster is unknown, or there are too many for one figure.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> run = gs.simulate(gs.synthesise("M3", jobs=500, seed=1), scheduler="easy")
+    >>> gs.plot.load(run).savefig("load.png")
     """
     check_run(run)
     if bins < 1:
@@ -140,6 +152,12 @@ def utilisation(run: xr.Dataset, *, bins: int = 200) -> Figure:
     ------
     ConfigurationError
         If no job ran, or the run does not say on which cluster jobs run.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> run = gs.simulate(gs.synthesise("M3", jobs=500, seed=1), scheduler="easy")
+    >>> gs.plot.utilisation(run).savefig("utilisation.png")
     """
     check_run(run)
     if bins < 1:
@@ -172,6 +190,13 @@ def compare(runs: Iterable[xr.Dataset] | Mapping[str, xr.Dataset]) -> Figure:
     ------
     ConfigurationError
         If the runs are not of the same jobs, too many, or cannot be distinguished.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> jobs = gs.synthesise("M3", jobs=500, seed=1)
+    >>> runs = [gs.simulate(jobs, scheduler=policy) for policy in ("fcfs", "easy")]
+    >>> gs.plot.compare(runs).savefig("compare.png")
     """
     given = listed_runs(runs)
     if not given or len(given) > figures.MAX_RUNS:

@@ -78,6 +78,20 @@ def simulate(
         If a workload is not clean, or does not say how large its cluster is.
     ConfigurationError
         If the parts do not go together, or an option is unknown.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> jobs = gs.synthesise("M3", jobs=500, seed=1)
+    >>> gs.simulate(jobs, scheduler="easy").attrs["title"]
+    'easy on M3-synthetic: 500 jobs'
+    >>> clusters = [
+    ...     gs.Cluster(name="north", processors=1152),
+    ...     gs.Cluster(name="south", processors=1152, speed=2),
+    ... ]
+    >>> run = gs.simulate([jobs, None], clusters, gs.JScheduler(metric="response", k=2), estimates="actual")
+    >>> run.attrs["jobs_transferred"] > 0
+    True
     """
     if platform is None:
         if not isinstance(workload, Workload):

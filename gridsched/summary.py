@@ -38,6 +38,14 @@ def summarise(run: xr.Dataset, **options: Any) -> xr.Dataset:
     ------
     ConfigurationError
         If it is no run, or an option is out of range.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> run = gs.simulate(gs.synthesise("M3", jobs=2000, seed=1), scheduler="easy")
+    >>> summary = gs.summarise(run, warm_up=0.1)
+    >>> summary.sel(job_class=["short narrow", "long wide"]).wait_time_mean.round().values
+    array([  267., 10498.])
     """
     check_run(run)
     parts = [jobs.summarise(run, **options)]

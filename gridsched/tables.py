@@ -55,10 +55,10 @@ def jobs(run: xr.Dataset) -> pd.DataFrame:
     >>> table[["submit_time", "start_time", "wait_time", "slowdown"]].head(2)
          submit_time  start_time  wait_time  slowdown
     job...
-    0              0           0        0.0       1.0
-    1             18          18        0.0       1.0
-    >>> worst = table["wait_time"].idxmax()
-    >>> print(gs.explain(run, worst))  # doctest: +ELLIPSIS
+    0            899         899        0.0       1.0
+    1           1558        1558        0.0       1.0
+    >>> longest = table["wait_time"].idxmax()
+    >>> print(gs.explain(run, longest))
     job ...
     """
     check_run(run)

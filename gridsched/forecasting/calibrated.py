@@ -149,6 +149,17 @@ def calibrate(
     ------
     WorkloadError
         If the first half holds no queueing.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> from gridsched.calibration.fitting import Effort
+    >>> jobs = gs.synthesise("M3", jobs=1500, seed=1, load_scale=1.3)
+    >>> gs.write_swf(gs.simulate(jobs, scheduler="easy"), "log.swf")
+    >>> log = gs.clean(gs.read_swf("log.swf"))
+    >>> quick = Effort(drawn=2, kept=1, varied=1, rounds=1, layers=1)
+    >>> policy = gs.forecasting.calibrate(log, 1152, effort=quick)
+    >>> forecast = gs.forecast(log, int(log.submit_time[1200]), policy=policy, futures=5)
     """
     places = recorded_places(workload, processors)
     if now is not None:

@@ -116,6 +116,19 @@ def make_forecasts(
     ------
     ConfigurationError
         If nobody ever waits.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> from gridsched.forecasting.snapshot import timeline_of_run
+    >>> jobs = gs.synthesise("M3", jobs=1500, seed=1, load_scale=1.5)
+    >>> timeline = timeline_of_run(gs.simulate(jobs, scheduler="easy"))
+    >>> easy = gs.LocalPolicy(name="easy", order="fcfs", backfilling="easy")
+    >>> forecasts = gs.forecasting.make_forecasts(
+    ...     timeline, easy, gs.Conventions(), instants=8, jobs=4, futures=10, seed=1
+    ... )
+    >>> type(forecasts).__name__
+    'Forecasts'
     """
     begin, end = int(timeline.jobs["submit"][0]), int(timeline.jobs["submit"][-1])
     rng = np.random.default_rng([seed, 2])
@@ -217,6 +230,20 @@ def judge(forecasts: Forecasts) -> pd.DataFrame:
         `low_misses` and `high_misses`; `width` (mean, s); `median_width` (s); `score` (mean of
         `gridsched.forecasting.adjustment.interval_score`, s); `error` (median of the absolute error of the
         median forecast, s); `early` (share of starts before the median).
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> from gridsched.forecasting.snapshot import timeline_of_run
+    >>> jobs = gs.synthesise("M3", jobs=1500, seed=1, load_scale=1.5)
+    >>> timeline = timeline_of_run(gs.simulate(jobs, scheduler="easy"))
+    >>> easy = gs.LocalPolicy(name="easy", order="fcfs", backfilling="easy")
+    >>> forecasts = gs.forecasting.make_forecasts(
+    ...     timeline, easy, gs.Conventions(), instants=8, jobs=4, futures=10, seed=1
+    ... )
+    >>> judged = gs.forecasting.judge(forecasts)
+    >>> sorted(judged.columns)[:3]
+    ['correction', 'coverage', 'coverage_high']
     """
     half = max((forecasts.begin + forecasts.end) // 2, forecasts.middle)
     later = forecasts.now >= half

@@ -91,6 +91,15 @@ def forecast(
         an option makes no sense.
     WorkloadError
         If a log has no recorded waits, or is not clean.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> run = gs.simulate(gs.synthesise("M3", jobs=800, seed=1, load_scale=1.5), scheduler="easy")
+    >>> when = int(run.submit_time[600])
+    >>> forecast = gs.forecast(run, when, futures=20)
+    >>> bool((forecast.start.sel(quantile=0.9) >= forecast.start.sel(quantile=0.1)).all())
+    True
     """
     levels = np.array(sorted(quantiles), np.float64)
     if not len(levels) or not ((levels > 0) & (levels < 1)).all():

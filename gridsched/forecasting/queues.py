@@ -90,6 +90,23 @@ def read_queue(
         named.
     ConfigurationError
         If the running jobs have more processors than there are, or a job is larger than the cluster.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> import pandas as pd
+    >>> queue = pd.DataFrame(
+    ...     {
+    ...         "job": [1, 2],
+    ...         "state": ["RUNNING", "PENDING"],
+    ...         "elapsed": ["1:00:00", "0:00"],
+    ...         "processors": [48, 32],
+    ...         "time_limit": ["8:00:00", "2:00:00"],
+    ...     }
+    ... )
+    >>> present = gs.forecasting.read_queue(queue, 64)
+    >>> gs.forecast(present, futures=10).start.sizes["job"]
+    1
     """
     if history is not None:
         log = continue_log(history, table, processors, now=now, names=names)
@@ -138,6 +155,26 @@ def continue_log(
         As of `read_queue`.
     WorkloadError
         If the history is not clean, or has no recorded waits.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> jobs = gs.synthesise("M3", jobs=400, seed=1, load_scale=1.5)
+    >>> gs.write_swf(gs.simulate(jobs, scheduler="easy"), "log.swf")
+    >>> import pandas as pd
+    >>> log = gs.clean(gs.read_swf("log.swf"))
+    >>> queue = pd.DataFrame(
+    ...     {
+    ...         "job": [1, 2],
+    ...         "state": ["RUNNING", "PENDING"],
+    ...         "elapsed": ["1:00:00", "0:00"],
+    ...         "processors": [48, 32],
+    ...         "time_limit": ["8:00:00", "2:00:00"],
+    ...     }
+    ... )
+    >>> longer = gs.forecasting.continue_log(log, queue, 1152, now=200_000)
+    >>> len(longer) - len(log)
+    2
     """
     check_clean(history)
     instant = recorded_timeline(history, processors).last_end if now is None else int(now)

@@ -94,6 +94,12 @@ def find_log(name: str) -> ArchiveLog:
     ------
     TraceError
         If there is none; the message names those that are written like it.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> gs.find_log("kth-sp2-1996").file
+    'KTH-SP2-1996-2.1-cln.swf.gz'
     """
     names = {alias: log for log in _registry().values() for alias in _aliases(log)}
     wanted = name.strip().lower()
@@ -152,6 +158,12 @@ def fetch(
     ------
     TraceError
         If no place has a good copy; the message names every place and what was wrong with it.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> path = gs.fetch("KTH-SP2-1996")  # doctest: +SKIP
+    >>> log = gs.clean(gs.read_swf(path))  # doctest: +SKIP
     """
     entry = find_log(log) if isinstance(log, str) else log
     target = _target(entry, archive_folder() if folder is None else Path(folder))

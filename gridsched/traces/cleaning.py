@@ -76,6 +76,15 @@ def clean(
         If a time exceeds 2**40 s, or a size 2**31 - 1 processors, in any job.
     WorkloadError
         If no job remains.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> log = gs.Workload(
+    ...     name="lab", submit_time=[0, 5, 9], run_time=[60, -1, 30], requested_processors=[1, 2, 4]
+    ... )
+    >>> gs.clean(log, processors=2).left_out
+    {'no run time': 1, 'larger than the machine': 1}
     """
     _check_sizes(workload)
     if cancelled == "wait":

@@ -90,7 +90,7 @@ class GpuLog:
 
 
 def read_gpu_nodes(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> tuple[NodeType, ...]:
-    """Nodes of a cluster with GPUs, from a table with the columns sn, cpu_milli, memory_mib, gpu.
+    r"""Nodes of a cluster with GPUs, from a table with the columns sn, cpu_milli, memory_mib, gpu.
 
     Parameters
     ----------
@@ -109,6 +109,16 @@ def read_gpu_nodes(path: str | os.PathLike[str], *, max_bytes: int | None = None
     ------
     TraceError
         If the file cannot be read, a column is missing, a value is out of range, or a name occurs twice.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import gridsched as gs
+    >>> _ = Path("nodes.csv").write_text(
+    ...     "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\nn1,96000,262144,8,V100\n"
+    ... )
+    >>> [(kind.cores, kind.gpus) for kind in gs.read_gpu_nodes("nodes.csv")]
+    [(64000, 2), (96000, 8)]
     """
     table = read_table(Path(path), needed=_NODE, max_bytes=max_bytes)
     names = _node_names(table)
@@ -125,7 +135,7 @@ def read_gpu_nodes(path: str | os.PathLike[str], *, max_bytes: int | None = None
 def gpu_partitions(
     path: str | os.PathLike[str], models: Sequence[str], *, max_bytes: int | None = None
 ) -> tuple[Partition, ...]:
-    """Partitions of the nodes of `read_gpu_nodes` whose GPUs are of models that pods may use.
+    r"""Partitions of the nodes of `read_gpu_nodes` whose GPUs are of models that pods may use.
 
     Parameters
     ----------
@@ -145,6 +155,16 @@ def gpu_partitions(
     ------
     TraceError
         If the file cannot be read, a column is missing, or no node has a GPU of the models of a set.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import gridsched as gs
+    >>> _ = Path("nodes.csv").write_text(
+    ...     "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\nn1,96000,262144,8,V100\n"
+    ... )
+    >>> [sorted(each.nodes) for each in gs.gpu_partitions("nodes.csv", ["", "V100"])]
+    [[], ['n1']]
     """
     table = read_table(Path(path), needed=("sn", "model"), max_bytes=max_bytes)
     nodes = list(zip(_node_names(table), table.texts("model"), strict=True))
@@ -216,6 +236,25 @@ def read_gpu_pod_log(
         If the file cannot be read, a column is missing, or a value is none; the message names the line.
     ConfigurationError
         If `run_from` is unknown.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> import pandas as pd
+    >>> pods = pd.DataFrame(
+    ...     {
+    ...         "cpu_milli": [4000, 8000],
+    ...         "memory_mib": [1024, 2048],
+    ...         "num_gpu": [1, 1],
+    ...         "gpu_milli": [500, 1000],
+    ...         "creation_time": [0, 60],
+    ...         "deletion_time": [90, 150],
+    ...         "scheduled_time": [0, 60],
+    ...     }
+    ... )
+    >>> pods.to_csv("pods.csv", index=False)
+    >>> gs.read_gpu_pod_log("pods.csv").workload.gpu_share
+    array([500,  -1])
     """
     if run_from not in get_args(RunsFrom):
         raise ConfigurationError(f"run_from is {run_from!r}; use one of {', '.join(get_args(RunsFrom))}")

@@ -38,6 +38,13 @@ def merge_workloads(
     ------
     WorkloadError
         If there is none, or a clock is to be used that a log does not tell.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> merged, origin = gs.merge_workloads([gs.synthesise(name, jobs=3, seed=1) for name in ("M1", "M2")])
+    >>> origin
+    array([0, 1, 0, 0, 1, 1])
     """
     if not workloads:
         raise WorkloadError("no workloads to merge")

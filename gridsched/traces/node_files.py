@@ -60,7 +60,7 @@ class SiteNodes:
 
 
 def read_nodes(path: str | os.PathLike[str], names: Mapping[str, Sequence[str]] | None = None) -> SiteNodes:
-    """Read a YAML file with the keys nodes, partitions, partition_of, limits and placement.
+    r"""Read a YAML file with the keys nodes, partitions, partition_of, limits and placement.
 
     Entries have the parameters of `NodeType`, `Partition` (a name instead of the number) and `Limit`.
 
@@ -76,6 +76,16 @@ def read_nodes(path: str | os.PathLike[str], names: Mapping[str, Sequence[str]] 
     ------
     ConfigurationError
         If the file cannot be read, or a value makes no sense: the message names file and key.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import gridsched as gs
+    >>> lines = ["nodes:", "  - { name: thin, count: 8, cores: 16 }", "  - { name: fat, cores: 64, gpus: 4 }"]
+    >>> _ = Path("nodes.yaml").write_text("\n".join(lines))
+    >>> site = gs.read_nodes("nodes.yaml")
+    >>> gs.Cluster(nodes=site.nodes).processors
+    192
     """
     file = Path(path)
     return _Reader(file, names or {}).site(read_yaml(file))

@@ -42,7 +42,7 @@ class InferredNodes:
 
 
 def infer_nodes(log: AccountingLog, workload: Workload | None = None) -> InferredNodes:
-    """Nodes that the jobs of an export of sacct ran on, from its column NodeList.
+    r"""Nodes that the jobs of an export of sacct ran on, from its column NodeList.
 
     A node has as many processors, memory and GPUs as jobs held there at once, at most: each job is taken to
     hold an equal share on each of its nodes, rounded up, as in a simulation. A node may have more than was
@@ -60,6 +60,21 @@ def infer_nodes(log: AccountingLog, workload: Workload | None = None) -> Inferre
     ------
     WorkloadError
         If no job that ran has a list of nodes.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import gridsched as gs
+    >>> rows = ["JobIDRaw|JobID|User|Submit|Start|End|State|AllocCPUS|ReqCPUS|Timelimit|NodeList|Partition"]
+    >>> rows += [
+    ...     f"{n}|{n}|ada|{day}T0{n}:00:00|{day}T0{n}:10:00|{day}T0{n}:40:00|COMPLETED|8|8|01:00:00|n{n}|all"
+    ...     for n, day in ((1, "2024-05-06"), (2, "2024-05-06"))
+    ... ]
+    >>> _ = Path("jobs.txt").write_text("\n".join(rows))
+    >>> from gridsched.traces import read_accounting
+    >>> found = gs.infer_nodes(read_accounting("jobs.txt", time_zone="Europe/Rome"))
+    >>> gs.Cluster(nodes=found.nodes).processors
+    16
     """
     jobs = log.workload if workload is None else workload
     lists = np.full(len(jobs), -1) if not len(log.node_list) else log.node_list[log.rows(jobs)]

@@ -97,6 +97,18 @@ def infer_outages(
         If the log recorded the waits of fewer than half of its jobs.
     ConfigurationError
         If a number is out of range.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> window = gs.NodeEvent(time=0, kind="maintenance", start=50_000, end=65_000)
+    >>> cluster = gs.Cluster(processors=1152, events=[window])
+    >>> jobs = gs.synthesise("M3", jobs=400, seed=1, load_scale=1.5)
+    >>> gs.write_swf(gs.simulate(jobs, cluster), "log.swf")
+    >>> log = gs.clean(gs.read_swf("log.swf"))
+    >>> outages = gs.infer_outages(log, 1152)
+    >>> outages[-1].end
+    65000
     """
     if not 0 < unused <= 1:
         raise ConfigurationError(f"unused is {unused}; give a share of the processors above 0 and at most 1")
@@ -161,6 +173,19 @@ def outage_events(
     ------
     ConfigurationError
         If the kind is unknown.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> window = gs.NodeEvent(time=0, kind="maintenance", start=50_000, end=65_000)
+    >>> cluster = gs.Cluster(processors=1152, events=[window])
+    >>> jobs = gs.synthesise("M3", jobs=400, seed=1, load_scale=1.5)
+    >>> gs.write_swf(gs.simulate(jobs, cluster), "log.swf")
+    >>> log = gs.clean(gs.read_swf("log.swf"))
+    >>> outages = gs.infer_outages(log, 1152)
+    >>> events = gs.outage_events(outages, [gs.NodeType(count=144, cores=8)])
+    >>> {event.kind for event in events}
+    {'maintenance'}
     """
     if kind not in get_args(OutageKind):
         raise ConfigurationError(f"kind is {kind!r}; use one of {', '.join(get_args(OutageKind))}")

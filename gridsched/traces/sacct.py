@@ -150,7 +150,21 @@ def read_sacct(
     name: str | None = None,
     max_bytes: int | None = None,
 ) -> Workload:
-    """Workload of an export of Slurm's accounting; see `read_accounting`, which also gives the names."""
+    r"""Workload of an export of Slurm's accounting; see `read_accounting`, which also gives the names.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import gridsched as gs
+    >>> rows = ["JobIDRaw|JobID|User|Submit|Start|End|State|AllocCPUS|ReqCPUS|Timelimit|NodeList|Partition"]
+    >>> rows += [
+    ...     f"{n}|{n}|ada|{day}T0{n}:00:00|{day}T0{n}:10:00|{day}T0{n}:40:00|COMPLETED|8|8|01:00:00|n{n}|all"
+    ...     for n, day in ((1, "2024-05-06"), (2, "2024-05-06"))
+    ... ]
+    >>> _ = Path("jobs.txt").write_text("\n".join(rows))
+    >>> gs.read_sacct("jobs.txt", time_zone="Europe/Rome").wait_time
+    array([600, 600])
+    """
     return read_accounting(
         path,
         time_zone=time_zone,
@@ -172,7 +186,7 @@ def read_accounting(
     name: str | None = None,
     max_bytes: int | None = None,
 ) -> AccountingLog:
-    """Read what `sacct --parsable2` printed, plain or compressed; `COMMAND` prints all that is used.
+    r"""Read what `sacct --parsable2` printed, plain or compressed; `COMMAND` prints all that is used.
 
     Parameters
     ----------
@@ -201,6 +215,20 @@ def read_accounting(
         If the file cannot be read, a column is missing, or a value is none; the message names the line.
     ConfigurationError
         If the time zone or an option is unknown.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import gridsched as gs
+    >>> rows = ["JobIDRaw|JobID|User|Submit|Start|End|State|AllocCPUS|ReqCPUS|Timelimit|NodeList|Partition"]
+    >>> rows += [
+    ...     f"{n}|{n}|ada|{day}T0{n}:00:00|{day}T0{n}:10:00|{day}T0{n}:40:00|COMPLETED|8|8|01:00:00|n{n}|all"
+    ...     for n, day in ((1, "2024-05-06"), (2, "2024-05-06"))
+    ... ]
+    >>> _ = Path("jobs.txt").write_text("\n".join(rows))
+    >>> from gridsched.traces import read_accounting
+    >>> read_accounting("jobs.txt", time_zone="Europe/Rome").names["user"]
+    ('ada',)
     """
     for key, value, allowed in (
         ("unit", unit, get_args(Unit)),

@@ -92,6 +92,26 @@ def read_slurm_table(
         If the file cannot be read, a column is missing, or a value is none; the message names the line.
     ConfigurationError
         If the time zone, the unit or `cancelled` is unknown.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> import pandas as pd
+    >>> table = pd.DataFrame(
+    ...     {
+    ...         "job_id": [1, 2],
+    ...         "submit_time": ["2024-05-06 10:00:00", "2024-05-06 11:00:00"],
+    ...         "start_time": ["2024-05-06 10:00:30", "2024-05-06 11:10:00"],
+    ...         "run_time": [60, 90],
+    ...         "state": "COMPLETED",
+    ...         "processors_req": [4, 8],
+    ...         "user": "ada",
+    ...     }
+    ... )
+    >>> table.to_csv("jobs.csv", index=False)
+    >>> log = gs.read_slurm_table("jobs.csv", time_zone="UTC")
+    >>> log.workload.wait_time
+    array([ 30, 600])
     """
     for key, value, allowed in (
         ("unit", unit, get_args(Unit)),

@@ -70,6 +70,14 @@ def read_swf(
         If the file cannot be read, or a line is not a job; the message names the line.
     ConfigurationError
         If the option is unknown.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> jobs = gs.synthesise("M3", jobs=400, seed=1, load_scale=1.5)
+    >>> gs.write_swf(gs.simulate(jobs, scheduler="easy"), "log.swf")
+    >>> gs.read_swf("log.swf")
+    Workload 'log': 400 jobs submitted over 38.5 h, 1 to 656 processors, cluster of 1,152, load 0.972
     """
     if extra_fields not in get_args(ExtraFields):
         allowed = ", ".join(get_args(ExtraFields))

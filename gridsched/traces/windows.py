@@ -56,6 +56,13 @@ def select_window(
         than one of the first months.
     WorkloadError
         If the window is empty, or the log does not say what is needed to find it.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> jobs = gs.synthesise("M3", jobs=1500, seed=1)
+    >>> gs.select_window(jobs, jobs=(100, 50)).job_number[[0, -1]]
+    array([101, 150])
     """
     given = {
         "month": month,

@@ -61,6 +61,17 @@ def verify(dataset: xr.Dataset) -> None:
         One line: for each broken rule the first offending job (and time), and how many there are.
     ConfigurationError
         If it is no run.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> run = gs.simulate(gs.synthesise("M3", jobs=500, seed=1), scheduler="easy")
+    >>> gs.verify(run)
+    >>> try:
+    ...     gs.verify(run.assign(start_time=run.start_time - 1))
+    ... except gs.GridschedError as error:
+    ...     print(str(error)[:40])
+    the schedule of M3-synthetic breaks 2 ru
     """
     check_run(dataset)
     system = str(dataset.attrs.get("system", ""))

@@ -51,6 +51,13 @@ def characterise(workload: Workload) -> xr.Dataset:
     submission, in quarters of an hour, so that days of 23 and 25 h and incomplete weeks do not distort them.
     They follow the log's time zone; where it is not known, UTC; where the start is not known either,
     submit time 0 counts as Monday, 0:00. The attribute `clock` says which.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> described = gs.characterise(gs.synthesise("M3", jobs=1000, seed=1))
+    >>> described.jobs_per_week.dims
+    ('week',)
     """
     if not len(workload):
         raise WorkloadError(f"{workload.name}: there are no jobs to characterise")

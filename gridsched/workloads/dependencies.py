@@ -42,6 +42,15 @@ def dependency_table(entries: Iterable[tuple[int, int, str] | tuple[int, int, st
     ------
     WorkloadError
         If a kind is unknown.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import gridsched as gs
+    >>> jobs = gs.Workload(name="two", submit_time=[0, 0], run_time=[60, 60], requested_processors=[1, 1])
+    >>> chain = replace(jobs, dependencies=gs.dependency_table([(1, 0, "afterok")]))
+    >>> gs.simulate(chain, 4).start_time.values
+    array([ 0, 60])
     """
     rows = []
     for job, on, kind, *delay in entries:
@@ -102,6 +111,20 @@ def with_preceding_jobs(workload: Workload) -> Workload:
 
     Preceding jobs that are not in the workload, or come after the job, count as met; the second are counted
     in `repaired`.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> jobs = gs.Workload(
+    ...     name="two",
+    ...     submit_time=[0, 0],
+    ...     run_time=[60, 60],
+    ...     requested_processors=[1, 1],
+    ...     preceding_job=[-1, 1],
+    ...     think_time=[-1, 30],
+    ... )
+    >>> gs.simulate(gs.with_preceding_jobs(jobs), 4).start_time.values
+    array([ 0, 90])
     """
     from dataclasses import replace
 
@@ -131,6 +154,23 @@ def singleton_dependencies(workload: Workload, jobs: NDArray[np.bool_]) -> Recor
         The jobs.
     jobs : bool[n]
         Those that wait for all before them (Slurm's "singleton").
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import gridsched as gs
+    >>> import numpy as np
+    >>> jobs = gs.Workload(
+    ...     name="two",
+    ...     submit_time=[0, 0],
+    ...     run_time=[60, 60],
+    ...     requested_processors=[1, 1],
+    ...     user=[7, 7],
+    ...     executable=[3, 3],
+    ... )
+    >>> one_at_a_time = gs.singleton_dependencies(jobs, np.array([False, True]))
+    >>> gs.simulate(replace(jobs, dependencies=one_at_a_time), 4).start_time.values
+    array([ 0, 60])
     """
     last: dict[tuple[int, int], list[int]] = {}
     rows = []

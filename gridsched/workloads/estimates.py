@@ -339,6 +339,14 @@ def with_estimates(workload: Workload, model: EstimateModel, *, seed: int) -> Wo
     ------
     WorkloadError
         Where a run time is not known.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> jobs = gs.synthesise("M3", jobs=1000, seed=1)
+    >>> exact = gs.with_estimates(jobs, gs.Multiple(factor=2), seed=1)
+    >>> bool((exact.requested_time == 2 * exact.run_time).all())
+    True
     """
     unknown = int(np.count_nonzero(workload.run_time < 0))
     if unknown:

@@ -81,6 +81,16 @@ def sessions_of(workload: Workload, *, think_time: int = THINK_TIME) -> Sessions
         Jobs in order of submission; unknown waits count as 0.
     think_time : int
         Longest think time within a session [s]; Shmueli and Feitelson (2006) take 20 minutes.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import gridsched as gs
+    >>> jobs = gs.synthesise("M3", jobs=1000, seed=1)
+    >>> jobs = replace(jobs, user=jobs.job_number % 7, wait_time=0 * jobs.run_time)
+    >>> sessions = gs.sessions_of(jobs)
+    >>> bool(sessions.opens.sum() <= len(sessions.before) <= len(jobs))
+    True
     """
     submit = np.asarray(workload.submit_time, np.int64)
     end = submit + np.maximum(workload.wait_time, 0).astype(np.int64) + workload.run_time.astype(np.int64)
@@ -167,6 +177,16 @@ def continuation_of(workload: Workload, *, think_time: int = THINK_TIME) -> Cont
     The share of the log is no experiment: who submits long jobs may go home for other reasons. Shmueli and
     Feitelson (2009) find that it falls with the response and not with the slowdown of jobs, and fit
     0.8 / (0.05 r + 1) for a response of r minutes.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import gridsched as gs
+    >>> jobs = gs.synthesise("M3", jobs=1000, seed=1)
+    >>> jobs = replace(jobs, user=jobs.job_number % 7, wait_time=0 * jobs.run_time)
+    >>> going_on = gs.continuation_of(jobs)
+    >>> bool((going_on.share <= 1).all())
+    True
     """
     batches, going_on = (each.sum(axis=0) for each in continuation_by_user(workload, think_time=think_time))
     return Continuation(LIMITS, batches, going_on, _falling(going_on, batches))
@@ -287,6 +307,18 @@ def with_feedback(
     session that ended there may go on after a shorter response. How long users think, and after which break
     they are back, is as in the log where the log has it, else drawn from the think times of all sessions and
     from the breaks of the same user, or of all if he has none.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import gridsched as gs
+    >>> jobs = gs.synthesise("M3", jobs=1000, seed=1)
+    >>> jobs = replace(jobs, user=jobs.job_number % 7, wait_time=0 * jobs.run_time)
+    >>> reacting = gs.with_feedback(jobs)
+    >>> run = gs.simulate(reacting, scheduler="easy")
+    >>> waits = gs.summarise(run, since="eligible").wait_time_mean
+    >>> len(reacting.dependencies) > 0
+    True
     """
     _check_feedback(workload, sessions)
     found = sessions_of(workload, think_time=think_time)

@@ -131,6 +131,17 @@ def fit_patience(workload: Workload, model: ModelName = "kaplan-meier") -> Patie
         If no user gave up in this workload.
     ConfigurationError
         If the model is unknown.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> jobs = gs.synthesise("M3", jobs=500, seed=1, load_scale=1.5)
+    >>> impatient = gs.with_patience(jobs, gs.Weibull(scale=7200, shape=1.0), seed=1)
+    >>> gs.write_swf(gs.simulate(impatient, scheduler="fcfs"), "log.swf")
+    >>> log = gs.clean(gs.read_swf("log.swf"), cancelled="wait")
+    >>> fitted = gs.fit_patience(log, "weibull")
+    >>> 3600 < fitted.scale < 14400
+    True
     """
     if model not in get_args(ModelName):
         raise ConfigurationError(f"model is {model!r}; use one of {', '.join(get_args(ModelName))}")
@@ -170,6 +181,15 @@ def with_patience(workload: Workload, model: Patience | None = None, *, seed: in
     ------
     WorkloadError
         If no model is given and no user gave up in this workload.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> jobs = gs.synthesise("M3", jobs=500, seed=1, load_scale=1.5)
+    >>> impatient = gs.with_patience(jobs, gs.Weibull(scale=7200, shape=1.0), seed=1)
+    >>> run = gs.simulate(impatient, scheduler="fcfs")
+    >>> run.attrs["jobs_gave_up"] > 0
+    True
     """
     chosen = fit_patience(workload) if model is None else model
     known = _gives_up_time(workload)

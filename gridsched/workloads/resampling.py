@@ -158,6 +158,16 @@ def resample(
     Zakay and Feitelson (2014, sections 3 and 4) describe the method. Choices of ours: arrivals of temporary
     users are a Poisson process; both kinds of users are distinguished by the weeks between first and last job
     alone, so that one who comes shortly before the end of the log counts as temporary.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import gridsched as gs
+    >>> jobs = gs.synthesise("M3", jobs=8000, seed=1)
+    >>> log = replace(jobs, user=jobs.job_number % 7, unix_start_time=0, time_zone="UTC")
+    >>> gs.resample(log, seed=1, weeks=4)
+    Workload 'M3-synthetic': 7,289 jobs submitted over 28.0 d, 1 to 1,064 processors, ...
+      left out: 1,115 in a week that the log has in part
     """
     if weeks is not None and weeks < 1:
         raise WorkloadError(f"{workload.name}: weeks is {weeks}, it must be at least 1")

@@ -41,6 +41,15 @@ def shake(workload: Workload, *, seed: int, seconds: int = 60) -> Workload:
     ------
     WorkloadError
         If the number of seconds is negative.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> import numpy as np
+    >>> jobs = gs.synthesise("M3", jobs=1000, seed=1)
+    >>> moved = gs.shake(jobs, seed=2, seconds=60)
+    >>> int(np.abs(np.sort(moved.submit_time) - jobs.submit_time).max()) <= 60
+    True
     """
     if seconds < 0:
         raise WorkloadError(f"{workload.name}: seconds is {seconds}, it must be at least 0")

@@ -323,6 +323,13 @@ def load_machines(path: Path | None = None) -> dict[str, Machine]:
     ------
     WorkloadError
         Where the file is not of that form, or a machine is `like` one that the file does not model.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> machines = gs.load_machines()
+    >>> machines["M3"].processors
+    1152
     """
     source = path or resource("resources", "superscheduler.yaml")
     try:

@@ -163,7 +163,7 @@ class Accounting:
 
 
 def read_accounting(dump: str | Path, qualities: str | Path | None = None) -> Accounting:
-    """Read what `sacctmgr dump` wrote and, if given, `sacctmgr show qos --parsable2`.
+    r"""Read what `sacctmgr dump` wrote and, if given, `sacctmgr show qos --parsable2`.
 
     Parameters
     ----------
@@ -176,6 +176,22 @@ def read_accounting(dump: str | Path, qualities: str | Path | None = None) -> Ac
     ------
     ConfigurationError
         If a line cannot be read: the message names file and line.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from gridsched.systems.slurm.accounts import read_accounting
+    >>> lines = [
+    ...     "Cluster - 'lab':Fairshare=1",
+    ...     "Parent - 'root'",
+    ...     "Account - 'physics':Fairshare=3",
+    ...     "Parent - 'physics'",
+    ...     "User - 'ada':DefaultAccount='physics':Fairshare=1",
+    ... ]
+    >>> _ = Path("dump.cfg").write_text("\n".join(lines))
+    >>> accounting = read_accounting("dump.cfg")
+    >>> [each.account for each in accounting.associations]
+    ['root', 'physics', 'physics']
     """
     associations = {(ROOT, ""): Association(account=ROOT)}
     left: list[str] = []

@@ -228,7 +228,7 @@ class _Found:
 
 
 def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmConfiguration:
-    """Read a slurm.conf, or what `scontrol show config` printed.
+    r"""Read a slurm.conf, or what `scontrol show config` printed.
 
     Parameters
     ----------
@@ -242,6 +242,22 @@ def read_configuration(path: str | Path, changes: Sequence[str] = ()) -> SlurmCo
     ConfigurationError
         If a key is unknown, a value cannot be read, or two contradict each other: one line that names file,
         line and key.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import gridsched as gs
+    >>> lines = [
+    ...     "ClusterName=lab",
+    ...     "SchedulerType=sched/backfill",
+    ...     "NodeName=n[1-4] CPUs=16 RealMemory=64000",
+    ...     "PartitionName=batch Nodes=ALL Default=YES MaxTime=1-0",
+    ... ]
+    >>> _ = Path("slurm.conf").write_text("\n".join(lines))
+    >>> from gridsched.systems.slurm.conf import read_configuration
+    >>> configuration = read_configuration("slurm.conf")
+    >>> [(node.name, node.cores) for node in configuration.nodes][:2]
+    [('n1', 16), ('n2', 16)]
     """
     found = _Found(path=str(path))
     nodes: dict[str, SlurmNode] = {}

@@ -65,6 +65,12 @@ def explain_against(
     ------
     ConfigurationError, TraceError
         If a file is missing or cannot be read.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> why = gs.explain_against("recorded/outcome.csv")  # doctest: +SKIP
+    >>> why.differences[0].why  # doctest: +SKIP
     """
     if loop not in get_args(Loop):
         raise ConfigurationError(f"loop is {loop!r}; use one of {', '.join(get_args(Loop))}")

@@ -31,7 +31,7 @@ def read_slurm_site(
     usage: str | Path | None = None,
     names: Mapping[str, Sequence[str]] | None = None,
 ) -> Site:
-    """Read the scheduler, nodes and partitions of a cluster from its slurm.conf.
+    r"""Read the scheduler, nodes and partitions of a cluster from its slurm.conf.
 
     Parameters
     ----------
@@ -59,6 +59,23 @@ def read_slurm_site(
     ------
     ConfigurationError
         If the file cannot be read, or a change: one line that names file and line, or the change.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import gridsched as gs
+    >>> lines = [
+    ...     "ClusterName=lab",
+    ...     "SchedulerType=sched/backfill",
+    ...     "NodeName=n[1-4] CPUs=16 RealMemory=64000",
+    ...     "PartitionName=batch Nodes=ALL Default=YES MaxTime=1-0",
+    ... ]
+    >>> _ = Path("slurm.conf").write_text("\n".join(lines))
+    >>> site = gs.read_slurm_site("slurm.conf")
+    >>> site.cluster.processors
+    64
+    >>> site.not_modelled
+    ()
     """
     read = read_configuration(configuration, changes)
     names = names or {}
