@@ -192,9 +192,17 @@ class ComparisonStudy(SchedulerStudy):
         )
         return Experiment(
             datasets=[study],
-            figures=[*self.drawn(study), *self.gantt_charts(runs), *self.further_figures(study, grids)],
+            figures=self._figures(study, runs, grids),
             tables=list(TABLES),
         )
+
+    def _figures(
+        self, study: Task, runs: Mapping[ComparedRun, Task], grids: Mapping[str, Task]
+    ) -> list[Figure]:
+        """All figures; of studies that can be followed job by job the schedules first."""
+        drawn, charts = self.drawn(study), self.gantt_charts(runs)
+        first, second = (charts, drawn) if self.small else (drawn, charts)
+        return [*first, *second, *self.further_figures(study, grids)]
 
     @property
     def dataset_labels(self) -> list[str]:

@@ -17,6 +17,7 @@ from gridsched.metrics.measure import Measure
 from gridsched.presentation.sentences import (
     count,
     estimate_text,
+    joined,
     known_measure,
     listed,
     name,
@@ -30,7 +31,7 @@ Row = Mapping[Any, Any]
 
 NOTHING = ["No run has a value."]
 
-MOST_FACETS = 2
+MAX_FACETS = 2
 """Scenarios that sentences speak of one by one."""
 
 
@@ -70,10 +71,25 @@ def ranking(numbers: pd.DataFrame, specification: Specification, attributes: Att
     if not specification.reference or specification.relation not in numbers:
         return plain_ranking(numbers, specification)
     own, known = first_measure(numbers)
-    lane = ""
-    if specification.lanes in own and own[specification.lanes].nunique() > 1:
-        first = own[specification.lanes].iloc[0]
-        own, lane = own[own[specification.lanes] == first], f" ({name(first)})"
+    lanes = list(dict.fromkeys(own[specification.lanes])) if specification.lanes in own else [""]
+    if len(lanes) == 1:
+        return _of_lane(own, known, specification, attributes, "")
+    found = [
+        _of_lane(own[own[specification.lanes] == lane], known, specification, attributes, f" ({name(lane)})")
+        for lane in lanes[:MAX_LANES]
+    ]
+    # the headlines of all, then what more there is to say of the first
+    return [*(lines[0] for lines in found), *found[0][1:]]
+
+
+MAX_LANES = 2
+"""Kinds of estimates, or other lanes of a ranking, that sentences speak of."""
+
+
+def _of_lane(
+    own: pd.DataFrame, known: Measure, specification: Specification, attributes: Attributes, lane: str
+) -> list[str]:
+    """Sentences on one lane of a ranking."""
     facets = _facets(own, specification)
     ranked = [(facet, _Ranking(part, known, specification, attributes, lane)) for facet, part in facets]
     if len(ranked) == 1:
@@ -168,7 +184,7 @@ class _Ranking:
             do = "does" if rest == 1 else "do"
             parts.append(f"{count(rest)} {do} not differ significantly from {self.reference}")
         what = "schedulers" if self.hue == "scheduler" else "scenarios"
-        return f"Of {count(len(self.tested))} {what}, {listed(parts)}."
+        return f"Of {count(len(self.tested))} {what}, {joined(parts)}."
 
     def not_estimable(self, rows: pd.DataFrame, *, of: str = "") -> str:
         """Why no comparison can be made."""
@@ -201,16 +217,19 @@ def _several(ranked: Sequence[tuple[str, _Ranking]]) -> list[str]:
     if len(winners) == 1 and not neither and not unknown:
         word = "lowest" if some.better < 0 else "highest"
         who = next(iter(winners))
-        lines.append(f"{who} has the {word} {some.words} in all {count(len(ranked))} scenarios.")
+        everywhere = "both" if len(ranked) == 2 else f"all {count(len(ranked))}"
+        lines.append(f"{who} has the {word} {some.words} in {everywhere} scenarios.")
     elif winners:
         parts = [f"{who} in {listed(where, 2)}" for who, where in winners.items()]
-        lines.append(f"Best in {some.words}: {listed(parts, 3)}.")
+        lines.append(f"Best in {some.words}: {joined(parts)}.")
     elif neither:
         lines.append(f"No scheduler has a {better}.")
+        some_facets = [(facet, each) for facet, each in ranked if facet in neither]
+        lines += [f"{name(facet)}: {each.sentences()[-1]}" for facet, each in some_facets[:MAX_FACETS]]
     else:
         lines.append(f"No difference in {some.words} from {some.reference} is estimable.")
     detail = [f"{name(facet)}: {each.sentences()[0]}" for facet, each in ranked if each.winner]
-    lines += detail[:MOST_FACETS]
+    lines += detail[:MAX_FACETS]
     if winners and neither:
         lines.append(f"In {listed(neither, 3)} no scheduler has a {better}.")
     if winners and unknown:
@@ -254,7 +273,7 @@ def response(numbers: pd.DataFrame, specification: Specification, attributes: At
     shown = Measure("", "") if compares else known
     lines = []
     facets = _facets(own, specification)
-    for facet, part in facets[:MOST_FACETS]:
+    for facet, part in facets[:MAX_FACETS]:
         place = f"{name(facet)}: " if len(facets) > 1 else ""
         change = _largest_change(part, specification, column)
         if change is not None:
@@ -310,7 +329,7 @@ def series(numbers: pd.DataFrame, specification: Specification, attributes: Attr
         return NOTHING
     top = own.sort_values("value").iloc[-1].to_dict()
     day = f"{top[specification.x] / 86_400:.3g}"
-    who = _who(top, own, specification)
+    who = _who({**top, specification.x: ""}, own.assign(**{specification.x: ""}), specification)
     return [f"The highest {known.words} is {_value(top['value'], known)}, on day {day} ({who})."]
 
 
@@ -334,7 +353,8 @@ def schedule(numbers: pd.DataFrame, specification: Specification, attributes: At
     full = percent(work / (float(sizes) * (last - first))) if last > first else "all"
     jobs = numbers["job_number"].nunique()
     end = value_text(last - first, "s")
-    return [f"All {jobs} jobs end within {end}; {full} of the processor time is used."]
+    who = f"{name(attributes['scheduler'])}: all" if "scheduler" in attributes else "All"
+    return [f"{who} {jobs} jobs end within {end}; {full} of the processor time is used."]
 
 
 def workload(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:

@@ -53,10 +53,8 @@ def _panels(
     for axes, (facet, name) in zip(grid.flat, shown, strict=False):
         own = numbers[numbers["measure"] == name]
         own = own[own[specification.facets] == facet] if specification.facets in own else own
-        title = known_measure(name).words if len(facets) == 1 else str(facet)
-        if len(facets) > 1 and len(measures) > 1:
-            title = f"{facet}: {known_measure(name).words}"
-        axes.set_title(style.plain(title, 44))
+        # what is measured stands at the axis
+        axes.set_title(style.plain(facet if len(facets) > 1 else known_measure(name).words, 40))
         found.append((axes, own, name))
     for axes in list(grid.flat)[len(shown) :]:
         axes.set_axis_off()

@@ -93,7 +93,7 @@ def study_section(study: Study, folder: Path) -> StudySection:
     return StudySection(
         name=study.name,
         title=study.title,
-        question=study.question or study.title,
+        question=study.question,
         description=study.description,
         answers=sentences[:MOST_ANSWERS],
         table=_ranking(study, specifications, folder, dataset),
@@ -119,7 +119,7 @@ def _ranking(
     knows = {label: scheduler_made(each).information for label, each in written.items()}
     for specification in specifications.values():
         if specification.form == "ranking" and specification.hue == "scheduler":
-            numbers = pd.read_csv(folder / "figures" / f"{specification.name}.csv")
+            numbers = _numbers(folder / "figures" / f"{specification.name}.csv")
             if len(numbers):
                 return ranking_table(numbers, specification, knows, str(dataset.attrs.get("reference", "")))
     return None
@@ -171,7 +171,7 @@ def figure_view(figure: Figure, folder: Path) -> ShownFigure:
     stem = folder / "figures" / figure.name
     table = stem.with_name(f"{figure.name}.csv")
     text = finding_file(folder / "figures", figure.name).read_text(encoding="utf-8")
-    numbers = pd.read_csv(table) if table.stat().st_size > 1 else pd.DataFrame()
+    numbers = _numbers(table)
     return ShownFigure(
         title=specification.title,
         sentences=[line for line in text.splitlines() if line],
@@ -182,6 +182,15 @@ def figure_view(figure: Figure, folder: Path) -> ShownFigure:
         anchor=anchor(folder.name, figure.name),
         narrow=narrow_table(numbers, specification),
     )
+
+
+def _numbers(path: Path) -> pd.DataFrame:
+    """Numbers of a figure; texts that are empty stay so."""
+    if path.stat().st_size <= 1:
+        return pd.DataFrame()
+    table = pd.read_csv(path)
+    texts = [name for name in table if str(name).endswith("reason")]
+    return table.assign(**{str(name): table[name].fillna("") for name in texts})
 
 
 def anchor(study: str, stem: str) -> str:

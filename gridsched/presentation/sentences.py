@@ -6,7 +6,7 @@ only where the test of that very comparison, corrected for all that are shown wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -118,7 +118,12 @@ def listed(labels: Iterable[object], most: int = MOST_NAMES) -> str:
     names = [name(label) for label in dict.fromkeys(labels)]
     if len(names) > most + 1:
         names = [*names[:most], f"{len(names) - most} more"]
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return joined(names)
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Parts of a sentence as a list in words, whole."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def count(number_of: int, what: str = "") -> str:

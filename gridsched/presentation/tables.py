@@ -112,7 +112,7 @@ def _row(by: pd.DataFrame, label: str, scenario: str) -> dict[Any, Any] | None:
 def _relative(row: dict[Any, Any], relation: str) -> str:
     """A comparison with its interval, or why there is none."""
     text = estimate_text(row, of=relation)
-    reason = str(row.get(f"{relation}_reason", ""))
+    reason = str(row[f"{relation}_reason"]) if row.get(f"{relation}_reason") else ""
     if reason.startswith("identical"):
         return f"{text} (identical)"
     return f"{text}{' (not estimable)' if reason else '' if row['significant'] else ' (n.s.)'}"

@@ -41,6 +41,7 @@ def numbers(form: FormName) -> pd.DataFrame:
                         "ratio": value / (x + 1),
                         "ratio_low": 0.8 * value,
                         "ratio_high": 1.2 * value,
+                        "ratio_reason": "",
                         "probability": 0.01,
                         "significant": int(i > 0),
                     }

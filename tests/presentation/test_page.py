@@ -48,6 +48,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> LocalStudy:
         {
             "name": "tiny",
             "title": NASTY,
+            "question": "Who waits least?",
             "description": f"{NASTY}\nsecond line",
             "scenarios": [
                 {
