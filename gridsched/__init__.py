@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from gridsched.platform import Cluster, Platform, ResourceChange
     from gridsched.policies.local import Conventions, LocalPolicy
+    from gridsched.policies.scores import SCORE
     from gridsched.prediction import PredictorOptions
     from gridsched.simulation import simulate
     from gridsched.summary import summarise
@@ -39,8 +40,11 @@ if TYPE_CHECKING:
     from gridsched.systems.dynamic_grid.membership import Stay
     from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
     from gridsched.systems.ideal.scheduler import Ideal
+    from gridsched.systems.jscheduler.costs import COST
     from gridsched.systems.jscheduler.scheduler import JScheduler
     from gridsched.systems.local.scheduler import Local
+    from gridsched.systems.multicluster.jobs import MulticlusterModel, synthesise_multicluster
+    from gridsched.systems.multicluster.muscle import composition_table, schedule_queue
     from gridsched.systems.multicluster.scheduler import Multicluster
     from gridsched.systems.multicluster.titan import Titan, Weights
     from gridsched.systems.multiple_requests.scheduler import MultipleRequests
@@ -97,6 +101,7 @@ if TYPE_CHECKING:
     from gridsched.workloads.feedback import continuation_of
 
 _HOMES: dict[str, str] = {
+    "COST": "gridsched.systems.jscheduler.costs",
     "Calendars": "gridsched.systems.calendars.scheduler",
     "Cluster": "gridsched.platform",
     "Conventions": "gridsched.policies.local",
@@ -116,6 +121,7 @@ _HOMES: dict[str, str] = {
     "Manager": "gridsched.systems.calendars.tree",
     "Modal": "gridsched.workloads",
     "Multicluster": "gridsched.systems.multicluster.scheduler",
+    "MulticlusterModel": "gridsched.systems.multicluster.jobs",
     "Multiple": "gridsched.workloads",
     "MultipleRequests": "gridsched.systems.multiple_requests.scheduler",
     "NodeEvent": "gridsched.nodes",
@@ -125,6 +131,7 @@ _HOMES: dict[str, str] = {
     "PredictorOptions": "gridsched.prediction",
     "Replay": "gridsched.systems.slurm.replay",
     "ResourceChange": "gridsched.platform",
+    "SCORE": "gridsched.policies.scores",
     "ServiceClass": "gridsched.workloads.deadlines",
     "SizeClass": "gridsched.workloads",
     "SizeModel": "gridsched.workloads",
@@ -140,6 +147,7 @@ _HOMES: dict[str, str] = {
     "characterise": "gridsched.workloads",
     "clean": "gridsched.traces",
     "compare": "gridsched.comparison",
+    "composition_table": "gridsched.systems.multicluster.muscle",
     "continuation_of": "gridsched.workloads.feedback",
     "dependency_table": "gridsched.workloads.dependencies",
     "draw_failures": "gridsched.nodes",
@@ -170,6 +178,7 @@ _HOMES: dict[str, str] = {
     "read_slurm_table": "gridsched.traces",
     "read_swf": "gridsched.traces",
     "resample": "gridsched.workloads",
+    "schedule_queue": "gridsched.systems.multicluster.muscle",
     "segments": "gridsched.tables",
     "select_window": "gridsched.traces",
     "sessions_of": "gridsched.workloads",
@@ -178,6 +187,7 @@ _HOMES: dict[str, str] = {
     "singleton_dependencies": "gridsched.workloads.dependencies",
     "summarise": "gridsched.summary",
     "synthesise": "gridsched.workloads",
+    "synthesise_multicluster": "gridsched.systems.multicluster.jobs",
     "table": "gridsched.tables",
     "verify": "gridsched.verification",
     "what_if": "gridsched.comparison",
@@ -190,6 +200,8 @@ _HOMES: dict[str, str] = {
 }
 
 __all__ = [
+    "COST",
+    "SCORE",
     "Calendars",
     "Cluster",
     "Conventions",
@@ -209,6 +221,7 @@ __all__ = [
     "Manager",
     "Modal",
     "Multicluster",
+    "MulticlusterModel",
     "Multiple",
     "MultipleRequests",
     "NodeEvent",
@@ -233,6 +246,7 @@ __all__ = [
     "characterise",
     "clean",
     "compare",
+    "composition_table",
     "continuation_of",
     "dependency_table",
     "draw_failures",
@@ -263,6 +277,7 @@ __all__ = [
     "read_slurm_table",
     "read_swf",
     "resample",
+    "schedule_queue",
     "segments",
     "select_window",
     "sessions_of",
@@ -271,6 +286,7 @@ __all__ = [
     "singleton_dependencies",
     "summarise",
     "synthesise",
+    "synthesise_multicluster",
     "table",
     "verify",
     "what_if",

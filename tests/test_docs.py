@@ -152,3 +152,18 @@ def test_citation_and_catalogue() -> None:
     assert (REPOSITORY / "workflow" / "Snakefile").is_file()
     changes = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"[{citation['version']}]" in changes
+
+
+INTERNAL = {
+    "gallery.md": "gridsched.(experiments|presentation|metrics)",
+    "readings.md": "gridsched.experiments",
+}
+"""Pages that show parts of the package which have no public name, and which these are."""
+
+
+@pytest.mark.parametrize("page", pages_with("python"))
+def test_one_import_is_enough(page: str) -> None:
+    """What examples use is in `gridsched` itself."""
+    code = "\n".join(code for code, _ in blocks(page, "python"))
+    modules = re.findall(r"^\s*(?:from|import) (gridsched\.[\w.]+)", code, re.MULTILINE)
+    assert all(re.match(INTERNAL.get(page, "none"), module) for module in modules), modules

@@ -118,6 +118,13 @@ def synthesise_multicluster(
     ------
     WorkloadError
         If a parameter is out of range.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> jobs = gs.synthesise_multicluster(gs.MulticlusterModel(), jobs=150, rate=0.3, seed=1)
+    >>> len(jobs)
+    150
     """
     if jobs < 1:
         raise WorkloadError(f"{name}: jobs is {jobs}, it must be at least 1")

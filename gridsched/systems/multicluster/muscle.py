@@ -105,6 +105,12 @@ def composition_table(processors: ArrayLike, rows: int) -> list[list[tuple[int, 
         If there is no row.
     WorkloadError
         If a job uses no resource.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> gs.composition_table([2, 1, 4, 3, 1, 2], rows=6)[2]  # row 3, jobs counted from 0
+    [(1, 0), (3,), (5, 4)]
     """
     sizes = _sizes(processors, rows)
     table = composition.allocate_table(len(sizes), rows)
@@ -315,6 +321,15 @@ def schedule_queue(
         If a column is missing or makes no sense, for instance a deadline before the submission.
     ConfigurationError
         If the clusters, what they have free, and the weights do not go together.
+
+    Examples
+    --------
+    >>> import gridsched as gs
+    >>> clusters = [gs.Cluster(name="C1", processors=20), gs.Cluster(name="C2", processors=16, speed=1.2)]
+    >>> queue = {"processors": [20, 16, 4], "run_time": [600, 600, 300], "deadline": [900, 900, 2000]}
+    >>> plan = gs.schedule_queue(queue, clusters, titan=gs.Titan(population=20, generations=20), seed=1)
+    >>> plan.cluster_index.values
+    array([0, 1, 1])
     """
     queue = _queue(jobs, now)
     wanted = weights_of(weights, clusters)
