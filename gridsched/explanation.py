@@ -205,9 +205,9 @@ def explain(
     >>> print(why)
     job            2 of user -1
     asks for       4 processors, 1 min; runs for 1 min
-    policy         easy: queue order fcfs; jobs behind may start if they delay no reservation, ...
-    submitted      5 s: 1 processors free, nobody waiting
-    expected then  start at 100 s if nothing came after it and all estimates held; it started 50 s earlier
+    policy         easy: queue order fcfs; later jobs may start if they delay no reservation, which ...
+    submitted      5 s: 1 processors free, no job waiting
+    expected then  start at 100 s without later arrivals and with exact estimates; it started 50 s earlier
     reservation    on arrival, for 100 s; it started 50 s before, since jobs ended earlier than estimated
     started        50 s, after 45 s: first in the queue, when 1 ended
     overtaken by   1 job behind it: 3
