@@ -16,11 +16,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched.engine.records import JOB
+from gridsched.engine.records import JOB, unlabelled
 from gridsched.errors import ConfigurationError
 from gridsched.metrics.jobs import steps
 from gridsched.node_explanation import NodeExplanation, explain_on_nodes
 from gridsched.policies.local import (
+    BY_SIZE,
     ORDERS,
     Conventions,
     LocalPolicy,
@@ -292,6 +293,7 @@ class _Schedule:
         self.submit = run["submit_time"].values[self.index]
         self.estimate = run["estimate"].values[self.index]
         self.size = run["segment_processors"].values
+        self.requested = run["processors"].values[self.index]
         self.start = run["segment_start"].values
         self.end = run["segment_end"].values
         self.processors = int(run["cluster_processors"].values.sum())
@@ -356,7 +358,7 @@ class _Schedule:
             "now": now,
             "submit_time": self.submit[jobs],
             "estimate": self.estimate[jobs],
-            "processors": self.size[jobs],
+            "processors": (self.size if self.order in BY_SIZE else self.requested)[jobs],
         }
         score = self.order(**{name: values[name] for name in SCORE.parameters_of(self.order)})
         return np.asarray(score, np.float64)
@@ -425,7 +427,9 @@ class _Schedule:
             run[other] = expected_end(start, estimate, now, self.overrun) - start
         jobs["run"] = run
         conventions = Conventions(self.overrun, self.passes)
-        starts, _ = schedule(jobs, self.processors, self.policy, conventions)
+        labels = unlabelled(jobs)
+        labels["processors"] = self.requested[: job + 1]
+        starts, _ = schedule(jobs, self.processors, self.policy, conventions, labels)
         return int(starts[job])
 
     def _reservation(

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
 from gridsched.nodes import Outage
-from gridsched.policies.local import ORDERS, LocalPolicy
+from gridsched.policies.local import BY_SIZE, ORDERS, LocalPolicy
 from gridsched.policies.scores import SCORE
 from gridsched.workloads.dependencies import KINDS
 
@@ -284,7 +284,7 @@ class _NodeSchedule:
             "now": now,
             "submit_time": v["submit_time"][jobs],
             "estimate": np.array([self._length(job, since) for job in jobs.tolist()], np.int64),
-            "processors": self.size[jobs],
+            "processors": (self.size if self.order in BY_SIZE else v["processors"])[jobs],
         }
         score = np.zeros(len(jobs))
         if self.order is not ORDERS["fcfs"]:

@@ -307,7 +307,7 @@ def check_clean(workload: Workload) -> None:
     for name in ("submit_time", "run_time", "requested_time"):
         if getattr(workload, name).dtype != np.int64:
             raise WorkloadError(f"{workload.name}: {name} has fractions of seconds; clean the workload first")
-    for name in LABELS.names or ():
+    for name in ("user", "group", "queue"):
         label = getattr(workload, name)
         broken_labels = label != np.floor(label)
         if broken_labels.any():
@@ -374,8 +374,9 @@ def _given(estimates: NDArray[np.float64], jobs: int) -> NDArray[np.int64]:
 
 
 def labels_of(workload: Workload) -> NDArray[Any]:
-    """User, group and queue of each job, for scores."""
+    """What scores may look at, and the number of each job."""
     labels = np.empty(len(workload), LABELS)
-    for name in ("user", "group", "queue"):
+    for name in ("user", "group", "queue", "processors"):
         labels[name] = getattr(workload, name)
+    labels["number"] = workload.job_number
     return labels

@@ -39,7 +39,8 @@ STATE = np.dtype(
         ("extra", np.int64),  # ... or needs no more than these processors
         ("low", np.int64),  # first step of the availability profile, see `profile`
         ("high", np.int64),  # end of the availability profile
-        ("unordered", np.int64),  # a job whose score was not a number, plus 1
+        ("unordered", np.int64),  # number of the first job whose score was not a finite number ...
+        ("unordered_at", np.int64),  # ... plus 1, and when
         ("turn", np.int64),  # put on the next job to be started, see `order_ends_by_start`
         ("turns", np.int64),  # by how much `turn` grows with each start
         ("freed", np.int64),  # when `ends_wait` was last asked

@@ -399,6 +399,8 @@ def _append(c: reserving.ReservingArrays, cluster: Any, labels: Any, e: int) -> 
     c.labels[e]["user"] = labels["user"]
     c.labels[e]["group"] = labels["group"]
     c.labels[e]["queue"] = labels["queue"]
+    c.labels[e]["processors"] = labels["processors"]
+    c.labels[e]["number"] = labels["number"]
     c.queue_key[e] = sort_key(cluster["order"], e, estimate, processors)
     c.order_key[e] = sort_key(cluster["backfill_order"], e, estimate, processors)
     c.starts[e] = -1

@@ -17,8 +17,24 @@ types takes mypy a minute, and finds nothing."""
 JOB = np.dtype([("submit", np.int64), ("run", np.int64), ("estimate", np.int32), ("processors", np.int32)])
 """What the engine needs of a job: seconds, and the processors that the cluster loses while it runs."""
 
-LABELS = np.dtype([("user", np.int64), ("group", np.int64), ("queue", np.int64)])
-"""What else a user's score may look at."""
+LABELS = np.dtype(
+    [
+        ("user", np.int64),
+        ("group", np.int64),
+        ("queue", np.int64),
+        ("processors", np.int64),  # that the job asks for; on whole nodes it may have more
+        ("number", np.int64),  # of the job, for messages
+    ]
+)
+"""What else a score may look at, and what a job is called."""
+
+
+def unlabelled(jobs: RecordArray) -> RecordArray:
+    """LABELS of jobs of nobody, which ask for what they take and are numbered from 1."""
+    labels = np.full(len(jobs), -1, LABELS)
+    labels["processors"], labels["number"] = jobs["processors"], np.arange(1, len(jobs) + 1)
+    return labels
+
 
 ENTRY = np.dtype([("key", np.int64), ("job", np.int64)])
 """Heap entry ordered by whole seconds, then job."""

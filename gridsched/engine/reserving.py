@@ -115,13 +115,14 @@ def _queue_key(c: ReservingArrays, j: int, now: int, options: ReservingOptions, 
         now,
         c.jobs[j]["submit"],
         int(c.jobs[j]["estimate"]),
-        int(c.jobs[j]["processors"]),
+        c.labels[j]["processors"],
         c.labels[j]["user"],
         c.labels[j]["group"],
         c.labels[j]["queue"],
     )
-    if np.isnan(value):
-        c.state[0]["unordered"] = j + 1
+    if not np.isfinite(value) and c.state[0]["unordered"] == 0:
+        c.state[0]["unordered"] = c.labels[j]["number"] + 1
+        c.state[0]["unordered_at"] = now
     return -value
 
 

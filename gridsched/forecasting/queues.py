@@ -326,7 +326,7 @@ def _rows(
         row["submit"] = -ago
         row["end"] = -1
         row["estimate"] = max(times["time_limit"], 1)
-        row["processors"] = size
+        row["processors"] = row["requested"] = size
         row["group"] = -1
         for name in _NAMED:
             row[name] = labels[name].number(value(name)) if name in columns else -1

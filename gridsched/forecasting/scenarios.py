@@ -193,8 +193,9 @@ class Scenarios:
             return None  # no named order looks at labels
         past = self.snapshot.past[which]
         labels = np.empty(len(past), LABELS)
-        for name in LABELS.names or ():
+        for name in ("user", "group", "queue", "number"):
             labels[name] = past[name]
+        labels["processors"] = past["requested"]
         return labels
 
     def _run_times(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -13,7 +13,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from gridsched.engine.records import LABELS
 from gridsched.errors import ConfigurationError, WorkloadError
 from gridsched.results import NO_TIME
 from gridsched.submission import check_clean, cluster_of
@@ -27,12 +26,13 @@ RECORD = np.dtype(
         ("end", np.int64),
         ("estimate", np.int64),
         ("processors", np.int64),
+        ("requested", np.int64),
         ("user", np.int64),
         ("group", np.int64),
         ("queue", np.int64),
     ]
 )
-"""A job: number, times in seconds (-1 where not known), what it asks for, whose it is."""
+"""A job: number, times in seconds (-1 where not known), what it takes and asks for, whose it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +165,8 @@ def timeline_of_run(run: xr.Dataset) -> Timeline:
     jobs["end"] = run["segment_end"].to_numpy()
     jobs["estimate"] = run["estimate"].to_numpy()[place]
     jobs["processors"] = run["segment_processors"].to_numpy()
-    for label in LABELS.names or ():
+    jobs["requested"] = run["processors"].to_numpy()[place]
+    for label in ("user", "group", "queue"):
         jobs[label] = run[label].to_numpy()[place]
     rejected = run.sizes["job"] - len(place)
     processors = int(run["cluster_processors"].to_numpy()[0])
@@ -217,8 +218,8 @@ def recorded_timeline(workload: Workload, processors: int | None = None) -> Time
     requested = np.asarray(workload.requested_time, np.int64)
     longest = int(requested.max()) if (requested > 0).any() else int(run_time.max())
     jobs["estimate"] = np.where(requested > 0, requested, max(longest, 1))[kept]
-    jobs["processors"] = workload.processors[kept]
-    for label in LABELS.names or ():
+    jobs["processors"] = jobs["requested"] = workload.processors[kept]
+    for label in ("user", "group", "queue"):
         jobs[label] = getattr(workload, label)[kept]
     reasons = {
         "without recorded wait": int((~known).sum()),

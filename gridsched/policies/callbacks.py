@@ -5,8 +5,10 @@ A function of a kind takes any of the kind's parameters by name, all whole numbe
 
 from __future__ import annotations
 
+import dis
 import importlib.util
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -86,13 +88,49 @@ class Kind:
         """What is said of a function that gives no number."""
         return ConfigurationError(f"{self.named(function)}: not a number for {found}; return a finite float")
 
-    def cannot_compile(self, function: Function, error: Exception) -> ConfigurationError:
-        """What is said of a function that Numba refuses."""
-        reason = next((line for line in str(error).splitlines() if line.strip()), "")
+    def not_finite(self, function: Function, found: str) -> ConfigurationError:
+        """What is said of a function that gives no number, or an infinite one."""
         return ConfigurationError(
-            f"{self.named(function)}: Numba cannot compile it ({reason.strip()}); "
+            f"{self.named(function)}: not a finite number for {found}; return a finite number for every job"
+        )
+
+    def cannot_compile(self, function: Function, error: Exception) -> ConfigurationError:
+        """What is said of a function that Numba refuses: where, and why."""
+        cause = _without_context(str(error))
+        line = function.__code__.co_firstlineno
+        if not numba.config.DISABLE_JIT:
+            line, cause = _diagnosis(function, cause)
+        place = f"{function.__code__.co_filename}:{line}"
+        return ConfigurationError(
+            f"{self.named(function)}: Numba cannot compile it: {place}: {cause}; "
             "use numbers and functions of math only"
         )
+
+
+def _without_context(message: str) -> str:
+    """The cause in what Numba says, which begins with how far it came."""
+    lines = [line.strip() for line in message.splitlines()]
+    kept = [line for line in lines if line and not line.startswith(("Failed in", "During:"))]
+    # paths of libraries are of no use
+    return re.sub(r" from '[^']*'", "", kept[0]).rstrip(".") if kept else "unknown reason"
+
+
+def _diagnosis(function: Function, cause: str) -> tuple[int, str]:
+    """Line and cause of what keeps a function from being compiled, from compiling it alone."""
+    line = function.__code__.co_firstlineno
+    compiled = numba.njit(function, error_model="numpy")
+    try:
+        compiled.compile((types.int64,) * len(_parameters(function)))
+    except Exception as error:
+        cause = _without_context(str(error))
+        places = re.findall(r'File "[^"]*", line (\d+)', str(error))
+        steps = [step for step in dis.get_instructions(function) if f"'{step.argval}'" in cause]
+        places += [step.positions.lineno for step in steps if step.positions is not None]
+        return next((int(each) for each in places if each is not None), line), cause
+    (result,) = compiled.nopython_signatures
+    if not isinstance(result.return_type, types.Number | types.Boolean):
+        cause = f"it returns {result.return_type}, not a number"
+    return line, cause
 
 
 @cache
@@ -111,7 +149,7 @@ def _compile(kind: Kind, function: Function) -> Any:
     exec(source, namespace)
     try:
         return compile_callback(namespace["adapter"], types.float64(*[types.int64] * len(kind.parameters)))
-    except numba.core.errors.NumbaError as error:
+    except Exception as error:
         raise kind.cannot_compile(function, error) from None
 
 

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.engine import conservative, reserving, runtime_prediction, snapshot, static_order
-from gridsched.engine.records import LABELS, LARGEST, Backfilling, Correction, Overrun
+from gridsched.engine.records import LARGEST, Backfilling, Correction, Overrun, unlabelled
 from gridsched.errors import ConfigurationError, meant
 from gridsched.policies import scores
 from gridsched.policies.scores import Score
@@ -97,6 +97,9 @@ ORDERS: dict[str, Score] = {
     "f4": scores.f4,
 }
 """Orders of waiting jobs by name, as scores; ties go by order of submission."""
+
+BY_SIZE: tuple[Score, ...] = (_smallest, _smallest_area)
+"""Orders for which the size of a job is what it takes of the cluster, not what it asks for: whole nodes."""
 
 _ORDER_WORDS = {
     "fcfs": "first come, first served",
@@ -360,7 +363,7 @@ def schedule(
     """
     conventions = conventions or Conventions()
     if labels is None:
-        labels = np.broadcast_to(_UNKNOWN, len(jobs))
+        labels = unlabelled(jobs)
     if policy.predicts:
         return schedule_with_predictions(jobs, processors, policy, conventions, labels)[:2]
     cluster, options, score = _made(jobs, processors, policy, conventions, labels)
@@ -369,7 +372,7 @@ def schedule(
     else:
         kernel = conservative if policy.backfilling == "conservative" else reserving
         kernel.schedule(cluster, options, score)
-        _check_order(cluster, policy)
+        scores.check_order(order_score(policy.order, "order"), cluster.state)
     return cluster.starts, int(cluster.state["corrections"][0])
 
 
@@ -415,7 +418,7 @@ def schedule_from(
             "given estimates: use a policy that goes by them"
         )
     if labels is None:
-        labels = np.broadcast_to(_UNKNOWN, len(jobs))
+        labels = unlabelled(jobs)
     cluster, options, score = _made(jobs, processors, policy, conventions or Conventions(), labels)
     cluster.starts[: begin.running] = starts
     if score is None:
@@ -424,7 +427,7 @@ def schedule_from(
         kept = policy.backfilling == "conservative"
         kernel = snapshot.resume_conservative if kept else snapshot.resume_reserving
         complete = kernel(cluster, options, score, begin)
-        _check_order(cluster, policy)
+        scores.check_order(order_score(policy.order, "order"), cluster.state)
     return cluster.starts, bool(complete)
 
 
@@ -449,9 +452,6 @@ def first_come_options(policy: LocalPolicy, conventions: Conventions) -> static_
         first_come=True,
         two_orders=False,
     )
-
-
-_UNKNOWN = np.array((UNKNOWN, UNKNOWN, UNKNOWN), LABELS)
 
 
 def schedule_with_predictions(
@@ -569,21 +569,12 @@ def _made_for_any_order(
     return cluster, options, scores.SCORE.compile(order if changing else scores.largest_expansion_factor)
 
 
-def _check_order(cluster: reserving.ReservingArrays, policy: LocalPolicy) -> None:
-    """Refuse a score that was not a number for some job."""
-    unordered = int(cluster.state["unordered"][0]) - 1
-    if unordered >= 0:
-        job = cluster.jobs[unordered]
-        found = f"submit_time={job['submit']}, estimate={job['estimate']}, processors={job['processors']}"
-        raise scores.SCORE.not_a_number(order_score(policy.order, "order"), found)
-
-
 def sort_keys(score: Score, jobs: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
     """Sort key of each job, smallest first, of a score that does not change with time."""
     values = {
         "submit_time": jobs["submit"],
         "estimate": jobs["estimate"].astype(np.int64),
-        "processors": jobs["processors"].astype(np.int64),
+        "processors": jobs["processors"].astype(np.int64) if score in BY_SIZE else labels["processors"],
         "user": labels["user"],
         "group": labels["group"],
         "queue": labels["queue"],
@@ -592,7 +583,7 @@ def sort_keys(score: Score, jobs: NDArray[Any], labels: NDArray[Any]) -> NDArray
         return -np.asarray(
             score(**{name: values[name] for name in scores.SCORE.parameters_of(score)}), np.float64
         )
-    return -scores.evaluate_once(score, values)
+    return -scores.evaluate_once(score, values, labels["number"])
 
 
 def _ranks(order: Score, jobs: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int32]:

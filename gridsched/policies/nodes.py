@@ -151,9 +151,7 @@ def schedule_on_nodes(
     while not simulation.schedule(a, options, score):
         # twice as much, so that arrays are not copied time and again
         a = arrays.with_room(a, max(len(a.pieces), int(a.store["short"][0])))
-    unordered = int(a.state["unordered"][0]) - 1
-    if unordered >= 0:
-        raise scores.SCORE.not_a_number(order, f"submit_time={work.jobs[unordered]['submit']}")
+    scores.check_order(order, a.state)
     return a
 
 

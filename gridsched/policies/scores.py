@@ -117,33 +117,61 @@ def changes_with_time(score: Score) -> bool:
     return "now" in SCORE.parameters_of(score)
 
 
+def check_order(score: Score, state: NDArray[Any]) -> None:
+    """Refuse a score that was not a finite number for some job, by the states of clusters after a simulation.
+
+    Raises
+    ------
+    ConfigurationError
+        With the number of the job and the time.
+    """
+    failed = np.flatnonzero(state["unordered"])
+    if len(failed):
+        first = failed[np.argmin(state["unordered_at"].flat[failed])]
+        job, now = (int(state[name].flat[first]) for name in ("unordered", "unordered_at"))
+        raise SCORE.not_finite(score, f"job {job - 1} at {now} s")
+
+
 @cache
 def _universal(score: Score, parameters: int) -> Any:
     """Compiled score of whole columns."""
     return numba.vectorize([types.float64(*[types.int64] * parameters)])(score)
 
 
-def evaluate_once(score: Score, values: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
+def evaluate_once(
+    score: Score, values: dict[str, NDArray[Any]], number: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Value of a score that does not look at the time, for each job.
+
+    Parameters
+    ----------
+    score : function
+        The score.
+    values : dict of str to int64[n]
+        What it may look at, by name.
+    number : int64[n]
+        Numbers of the jobs.
 
     Raises
     ------
     ConfigurationError
-        If the score cannot be compiled, raises an error, or is not a number for some job.
+        If the score cannot be compiled, raises an error, or is not a finite number for some job.
     """
     names = SCORE.parameters_of(score)
     if not names:
         raise ConfigurationError(f"{SCORE.named(score)}: takes no parameter, so it cannot order jobs")
     columns = [values[name] for name in names]
     try:
-        with np.errstate(all="ignore"):
-            result = np.asarray(_universal(score, len(names))(*columns), dtype=np.float64)
-    except numba.core.errors.NumbaError as error:
+        compiled = _universal(score, len(names))
+    except Exception as error:
         raise SCORE.cannot_compile(score, error) from None
+    try:
+        with np.errstate(all="ignore"):
+            result = np.asarray(compiled(*columns), dtype=np.float64)
     except Exception as error:
         raise ConfigurationError(f"{SCORE.named(score)}: fails with {error!r}; return a number") from error
-    if np.isnan(result).any():
-        job = int(np.flatnonzero(np.isnan(result))[0])
+    if not np.isfinite(result).all():
+        job = int(np.flatnonzero(~np.isfinite(result))[0])
         found = ", ".join(f"{name}={values[name][job]}" for name in names)
-        raise SCORE.not_a_number(score, found)
+        raise SCORE.not_finite(score, f"job {number[job]} ({found})")
     return result

@@ -23,7 +23,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy, named_policy
 from gridsched.policies.nodes import typical_jobs
-from gridsched.policies.scores import SCORE, Score
+from gridsched.policies.scores import Score, check_order
 from gridsched.results import Variable, of_tasks
 from gridsched.submission import Submission, labels_of
 from gridsched.systems.cluster_records import FIRST_ROOM
@@ -419,9 +419,7 @@ def node_grid_run(
     """
     workload, clusters = grid.submission.workload, grid.clusters
     number, requests = len(workload), int(local.clock["requests"][0])
-    unordered = int(local.state["unordered"].max()) - 1
-    if unordered >= 0:
-        raise SCORE.not_a_number(score, f"submit_time={workload.submit_time[unordered // requests]}")
+    check_order(score, local.state)
     log = local.executions[: local.store["executions"][0, 0]]
     where = state.cluster[log["job"]]
     log = log.copy()

@@ -203,7 +203,7 @@ def test_a_disk_that_is_full(
         ("def f(size): return size", "unknown parameter 'size'"),
         ("def f(): return 1.0", "takes no parameter"),
         ("def f(processors): return 'a'", "Numba cannot compile it"),
-        ("def f(processors): return float('nan')", "not a number"),
+        ("def f(processors): return float('nan')", "not a finite number"),
         ("def f(processors): raise ValueError('too wide')", "fails with ValueError('too wide')"),
         ("f = max", "f"),
         ("class f:\n    def __init__(self, processors): pass", "has no function f"),

@@ -8,11 +8,14 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gridsched as gs
 from gridsched.engine.records import JOB, LABELS
 from gridsched.errors import ConfigurationError
+from gridsched.nodes import NodeType
 from gridsched.policies import scores
 from gridsched.policies.local import (
     ORDERS,
@@ -168,7 +171,7 @@ def oldest_first(now: int, submit_time: int) -> float:
 
 def test_scores_see_user_group_and_queue() -> None:
     jobs = np.array([(0, 10, 10, 1), (1, 10, 10, 1), (2, 10, 10, 1)], JOB)
-    labels = np.array([(1, 1, 1), (5, 1, 2), (5, 3, 7)], LABELS)
+    labels = np.array([(1, 1, 1, 1, 1), (5, 1, 2, 1, 2), (5, 3, 7, 1, 3)], LABELS)
 
     def by_user_then_queue(user: int, queue: int) -> float:
         return 100.0 * user + queue
@@ -275,12 +278,37 @@ def test_score_that_cannot_be_compiled_is_refused() -> None:
         schedule(jobs, 1, LocalPolicy(name="own", order=by_name))
 
 
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("return missing * 2", "name 'missing' is not defined"),
+        ("return math.missing(estimate)", "no attribute 'missing'"),
+        ("return helper(estimate)", "'helper'"),
+        ("return open('x').read()", "'open'"),
+    ],
+)
+@pytest.mark.parametrize("parameters", ["estimate", "now, estimate"])
+def test_what_cannot_be_compiled_is_shown_with_its_line(
+    parameters: str, line: str, cause: str, tmp_path: Path
+) -> None:
+    source = tmp_path / "mine.py"
+    helper = "import math\n\ndef helper(x):\n    return x\n\n"
+    source.write_text(f"{helper}def own({parameters}):\n    y = estimate\n    {line}\n")
+    policy = LocalPolicy(name="own", order=scores.SCORE.load(f"{source}:own"))
+    with pytest.raises(ConfigurationError, match=f"score own: .*{source}:8: .*{cause}"):
+        schedule(np.array([(0, 10, 10, 1)], JOB), 1, policy)
+
+
 def not_always_a_number(now: int, estimate: int) -> float:
     return (now - now) / (estimate - estimate)
 
 
 def never_a_number(estimate: int) -> float:
     return math.nan * estimate
+
+
+def infinite(estimate: int) -> float:
+    return -math.inf * estimate
 
 
 def failing(estimate: int) -> float:
@@ -292,8 +320,9 @@ def failing(estimate: int) -> float:
 @pytest.mark.parametrize(
     ("score", "complaint"),
     [
-        (not_always_a_number, "not a number for submit_time=0, estimate=10"),
-        (never_a_number, "not a number for estimate=10"),
+        (not_always_a_number, "not_always_a_number: not a finite number for job 1 at 0 s"),
+        (never_a_number, r"not a finite number for job 1 \(estimate=10\)"),
+        (infinite, r"not a finite number for job 1 \(estimate=10\)"),
         (failing, "fails with ValueError"),
         (abs, "give a plain Python function"),
         (float, "give a plain Python function"),
@@ -303,6 +332,65 @@ def test_scores_that_do_not_order_are_refused(score: scores.Score, complaint: st
     jobs = np.array([(0, 10, 10, 1), (0, 10, 10, 1)], JOB)
     with pytest.raises(ConfigurationError, match=complaint):
         schedule(jobs, 1, LocalPolicy(name="own", order=score))
+
+
+GRIDS = ["local", "r-i", "s-i", "jscheduler", "multiple-requests", "dynamic-grid"]
+"""Systems whose clusters have local policies."""
+
+ON_NODES = GRIDS[:5]
+
+
+def small_grid(scheduler: Any, order: scores.Score, **cluster: Any) -> xr.Dataset:
+    """A first job on all of a cluster, then two that ask for less; the other cluster is busy."""
+    jobs = gs.Workload(
+        name="jobs",
+        submit_time=np.array([0, 0, 1, 1]),
+        run_time=np.array([10, 500, 10, 10]),
+        requested_processors=np.array([8, 8, 2, 5]),
+        home=np.array([0, 1, 0, 0]),
+        job_number=np.array([11, 12, 13, 14]),
+    )
+    own = LocalPolicy(name="own", order=order)
+    clusters = [gs.Cluster(name=name, policy=own, **cluster) for name in ("one", "other")]
+    return gs.simulate(jobs, gs.Platform(clusters), scheduler)
+
+
+def by_size(processors: int) -> float:
+    return 1.0 * processors
+
+
+def by_size_now(now: int, processors: int) -> float:
+    return processors + 0.0 * now
+
+
+WHOLE_NODES: dict[str, Any] = {"processors": 8, "processors_per_node": 8, "node_exclusive": True}
+
+
+@pytest.mark.parametrize("scheduler", GRIDS)
+@pytest.mark.parametrize("order", [by_size, by_size_now])
+def test_scores_see_the_processors_that_jobs_ask_for(scheduler: str, order: scores.Score) -> None:
+    """Both waiting jobs take the whole node."""
+    run = small_grid(scheduler, order, **WHOLE_NODES)
+    first, second = run["start_time"].values[[3, 2]]
+    assert first < second
+
+
+@pytest.mark.parametrize("scheduler", [*GRIDS, gs.Multicluster(local="policy")], ids=str)
+def test_infinite_scores_are_refused_with_job_and_time(scheduler: Any) -> None:
+    def late(now: int, submit_time: int) -> float:
+        return 1 / (now - submit_time - 9)
+
+    with pytest.raises(ConfigurationError, match=r"score late: not a finite number for job 1[34] at 10 s"):
+        small_grid(scheduler, late, processors=8)
+
+
+@pytest.mark.parametrize("scheduler", ON_NODES)
+def test_infinite_scores_are_refused_on_nodes(scheduler: str) -> None:
+    def late(now: int, submit_time: int) -> float:
+        return 1 / (now - submit_time - 9)
+
+    with pytest.raises(ConfigurationError, match=r"score late: not a finite number for job 1[34] at 10 s"):
+        small_grid(scheduler, late, nodes=[NodeType(cores=8)])
 
 
 def test_far_outrun_estimates_do_not_take_forever() -> None:

@@ -267,13 +267,14 @@ def _queue_key(a: NodeArrays, j: int, now: int, options: NodeOptions, score: Any
         now,
         job["submit"],
         job["estimate"],
-        cores_of(a, j),
+        a.labels[j]["processors"],
         a.labels[j]["user"],
         a.labels[j]["group"],
         a.labels[j]["queue"],
     )
-    if np.isnan(value):
-        a.state[0]["unordered"] = j + 1
+    if not np.isfinite(value) and a.state[0]["unordered"] == 0:
+        a.state[0]["unordered"] = a.labels[j]["number"] + 1
+        a.state[0]["unordered_at"] = now
     return -value
 
 

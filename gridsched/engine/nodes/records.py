@@ -148,7 +148,8 @@ STATE = np.dtype(
         ("placed", np.int64),  # waiting jobs that have been planned
         ("freed", np.int64),  # how often something became free
         ("looked", np.int64),  # nodes that `fitting` is about
-        ("unordered", np.int64),  # a job whose score was not a number, plus 1
+        ("unordered", np.int64),  # number of the first job whose score was not a finite number ...
+        ("unordered_at", np.int64),  # ... plus 1, and when
         ("corrections", np.int64),
         ("kills", np.int64),
     ]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine.clusters import is_first_come
 from gridsched.engine.job_lifecycle import Lifecycles
-from gridsched.engine.records import FOREVER, JOB, LABELS, LARGEST, Backfilling, Overrun, RecordArray
+from gridsched.engine.records import FOREVER, JOB, LARGEST, Backfilling, Overrun, RecordArray, unlabelled
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.policies import scores
@@ -151,7 +151,7 @@ def schedule_dynamic_grid(
     grid = dynamic_state.allocate(
         requests,
         local_jobs,
-        np.zeros(len(jobs), LABELS) if labels is None else labels,
+        unlabelled(jobs) if labels is None else labels,
         _with_plans_anew(records, clusters),
         processors,
         units,
@@ -173,6 +173,7 @@ def schedule_dynamic_grid(
         killed = failing.killed
         while not failure_engine.simulate(grid, lifecycles, failing, compiled, asked):
             grid = dynamic_state.with_room(grid)
+    scores.check_order(score, grid.state)
     corrections = int(grid.clock["corrections"][0] + grid.state["corrections"].sum())
     here = [clique[grid.clusters["member"][clique] != 0] for clique in cliques.each()]
     return DynamicSchedule(

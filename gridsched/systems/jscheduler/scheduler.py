@@ -42,7 +42,7 @@ from gridsched.engine import clusters as grid
 from gridsched.engine import node_clusters
 from gridsched.engine.jit import to_int64
 from gridsched.engine.job_lifecycle import Fate
-from gridsched.engine.records import FOREVER, JOB, LABELS, LARGEST
+from gridsched.engine.records import FOREVER, JOB, LARGEST, unlabelled
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.policies import scores
@@ -367,7 +367,7 @@ class Simulation:
         self._score = scores.SCORE.compile(score)
         self._room = FIRST_ROOM
         if labels is None:
-            labels = np.full(len(jobs), -1, LABELS)
+            labels = unlabelled(self._jobs)
         self._grid: grid.GridArrays
         self._local: Any
         if self._nodes is None:
@@ -394,6 +394,7 @@ class Simulation:
                 self._local = grid.with_room(self._grid, self._local, self._room, self._options.predictions)
             else:
                 self._local = node_clusters.with_room(self._local)
+        scores.check_order(self._order, self._grid.state if self._nodes is None else self._local.state)
         if stop == self_scheduling.Stop.FAILED:
             job = int(np.flatnonzero(self._grid.cluster == self_scheduling.NOT_A_NUMBER)[0])
             asked = self._jobs[job]

@@ -77,7 +77,7 @@ class LocalSchedulers:
         requests["submit"], requests["processors"] = jobs.submit, jobs.processors
         records, score = cluster_records(clusters, policies)
         records["processors"] = widest
-        self._score = scores.SCORE.compile(score)
+        self._order, self._score = score, scores.SCORE.compile(score)
         self._now = -1
         self._room = FIRST_ROOM
         self._options = grid.GridOptions(overrun, int(grid.StartPredictions.EXACT))
@@ -95,6 +95,7 @@ class LocalSchedulers:
         if now > self._now:
             self._now = min(int(now), FOREVER - 1)
             queues.advance(self._grid, self._local, self._now, self._options, self._score)
+            scores.check_order(self._order, self._grid.state)
 
     def finish(self, now: int) -> None:
         """Let jobs end now, on all clusters; `advance` starts what can start now."""

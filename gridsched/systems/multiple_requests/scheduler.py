@@ -142,6 +142,7 @@ class MultipleRequests(Scheduler):
         while not kernel.schedule(state, jobs, local, options, compiled):
             room *= 2
             local = grid.with_room(state, local, room, options.predictions)
+        scores.check_order(score, state.state)
         ran = jobs.started >= 0
         entry = state.entry[jobs.started]
         cluster = np.where(ran, state.cluster[jobs.started], -1)

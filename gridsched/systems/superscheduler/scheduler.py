@@ -71,7 +71,7 @@ from numpy.typing import NDArray
 
 from gridsched.engine import clusters as grid
 from gridsched.engine import node_clusters
-from gridsched.engine.records import FOREVER, LABELS, LARGEST
+from gridsched.engine.records import FOREVER, LARGEST, unlabelled
 from gridsched.errors import ConfigurationError
 from gridsched.platform import Cluster
 from gridsched.policies import scores
@@ -395,7 +395,7 @@ def schedule_grid(
     records, score = cluster_records(clusters, policies)
     _check_jobs(jobs, home, records)
     if labels is None:
-        labels = np.full(len(jobs), -1, LABELS)
+        labels = unlabelled(jobs)
     room = FIRST_ROOM
     options = _options(superscheduler, overrun)
     state, local = grid.allocate(jobs, labels, home, records, room, options.predictions)
@@ -405,6 +405,7 @@ def schedule_grid(
     while not superscheduling.schedule(state, deciders, local, options, compiled, todo, costs):
         room *= 2
         local = grid.with_room(state, local, room, options.predictions)
+    scores.check_order(score, state.state)
     starts, where, corrections = outcome(state, local)
     return GridSchedule(starts, where, corrections, int(state.clock["queries"][0]))
 
