@@ -9,6 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import REPOSITORY
 from tests.support import examples
 from tests.support.examples import StoredExamples, store
 
@@ -54,3 +55,9 @@ def test_what_is_found_is_tried_first(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(AssertionError):
         check(StoredExamples(), Phase.reuse)
     assert set(seen) == {12_345}
+
+
+def test_stored_examples_are_of_tests_that_exist() -> None:
+    for test in examples.stored():
+        file, name = test.split("[")[0].split("::")
+        assert f"def {name}(" in (REPOSITORY / file).read_text(encoding="utf-8"), test
