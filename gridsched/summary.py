@@ -55,11 +55,8 @@ def summarise(run: xr.Dataset, **options: Any) -> xr.Dataset:
     scheduler = system_of(system) if system else None
     if run.sizes.get("cluster", 1) > 1 and (run["home_cluster"].to_numpy() >= 0).all():
         pooled = scheduler is not None and not scheduler.names_clusters
-        in_pieces = not pooled and run.sizes["segment"] != (run["start_time"].to_numpy() >= 0).sum()
-        if pooled:
-            parts.append(summarise_ideal(run).rename(_RENAMED))
-        elif not in_pieces:
-            parts.append(summarise_grid(run).rename(_RENAMED))
+        summary = summarise_ideal(run) if pooled else summarise_grid(run)
+        parts.append(summary.rename(_RENAMED))
     if scheduler is not None:
         parts.append(scheduler.measures(run))
     whole = parts[0]

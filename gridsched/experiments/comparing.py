@@ -6,6 +6,7 @@ measures and the usual figures; a kind adds keys of its own, and figures of what
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -37,8 +38,12 @@ from gridsched.metrics import jobs as metrics
 from gridsched.metrics.grid import offered_loads
 from gridsched.platform import Platform
 from gridsched.simulation import simulate
+from gridsched.traces import merge_workloads
 from gridsched.verification import verify
 from gridsched.workloads import Workload
+
+WITHOUT = "without"
+"""What names coordinates of what is left of a label without a parameter: scenario_without_load."""
 
 SMALL = 40
 """Most jobs of a scenario whose schedules are drawn as Gantt charts."""
@@ -139,6 +144,14 @@ class ComparisonStudy(SchedulerStudy):
         return ", ".join(parts)
 
     @property
+    def usual(self) -> dict[str, Any]:
+        """Labels that figures of details show: workloads as they are, the first kind of estimates."""
+        usual = [run.label for run in self._runs() if run.load == 1.0]
+        where: dict[str, Any] = {"scenario": list(dict.fromkeys(usual)) or self.scenario_labels}
+        several = any(len(self.estimates_in(each)) > 1 for each in self.scenarios)
+        return {**where, **({"estimates": self.all_estimates[0]} if several else {})}
+
+    @property
     def scenario_labels(self) -> list[str]:
         """Labels of the scenarios in the dataset."""
         return list(dict.fromkeys(run.label for run in self._runs()))
@@ -185,6 +198,7 @@ class ComparisonStudy(SchedulerStudy):
                     "scheduler": self.dataset_labels,
                     "estimates": self.all_estimates,
                 },
+                "coordinates": self.coordinates,
                 "grids": list(grids.values()),
                 "attributes": self.facts(seed),
             },
@@ -259,8 +273,11 @@ class ComparisonStudy(SchedulerStudy):
         """Label of the scenario that this one is compared with; itself where it is a baseline."""
         own = getattr(run.scenario, "baseline", None)
         named = {getattr(each, "baseline", None) for each in self.scenarios}
-        name = own or (run.scenario.name if run.scenario.name in named else "")
-        return self.scenario_label(name, run.policy, run.load) if name else ""
+        if own or run.scenario.name in named:
+            return self.scenario_label(own or run.scenario.name, run.policy, run.load)
+        if len(self.local_policies) > 1:
+            return self.scenario_label(run.scenario.name, self.local_policies[0], run.load)
+        return ""
 
     def conventions_of(self, run: ComparedRun) -> dict[str, Any]:
         """Keyword arguments of `gridsched.simulate` that say how a run is simulated."""
@@ -295,7 +312,7 @@ class ComparisonStudy(SchedulerStudy):
                     reference="",
                 )
             ]
-        found = [self.main_specification, *self.effects, *self.responses]
+        found = [self.main_specification, *self.effects, *self.responses, *self.effects_of_estimates]
         return [*found, *self.details]
 
     @property
@@ -306,24 +323,46 @@ class ComparisonStudy(SchedulerStudy):
             form="ranking",
             title="Schedulers compared",
             measures=("response_time_mean",),
+            where=self.usual,
         )
 
     @property
     def effects(self) -> list[Specification]:
         """Scenarios against their baselines, where some have one."""
-        if not any(getattr(each, "baseline", None) for each in self.scenarios):
+        changed = dict.fromkeys(run.label for run in self._runs() if self._baseline(run) not in ("", run.label))
+        if not changed:
             return []
+        rows, lanes = ("scheduler", "scenario") if len(self.labels) > len(changed) else ("scenario", "scheduler")
         return [
             Specification(
                 name="effects",
                 form="ranking",
                 title="Effect of other conditions",
                 measures=("response_time_mean",),
-                hue="scenario",
+                hue=rows,
                 facets="estimates",
-                lanes="scheduler",
+                lanes=lanes,
                 reference="scenario",
-                caption="Each row is a scenario, relative to its baseline under the same scheduler.",
+                caption="Each scenario is relative to its baseline under the same scheduler.",
+                finding="gridsched.presentation.grids:effects",
+            )
+        ]
+
+    @property
+    def effects_of_estimates(self) -> list[Specification]:
+        """Other estimates against the first kind, where a scenario has several."""
+        if not any(len(self.estimates_in(each)) > 1 for each in self.scenarios):
+            return []
+        return [
+            Specification(
+                name="estimates",
+                form="ranking",
+                title="Effect of estimates",
+                measures=("response_time_mean",),
+                where={"scenario": self.usual["scenario"]},
+                reference="estimates",
+                caption=f"Relative to the estimates {self.all_estimates[0]!r} under the same scheduler.",
+                finding="gridsched.presentation.grids:effects",
             )
         ]
 
@@ -339,29 +378,42 @@ class ComparisonStudy(SchedulerStudy):
                     title="Response to the load",
                     measures=("response_time_mean",),
                     x="load",
-                    facets="",
+                    facets=f"scenario_{WITHOUT}_load",
+                    where={key: value for key, value in self.usual.items() if key != "scenario"},
                 )
             )
-        return [*found, *(self._swept(key) for key in self.swept)]
+        return [*found, *(self._swept(key, lines) for key, lines in self.swept.items())]
 
     @property
-    def swept(self) -> list[str]:
-        """Parameters of which some scheduler has several numeric values."""
-        values: dict[str, set[float]] = {}
-        for each in self.schedulers:
-            for key, value in given_parameters(each).items():
-                if isinstance(value, int | float) and not isinstance(value, bool):
-                    values.setdefault(key, set()).add(value)
-        return [key for key, found in values.items() if len(found) > 2]
+    def swept(self) -> dict[str, dict[str, list[str]]]:
+        """Parameters of which a scheduler has more than two values: labels by what else they have in common."""
+        keys = dict.fromkeys(key for each in self.schedulers for key in given_parameters(each))
+        found = {key: lines_of(self.schedulers, key) for key in keys}
+        return {key: lines for key, lines in found.items() if any(len(each) > 2 for each in lines.values())}
 
-    def _swept(self, key: str) -> Specification:
+    @property
+    def coordinates(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Coordinates along scenarios and schedulers by which responses are drawn: values by label."""
+        made: dict[str, dict[str, dict[str, Any]]] = {"scenario": {}, "scheduler": {}}
+        if len(self.all_loads) > 1:
+            made["scenario"][f"scenario_{WITHOUT}_load"] = {
+                run.label: self.scenario_label(run.scenario.name, run.policy, 1.0) for run in self._runs()
+            }
+        for key, lines in self.swept.items():
+            names = {label: line for line, labels in lines.items() for label in labels}
+            made["scheduler"][key] = {label: parameter_of(self.scheduler(label), key) for label in names}
+            made["scheduler"][f"scheduler_{WITHOUT}_{key}"] = names
+        return made
+
+    def _swept(self, key: str, lines: Mapping[str, Sequence[str]]) -> Specification:
         return Specification(
             name=f"response-{key}",
             form="response",
             title=f"Response to {key.replace('_', ' ')}",
             measures=("response_time_mean",),
             x=key,
-            hue="system",
+            hue=f"scheduler_{WITHOUT}_{key}",
+            where={**self.usual, "scheduler": [label for labels in lines.values() for label in labels]},
         )
 
     @property
@@ -393,6 +445,12 @@ class ComparisonStudy(SchedulerStudy):
                 reference="scheduler",
             ),
         ]
+        return [*found, *self.by_cluster]
+
+    @property
+    def by_cluster(self) -> list[Specification]:
+        """What users and clusters of grids have of it."""
+        found = []
         grids = [scenario for scenario in self.scenarios if len(scenario.machines) > 1]
         clusters = dict.fromkeys(each.name for scenario in grids for each in scenario.machines)
         if clusters:
@@ -403,7 +461,7 @@ class ComparisonStudy(SchedulerStudy):
                     title="Effect on the users of each cluster",
                     measures=("response_time_mean",),
                     lanes="group",
-                    where={"group": [f"users of {name}" for name in clusters]},
+                    where={**self.usual, "group": [f"users of {name}" for name in clusters]},
                 )
             )
             found.append(
@@ -413,7 +471,7 @@ class ComparisonStudy(SchedulerStudy):
                     title="Utilisation by cluster",
                     measures=("utilisation",),
                     lanes="group",
-                    where={"group": [f"cluster {name}" for name in clusters]},
+                    where={**self.usual, "group": [f"cluster {name}" for name in clusters]},
                     reference="",
                 )
             )
@@ -486,7 +544,14 @@ _PASSES: dict[str, str] = {
     "arrivals-first": "A scheduling pass follows each single event; at one instant submissions come first.",
 }
 
-_DEFAULTS = {"align": "start", "overrun": "doubling", "kill": False, "passes": "instant", "load": 1.0}
+_DEFAULTS = {
+    "align": "start",
+    "overrun": "doubling",
+    "kill": False,
+    "passes": "instant",
+    "load": 1.0,
+    "estimate_error": 1.0,
+}
 
 
 def _slowness(run: ComparedRun) -> float:
@@ -513,7 +578,38 @@ def given_parameters(written: Written) -> dict[str, Any]:
         return {}
     keys = written.model_fields_set - {"name", "scheduler"}
     values = {key: getattr(written, key) for key in type(written).model_fields if key in keys}
-    return {key: value for key, value in values.items() if isinstance(value, int | float | str)}
+    return {
+        key: str(value).lower() if isinstance(value, bool) else value
+        for key, value in values.items()
+        if isinstance(value, int | float | str)
+    }
+
+
+def parameter_of(written: Written, key: str) -> float | None:
+    """Value of a numeric parameter of a scheduler, as it is given or by default; none where it has none."""
+    given = given_parameters(written)
+    value = given[key] if key in given else getattr(scheduler_made(written), key, None)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def lines_of(schedulers: Sequence[Written], key: str) -> dict[str, list[str]]:
+    """Labels of schedulers that differ in nothing but a numeric parameter, by what their labels share."""
+    found: dict[str, list[Written]] = {}
+    for each in schedulers:
+        if parameter_of(each, key) is not None:
+            given = {"scheduler": each} if isinstance(each, str) else _written(each)
+            same = {name: value for name, value in given.items() if name not in ("name", key)}
+            found.setdefault(json.dumps(same, sort_keys=True), []).append(each)
+    lines = {}
+    for several in found.values():
+        labels = [label_of(each) for each in several]
+        if len({parameter_of(each, key) for each in several}) > 1:
+            shared = [
+                label.removesuffix(f", {key} {given_parameters(each).get(key)}")
+                for label, each in zip(labels, several, strict=True)
+            ]
+            lines[min(shared, key=len)] = labels
+    return lines
 
 
 # --- tasks ----------------------------------------------------------------------------------------
@@ -547,7 +643,7 @@ def run_scheduler(
     scheduler, policy : str or SchedulerConfig
         The scheduler, and the local policy of clusters where the study gives one.
     conventions : mapping
-        Keyword arguments of `gridsched.simulate`, and `load`.
+        Keyword arguments of `gridsched.simulate`, and `load` and `estimate_error`, see `under`.
     how : mapping
         Parameters of `Measuring`.
     parameters : mapping
@@ -562,14 +658,14 @@ def run_scheduler(
     """
     made = scheduler_made(scheduler)
     options = {**_DEFAULTS, "estimates": "requested", **conventions}
-    load = options.pop("load")
+    load, error = options.pop("load"), options.pop("estimate_error")
     parts: list[xr.Dataset] = []
     for replicate, pairs in results.grids_from_dataset(files.shared(grid)).items():
-        loaded = [(under_load(workload, load), cluster) for workload, cluster in pairs]
+        loaded = [(under(workload, load, error), cluster) for workload, cluster in pairs]
         platform = Platform(machines(loaded, clusters, options["align"], seed, replicate))
         jobs = [workload for workload, _ in loaded]
         platform = platform if policy is None else platform.with_policy(policy_made(policy))
-        why = made.incompatibility(platform, workload=jobs[0] if len(jobs) == 1 else None)
+        why = made.incompatibility(platform, workload=merge_workloads(jobs, align=options["align"])[0])
         if why:
             parts = [xr.Dataset(attrs={"unfit": why})]
             break
@@ -581,14 +677,7 @@ def run_scheduler(
             **options,
         )
         verify(run)
-        own = measured(run, Measuring(**how))
-        if len(jobs) > 1:
-            offered = offered_loads(jobs, platform.clusters, align=options["align"])
-            own["offered_load"] = (
-                (),
-                float((offered["offered_load"] * _capacity(platform)).sum() / _capacity(platform).sum()),
-            )
-        parts.append(own)
+        parts.append(measured(run, Measuring(**how), _submitted(jobs, platform, options["align"])))
         if schedule is not None and replicate == 0:
             run.attrs.update(verified=1, **labels)
             files.write(run, schedule)
@@ -615,22 +704,50 @@ def run_scheduler(
     files.write(done, target)
 
 
-def _capacity(platform: Platform) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return np.array([each.processors * each.speed for each in platform.clusters], np.float64)
+def _submitted(jobs: Sequence[Workload], platform: Platform, align: Any) -> xr.Dataset:
+    """What is submitted at each cluster of a grid and what clusters are, whoever schedules."""
+    if len(jobs) < 2:
+        return xr.Dataset()
+    found = offered_loads(jobs, platform.clusters, align=align)
+    found["cluster_processors"] = ("cluster", [float(each.processors) for each in platform.clusters])
+    found["cluster_speed"] = ("cluster", [each.speed for each in platform.clusters])
+    capacity = found["cluster_processors"] * found["cluster_speed"]
+    whole = {
+        "offered_load": (found["offered_load"] * capacity).sum() / capacity.sum(),
+        "jobs_submitted": found["jobs_submitted"].sum(),
+    }
+    named = found.rename({name: f"{name}_by_cluster" for name in whole})
+    return named.assign(whole)
 
 
-def under_load(workload: Workload, load: float) -> Workload:
-    """Jobs whose times between submissions are divided by a load."""
-    if load == 1.0 or not len(workload):
-        return workload
-    first = int(workload.submit_time.min())
-    submit = first + np.round((workload.submit_time - first) / load).astype(np.int64)
-    return replace(workload, submit_time=submit)
+def under(workload: Workload, load: float = 1.0, estimate_error: float = 1.0) -> Workload:
+    """The jobs under another load, with other estimates.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs.
+    load : float
+        Times between submissions are divided by this.
+    estimate_error : float
+        Share of the difference between requested times and run times that is left. Jobs without a requested
+        time have none.
+    """
+    if load != 1.0 and len(workload):
+        first = int(workload.submit_time.min())
+        submit = first + np.round((workload.submit_time - first) / load).astype(np.int64)
+        workload = replace(workload, submit_time=submit)
+    if estimate_error != 1.0:
+        run, requested = workload.run_time, workload.requested_time
+        estimate = np.ceil(run + estimate_error * (requested - run)).astype(np.int64)
+        workload = replace(workload, requested_time=np.where(requested > 0, np.maximum(estimate, 1), requested))
+    return workload
 
 
 def collect(
     runs: Sequence[str | Path],
     labels: Mapping[str, Sequence[str]],
+    coordinates: Mapping[str, Mapping[str, Mapping[str, Any]]],
     grids: Sequence[str | Path],
     attributes: Mapping[str, Any],
     target: str | Path,
@@ -643,6 +760,8 @@ def collect(
         Results of `run_scheduler`.
     labels : mapping
         Labels of scenarios, schedulers and estimates, in the order of the study.
+    coordinates : mapping
+        Coordinates along scenarios and schedulers besides parameters: values by label, by name, by axis.
     grids : sequence of paths
         Results of `gridsched.experiments.prepare.prepare_grids`.
     attributes : mapping
@@ -655,6 +774,12 @@ def collect(
     measured_runs = [results.read(path) for path in runs]
     able = [run for run in measured_runs if run.data_vars]
     whole = table_of_runs(able, labels)
+    for axis, of_axis in coordinates.items():
+        for name, values in of_axis.items():
+            column = [values.get(str(label)) for label in whole[axis].values]
+            text = any(isinstance(value, str) for value in column)
+            plain_values = [("" if text else np.nan) if value is None else value for value in column]
+            whole = whole.assign_coords({name: (axis, plain_values, {"long_name": name.replace("_", " ")})})
     facts = workload_facts([str(each) for each in dict.fromkeys(_scenario_of(path) for path in grids)], grids)
     whole = whole.merge(facts.rename(scenario="prepared"))
     reasons = {

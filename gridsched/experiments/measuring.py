@@ -60,7 +60,9 @@ class Measuring:
     sessions: str = "clock"
 
 
-def measured(run: xr.Dataset, how: Measuring | None = None) -> xr.Dataset:
+def measured(
+    run: xr.Dataset, how: Measuring | None = None, *further: xr.Dataset
+) -> xr.Dataset:
     """Measures of a run by group of jobs, cluster and users.
 
     Parameters
@@ -69,6 +71,8 @@ def measured(run: xr.Dataset, how: Measuring | None = None) -> xr.Dataset:
         A verified run of `gridsched.simulate`, or the waits that its log recorded.
     how : Measuring, optional
         How it is measured.
+    *further : Dataset
+        What else is known of the run, as summaries that `grouped` takes.
 
     Returns
     -------
@@ -81,15 +85,24 @@ def measured(run: xr.Dataset, how: Measuring | None = None) -> xr.Dataset:
     members = _members(run, how)
     values = metrics.job_metrics(run, since="eligible" if users else "submit")
     whole = _of_jobs(values, members, how)
-    for part in _of_system(run, how, users=users):
-        whole = whole.combine_first(grouped(part))
-    groups = list(dict.fromkeys([*members, *map(str, whole["group"].values)]))
+    summaries = [grouped(part) for part in [*_of_system(run, how, users=users), *further]]
+    for part in summaries:
+        whole = whole.combine_first(_expanded(part, whole))
+    groups = list(
+        dict.fromkeys([*members, *(str(each) for part in summaries for each in part["group"].values)])
+    )
     whole = whole.reindex(group=groups)
     if not how.blocks:
         return whole
     blocks = _in_blocks(values, members, how, len(run["submit_time"]))
     once = whole.drop_vars(_BLOCKED).expand_dims(replicate=[0]).reindex(replicate=blocks["replicate"])
     return xr.merge([blocks, once])
+
+
+def _expanded(part: xr.Dataset, whole: xr.Dataset) -> xr.Dataset:
+    """Measures of groups without those that the whole knows already for the run as such."""
+    known = [name for name in part.data_vars if name in whole and "group" not in whole[name].dims]
+    return part.drop_vars([name for name in known if "group" in part[name].dims])
 
 
 _BLOCKED = [f"{name}_mean" for name in metrics.METRICS] + ["jobs"]
@@ -176,10 +189,11 @@ def _of_system(run: xr.Dataset, how: Measuring, *, users: bool) -> list[xr.Datas
         parts.append(summarise_nodes(run, how.bins))
     scheduler = system_of(str(run.attrs["system"]))
     if run.sizes.get("cluster", 1) > 1 and (run["home_cluster"].to_numpy() >= 0).all():
-        if not scheduler.names_clusters:
-            parts.append(summarise_ideal(run))
-        elif run.sizes["segment"] == (run["start_time"].to_numpy() >= 0).sum():
-            parts.append(summarise_grid(run))
+        summary = summarise_grid(run) if scheduler.names_clusters else summarise_ideal(run)
+        # Utilisation is by allocated processors, of clusters as of the whole grid
+        clusters = summary.drop_vars("utilisation").rename(occupied="utilisation_cluster")
+        parts.append(clusters.assign(utilisation=parts[0]["utilisation"]))
+        parts[0] = parts[0].drop_vars("utilisation")
     return [*parts, scheduler.measures(run), fates_of(run)]
 
 

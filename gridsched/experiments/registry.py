@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 KINDS: dict[str, str] = {
     "local-policies": "gridsched.experiments.kinds.local_policies:LocalStudy",
-    "grid": "gridsched.systems.superscheduler.study.config:GridStudy",
+    "grid": "gridsched.experiments.kinds.grid:GridStudy",
     "self-scheduling": "gridsched.systems.jscheduler.study.config:SelfSchedulingStudy",
-    "arena": "gridsched.experiments.arena.config:ArenaStudy",
+    "arena": "gridsched.experiments.kinds.arena:ArenaStudy",
     "calendars": "gridsched.systems.calendars.study.config:CalendarStudy",
     "dynamic-grid": "gridsched.systems.dynamic_grid.study.config:DynamicGridStudy",
     "multicluster": "gridsched.experiments.kinds.multicluster.config:MulticlusterStudy",

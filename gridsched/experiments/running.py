@@ -83,5 +83,5 @@ def _make(call: Call) -> None:
 
 def _typed(function: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     """Plain values as the parameters of a function want them: configuration models, runs, tuples."""
-    hints = get_type_hints(function)
+    hints = get_type_hints(function, include_extras=True)
     return {name: TypeAdapter(hints[name]).validate_python(value) for name, value in values.items()}

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 FormName = Literal["ranking", "response", "distribution", "series", "composition", "schedule", "map"]
-Reference = Literal["", "scheduler", "scenario"]
+Reference = Literal["", "scheduler", "scenario", "estimates"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class Specification:
     measures : sequence of str
         Names of `gridsched.measures`, or variables of the dataset; a panel each.
     x : str
-        Axis or parameter along which a response is drawn.
+        Axis or parameter along which a response is drawn; points without lines where it is a measure.
     hue : str
         Axis or parameter whose values have colours; in a ranking, what the rows are.
     facets : str
@@ -36,9 +36,10 @@ class Specification:
         In a ranking, the axis whose values lie side by side in a row.
     where : mapping
         Labels of axes to keep, one or a list of each; the group is `all jobs` where none is given.
-    reference : {"scheduler", "scenario", ""}
+    reference : {"scheduler", "scenario", "estimates", ""}
         What values are relative to: the reference scheduler of the study in the same scenario, the baseline
-        of the scenario under the same scheduler, or nothing.
+        of the scenario under the same scheduler, the first estimates of the study under the same scheduler,
+        or nothing.
     relation : {"ratio", "difference"}
         How values are relative to it.
     caption : str
@@ -77,3 +78,9 @@ class Specification:
     def compares(self) -> bool:
         """Whether it draws comparisons that have to be corrected for their number."""
         return bool(self.reference) and self.form in ("ranking", "response", "composition")
+
+    @property
+    def comparisons(self) -> str:
+        """What it compares: two figures of the same comparisons make no more of them."""
+        kept = ("measures", "where", "reference", "relation")
+        return repr([getattr(self, key) for key in kept])

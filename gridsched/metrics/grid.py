@@ -82,7 +82,8 @@ def summarise_grid(run: xr.Dataset, *, warm_up: float = 0.0) -> xr.Dataset:
     Parameters
     ----------
     run : xarray.Dataset
-        A run of `gridsched.simulate` on several clusters, in which each job that ran has one segment.
+        A run of `gridsched.simulate` on several clusters. A job that ran in several pieces counts as
+        transferred if one of them was elsewhere, and its flow is to the cluster of the last one.
     warm_up : float
         Share of the jobs, in order of submission, that enter no time of jobs; they are counted, and what
         clusters did is that of all jobs.
@@ -95,14 +96,9 @@ def summarise_grid(run: xr.Dataset, *, warm_up: float = 0.0) -> xr.Dataset:
     Raises
     ------
     ConfigurationError
-        If the run lacks a variable, or has jobs in several segments.
+        If the run lacks a variable.
     """
     _require(run, ("home_cluster", "cluster_speed", "cluster_processors", "segment_job"))
-    if run.sizes["segment"] != _ran(run).sum():
-        raise ConfigurationError(
-            f"{run.sizes['segment']} segments for {_ran(run).sum()} jobs that ran; "
-            "a summary of a grid needs jobs that run in one piece"
-        )
     values = _of_jobs(run, warm_up) | _of_clusters(run)
     for name in ("queries", "corrections"):
         values[name] = float(run.attrs.get(name, np.nan))
@@ -291,9 +287,12 @@ def _of_clusters(run: xr.Dataset) -> dict[str, Any]:
     job, cluster = run["segment_job"].to_numpy(), run["segment_cluster"].to_numpy()
     start, end = run["segment_start"].to_numpy(), run["segment_end"].to_numpy()
     seconds = (end - start).astype(np.float64)
-    home = _home(run)[job]
-    asked = run["processors"].to_numpy()[job] * seconds
-    held = np.bincount(cluster, run["segment_processors"].to_numpy() * seconds, clusters)
+    home, given = _home(run)[job], run["segment_processors"].to_numpy()
+    # Whole nodes may be more than a job asks for, a piece on one of several clusters less
+    asked = np.minimum(run["processors"].to_numpy()[job], given) * seconds
+    held = np.bincount(cluster, given * seconds, clusters)
+    last = _last_pieces(job, end)
+    moved = np.unique(job[cluster != home])
 
     pair = home * clusters + cluster
     flow_work = np.bincount(pair, asked, clusters**2).reshape(clusters, clusters)
@@ -303,13 +302,19 @@ def _of_clusters(run: xr.Dataset) -> dict[str, Any]:
     done = (work * run["cluster_speed"].to_numpy()).sum()
     return {
         "grid_efficiency": _share(done, _capacity(run) * makespan),
-        "transferred": _share((cluster != home).sum(), len(job)),
+        "transferred": _share(len(moved), len(last)),
         "utilisation": _share(work, processors * makespan),
         "utilisation_own": _share(work, processors * _own_window(run, job, cluster, end)),
         "occupied": _share(held, processors * makespan),
-        "flow_jobs": np.bincount(pair, minlength=clusters**2).reshape(clusters, clusters),
+        "flow_jobs": np.bincount(pair[last], minlength=clusters**2).reshape(clusters, clusters),
         "flow_work": flow_work,
     }
+
+
+def _last_pieces(job: Integers, end: Integers) -> Integers:
+    """Index of the segment of each job that ends last."""
+    order = np.lexsort((end, job))
+    return np.asarray(order[np.append(np.diff(job[order]) > 0, True)] if len(job) else order)
 
 
 def _own_window(run: xr.Dataset, job: Integers, cluster: Integers, end: Integers) -> Floats:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from gridsched.experiments.specification import FormName, Specification
 from gridsched.experiments.tasks import function_at
 from gridsched.figures import style
-from gridsched.presentation import findings, forms
+from gridsched.presentation import findings, forms, grids
 
 Draw = Callable[[pd.DataFrame, Specification, Mapping[str, Any]], Figure]
 Find = Callable[[pd.DataFrame, Specification, Mapping[str, Any]], list[str]]
@@ -22,6 +22,7 @@ _FORMS: dict[FormName, tuple[Draw, Find]] = {
     "distribution": (forms.distribution, findings.distribution),
     "series": (forms.series, findings.series),
     "composition": (forms.composition, findings.composition),
+    "map": (grids.flow_map, grids.flows),
 }
 
 

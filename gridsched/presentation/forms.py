@@ -24,6 +24,12 @@ Attributes = Mapping[str, Any]
 MOST_PANELS = 6
 """Panels of a figure; what they leave out is in its numbers, and a line says so."""
 
+MOST_BANDS = 6
+"""Lines of a response that have bands; the bands of more could not be told apart."""
+
+_FEW_VALUES = 6
+"""Values of a parameter that have a tick each."""
+
 _COLUMNS = 2
 _ROW = 0.23
 _FAR = 30.0
@@ -77,11 +83,10 @@ def _axis_label(measure: str, column: str, specification: Specification, attribu
     known = known_measure(measure)
     if column == "value":
         return known.words if known.unit in ("1", "s") else f"{known.words} [{known.unit}]"
-    to = (
-        style.plain(attributes.get("reference", ""), 20)
-        if specification.reference == "scheduler"
-        else "the baseline"
-    )
+    to = {
+        "scheduler": style.plain(attributes.get("reference", ""), 20),
+        "estimates": style.plain(attributes.get("first_estimates", ""), 20),
+    }.get(specification.reference, "the baseline")
     return f"{known.words}, {'relative to' if column == 'ratio' else 'difference from'} {to}"
 
 
@@ -201,18 +206,23 @@ def response(numbers: pd.DataFrame, specification: Specification, attributes: At
         column, low, high = _columns_of(specification, own)
         x = own[specification.x].astype(float)
         style.set_axis(axes.xaxis, x, "1", log=style.needs_log(x, 30), ticks=6)
+        if x.nunique() <= _FEW_VALUES and specification.x not in numbers["measure"].values:
+            axes.set_xticks(sorted(x.unique()), [style.number(each) for each in sorted(x.unique())])
         _set_values(axes.yaxis, own[[column, low, high]], measure, column)
         for label, part in own.groupby(specification.hue, sort=False):
             ordered = part.sort_values(specification.x)
             places = ordered[specification.x].astype(float)
             axes.plot(places, ordered[column], **style.line_options(styles[label]))
-            axes.fill_between(
-                places, ordered[low], ordered[high], color=styles[label].color, alpha=0.15, linewidth=0
-            )
+            band = {"color": styles[label].color, "alpha": 0.15, "linewidth": 0}
+            if len(ordered) > 1 and len(lines) <= MOST_BANDS:
+                axes.fill_between(places, ordered[low], ordered[high], **band)
+            elif len(ordered) == 1:
+                axes.vlines(places, ordered[low], ordered[high], color=styles[label].color, linewidth=1.2)
         if column == "ratio":
             axes.axhline(1.0, color=style.FAINT, linewidth=0.9)
         axes.set_xlabel(specification.x.replace("_", " "))
-        axes.set_ylabel(_axis_label(measure, column, specification, attributes), fontsize=8.5)
+        words = _axis_label(measure, column, specification, attributes).replace(", ", ",\n", 1)
+        axes.set_ylabel(words, fontsize=8.5)
     style.entries_below(figure, [(style.scheme_handle(styles[each]), str(each)) for each in lines], columns=4)
     return figure
 

@@ -84,6 +84,16 @@ def _of_measure(name: str, specification: Specification, study: xr.Dataset, shar
     parameters = [column for column in table if column not in {*keys, "replicate", "value", "number"}]
     if parameters:
         whole = whole.merge(table[[*keys, *parameters]].drop_duplicates(keys), on=keys, how="left")
+    if specification.x in study.data_vars:
+        over = measure_table(study, specification.x, **where)
+        shared = [key for key in keys if key in over]
+        means = over.groupby(shared, sort=False)["value"].mean().rename(specification.x)
+        whole = whole.merge(means.reset_index(), on=shared, how="left")
+    # What conditions are relative to is 1 by definition
+    if specification.reference == "scenario" and "baseline" in whole:
+        whole = whole[whole["scenario"] != whole["baseline"]]
+    elif specification.reference == "estimates":
+        whole = whole[whole["estimates"] != str(study["estimates"].values[0])]
     return _in_order(whole, study, keys).assign(measure=name)
 
 
@@ -117,6 +127,8 @@ def _families(
         table.get("scheduler", ())
     ):
         yield table, {"scheduler": study.attrs["reference"]}
+    elif specification.reference == "estimates" and "estimates" in table:
+        yield table, {"estimates": str(study["estimates"].values[0])}
     elif specification.reference == "scenario" and "baseline" in table:
         for baseline in dict.fromkeys(table["baseline"][table["baseline"] != ""]):
             own = table[(table["baseline"] == baseline) | (table["scenario"] == baseline)]

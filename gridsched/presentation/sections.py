@@ -15,6 +15,7 @@ from gridsched.experiments.config import Study
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Figure
+from gridsched.presentation.forms import MOST_BANDS
 from gridsched.presentation.pitfalls import Pitfall, pitfalls
 from gridsched.presentation.sentences import known_measure, listed
 from gridsched.presentation.tables import PageTable, narrow_table, ranking_table
@@ -227,7 +228,10 @@ def caption(specification: Specification, numbers: pd.DataFrame) -> str:
         elif "low" in numbers and numbers["low"].notna().any():
             parts.append("Bars: 95 % intervals.")
     elif specification.form == "response":
-        parts.append(f"Lines: {measures} over {specification.x.replace('_', ' ')}; bands: 95 % intervals.")
+        x = specification.x.replace("_", " ")
+        many = specification.hue in numbers and numbers[specification.hue].nunique() > MOST_BANDS
+        bands = "" if many else "; bands and bars: 95 % intervals"
+        parts.append(f"Lines and points: {measures} over {x}{bands}.")
     elif specification.form == "distribution":
         parts.append(f"Lines: share of jobs with at most this {measures}.")
     elif specification.form == "series":

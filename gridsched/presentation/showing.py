@@ -53,7 +53,7 @@ def show(
     for folder in (figures_in, tables_in):
         Path(folder).mkdir(parents=True, exist_ok=True)
     specifications = [Specification(**each["specification"]) for each in figures if each["specification"]]
-    comparing = sum(each.compares for each in specifications)
+    comparing = len({each.comparisons for each in specifications if each.compares})
     for figure in figures:
         drawn = files.shared(figure["dataset"])
         drawing, lines = _made(figure, drawn, max(comparing, 1))
@@ -91,6 +91,7 @@ def attributes_of(dataset: xr.Dataset) -> dict[str, Any]:
     return {
         **dataset.attrs,
         "schedulers": labels,
+        "first_estimates": str(dataset["estimates"].values[0]) if "estimates" in dataset.dims else "",
         "bounds": [label for label in labels if _is_bound(label)],
     }
 

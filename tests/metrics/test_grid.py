@@ -388,11 +388,16 @@ def test_missing_variables_are_named(summarise: Callable[[xr.Dataset], xr.Datase
             summarise(run.drop_vars(name))
 
 
-def test_jobs_in_pieces_are_refused() -> None:
-    run = run_dataset([Job(0, 0, 5, 1, 1, 0, 0), Job(0, 0, 5, 1, 1, 0, 0)])
+def test_a_job_in_pieces_is_one_job() -> None:
+    """One of two pieces is elsewhere: work is where it was done, the job where it ended."""
+    run = run_dataset([Job(0, 0, 5, 1, 1, 0, 0), Job(0, 0, 7, 1, 1, 0, 1), Job(0, 0, 4, 1, 1, 1, 1)])
+    run["segment_job"][:] = [0, 0, 2]
     run["start_time"][1] = -1
-    with pytest.raises(ConfigurationError, match="2 segments for 1 jobs"):
-        summarise_grid(run)
+    summary = summarise_grid(run)
+    assert float(summary["jobs"]) == 2
+    assert float(summary["transferred"]) == 0.5
+    assert summary["flow_jobs"].values[:2, :2].tolist() == [[0, 1], [0, 1]]
+    assert summary["flow_work"].values[:2, :2].tolist() == [[5, 7], [0, 4]]
 
 
 # --- workloads ------------------------------------------------------------------------------------
