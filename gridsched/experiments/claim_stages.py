@@ -86,4 +86,11 @@ def figure_showing(figures: Sequence[Figure], variable: str, labels: Collection[
         Name of the figure's files without ending; None where only the dataset and its tables have numbers.
     """
     meant = [figure for figure in figures if figure.title in labels]
-    return next((each.name for each in (*meant, *figures) if variable in shown_by(each.kind)), None)
+    return next((each.name for each in (*meant, *figures) if _shows(each, variable)), None)
+
+
+def _shows(figure: Figure, variable: str) -> bool:
+    """Whether a figure shows a variable of its dataset."""
+    if figure.specification:
+        return variable in figure.specification["measures"]
+    return variable in shown_by(figure.kind)

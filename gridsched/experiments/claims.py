@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from gridsched.errors import ConfigurationError
+from gridsched.experiments.collection import ALL
 from gridsched.io import read_yaml, resource, shown
 from gridsched.replication import Interval, difference_interval, mean_interval, ratio_interval, times_interval
 
@@ -120,7 +121,8 @@ class Source(_Model):
     """Dimension along which our value varies by chance: the value is the mean over it, and the interval comes
     from it. A ratio of sums by week is one of means."""
     select: dict[str, Labels] = Field(default_factory=dict)
-    """Label in each dimension besides that of the replicates. In claims of the kinds order and bound a list
+    """Label in each dimension besides that of the replicates. A dimension may be left out where one
+    label alone has values, and the group, which is then all jobs. In claims of the kinds order and bound a list
     of labels means that the claim must hold for every one."""
     relative_to: dict[str, Labels] | None = None
     """What differs in the reference: labels of dimensions, and `variable` where it is another variable."""
@@ -395,8 +397,9 @@ def _single_entries(entry: dict[str, Any], where: str) -> Iterator[dict[str, Any
             f"{where}: paper_value: found {shown(values)}; with `each` write label: value for every label"
         )
     for label, value in values.items():
-        slug = re.sub("[^a-z0-9]+", "-", str(label).lower()).strip("-")
-        own = {"id": f"{entry.get('id')}-{slug}", "statement": f"{entry.get('statement')}: {label}"}
+        short = str(label).removeprefix("users of ").removeprefix("cluster ")
+        slug = re.sub("[^a-z0-9]+", "-", short.lower()).strip("-")
+        own = {"id": f"{entry.get('id')}-{slug}", "statement": f"{entry.get('statement')}: {short}"}
         named = {key: text for key, text in own.items() if key in entry}
         yield {**common, **named, "paper_value": value, **_narrowed(entry, dimension, label, where)}
 
@@ -848,6 +851,14 @@ def _values(term: _Term, studies: Mapping[str, xr.Dataset]) -> Floats:
         if label not in labels:
             raise _AbsentError(f"{term.study} was run without {dimension} {label}")
         places[dimension] = labels.index(label)
+    groups = array["group"].values.tolist() if "group" in known else []
+    if ALL in groups:
+        places.setdefault("group", groups.index(ALL))
+    present = ~np.isnan(array.isel(places).astype(np.float64))
+    for name in present.dims:
+        found = np.flatnonzero(present.any([dim for dim in present.dims if dim != name]))
+        if name in known and len(found) == 1:
+            places[str(name)] = int(found[0])
     left = [name for name in known if name not in places]
     if left:
         raise ConfigurationError(

@@ -206,12 +206,7 @@ def table_of_runs(runs: Sequence[xr.Dataset], labels: Mapping[str, Sequence[Any]
     """
     replicates = sorted({int(each) for run in runs for each in np.atleast_1d(run["replicate"].values)})
     expanded = [run.expand_dims("replicate") if "replicate" not in run.dims else run for run in runs]
-    flat = [
-        run.isel(replicate=[i]).squeeze("replicate")
-        for run in expanded
-        for i in range(run.sizes["replicate"])
-    ]
-    whole = collected(flat, {**labels, "replicate": replicates})
+    whole = collected(expanded, labels, {"replicate": replicates})
     order = [dim for dim in (*AXES, *whole.dims) if dim in whole.dims]
     whole = whole.transpose(*dict.fromkeys(order))
     for name, array in whole.data_vars.items():
@@ -363,17 +358,27 @@ def collected(
     inside = {**_dimensions(runs), **(own or {})}
     everything = {**labels, **inside}
     place = {name: {label: i for i, label in enumerate(known)} for name, known in everything.items()}
+    dims: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for name, measure in run.data_vars.items():
+            dims.setdefault(str(name), dict.fromkeys(labels)).update(dict.fromkeys(map(str, measure.dims)))
     variables: dict[str, xr.Variable] = {}
     for run in runs:
-        where = [[place[name][run[name].item()]] for name in labels]
+        where = {name: [place[name][run[name].item()]] for name in labels}
+        for dim in run.dims:
+            where[str(dim)] = [place[str(dim)][label] for label in run[dim].values.tolist()]
         for name, measure in run.data_vars.items():
-            dims = (*labels, *map(str, measure.dims))
+            own_dims = list(dims[str(name)])
             whole = variables.setdefault(
                 str(name),
-                xr.Variable(dims, np.full([len(place[dim]) for dim in dims], np.nan), measure.attrs),
+                xr.Variable(own_dims, np.full([len(place[dim]) for dim in own_dims], np.nan), measure.attrs),
             )
-            index = [[place[str(dim)][label] for label in run[dim].values.tolist()] for dim in measure.dims]
-            whole.values[np.ix_(*where, *index)] = measure.values
+            # A measure without groups is one of all jobs
+            missing = {dim for dim in own_dims if dim not in measure.dims and dim not in labels}
+            index = [[place[dim].get(ALL, 0)] if dim in missing else where[dim] for dim in own_dims]
+            present = [dim for dim in own_dims if dim in measure.dims]
+            values = measure.transpose(*present).values.reshape([len(each) for each in index])
+            whole.values[np.ix_(*index)] = values
     known = [name for name in inside if any(name in run.indexes for run in runs)]
     coordinates = {**labels, **{name: inside[name] for name in known}}
     return xr.Dataset(variables, {name: list(values) for name, values in coordinates.items()})

@@ -54,7 +54,7 @@ TABLES = (StudyTable("measures", "gridsched.experiments.collection:measures_tabl
 """Tables of every study that compares schedulers."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ComparedRun:
     """A scheduler in a scenario under some estimates, with all replicates.
 
@@ -329,10 +329,14 @@ class ComparisonStudy(SchedulerStudy):
     @property
     def effects(self) -> list[Specification]:
         """Scenarios against their baselines, where some have one."""
-        changed = dict.fromkeys(run.label for run in self._runs() if self._baseline(run) not in ("", run.label))
+        changed = dict.fromkeys(
+            run.label for run in self._runs() if self._baseline(run) not in ("", run.label)
+        )
         if not changed:
             return []
-        rows, lanes = ("scheduler", "scenario") if len(self.labels) > len(changed) else ("scenario", "scheduler")
+        rows, lanes = (
+            ("scheduler", "scenario") if len(self.labels) > len(changed) else ("scenario", "scheduler")
+        )
         return [
             Specification(
                 name="effects",
@@ -386,7 +390,7 @@ class ComparisonStudy(SchedulerStudy):
 
     @property
     def swept(self) -> dict[str, dict[str, list[str]]]:
-        """Parameters of which a scheduler has more than two values: labels by what else they have in common."""
+        """Parameters of which a scheduler has more than two values, see `lines_of`."""
         keys = dict.fromkeys(key for each in self.schedulers for key in given_parameters(each))
         found = {key: lines_of(self.schedulers, key) for key in keys}
         return {key: lines for key, lines in found.items() if any(len(each) > 2 for each in lines.values())}
@@ -462,6 +466,7 @@ class ComparisonStudy(SchedulerStudy):
                     measures=("response_time_mean",),
                     lanes="group",
                     where={**self.usual, "group": [f"users of {name}" for name in clusters]},
+                    finding="gridsched.presentation.grids:of_users",
                 )
             )
             found.append(
@@ -740,7 +745,9 @@ def under(workload: Workload, load: float = 1.0, estimate_error: float = 1.0) ->
     if estimate_error != 1.0:
         run, requested = workload.run_time, workload.requested_time
         estimate = np.ceil(run + estimate_error * (requested - run)).astype(np.int64)
-        workload = replace(workload, requested_time=np.where(requested > 0, np.maximum(estimate, 1), requested))
+        workload = replace(
+            workload, requested_time=np.where(requested > 0, np.maximum(estimate, 1), requested)
+        )
     return workload
 
 

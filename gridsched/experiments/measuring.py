@@ -60,9 +60,7 @@ class Measuring:
     sessions: str = "clock"
 
 
-def measured(
-    run: xr.Dataset, how: Measuring | None = None, *further: xr.Dataset
-) -> xr.Dataset:
+def measured(run: xr.Dataset, how: Measuring | None = None, *further: xr.Dataset) -> xr.Dataset:
     """Measures of a run by group of jobs, cluster and users.
 
     Parameters
@@ -87,7 +85,7 @@ def measured(
     whole = _of_jobs(values, members, how)
     summaries = [grouped(part) for part in [*_of_system(run, how, users=users), *further]]
     for part in summaries:
-        whole = whole.combine_first(_expanded(part, whole))
+        whole = whole.combine_first(_unknown_of(part, whole))
     groups = list(
         dict.fromkeys([*members, *(str(each) for part in summaries for each in part["group"].values)])
     )
@@ -96,11 +94,11 @@ def measured(
         return whole
     blocks = _in_blocks(values, members, how, len(run["submit_time"]))
     once = whole.drop_vars(_BLOCKED).expand_dims(replicate=[0]).reindex(replicate=blocks["replicate"])
-    return xr.merge([blocks, once])
+    return xr.merge([blocks, once]).reindex(group=groups)
 
 
-def _expanded(part: xr.Dataset, whole: xr.Dataset) -> xr.Dataset:
-    """Measures of groups without those that the whole knows already for the run as such."""
+def _unknown_of(part: xr.Dataset, whole: xr.Dataset) -> xr.Dataset:
+    """A summary without measures of groups that are known already of the run as such."""
     known = [name for name in part.data_vars if name in whole and "group" not in whole[name].dims]
     return part.drop_vars([name for name in known if "group" in part[name].dims])
 

@@ -268,6 +268,8 @@ def response(numbers: pd.DataFrame, specification: Specification, attributes: At
     """Between which values a measure lies as a parameter grows, for the line that changes most."""
     own, known = first_measure(numbers)
     own = own[pd.to_numeric(own[specification.x], errors="coerce").notna()]
+    if "scheduler" in own:
+        own = own[~own["scheduler"].isin(attributes.get("bounds", []))]
     compares = bool(specification.reference) and specification.relation in own
     column = specification.relation if compares else "value"
     shown = Measure("", "") if compares else known

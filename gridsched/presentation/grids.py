@@ -1,4 +1,4 @@
-"""What grids show besides the usual forms: flows between clusters, effects of conditions, gain against messages."""
+"""What grids show besides the usual forms: flows, users of clusters, effects of conditions, messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def flow_tables(numbers: pd.DataFrame, facets: str) -> dict[str, pd.DataFrame]:
             index="home", columns="cluster", values="value", sort=False
         )
         table = table.reindex(columns=table.index).fillna(0.0)
-        if table.to_numpy().sum() > np.trace(table.to_numpy()):
+        if table.to_numpy().sum() > np.trace(table.to_numpy()) * (1 + 1e-9):
             found[str(label)] = table
     return found
 
@@ -99,6 +99,39 @@ def flows(numbers: pd.DataFrame, specification: Specification, attributes: Attri
     return [*lines, f"{share} of what {name(high)} moves comes from users of {name(sent.index[-1])}."]
 
 
+# --- users of clusters ----------------------------------------------------------------------------
+
+
+def of_users(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
+    """Under how many schedulers the users of each cluster gain or lose significantly."""
+    relation = specification.relation
+    if numbers.empty or relation not in numbers:
+        return ["Nothing is compared."]
+    reference = name(attributes.get("reference", ""))
+    left_out = [attributes.get("reference"), *attributes.get("bounds", [])]
+    own = numbers[numbers["probability"].notna() & ~numbers["scheduler"].isin(left_out)]
+    words = known_measure(str(numbers["measure"].iloc[0])).words
+    found: dict[str, list[str]] = {}
+    unchanged = []
+    places = ["scenario", "group"] if own["scenario"].nunique() > 1 else ["group"]
+    for labels, part in own.groupby(places, sort=False):
+        who, signs = ", ".join(name(label) for label in labels), part["significant"].tolist()
+        sides = {"lower": signs.count(-1), "higher": signs.count(1)}
+        if not any(sides.values()):
+            unchanged.append(who)
+            continue
+        parts = [f"{side} under {count(number)}" for side, number in sides.items() if number]
+        found.setdefault(f"{listed(parts)} of {count(len(part), 'scheduler')}", []).append(who)
+    lines = [
+        f"The {words} is significantly {effect}: {'; '.join(several)}." for effect, several in found.items()
+    ]
+    if own.empty:
+        return [f"No difference from {reference} in {words} is estimable."]
+    if unchanged:
+        lines.append(f"No significant difference from {reference} for {'; '.join(unchanged)}.")
+    return lines
+
+
 # --- effects of conditions ------------------------------------------------------------------------
 
 
@@ -115,8 +148,8 @@ def effects(numbers: pd.DataFrame, specification: Specification, attributes: Att
     lines = []
     for labels, part in own.groupby(places, sort=False):
         place = ", ".join(map(name, reversed(labels)))
-        baseline = name(part["baseline"].iloc[0]) if axis == "scenario" else name(attributes["first_estimates"])
-        lines.append(_effect(part.sort_values(relation), f"{place}", baseline, known.words, relation))
+        before = part["baseline"].iloc[0] if axis == "scenario" else attributes["first_estimates"]
+        lines.append(_effect(part.sort_values(relation), place, name(before), known.words, relation))
     return lines or ["Nothing is compared."]
 
 
@@ -164,9 +197,8 @@ def gain_against_cost(
         front = ordered[ordered["value"] < ordered["value"].cummin().shift(fill_value=np.inf)]
         words = known_measure(str(ordered["measure"].iloc[0])).words
         place = f"{name(facet)}: by" if own[specification.facets].nunique() > 1 else "By"
-        lines.append(
-            f"{place} the means, none has both fewer messages and a lower {words} than {listed(front['scheduler'], 6)}."
-        )
+        who = listed(front["scheduler"], 6)
+        lines.append(f"{place} the means, none has both fewer messages and a lower {words} than {who}.")
     low, high = own.loc[own[x].idxmin()], own.loc[own[x].idxmax()]
     ends = [f"{value_text(row[x])} ({name(row['scheduler'])})" for row in (low, high)]
     return [f"The number of messages per job ranges from {' to '.join(ends)}.", *lines]

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.claims import COLUMNS, ClaimVerdict, claims_table, evaluate, load_claims
+from gridsched.experiments.collection import ALL
 from gridsched.experiments.config import load_study
 from gridsched.io import resource
-from gridsched.metrics.grid import VARIABLES
 from gridsched.replication import times_interval
 from gridsched.systems.calendars.measures import AGGREGATES, LENGTHS
 from gridsched.systems.calendars.measures import VARIABLES as CALENDAR_VARIABLES
@@ -523,9 +523,22 @@ def test_inputs_and_untestable_claims_are_listed(verdicts: Loader) -> None:
 )
 def test_claims_that_do_not_fit_their_study(verdicts: Loader, ours: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        verdicts([value(1, {"absolute": 1}, **ours)], waits(local=[1.0, 2.0]))
+        verdicts([value(1, {"absolute": 1}, **ours)], waits(local=[1.0, 2.0], other=[1.0, 3.0]))
     for word in words:
         assert word in str(caught.value)
+
+
+def test_what_has_one_label_may_be_left_out(verdicts: Loader) -> None:
+    """A dimension in which one label alone has values, and the group, which is all jobs."""
+    coords = {"scheduler": ["a", "b"], "group": [ALL, "users of x"], "replicate": [0, 1, 2]}
+    values = np.full((2, 2, 3), np.nan)
+    values[1] = [[9, 10, 11], [1, 2, 3]]
+    study = {"s": xr.Dataset({"wait": (tuple(coords), values)}, coords)}
+    entries = [
+        value(10, {"absolute": 1}, select={}),
+        {**value(2, {"absolute": 1}, select={"group": "users of x"}), "id": "of-x"},
+    ]
+    assert [one.our_value for one in verdicts(entries, study)] == [10, 2]
 
 
 # --- the table ------------------------------------------------------------------------------------
@@ -680,21 +693,29 @@ VARIANTS = [
 ]
 
 
-def grid_study(scenarios: list[str], policies: list[str], schemes: list[str]) -> xr.Dataset:
+def grid_study(scenarios: list[str], schedulers: list[str]) -> xr.Dataset:
     """A dataset of a grid study with every variable, filled with ones."""
     coords: dict[str, list[Any]] = {
         "scenario": scenarios,
-        "policy": policies,
-        "scheme": schemes,
+        "scheduler": schedulers,
+        "estimates": ["requested"],
         "replicate": [0, 1],
-        "home": MACHINES,
-        "cluster": MACHINES,
+        "group": [ALL, *(f"{kind} {name}" for kind in ("users of", "cluster") for name in MACHINES)],
     }
-    run = ("scenario", "policy", "scheme", "replicate")
-    dims = {name: (*run, *further) for name, (further, _, _) in VARIABLES.items()}
-    dims |= dict.fromkeys(("offered_load", "jobs_submitted"), ("scenario", "replicate", "cluster"))
-    dims |= dict.fromkeys(("cluster_processors", "cluster_speed"), ("cluster",))
-    return ones(dims, coords)
+    names = (
+        "wait_time_mean",
+        "response_time_mean",
+        "run_time_mean",
+        "wait_time_deviation",
+        "grid_efficiency",
+        "transferred",
+        "utilisation_own",
+        "jobs",
+        "offered_load",
+        "jobs_submitted",
+        "cluster_speed",
+    )
+    return ones(dict.fromkeys(names, tuple(coords)), coords)
 
 
 def model_study() -> xr.Dataset:
@@ -861,11 +882,13 @@ def ones(dims: dict[str, tuple[str, ...]], coords: dict[str, list[Any]]) -> xr.D
 def studies() -> dict[str, xr.Dataset]:
     months = ["one-month", "six-month", "one-month-synthetic", "six-month-synthetic"]
     return {
-        "superscheduler-months": grid_study(months, ["easy"], SCHEMES),
-        "superscheduler-load": grid_study(["heavy", "light"], ["easy"], SCHEMES),
-        "superscheduler-local": grid_study(["one-month"], ["easy", "ff", "sjf"], ["local", "s-i"]),
+        "superscheduler-months": grid_study(months, SCHEMES),
+        "superscheduler-load": grid_study(["heavy", "light"], SCHEMES),
+        "superscheduler-local": grid_study(
+            [f"one-month, {policy}" for policy in ("easy", "ff", "sjf")], ["local", "s-i"]
+        ),
         "superscheduler-sensitivity": grid_study(
-            ["heavy", "light", "one-month"], ["easy"], [*SCHEMES[:4], *VARIANTS]
+            ["heavy", "light", "one-month"], [*SCHEMES[:4], *VARIANTS]
         ),
         "superscheduler-models": model_study(),
         "jscheduler": self_scheduling_study(

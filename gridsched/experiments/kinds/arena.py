@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import xarray as xr
 from pydantic import Field, model_validator
 
-from gridsched.experiments.comparing import Run
+from gridsched.experiments.comparing import ComparedRun
 from gridsched.experiments.kinds.grid import GridStudy
 from gridsched.experiments.parts import BaselineConfig, GridConfig, label_of
 from gridsched.experiments.schedulers import AnyScheduler, scheduler_made
@@ -36,8 +36,8 @@ class ArenaStudy(GridStudy):
     loads: Annotated[tuple[Annotated[Number, Field(ge=0.01, le=100)], ...], Field(min_length=1)] = (1.0,)
     """Loads, relative to the workloads as they are: times between submissions are divided by this."""
     estimate_errors: tuple[Annotated[Number, Field(gt=0, le=100)], ...] = ()
-    """Further estimates: shares of the difference between requested times and run times that are left. 0 would
-    be the estimates `actual`, 1 is `requested`."""
+    """Further estimates: shares of the difference between requested times and run times that are left. That
+    of the estimates `actual` is 0, that of `requested` 1."""
 
     @model_validator(mode="after")
     def _conditions(self) -> Self:
@@ -58,7 +58,7 @@ class ArenaStudy(GridStudy):
         """Runtime estimates of the schedulers in a scenario."""
         return [*super().estimates_in(scenario), *self._errors]
 
-    def conventions_of(self, run: Run) -> dict[str, Any]:
+    def conventions_of(self, run: ComparedRun) -> dict[str, Any]:
         """Keyword arguments of `gridsched.simulate`, and what is changed in the workload."""
         given = super().conventions_of(run)
         if run.estimates not in self._errors:

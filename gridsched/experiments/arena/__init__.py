@@ -1,1 +1,0 @@
-"""The arena: grid schedulers of all systems on the same clusters and jobs."""
