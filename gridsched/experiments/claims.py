@@ -121,9 +121,9 @@ class Source(_Model):
     """Dimension along which our value varies by chance: the value is the mean over it, and the interval comes
     from it. A ratio of sums by week is one of means."""
     select: dict[str, Labels] = Field(default_factory=dict)
-    """Label in each dimension besides that of the replicates. A dimension may be left out where one
-    label alone has values, and the group, which is then all jobs. In claims of the kinds order and bound a list
-    of labels means that the claim must hold for every one."""
+    """Label in each dimension besides that of the replicates. A dimension may be left out where one label
+    alone has values, and the group, which is then all jobs. In claims of the kinds order and bound a list of
+    labels means that the claim must hold for every one."""
     relative_to: dict[str, Labels] | None = None
     """What differs in the reference: labels of dimensions, and `variable` where it is another variable."""
     form: Form | None = None

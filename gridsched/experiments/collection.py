@@ -59,7 +59,7 @@ _GROUPS: dict[tuple[str, ...], str] = {
 }
 """Labels of groups, by the dimensions of a measure."""
 
-_SUFFIXES = ("_home", "_class", "_cluster", "_by_cluster", "_by_home")
+_SUFFIXES = ("_by_cluster", "_by_home", "_home", "_class", "_cluster")
 """Endings of the names of measures of parts of a platform, which groups say instead."""
 
 

@@ -85,7 +85,7 @@ def measured(run: xr.Dataset, how: Measuring | None = None, *further: xr.Dataset
     whole = _of_jobs(values, members, how)
     summaries = [grouped(part) for part in [*_of_system(run, how, users=users), *further]]
     for part in summaries:
-        whole = whole.combine_first(_unknown_of(part, whole))
+        whole = whole.combine_first(part)
     groups = list(
         dict.fromkeys([*members, *(str(each) for part in summaries for each in part["group"].values)])
     )
@@ -94,13 +94,7 @@ def measured(run: xr.Dataset, how: Measuring | None = None, *further: xr.Dataset
         return whole
     blocks = _in_blocks(values, members, how, len(run["submit_time"]))
     once = whole.drop_vars(_BLOCKED).expand_dims(replicate=[0]).reindex(replicate=blocks["replicate"])
-    return xr.merge([blocks, once]).reindex(group=groups)
-
-
-def _unknown_of(part: xr.Dataset, whole: xr.Dataset) -> xr.Dataset:
-    """A summary without measures of groups that are known already of the run as such."""
-    known = [name for name in part.data_vars if name in whole and "group" not in whole[name].dims]
-    return part.drop_vars([name for name in known if "group" in part[name].dims])
+    return xr.merge([blocks, once], join="outer").reindex(group=groups)
 
 
 _BLOCKED = [f"{name}_mean" for name in metrics.METRICS] + ["jobs"]
@@ -189,9 +183,7 @@ def _of_system(run: xr.Dataset, how: Measuring, *, users: bool) -> list[xr.Datas
     if run.sizes.get("cluster", 1) > 1 and (run["home_cluster"].to_numpy() >= 0).all():
         summary = summarise_grid(run) if scheduler.names_clusters else summarise_ideal(run)
         # Utilisation is by allocated processors, of clusters as of the whole grid
-        clusters = summary.drop_vars("utilisation").rename(occupied="utilisation_cluster")
-        parts.append(clusters.assign(utilisation=parts[0]["utilisation"]))
-        parts[0] = parts[0].drop_vars("utilisation")
+        parts.append(summary.drop_vars("utilisation").rename(occupied="utilisation"))
     return [*parts, scheduler.measures(run), fates_of(run)]
 
 

@@ -887,9 +887,7 @@ def studies() -> dict[str, xr.Dataset]:
         "superscheduler-local": grid_study(
             [f"one-month, {policy}" for policy in ("easy", "ff", "sjf")], ["local", "s-i"]
         ),
-        "superscheduler-sensitivity": grid_study(
-            ["heavy", "light", "one-month"], [*SCHEMES[:4], *VARIANTS]
-        ),
+        "superscheduler-sensitivity": grid_study(["heavy", "light", "one-month"], [*SCHEMES[:4], *VARIANTS]),
         "superscheduler-models": model_study(),
         "jscheduler": self_scheduling_study(
             ["divide"], ["wait", "slowdown", "queued-jobs", "work-left"], list(range(1, 56))

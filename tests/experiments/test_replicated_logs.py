@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from gridsched import results
+from gridsched.experiments.collection import ALL
 from gridsched.experiments.config import study_from
 from gridsched.experiments.parts import ShakingConfig, VariedConfig
 from gridsched.experiments.prepare import derived_seed
 from gridsched.experiments.study import SchedulerStudy
-from gridsched.experiments.tasks import function_at
-from gridsched.report.parts import mark, spread, variations
+from gridsched.report.parts import mark, spread
 from gridsched.workloads.resampling import WEEK, resample
 from tests.support.studies import log_text, made, message_about, run_study
 
@@ -32,6 +32,7 @@ def study(kind: str, file: Path, **scenario: Any) -> dict[str, Any]:
         "name": kind,
         "title": kind,
         "kind": kind,
+        **({"replicates": 4} if kind in ("grid", "arena") else {}),
         "scenarios": [
             {"name": "plain", "clusters": clusters},
             {"name": "varied", "clusters": clusters, **scenario},
@@ -48,23 +49,18 @@ def test_replicates_of_a_grid_are_resampled_logs(kind: str, tmp_path: Path) -> N
     whole = study_from(values)
     assert isinstance(whole, SchedulerStudy)
     dataset = run_study(whole, tmp_path, 3)
-    name = "varied, replicates 0 to 2" if kind == "arena" else "varied, replicate 2"
-    grids = results.grids_from_dataset(results.read(made(tmp_path, name)))
-    plain = results.grids_from_dataset(results.read(made(tmp_path, "plain, replicate 0")))
+    grids = results.grids_from_dataset(results.read(made(tmp_path, "varied, replicates 0 to 2")))
+    plain = results.grids_from_dataset(results.read(made(tmp_path, "plain, replicates 0 to 3")))
     (log, _), (drawn, _) = plain[0]
     expected = resample(log, seed=derived_seed(3, "L\n2"), weeks=2)
     (varied, _), (other, _) = grids[2]
     assert varied.equals(expected)
     assert varied.submit_time.max() < 2 * WEEK
     assert not np.array_equal(other.submit_time, drawn.submit_time)
-    if kind == "grid":
-        counts = dataset["wait_time_mean"].sel(scheme="local").notnull().sum("replicate")
-        assert counts.values.ravel().tolist() == [1, 3]
-    else:
-        assert dataset["replicates"].values.tolist() == [1, 3]
-        assert dataset["response_time_ratio_low"].sel(scenario="varied", scheduler="central").notnull().all()
-    (line,) = variations(whole.scenarios)
-    assert line.startswith("varied: 3 logs of 2 weeks resampled by users")
+    counts = dataset["wait_time_mean"].sel(scheduler="local", group=ALL).notnull().sum("replicate")
+    assert counts.values.ravel().tolist() == [4, 3]
+    assert dataset["replicates_are"].values.tolist() == ["draws", "resampled logs"]
+    assert any("3 logs resampled by users" in line for line in whole.conventions(dataset))
 
 
 def test_scenarios_without_replicates_keep_their_keys(tmp_path: Path) -> None:
@@ -160,22 +156,3 @@ def test_means_that_shaking_moves_far_are_marked() -> None:
     assert spread(np.array([5.0, 5.0])) == spread(np.array([np.nan])) == 0
     assert [mark(values, shaken) for values in (far, near)] == [" (unstable)", ""]
     assert mark(far, plain) == ""
-
-
-@pytest.mark.parametrize("kind", ["grid", "arena"])
-def test_tables_of_grids_mark_them(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "log.swf"
-    file.write_text(log_text(1, 200, 8), encoding="utf-8")
-    values = study(kind, file, shaking={"replicates": 3, "seconds": 40_000})
-    values["schedulers"] = ["local", "ideal-fcfs"]
-    whole = study_from(values)
-    run_study(whole, tmp_path, 3)
-    # tables do without figures
-    place = {"grid": "systems.superscheduler.report._figures", "arena": "experiments.arena.report.figures"}
-    monkeypatch.setattr(f"gridsched.{place[kind]}", lambda *_: [])
-    tables = function_at(whole.view)(whole, tmp_path / kind)["tables"]
-    marks = {
-        table["scenario"]: [row.wait.endswith("(unstable)") for row in table["rows"]] for table in tables
-    }
-    assert not any(marks["plain"])
-    assert any(marks["varied"])

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gridsched.experiments.kinds.grid import GridStudy
+from gridsched.experiments.parts import label_of
 from gridsched.experiments.schedulers import expanded, scheduler_made
 from gridsched.experiments.study import merged
 from gridsched.systems.jscheduler.study.config import SelfSchedulingStudy
-from gridsched.systems.superscheduler.study.config import GridStudy
 
 M4 = {"name": "M4", "synthetic": {"machine": "M4", "jobs": 40}}
 M5 = {"name": "M5", "synthetic": {"machine": "M5", "jobs": 40}}
@@ -72,7 +73,7 @@ def test_a_scenario_chooses_all_that_a_list_makes_by_its_name() -> None:
 
 def test_local_policies_are_written_as_schedulers_are() -> None:
     study = grid(policies=["easy(2)", {"name": "easy", "scheduler": "easy", "reservations": [3, 4]}])
-    assert study.policy_labels == ["easy(2)", "easy, reservations 3", "easy, reservations 4"]
+    assert [*map(label_of, study.policies)] == ["easy(2)", "easy, reservations 3", "easy, reservations 4"]
     made: Any = scheduler_made(study.policies[2])
     assert (made.policy.backfilling, made.policy.reservations) == ("easy", 4)
 

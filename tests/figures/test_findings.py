@@ -17,7 +17,6 @@ from gridsched.figures import findings
 NAN = float("nan")
 
 CATALOGUES = (
-    "gridsched.experiments.arena.figures:ARENA_FIGURES",
     "gridsched.experiments.forecasts.figures:FORECAST_FIGURES",
     "gridsched.experiments.calibration.figures:CALIBRATION_FIGURES",
     "gridsched.experiments.models.figures:MODEL_FIGURES",
@@ -28,8 +27,6 @@ CATALOGUES = (
     "gridsched.systems.calendars.figures:CASE_FIGURES",
     "gridsched.systems.dynamic_grid.figures.overview:DYNAMIC_FIGURES",
     "gridsched.systems.jscheduler.figures:SELF_SCHEDULING_FIGURES",
-    "gridsched.systems.superscheduler.figures.overview:GRID_FIGURES",
-    "gridsched.systems.superscheduler.figures.overview:SCENARIO_FIGURES",
 )
 
 
@@ -116,20 +113,6 @@ def test_lists_of_names_are_short_and_on_one_line(labels: list[str]) -> None:
 # --- other conditions -----------------------------------------------------------------------------
 
 
-def test_effects_name_the_scheduler_that_other_conditions_hurt_least() -> None:
-    table = pd.DataFrame(
-        [("local", 1.5, 1.4, 1.6, 90), ("moving", 1.1, 1.0, 1.2, 80), ("slow", 1.9, 1.7, 2.1, 95)],
-        columns=["scheduler", "mean", "low", "high", "killed"],
-    ).assign(scenario="failures", system="x", baseline="calm", extra_work=0.05)
-    text = told("arena.figures", "arena_effects", table, {"reference": "local"})
-    assert "The lowest mean response relative to calm is 1.1 (1 to 1.2), not sure, under moving" in text
-    assert "less than under local, 1.5 (1.4 to 1.6), under moving, and more under slow." in text
-    assert "killed: from 80 under moving to 95 under slow" in text
-    assert "up to 5 %" in text
-    calm = told("arena.figures", "arena_effects", table.assign(killed=NAN, extra_work=NAN))
-    assert "killed" not in calm
-
-
 def ranking(scenario: str, *values: tuple[str, float, str]) -> pd.DataFrame:
     """Means of policies in a scenario, and who is surely behind each."""
     table = pd.DataFrame(values, columns=["scheme", "mean", "ahead_of"])
@@ -173,165 +156,7 @@ def test_schedulers_that_are_not_surely_worse_than_the_best_calendars_are_named(
     assert findings.NO_INTERVALS not in text
 
 
-def test_who_may_lose_is_named_where_no_loss_is_sure() -> None:
-    unsure = rows(
-        ("r-i", 3.1, 0.7, 13.0), metric="wait", relative_to="local", home="A", scenario="x", policy="y"
-    )
-    sure = unsure.assign(scheme="s-i", home="B", low=2.0)
-    text = told("superscheduler.figures.overview", "grid_waits", pd.concat([unsure, sure]))
-    assert "the largest is 3.1 (0.7 to 13) times at A" in text
-
-
 # --- grids ----------------------------------------------------------------------------------------
-
-
-def arena(*values: tuple[str, str, float, float, float, float]) -> pd.DataFrame:
-    columns = ["scheduler", "system", "ratio", "low", "high", "beaten_by"]
-    return pd.DataFrame(values, columns=columns).assign(scenario="two", beats=0)
-
-
-def test_ideal_machines_are_not_the_best_scheduler_and_ties_are_said() -> None:
-    table = arena(
-        ("ideal", "ideal machine", 0.1, 0.05, 0.2, 0),
-        ("s-i", "superscheduler", 0.4, 0.3, 0.5, 0),
-        ("central", "superscheduler", 0.5, 0.4, 0.6, 0),
-        ("local", "local", 1.0, 1.0, 1.0, 2),
-        ("calendars", "calendars", NAN, NAN, NAN, NAN),
-    )
-    text = told("arena.figures", "arena_ranking", table, {"reference": "local"})
-    assert text.startswith("s-i has the shortest mean response of 3 schedulers: 0.4 (0.3 to 0.5) times")
-    assert "Not surely worse: central." in text
-    assert "The longest is that of local: 1." in text
-    assert "calendars: cannot schedule this grid." in text
-
-
-def test_a_best_scheduler_that_is_sure_and_one_without_intervals() -> None:
-    sure = arena(("a", "x", 0.4, 0.3, 0.5, 0), ("b", "x", 1, 1, 1, 1))
-    assert "All others are surely worse." in told("arena.figures", "arena_ranking", sure)
-    unknown = arena(("a", "x", 0.4, NAN, NAN, 0), ("b", "x", 1, NAN, NAN, 0))
-    text = told("arena.figures", "arena_ranking", unknown)
-    assert findings.NO_INTERVALS in text
-    assert "surely" not in text
-
-
-def test_a_sweep_says_which_value_is_enough() -> None:
-    table = arena(
-        ("self-scheduling, k 1", "jscheduler", 0.9, 0.8, 1.0, 2),
-        ("self-scheduling, k 2", "jscheduler", 0.62, 0.5, 0.7, 0),
-        ("self-scheduling, k 4", "jscheduler", 0.6, 0.5, 0.7, 0),
-        ("local", "local", 1.0, 1.0, 1.0, 2),
-    )
-    text = told("arena.figures", "arena_ranking", table, {"reference": "local"})
-    assert (
-        "self-scheduling has 0.9 with k 1, 0.62 with k 2 and 0.6 with k 4: by these means k 2 is enough"
-        in text
-    )
-
-
-def test_a_sweep_whose_largest_value_is_best_says_how_much_the_next_one_loses() -> None:
-    table = arena(
-        ("self-scheduling, k 2", "jscheduler", 0.66, 0.5, 0.7, 0),
-        ("self-scheduling, k 3", "jscheduler", 0.6, 0.5, 0.7, 0),
-        ("local", "local", 1.0, 1.0, 1.0, 2),
-    )
-    text = told("arena.figures", "arena_ranking", table.assign(clusters=3), {"reference": "local"})
-    assert "k 3, which asks every cluster, has the shortest mean; with k 2 it is 10 % longer" in text
-    assert "longer, but that is not sure." in text
-    more = told("arena.figures", "arena_ranking", table.assign(clusters=9), {"reference": "local"})
-    assert "k 3, the largest that was run" in more
-    assert "enough" not in more
-
-
-def test_the_cheapest_of_the_unbeaten_is_named_with_its_interval() -> None:
-    table = arena(
-        ("best", "x", 0.49, 0.4, 0.6, 0),
-        ("dear", "x", 0.56, 0.4, 0.8, 0),
-        ("cheap", "x", 0.59, 0.4, 0.9, 0),
-        ("beaten", "x", 0.8, 0.7, 0.9, 1),
-        ("local", "local", 1.0, 1.0, 1.0, 3),
-    ).assign(messages_per_job=[32.0, 12.0, 1.8, 1.0, 0.0], moved=0.2)
-    text = told("arena.figures", "arena_cost", table)
-    assert "cheap sends fewest of those than which no scheduler is surely better: 1.8 a job" in text
-    assert "0.59 (0.4 to 0.9)" in text
-    lone = told("arena.figures", "arena_cost", table[table["scheduler"] != "cheap"].iloc[[0, 2, 3]])
-    assert "All that send fewer are surely worse than some scheduler" in lone
-
-
-def test_the_best_under_each_load_is_not_sure_where_intervals_overlap() -> None:
-    columns = ["scheduler", "load", "response_time_mean", "mean", "low", "high"]
-    values = [
-        ("a", 0.8, 10.0, 0.5, 0.4, 1.1),
-        ("b", 0.8, 12.0, 0.6, 0.5, 1.2),
-        ("a", 1.2, 12.0, 0.4, 0.3, 0.5),
-        ("b", 1.2, 18.0, 0.9, 0.8, 0.95),
-    ]
-    table = pd.DataFrame(values, columns=columns).assign(scenario="x", system="x")
-    text = told("arena.figures", "arena_loads", table)
-    assert "That is not sure at 0.8, where intervals overlap." in text
-    assert "At 0.8 it is not even surely shorter than under the reference." in text
-    assert "grows least under a, to 1.2 times, and most under b, to 1.5 times" in text
-
-
-def test_overview_of_schemes_leaves_out_those_without_machines() -> None:
-    def of(metric: str, relative_to: str, *values: tuple[str, float, float, float]) -> pd.DataFrame:
-        return rows(*values, metric=metric, relative_to=relative_to, scenario="heavy", policy="fcfs")
-
-    table = pd.concat(
-        [
-            of(
-                "response_time_mean",
-                "local",
-                ("local", 1, 1, 1),
-                ("s-i", 0.5, 0.4, 0.6),
-                ("r-i", 0.9, 0.7, 1.2),
-                ("ideal-srpt", 0.01, 0.01, 0.02),
-            ),
-            of("transferred", "", ("local", 0, 0, 0), ("s-i", 0.3, 0.2, 0.4), ("r-i", 0.1, 0.1, 0.2)),
-        ]
-    )
-    text = told("superscheduler.figures.overview", "grid_overview", table)
-    assert "relative to local is 0.5 (0.4 to 0.6), under s-i" in text
-    assert "0.9 (0.7 to 1.2), not sure, under r-i" in text
-    assert "s-i moves 30 % of the jobs." in text
-    assert "ideal" not in text
-
-
-def test_overview_says_who_loses_behind_a_mean_that_improves() -> None:
-    def of(metric: str, home: str, *values: tuple[str, float, float, float]) -> pd.DataFrame:
-        return rows(*values, metric=metric, home=home, relative_to="local", scenario="x", policy="fcfs")
-
-    table = pd.concat(
-        [
-            of("response_time_mean", "", ("local", 1, 1, 1), ("s-i", 0.3, 0.2, 0.5), ("r-i", 0.4, 0.3, 0.6)),
-            of("transferred", "", ("local", 0, 0, 0), ("s-i", 0.3, 0.2, 0.4), ("r-i", 0.1, 0.1, 0.2)),
-            of("waiting_share", "A", ("local", 0.94, 0.9, 0.97)),
-            of("waiting_share", "B", ("local", 0.06, 0.03, 0.1)),
-            of("wait_time_mean_home", "A", ("local", 1, 1, 1), ("s-i", 0.3, 0.2, 0.4)),
-            of("wait_time_mean_home", "B", ("local", 1, 1, 1), ("s-i", 3.0, 2.0, 4.0), ("r-i", 9.0, 0.5, 50)),
-            of("wait_time_mean_others", "", ("local", 1, 1, 1), ("s-i", 1.3, 0.8, 1.8)),
-        ]
-    )
-    text = told("superscheduler.figures.overview", "grid_overview", table)
-    assert "so their order is not sure" in text
-    assert "users of A do 94 % of the waiting" in text
-    assert "wait up to 1.3 (0.8 to 1.8) times as long as under local, not sure, under s-i" in text
-    assert "Users of B surely wait longer under some scheme, most at B under s-i: 3 (2 to 4) times." in text
-
-
-def test_nobody_loses_unless_an_interval_says_so() -> None:
-    unsure = rows(
-        ("s-i", 1.4, 0.8, 2.0), metric="wait", relative_to="local", home="A", scenario="x", policy="y"
-    )
-    text = told("superscheduler.figures.overview", "grid_waits", unsure)
-    assert "At no cluster do users surely wait longer" in text
-    assert "does not mean that there is none: the largest is 1.4 (0.8 to 2) times at A" in text
-    assert "Ideal" not in text
-    ideal = pd.concat([unsure, unsure.assign(scheme="ideal-fcfs", mean=9.0, low=8.0)])
-    text = told("superscheduler.figures.overview", "grid_waits", ideal)
-    assert "At no cluster" in text
-    assert "Ideal machines are left out." in text
-    sure = pd.concat([unsure, unsure.assign(home="B", mean=3.0, low=2.0, high=4.0)])
-    assert "Users of B surely lose" in told("superscheduler.figures.overview", "grid_waits", sure)
 
 
 def test_reservations_that_others_do_not_pay_for() -> None:
@@ -408,11 +233,6 @@ def test_self_scheduling_says_where_it_is_worse() -> None:
 
 
 EMPTY: dict[str, tuple[str, ...]] = {
-    "arena_ranking": ("scenario", "scheduler", "system", "ratio", "low", "high", "beaten_by"),
-    "arena_cost": ("scenario", "scheduler", "messages_per_job", "moved", "ratio", "low", "high", "beaten_by"),
-    "arena_loads": ("scenario", "scheduler", "system", "load", "response_time_mean", "mean", "low", "high"),
-    "arena_estimates": ("scenario", "scheduler", "system", "estimate_error", "mean", "low", "high"),
-    "arena_effects": ("scenario", "scheduler", "system", "baseline", "mean", "low", "high", "killed"),
     "conditions_effects": ("baseline", "workload", "scheme", "metric", "mean", "low", "high", "killed"),
     "conditions_ranking": ("baseline", "workload", "scheme", "metric", "mean", "low", "high", "ahead_of"),
     "policies_ranking": ("baseline", "workload", "scheme", "metric", "mean", "low", "high", "value", "beats"),
@@ -429,12 +249,6 @@ EMPTY: dict[str, tuple[str, ...]] = {
     "load": ("workload", "scheme", "estimate", "bin_time", "utilisation", "queue_length"),
     "workload": ("variable", "label", "value"),
     "gantt": ("cluster", "job_number", "first_processor", "processors", "start_time", "end_time"),
-    "grid_overview": ("scenario", "policy", "scheme", "metric", "relative_to", "mean", "low", "high"),
-    "grid_policies": ("scenario", "policy", "scheme", "metric", "relative_to", "mean", "low", "high"),
-    "grid_sensitivity": (),
-    "grid_waits": ("scenario", "policy", "scheme", "home", "metric", "relative_to", "mean", "low", "high"),
-    "grid_utilisation": ("scenario", "policy", "scheme", "cluster", "metric", "mean", "low", "high"),
-    "grid_flows": ("scenario", "policy", "scheme", "home", "cluster", "metric", "mean", "low", "high"),
     "calendar_delays": ("case", "scheduler", "estimates", "aggregate", "mean", "asks"),
     "calendar_classes": ("scheduler", "aggregate", "job_class", "mean"),
     "calendar_clusters": ("scheduler", "aggregate", "job_class", "cluster", "mean", "drawn"),
