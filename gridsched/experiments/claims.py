@@ -854,11 +854,11 @@ def _values(term: _Term, studies: Mapping[str, xr.Dataset]) -> Floats:
     groups = array["group"].values.tolist() if "group" in known else []
     if ALL in groups:
         places.setdefault("group", groups.index(ALL))
-    present = ~np.isnan(array.isel(places).astype(np.float64))
-    for name in present.dims:
-        found = np.flatnonzero(present.any([dim for dim in present.dims if dim != name]))
-        if name in known and len(found) == 1:
-            places[str(name)] = int(found[0])
+    present = array.isel(places).notnull()
+    for dim in map(str, present.dims):
+        found = np.flatnonzero(present.any([other for other in present.dims if other != dim]))
+        if dim in known and len(found) == 1:
+            places[dim] = int(found[0])
     left = [name for name in known if name not in places]
     if left:
         raise ConfigurationError(

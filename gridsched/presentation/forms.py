@@ -213,11 +213,11 @@ def response(numbers: pd.DataFrame, specification: Specification, attributes: At
             ordered = part.sort_values(specification.x)
             places = ordered[specification.x].astype(float)
             axes.plot(places, ordered[column], **style.line_options(styles[label]))
-            band = {"color": styles[label].color, "alpha": 0.15, "linewidth": 0}
+            color = styles[label].color
             if len(ordered) > 1 and len(lines) <= MOST_BANDS:
-                axes.fill_between(places, ordered[low], ordered[high], **band)
+                axes.fill_between(places, ordered[low], ordered[high], color=color, alpha=0.15, linewidth=0)
             elif len(ordered) == 1:
-                axes.vlines(places, ordered[low], ordered[high], color=styles[label].color, linewidth=1.2)
+                axes.vlines(places, ordered[low], ordered[high], color=color, linewidth=1.2)
         if column == "ratio":
             axes.axhline(1.0, color=style.FAINT, linewidth=0.9)
         axes.set_xlabel(specification.x.replace("_", " "))

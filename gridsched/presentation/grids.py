@@ -199,6 +199,7 @@ def gain_against_cost(
         place = f"{name(facet)}: by" if own[specification.facets].nunique() > 1 else "By"
         who = listed(front["scheduler"], 6)
         lines.append(f"{place} the means, none has both fewer messages and a lower {words} than {who}.")
-    low, high = own.loc[own[x].idxmin()], own.loc[own[x].idxmax()]
+    ordered = own.sort_values(x, kind="stable")
+    low, high = ordered.iloc[0].to_dict(), ordered.iloc[-1].to_dict()
     ends = [f"{value_text(row[x])} ({name(row['scheduler'])})" for row in (low, high)]
     return [f"The number of messages per job ranges from {' to '.join(ends)}.", *lines]

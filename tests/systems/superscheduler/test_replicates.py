@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from gridsched.systems.superscheduler.study.config import GridStudy
+
 from tests.support.studies import changed, log_text, message_about, run_study
 
 LOGS = [{"name": name, "file": f"{name}.swf", "processors": 8, "speed": 1} for name in ("A", "B", "C")]
