@@ -20,11 +20,17 @@ import xarray as xr
 from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.collection import labelled
-from gridsched.experiments.inputs import event_files, expected_jobs, plain, prepared_grid
+from gridsched.experiments.inputs import (
+    event_files,
+    expected_jobs,
+    failure_seed,
+    plain,
+    prepared_grid,
+)
 from gridsched.experiments.machines import machines
 from gridsched.experiments.measuring import BLOCKS, Measuring, measured
 from gridsched.experiments.parts import MetricsConfig, WorkloadConfig, label_of
-from gridsched.experiments.prepare import derived_seed, workload_facts
+from gridsched.experiments.prepare import scheduler_seed, workload_facts
 from gridsched.experiments.schedulers import (
     AnyScheduler,
     Written,
@@ -255,7 +261,7 @@ class ComparisonStudy(SchedulerStudy):
                     **({"baseline": self._baseline(run)} if self._baseline(run) else {}),
                 },
                 "replicates_are": self.replicates_are(scenario),
-                "seed": seed,
+                "seed": _seed_of(run, seed),
             },
             also={
                 "files": [
@@ -567,6 +573,14 @@ def _slowness(run: ComparedRun) -> float:
     return (8 if moving else 1) * (5 if "conservative" in str(run.scheduler) else 1) * (5 if asks else 1)
 
 
+def _seed_of(run: ComparedRun, seed: int) -> int:
+    """The seed where something is drawn in a run; others do not depend on it."""
+    random = any(each.placement == "random" for each in run.scenario.clusters)
+    if random or scheduler_made(run.scheduler).draws:
+        return seed
+    return failure_seed(run.scenario.clusters, seed).get("seed", 0)
+
+
 def written_out(scheduler: Written) -> Any:
     """A scheduler as plain values, for the arguments of a task."""
     return scheduler if isinstance(scheduler, str) else scheduler.model_dump(mode="json")
@@ -602,7 +616,7 @@ def lines_of(schedulers: Sequence[Written], key: str) -> dict[str, list[str]]:
     found: dict[str, list[Written]] = {}
     for each in schedulers:
         if parameter_of(each, key) is not None:
-            given = {"scheduler": each} if isinstance(each, str) else _written(each)
+            given = {"scheduler": each} if isinstance(each, str) else written_out(each)
             same = {name: value for name, value in given.items() if name not in ("name", key)}
             found.setdefault(json.dumps(same, sort_keys=True), []).append(each)
     lines = {}
@@ -678,7 +692,7 @@ def run_scheduler(
             jobs if len(jobs) > 1 else jobs[0],
             platform,
             made,
-            seed=derived_seed(seed, f"{labels['scenario']}\n{replicate}") % 2**31,
+            seed=scheduler_seed(seed, labels["scenario"], replicate),
             **options,
         )
         verify(run)

@@ -24,8 +24,13 @@ from gridsched.experiments.kinds.arena import ArenaStudy
 from gridsched.experiments.prepare import derived_seed
 from gridsched.experiments.tasks import OwnFile
 from gridsched.presentation.page import build_report
+from gridsched.systems.base import Scheduler
+from gridsched.systems.calendars.scheduler import Calendars
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
 from gridsched.systems.ideal.scheduler import Ideal
+from gridsched.systems.jscheduler.scheduler import JScheduler
+from gridsched.systems.multicluster.scheduler import Multicluster
+from gridsched.systems.superscheduler.scheduler import Superscheduler
 from tests.presentation.test_page import NASTY
 from tests.support.studies import made, read_page, run_study
 
@@ -175,6 +180,36 @@ def test_no_error_is_the_actual_run_time_and_all_of_it_the_requested_time() -> N
     expected = gs.simulate(before, cluster, "easy", estimates="actual")
     found = gs.simulate(under(before, estimate_error=0.0), cluster, "easy")
     np.testing.assert_array_equal(found["start_time"], expected["start_time"])
+
+
+SCHEDULERS: dict[str, Scheduler] = {
+    "s-i": Superscheduler(scheme="s-i"),
+    "ideal": Ideal("fcfs"),
+    "JScheduler": JScheduler(k=1),
+    "least load": Multicluster(dispatcher="dll", local="easy", rounds="arrival", measure=False),
+    "random": Multicluster(dispatcher="wrand", local="easy", rounds="arrival", measure=False),
+    "calendars": Calendars(),
+    "dynamic": DynamicGrid(),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_only_what_draws_depends_on_the_seed(name: str) -> None:
+    clusters = [gs.Cluster(processors=16, name=f"M{number}") for number in range(2)]
+    first, second = (
+        gs.simulate([jobs(1), jobs(2)], clusters, SCHEDULERS[name], seed=seed)["start_time"]
+        for seed in (1, 2)
+    )
+    assert first.equals(second) or SCHEDULERS[name].draws
+    assert name not in ("JScheduler", "random") or not first.equals(second)
+
+
+def test_runs_in_which_nothing_is_drawn_do_not_depend_on_the_seed() -> None:
+    study = arena(scenarios=[{"name": "alike", "clusters": [{**M4, "name": "a"}, SAME]}])
+    of = [{task.name: task for task in study.experiment(seed).tasks if task.labels} for seed in (1, 2)]
+    for name, task in of[0].items():
+        same = task.arguments["seed"] == of[1][name].arguments["seed"]
+        assert same == (task.labels["scheduler"] not in ("wait $x$", "own"))
 
 
 # --- who cannot take part, and other conditions ---------------------------------------------------
