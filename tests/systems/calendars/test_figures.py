@@ -19,10 +19,10 @@ from gridsched.replication import times_interval
 from gridsched.systems.calendars import figures as calendars
 from gridsched.systems.calendars.figures import AGGREGATE_NAMES, CALENDAR_FIGURES, CASE_FIGURES
 from gridsched.systems.calendars.study.config import CalendarStudy
+from tests.support.legibility import assert_legible
 from tests.support.pages import Page
 from tests.support.studies import draw, read_page, run_study
 from tests.systems.calendars.test_study import SEED, STUDY, study_of, write_logs
-from tests.systems.superscheduler.test_figures import assert_legible
 
 NASTY = "<b>Zoë</b> & {{ 7 }} $x$"
 

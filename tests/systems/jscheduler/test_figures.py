@@ -30,10 +30,10 @@ from gridsched.results import provenance
 from gridsched.systems.jscheduler import figures as self_scheduling
 from gridsched.systems.jscheduler.figures import SELF_SCHEDULING_FIGURES
 from gridsched.systems.jscheduler.study.config import SelfSchedulingStudy
+from tests.support.legibility import assert_legible, shown_texts, texts_of
 from tests.support.pages import Page
 from tests.support.prediction import busy_log
 from tests.support.studies import draw, read_page
-from tests.systems.superscheduler.test_figures import assert_legible, shown_texts, texts_of
 
 Drawing = tuple[Figure, pd.DataFrame]
 
