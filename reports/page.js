@@ -85,7 +85,8 @@ function tools(table, columns) {
 for (const table of document.querySelectorAll("main table")) {
   if (!table.tHead || !table.tBodies.length) continue;
   const columns = headers(table);
-  table.classList.add("cards");
+  /* Rankings stay tables, whose first column does not scroll */
+  if (!table.classList.contains("ranks")) table.classList.add("cards");
   /* Cards are no tables to the browser, but to readers of the screen */
   table.role = "table";
   for (const row of table.rows) row.role = "row";
