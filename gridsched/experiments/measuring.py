@@ -183,7 +183,7 @@ def _of_system(run: xr.Dataset, how: Measuring, *, users: bool) -> list[xr.Datas
     if run.sizes.get("cluster", 1) > 1 and (run["home_cluster"].to_numpy() >= 0).all():
         summary = summarise_grid(run) if scheduler.names_clusters else summarise_ideal(run)
         # Utilisation is by allocated processors, of clusters as of the whole grid
-        parts.append(summary.drop_vars("utilisation").rename(occupied="utilisation"))
+        parts.append(summary.rename(utilisation="utilisation_requested", occupied="utilisation"))
     return [*parts, scheduler.measures(run), fates_of(run)]
 
 

@@ -226,7 +226,6 @@ def test_what_a_scenario_says_holds_for_all_of_its_clusters() -> None:
     assert means == [5000, 9]
     again: Any = study_from(made.values())
     assert again == made
-    assert made.tells_fates
 
 
 def test_a_scheduler_that_cannot_is_a_mistake_but_not_in_an_arena(tmp_path: Path) -> None:
