@@ -40,6 +40,7 @@ _SHARED: tuple[Measure, ...] = (
     Measure("utilisation", "utilisation", "1", "higher", share=True),
     Measure("utilisation_requested", "utilisation by requested processors", "1", "higher", share=True),
     Measure("utilisation_own", "utilisation over the cluster's own window", "1", "higher", share=True),
+    Measure("utilisation_to_last_start", "utilisation until the last start", "1", "higher", share=True),
     Measure("occupied", "share of processors allocated", share=True),
     Measure("grid_efficiency", "grid efficiency", "1", "higher", share=True, source=_SHAN),
     Measure("transferred", "share of jobs transferred", share=True),

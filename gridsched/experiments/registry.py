@@ -21,7 +21,7 @@ KINDS: dict[str, str] = {
     "workload-models": "gridsched.experiments.models.config:ModelStudy",
     "placements": "gridsched.experiments.placements.config:PlacementStudy",
     "forecast": "gridsched.experiments.forecasts.config:ForecastStudy",
-    "sequences": "gridsched.experiments.sequences.config:SequenceStudy",
+    "sequences": "gridsched.experiments.kinds.sequences:SequenceStudy",
     "calibration": "gridsched.experiments.calibration.config:CalibrationStudy",
     "readings": "gridsched.experiments.readings.config:ReadingsStudy",
 }

@@ -845,15 +845,16 @@ def placement_study() -> xr.Dataset:
 
 def sequence_study() -> xr.Dataset:
     """A dataset of the study of sequences, filled with ones."""
+    logs = ["Lublin-1", "SDSC-SP2", "HPC2N", "Lublin-2"]
     coords: dict[str, list[Any]] = {
-        "workload": ["Lublin-1", "SDSC-SP2", "HPC2N", "Lublin-2"],
-        "backfilling": ["none", "shadow"],
-        "waits": ["unset", "true"],
-        "order": ["fcfs", "wfp3", "unicep", "shortest", "f1"],
+        "scenario": [*logs, *(f"{log}, backfilling" for log in logs)],
+        "scheduler": ["fcfs", "wfp3", "unicep", "shortest", "f1"],
+        "estimates": ["requested"],
         "replicate": [0, 1],
+        "group": ["all jobs"],
     }
     dims = tuple(coords)
-    return ones({"bounded_slowdown": dims, "utilisation_to_last_start": dims}, coords)
+    return ones({"bounded_slowdown_mean": dims, "utilisation_to_last_start": dims}, coords)
 
 
 def predicting_study() -> xr.Dataset:

@@ -11,11 +11,10 @@ import pytest
 import xarray as xr
 
 from gridsched.errors import ConfigurationError
+from gridsched.experiments.collection import ALL
 from gridsched.experiments.config import load_config
-from gridsched.experiments.sequences import figures, stages
-from gridsched.experiments.sequences.config import FOLDER, SequenceBackfilling, SequenceStudy
-from gridsched.experiments.sequences.findings import FINDINGS
-from gridsched.experiments.sequences.report import sequences_view
+from gridsched.experiments.kinds import sequences as stages
+from gridsched.experiments.kinds.sequences import FOLDER, SequenceBackfilling, SequenceStudy
 from gridsched.policies.local import OrderName
 from gridsched.results import read
 from gridsched.traces import read_swf
@@ -32,6 +31,7 @@ LOG = """; MaxProcs: 8
 6 8 -1 3 1 -1 -1 1 4 -1 1 2 1 1 1 -1 -1 -1
 7 30 -1 3 1 -1 -1 1 4 -1 1 2 1 1 1 -1 -1 -1
 """
+LABELS = {"scenario": "own", "scheduler": "fcfs", "estimates": "requested"}
 STUDY: dict[str, Any] = {
     "name": "tiny",
     "kind": "sequences",
@@ -84,8 +84,8 @@ def test_measures_are_those_of_a_naive_simulation(dataset: xr.Dataset) -> None:
         waits = [start - job.submit for start, job in zip(starts, part, strict=True)]
         pairs = list(zip(waits, part, strict=True))
         slowdowns = [max(1, (wait + job.run) / max(job.run, 10)) for wait, job in pairs]
-        found = dataset.sel(workload="own", backfilling="none", waits="true", order="fcfs")
-        assert found["bounded_slowdown"][replicate] == pytest.approx(np.mean(slowdowns))
+        found = dataset.sel(scenario="own", scheduler="fcfs, true waits", estimates="requested", group=ALL)
+        assert found["bounded_slowdown_mean"][replicate] == pytest.approx(np.mean(slowdowns))
         work = sum(job.run * job.processors for job in part)
         assert found["utilisation_to_last_start"][replicate] == pytest.approx(
             work / (8 * (max(starts) - part[0].submit))
@@ -93,18 +93,16 @@ def test_measures_are_those_of_a_naive_simulation(dataset: xr.Dataset) -> None:
 
 
 def test_waits_matter_only_to_orders_that_look_at_them(dataset: xr.Dataset) -> None:
-    own = dataset["bounded_slowdown"].sel(order="fcfs")
-    np.testing.assert_array_equal(own.sel(waits="true"), own.sel(waits="unset"))
+    own = dataset["bounded_slowdown_mean"]
+    np.testing.assert_array_equal(own.sel(scheduler="fcfs, true waits"), own.sel(scheduler="fcfs"))
 
 
-def test_page_figure_and_finding(made: Path, dataset: xr.Dataset) -> None:
-    view = sequences_view(study_of(), made / "tiny")
-    assert len(view["rows"]) == 8
-    _, numbers = figures.SEQUENCE_FIGURES["sequence_slowdowns"](dataset)
-    assert set(numbers["order"]) == {"fcfs", "wfp3"}
-    assert "best order" in FINDINGS["sequence_slowdowns"](numbers, {})
-    claimed = numbers.assign(published=numbers["mean"] + np.where(numbers["order"] == "wfp3", 1, 0))
-    assert "2 of 4 published means" in FINDINGS["sequence_slowdowns"](claimed, {})
+def test_orders_are_parameters_and_logs_with_backfilling_scenarios(made: Path, dataset: xr.Dataset) -> None:
+    assert dataset["scenario"].values.tolist() == ["own", "own, backfilling"]
+    assert dataset["order"].values.tolist() == ["fcfs", "wfp3"] * 2
+    assert dataset["waits"].values.tolist() == ["unset"] * 2 + ["true"] * 2
+    assert dataset["replicates_are"].values.tolist() == ["sequences"] * 2
+    assert (made / "tiny" / "figures" / "slowdowns.svg").is_file()
 
 
 @pytest.mark.parametrize(
@@ -130,7 +128,7 @@ def test_a_sequence_beyond_the_log_is_refused(tmp_path: Path) -> None:
     (tmp_path / "own.swf").write_text(LOG, encoding="utf-8")
     with pytest.raises(ConfigurationError, match="the log has 6"):
         stages.run_sequences(
-            "own", None, [4], 4, "fcfs", "none", "true", tmp_path / "own.swf", tmp_path / "run.nc"
+            "own", None, [4], 4, "fcfs", "none", "true", tmp_path / "own.swf", LABELS, tmp_path / "run.nc"
         )
 
 
@@ -144,9 +142,9 @@ def test_published_baselines_come_out_to_the_printed_decimals(archive_mirror: Pa
     ]
     for order, backfilling, slowdown, utilisation in rows:
         target = tmp_path / f"{order}.nc"
-        stages.run_sequences("HPC2N", 240, starts, 1024, order, backfilling, "unset", log, target)
+        stages.run_sequences("HPC2N", 240, starts, 1024, order, backfilling, "unset", log, LABELS, target)
         run = read(target)
-        assert round(float(run["bounded_slowdown"].mean()), 2) == slowdown
+        assert round(float(run["bounded_slowdown_mean"].mean()), 2) == slowdown
         assert round(float(run["utilisation_to_last_start"].mean()), 3) == utilisation
 
 
