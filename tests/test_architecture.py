@@ -91,8 +91,6 @@ def part_of(module: str) -> str:
         ["arena"],
         ["forecasts"],
         ["models"],
-        ["placements"],
-        ["sequences"],
         ["calibration"],
         ["readings"],
         ["kinds"],

@@ -19,7 +19,7 @@ KINDS: dict[str, str] = {
     "dynamic-grid": "gridsched.systems.dynamic_grid.study.config:DynamicGridStudy",
     "multicluster": "gridsched.experiments.kinds.multicluster.config:MulticlusterStudy",
     "workload-models": "gridsched.experiments.models.config:ModelStudy",
-    "placements": "gridsched.experiments.placements.config:PlacementStudy",
+    "placements": "gridsched.experiments.kinds.placements:PlacementStudy",
     "forecast": "gridsched.experiments.forecasts.config:ForecastStudy",
     "sequences": "gridsched.experiments.kinds.sequences:SequenceStudy",
     "calibration": "gridsched.experiments.calibration.config:CalibrationStudy",

@@ -836,11 +836,12 @@ def multicluster_study(points: list[str], clusters: int = 4) -> xr.Dataset:
 def placement_study() -> xr.Dataset:
     """A dataset of the study of placements with the variables that claims can use, filled with ones."""
     coords: dict[str, list[Any]] = {
-        "placement": ["random", "dot_product", "clustered", "packed", "best_fit", "fragments"],
-        "node_order": ["random", "name"],
+        "scenario": ["nodes in random order", "nodes by name"],
+        "scheduler": ["random", "dot product", "clustered", "packed", "best fit", "fragments"],
+        "estimates": ["requested"],
         "replicate": [0, 1],
     }
-    return ones({"allocated_full": ("placement", "node_order", "replicate")}, coords)
+    return ones({"allocated_full": tuple(coords)}, coords)
 
 
 def sequence_study() -> xr.Dataset:

@@ -20,7 +20,6 @@ CATALOGUES = (
     "gridsched.experiments.forecasts.figures:FORECAST_FIGURES",
     "gridsched.experiments.calibration.figures:CALIBRATION_FIGURES",
     "gridsched.experiments.models.figures:MODEL_FIGURES",
-    "gridsched.experiments.placements.figures:PLACEMENT_FIGURES",
     "gridsched.experiments.readings.figures:READINGS_FIGURES",
     "gridsched.figures.prediction:PREDICTION_FIGURES",
     "gridsched.systems.calendars.figures:CALENDAR_FIGURES",
@@ -288,8 +287,6 @@ EMPTY: dict[str, tuple[str, ...]] = {
     "size_spread": ("quantity", "machine", "spread", "nodes", "value"),
     "calibration_overview": ("workload", "layers", "half", "ratio", "correlation", "near"),
     "calibration_layers": ("workload", "layers", "half", "ratio", "correlation", "near"),
-    "placement_shares": ("placement", "node_order", "mean", "low", "high", "published", "change"),
-    "placement_curves": ("placement", "node_order", "arrived", "mean", "low", "high", "waiting_low"),
 }
 """Columns of the numbers of each kind of figure."""
 

@@ -14,7 +14,7 @@ import yaml
 from gridsched import results
 from gridsched.calibration.fitting import USUAL
 from tests.experiments.calibration import test_study as calibration
-from tests.experiments.placements import test_study as placements
+from tests.experiments.kinds import test_placements as placements
 from tests.support.studies import changed
 from tests.support.workspace import Workspace, temporary_files
 from tests.systems.calendars import test_study as calendars
@@ -92,20 +92,20 @@ def _models() -> Kind:
 
 def _placements() -> Kind:
     further = [*placements.STUDY["placements"], "spread"]
-    orders = placements.STUDY["node_orders"]
+    orders = ("nodes in random order", "nodes by name")
     return Kind(
         placements.STUDY,
-        {"placement_shares", "placement_curves"},
-        {"means.csv"},
+        {"ranking", "node-orders", "waiting"},
+        {"measures.csv"},
         {
             "words": ({"title": "Another"}, set()),
             "placement": (
                 {"placements": further},
-                {f"spread, {order} order, replicate {number}" for order in orders for number in range(3)},
+                {f"{order}, spread, replicate {number}" for order in orders for number in range(3)},
             ),
             "replicate": (
                 {"replicates": 4, "placements": ["packed"], "node_orders": ["name"]},
-                {"packed, name order, replicate 3"},
+                {"nodes by name, packed, replicate 3"},
             ),
         },
         placements.write_tables,

@@ -1,4 +1,4 @@
-"""Studies of placements: what is measured, by hand and by a naive scheduler; configuration, figures, page."""
+"""Studies of placements: what is measured, by hand and by a naive scheduler; configuration, figures."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ import xarray as xr
 
 from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.experiments.batches import Work
+from gridsched.experiments.claims import load_claims
 from gridsched.experiments.config import load_config
-from gridsched.experiments.placements import figures, stages
-from gridsched.experiments.placements.config import PlacementStudy
-from gridsched.experiments.placements.findings import FINDINGS
-from gridsched.experiments.placements.report import placements_view
-from gridsched.experiments.placements.trace import FOLDER, gpus_of, read_cluster
-from gridsched.figures import style
+from gridsched.experiments.kinds import placements as kinds
+from gridsched.experiments.kinds.placements import (
+    FOLDER,
+    SCENARIOS,
+    PlacementStudy,
+    gpus_of,
+    read_cluster,
+)
 from gridsched.io import read_yaml
-from gridsched.nodes import PLACEMENTS, NodeType
-from gridsched.replication import difference_interval, mean_interval
+from gridsched.nodes import NodeType
 from gridsched.results import read
 from tests.conftest import REPOSITORY
 from tests.support.nodes import jobs_of
@@ -120,13 +122,13 @@ def test_first_fit_by_hand(folder: Path, order: Any) -> None:
     # Memory a multiple of what our processors divide, so that nothing is rounded
     pods = pd.read_csv("pods.csv").assign(memory_mib=0)
     pods.to_csv("pods.csv")
-    stages.run_placement("first_fit", order, 3, 1.5, "nodes.csv", "pods.csv", "run.nc")
+    kinds.run_placement("first_fit", order, 0, 3, 1.5, "nodes.csv", "pods.csv", "run.nc")
     run = read("run.nc")
     machines, listed = read_cluster("nodes.csv", "pods.csv")
     nodes = pd.read_csv("nodes.csv", index_col="sn")
-    nodes = nodes.loc[[node.name for node in stages.ordered(machines, order, 3)]]
+    nodes = nodes.loc[[node.name for node in kinds.ordered(machines, order, 3)]]
     total = int(nodes["gpu"].sum()) * 1000
-    drawn = pods.iloc[stages.draw_pods(listed, 1.5 * total, 3).job_number - 1]
+    drawn = pods.iloc[kinds.draw_pods(listed, 1.5 * total, 3).job_number - 1]
     placed = filled(nodes, drawn)
     gpus = (drawn["num_gpu"] * drawn["gpu_milli"]).tolist()
     for share in (0.2, 1.0, 1.5):
@@ -138,10 +140,10 @@ def test_first_fit_by_hand(folder: Path, order: Any) -> None:
             come += 1
             given += each * is_placed
             count += is_placed
-        at = run.sel(arrived=share)
-        assert float(at["allocated"]) == given / total
-        assert float(at["waiting"]) == pytest.approx((asked - given) / total)
-        assert (int(at["pods_arrived"]), int(at["pods_placed"])) == (come, count)
+        then = run.sel(arrived=share)
+        assert float(then["allocated"]) == given / total
+        assert float(then["waiting"]) == pytest.approx((asked - given) / total)
+        assert (int(then["pods_arrived"]), int(then["pods_placed"])) == (come, count)
     assert run["allocated_full"] == run["allocated"].sel(arrived=1.0)
     assert run["allocated"].sel(arrived=1.5) < 1
 
@@ -154,21 +156,21 @@ def test_pods_all_come_once_before_some_come_again() -> None:
         requested_gpus=[-1, -1, 2],
         gpu_share=[500, -1, -1],
     )
-    drawn = stages.draw_pods(pods, 9000, 4)
+    drawn = kinds.draw_pods(pods, 9000, 4)
     gpus = gpus_of(drawn).tolist()
     assert sorted(drawn.job_number[:3].tolist()) == [1, 2, 3]
     assert sum(gpus) >= 9000 > sum(gpus[:-1])
     assert len(set((drawn.submit_time + drawn.run_time).tolist())) == 1
-    assert len(stages.draw_pods(pods, 100, 4)) == 3
-    assert stages.draw_pods(pods, 9000, 4).job_number.tolist() == drawn.job_number.tolist()
-    assert stages.draw_pods(pods, 9000, 5).job_number.tolist() != drawn.job_number.tolist()
+    assert len(kinds.draw_pods(pods, 100, 4)) == 3
+    assert kinds.draw_pods(pods, 9000, 4).job_number.tolist() == drawn.job_number.tolist()
+    assert kinds.draw_pods(pods, 9000, 5).job_number.tolist() != drawn.job_number.tolist()
 
 
 def test_orders_of_nodes() -> None:
     nodes = [NodeType(name=f"n{i}", cores=1) for i in (3, 1, 0, 2)]
 
     def names(order: Any, seed: int = 1) -> list[str]:
-        return [node.name for node in stages.ordered(nodes, order, seed)]
+        return [node.name for node in kinds.ordered(nodes, order, seed)]
 
     assert names("name") == ["n0", "n1", "n2", "n3"]
     assert names("reverse") == ["n3", "n2", "n1", "n0"]
@@ -177,134 +179,70 @@ def test_orders_of_nodes() -> None:
     assert {tuple(sorted(order)) for order in drawn} == {("n0", "n1", "n2", "n3")}
 
 
+def at(dataset: xr.Dataset, **where: Any) -> xr.Dataset:
+    return dataset.sel(scenario=SCENARIOS["random"], estimates="requested", **where)
+
+
 def test_the_dataset_has_every_run(dataset: xr.Dataset) -> None:
-    assert dict(dataset.sizes) == {"placement": 3, "node_order": 2, "replicate": 3, "arrived": 130}
-    assert dataset["placement"].values.tolist() == STUDY["placements"]
+    assert dataset["allocated"].dims == ("scenario", "scheduler", "estimates", "replicate", "arrived")
+    assert dataset["scheduler"].values.tolist() == STUDY["placements"]
     assert dataset["node_order"].values.tolist() == ["random", "name"]
+    assert dataset["baseline"].values.tolist() == ["", "nodes in random order"]
     allocated = dataset["allocated"]
     assert ((allocated <= dataset["arrived"] + 1e-9) & (allocated <= 1)).all()
     assert (allocated.diff("arrived") >= 0).all()
     assert (dataset["pods_placed"] <= dataset["pods_arrived"]).all()
-    assert int(dataset["cluster_nodes"]) == 10
+    assert dataset["cluster_nodes"].values.tolist() == [10, 10]
     # The same pods under all placements, others in each replicate
-    arrived = dataset["pods_arrived"].values
+    arrived = dataset["pods_arrived"].squeeze("estimates").values
     assert (arrived == arrived[:1, :1]).all()
     assert len({tuple(each) for each in arrived[0, 0]}) == 3
-    for name, variable in dataset.data_vars.items():
-        assert variable.attrs["long_name"], name
-        assert variable.attrs["units"] == "1"
 
 
-def test_runs_are_the_same_again(made: Path, folder: Path, dataset: xr.Dataset) -> None:
-    stages.run_placement("fragments", "random", 8, 1.3, "nodes.csv", "pods.csv", "run.nc")
-    own = dataset.sel(placement="fragments", node_order="random", replicate=1)
+def test_runs_are_the_same_again(folder: Path, dataset: xr.Dataset) -> None:
+    kinds.run_placement("fragments", "random", 1, 8, 1.3, "nodes.csv", "pods.csv", "run.nc")
+    own = at(dataset, scheduler="fragments", replicate=1)
     assert own["allocated"].values.tolist() == read("run.nc")["allocated"].values.tolist()
 
 
-# --- figures, findings, page ----------------------------------------------------------------------
+# --- figures and findings -------------------------------------------------------------------------
 
 
-def test_shares_show_the_numbers_of_the_dataset(dataset: xr.Dataset) -> None:
-    _, numbers = figures.placement_shares(dataset)
-    assert len(numbers) == 6
-    for row in numbers.to_dict("records"):
-        values = dataset[figures.FINAL].sel(placement=row["placement"])
-        own, first = (values.sel(node_order=order).values for order in (row["node_order"], "random"))
-        assert [row["mean"], row["low"], row["high"]] == [float(each) for each in mean_interval(own)]
-        change = difference_interval(own, first)
-        assert [row["change"], row["change_low"]] == [float(change.mean), float(change.low)]
-    assert numbers["published"].isna().all()
-    _, named = figures.placement_shares(dataset.assign_attrs(study="placements"))
-    assert named["published"].tolist() == [0.863, 0.863, 0.9178, 0.9178, 0.9523, 0.9523]
+def test_figures_and_tables_are_made(made: Path) -> None:
+    for name in ("ranking", "node-orders", "waiting"):
+        assert (made / "tiny" / "figures" / f"{name}.svg").is_file()
+    measures = pd.read_csv(made / "tiny" / "tables" / "measures.csv")
+    assert len(measures[measures["measure"] == "allocated_full"]) == 18
+    assert len(pd.read_csv(made / "tiny" / "runs.csv")) == 18
 
 
-def test_curves_begin_where_the_first_falls_behind(dataset: xr.Dataset) -> None:
-    figure, numbers = figures.placement_curves(dataset)
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["random", "packed", "fragments"]
-    waiting = dataset["waiting"].mean("replicate").max(["placement", "node_order"])
-    first = float(dataset["arrived"][waiting.values > 0.01].min())
-    assert numbers["arrived"].min() == pytest.approx(max(first - 0.1, 0.01))
-    assert numbers["arrived"].max() == 1.3
-    for row in numbers.iloc[::37].to_dict("records"):
-        own = dataset["allocated"].sel({name: row[name] for name in ("placement", "node_order", "arrived")})
-        assert row["mean"] == pytest.approx(float(own.mean()))
+def test_orders_of_nodes_are_compared_by_pairs_of_replicates(made: Path, dataset: xr.Dataset) -> None:
+    numbers = pd.read_csv(made / "tiny" / "figures" / "node-orders.csv")
+    full = dataset["allocated_full"].squeeze("estimates").mean("replicate")
+    for row in numbers[numbers["scenario"] == "nodes by name"].to_dict("records"):
+        change = full.sel(scenario="nodes by name") - full.sel(scenario="nodes in random order")
+        assert row["difference"] == pytest.approx(float(change.sel(scheduler=row["scheduler"])), abs=1e-9)
+    assert {each.name for each in study_of(node_orders=["name"]).specifications} == {"ranking", "waiting"}
 
 
-def test_everything_fits_has_curves_too(dataset: xr.Dataset) -> None:
-    _, numbers = figures.placement_curves(dataset.assign(waiting=0 * dataset["waiting"]))
-    assert numbers["arrived"].min() == 0.01
-    assert "wait for" not in FINDINGS["placement_curves"](numbers, {})
-
-
-@pytest.mark.parametrize("kind", figures.PLACEMENT_FIGURES)
-def test_drawing_again_gives_the_same_bytes(kind: str, dataset: xr.Dataset, tmp_path: Path) -> None:
-    draw = figures.PLACEMENT_FIGURES[kind]
-    first, second = (
-        [path.read_bytes() for path in style.save(*draw(dataset), tmp_path / name)] for name in "ab"
-    )
-    assert first == second
-
-
-def table(*values: tuple[str, str, float, float, float]) -> pd.DataFrame:
-    """Placements and orders of nodes with mean, published mean and change; intervals of a point."""
-    columns = ["placement", "node_order", "mean", "published", "change"]
-    rows = pd.DataFrame(values, columns=columns)
-    for side, width in (("low", -0.01), ("high", 0.01)):
-        rows[side] = rows["mean"] + width
-        rows[f"change_{side}"] = rows["change"] + width
-    return rows
-
-
-def test_findings_on_shares_say_what_is_sure() -> None:
-    numbers = table(
-        ("best_fit", "random", 0.92, 0.93, 0.0),
-        ("packed", "random", 0.85, 0.88, 0.0),
-        ("best_fit", "name", 0.925, 0.93, 0.005),
-        ("packed", "name", 0.80, 0.88, -0.05),
-    )
-    text = FINDINGS["placement_shares"](numbers, {})
-    assert (
-        "Nodes in random order: the highest share allocated is 92.0 % (91.0 % to 93.0 %), under best fit"
-        in text
-    )
-    assert (
-        "The largest difference from a published mean is 3.00 points, of packed; 1 of 2 intervals hold"
-        in text
-    )
-    assert (
-        "With nodes by name instead of in random order: surely less is allocated under packed (5.00" in text
-    )
-    assert "not sure: best fit." in text
-    alone = FINDINGS["placement_shares"](numbers.iloc[:2].assign(published=np.nan), {})
-    assert alone.startswith("The highest")
-    assert "published" not in alone
-
-
-def test_findings_on_curves_say_who_falls_behind() -> None:
+def test_findings_on_waiting_say_who_falls_behind(dataset: xr.Dataset) -> None:
+    *_, waiting = study_of(node_orders=["random"]).specifications
     rows = [
-        (name, "random", arrived, *3 * [min(arrived, most)], arrived - min(arrived, most))
+        (SCENARIOS["random"], name, arrived, arrived - min(arrived, most))
         for name, most in (("random", 0.8), ("packed", 0.9))
         for arrived in (0.7, 0.8, 0.9, 1.0, 1.1)
     ]
-    columns = ["placement", "node_order", "arrived", "mean", "low", "high", "waiting_low"]
-    text = FINDINGS["placement_curves"](pd.DataFrame(rows, columns=columns), {})
-    assert text.startswith(
-        "Under random pods surely wait for 1 % of the GPUs once 90 % have arrived, "
-        "under packed once 100 % have."
+    numbers = pd.DataFrame(rows, columns=["scenario", "scheduler", "arrived", "low"])
+    (line,) = kinds.falling_behind(numbers, waiting, {})
+    assert line == (
+        "Nodes in random order: under random pods wait for 1 % of the GPUs once 90 % are requested, "
+        "under packed once 100 % are."
     )
-    assert "When 110 % have arrived: the highest share allocated is 90.0 %, under packed" in text
+    assert "less than 1 %" in kinds.falling_behind(numbers.assign(low=0.0), waiting, {})[0]
 
 
-def test_page_and_table(made: Path, dataset: xr.Dataset) -> None:
-    view = placements_view(study_of(), made / "tiny")
-    assert [row["name"] for row in view["rows"]] == ["random", "packed", "fragments"]
-    assert view["rows"][0]["meaning"] == PLACEMENTS["random"]
-    assert "10 nodes with" in view["facts"]
-    assert all(figure.finding for figure in view["figures"])
-    means = pd.read_csv(made / "tiny" / "tables" / "means.csv")
-    expected = dataset[figures.FINAL].mean("replicate").transpose("node_order", "placement")
-    assert means["mean"].tolist() == pytest.approx(expected.values.ravel().tolist())
-    assert len(pd.read_csv(made / "tiny" / "runs.csv")) == 18
+def test_conventions_say_how_large_the_cluster_is(dataset: xr.Dataset) -> None:
+    assert study_of().conventions(dataset)[0].startswith("10 nodes with ")
 
 
 # --- configuration --------------------------------------------------------------------------------
@@ -380,6 +318,9 @@ def test_only_what_is_new_is_run(folder: Path) -> None:
 
 
 def test_the_shipped_study_has_the_placements_of_the_ledger() -> None:
-    shipped = read_yaml(REPOSITORY / "config" / "studies" / "placements.yaml")
-    assert list(figures.published_shares("placements")) == shipped["placements"]
-    assert set(shipped["placements"]) <= set(PLACEMENTS)
+    shipped = PlacementStudy.model_validate(read_yaml(REPOSITORY / "config" / "studies" / "placements.yaml"))
+    claims = [one for one in load_claims() if one.source is not None and one.source.study == "placements"]
+    assert claims
+    assert {str(one.source.select.get("scheduler", "random")) for one in claims if one.source} <= set(
+        map(kinds.label_of, shipped.placements)
+    )

@@ -1,0 +1,400 @@
+"""Studies of placements: how many GPUs of a cluster they leave in pieces that nobody can use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from gridsched.errors import ConfigurationError
+from gridsched.experiments import files
+from gridsched.experiments.collection import labelled
+from gridsched.experiments.comparing import TABLES
+from gridsched.experiments.config import VARYING, Study
+from gridsched.experiments.parts import WorkloadConfig
+from gridsched.experiments.specification import Specification
+from gridsched.experiments.study import Replicates
+from gridsched.experiments.tasks import Experiment, OwnFile, Task
+from gridsched.experiments.validation import Number, PathText, Whole, unique
+from gridsched.nodes import NodeType, PlacementName
+from gridsched.platform import Cluster
+from gridsched.presentation.sentences import percent
+from gridsched.simulation import simulate
+from gridsched.traces import read_gpu_nodes, read_gpu_pods
+from gridsched.verification import verify
+from gridsched.workloads import Workload
+
+NodeOrderName = Literal["random", "name", "reverse"]
+Integers = NDArray[np.int64]
+
+_HERE = "gridsched.experiments.kinds.placements"
+
+SCENARIOS: Mapping[NodeOrderName, str] = {
+    "random": "nodes in random order",
+    "name": "nodes by name",
+    "reverse": "nodes by name, backwards",
+}
+"""Labels of scenarios, by the order in which schedulers know the nodes."""
+
+STEPS = 100
+"""Points of a curve until as many GPUs as the cluster has were asked for."""
+
+_SHOWN_FROM = 0.7
+"""Share of the GPUs from which on curves are drawn; before, hardly a pod waits."""
+
+_BEHIND = 0.01
+"""A placement has fallen behind once pods wait for so many of the GPUs, by the lower bound of the mean."""
+
+
+class PlacementStudy(Study):
+    """A study of placements: shares of the GPUs of a cluster that they allocate while pods keep arriving."""
+
+    refuses = dict.fromkeys(
+        VARYING,
+        "pods are drawn anew in each replicate, one after the other, without times of submission",
+    )
+
+    kind: Literal["placements"]
+    """What is studied."""
+    nodes: PathText = "openb_node_list_all_node.csv.gz"
+    """Table of the nodes, as CSV; those without GPUs are left out. Its path, or its name in the folder that
+    the environment variable `GRIDSCHED_MULTI_RESOURCE` names."""
+    pods: PathText = "openb_pod_list_default.csv.gz"
+    """Table of the pods, likewise."""
+    placements: Annotated[tuple[PlacementName, ...], Field(min_length=1)] = (
+        "random",
+        "dot_product",
+        "clustered",
+        "packed",
+        "best_fit",
+        "fragments",
+    )
+    """Placements that are compared."""
+    node_orders: Annotated[tuple[NodeOrderName, ...], Field(min_length=1)] = ("random",)
+    """Orders in which schedulers know the nodes: another random one in each replicate, by name, or by name
+    backwards. Where a placement scores several nodes alike, the first of them is taken."""
+    replicates: Replicates = 10
+    """How often pods, and random orders of nodes, are drawn."""
+    arrived: Annotated[Number, Field(ge=1, le=10)] = 1.3
+    """GPUs that pods ask for until the last has arrived, relative to those of the cluster."""
+    seed: Annotated[Whole, Field(ge=0, le=2**31)] = 42
+    """Seed of the first replicate, whatever that of the configuration; each other one has the next number."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        unique("placements", list(self.placements))
+        unique("node_orders", list(self.node_orders))
+        return self
+
+    @property
+    def all_workloads(self) -> tuple[WorkloadConfig, ...]:
+        """Every workload of the study: pods are none."""
+        return ()
+
+    def check_files(self) -> None:
+        """Refuse tables that are not there."""
+        check_file("nodes", self.nodes)
+        check_file("pods", self.pods)
+
+    # --- what is made ---------------------------------------------------------------------------------
+
+    def experiment(self, seed: int) -> Experiment:
+        """Tasks, figures and tables of the study, which has a seed of its own."""
+        study = Task(
+            stage="collect",
+            study=self.name,
+            name="study",
+            function="gridsched.experiments.collection:collect_study",
+            arguments={
+                "runs": [
+                    self._run(order, placement, number)
+                    for order, placement, number in product(
+                        self.node_orders, self.placements, range(self.replicates)
+                    )
+                ],
+                "labels": {
+                    "scenario": [SCENARIOS[order] for order in self.node_orders],
+                    "scheduler": [label_of(placement) for placement in self.placements],
+                    "estimates": ["requested"],
+                },
+                "attributes": {
+                    "title": self.title,
+                    "study": self.name,
+                    "description": self.description,
+                    "reference": label_of(self.placements[0]),
+                    "configuration_hash": self.checksum(),
+                    "seed": self.seed,
+                },
+            },
+        )
+        return Experiment(datasets=[study], figures=self.drawn(study), tables=list(TABLES))
+
+    def _run(self, node_order: NodeOrderName, placement: PlacementName, number: int) -> Task:
+        """One replicate under a placement."""
+        scenario, scheduler = SCENARIOS[node_order], label_of(placement)
+        return Task(
+            stage="simulate",
+            study=self.name,
+            name=f"{scenario}, {scheduler}, replicate {number}",
+            function=f"{_HERE}:run_placement",
+            arguments={
+                "placement": placement,
+                "node_order": node_order,
+                "replicate": number,
+                "seed": self.seed + number,
+                "arrived": self.arrived,
+                "nodes": OwnFile(located(self.nodes)),
+                "pods": OwnFile(located(self.pods)),
+            },
+            labels={"scenario": scenario, "scheduler": scheduler, "replicate": number},
+            cost=6.0 if placement == "fragments" else 1.0,
+        )
+
+    @property
+    def specifications(self) -> list[Specification]:
+        """Placements compared, the effect of the order of nodes, and pods that wait for GPUs."""
+        ranking = Specification(
+            name="ranking",
+            form="ranking",
+            title="GPUs allocated when 100 % have been requested",
+            measures=("allocated_full",),
+            relation="difference",
+            caption="The rest is free, but in pieces or on nodes that no waiting pod can use.",
+        )
+        orders = Specification(
+            name="node-orders",
+            form="ranking",
+            title="Effect of the order of nodes",
+            measures=("allocated_full",),
+            reference="scenario",
+            relation="difference",
+        )
+        steps = range(round(_SHOWN_FROM * STEPS), int(round(self.arrived * STEPS, 6)) + 1)
+        waiting = Specification(
+            name="waiting",
+            form="response",
+            title="GPUs that pods wait for",
+            measures=("waiting",),
+            x="arrived",
+            reference="",
+            where={"arrived": [step / STEPS for step in steps]},
+            caption="Arrived: GPUs requested so far, relative to those of the cluster.",
+            finding=f"{_HERE}:falling_behind",
+        )
+        return [ranking, *([orders] if {"random"} < set(self.node_orders) else []), waiting]
+
+    def conventions(self, dataset: xr.Dataset) -> list[str]:
+        """How placements were simulated: a sentence each."""
+        nodes, gpus = (int(dataset[f"cluster_{name}"].values[0]) for name in ("nodes", "gpus"))
+        pods = dataset["pods_arrived"].isel(arrived=-1)
+        return [
+            f"{nodes:,} nodes with {gpus:,} GPUs; {int(pods.min()):,} to {int(pods.max()):,} pods in each of "
+            f"{dataset.sizes['replicate']} replicates, the same for all placements.",
+            "A pod arrives every second and none ends: one without a place waits, and smaller ones pass it.",
+            "Where a placement scores nodes equally, the first of them is taken.",
+            f"Nodes and pods: {SOURCE}, unless the study names other tables.",
+        ]
+
+
+def label_of(placement: str) -> str:
+    """Label of a placement."""
+    return placement.replace("_", " ")
+
+
+def falling_behind(
+    numbers: pd.DataFrame, specification: Specification, attributes: Mapping[str, Any]
+) -> list[str]:
+    """From which share of the GPUs on pods wait, under the first placement to fall behind and the last."""
+    lines = []
+    for scenario, part in numbers.groupby("scenario", sort=False):
+        behind = part[part["low"] > _BEHIND]
+        when = behind.groupby("scheduler", sort=False)["arrived"].min().sort_values(kind="stable")
+        if len(when):
+            last = f", under {when.index[-1]} once {percent(when.iloc[-1])} are" if len(when) > 1 else ""
+            lines.append(
+                f"{str(scenario).capitalize()}: under {when.index[0]} pods wait for {percent(_BEHIND)} of "
+                f"the GPUs once {percent(when.iloc[0])} are requested{last}."
+            )
+    return lines or [f"Pods wait for less than {percent(_BEHIND)} of the GPUs."]
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+
+def run_placement(
+    placement: PlacementName,
+    node_order: NodeOrderName,
+    replicate: int,
+    seed: int,
+    arrived: float,
+    nodes: str | Path,
+    pods: str | Path,
+    target: str | Path,
+) -> None:
+    """Fill a cluster with pods, none of which leaves, and see how many of its GPUs become allocated.
+
+    Parameters
+    ----------
+    placement : str
+        Name of `gridsched.nodes.PLACEMENTS`.
+    node_order : {"random", "name", "reverse"}
+        Order of the nodes.
+    replicate : int
+        Number of the replicate.
+    seed : int
+        Of the pods that are drawn, of a random order of nodes and of a random placement.
+    arrived : float
+        GPUs that pods ask for, relative to those of the cluster.
+    nodes, pods : path
+        Tables as of `read_cluster`.
+    target : path
+        Measures to write: `allocated_full`, and on `arrived` the share of GPUs that is allocated and that
+        pods wait for, and how many pods have arrived and were placed.
+    """
+    machines, asked = read_cluster(nodes, pods)
+    total = sum(node.gpus for node in machines) * WHOLE
+    pods_drawn = draw_pods(asked, arrived * total, seed)
+    cluster = Cluster(nodes=ordered(machines, node_order, seed), placement=placement)
+    run = simulate(pods_drawn, cluster, "ff", seed=seed)
+    verify(run)
+    made = labelled(
+        _measured(run["start_time"].values, gpus_of(pods_drawn), total, arrived),
+        scenario=SCENARIOS[node_order],
+        scheduler=label_of(placement),
+        replicate=replicate,
+        scenario_parameters={
+            "node_order": node_order,
+            "baseline": "" if node_order == "random" else SCENARIOS["random"],
+            "cluster_nodes": len(machines),
+            "cluster_gpus": total // WHOLE,
+        },
+    )
+    files.write(made, target)
+
+
+def draw_pods(pods: Workload, enough: float, seed: int) -> Workload:
+    """All pods in random order, then others with replacement until they ask for enough GPUs.
+
+    One comes a second, and all end together after the last has come.
+
+    Parameters
+    ----------
+    pods : Workload
+        The pods.
+    enough : float
+        Thousandths of GPUs; pods of the table all come, even if they ask for more.
+    seed : int
+        Of what is drawn.
+    """
+    rng = np.random.default_rng(seed)
+    places = rng.permutation(len(pods)).tolist()
+    gpus = gpus_of(pods)
+    sum_asked = int(gpus.sum())
+    while sum_asked < enough:
+        place = int(rng.integers(len(pods)))
+        places.append(place)
+        sum_asked += int(gpus[place])
+    arrival = np.arange(len(places))
+    stay = 2 * len(places) - arrival
+    return pods.select(
+        np.array(places, np.int64), name="pods", submit_time=arrival, run_time=stay, requested_time=stay
+    )
+
+
+def ordered(nodes: Sequence[NodeType], node_order: NodeOrderName, seed: int) -> list[NodeType]:
+    """Nodes in an order; a random one depends on the seed."""
+    if node_order == "random":
+        places = pd.Series(range(len(nodes))).sample(frac=1, random_state=seed)
+        return [nodes[place] for place in places.tolist()]
+    return sorted(nodes, key=lambda node: node.name, reverse=node_order == "reverse")
+
+
+def _measured(start: Integers, gpus: Integers, total: int, arrived: float) -> xr.Dataset:
+    """What is allocated when pods have come that ask for a share of all GPUs, by this share."""
+    shares = np.arange(1, int(round(arrived * STEPS, 6)) + 1) / STEPS
+    # A pod is placed when it comes or never, since nothing leaves before the last has come
+    placed = (start >= 0) & (start <= len(gpus))
+    come = np.searchsorted(np.cumsum(gpus), shares * total)
+    sum_asked = np.append(0, np.cumsum(gpus))[come]
+    allocated = np.append(0, np.cumsum(gpus * placed))[come] / total
+    columns = {
+        "allocated": allocated,
+        "waiting": sum_asked / total - allocated,
+        "pods_arrived": come,
+        "pods_placed": np.append(0, np.cumsum(placed))[come],
+    }
+    return xr.Dataset(
+        {
+            "allocated_full": float(allocated[STEPS - 1]),
+            **{name: ("arrived", columns[name]) for name in columns},
+        },
+        {"arrived": shares},
+    )
+
+
+# --- the trace ------------------------------------------------------------------------------------
+
+FOLDER = "GRIDSCHED_MULTI_RESOURCE"
+"""Environment variable: a folder that has the tables."""
+
+SOURCE = "alibaba/clusterdata, cluster-trace-gpu-v2023"
+"""Where the tables are published."""
+
+WHOLE = 1000
+"""Parts of a GPU that pods ask for."""
+
+
+def located(path: str) -> str:
+    """The path itself if there is such a file, else the one in the folder that the environment names."""
+    folder = os.environ.get(FOLDER)
+    elsewhere = Path(folder) / path if folder else Path(path)
+    return str(elsewhere) if not Path(path).is_file() and elsewhere.is_file() else path
+
+
+def check_file(key: str, path: str) -> None:
+    """Refuse a table that is not there.
+
+    Raises
+    ------
+    ConfigurationError
+        One line that says where to get it.
+    """
+    if not Path(located(path)).is_file():
+        raise ConfigurationError(
+            f"{key}: found {path!r}; there is no such file, seen from {Path.cwd()}: get it from the public "
+            f"trace ({SOURCE}) and name its folder in {FOLDER}"
+        )
+
+
+def read_cluster(nodes: str | Path, pods: str | Path) -> tuple[list[NodeType], Workload]:
+    """The nodes that have GPUs and all pods, in the order of their files.
+
+    Raises
+    ------
+    GridschedError
+        If a table cannot be read, lacks a column, or no node or no pod has a GPU.
+    """
+    machines = [node for node in read_gpu_nodes(nodes) if node.gpus]
+    if not machines:
+        raise ConfigurationError(f"{nodes}: no node has GPUs")
+    asked = read_gpu_pods(pods)
+    if not gpus_of(asked).any():
+        raise ConfigurationError(f"{pods}: no pod asks for GPUs")
+    return machines, asked.select(np.argsort(asked.job_number))
+
+
+def gpus_of(pods: Workload) -> Integers:
+    """Thousandths of GPUs that each pod asks for."""
+    whole, share = (
+        np.zeros(len(pods), np.int64) if column is None else np.maximum(column, 0)
+        for column in (pods.requested_gpus, pods.gpu_share)
+    )
+    return np.asarray(WHOLE * whole + share, np.int64)

@@ -1,1 +1,0 @@
-"""Studies of placements: how many GPUs of a cluster they leave in pieces that nobody can use."""
