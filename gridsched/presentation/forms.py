@@ -97,7 +97,7 @@ def _set_values(axis: Any, values: Any, measure: str, column: str, *, ticks: int
     if column == "ratio":
         return style.set_axis(axis, np.append(np.clip(data, 1 / _FAR, _FAR), 1.0), "1", log=True, ticks=ticks)
     unit: style.Unit = "s" if known.unit == "s" else "1"
-    log = column == "value" and style.needs_log(data, 30) and bool((data >= 0).all())
+    log = column == "value" and not known.share and style.needs_log(data, 30) and bool((data >= 0).all())
     limits = style.set_axis(axis, data, unit, log=log, ticks=ticks)
     if known.share:
         style.set_percent(axis)

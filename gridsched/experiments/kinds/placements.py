@@ -26,7 +26,7 @@ from gridsched.experiments.tasks import Experiment, OwnFile, Task
 from gridsched.experiments.validation import Number, PathText, Whole, unique
 from gridsched.nodes import NodeType, PlacementName
 from gridsched.platform import Cluster
-from gridsched.presentation.sentences import percent
+from gridsched.presentation.sentences import estimate_text, joined, percent
 from gridsched.simulation import simulate
 from gridsched.traces import read_gpu_nodes, read_gpu_pods
 from gridsched.verification import verify
@@ -49,6 +49,9 @@ STEPS = 100
 
 _SHOWN_FROM = 0.7
 """Share of the GPUs from which on curves are drawn; before, hardly a pod waits."""
+
+_SHOWN_EVERY = 2
+"""Steps between the points that are drawn."""
 
 _BEHIND = 0.01
 """A placement has fallen behind once pods wait for so many of the GPUs, by the lower bound of the mean."""
@@ -174,10 +177,13 @@ class PlacementStudy(Study):
             form="ranking",
             title="Effect of the order of nodes",
             measures=("allocated_full",),
+            facets="baseline",
+            lanes="scenario",
             reference="scenario",
             relation="difference",
+            finding=f"{_HERE}:order_effects",
         )
-        steps = range(round(_SHOWN_FROM * STEPS), int(round(self.arrived * STEPS, 6)) + 1)
+        steps = range(round(_SHOWN_FROM * STEPS), int(round(self.arrived * STEPS, 6)) + 1, _SHOWN_EVERY)
         waiting = Specification(
             name="waiting",
             form="response",
@@ -207,6 +213,24 @@ class PlacementStudy(Study):
 def label_of(placement: str) -> str:
     """Label of a placement."""
     return placement.replace("_", " ")
+
+
+def order_effects(
+    numbers: pd.DataFrame, specification: Specification, attributes: Mapping[str, Any]
+) -> list[str]:
+    """Under which placements another order of nodes changes significantly what is allocated."""
+    lines = []
+    for scenario, part in numbers[numbers["scenario"] != numbers["baseline"]].groupby("scenario", sort=False):
+        changed = part[part["significant"] != 0].to_dict("records")
+        effects = [
+            f"{row['scheduler']} ({estimate_text(row, share=True, of='difference')})" for row in changed
+        ]
+        which = f"under {joined(effects)}" if effects else "under no placement"
+        lines.append(
+            f"With {scenario} instead of in random order, the share of GPUs allocated changes significantly "
+            f"{which}."
+        )
+    return lines
 
 
 def falling_behind(
@@ -272,7 +296,7 @@ def run_placement(
         replicate=replicate,
         scenario_parameters={
             "node_order": node_order,
-            "baseline": "" if node_order == "random" else SCENARIOS["random"],
+            "baseline": SCENARIOS["random"],
             "cluster_nodes": len(machines),
             "cluster_gpus": total // WHOLE,
         },

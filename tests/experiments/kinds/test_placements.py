@@ -187,7 +187,7 @@ def test_the_dataset_has_every_run(dataset: xr.Dataset) -> None:
     assert dataset["allocated"].dims == ("scenario", "scheduler", "estimates", "replicate", "arrived")
     assert dataset["scheduler"].values.tolist() == STUDY["placements"]
     assert dataset["node_order"].values.tolist() == ["random", "name"]
-    assert dataset["baseline"].values.tolist() == ["", "nodes in random order"]
+    assert dataset["baseline"].values.tolist() == ["nodes in random order"] * 2
     allocated = dataset["allocated"]
     assert ((allocated <= dataset["arrived"] + 1e-9) & (allocated <= 1)).all()
     assert (allocated.diff("arrived") >= 0).all()
