@@ -64,7 +64,7 @@ def _figure(claim: Claim, figures: Mapping[str, Sequence[Figure]]) -> str:
     if claim.source is None or claim.source.study not in figures:
         return ""
     study = claim.source.study
-    name = figure_showing(figures[study], claim.source.variable, labels_of(claim))
+    name = figure_showing(figures[study], claim.source.variables[0], labels_of(claim))
     return f"{study}/figures/{name}.svg" if name else ""
 
 

@@ -34,13 +34,14 @@ import xarray as xr
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from gridsched import inference
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.collection import ALL
 from gridsched.io import read_yaml, resource, shown
-from gridsched.replication import Interval, difference_interval, mean_interval, ratio_interval, times_interval
+from gridsched.measures import measures
 
 Outcome = Literal["reproduced", "partly", "not", "not testable", "input", "not run"]
-Form = Literal["ratio", "factor", "difference"]
+Form = Literal["ratio", "factor", "difference", "count"]
 Bound = Literal["at most", "at least", "below", "above"]
 Floats = NDArray[np.float64]
 Scalar = str | int | float
@@ -115,8 +116,9 @@ class Source(_Model):
 
     study: Slug
     """Name of the study."""
-    variable: str
-    """Variable of its dataset."""
+    variable: Labels
+    """Variable of its dataset, or a parameter; in claims of the kinds order and bound a list means that the
+    claim must hold for every one."""
     replicates: Slug = _REPLICATE
     """Dimension along which our value varies by chance: the value is the mean over it, and the interval comes
     from it. A ratio of sums by week is one of means."""
@@ -127,7 +129,8 @@ class Source(_Model):
     relative_to: dict[str, Labels] | None = None
     """What differs in the reference: labels of dimensions, and `variable` where it is another variable."""
     form: Form | None = None
-    """Our value is `ratio` (value / reference), `factor` (reference / value) or `difference`."""
+    """Our value is `ratio` (value / reference), `factor` (reference / value), `difference`, or `count`: how
+    many of the listed labels have a value below that of the reference."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -143,6 +146,16 @@ class Source(_Model):
             if "study" in self.relative_to:
                 raise ValueError("relative_to: the reference must be of the same study")
         return self
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """Labels by dimension, with the variables where there are several."""
+        return {**self.select, **({"variable": self.variable} if isinstance(self.variable, tuple) else {})}
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables, one as a rule."""
+        return tuple(map(str, _each(self.variable)))
 
 
 class Tolerance(_Model):
@@ -206,7 +219,8 @@ class ValueClaim(_Claim):
 
     @model_validator(mode="after")
     def _one_value(self) -> Self:
-        _refuse_lists("ours.select", self.ours.select)
+        if self.ours.form != "count":
+            _refuse_lists("ours.select", self.ours.choices)
         return self
 
 
@@ -265,7 +279,7 @@ class InputClaim(_Claim):
     @model_validator(mode="after")
     def _one_value(self) -> Self:
         if self.ours is not None:
-            _refuse_lists("ours.select", self.ours.select)
+            _refuse_lists("ours.select", self.ours.choices)
         return self
 
 
@@ -397,11 +411,24 @@ def _single_entries(entry: dict[str, Any], where: str) -> Iterator[dict[str, Any
             f"{where}: paper_value: found {shown(values)}; with `each` write label: value for every label"
         )
     for label, value in values.items():
-        short = str(label).removeprefix("users of ").removeprefix("cluster ")
+        short = "all" if label == ALL else str(label).removeprefix(_shared(dimension, values))
         slug = re.sub("[^a-z0-9]+", "-", short.lower()).strip("-")
         own = {"id": f"{entry.get('id')}-{slug}", "statement": f"{entry.get('statement')}: {short}"}
         named = {key: text for key, text in own.items() if key in entry}
         yield {**common, **named, "paper_value": value, **_narrowed(entry, dimension, label, where)}
+
+
+def _shared(dimension: str, labels: Iterable[Any]) -> str:
+    """Words with which all groups or variables begin, such as "users of ", which ids leave out."""
+    if dimension not in ("group", "variable"):
+        return ""
+    names = list(map(str, labels))
+    ends = [match.end() for match in re.finditer("[ _]", names[0])]
+    return max(
+        (names[0][:end] for end in ends if all(name.startswith(names[0][:end]) for name in names)),
+        key=len,
+        default="",
+    )
 
 
 def _narrowed(entry: dict[str, Any], dimension: str, label: Any, where: str) -> dict[str, Any]:
@@ -409,6 +436,8 @@ def _narrowed(entry: dict[str, Any], dimension: str, label: Any, where: str) -> 
     ours = entry.get("ours")
     if not isinstance(ours, dict):
         return {}
+    if dimension == "variable":
+        return {"ours": {**ours, "variable": label}}
     select = ours.get("select", {})
     if not isinstance(select, dict) or dimension in select:
         raise ConfigurationError(
@@ -590,7 +619,7 @@ def claims_table(verdicts: Iterable[ClaimVerdict]) -> pd.DataFrame:
             verdict.verdict,
             verdict.why,
             verdict.studies,
-            verdict.claim.source.variable if verdict.claim.source is not None else "",
+            ", ".join(verdict.claim.source.variables) if verdict.claim.source is not None else "",
         )
         for verdict in verdicts
     ]
@@ -647,11 +676,11 @@ def _judge_value(claim: ValueClaim, studies: Mapping[str, xr.Dataset]) -> ClaimV
     paper, width = claim.paper_value, claim.tolerance.width(claim.paper_value)
     inside = ours.low <= paper <= ours.high
     near = _within(ours.mean - paper, 2 * width)
-    side = math.nan if claim.ours.form is None else paper - _NEUTRAL[claim.ours.form]
+    side = paper - _NEUTRAL[claim.ours.form] if claim.ours.form in _NEUTRAL else math.nan
     verdict: Outcome
     if _within(ours.mean - paper, width) or (inside and near):
         verdict = "reproduced"
-    elif claim.ours.form is None or side == 0:
+    elif claim.ours.form not in _NEUTRAL or side == 0:
         verdict = "partly" if inside or near else "not"
     else:
         verdict = "partly" if (ours.mean - _NEUTRAL[claim.ours.form]) * side > 0 else "not"
@@ -675,7 +704,7 @@ def _bound_cases(claim: BoundClaim, studies: Mapping[str, xr.Dataset]) -> list[l
     """The comparison with the bound, for each combination of labels."""
     upper, strict = claim.bound in ("at most", "below"), claim.bound in ("below", "above")
     cases = []
-    for case in _combinations(claim.ours.select):
+    for case in _combinations(claim.ours.choices):
         # Whether something is above 0 is a question only of what may be below.
         term = _term(claim.ours, case)
         ours = _estimate(claim.ours, term, studies, signed=claim.paper_value <= 0)
@@ -683,7 +712,7 @@ def _bound_cases(claim: BoundClaim, studies: Mapping[str, xr.Dataset]) -> list[l
             gap = _Estimate(*(value - claim.paper_value for value in ours))
         else:
             gap = _Estimate(*(claim.paper_value - value for value in (ours.mean, ours.high, ours.low)))
-        label = _case_text(claim.ours.select, case)
+        label = _case_text(claim.ours.choices, case)
         cases.append([_Comparison(label, ours, gap, _outcome(gap, strict=strict))])
     return cases
 
@@ -691,8 +720,8 @@ def _bound_cases(claim: BoundClaim, studies: Mapping[str, xr.Dataset]) -> list[l
 def _order_cases(claim: OrderClaim, studies: Mapping[str, xr.Dataset]) -> list[list[_Comparison]]:
     """The comparisons of neighbours in the chain, for each combination of labels."""
     cases = []
-    for case in _combinations(claim.ours.select):
-        where = _case_text(claim.ours.select, case)
+    for case in _combinations(claim.ours.choices):
+        where = _case_text(claim.ours.choices, case)
         links = []
         for small, large in pairwise(claim.chain):
             for left, right in product(_combinations(small), _combinations(large)):
@@ -706,7 +735,7 @@ def _order_cases(claim: OrderClaim, studies: Mapping[str, xr.Dataset]) -> list[l
 def _gap(source: Source, left: _Term, right: _Term, studies: Mapping[str, xr.Dataset]) -> _Estimate:
     """Difference left - right: paired where both are plain values of one study."""
     if left.study == right.study and source.form is None:
-        return _single(difference_interval(*_paired(_values(left, studies), _values(right, studies))), left)
+        return _compared(_units(left, studies), _units(right, studies), "difference", left)
     first, second = _estimate(source, left, studies), _estimate(source, right, studies)
     return _Estimate(first.mean - second.mean, first.low - second.high, first.high - second.low)
 
@@ -780,7 +809,7 @@ def _case_text(select: Mapping[str, Any], case: Mapping[str, Scalar]) -> str:
 def _term(source: Source, *selections: Mapping[str, Scalar]) -> _Term:
     """The term of a source with these labels, of which `study` and `variable` replace those of the source."""
     select = {name: label for selection in selections for name, label in selection.items()}
-    study, variable = select.pop("study", source.study), select.pop("variable", source.variable)
+    study, variable = select.pop("study", source.study), select.pop("variable", source.variables[0])
     return _Term(str(study), str(variable), select, source.replicates)
 
 
@@ -793,19 +822,46 @@ def _estimate(
     source: Source, term: _Term, studies: Mapping[str, xr.Dataset], *, signed: bool = False
 ) -> _Estimate:
     """Value of a term in the form of its source, which may be negative if it is said to be signed."""
-    values = _values(term, studies)
+    if source.form == "count":
+        single = source.model_copy(update={"form": "ratio"})
+        cases = [_term(single, case) for case in _combinations(term.select)]
+        ratios = [each.mean for each in _known(single, cases, studies)]
+        below = float(sum(ratio < 1 for ratio in ratios))
+        return _Estimate(below, below, below)
+    units = _units(term, studies)
     if source.relative_to is None:
-        return _single(mean_interval(_replicated(values), signed=signed), term)
-    values, reference = _paired(values, _values(_reference(source, term, studies), studies))
-    # Parts of one run differ more than replicates do: a symmetric interval could hold impossible ratios.
-    ratio = ratio_interval if source.replicates == "replicate" else times_interval
-    match source.form:
-        case "difference":
-            return _single(difference_interval(values, reference), term)
-        case "factor":
-            return _single(ratio(reference, values), term)
-        case _:
-            return _single(ratio(values, reference), term)
+        estimate = inference.mean(
+            units.repeated(), units.weights, signed=signed, serial=units.serial and units.values.ndim > 0
+        )
+        return _single(estimate, term)
+    reference = _units(_reference(source, term, studies), studies)
+    if source.form == "factor":
+        return _compared(reference, units, "ratio", term)
+    return _compared(units, reference, "ratio" if source.form == "ratio" else "difference", term)
+
+
+def _known(source: Source, terms: Sequence[_Term], studies: Mapping[str, xr.Dataset]) -> list[_Estimate]:
+    """Values of those terms that the studies hold, of which there must be one."""
+    found: list[_Estimate] = []
+    absent: _AbsentError | None = None
+    for term in terms:
+        try:
+            found.append(_estimate(source, term, studies))
+        except _AbsentError as error:
+            absent = error
+    if not found and absent is not None:
+        raise absent
+    return found
+
+
+def _compared(left: _Units, right: _Units, form: Literal["ratio", "difference"], term: _Term) -> _Estimate:
+    """Ratio or difference of two terms, paired."""
+    counts = [side.values.size for side in (left, right) if side.values.ndim]
+    values, reference = left.repeated(*counts[:1]), right.repeated(*counts[:1])
+    weights = left.weights if left.weights is not None else right.weights
+    serial = (left.serial or right.serial) and bool(counts)
+    compare = inference.ratio if form == "ratio" else inference.difference
+    return _single(compare(values, reference, weights, right.weights, serial=serial), term)
 
 
 def _reference(source: Source, term: _Term, studies: Mapping[str, xr.Dataset]) -> _Term:
@@ -823,7 +879,7 @@ def _array(term: _Term, studies: Mapping[str, xr.Dataset]) -> xr.DataArray:
     if term.study not in studies:
         raise _AbsentError(f"The study {term.study} was not run")
     dataset = studies[term.study]
-    if term.variable not in dataset.data_vars:
+    if term.variable not in dataset.variables or term.variable in dataset.dims:
         names = map(str, dataset.data_vars)
         raise ConfigurationError(
             f"ours.variable: {term.study} has no {term.variable!r}; {_suggestion(term.variable, names)}"
@@ -831,8 +887,48 @@ def _array(term: _Term, studies: Mapping[str, xr.Dataset]) -> xr.DataArray:
     return dataset[term.variable]
 
 
-def _values(term: _Term, studies: Mapping[str, xr.Dataset]) -> Floats:
-    """Replicates of a term; an array without dimensions where the variable has none."""
+class _Units(NamedTuple):
+    """Replicates of a value, or the value alone where it has none.
+
+    `weights` are those of a mean over jobs; `serial` says that replicates are blocks of one log.
+    """
+
+    values: Floats
+    weights: Floats | None
+    serial: bool
+
+    def repeated(self, count: int = 2) -> Floats:
+        """Replicates; equal ones, which say that the number is known, where there are none."""
+        return self.values if self.values.ndim else np.full(count, self.values)
+
+
+def _units(term: _Term, studies: Mapping[str, xr.Dataset]) -> _Units:
+    """Replicates of a term; an array without dimensions where the variable has none.
+
+    What is known of a whole log stands at the first of its blocks, and counts as known exactly.
+    """
+    array, places = _array(term, studies), _places(term, studies)
+    values = np.asarray(array.isel(places).values, np.float64)
+    if np.isnan(values).all():
+        raise _AbsentError(f"{term.study} has no {_value_text(term)}")
+    dataset, known = studies[term.study], measures().get(term.variable)
+    serial = term.replicates != _REPLICATE
+    if "replicates_are" in dataset.coords and "scenario" in places:
+        serial = serial or str(dataset["replicates_are"].values[places["scenario"]]) == "blocks"
+        if serial and values.ndim and np.count_nonzero(~np.isnan(values)) == 1 < values.size:
+            return _Units(values[~np.isnan(values)].reshape(()), None, serial)
+    if serial and values.ndim and np.ptp(values[~np.isnan(values)]) == 0:
+        return _Units(values[~np.isnan(values)][0].reshape(()), None, serial)
+    if not values.ndim or known is None or known.aggregation != "jobs" or known.weight not in dataset:
+        return _Units(values, None, serial)
+    weights = dataset[known.weight].isel(
+        {dim: i for dim, i in places.items() if dim in dataset[known.weight].dims}
+    )
+    return _Units(values, np.asarray(weights.values, np.float64), serial)
+
+
+def _places(term: _Term, studies: Mapping[str, xr.Dataset]) -> dict[str, int]:
+    """Place of a term in each dimension but that of the replicates."""
     array = _array(term, studies)
     if term.replicates not in (_REPLICATE, *array.dims):
         raise ConfigurationError(
@@ -865,11 +961,7 @@ def _values(term: _Term, studies: Mapping[str, xr.Dataset]) -> Floats:
             f"ours.select: {term.variable} of {term.study} varies with {', '.join(left)}; "
             "select a label of each"
         )
-    index = tuple(places.get(str(name), slice(None)) for name in array.dims)
-    values = np.asarray(array.values[index], np.float64)
-    if np.isnan(values).all():
-        raise _AbsentError(f"{term.study} has no {_value_text(term)}")
-    return values
+    return places
 
 
 def _value_text(term: _Term) -> str:
@@ -877,23 +969,9 @@ def _value_text(term: _Term) -> str:
     return f"value of {term.variable}{labels and f' for {labels}'}"
 
 
-def _replicated(value: Floats, count: int = 2) -> Floats:
-    """Replicates of a value.
-
-    A value without replicates is a known number; equal replicates say so to the functions of intervals.
-    """
-    return value if value.ndim else np.full(count, value)
-
-
-def _paired(left: Floats, right: Floats) -> tuple[Floats, Floats]:
-    """Two values with the same replicates."""
-    counts = [side.size for side in (left, right) if side.ndim]
-    return _replicated(left, *counts[:1]), _replicated(right, *counts[:1])
-
-
-def _single(interval: Interval, term: _Term) -> _Estimate:
+def _single(interval: inference.Estimate, term: _Term) -> _Estimate:
     """A single interval as numbers; unknown where replicates do not pair or the reference is 0."""
-    estimate = _Estimate(*(float(bound) for bound in interval))
+    estimate = _Estimate(*(float(bound) for bound in interval[:3]))
     if math.isnan(estimate.mean):
         raise _AbsentError(f"{term.study} has a {_value_text(term)} that cannot be compared")
     return estimate

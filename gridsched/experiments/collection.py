@@ -56,6 +56,7 @@ _GROUPS: dict[tuple[str, ...], str] = {
     ("class_name",): "class {}",
     ("home", "cluster"): "{} to {}",
     ("users", "cluster"): "{} to {}",
+    ("home", "job_class"): "users of {}, {}",
 }
 """Labels of groups, by the dimensions of a measure."""
 
@@ -256,8 +257,8 @@ def measure_table(study: xr.Dataset, name: str, **where: Any) -> pd.DataFrame:
     -------
     pandas.DataFrame
         A column for each axis, `replicate` among them; the parameters of scenarios and schedulers; `value`
-        and `number`, the jobs behind it where the measure is a mean over jobs, else 1. Rows without a value
-        are left out.
+        and `number`, its weight where the measure is a mean over jobs (as a rule their number), else 1. Rows
+        without a value are left out.
     """
     chosen = {
         axis: [labels] if isinstance(labels, str | int | float) else list(labels)
@@ -265,10 +266,10 @@ def measure_table(study: xr.Dataset, name: str, **where: Any) -> pd.DataFrame:
     }
     array = study[name].sel({axis: labels for axis, labels in chosen.items() if axis in study[name].dims})
     known = measures().get(name)
-    weighted = known is not None and known.aggregation == "jobs" and "jobs" in study
-    number = (
-        study["jobs"].broadcast_like(study[name]).reindex_like(array) if weighted else xr.ones_like(array)
-    )
+    if known is not None and known.aggregation == "jobs" and known.weight in study:
+        number = study[known.weight].broadcast_like(study[name]).reindex_like(array)
+    else:
+        number = xr.ones_like(array)
     columns = xr.Dataset({"value": array, "number": number})
     frame = columns.to_dataframe().reset_index()
     if "replicate" not in frame:

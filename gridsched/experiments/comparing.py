@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import NDArray
 
 from gridsched import results
 from gridsched.experiments import files
@@ -29,7 +30,7 @@ from gridsched.experiments.inputs import (
 )
 from gridsched.experiments.machines import machines
 from gridsched.experiments.measuring import BLOCKS, Measuring, measured
-from gridsched.experiments.parts import MetricsConfig, WorkloadConfig, label_of
+from gridsched.experiments.parts import ClusterConfig, MetricsConfig, WorkloadConfig, label_of
 from gridsched.experiments.prepare import scheduler_seed, workload_facts
 from gridsched.experiments.schedulers import (
     AnyScheduler,
@@ -39,11 +40,12 @@ from gridsched.experiments.schedulers import (
 )
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import Replicates, SchedulerStudy, function_files
-from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task
+from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task, function_at
 from gridsched.metrics import jobs as metrics
 from gridsched.metrics.grid import offered_loads
-from gridsched.platform import Platform
+from gridsched.platform import Cluster, Platform
 from gridsched.simulation import simulate
+from gridsched.submission import AlignName
 from gridsched.traces import merge_workloads
 from gridsched.verification import verify
 from gridsched.workloads import Workload
@@ -186,10 +188,7 @@ class ComparisonStudy(SchedulerStudy):
 
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study."""
-        grids = {
-            each.name: prepared_grid(self.name, each, range(self.draws(each)), seed)
-            for each in self.scenarios
-        }
+        grids = {each.name: self.prepared(each, seed) for each in self.scenarios}
         runs = {run: self._task(run, grids[run.scenario.name], seed) for run in self._runs()}
         tasks = [*runs.values(), *self.further_tasks(grids, seed)]
         study = Task(
@@ -229,6 +228,23 @@ class ComparisonStudy(SchedulerStudy):
         """Labels of the schedulers in the dataset."""
         return self.labels
 
+    def prepared(self, scenario: Any, seed: int) -> Task:
+        """Task that prepares the clusters of a scenario with their workloads, for all replicates."""
+        return prepared_grid(self.name, scenario, range(self.draws(scenario)), seed)
+
+    def clusters_of(self, scenario: Any) -> Sequence[ClusterConfig]:
+        """What the study says of each cluster of a scenario: its nodes and failures."""
+        clusters: Sequence[ClusterConfig] = scenario.clusters
+        return clusters
+
+    def extension_of(self, run: ComparedRun, seed: int) -> tuple[str, dict[str, Any]]:
+        """Place of a class like `Extension` for a run, and its parameters; none by default."""
+        return "", {}
+
+    def parameters_of(self, run: ComparedRun) -> dict[str, Any]:
+        """Numbers and texts by which the scheduler of a run differs from others, by name."""
+        return given_parameters(run.scheduler)
+
     def further_tasks(self, grids: Mapping[str, Task], seed: int) -> list[Task]:
         """Tasks that measure something besides the runs of schedulers."""
         return []
@@ -242,6 +258,7 @@ class ComparisonStudy(SchedulerStudy):
         scenario = run.scenario
         draws, jobs = self.draws(scenario), sum(map(expected_jobs, scenario.workloads))
         labels = {"scenario": run.label, "scheduler": label_of(run.scheduler), "estimates": run.estimates}
+        extension, extended = self.extension_of(run, seed)
         return Task(
             stage="simulate",
             study=self.name,
@@ -250,7 +267,7 @@ class ComparisonStudy(SchedulerStudy):
             arguments={
                 "labels": labels,
                 "grid": grid,
-                "clusters": [plain(each) for each in scenario.clusters],
+                "clusters": [plain(each) for each in self.clusters_of(scenario)],
                 "scheduler": written_out(run.scheduler),
                 "policy": None if run.policy is None else written_out(run.policy),
                 "conventions": self.conventions_of(run),
@@ -260,13 +277,15 @@ class ComparisonStudy(SchedulerStudy):
                     **({"load": run.load} if len(self.all_loads) > 1 else {}),
                     **({"baseline": self._baseline(run)} if self._baseline(run) else {}),
                 },
+                "scheduler_parameters": self.parameters_of(run),
                 "replicates_are": self.replicates_are(scenario),
                 "seed": _seed_of(run, seed),
+                **({"extension": extension, "extended": extended} if extension else {}),
             },
             also={
                 "files": [
                     *function_files(*(each for each in (run.scheduler, run.policy) if each)),
-                    *event_files(scenario.clusters),
+                    *event_files(self.clusters_of(scenario)),
                 ]
             },
             labels=labels,
@@ -575,10 +594,10 @@ def _slowness(run: ComparedRun) -> float:
 
 def _seed_of(run: ComparedRun, seed: int) -> int:
     """The seed where something is drawn in a run; others do not depend on it."""
-    random = any(each.placement == "random" for each in run.scenario.clusters)
+    random = any(each.placement == "random" for each in run.scenario.machines)
     if random or scheduler_made(run.scheduler).draws:
         return seed
-    return failure_seed(run.scenario.clusters, seed).get("seed", 0)
+    return failure_seed(run.scenario.machines, seed).get("seed", 0)
 
 
 def written_out(scheduler: Written) -> Any:
@@ -634,19 +653,40 @@ def lines_of(schedulers: Sequence[Written], key: str) -> dict[str, list[str]]:
 # --- tasks ----------------------------------------------------------------------------------------
 
 
+class Extension:
+    """What a kind of study does besides in each run; this one does nothing."""
+
+    def loaded(
+        self, pairs: Sequence[tuple[Workload, Cluster]], align: AlignName, replicate: int
+    ) -> Sequence[tuple[Workload, Cluster]]:
+        """Workloads and clusters of a replicate, changed."""
+        return pairs
+
+    def groups(self, run: xr.Dataset, replicate: int) -> dict[str, NDArray[np.bool_]]:
+        """Further groups of jobs, as flags."""
+        return {}
+
+    def summaries(self, run: xr.Dataset) -> Sequence[xr.Dataset]:
+        """Further measures of the run as a whole, which `collection.grouped` takes."""
+        return ()
+
+
 def run_scheduler(
     labels: Mapping[str, str],
     grid: str | Path,
-    clusters: Sequence[WorkloadConfig],
+    clusters: Sequence[WorkloadConfig | ClusterConfig],
     scheduler: AnyScheduler,
     policy: AnyScheduler | None,
     conventions: Mapping[str, Any],
     how: Mapping[str, Any],
     parameters: Mapping[str, Any],
+    scheduler_parameters: Mapping[str, Any],
     replicates_are: str,
     seed: int,
     target: str | Path,
     *,
+    extension: str = "",
+    extended: Mapping[str, Any] | None = None,
     schedule: str | Path | None = None,
 ) -> None:
     """Simulate, verify and measure all replicates of one scheduler in one scenario.
@@ -657,7 +697,7 @@ def run_scheduler(
         Scenario, scheduler and estimates.
     grid : path
         Result of `gridsched.experiments.prepare.prepare_grids` for all replicates.
-    clusters : sequence of WorkloadConfig
+    clusters : sequence of WorkloadConfig or ClusterConfig
         What the study says of each cluster: its nodes and failures.
     scheduler, policy : str or SchedulerConfig
         The scheduler, and the local policy of clusters where the study gives one.
@@ -665,8 +705,8 @@ def run_scheduler(
         Keyword arguments of `gridsched.simulate`, and `load` and `estimate_error`, see `under`.
     how : mapping
         Parameters of `Measuring`.
-    parameters : mapping
-        Of the scenario.
+    parameters, scheduler_parameters : mapping
+        Of the scenario and of the scheduler.
     replicates_are : str
         What the replicates are.
     seed : int
@@ -674,29 +714,37 @@ def run_scheduler(
         but not on the scheduler.
     target, schedule : path
         The measures; the run of the first replicate.
+    extension, extended : str, mapping
+        Place of a class like `Extension`, and its parameters.
     """
     made = scheduler_made(scheduler)
+    more: Extension = function_at(extension)(**(extended or {})) if extension else Extension()
     options = {**_DEFAULTS, "estimates": "requested", **conventions}
     load, error = options.pop("load"), options.pop("estimate_error")
     parts: list[xr.Dataset] = []
     for replicate, pairs in results.grids_from_dataset(files.shared(grid)).items():
         loaded = [(under(workload, load, error), cluster) for workload, cluster in pairs]
+        loaded = list(more.loaded(loaded, options["align"], replicate))
         platform = Platform(machines(loaded, clusters, options["align"], seed, replicate))
         jobs = [workload for workload, _ in loaded]
         platform = platform if policy is None else platform.with_policy(policy_made(policy))
-        why = made.incompatibility(platform, workload=merge_workloads(jobs, align=options["align"])[0])
+        merged, _ = merge_workloads(jobs, align=options["align"])
+        why = made.incompatibility(platform, workload=merged)
         if why:
             parts = [xr.Dataset(attrs={"unfit": why})]
             break
         run = simulate(
-            jobs if len(jobs) > 1 else jobs[0],
+            # Of one log, too, times are by the clock of the nodes and their failures
+            jobs if len(jobs) > 1 else replace(merged, name=jobs[0].name),
             platform,
             made,
             seed=scheduler_seed(seed, labels["scenario"], replicate),
             **options,
         )
         verify(run)
-        parts.append(measured(run, Measuring(**how), _submitted(jobs, platform, options["align"])))
+        submitted = _submitted(jobs, platform, options["align"])
+        summaries, groups = (submitted, *more.summaries(run)), more.groups(run, replicate)
+        parts.append(measured(run, Measuring(**how), *summaries, groups=groups))
         if schedule is not None and replicate == 0:
             run.attrs.update(verified=1, **labels)
             files.write(run, schedule)
@@ -716,7 +764,7 @@ def run_scheduler(
         scheduler=labels["scheduler"],
         estimates=labels["estimates"],
         scenario_parameters=parameters,
-        scheduler_parameters={"system": made.system, **given_parameters(scheduler)},
+        scheduler_parameters={"system": made.system, **scheduler_parameters},
         replicates_are=replicates_are,
     )
     done.attrs["unfit"] = unfit

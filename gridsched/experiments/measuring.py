@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from gridsched.experiments.collection import ALL, attrs_of, grouped
 from gridsched.experiments.machines import fates_of
+from gridsched.experiments.tasks import function_at
 from gridsched.metrics import jobs as metrics
 from gridsched.metrics.grid import summarise_grid, summarise_ideal
 from gridsched.metrics.nodes import summarise_nodes
@@ -47,6 +49,11 @@ class Measuring:
         Longest think time in a session, where users react; 0 where they do not.
     sessions : str
         When sessions begin, where users react.
+    borders : tuple of int
+        Run times [s] that divide jobs into classes, each a group; none by default.
+    further : str
+        Place of a function, module:name, that measures jobs besides: (run, values of jobs by metric, jobs of
+        each group, block of each job or None) -> dataset on `group`, with blocks also on `replicate`.
     """
 
     warm_up: float = 0.0
@@ -58,9 +65,16 @@ class Measuring:
     wide_processors: int = metrics.WIDE_PROCESSORS
     think_time: int = 0
     sessions: str = "clock"
+    borders: tuple[int, ...] = ()
+    further: str = ""
 
 
-def measured(run: xr.Dataset, how: Measuring | None = None, *further: xr.Dataset) -> xr.Dataset:
+def measured(
+    run: xr.Dataset,
+    how: Measuring | None = None,
+    *further: xr.Dataset,
+    groups: Mapping[str, Flags] | None = None,
+) -> xr.Dataset:
     """Measures of a run by group of jobs, cluster and users.
 
     Parameters
@@ -71,6 +85,8 @@ def measured(run: xr.Dataset, how: Measuring | None = None, *further: xr.Dataset
         How it is measured.
     *further : Dataset
         What else is known of the run, as summaries that `grouped` takes.
+    groups : mapping, optional
+        Further groups of jobs: a flag for each job of the run.
 
     Returns
     -------
@@ -80,28 +96,31 @@ def measured(run: xr.Dataset, how: Measuring | None = None, *further: xr.Dataset
     """
     how = how or Measuring()
     users = how.think_time > 0
-    members = _members(run, how)
+    members = _members(run, how, groups or {})
     values = metrics.job_metrics(run, since="eligible" if users else "submit")
     whole = _of_jobs(values, members, how)
     summaries = [grouped(part) for part in [*_of_system(run, how, users=users), *further]]
     for part in summaries:
         whole = whole.combine_first(part)
-    groups = list(
+    labels = list(
         dict.fromkeys([*members, *(str(each) for part in summaries for each in part["group"].values)])
     )
-    whole = whole.reindex(group=groups)
-    if not how.blocks:
-        return whole
-    blocks = _in_blocks(values, members, how, len(run["submit_time"]))
+    whole = whole.reindex(group=labels)
+    block = _block_of(members[ALL], how.blocks, len(run["submit_time"])) if how.blocks else None
+    own = function_at(how.further)(run, values, members, block) if how.further else xr.Dataset()
+    if block is None:
+        return whole.combine_first(own).reindex(group=labels)
+    blocks = _in_blocks(values, members, block).merge(own)
     once = whole.drop_vars(_BLOCKED).expand_dims(replicate=[0]).reindex(replicate=blocks["replicate"])
-    return xr.merge([blocks, once], join="outer").reindex(group=groups)
+    whole = xr.merge([blocks, once], join="outer", compat="no_conflicts")
+    return whole.reindex(group=labels)
 
 
 _BLOCKED = [f"{name}_mean" for name in metrics.METRICS] + ["jobs"]
 """Measures that blocks of a run have."""
 
 
-def _members(run: xr.Dataset, how: Measuring) -> dict[str, NDArray[np.int64]]:
+def _members(run: xr.Dataset, how: Measuring, groups: Mapping[str, Flags]) -> dict[str, NDArray[np.int64]]:
     """Jobs of each group, in order of submission, without those that are left out."""
     order = np.argsort(run["submit_time"].to_numpy(), kind="stable")
     kept = order[int(how.warm_up * len(order)) : len(order) - int(how.cool_down * len(order))]
@@ -117,7 +136,21 @@ def _members(run: xr.Dataset, how: Measuring) -> dict[str, NDArray[np.int64]]:
         home = run["home_cluster"].to_numpy()[kept]
         own = {f"users of {name}": kept[home == i] for i, name in enumerate(run["cluster"].values)}
         found |= {name: jobs for name, jobs in own.items() if (home >= 0).any()}
-    return found
+    length = np.searchsorted(how.borders, run["run_time"].to_numpy()[kept], side="right")
+    found |= {name: kept[length == i] for i, name in enumerate(length_classes(how.borders))}
+    return found | {name: kept[chosen[kept]] for name, chosen in groups.items()}
+
+
+def length_classes(borders: Sequence[int]) -> list[str]:
+    """Names of the classes of jobs between some run times [s], which belong to the class above.
+
+    >>> length_classes([10, 100])
+    ['under 10 s', '10 to 100 s', '100 s and more']
+    """
+    if not len(borders):
+        return []
+    between = [f"{low} to {high} s" for low, high in pairwise(borders)]
+    return [f"under {borders[0]} s", *between, f"{borders[-1]} s and more"]
 
 
 def _of_jobs(
@@ -148,16 +181,19 @@ def _quantile(ordered: Floats, share: float) -> float:
     return float(np.quantile(ordered, share)) if len(ordered) else np.nan
 
 
-def _in_blocks(
-    values: Mapping[str, Floats], members: Mapping[str, NDArray[np.int64]], how: Measuring, jobs: int
-) -> xr.Dataset:
-    """Number and means of the jobs of each group in blocks of consecutive jobs.
-
-    The same for all schedulers.
-    """
-    number = min(how.blocks, max(len(members[ALL]) // 2, 1))
+def _block_of(measured_jobs: NDArray[np.int64], blocks: int, jobs: int) -> NDArray[np.int64]:
+    """Block of consecutive jobs of each job of a run, the same for all schedulers."""
+    number = min(blocks, max(len(measured_jobs) // 2, 1))
     block = np.zeros(jobs, np.int64)
-    block[members[ALL]] = np.arange(len(members[ALL])) * number // max(len(members[ALL]), 1)
+    block[measured_jobs] = np.arange(len(measured_jobs)) * number // max(len(measured_jobs), 1)
+    return block
+
+
+def _in_blocks(
+    values: Mapping[str, Floats], members: Mapping[str, NDArray[np.int64]], block: NDArray[np.int64]
+) -> xr.Dataset:
+    """Number and means of the jobs of each group in blocks."""
+    number = int(block.max(initial=0)) + 1
     variables: dict[str, Any] = {}
     for name, of_jobs in values.items():
         counts, means = [], []

@@ -15,7 +15,7 @@ KINDS: dict[str, str] = {
     "grid": "gridsched.experiments.kinds.grid:GridStudy",
     "self-scheduling": "gridsched.systems.jscheduler.study.config:SelfSchedulingStudy",
     "arena": "gridsched.experiments.kinds.arena:ArenaStudy",
-    "calendars": "gridsched.systems.calendars.study.config:CalendarStudy",
+    "calendars": "gridsched.experiments.kinds.calendars:CalendarStudy",
     "dynamic-grid": "gridsched.systems.dynamic_grid.study.config:DynamicGridStudy",
     "multicluster": "gridsched.experiments.kinds.multicluster.config:MulticlusterStudy",
     "workload-models": "gridsched.experiments.models.config:ModelStudy",

@@ -24,8 +24,10 @@ class Measure:
     better : {"lower", "higher", ""}
         Which side is better, for rankings; nothing where neither is.
     aggregation : {"jobs", "run"}
-        "jobs" for a mean over jobs, whose weight is their number (the variable `jobs`); "run" for one value a
-        run or part of a platform, which replicates weigh equally.
+        "jobs" for a mean over jobs; "run" for one value a run or part of a platform, which replicates weigh
+        equally.
+    weight : str
+        Variable by which replicates and blocks weigh in a mean over jobs: their number by default.
     share : bool
         Whether it is a share, shown in per cent.
     source : str
@@ -37,5 +39,6 @@ class Measure:
     unit: str = "1"
     better: Better = ""
     aggregation: Aggregation = "run"
+    weight: str = "jobs"
     share: bool = False
     source: str = ""

@@ -301,14 +301,19 @@ def series(numbers: pd.DataFrame, specification: Specification, attributes: Attr
 
 
 def composition(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> Figure:
-    """Stacked bars, a row each, of the parts that `lanes` names."""
+    """Stacked bars, a row each, of the parts that `lanes` names, which may be measures."""
     rows, parts = _labels(numbers, specification.hue), _labels(numbers, specification.lanes)
-    figure, panels = _panels(numbers, specification, max(len(rows), 3) * _ROW + 0.75, share_rows=True)
+    by_measure = specification.lanes == "measure"
+    named = (
+        numbers.assign(part=numbers["measure"], measure=numbers["measure"].iloc[0]) if by_measure else numbers
+    )
+    figure, panels = _panels(named, specification, max(len(rows), 3) * _ROW + 0.75, share_rows=True)
     styles = looks(parts, {})
+    lane = "part" if by_measure else specification.lanes
     for axes, own, measure in panels:
         begin = np.zeros(len(rows))
         for part in parts:
-            table = own[own[specification.lanes] == part].set_index(specification.hue)["value"]
+            table = own[own[lane] == part].set_index(specification.hue)["value"]
             width = table[~table.index.duplicated()].reindex(rows).fillna(0.0).to_numpy()
             axes.barh(range(len(rows)), width, left=begin, color=styles[part].color, height=0.7)
             begin += width
@@ -316,6 +321,9 @@ def composition(numbers: pd.DataFrame, specification: Specification, attributes:
         axes.set_yticks(range(len(rows)), [style.plain(each, 26) for each in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
-        axes.set_xlabel(_axis_label(measure, "value", specification, attributes))
-    style.entries_below(figure, [(Patch(color=styles[each].color), str(each)) for each in parts], columns=4)
+        unit = known_measure(measure).unit
+        words = f"sum [{unit}]" if by_measure else _axis_label(measure, "value", specification, attributes)
+        axes.set_xlabel(words)
+    names = {each: known_measure(each).words if by_measure else str(each) for each in parts}
+    style.entries_below(figure, [(Patch(color=styles[each].color), names[each]) for each in parts], columns=4)
     return figure

@@ -14,22 +14,33 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gridsched import inference
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.claims import COLUMNS, ClaimVerdict, claims_table, evaluate, load_claims
 from gridsched.experiments.collection import ALL
 from gridsched.experiments.config import load_study
+from gridsched.experiments.kinds.calendars import LENGTHS
 from gridsched.io import resource
-from gridsched.replication import times_interval
-from gridsched.systems.calendars.measures import AGGREGATES, LENGTHS
-from gridsched.systems.calendars.measures import VARIABLES as CALENDAR_VARIABLES
+from gridsched.systems.calendars.measures import MEASURES as CALENDAR_MEASURES
 from gridsched.systems.dynamic_grid.study.config import DynamicGridStudy
 from gridsched.systems.jscheduler.centres import load_platform
 from tests.conftest import REPOSITORY
 
 Loader = Callable[..., Any]
 
-HALF = 2.4841377
-"""Half width of the 95 % interval of three replicates whose standard deviation is 1: 4.3026527 / sqrt(3)."""
+REPEATS = 3
+"""How often the replicates of an example are repeated, so that there are enough for an interval."""
+
+TEN = [7.0, 10.0, 13.0]
+LOW, HIGH = (float(bound) for bound in inference.mean(TEN * REPEATS)[1:3])
+"""Interval of the replicates TEN, about 8.1 to 12.3."""
+
+
+def repeated(values: list[float] | float, times: int = REPEATS) -> list[float] | float:
+    if not isinstance(values, list) or len(values) < 2:
+        return values
+    more = [math.nan] * len(values) if any(map(math.isnan, values)) else values
+    return values + more * (times - 1)
 
 
 @pytest.fixture
@@ -68,7 +79,7 @@ def bound(side: str, paper: float, **ours: Any) -> dict[str, Any]:
 
 def waits(**schemes: list[float] | float) -> dict[str, xr.Dataset]:
     """A study with replicates of one variable by scheme; single numbers are values without replicates."""
-    values = np.array(list(schemes.values()))
+    values = np.array([repeated(each) for each in schemes.values()])
     dims = ("scheme", "replicate")[: values.ndim]
     return {"s": xr.Dataset({"wait": (dims, values)}, coords={"scheme": list(schemes)})}
 
@@ -83,19 +94,17 @@ def waits(**schemes: list[float] | float) -> dict[str, xr.Dataset]:
         (10.5, "reproduced"),  # the edge of the tolerance
         (10.9, "reproduced"),  # within twice the tolerance and inside the interval
         (11.1, "partly"),  # inside the interval only
-        (10.0 + HALF - 0.001, "partly"),
-        (10.0 + HALF + 0.001, "not"),
+        (HIGH - 0.001, "partly"),
+        (HIGH + 0.001, "not"),
         (7.0, "not"),
     ],
 )
 def test_plain_value(verdicts: Loader, paper: float, verdict: str) -> None:
-    """Replicates 9, 10, 11: mean 10, interval 10 -+ 2.484; tolerance 0.5."""
-    (got,) = verdicts(
-        [value(paper, {"absolute": 0.5}, select={"scheme": "local"})], waits(local=[9.0, 10.0, 11.0])
-    )
+    """Mean 10; tolerance 0.5."""
+    (got,) = verdicts([value(paper, {"absolute": 0.5}, select={"scheme": "local"})], waits(local=TEN))
     assert got.verdict == verdict
     assert got.our_value == 10
-    assert [got.low, got.high] == pytest.approx([10 - HALF, 10 + HALF])
+    assert [got.low, got.high] == pytest.approx([LOW, HIGH])
     assert got.difference == pytest.approx(10 - paper)
 
 
@@ -206,8 +215,8 @@ def test_differences_agree_in_tolerance_or_sign(
 
 # --- orders ---------------------------------------------------------------------------------------
 
-SURE = waits(local=[10.0, 100.0, 1000.0], fast=[9.0, 98.9, 999.1])
-"""Differences -1, -1.1, -0.9: their interval is -1 -+ 0.248, though the waits themselves vary far more."""
+SURE = waits(local=[10.0, 100.0, 1000.0], fast=[9.0, 89.0, 905.0])
+"""A tenth less: the interval of the difference leaves out 0, though the waits themselves vary far more."""
 
 
 def test_order_is_paired(verdicts: Loader) -> None:
@@ -216,9 +225,9 @@ def test_order_is_paired(verdicts: Loader) -> None:
         for a, b in (("fast", "local"), ("local", "fast"))
     )
     assert forward.verdict == "reproduced"
-    assert [forward.our_value, forward.low, forward.high] == pytest.approx(
-        [-1, -1 - HALF / 10, -1 + HALF / 10]
-    )
+    wanted = inference.difference([9.0, 89.0, 905.0] * REPEATS, [10.0, 100.0, 1000.0] * REPEATS)
+    bounds = [-107 / 3, float(wanted.low), float(wanted.high)]
+    assert [forward.our_value, forward.low, forward.high] == pytest.approx(bounds)
     assert math.isnan(forward.difference)
     assert "fast minus local" in forward.why
     assert backward.verdict == "not"
@@ -227,10 +236,10 @@ def test_order_is_paired(verdicts: Loader) -> None:
 @pytest.mark.parametrize(
     ("fast", "verdict"),
     [
-        ([9.0, 99.5, 998.0], "partly"),  # differences -1, -0.5, -2: interval from -3.06 to 0.73
+        ([9.0, 110.0, 980.0], "partly"),  # differences -1, 10, -20
         ([10.0, 100.0, 1000.0], "not"),  # no difference
         ([10.0, 99.0, 1002.0], "not"),
-        ([9.0, 99.0, 999.0], "reproduced"),
+        ([9.0, 90.0, 900.0], "reproduced"),
         ([9.0, math.nan, math.nan], "partly"),  # a single pair
     ],
 )
@@ -248,12 +257,12 @@ def test_order_of_known_numbers(verdicts: Loader) -> None:
 
 
 def test_chain_is_as_good_as_its_weakest_link(verdicts: Loader) -> None:
-    run = waits(a=[1.0, 2.0, 3.0], b=[2.0, 3.1, 3.9], c=[2.5, 5.0, 3.8])
+    run = waits(a=[1.0, 2.0, 3.0], b=[2.0, 3.1, 3.9], c=[0.5, 5.5, 3.8])
     (sure,) = verdicts([order([{"scheme": "a"}, {"scheme": "b"}])], run)
     (chain,) = verdicts([order([{"scheme": "a"}, {"scheme": "b"}, {"scheme": "c"}])], run)
     (wrong,) = verdicts([order([{"scheme": "b"}, {"scheme": "a"}, {"scheme": "c"}])], run)
     assert (sure.verdict, chain.verdict, wrong.verdict) == ("reproduced", "partly", "not")
-    assert chain.our_value == pytest.approx((0.5 + 1.9 - 0.1) / -3)
+    assert chain.our_value == pytest.approx(-0.8 / 3)
     assert chain.remark == "Shown: b minus c, the least clear of 2 comparisons. Not sure: b minus c."
 
 
@@ -271,7 +280,7 @@ def test_labels_of_one_place_are_compared_with_both_neighbours(verdicts: Loader)
 
 def scenarios(**schemes: list[list[float]]) -> dict[str, xr.Dataset]:
     """As `waits`, for the scenarios heavy and light."""
-    values = np.array(list(schemes.values()))
+    values = np.array([[repeated(each) for each in own] for own in schemes.values()])
     coords = {"scheme": list(schemes), "scenario": ["heavy", "light"]}
     return {"s": xr.Dataset({"wait": (("scheme", "scenario", "replicate"), values)}, coords=coords)}
 
@@ -299,15 +308,16 @@ def test_order_over_scenarios(verdicts: Loader, heavy: list[float], light: list[
 
 @pytest.mark.parametrize(
     ("other", "verdict"),
-    [([20.0, 21.0, 22.0], "reproduced"), ([13.0, 14.0, 15.0], "partly"), ([5.0, 6.0, 7.0], "not")],
+    [([20.0, 21.0, 22.0], "reproduced"), ([11.0, 14.0, 17.0], "partly"), ([5.0, 6.0, 7.0], "not")],
 )
 def test_studies_are_compared_by_their_intervals(verdicts: Loader, other: list[float], verdict: str) -> None:
-    """Means 10 and, say, 14 with half widths of 2.48 each: paired they would differ by exactly 4."""
-    run = {"s": waits(fast=[9.0, 10.0, 11.0])["s"], "t": waits(fast=other)["s"]}
+    """Means 10 and, say, 14, whose intervals overlap: paired they would differ by exactly 4."""
+    run = {"s": waits(fast=TEN)["s"], "t": waits(fast=other)["s"]}
     (got,) = verdicts([order([{"scheme": "fast"}, {"study": "t", "scheme": "fast"}])], run)
     assert got.verdict == verdict
     assert got.our_value == pytest.approx(10 - other[1])
-    assert [got.low, got.high] == pytest.approx([got.our_value - 2 * HALF, got.our_value + 2 * HALF])
+    theirs = inference.mean(other * REPEATS)
+    assert [got.low, got.high] == pytest.approx([LOW - float(theirs.high), HIGH - float(theirs.low)])
     assert got.studies == "s, t"
 
 
@@ -336,23 +346,23 @@ def test_relative_values_in_order(verdicts: Loader) -> None:
 @pytest.mark.parametrize(
     ("side", "paper", "verdict"),
     [
-        ("below", 10 + HALF + 0.001, "reproduced"),
-        ("below", 10 + HALF - 0.001, "partly"),
+        ("below", HIGH + 0.001, "reproduced"),
+        ("below", HIGH - 0.001, "partly"),
         ("below", 10, "not"),
         ("at most", 10, "partly"),
         ("at most", 9.9, "not"),
-        ("above", 10 - HALF - 0.001, "reproduced"),
-        ("above", 10 - HALF + 0.001, "partly"),
+        ("above", LOW - 0.001, "reproduced"),
+        ("above", LOW + 0.001, "partly"),
         ("above", 10, "not"),
         ("at least", 10, "partly"),
         ("at least", 10.1, "not"),
     ],
 )
 def test_bound(verdicts: Loader, side: str, paper: float, verdict: str) -> None:
-    (got,) = verdicts([bound(side, paper, select={"scheme": "a"})], waits(a=[9.0, 10.0, 11.0]))
+    (got,) = verdicts([bound(side, paper, select={"scheme": "a"})], waits(a=TEN))
     assert got.verdict == verdict
     assert got.our_value == 10
-    assert [got.low, got.high] == pytest.approx([10 - HALF, 10 + HALF])
+    assert [got.low, got.high] == pytest.approx([LOW, HIGH])
     assert got.difference == pytest.approx(10 - paper)
     assert got.claim.stated == f"{side} {paper:.10g}"
 
@@ -394,11 +404,12 @@ def test_bound_of_a_factor(verdicts: Loader) -> None:
 
 def sums_by_week(**schemes: list[float]) -> dict[str, xr.Dataset]:
     """A study of a log: sums of waits by week of submission, and those of the original scenario."""
-    original = schemes.pop("original")
+    weeks = {name: values * 8 for name, values in schemes.items()}
+    original = weeks.pop("original")
     return {
         "s": xr.Dataset(
-            {"wait": (("scheme", "week"), list(schemes.values())), "original_wait": (("week",), original)},
-            coords={"scheme": list(schemes), "week": np.arange(len(original))},
+            {"wait": (("scheme", "week"), list(weeks.values())), "original_wait": (("week",), original)},
+            coords={"scheme": list(weeks), "week": np.arange(len(original))},
         )
     }
 
@@ -409,7 +420,7 @@ WEEKS = sums_by_week(
 
 
 def test_weeks_take_the_place_of_replicates(verdicts: Loader) -> None:
-    """180 of the original scenario over 60; its interval is that of the ratio over weeks."""
+    """Three times as long in the original scenario; the interval is that of the ratio over weeks."""
     ours = {
         "select": {"scheme": "fast"},
         "relative_to": {"variable": "original_wait"},
@@ -417,7 +428,7 @@ def test_weeks_take_the_place_of_replicates(verdicts: Loader) -> None:
         "replicates": "week",
     }
     (got,) = verdicts([value(3, {"absolute": 0.1}, **ours)], WEEKS)
-    expected = times_interval([30.0, 60.0, 90.0, 0.0], [10.0, 21.0, 29.0, 0.0])
+    expected = inference.ratio([30.0, 60.0, 90.0, 0.0] * 8, [10.0, 21.0, 29.0, 0.0] * 8, serial=True)
     assert got.verdict == "reproduced"
     assert [got.our_value, got.low, got.high] == pytest.approx(
         [3.0, float(expected.low), float(expected.high)]
@@ -441,7 +452,8 @@ def test_orders_pair_the_weeks(verdicts: Loader) -> None:
     run = sums_by_week(original=[0.0] * 3, a=[10.0, 100.0, 1000.0], b=[11.0, 101.1, 1000.9])
     (got,) = verdicts([order([{"scheme": "a"}, {"scheme": "b"}], replicates="week")], run)
     assert got.verdict == "reproduced"
-    assert [got.low, got.high] == pytest.approx([-1 - HALF / 10, -1 + HALF / 10])
+    wanted = inference.difference([10.0, 100.0, 1000.0] * 8, [11.0, 101.1, 1000.9] * 8, serial=True)
+    assert [got.low, got.high] == pytest.approx([float(wanted.low), float(wanted.high)])
 
 
 @pytest.mark.parametrize(
@@ -768,26 +780,21 @@ def self_scheduling_study(factors: list[str], metrics: list[str], numbers: list[
     return ones(dims, coords)
 
 
-def calendar_study(cases: list[str], schedulers: list[str], clusters: list[str]) -> xr.Dataset:
+def calendar_study(scenarios: list[str], schedulers: list[str], clusters: list[str]) -> xr.Dataset:
     """A dataset of a study of imprecise calendars with the variables of claims, filled with ones."""
+    users = [f"users of {name}" for name in clusters]
+    both = [f"{who}, {length}" for who in users for length in LENGTHS]
     coords: dict[str, list[Any]] = {
-        "case": cases,
+        "scenario": scenarios,
         "scheduler": schedulers,
         "estimates": ["actual", "requested"],
-        "aggregate": list(AGGREGATES),
-        "job_class": list(LENGTHS),
-        "cluster": clusters,
-        "block": [0, 1, 2],
+        "replicate": [0, 1, 2],
+        "group": [ALL, *LENGTHS, *users, *both, *(f"cluster {name}" for name in clusters)],
     }
-    run = ("case", "scheduler", "estimates")
-    dims: dict[str, tuple[str, ...]] = {
-        name: (*run, *own) for name, (own, _, _) in CALENDAR_VARIABLES.items()
-    }
-    dims |= {"submitted": ("case", "job_class"), "submitted_work_total": ("case",)}
-    dims |= {"slots_horizon": ("scheduler",), "mean_processors_total": ("case",)}
-    dims |= dict.fromkeys(("submitted_jobs", "mean_processors", "processors"), ("case", "cluster"))
-    dims["clusters_better"] = (*run, "aggregate")
-    return ones(dims, coords)
+    names = [measure.name for measure in CALENDAR_MEASURES]
+    names += ["jobs_submitted", "cluster_processors", "utilisation", "makespan", "transferred", "jobs"]
+    made = ones(dict.fromkeys(names, tuple(coords)), coords)
+    return made.assign_coords(slots_of_46_days=("scheduler", np.ones(len(schedulers))))
 
 
 def dynamic_study() -> xr.Dataset:

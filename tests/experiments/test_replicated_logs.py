@@ -80,7 +80,7 @@ def test_scenarios_without_replicates_keep_their_keys(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "keys"),
     [
-        ("calendars", ("resampling", "shaking", "feedback")),
+        ("calendars", ("feedback",)),
         ("dynamic-grid", ("resampling", "shaking", "feedback")),
         ("self-scheduling", ("resampling", "shaking", "feedback")),
         ("multicluster", ("feedback",)),

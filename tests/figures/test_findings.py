@@ -22,8 +22,6 @@ CATALOGUES = (
     "gridsched.experiments.models.figures:MODEL_FIGURES",
     "gridsched.experiments.readings.figures:READINGS_FIGURES",
     "gridsched.figures.prediction:PREDICTION_FIGURES",
-    "gridsched.systems.calendars.figures:CALENDAR_FIGURES",
-    "gridsched.systems.calendars.figures:CASE_FIGURES",
     "gridsched.systems.dynamic_grid.figures.overview:DYNAMIC_FIGURES",
     "gridsched.systems.jscheduler.figures:SELF_SCHEDULING_FIGURES",
 )
@@ -136,56 +134,7 @@ def queue(*lengths: float) -> pd.DataFrame:
     )
 
 
-def test_runs_with_reservations_are_not_compared_by_delay() -> None:
-    values = [("plain", "mean", 2.0, False), ("other", "mean", 3.0, False), ("reserved", "mean", 90.0, True)]
-    table = pd.DataFrame(values, columns=["scheduler", "aggregate", "mean", "asks"])
-    text = told("calendars.figures", "calendar_delays", table.assign(case="c", estimates="actual"))
-    assert "queuing delay without reservations" in text
-    assert "the highest 3, under other" in text
-    assert "With reservations it is 90 under reserved" in text
-
-
-def test_schedulers_that_are_not_surely_worse_than_the_best_calendars_are_named() -> None:
-    values = [("a", "mean", 1.0, 1.0), ("b", "mean", 1.1, 0.9), ("c", "mean", 4.0, 2.0)]
-    values += [("a", "work_weighted", 1.0, 1.0), ("b", "work_weighted", 1.2, 1.1)]
-    table = pd.DataFrame(values, columns=["scheduler", "aggregate", "mean", "to_best_low"])
-    text = told("calendars.figures", "calendar_delays", table.assign(case="c", estimates="x", asks=False))
-    assert "That of b is not surely higher than the lowest." in text
-    assert "All 2 aggregates have the same lowest, but not surely by the mean over jobs." in text
-    assert findings.NO_INTERVALS not in text
-
-
 # --- grids ----------------------------------------------------------------------------------------
-
-
-def test_reservations_that_others_do_not_pay_for() -> None:
-    def of(measure: str, aggregate: str, *values: tuple[float, float, float, float]) -> pd.DataFrame:
-        return pd.DataFrame(values, columns=["value", "mean", "low", "high"]).assign(
-            case="c", scheduler="s", measure=measure, aggregate=aggregate
-        )
-
-    granted = of("acceptance", "", (0.1, 0.9, NAN, NAN))
-    below = pd.concat([granted, of("delay_others_ratio", "mean", (0.1, 0.5, 0.4, 0.7))])
-    falls = told("calendars.figures", "calendar_reservations", below)
-    assert "their mean delay falls, as jobs that reserve ask to start later" in falls
-    unsure = pd.concat([granted, of("delay_others_ratio", "mean", (0.1, 1.5, 0.9, 2.7))])
-    text = told("calendars.figures", "calendar_reservations", unsure)
-    assert "whether it grows is not sure" in text
-    assert "90 % of the reservations are granted." in text
-
-
-def test_aggregates_that_disagree_are_told() -> None:
-    columns = ["scheduler", "aggregate", "mean"]
-    values = [
-        ("a", "mean", 1.0),
-        ("b", "mean", 2.0),
-        ("a", "work_weighted", 4.0),
-        ("b", "work_weighted", 3.0),
-    ]
-    table = pd.DataFrame(values, columns=columns).assign(case="c", estimates="actual", asks=False)
-    text = told("calendars.figures", "calendar_delays", table)
-    assert "under a; the highest 2, under b." in text
-    assert "Aggregates disagree on the best: a by the mean over jobs; b by the mean weighted by work." in text
 
 
 def test_sites_that_gain_and_lose() -> None:

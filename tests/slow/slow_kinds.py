@@ -14,10 +14,10 @@ import yaml
 from gridsched import results
 from gridsched.calibration.fitting import USUAL
 from tests.experiments.calibration import test_study as calibration
+from tests.experiments.kinds import test_calendars as calendars
 from tests.experiments.kinds import test_placements as placements
 from tests.support.studies import changed
 from tests.support.workspace import Workspace, temporary_files
-from tests.systems.calendars import test_study as calendars
 from tests.systems.dynamic_grid import test_study as dynamic_grid
 from tests.systems.jscheduler import test_study as jscheduler
 from tests.systems.multicluster import test_study as multicluster
@@ -150,18 +150,15 @@ def _calendars() -> Kind:
     alike = changed(study, "scenarios.1.partitions.alike", "users")["scenarios"]
     return Kind(
         study,
-        {
-            "calendar_delays",
-            *(f"calendar_{name}-{case}" for name in ("clusters", "trade") for case in ("pair", "parts")),
-        },
-        {"means.csv", "clusters.csv"},
+        {"ranking", "averages", "classes", "users", "trade", "utilisation"},
+        {"measures.csv"},
         {
             "words": ({"title": "Another"}, set()),
             "parameter": (
                 {"schedulers": bumped},
-                {f"{case}, together, actual run times" for case in ("pair", "parts")},
+                {f"{scenario}, together, actual run times" for scenario in ("pair", "parts")},
             ),
-            "partitions": ({"scenarios": alike}, {"case parts", *runs}),
+            "partitions": ({"scenarios": alike}, {"partitions of parts", *runs}),
         },
         calendars.write_logs,
     )

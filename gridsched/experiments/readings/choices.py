@@ -25,9 +25,9 @@ Scalar = str | int | float
 class ClaimLabels(ConfigModel):
     """How a value changes which labels of the datasets claims are about."""
 
-    only: dict[str, Label] = Field({})
-    """By dimension, the label that is meant where a claim names several: a claim of another single label does
-    not belong to the reading."""
+    without: dict[str, tuple[Label, ...]] = Field({})
+    """By dimension, labels that are not meant where a claim names several: a claim of one of them alone does
+    not belong to the reading. Under `variable`, variables."""
     instead: dict[str, dict[Label, Label]] = Field({})
     """By dimension, other labels that stand for those that claims name; under `variable`, other variables."""
 
@@ -239,14 +239,14 @@ def together(parts: Sequence[ClaimLabels]) -> ClaimLabels:
     A label that stands for another one may be replaced by a later change: "policy easy, graph complete" by
     "graph complete", and that by "default".
     """
-    only: dict[str, str] = {}
+    without: dict[str, tuple[str, ...]] = {}
     instead: dict[str, dict[str, str]] = {}
     for part in parts:
-        only |= part.only
+        without |= part.without
         for dimension, labels in part.instead.items():
             before = {own: labels.get(label, label) for own, label in instead.get(dimension, {}).items()}
             instead[dimension] = {**labels, **before}
-    return ClaimLabels(only=only, instead=instead)
+    return ClaimLabels(without=without, instead=instead)
 
 
 def read_as(claim: Claim, labels: ClaimLabels) -> Claim:
@@ -310,11 +310,10 @@ def on_what_is_kept(claim: Claim, known: Mapping[str, Mapping[str, Collection[An
 
 def belongs(claim: Claim, labels: ClaimLabels) -> bool:
     """Whether a claim, as the ledger has it, belongs to a reading: it is not about another label alone."""
-    select = claim.source.select if claim.source is not None else {}
-    return all(
-        isinstance(select.get(dimension, label), tuple) or select.get(dimension, label) == label
-        for dimension, label in labels.only.items()
-    )
+    if claim.source is None:
+        return True
+    chosen = {**claim.source.select, "variable": claim.source.variable}
+    return all(chosen.get(dimension) not in others for dimension, others in labels.without.items())
 
 
 def can_matter(choice: Choice, claim: Claim) -> bool:
@@ -325,8 +324,8 @@ def can_matter(choice: Choice, claim: Claim) -> bool:
 
 
 def _source_as(source: Source, labels: ClaimLabels) -> Source:
-    variable = labels.instead.get("variable", {}).get(source.variable, source.variable)
-    changes: dict[str, Any] = {"variable": variable, "select": _select_as(source.select, labels)}
+    variable = _select_as({"variable": source.variable}, labels)
+    changes: dict[str, Any] = {**variable, "select": _select_as(source.select, labels)}
     if source.relative_to is not None:
         changes["relative_to"] = _select_as(source.relative_to, labels)
     return source.model_copy(update=changes)
@@ -339,7 +338,7 @@ def _select_as(select: Mapping[str, Any], labels: ClaimLabels) -> dict[str, Any]
         several = isinstance(chosen, tuple)
         instead = labels.instead.get(dimension, {})
         own = tuple(instead.get(label, label) for label in (chosen if several else (chosen,)))
-        only = labels.only.get(dimension)
-        meant = (only,) if only in own else tuple(dict.fromkeys(own))
+        others = labels.without.get(dimension, ())
+        meant = tuple(dict.fromkeys(label for label in own if label not in others)) or own
         made[dimension] = meant if several else own[0]
     return made

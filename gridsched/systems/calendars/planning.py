@@ -94,8 +94,53 @@ class CalendarSchedule:
     outcomes: JobOutcome | None = None
 
 
+def together(parts: Sequence[tuple[NDArray[np.int64], int, CalendarSchedule]], jobs: int) -> CalendarSchedule:
+    """What became of jobs on clusters each by itself.
+
+    Parameters
+    ----------
+    parts : sequence of (int64[k], int, CalendarSchedule)
+        Places of the jobs of a cluster among all, the index of the cluster, and what was decided there.
+    jobs : int
+        How many jobs there are in all.
+    """
+    columns: dict[str, NDArray[Any]] = {}
+    outcomes: dict[str, NDArray[np.int64]] = {}
+    segments: list[RecordArray] = []
+    counts: dict[str, int] = {}
+    for own, cluster, part in parts:
+        for name in _OF_JOBS:
+            values = getattr(part, name)
+            columns.setdefault(name, np.zeros(jobs, values.dtype))[own] = values
+        for name, values in {} if part.outcomes is None else vars(part.outcomes).items():
+            outcomes.setdefault(name, np.zeros(jobs, np.int64))[own] = values
+        segments.append(part.segments.copy())
+        segments[-1]["job"], segments[-1]["cluster"] = own[part.segments["job"]], cluster
+        for name, number in part.counts.items():
+            before = counts.get(name, 0)
+            counts[name] = max(before, number) if name == "slots_max" else before + number
+    whole = np.concatenate(segments)
+    order = np.argsort(whole["job"], kind="stable")
+    return CalendarSchedule(
+        **columns, segments=whole[order], counts=counts, outcomes=JobOutcome(**outcomes) if outcomes else None
+    )
+
+
+_OF_JOBS = (
+    "start_time",
+    "end_time",
+    "run_time",
+    "planned_start",
+    "reserved",
+    "earliest_time",
+    "status",
+    "route",
+    "broken",
+)
+"""Arrays of jobs of a `CalendarSchedule`."""
+
 COUNTS: dict[str, str] = {
-    "slots_max": "largest number of slots of a calendar",
+    "slots_max": "slots of the largest calendar",
     "splits": "slots that were split, in all calendars",
     "operations": "searches, changes and splits of calendars",
     "slots_touched": "slots that these looked at or changed",

@@ -83,20 +83,27 @@ calendar.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, get_args
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.engine.records import RecordArray
 from gridsched.errors import ConfigurationError
-from gridsched.platform import Cluster
+from gridsched.platform import Cluster, Platform
 from gridsched.results import NO_TIME, SEGMENT, Schedule, Variable, of_tasks
 from gridsched.submission import Submission
 from gridsched.systems.base import Scheduler
 from gridsched.systems.calendars.kernels.bookings import NOWHERE, REQUEST, Status
-from gridsched.systems.calendars.planning import CalendarSchedule, Interruptions, schedule_calendars
+from gridsched.systems.calendars.measures import calendar_measures
+from gridsched.systems.calendars.planning import (
+    CalendarSchedule,
+    Interruptions,
+    schedule_calendars,
+    together,
+)
 from gridsched.systems.calendars.tree import (
     Level,
     Manager,
@@ -147,8 +154,8 @@ class Calendars(Scheduler):
     placement : {"unbiased", "lowest"}
         See `Manager`; of the manager of all clusters.
     levels : sequence of Level, optional
-        Levels of managers instead, from those of the clusters up to the one above all. With none of them a
-        cluster is by itself.
+        Levels of managers instead, from those of the clusters up to the one above all. With none of them
+        each cluster is by itself.
     managers : Manager or Cluster, optional
         Another tree, whose leaves are the clusters of the platform.
 
@@ -274,7 +281,6 @@ class Calendars(Scheduler):
         """
         submission = submission.at_unit_speed()
         home, workload, clusters = submission.homes(), submission.workload, submission.clusters
-        root = self.tree(clusters)
         jobs: RecordArray = np.zeros(len(submission), REQUEST)
         jobs["submit"] = workload.submit_time
         jobs["run"] = submission.run_time
@@ -282,9 +288,15 @@ class Calendars(Scheduler):
         jobs["nodes"] = workload.processors
         jobs["home"] = home
         jobs["reserved"] = NOWHERE if workload.reserved_start is None else workload.reserved_start
-        interruptions = _interruptions(submission, root)
-        done = schedule_calendars(jobs, root, self, seed=submission.seed, interruptions=interruptions)
-        told, counted = _fates(submission, done, interruptions)
+        if self.levels == () and len(clusters) > 1:
+            done = self._by_themselves(submission, jobs)
+            managers = [line for cluster in clusters for line in describe(cluster)]
+            nodes = np.array([cluster.processors for cluster in clusters], np.int64)[home]
+        else:
+            root = self.tree(clusters)
+            done = self._under(root, submission, jobs)
+            managers, nodes = list(describe(root)), np.full(len(jobs), reach(root))
+        told, counted = _fates(submission, done)
         return Schedule(
             start_time=done.start_time,
             end_time=done.end_time,
@@ -292,19 +304,47 @@ class Calendars(Scheduler):
             estimate=submission.estimate,
             segments=_segments(done),
             variables={
-                **_reservations(jobs, done, reach(root)),
+                **_reservations(jobs, done, nodes),
                 **_trade(done, home, len(clusters)),
                 **_tasks(done, clusters),
                 **told,
             },
             counters={
-                "managers": "; ".join(describe(root)),
+                "managers": "; ".join(managers),
                 "parameter_slots": str(self.slots),
                 **done.counts,
                 **counted,
             },
             messages=float(done.counts["messages"]),
         )
+
+    def _under(self, root: Manager | Cluster, submission: Submission, jobs: RecordArray) -> CalendarSchedule:
+        """Run the jobs under a tree of managers."""
+        interruptions = _interruptions(submission, root)
+        return schedule_calendars(jobs, root, self, seed=submission.seed, interruptions=interruptions)
+
+    def _by_themselves(self, submission: Submission, jobs: RecordArray) -> CalendarSchedule:
+        """Run the jobs of each cluster by itself."""
+        parts = []
+        for index, cluster in enumerate(submission.clusters):
+            own = np.flatnonzero(jobs["home"] == index)
+            if len(own):
+                alone = replace(
+                    submission,
+                    workload=submission.workload.select(own),
+                    home=np.zeros(len(own), np.int64),
+                    platform=Platform([cluster]),
+                    estimates=submission.estimate[own],
+                )
+                asked = jobs[own]
+                asked["home"] = 0
+                parts.append((own, index, self._under(cluster, alone, asked)))
+        return together(parts, len(jobs))
+
+    @classmethod
+    def measures(cls, run: xr.Dataset) -> xr.Dataset:
+        """Trade between clusters, reservations, and what the calendars cost."""
+        return calendar_measures(run)
 
 
 def _interruptions(submission: Submission, root: Manager | Cluster) -> Interruptions | None:
@@ -326,11 +366,9 @@ def _interruptions(submission: Submission, root: Manager | Cluster) -> Interrupt
     )
 
 
-def _fates(
-    submission: Submission, done: CalendarSchedule, interruptions: Interruptions | None
-) -> tuple[dict[str, Variable], dict[str, int]]:
-    """Variables and counters that with the outcomes of the jobs, where it has to be said."""
-    if interruptions is None or done.outcomes is None:
+def _fates(submission: Submission, done: CalendarSchedule) -> tuple[dict[str, Variable], dict[str, int]]:
+    """Variables and counters with the outcomes of the jobs, where it has to be said."""
+    if done.outcomes is None:
         return {}, {}
     told, counted = outcome_variables(submission.workload, done.outcomes)
     cut = (done.status == Status.KILLED).astype(np.int64)
@@ -340,10 +378,10 @@ def _fates(
         "reservation_broken": ("job", broken, text, "1"),
         "overrun_killed": ("job", cut, "whether the job was killed at the end of its slots", "1"),
     }
-    return {**told, **more, **outage_variables(interruptions.outages)}, counted
+    return {**told, **more, **outage_variables(outages_of(list(submission.clusters)))}, counted
 
 
-def _reservations(jobs: RecordArray, done: CalendarSchedule, nodes: int) -> dict[str, Variable]:
+def _reservations(jobs: RecordArray, done: CalendarSchedule, nodes: NDArray[np.int64]) -> dict[str, Variable]:
     """What was reserved and refused, and its outcome."""
     reach_processors = np.where(done.status == Status.REFUSED, 0, nodes)
     # The others gave up, or outages came between

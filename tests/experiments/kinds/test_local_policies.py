@@ -366,3 +366,18 @@ def test_a_log_can_be_replayed_without_incomplete_jobs(tmp_path: Path) -> None:
 
 JOBS_OF_LOG = [(1, 5, 10), (2, 0, 10), (3, 5, -1), (4, 50, 10), (5, 0, -1)]
 """Job number, run time, requested time."""
+
+
+def test_failures_have_the_clock_of_the_jobs(tmp_path: Path) -> None:
+    """Nodes fail while the jobs of a log run, however late its first job is."""
+    lines = [f"{n} {10**7 + 500 * n} 1 3000 4 -1 -1 4 4000 -1 1 1 1 1 1 1 -1 -1" for n in range(1, 101)]
+    (tmp_path / "late.swf").write_text("\n".join(["; MaxProcs: 16", *lines]) + "\n", encoding="utf-8")
+    scenario = {
+        "name": "late",
+        "file": str(tmp_path / "late.swf"),
+        "failures": {"mean_time_between": 20_000, "mean_repair": 600},
+    }
+    values = {"name": "late", "title": "Late", "scenarios": [scenario], "schedulers": ["easy"]}
+    study = study_from({**values, "estimates": ["actual"]})
+    killed = run_study(study, tmp_path / "made", SEED)["executions_killed"]
+    assert float(killed.sel(group=ALL).sum()) > 0

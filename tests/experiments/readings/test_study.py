@@ -85,8 +85,8 @@ READINGS: dict[str, Any] = {
             "default": "both",
             "values": [
                 {"name": "both", "drawn": False},
-                {"name": "all", "claims": {"only": {"job_class": "all"}}},
-                {"name": "narrow", "claims": {"only": {"job_class": "short narrow"}}},
+                {"name": "all", "claims": {"without": {"job_class": ["short narrow"]}}},
+                {"name": "narrow", "claims": {"without": {"job_class": ["all"]}}},
             ],
         },
     ],
@@ -289,7 +289,9 @@ def test_paths_reach_members_by_name_value_place_and_all_of_them() -> None:
 def test_claims_are_about_the_labels_that_a_reading_means(tmp_path: Path) -> None:
     write_files(tmp_path)
     order, of_all, of_narrow = load_claims([tmp_path / "claims.yaml"])[:3]
-    labels = ClaimLabels(only={"job_class": "all"}, instead={"estimate": {"requested": "actual"}})
+    labels = ClaimLabels(
+        without={"job_class": ("short narrow",)}, instead={"estimate": {"requested": "actual"}}
+    )
     source = read_as(order, labels).source
     assert source is not None
     assert source.select == {"workload": "morning", "estimate": "actual", "job_class": ("all",)}

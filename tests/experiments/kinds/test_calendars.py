@@ -1,4 +1,4 @@
-"""Studies of imprecise calendars: configuration, measures, stages, and what must not depend on chunks."""
+"""Studies of imprecise calendars: configuration, measures, runs, what is shown, and the logs of the paper."""
 
 from __future__ import annotations
 
@@ -16,25 +16,30 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridsched import results
+import gridsched as gs
+from gridsched import presentation, results
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.claims import evaluate, load_claims
+from gridsched.experiments.collection import ALL
 from gridsched.experiments.config import load_study
-from gridsched.platform import Cluster
-from gridsched.simulation import simulate
-from gridsched.systems.calendars.measures import (
-    AGGREGATES,
+from gridsched.experiments.kinds.calendars import (
+    BORDERS,
     LENGTHS,
-    VARIABLES,
-    JobOutcomes,
-    contributions,
-    delays,
-    length_class,
-    measure,
+    OTHERS,
+    CalendarScenario,
+    CalendarStudy,
+    divide,
+    partition,
+    prepare_partitions,
 )
+from gridsched.experiments.prepare import prepare_grids
+from gridsched.metrics.jobs import job_metrics
+from gridsched.platform import Cluster
+from gridsched.presentation.sections import study_section
+from gridsched.presentation.showing import attributes_of
+from gridsched.simulation import simulate
+from gridsched.systems.calendars.measures import DELAYS, contributions, delays, delays_of_groups
 from gridsched.systems.calendars.scheduler import Calendars
-from gridsched.systems.calendars.study.config import CalendarStudy, CaseConfig
-from gridsched.systems.calendars.study.stages import divide, partition, prepare_case
 from gridsched.systems.calendars.tree import Level, Manager, SlotPlan, describe
 from gridsched.traces import clean, read_swf
 from tests.conftest import REPOSITORY
@@ -66,7 +71,6 @@ STUDY: dict[str, Any] = {
                 "run_time": "cpu",
             },
             "schedulers": ["alone", "together", "easy"],
-            "paper": {"table": "figure-7", "alone": "alone", "together": "together"},
         },
     ],
     "schedulers": [
@@ -122,8 +126,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             ["alone", "alon"],
             ["scenarios[pair].schedulers: found 'alon'; did you mean alone?"],
         ),
-        ("scenarios.1.paper.together", "both", ["[parts].paper.together: found 'both'; known are alone"]),
-        ("scenarios.1.paper.table", "figure-8", ["paper.table: found 'figure-8'", "'figure-9'"]),
         ("scenarios.1.partitions.workload", {"name": "x", "synthetic": {"jobs": 5}}, ["only a log"]),
         ("scenarios.1.partitions.run_time", "user", ["run_time: found 'user'", "'cpu'"]),
         ("scenarios.1.partitions.clusters.1.name", "SMALL", ["one file where case does not count"]),
@@ -193,9 +195,9 @@ def test_runs_depend_on_what_they_use_only() -> None:
     assert key(other) != before
 
 
-def test_runs_of_a_case() -> None:
+def test_runs_of_a_scenario() -> None:
     study = study_of()
-    assert len(study.runs(study.scenario("parts"))) == 2 * 3
+    assert sum(run.label == "parts" for run in study.runs) == 2 * 3
 
 
 def test_tree_of_levels() -> None:
@@ -246,84 +248,51 @@ def naive_delays(jobs: list[tuple[int, int, int]]) -> list[float]:
 
 
 @given(JOBS)
-def test_contributions_add_up_to_the_aggregates(jobs: list[tuple[int, int, int]]) -> None:
+def test_contributions_add_up_to_the_averages(jobs: list[tuple[int, int, int]]) -> None:
     wait, run, size = np.array(jobs).T
-    parts = contributions(wait + run, run, size)
-    assert parts.shape == (len(AGGREGATES), len(jobs))
+    parts, weights = contributions(wait + run, run, size)
+    assert parts.shape == weights.shape == (len(DELAYS), len(jobs))
     np.testing.assert_allclose(parts.sum(axis=1), naive_delays(jobs), rtol=1e-9)
+    np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-9)
     np.testing.assert_allclose(delays(wait + run, run, size), naive_delays(jobs), rtol=1e-9)
 
 
 def test_no_jobs_have_no_delay() -> None:
     nothing = np.empty(0, np.int64)
     assert np.isnan(delays(nothing, nothing, nothing)).all()
-    assert contributions(nothing, nothing, nothing).shape == (4, 0)
-
-
-def test_length_classes_are_those_of_the_paper() -> None:
-    assert [LENGTHS[k] for k in length_class(np.array([0, 9, 10, 99, 100, 999, 1000, 9**9]))] == [
-        label for label in LENGTHS[1:] for _ in range(2)
-    ]
+    assert contributions(nothing, nothing, nothing)[0].shape == (4, 0)
 
 
 @settings(max_examples=40)
-@given(JOBS, st.randoms(use_true_random=False))
-def test_measures_are_those_of_a_naive_count(jobs: list[tuple[int, int, int]], random: Any) -> None:
-    wait, run, size = np.array(jobs).T
-    submit = np.sort(np.array([random.randint(0, 300_000) for _ in jobs]))
-    home = np.array([random.randint(0, 2) for _ in jobs])
+@given(JOBS, st.integers(1, 5), st.randoms(use_true_random=False))
+def test_delays_of_blocks_average_to_those_of_all_jobs(
+    jobs: list[tuple[int, int, int]], blocks: int, random: Any
+) -> None:
+    wait, run_time, size = np.array(jobs).T
     ran = np.array([random.random() < 0.8 for _ in jobs])
-    start = np.where(ran, submit + wait, -1)
-    done = measure(
-        JobOutcomes(
-            submit_time=submit,
-            run_time=run,
-            processors=size,
-            home=home,
-            start_time=start,
-            end_time=np.where(ran, start + run, -1),
-            block=submit // 86400,
-            blocks=5,
-            other=size > 10,
-            nodes=np.array([64, 64, 64]),
-            supplied=np.array([3600.0, 0.0, 7200.0]),
-            consumed=np.array([0.0, 10800.0, 0.0]),
-            local=np.array([0.0, 3600.0, 3600.0]),
-            moved=size > 60,
-            postponed=np.empty(0),
-            counts={},
-        )
-    )
-    assert set(done) == set(VARIABLES)
-    kept = [(place, job) for place, job in enumerate(jobs) if ran[place]]
-    for number, _ in enumerate(LENGTHS):
-        own = [
-            job for _, job in kept if number in (0, 1 + sum(job[1] >= border for border in (10, 100, 1000)))
-        ]
-        delay = np.asarray(done["delay"])[:, number]
-        if own:
-            np.testing.assert_allclose(delay, naive_delays(own), rtol=1e-9)
-            blocks = np.asarray(done["delay_by_block"])[:, number]
-            np.testing.assert_allclose(blocks.sum(axis=-1), delay, rtol=1e-9)
-        assert np.isnan(delay).all() == (not own)
-        assert np.asarray(done["jobs"])[number] == len(own)
-    for cluster in range(3):
-        own = [job for place, job in kept if home[place] == cluster]
-        assert np.asarray(done["jobs_by_cluster"])[cluster] == len(own)
-        if own:
-            here = np.asarray(done["delay_by_cluster"])[:, 0, cluster]
-            np.testing.assert_allclose(here, naive_delays(own), rtol=1e-9)
-    others = [job for _, job in kept if job[2] > 10]
-    if others:
-        np.testing.assert_allclose(np.asarray(done["delay_others"]), naive_delays(others), rtol=1e-9)
-    assert np.asarray(done["balance"]).tolist() == [-1.0, 3.0, -2.0]
-    assert (done["clusters_lending"], done["clusters_supplying"]) == (2.0, 2.0)
-    assert done["transferred"] == sum(job[2] > 60 for _, job in kept)
-    if kept:
-        span = max(submit[k] + wait[k] + run[k] for k, _ in kept) - min(submit[k] for k, _ in kept)
-        assert done["makespan"] == span
-        if span:
-            assert np.asarray(done["utilisation"])[0] == pytest.approx(3600 / (64 * span))
+    run = xr.Dataset({"run_time": ("job", run_time), "processors": ("job", size)})
+    values = {"response_time": np.where(ran, (wait + run_time).astype(float), np.nan)}
+    members = {ALL: np.arange(len(jobs)), "some": np.flatnonzero(size > 10)}
+    whole = delays_of_groups(run, values, members)
+    parts = delays_of_groups(run, values, members, np.sort(np.arange(len(jobs)) % blocks))
+    jobs_in = {
+        group: np.bincount((np.sort(np.arange(len(jobs)) % blocks))[own][ran[own]], minlength=blocks)
+        for group, own in members.items()
+    }
+    for group, own in members.items():
+        expected = naive_delays([jobs[i] for i in own if ran[i]]) if ran[own].any() else [math.nan] * 4
+        found = [float(whole[name].sel(group=group)) for name in DELAYS]
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+        for name, measure in DELAYS.items():
+            value = parts[name].sel(group=group).values
+            weight = (
+                jobs_in[group][: len(value)]
+                if measure.weight == "jobs"
+                else parts[measure.weight].sel(group=group).values
+            )
+            if ran[own].any():
+                average = np.nansum(value * weight) / weight.sum()
+                np.testing.assert_allclose(average, float(whole[name].sel(group=group)), rtol=1e-9)
 
 
 # --- partitions -----------------------------------------------------------------------------------
@@ -388,104 +357,197 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, xr.Dataset]:
         return root / "made" / "tiny", run_study(study_of(), root / "made", SEED)
 
 
+def runs_of(whole: xr.Dataset, name: str) -> xr.DataArray:
+    """A measure of whole runs."""
+    return whole[name].sel(group=ALL).isel(replicate=0)
+
+
 def test_dataset_holds_every_run(made: tuple[Path, xr.Dataset]) -> None:
     folder, whole = made
     study = study_of()
-    known = whole["makespan"].notnull()
-    for case in study.scenarios:
+    known = runs_of(whole, "makespan").notnull()
+    for scenario in study.scenarios:
         for scheduler in study.labels:
-            runs = known.sel(case=case.name, scheduler=scheduler)
-            assert bool(runs.all()) == (scheduler in study.labels_in(case))
-    assert whole["delay_by_block"].dims == (
-        *("case", "scheduler", "estimates"),
-        *("aggregate", "job_class", "block"),
-    )
-    assert list(whole["cluster"].values) == ["north", "south", "small", "twin", "large"]
-    np.testing.assert_allclose(
-        whole["delay_by_block"].sum("block").where(whole["delay"].notnull()), whole["delay"], rtol=1e-9
-    )
+            runs = known.sel(scenario=scenario.name, scheduler=scheduler)
+            assert bool(runs.all()) == (scheduler in study.labels_in(scenario))
+    assert whole["delay_mean"].dims == ("scenario", "scheduler", "estimates", "replicate", "group")
+    assert whole["replicates_are"].values.tolist() == ["blocks", "blocks"]
+    groups = [ALL, *LENGTHS, OTHERS, "users of north", "cluster south", "users of twin, under 10 s"]
+    assert set(groups) <= set(whole["group"].values.tolist())
     run_rows = pd.read_csv(folder / "runs.csv")
     assert len(run_rows) == run_rows["run"].nunique() == int(known.sum())
-    table = pd.read_csv(folder / "tables" / "means.csv")
-    assert len(table) == int(whole["delay"].notnull().sum())
-    clusters = pd.read_csv(folder / "tables" / "clusters.csv")
-    assert clusters.groupby(["case", "scheduler", "estimates"])["balance"].sum().abs().max() < 1e-6
+    table = pd.read_csv(folder / "tables" / "measures.csv")
+    assert set(DELAYS) <= set(table["measure"])
+
+
+def test_parameters_are_coordinates(made: tuple[Path, xr.Dataset]) -> None:
+    _, whole = made
+    own = whole.sel(scheduler="reserved")
+    assert (float(own["reserved_share"]), float(own["threshold"]), float(own["low_water"])) == (
+        0.25,
+        1.0,
+        0.5,
+    )
+    assert float(whole["period"].sel(scheduler="late news")) == 600
+    assert float(whole["manager_levels"].sel(scheduler="together")) == 2
+    assert np.isnan(float(whole["low_water"].sel(scheduler="easy")))
+    assert str(whole["slots"].sel(scheduler="fine").values) == "<*, 60 s>"
+    assert float(whole["slots_of_46_days"].sel(scheduler="fine")) == -(-4_000_000 // 60)
 
 
 def test_nothing_is_lost(made: tuple[Path, xr.Dataset]) -> None:
     _, whole = made
-    known = whole["makespan"].notnull()
-    jobs = whole["jobs"].sel(job_class="all").where(known)
-    assert bool((jobs == whole["submitted"].sel(job_class="all")).where(known, True).all())
-    work = (whole["supplied_total"] + whole["local_work_total"]).where(known)
-    expected = whole["submitted_work_total"].broadcast_like(work).where(known)
-    np.testing.assert_allclose(work, expected, rtol=1e-9)
-    every = whole["jobs"].sum("job_class", skipna=False)
-    assert bool((every == 2 * whole["jobs"].sel(job_class="all")).where(known, True).all())
+    known = runs_of(whole, "makespan").notnull()
+    jobs = whole["jobs"].sum("replicate")
+    submitted = runs_of(whole, "jobs_submitted").where(known, 0)
+    assert bool((jobs.sel(group=ALL) == submitted).all())
+    assert bool((jobs.sel(group=list(LENGTHS)).sum("group") == submitted).all())
+    traded = runs_of(whole, "supplied") + runs_of(whole, "local_work")
+    has = traded.notnull()
+    np.testing.assert_allclose(
+        traded.where(has, 0), runs_of(whole, "work_submitted").where(has, 0), rtol=1e-9
+    )
+    balance = whole["balance"].isel(replicate=0).sum("group")
+    assert float(abs(balance).max()) < 1e-6
+
+
+def test_blocks_average_to_the_naive_delays(folder: Path, made: tuple[Path, xr.Dataset]) -> None:
+    _, whole = made
+    jobs, clusters = logs()
+    run = simulate(jobs, clusters, "easy", estimates="requested")
+    values = {name: column.tolist() for name, column in job_metrics(run).items()}
+    own = whole.sel(scenario="pair", scheduler="easy", estimates="requested")
+    rows = list(
+        zip(
+            values["wait_time"],
+            run["run_time"].values.tolist(),
+            run["processors"].values.tolist(),
+            strict=True,
+        )
+    )
+    length = np.searchsorted(BORDERS, run["run_time"].values, side="right")
+    home = run["home_cluster"].values
+    for group, chosen in (
+        (ALL, np.ones(len(rows), bool)),
+        (LENGTHS[3], length == 3),
+        ("users of south", home == 1),
+    ):
+        expected = naive_delays(
+            [(int(w), r, p) for (w, r, p), mine in zip(rows, chosen, strict=True) if mine]
+        )
+        for (name, measure), value in zip(DELAYS.items(), expected, strict=True):
+            parts = own[[name, measure.weight]].sel(group=group).dropna("replicate")
+            weight = parts[measure.weight]
+            assert float((parts[name] * weight).sum() / weight.sum()) == pytest.approx(value)
+    both = (home == 1) & (length == 3)
+    expected = naive_delays([(int(w), r, p) for (w, r, p), mine in zip(rows, both, strict=True) if mine])
+    place = {"group": f"users of south, {LENGTHS[3]}", "replicate": 0}
+    assert [float(own[name].sel(place)) for name in DELAYS] == pytest.approx(expected)
+
+
+def logs() -> tuple[list[Any], list[Cluster]]:
+    """Workloads and clusters of the scenario `pair`."""
+    sizes = {"north": 16, "south": 8}
+    jobs = [clean(read_swf(f"{name}.swf", name=name), processors=size) for name, size in sizes.items()]
+    return jobs, [Cluster(processors=size, name=name) for name, size in sizes.items()]
 
 
 def test_runs_are_those_of_the_library(folder: Path, made: tuple[Path, xr.Dataset]) -> None:
     _, whole = made
-    jobs = [
-        clean(read_swf(f"{name}.swf", name=name), processors=size)
-        for name, size in (("north", 16), ("south", 8))
-    ]
-    clusters = [Cluster(processors=16, name="north"), Cluster(processors=8, name="south")]
+    jobs, clusters = logs()
     leaves = [Manager(name=c.name, children=[c], promote_processors=2, bump=60) for c in clusters]
     options = Calendars(slots=SlotPlan(levels=[(8, 10), (4, 120), (None, 2400)]))
     managed = replace(options, managers=Manager(name="top", children=leaves))
-    run = simulate(jobs, clusters, managed, estimates="requested", align="start", times="unit")
-    here = whole.sel(case="pair", scheduler="together", estimates="requested")
-    for name in ("operations", "messages", "bumped", "promoted", "slots_max"):
-        assert float(here[name]) == run.attrs[name]
-    assert here["supplied"].sel(cluster="north") == run["supplied"].values[0] / 3600
-    wait = (run["start_time"] - run["submit_time"]).values
-    assert float(here["wait_time_mean"].sel(job_class="all")) == pytest.approx(wait.mean())
-    easy = whole.sel(case="pair", scheduler="easy", estimates="requested")
-    for workload, cluster in zip(jobs, clusters, strict=True):
-        alone = simulate(workload, cluster, "easy", estimates="requested")
-        mean = float((alone["start_time"] - alone["submit_time"]).mean())
-        assert float(easy["wait_time_mean_by_cluster"].sel(cluster=cluster.name)) == pytest.approx(mean)
-    own = whole.sel(case="pair", scheduler="alone", estimates="actual")
-    parts = [simulate([w], c, options, estimates="actual") for w, c in zip(jobs, clusters, strict=True)]
-    assert float(own["operations"]) == sum(part.attrs["operations"] for part in parts)
-    assert float(own["slots_max"]) == max(part.attrs["slots_max"] for part in parts)
-    assert float(own["transferred"]) == 0
+    run = simulate(jobs, clusters, managed, estimates="requested")
+    here = whole.sel(scenario="pair", estimates="requested", replicate=0)
+    together = here.sel(scheduler="together")
+    for name in ("operations", "bumped", "promoted", "slots_max"):
+        assert float(together[name].sel(group=ALL)) == run.attrs[name]
+    assert float(together["supplied"].sel(group="cluster north")) == run["supplied"].values[0] / 3600
+    away = run["segment_cluster"].values != run["home_cluster"].values[run["segment_job"].values]
+    moved = len(set(run["segment_job"].values[away].tolist()))
+    assert float(together["transferred"].sel(group=ALL)) == pytest.approx(moved / run.sizes["job"])
+    span = int(run["end_time"].max() - run["submit_time"].min())
+    held = (run["segment_processors"] * (run["segment_end"] - run["segment_start"])).values
+    for index, cluster in enumerate(clusters):
+        expected = held[run["segment_cluster"].values == index].sum() / (cluster.processors * span)
+        assert float(together["utilisation"].sel(group=f"cluster {cluster.name}")) == pytest.approx(expected)
+    alone = whole.sel(scenario="pair", scheduler="alone", estimates="actual", replicate=0)
+    parts = [simulate([w], [c], options, estimates="actual") for w, c in zip(jobs, clusters, strict=True)]
+    assert float(alone["operations"].sel(group=ALL)) == sum(part.attrs["operations"] for part in parts)
+    assert float(alone["slots_max"].sel(group=ALL)) == max(part.attrs["slots_max"] for part in parts)
+    assert float(alone["transferred"].sel(group=ALL)) == 0
+
+
+def test_calendars_without_managers_are_one_cluster_after_the_other(folder: Path) -> None:
+    jobs, clusters = logs()
+    options = Calendars(slots=SlotPlan(levels=[(8, 10), (4, 120), (None, 2400)]), levels=[])
+    run = gs.simulate(jobs, clusters, options, estimates="actual")
+    gs.verify(run)
+    for index, (workload, cluster) in enumerate(zip(jobs, clusters, strict=True)):
+        part = gs.simulate([workload], [cluster], options, estimates="actual")
+        own = run["home_cluster"].values == index
+        first = run["submit_time"].values[own].min()
+        for name in ("start_time", "end_time", "planned_start"):
+            found, expected = run[name].values[own] - first, part[name].values
+            # Slots of both begin at a multiple of 10 s, and the first job comes at time 0
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_reservations_grow_with_their_share(made: tuple[Path, xr.Dataset]) -> None:
     _, whole = made
-    case = whole.sel(case="pair", estimates="actual")
-    asked = case["reservations_granted"] + case["reservations_refused"]
+    own = whole.sel(scenario="pair", estimates="actual")
+    asked = runs_of(own, "reservations_granted") + runs_of(own, "reservations_refused")
     few, many = (float(asked.sel(scheduler=name)) for name in ("reserved", "more reserved"))
-    jobs = float(case["submitted"].sel(job_class="all"))
+    jobs = float(runs_of(own, "jobs_submitted").sel(scheduler="alone"))
     assert 0 < few < many < jobs
     assert abs(many / jobs - 0.5) < 0.15
-    others = case["jobs_others"].dropna("scheduler")
-    assert len(set(others.values.tolist())) == 1
-    assert float(others[0]) == jobs - many
-    assert np.isnan(float(case["acceptance"].sel(scheduler="alone")))
-    assert 0 < float(case["acceptance"].sel(scheduler="reserved")) <= 1
+    others = own["jobs"].sel(group=OTHERS).sum("replicate")
+    assert set(others.values.tolist()) == {jobs - many}
+    acceptance = runs_of(own, "acceptance")
+    assert np.isnan(float(acceptance.sel(scheduler="alone")))
+    assert 0 < float(acceptance.sel(scheduler="reserved")) <= 1
 
 
-def test_scaled_case_has_the_same_schedule(folder: Path, tmp_path: Path) -> None:
+def test_scaled_scenario_has_the_same_schedule(folder: Path, tmp_path: Path) -> None:
     """A machine and jobs a thousand times as large: the same starts, for the same number of operations."""
-    ordinary_case = STUDY["scenarios"][0]
-    values: dict[str, Any] = {"scenarios": [ordinary_case, {**ordinary_case, "name": "huge", "scale": 1000}]}
+    ordinary = STUDY["scenarios"][0]
+    values: dict[str, Any] = {"scenarios": [ordinary, {**ordinary, "name": "huge", "scale": 1000}]}
     values |= {"schedulers": [STUDY["schedulers"][0], STUDY["schedulers"][7]], "estimates": ["actual"]}
     values["reservations"] = {}
     whole = run_study(study_of(**values), tmp_path / "scaled", SEED)
-    ordinary, huge = whole.sel(case="pair"), whole.sel(case="huge")
-    for name in ("delay", "wait_time_mean", "operations", "slots_touched", "slots_max", "makespan"):
-        np.testing.assert_allclose(huge[name].values, ordinary[name].values, rtol=1e-9)
-    assert float(huge["processors"].sum()) == 24_000
+    for name in (*DELAYS, "wait_time_mean", "operations", "slots_touched", "slots_max", "makespan"):
+        pair, huge = (
+            whole[name].sel(scenario=place, group=[ALL, *LENGTHS]).values for place in ("pair", "huge")
+        )
+        np.testing.assert_allclose(huge, pair, rtol=1e-9)
+    processors = whole["cluster_processors"].sel(scenario="huge", scheduler="alone").isel(replicate=0)
+    assert float(processors.sum()) == 24_000
 
 
-def test_paper_stands_beside(made: tuple[Path, xr.Dataset]) -> None:
-    _, whole = made
-    assert whole["paper_supplied"].sel(case="parts", cluster="large").item() == 281.0
-    assert bool(whole["paper_supplied"].sel(case="pair").isnull().all())
-    assert whole["paper_together"].sel(case="parts").item() == "together"
+def test_synthetic_clusters_are_replicated(tmp_path: Path) -> None:
+    clusters = [{"name": name, "synthetic": {"machine": "M5", "jobs": 60}} for name in ("a", "b")]
+    values = {"scenarios": [{"name": "drawn", "clusters": clusters}], "replicates": 3}
+    whole = run_study(study_of(**values), tmp_path, SEED)
+    assert whole["replicates_are"].values.tolist() == ["draws"]
+    waits = whole["delay_mean"].sel(scenario="drawn", scheduler="reserved", estimates="actual", group=ALL)
+    assert len(set(waits.values.tolist())) == 3
+
+
+def test_page_says_what_figures_show(made: tuple[Path, xr.Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, whole = made
+    monkeypatch.chdir(folder.parent.parent)
+    study = study_of()
+    run_study(study, folder.parent, SEED, shown=True)
+    section = study_section(study, folder)
+    assert section.main is not None
+    assert section.table is not None
+    assert section.table.rows[section.table.marked][0] == "alone"
+    for specification in study.specifications:
+        numbers = presentation.numbers(specification, whole)
+        assert len(numbers), specification.name
+        assert presentation.finding(specification, numbers, attributes_of(whole))
+    assert len(study.conventions(whole)) <= 9
 
 
 def test_claims_find_what_they_need(made: tuple[Path, xr.Dataset]) -> None:
@@ -495,6 +557,8 @@ def test_claims_find_what_they_need(made: tuple[Path, xr.Dataset]) -> None:
     names = {claim.source.study for claim in claims if claim.source is not None}
     verdicts = evaluate(claims, dict.fromkeys(names, whole))
     assert len(verdicts) == len(claims) > 200
+    known = set(map(str, whole.variables))
+    assert {name for claim in claims if claim.source is not None for name in claim.source.variables} <= known
 
 
 # --- real logs ------------------------------------------------------------------------------------
@@ -502,12 +566,15 @@ def test_claims_find_what_they_need(made: tuple[Path, xr.Dataset]) -> None:
 PAPER_JOBS = [939, 2267, 1597, 1594, 2549, 1759, 1700, 2119, 1630, 1483]
 
 
-def workloads_of(case: CaseConfig, mirror: Path, target: Path) -> list[Any]:
-    """Workloads and clusters of a case of a shipped study."""
-    files = {"CTC-SP2-1996": "CTC-SP2-1996-3.1-cln", "KTH-SP2-1996": "KTH-SP2-1996-2.1-cln"}
-    files["LANL-CM5-1994"] = "LANL-CM5-1994-4.1-cln"
-    logs = {each.name: mirror / f"{files[str(each.archive)]}.swf.gz" for each in case.workloads}
-    prepare_case(case, SEED, logs, target)
+def workloads_of(scenario: CalendarScenario, mirror: Path, target: Path) -> list[Any]:
+    """Workloads and clusters of a scenario of a shipped study."""
+    names = {"CTC-SP2-1996": "CTC-SP2-1996-3.1-cln", "KTH-SP2-1996": "KTH-SP2-1996-2.1-cln"}
+    names["LANL-CM5-1994"] = "LANL-CM5-1994-4.1-cln"
+    found = {each.name: mirror / f"{names[str(each.archive)]}.swf.gz" for each in scenario.workloads}
+    if scenario.partitions is None:
+        prepare_grids(scenario.name, scenario.clusters, [0], SEED, found, target)
+    else:
+        prepare_partitions(scenario.name, scenario.partitions, found, target)
     (pairs,) = results.grids_from_dataset(results.read(target)).values()
     return list(pairs)
 
@@ -536,7 +603,8 @@ def test_months_have_nearly_the_jobs_of_the_paper(archive_mirror: Path, tmp_path
     for name, classes in (("October", [157, 1007, 496, 747]), ("November", [195, 581, 376, 832])):
         ((workload, cluster),) = workloads_of(study.scenario(name), archive_mirror, tmp_path / f"{name}.nc")
         assert cluster.processors == 100
-        assert np.bincount(length_class(workload.run_time), minlength=5)[1:].tolist() == classes
+        length = np.searchsorted(BORDERS, workload.run_time, side="right")
+        assert np.bincount(length).tolist() == classes
 
 
 def test_partitions_have_jobs_of_their_size(archive_mirror: Path, tmp_path: Path) -> None:
@@ -545,6 +613,7 @@ def test_partitions_have_jobs_of_their_size(archive_mirror: Path, tmp_path: Path
     assert [len(workload) for workload, _ in pairs] == [1719, 1718, 1585, 1077, 331, 204]
     for workload, cluster in pairs:
         assert (workload.processors == cluster.processors).all()
+    assert min(int(workload.submit_time.min()) for workload, _ in pairs) == 0
     left_out = pairs[0][0].left_out
     assert left_out["no CPU time"] == 1335
     whole = workloads_of(study.scenario("whole-log"), archive_mirror, tmp_path / "whole.nc")[0][0]
