@@ -175,7 +175,7 @@ def study(**changes: Any) -> dict[str, Any]:
 def test_scenarios_with_a_baseline_are_a_family() -> None:
     made: Any = study_from(study())
     assert families(made.scenarios) == {"one": ["one", "two"]}
-    assert made.study_figures == ["policies_means"]  # few jobs have no statistics
+    assert [each.name for each in made.specifications] == ["means"]  # few jobs have no statistics
 
 
 @pytest.mark.parametrize(
