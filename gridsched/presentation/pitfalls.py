@@ -13,6 +13,7 @@ from typing import Any
 
 import xarray as xr
 
+from gridsched.experiments.collection import ALL
 from gridsched.experiments.config import Study
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.figures.style import number
@@ -82,9 +83,14 @@ def _warm_up(study: Any, dataset: xr.Dataset) -> str:
 def _saturation(study: Any, dataset: xr.Dataset) -> str:
     for variable, text in (("offered_load", "offered load"), ("utilisation", "utilisation")):
         if variable in dataset and dataset[variable].notnull().any():
-            highest = float(dataset[variable].max())
-            if highest >= SATURATED:
-                return f"The largest {text} is {highest:.2f}: waits grow as long as the workload lasts."
+            values = dataset[variable]
+            values = values.mean("replicate") if "replicate" in values.dims else values
+            highest = values.where(values == values.max(), drop=True)
+            if values.max() >= SATURATED:
+                group = str(highest["group"].values[0]) if "group" in highest.dims else ALL
+                of = "" if group == ALL else f" of {group}"
+                share = float(values.max())
+                return f"The largest {text}{of} is {share:.2f}: waits grow as long as the workload lasts."
     return ""
 
 
