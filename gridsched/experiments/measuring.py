@@ -80,7 +80,8 @@ def measured(
     Parameters
     ----------
     run : xarray.Dataset
-        A verified run of `gridsched.simulate`, or the waits that its log recorded.
+        A verified run of `gridsched.simulate`, the waits that its log recorded, or several runs as one of no
+        system.
     how : Measuring, optional
         How it is measured.
     *further : Dataset
@@ -211,7 +212,7 @@ def _in_blocks(
 def _of_system(run: xr.Dataset, how: Measuring, *, users: bool) -> list[xr.Dataset]:
     """What clusters did, what became of jobs, and what the system of the scheduler measures."""
     parts: list[xr.Dataset] = [_totals(run, how, users=users)]
-    if run.attrs.get("scheme") == metrics.RECORDED:
+    if run.attrs.get("scheme") == metrics.RECORDED or "system" not in run.attrs:
         return parts
     if how.bins and "piece_segment" in run:
         parts.append(summarise_nodes(run, how.bins))

@@ -16,7 +16,7 @@ KINDS: dict[str, str] = {
     "self-scheduling": "gridsched.systems.jscheduler.study.config:SelfSchedulingStudy",
     "arena": "gridsched.experiments.kinds.arena:ArenaStudy",
     "calendars": "gridsched.experiments.kinds.calendars:CalendarStudy",
-    "dynamic-grid": "gridsched.systems.dynamic_grid.study.config:DynamicGridStudy",
+    "dynamic-grid": "gridsched.experiments.kinds.dynamic_grid.config:DynamicGridStudy",
     "multicluster": "gridsched.experiments.kinds.multicluster.config:MulticlusterStudy",
     "workload-models": "gridsched.experiments.models.config:ModelStudy",
     "placements": "gridsched.experiments.kinds.placements:PlacementStudy",

@@ -40,6 +40,9 @@ class Specification:
         What values are relative to: the reference scheduler of the study in the same scenario, the baseline
         of the scenario under the same scheduler, the first estimates of the study under the same scheduler,
         or nothing.
+    against : str
+        The scheduler that values are relative to, where it is another than the reference of the study; it is
+        not shown itself.
     relation : {"ratio", "difference"}
         How values are relative to it.
     caption : str
@@ -64,6 +67,7 @@ class Specification:
     lanes: str = "estimates"
     where: Mapping[str, Any] = field(default_factory=dict)
     reference: Reference = "scheduler"
+    against: str = ""
     relation: Literal["ratio", "difference"] = "ratio"
     caption: str = ""
     own: str = ""
@@ -82,5 +86,5 @@ class Specification:
     @property
     def comparisons(self) -> str:
         """What it compares: two figures of the same comparisons make no more of them."""
-        kept = ("measures", "where", "reference", "relation")
+        kept = ("measures", "where", "reference", "against", "relation")
         return repr([getattr(self, key) for key in kept])

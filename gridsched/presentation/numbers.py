@@ -92,6 +92,8 @@ def _of_measure(name: str, specification: Specification, study: xr.Dataset, shar
     # What conditions are relative to is 1 by definition
     if specification.reference == "scenario" and "baseline" in whole:
         whole = whole[whole["scenario"] != whole["baseline"]]
+    elif specification.against:
+        whole = whole[whole["scheduler"] != specification.against]
     elif specification.reference == "estimates":
         whole = whole[whole["estimates"] != str(study["estimates"].values[0])]
     return _in_order(whole, study, keys).assign(measure=name)
@@ -123,10 +125,9 @@ def _families(
     specification: Specification, study: xr.Dataset, table: pd.DataFrame
 ) -> Iterator[tuple[pd.DataFrame, Mapping[str, Any] | None]]:
     """Parts of a table, each with the labels of what its rows are compared with."""
-    if specification.reference == "scheduler" and study.attrs.get("reference") in set(
-        table.get("scheduler", ())
-    ):
-        yield table, {"scheduler": study.attrs["reference"]}
+    reference = specification.against or study.attrs.get("reference")
+    if specification.reference == "scheduler" and reference in set(table.get("scheduler", ())):
+        yield table, {"scheduler": reference}
     elif specification.reference == "estimates" and "estimates" in table:
         yield table, {"estimates": str(study["estimates"].values[0])}
     elif specification.reference == "scenario" and "baseline" in table:

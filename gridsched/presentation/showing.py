@@ -74,6 +74,8 @@ def _made(figure: Mapping[str, Any], drawn: xr.Dataset, shared_by: int) -> tuple
         return drawing, [finding_of(figure, drawing[1], drawn.attrs)]
     specification = Specification(**figure["specification"])
     attributes = attributes_of(drawn)
+    if specification.against:
+        attributes["reference"] = specification.against
     if specification.own:
         drawing = function_at(specification.own)(drawn, **specification.parameters)
     else:

@@ -1,4 +1,4 @@
-"""What a dynamic grid does for its users: gains and losses of each cluster, moved work, messages and weeks.
+"""What a dynamic grid does: waits by users, moved work, tasks and jobs that make way, messages.
 
 Users are those of each cluster and those of the grid; jobs that a local scheduler sent to the grid still
 count for the users of their cluster. The label `GRID_USERS` stands for the users of the grid. Work is in
@@ -16,14 +16,11 @@ from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
 from gridsched.metrics import jobs as metrics
-from gridsched.replication import ratio_interval
+from gridsched.metrics.measure import Measure
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-
-WEEK = 7 * 24 * 3600
-"""Length of a week [s], counted from the first submission."""
 
 GRID_USERS = "grid"
 """Label of the users of the grid among those of the clusters."""
@@ -31,12 +28,8 @@ GRID_USERS = "grid"
 _REJECTED, _FINISHED, _STOPPED, _STRANDED = range(4)
 _LEAVE = 2
 
-TIMES: dict[str, tuple[str, str]] = {
-    "wait_time": ("wait time", "s"),
-    "response_time": ("response time", "s"),
-    "bounded_slowdown": ("bounded slowdown", "1"),
-}
-"""What is compared of jobs: long name and unit."""
+TIMES = ("wait_time", "response_time", "bounded_slowdown")
+"""Metrics of jobs of which users have means."""
 
 VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "jobs": (("users",), "jobs that ended", "1"),
@@ -47,27 +40,14 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "wait_time_mean": (("users",), "mean wait time", "s"),
     "response_time_mean": (("users",), "mean response time", "s"),
     "bounded_slowdown_mean": (("users",), "mean bounded slowdown", "1"),
-    "wait_time_by_week": (("users", "week"), "sum of wait times of the jobs submitted in a week", "s"),
-    "response_time_by_week": (
-        ("users", "week"),
-        "sum of response times of the jobs submitted in a week",
-        "s",
-    ),
-    "bounded_slowdown_by_week": (
-        ("users", "week"),
-        "sum of bounded slowdowns of the jobs submitted in a week",
-        "1",
-    ),
-    "jobs_by_week": (("users", "week"), "jobs submitted in a week that ended", "1"),
     "local_wait_time_mean": (("cluster",), "mean wait time of the jobs that ran as local jobs", "s"),
     "yield_wait_mean": (("cluster",), "mean time that local jobs waited for grid jobs to make place", "s"),
     "yield_wait_max": (("cluster",), "longest time that a local job waited for grid jobs to make place", "s"),
     "jobs_yielded_to": (("cluster",), "local jobs that grid jobs made place for", "1"),
     "flow_work": (("users", "cluster"), "work executed, by users and by cluster", "s"),
-    "work_by_week": (("users", "week"), "work executed of the jobs submitted in a week", "s"),
     "work_given": (("cluster",), "work of others that the cluster executed", "s"),
     "work_received": (("cluster",), "work of its users that other clusters executed", "s"),
-    "balance": (("cluster",), "work received minus work given", "s"),
+    "work_balance": (("cluster",), "work received minus work given", "s"),
     "held_work": (("cluster",), "processor-seconds held while tasks were on their way", "s"),
     "lost_work": (("users",), "work executed and lost", "s"),
     "overhead_work": (("users",), "work executed because jobs ran on several clusters", "s"),
@@ -104,20 +84,61 @@ MESSAGES: tuple[str, ...] = (
 """Counts of messages that a run has as attributes, and its summary as variables."""
 
 
-def summarise_dynamic(run: xr.Dataset, *, weeks: int | None = None) -> xr.Dataset:
+TOTALS: dict[str, tuple[str, str]] = {
+    "yield_wait_limit": ("superstep, and the cost of moving all tasks of the largest grid job", "s"),
+    "yield_wait_share": ("longest wait for grid jobs to make place, relative to its limit", "1"),
+    "leave_time_share": ("longest time that a leave took, relative to the same limit", "1"),
+    "yield_wait_of_response": (
+        "mean wait for grid jobs to make place, relative to the mean response time of the clusters' users",
+        "1",
+    ),
+    "jobs_unfinished": ("jobs that did not end", "1"),
+    "cliques": ("maximal cliques that were used", "1"),
+    "cliques_cut_off": ("whether the graph has more cliques", "1"),
+    "adjacent": ("whether two clusters are neighbours", "1"),
+    "cluster_processors": ("processors of the cluster", "1"),
+}
+"""Measures of the whole run or the graph: words and unit."""
+
+_SUMMED = (
+    *("jobs_rejected", "jobs_stopped", "jobs_stranded", "jobs_sent", "jobs_yielded_to", "suspensions"),
+    *("migrations", "tasks_moved", "multi_site_jobs", "lost_work", "overhead_work", "held_work"),
+    *("tasks_out", "tasks_in", "evictions", "asked", "refused", "leaves", "proxies", "proxy_time"),
+)
+"""Variables of a summary whose sums over users or clusters are those of the run."""
+
+_BETTER_LESS = {
+    *("jobs_rejected", "jobs_stopped", "jobs_stranded", "jobs_unfinished", "local_wait_time_mean"),
+    *("yield_wait_mean", "yield_wait_max", "yield_wait_share", "yield_wait_of_response", "suspensions"),
+    *("lost_work", "overhead_work", "held_work", "leave_time_mean", "leave_time_max", "leave_time_share"),
+}
+
+_SHARED = {"jobs", "flow_work", "makespan", "utilisation", *(f"{name}_mean" for name in TIMES)}
+"""Variables that are measures of all systems."""
+
+MEASURES: tuple[Measure, ...] = tuple(
+    Measure(name, words, unit, "lower" if name in _BETTER_LESS else "")
+    for name, (words, unit) in {
+        **{name: described[1:] for name, described in VARIABLES.items() if name not in _SHARED},
+        **{name: (name.replace("_", " "), "1") for name in MESSAGES},
+        **TOTALS,
+    }.items()
+)
+"""Measures of dynamic grids, for studies, tables and figures."""
+
+
+def summarise_dynamic(run: xr.Dataset) -> xr.Dataset:
     """Condense a run of a dynamic grid to the variables of `VARIABLES` and `MESSAGES`.
 
     Parameters
     ----------
     run : xarray.Dataset
         A run of `scheduler.DynamicGrid`.
-    weeks : int, optional
-        Number of weeks; as many as have submissions if not given. Later jobs count for the last one.
 
     Returns
     -------
     xarray.Dataset
-        Dimensions `users` (the clusters, then `GRID_USERS`), `cluster` and `week`; the attributes of the run.
+        Dimensions `users` (the clusters, then `GRID_USERS`) and `cluster`; the attributes of the run.
         Means are NaN where there are no jobs.
 
     Raises
@@ -126,8 +147,7 @@ def summarise_dynamic(run: xr.Dataset, *, weeks: int | None = None) -> xr.Datase
         If the run is no run of a dynamic grid.
     """
     _require(run)
-    count = weeks or _number_of_weeks(run)
-    values = _of_jobs(run, count) | _of_local_jobs(run) | _of_work(run, count) | _of_clusters(run)
+    values = _of_jobs(run) | _of_local_jobs(run) | _of_work(run) | _of_clusters(run)
     clusters = run["cluster"].to_numpy()
     variables: dict[str, xr.Variable] = {}
     for name, (dims, long_name, units) in VARIABLES.items():
@@ -139,69 +159,67 @@ def summarise_dynamic(run: xr.Dataset, *, weeks: int | None = None) -> xr.Datase
     coordinates = {
         "users": ("users", _labels(run), {"long_name": "whose jobs"}),
         "cluster": ("cluster", clusters, {"long_name": "cluster"}),
-        "week": ("week", np.arange(count), {"long_name": "week of submission"}),
     }
     return xr.Dataset(variables, coordinates, run.attrs)
 
 
-def compare_dynamic(run: xr.Dataset, reference: xr.Dataset, *, confidence: float = 0.95) -> xr.Dataset:
-    """What users gain or lose in a run against another run of the same jobs.
-
-    Only jobs that ended in both count. The reference may be any run of the same workloads with the variables
-    `home_cluster` and `start_time`: with every cluster alone, without migration, or under a superscheduler.
+def dynamic_measures(run: xr.Dataset) -> xr.Dataset:
+    """Variables of a summary, those of users and clusters with endings, beside those of the whole run.
 
     Parameters
     ----------
-    run, reference : xarray.Dataset
-        Runs of the same jobs in the same order.
-    confidence : float
-        Nominal coverage of the intervals.
+    run : xarray.Dataset
+        A run of `scheduler.DynamicGrid`.
 
     Returns
     -------
     xarray.Dataset
-        On `users`: common_jobs; for each of `TIMES` the means in both (`..._mean`, `..._reference`), the
-        mean gain of a job, reference - run (`..._gain`, with `_low`, `_high`), and the ratio of the means,
-        reference / run (`..._ratio`, with `_low`, `_high`). Both intervals are those of ratios of sums
-        over weeks of submission (`gridsched.replication.ratio_interval`); weeks without jobs are left out.
-
-    Raises
-    ------
-    ConfigurationError
-        If the runs do not have the same jobs.
+        `name_home` on `home` and `name_cluster` on `cluster` for the variables of `summarise_dynamic`; their
+        sums, and the variables of `TOTALS`, without a dimension. `flow_work` and `adjacent` are on `home`
+        and `cluster`.
     """
-    _check_same_jobs(run, reference)
-    both = _ended(run) & _ended(reference)
-    users, week = _users(run), _weeks(run)
-    count = _number_of_weeks(run)
-    values: dict[str, Floats] = {"common_jobs": _sum(users, both.astype(np.float64), run)}
-    jobs = _by_week(users, week, both.astype(np.float64), run, count)
-    ours, theirs = metrics.job_metrics(run), metrics.job_metrics(reference)
-    for name in TIMES:
-        left = _by_week(users, week, np.where(both, ours[name], 0.0), run, count)
-        right = _by_week(users, week, np.where(both, theirs[name], 0.0), run, count)
-        total = jobs.sum(axis=1)
-        values[f"{name}_mean"] = _share(left.sum(axis=1), total)
-        values[f"{name}_reference"] = _share(right.sum(axis=1), total)
-        known = np.where(jobs > 0, 1.0, np.nan)
-        gain = ratio_interval((right - left) * known, jobs * known, confidence, signed=True)
-        ratio = ratio_interval(right * known, left * known, confidence)
-        values[f"{name}_gain"] = gain.mean
-        for bound in ("low", "high"):
-            values[f"{name}_gain_{bound}"] = getattr(gain, bound)
-            values[f"{name}_ratio_{bound}"] = getattr(ratio, bound)
-        values[f"{name}_ratio"] = ratio.mean
-    variables = {name: ("users", data, _described(name)) for name, data in values.items()}
-    return xr.Dataset(variables, {"users": ("users", _labels(run), {"long_name": "whose jobs"})})
+    summary = summarise_dynamic(run)
+    endings = {("users",): "_home", ("cluster",): "_cluster"}
+    names = {name: f"{name}{endings.get(array.dims, '')}" for name, array in summary.data_vars.items()}
+    whole = summary.rename({old: new for old, new in names.items() if old != new}).rename(users="home")
+    clusters = run["cluster"].to_numpy()
+    adjacent = xr.DataArray(
+        run["adjacent"].to_numpy().astype(np.float64),
+        {"home": clusters, "cluster": clusters},
+        ("home", "cluster"),
+    )
+    whole["adjacent"] = adjacent.reindex(home=whole["home"], fill_value=0.0)
+    whole["cluster_processors_cluster"] = ("cluster", run["cluster_processors"].to_numpy().astype(np.float64))
+    sums = {name: float(summary[name].sum()) for name in _SUMMED}
+    for name, value in {**sums, **_of_run(run, summary)}.items():
+        whole[name] = xr.Variable((), value)
+    return whole
 
 
-def _described(name: str) -> dict[str, str]:
-    """Long name and unit of a variable of a comparison."""
-    for time, (long_name, units) in TIMES.items():
-        if name.startswith(time):
-            rest = name.removeprefix(f"{time}_").replace("_", " ")
-            return {"long_name": f"{long_name}: {rest}", "units": "1" if "ratio" in rest else units}
-    return {"long_name": "jobs that ended in both runs", "units": "1"}
+def _of_run(run: xr.Dataset, summary: xr.Dataset) -> dict[str, float]:
+    """The variables of `TOTALS`, and those of clusters over all clusters."""
+    cost = float(run.attrs["parameter_migration_cost"])
+    resume = str(run.attrs["parameter_resume_cost"])
+    largest = run["processors"].to_numpy()[run["sent_time"].to_numpy() >= 0].max(initial=0)
+    each = cost if resume == "None" else max(cost, float(resume))
+    limit = float(run.attrs["parameter_superstep"]) + float(np.ceil(each * largest))
+    home, ended = run["home_cluster"].to_numpy(), _ended(run)
+    response = metrics.job_metrics(run)["response_time"][ended & (home >= 0)]
+    yielded = summary["jobs_yielded_to"].to_numpy()
+    waits = float(np.nansum(summary["yield_wait_mean"].to_numpy() * yielded))
+    wait = waits / yielded.sum() if yielded.sum() else np.nan
+    longest = {name: float(summary[name].max()) for name in ("yield_wait_max", "leave_time_max")}
+    return {
+        **longest,
+        "yield_wait_mean": wait,
+        "yield_wait_limit": limit,
+        "yield_wait_share": longest["yield_wait_max"] / limit,
+        "leave_time_share": longest["leave_time_max"] / limit,
+        "yield_wait_of_response": wait / response.mean() if len(response) else np.nan,
+        "jobs_unfinished": float((~ended).sum()),
+        "cliques": float(run.attrs["cliques"]),
+        "cliques_cut_off": float(run.attrs["cliques_cut_off"]),
+    }
 
 
 def _require(run: xr.Dataset) -> None:
@@ -209,14 +227,6 @@ def _require(run: xr.Dataset) -> None:
         if name not in run:
             raise ConfigurationError(
                 f"run {run.attrs.get('title', '')!r}: no variable {name}; give a run of DynamicGrid"
-            )
-
-
-def _check_same_jobs(run: xr.Dataset, reference: xr.Dataset) -> None:
-    for name in ("submit_time", "processors", "home_cluster"):
-        if name not in reference or not np.array_equal(run[name].values, reference[name].values):
-            raise ConfigurationError(
-                f"the runs differ in {name}; compare runs of the same workloads in the same order"
             )
 
 
@@ -232,33 +242,13 @@ def _users(run: xr.Dataset) -> Integers:
 
 def _ended(run: xr.Dataset) -> Flags:
     """Whether each job ended."""
-    if "outcome" not in run:
-        return np.asarray(run["start_time"].to_numpy() != metrics.NOT_STARTED)
     return np.isin(run["outcome"].to_numpy(), (_FINISHED, _STOPPED))
-
-
-def _weeks(run: xr.Dataset) -> Integers:
-    """Week of submission of each job."""
-    submit = run["submit_time"].to_numpy()
-    return np.asarray((submit - submit.min(initial=2**62)) // WEEK, np.int64)
-
-
-def _number_of_weeks(run: xr.Dataset) -> int:
-    return int(_weeks(run).max(initial=0)) + 1
 
 
 def _sum(users: Integers, values: Any, run: xr.Dataset) -> Floats:
     """Sum for each group of users."""
     total = np.bincount(users, np.asarray(values, np.float64), run.sizes["cluster"] + 1)
     return np.asarray(total, np.float64)
-
-
-def _by_week(users: Integers, week: Integers, values: Any, run: xr.Dataset, count: int) -> Floats:
-    """Sum for each group of users and each week."""
-    groups = run.sizes["cluster"] + 1
-    index = users * count + np.minimum(week, count - 1)
-    total = np.bincount(index, np.asarray(values, np.float64), groups * count)
-    return np.asarray(total, np.float64).reshape(groups, count)
 
 
 def _share(part: Any, whole: Any) -> Floats:
@@ -268,8 +258,8 @@ def _share(part: Any, whole: Any) -> Floats:
     return shares
 
 
-def _of_jobs(run: xr.Dataset, count: int) -> dict[str, Any]:
-    users, week, ended = _users(run), _weeks(run), _ended(run)
+def _of_jobs(run: xr.Dataset) -> dict[str, Any]:
+    users, ended = _users(run), _ended(run)
     outcome = run["outcome"].to_numpy()
     home = run["home_cluster"].to_numpy()
     sent = (home >= 0) & (run["sent_time"].to_numpy() >= 0) & (run["head_time"].to_numpy() >= 0)
@@ -277,12 +267,10 @@ def _of_jobs(run: xr.Dataset, count: int) -> dict[str, Any]:
     for name, number in (("rejected", _REJECTED), ("stopped", _STOPPED), ("stranded", _STRANDED)):
         values[f"jobs_{name}"] = _sum(users, outcome == number, run)
     values["jobs_sent"] = _sum(users, sent, run)
-    values["jobs_by_week"] = _by_week(users, week, ended, run, count)
     columns = metrics.job_metrics(run)
     for name in TIMES:
-        sums = _by_week(users, week, np.where(ended, columns[name], 0.0), run, count)
-        values[f"{name}_by_week"] = sums
-        values[f"{name}_mean"] = _share(sums.sum(axis=1), values["jobs"])
+        total = _sum(users, np.where(ended, columns[name], 0.0), run)
+        values[f"{name}_mean"] = _share(total, values["jobs"])
     for name in ("suspensions", "migrations", "tasks_moved", "lost_work"):
         values[name] = _sum(users, run[name].to_numpy(), run)
     values["multi_site_jobs"] = _sum(users, run["multi_site_time"].to_numpy() > 0, run)
@@ -313,7 +301,7 @@ def _of_local_jobs(run: xr.Dataset) -> dict[str, Any]:
     }
 
 
-def _of_work(run: xr.Dataset, count: int) -> dict[str, Any]:
+def _of_work(run: xr.Dataset) -> dict[str, Any]:
     """Who executed whose work."""
     clusters = run.sizes["cluster"]
     job, cluster = run["segment_job"].to_numpy(), run["segment_cluster"].to_numpy()
@@ -329,10 +317,9 @@ def _of_work(run: xr.Dataset, count: int) -> dict[str, Any]:
     capacity = run["cluster_processors"].to_numpy() * metrics.makespan(run)
     return {
         "flow_work": flow,
-        "work_by_week": _by_week(users, _weeks(run)[job], executed, run, count),
         "work_given": given,
         "work_received": received,
-        "balance": received - given,
+        "work_balance": received - given,
         "held_work": np.bincount(cluster, np.where(held, work, 0.0), clusters),
         "utilisation": _share(flow.sum(axis=0), capacity),
     }

@@ -135,7 +135,7 @@ from gridsched.systems.dynamic_grid.graphs import (
     grid_graph,
 )
 from gridsched.systems.dynamic_grid.kernels import state as dynamic_state
-from gridsched.systems.dynamic_grid.measures import summarise_dynamic
+from gridsched.systems.dynamic_grid.measures import dynamic_measures
 from gridsched.systems.dynamic_grid.outcome import outcome
 from gridsched.systems.dynamic_grid.planning import GRID, schedule_dynamic_grid
 from gridsched.systems.dynamic_grid.rules import dynamic_violations
@@ -347,8 +347,8 @@ class DynamicGrid(Scheduler):
 
     @classmethod
     def measures(cls, run: xr.Dataset) -> xr.Dataset:
-        """Gains and losses of users, work moved, messages, weekly sums."""
-        return summarise_dynamic(run)
+        """Means of users, work moved, jobs and tasks that make way, messages."""
+        return dynamic_measures(run)
 
     def stopped_at(self, run_time: NDArray[Any], estimate: NDArray[Any]) -> NDArray[np.int64]:
         """Seconds that jobs run until they end or are stopped."""

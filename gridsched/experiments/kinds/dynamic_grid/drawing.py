@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,8 @@ from matplotlib.patches import Circle, FancyArrowPatch, Patch
 from matplotlib.ticker import MaxNLocator
 
 from gridsched.figures import style
-from gridsched.systems.dynamic_grid.figures import numbers as numbers_of
 from gridsched.systems.dynamic_grid.measures import GRID_USERS
 
-_MAX_MAPS = 4
 _HOUR = 3600
 _PANEL_HEIGHT = 2.85
 _WIDEST_ARROW, _THINNEST_ARROW = 7.0, 0.25
@@ -43,47 +41,60 @@ _ZOOM = (-30.0, 150.0)
 
 
 @style.styled
-def dynamic_map(study: xr.Dataset) -> style.Drawing:
-    """Map of the grid for each graph: clusters, fast links, and the work of users that others executed.
+def grid_map(
+    study: xr.Dataset, *, scenario: str, cases: Sequence[str], names: Sequence[str]
+) -> style.Drawing:
+    """Map of the grid for some graphs: clusters, fast links, and the work of users that others executed.
 
     Parameters
     ----------
     study : xarray.Dataset
-        A study of dynamic grids.
+        The dataset of a study of dynamic grids.
+    scenario : str
+        Label of the scenario.
+    cases : sequence of str
+        Labels of the cases.
+    names : sequence of str
+        Names of the clusters.
 
     Returns
     -------
     tuple of Figure and DataFrame
-        Columns case, users, cluster, work (processor-seconds), share (of the work of the users), and links,
-        which is 1 where the two are neighbours.
+        Columns scheduler, users, cluster, work (processor-seconds, mean over replicates), share (of the work
+        of the users), and links, which is 1 where the two are neighbours in some replicate.
     """
-    cases = numbers_of.differing_in(study, "graph")[:_MAX_MAPS]
-    numbers = pd.concat([_flows(study, case) for case in cases], ignore_index=True)
-    table = numbers_of.parameters(study)
+    part = study.sel(scenario=scenario)
+    numbers = pd.concat([_flows(part, case, names) for case in cases], ignore_index=True)
+    sizes = part["cluster_processors"].sel(group=[f"cluster {name}" for name in names])
+    processors = sizes.max([dim for dim in sizes.dims if dim != "group"]).values.astype(np.float64)
+    size = dict(zip(names, processors, strict=True))
     across = min(len(cases), 2)
     down = -(-len(cases) // across)
-    tall = _PANEL_HEIGHT if study.sizes["cluster"] > 3 else 0.85 * _PANEL_HEIGHT
+    tall = _PANEL_HEIGHT if len(names) > 3 else 0.85 * _PANEL_HEIGHT
     figure = style.new_figure(tall * down + 0.5)
     grid = list(figure.subplots(down, across, squeeze=False).flat)
-    most = numbers.loc[numbers["users"] != numbers["cluster"], "work"].max()
+    most = float(numbers.loc[numbers["users"] != numbers["cluster"], "work"].max())
     for axes in grid:
         axes.set_axis_off()
     for axes, case in zip(grid, cases, strict=False):
-        axes.set_title(style.plain(f"Graph: {table[case]['graph']}"))
-        _map(axes, study, numbers[numbers["case"] == case], float(most))
-    _map_legend(figure, study, float(most))
+        axes.set_title(style.plain(case))
+        _map(axes, size, numbers[numbers["scheduler"] == case], most)
+    _map_legend(figure, max(processors), most)
     return figure, numbers
 
 
-def _flows(study: xr.Dataset, case: str) -> pd.DataFrame:
-    part = study.sel(case=case).isel(replicate=0)
-    work = part["flow_work"].rename("work").reset_coords(drop=True).to_dataframe().reset_index()
+def _flows(study: xr.Dataset, case: str, names: Sequence[str]) -> pd.DataFrame:
+    """Work from the users of each cluster and of the grid to each cluster under a case."""
+    mean = study[["flow_work", "adjacent"]].sel(scheduler=case)
+    mean = mean.mean([dim for dim in mean.dims if dim != "group"])
+    rows = []
+    for users in (*names, GRID_USERS):
+        for cluster in names:
+            pair = mean.sel(group=f"{users} to {cluster}")
+            rows.append((case, users, cluster, float(pair["flow_work"]), int(pair["adjacent"] > 0)))
+    work = pd.DataFrame(rows, columns=["scheduler", "users", "cluster", "work", "links"])
     total = work.groupby("users")["work"].transform("sum")
-    work["share"] = work["work"] / total.where(total > 0)
-    linked = part["adjacent"].to_dataframe().reset_index().rename(columns={"neighbour": "users"})
-    work = work.merge(linked[["cluster", "users", "adjacent"]], on=["cluster", "users"], how="left")
-    work["links"] = work["adjacent"].fillna(0).astype(int)
-    return work.assign(case=case)[["case", "users", "cluster", "work", "share", "links"]]
+    return work.assign(share=work["work"] / total.where(total > 0))
 
 
 def _places(clusters: list[str]) -> dict[str, tuple[float, float]]:
@@ -101,12 +112,11 @@ def _colors(clusters: list[str]) -> dict[str, str]:
     return {**{cluster: looks[cluster].color for cluster in clusters}, GRID_USERS: style.INK}
 
 
-def _map(axes: Axes, study: xr.Dataset, flows: pd.DataFrame, most: float) -> None:
+def _map(axes: Axes, processors: Mapping[str, float], flows: pd.DataFrame, most: float) -> None:
     """Links, arrows of work and clusters."""
-    clusters = [str(cluster) for cluster in study["cluster"].values]
+    clusters, largest = list(processors), max(processors.values())
     places, colors = _places(clusters), _colors(clusters)
-    processors = study["machine_processors"].sel(users=clusters).values.astype(np.float64)
-    radius = dict(zip(clusters, _LARGEST_CIRCLE * np.sqrt(processors / processors.max()), strict=True))
+    radius = {name: _LARGEST_CIRCLE * float(np.sqrt(size / largest)) for name, size in processors.items()}
     radius[GRID_USERS] = 0.05
     heights = [y for _, y in places.values()]
     limits = min(heights) - _HEADROOM, max(heights) + _HEADROOM
@@ -179,10 +189,8 @@ def _cluster_text(
     text.set_in_layout(False)
 
 
-def _map_legend(figure: Any, study: xr.Dataset, most: float) -> None:
+def _map_legend(figure: Any, largest: float, most: float) -> None:
     """What lines and circles mean, with a scale of both."""
-    users = style.plain(study.attrs.get("stream") or "none", 20)
-    largest = float(study["machine_processors"].sel(users=study["cluster"].values).max())
     widest = Line2D([], [], color=style.FAINT, linewidth=_WIDEST_ARROW, solid_capstyle="butt")
     entries = [
         (Line2D([], [], color=style.FAINT, linewidth=1.2, linestyle=_LINK), "fast link"),
@@ -196,7 +204,7 @@ def _map_legend(figure: Any, study: xr.Dataset, most: float) -> None:
             f"{largest:,.0f} processors",
         ),
         (Line2D([], [], color=style.FAINT, linewidth=2, marker=">", markersize=4), "work done elsewhere"),
-        (Line2D([], [], color=style.INK, linewidth=2, marker=">", markersize=4), f"grid users: {users}"),
+        (Line2D([], [], color=style.INK, linewidth=2, marker=">", markersize=4), "of the grid's users"),
     ]
     style.entries_below(figure, entries)
 
@@ -205,21 +213,21 @@ def _map_legend(figure: Any, study: xr.Dataset, most: float) -> None:
 
 
 @style.styled
-def dynamic_departure(study: xr.Dataset) -> style.Drawing:
+def departure(study: xr.Dataset) -> style.Drawing:
     """What the processors of a cluster are used for while it leaves the grid and comes back.
 
     Parameters
     ----------
     study : xarray.Dataset
-        A study of dynamic grids with a departure.
+        What `stages.simulate_departure` writes.
 
     Returns
     -------
     tuple of Figure and DataFrame
         Columns site, use ("local", "grid", "held", "proxies"), time [s] from the departure, and processors,
-        or the number of proxies, from then on.
+        or the number of proxies, from then on; tasks_moved, jobs_suspended and duration [s] of the leave.
     """
-    cluster = str(study.attrs["departure_site"])
+    cluster = str(study.attrs["site"])
     used = study["departure_used"].sel(cluster=cluster)
     time = study["change"].values.astype(np.float64)
     numbers = used.rename("processors").reset_coords(drop=True).to_dataframe().reset_index()
@@ -229,7 +237,7 @@ def dynamic_departure(study: xr.Dataset) -> style.Drawing:
     numbers = pd.concat([numbers, proxies], ignore_index=True).rename(columns={"change": "time"})
     numbers = numbers.assign(site=cluster)[["site", "use", "time", "processors"]]
     processors = float(study["departure_processors"].sel(cluster=cluster))
-    absence = float(study.attrs["departure_absence"])
+    absence = float(study.attrs["absence"])
     stacks = {str(use): used.sel(use=use).values for use in used["use"].values}
     there = bool(np.any((time <= 0) & (np.append(time[1:], np.inf) > 0) & (stacks["grid"] > 0)))
     figure = style.new_figure(4.6)
@@ -267,7 +275,12 @@ def dynamic_departure(study: xr.Dataset) -> style.Drawing:
     drawn = [use for use in _USES if there or lasting[stacks[use][:-1] > 0].sum() > _VISIBLE]
     entries = [(Patch(color=_USES[use][1]), _USES[use][0]) for use in drawn]
     style.entries_below(figure, entries)
-    return figure, numbers
+    happened = {
+        "tasks_moved": float(study["departure_tasks_moved"].sum()),
+        "jobs_suspended": float(study["departure_jobs_suspended"]),
+        "duration": float(study["departure_duration"]),
+    }
+    return figure, numbers.assign(**happened)
 
 
 def _stack(axes: Axes, time: np.ndarray, stacks: Mapping[str, np.ndarray], processors: float) -> None:
