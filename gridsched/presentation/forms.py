@@ -136,7 +136,7 @@ def ranking(numbers: pd.DataFrame, specification: Specification, attributes: Att
             _interval(axes, record, (column, low, high), y, look, (left, right))
         if column != "value":
             axes.axvline(1.0 if column == "ratio" else 0.0, color=style.FAINT, linewidth=0.9, zorder=0.5)
-        axes.set_yticks(range(len(rows)), [style.plain(each, 26) for each in rows])
+        axes.set_yticks(range(len(rows)), [style.plain(each, 34) for each in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
         axes.set_xlabel(_axis_label(measure, column, specification, attributes))

@@ -20,9 +20,10 @@ from gridsched.experiments.claims import COLUMNS, ClaimVerdict, claims_table, ev
 from gridsched.experiments.collection import ALL
 from gridsched.experiments.config import load_study
 from gridsched.experiments.kinds.calendars import LENGTHS
+from gridsched.experiments.kinds.dynamic_grid.config import DynamicGridStudy
 from gridsched.io import resource
 from gridsched.systems.calendars.measures import MEASURES as CALENDAR_MEASURES
-from gridsched.systems.dynamic_grid.study.config import DynamicGridStudy
+from gridsched.systems.dynamic_grid.measures import MEASURES as DYNAMIC_MEASURES
 from gridsched.systems.jscheduler.centres import load_platform
 from tests.conftest import REPOSITORY
 
@@ -802,18 +803,14 @@ def dynamic_study() -> xr.Dataset:
     study = load_study(REPOSITORY / "config" / "studies" / "dynamic-grid.yaml")
     assert isinstance(study, DynamicGridStudy)
     coords: dict[str, list[Any]] = {
-        "case": list(study.cases),
-        "group": [*study.cluster_names, "grid", "sites", "all"],
-        "week": [0, 1, 2],
+        "scenario": list(dict.fromkeys(run.scenario for run in study.runs)),
+        "scheduler": list(dict.fromkeys(run.scheduler for run in study.runs)),
+        "estimates": ["requested"],
+        "replicate": [0, 1, 2],
+        "group": [ALL, *(f"users of {name}" for name in (*study.cluster_names, "grid", "sites"))],
     }
-    scalars = ("yield_wait_all", "yield_wait_share", "yield_wait_of_response", "leave_time_share", "cliques")
-    dims: dict[str, tuple[str, ...]] = dict.fromkeys(
-        (*scalars, "stranded_or_rejected", "grid_suspensions"), ("case",)
-    )
-    for prefix in ("", "alone_"):
-        dims[f"{prefix}response_time_by_week"] = ("case", "group", "week")
-    dims["response_time_difference_to_alone"] = ("case", "group")
-    return ones(dims, coords)
+    names = ("response_time_mean", "jobs", *(measure.name for measure in DYNAMIC_MEASURES))
+    return ones(dict.fromkeys(names, tuple(coords)), coords)
 
 
 def multicluster_study(points: list[str], clusters: int = 4) -> xr.Dataset:

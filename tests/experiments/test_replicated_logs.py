@@ -81,7 +81,7 @@ def test_scenarios_without_replicates_keep_their_keys(tmp_path: Path) -> None:
     ("kind", "keys"),
     [
         ("calendars", ("feedback",)),
-        ("dynamic-grid", ("resampling", "shaking", "feedback")),
+        ("dynamic-grid", ("feedback",)),
         ("self-scheduling", ("resampling", "shaking", "feedback")),
         ("multicluster", ("feedback",)),
         ("grid", ("feedback",)),

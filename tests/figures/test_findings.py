@@ -22,7 +22,6 @@ CATALOGUES = (
     "gridsched.experiments.models.figures:MODEL_FIGURES",
     "gridsched.experiments.readings.figures:READINGS_FIGURES",
     "gridsched.figures.prediction:PREDICTION_FIGURES",
-    "gridsched.systems.dynamic_grid.figures.overview:DYNAMIC_FIGURES",
     "gridsched.systems.jscheduler.figures:SELF_SCHEDULING_FIGURES",
 )
 
@@ -134,41 +133,7 @@ def queue(*lengths: float) -> pd.DataFrame:
     )
 
 
-# --- grids ----------------------------------------------------------------------------------------
-
-
-def test_sites_that_gain_and_lose() -> None:
-    columns = ["group", "mean", "low", "high"]
-    values = [("sites", 2.0, 1.5, 3.0), ("north", 3.0, 2.0, 4.0), ("west", 0.5, 0.4, 0.8), ("s", 1.1, 0.9, 2)]
-    table = pd.DataFrame(values, columns=columns).assign(case="default", metric="response_time")
-    text = told("dynamic_grid.figures.overview", "dynamic_sites", table)
-    assert "is 2 (1.5 to 3) times that in the grid." in text
-    assert "Shorter in the grid, by their intervals: north. Longer: west. Not sure: s." in text
-
-
-def test_a_ratio_that_is_sure_beside_a_difference_that_is_not_and_queues_that_last() -> None:
-    columns = ["group", "mean", "low", "high", "gain_low", "gain_high"]
-    values = [("sites", 18.0, 7.0, 50.0, 1e5, 3e5), ("west", 28.0, 11.0, 71.0, -1e4, 4e5)]
-    table = pd.DataFrame(values, columns=columns).assign(case="default", metric="response_time")
-    text = told("dynamic_grid.figures.overview", "dynamic_sites", table.assign(alone=200_000.0))
-    assert "Not sure: west; by ratios alone west would be." in text
-    assert "all these intervals are too narrow" in text
-    short = told("dynamic_grid.figures.overview", "dynamic_sites", table.assign(alone=600.0))
-    assert "too narrow" not in short
-
-
-def test_a_departure_at_which_nothing_moves() -> None:
-    values = [("grid", -10.0, 0.0), ("grid", 5.0, 0.0), ("local", -10.0, 4.0)]
-    still = pd.DataFrame(values, columns=["use", "time", "processors"])
-    attributes = {"departure_site": "south", "departure_absence": 3600.0}
-    text = told("dynamic_grid.figures.overview", "dynamic_departure", still, attributes)
-    assert (
-        text
-        == "south leaves the grid for 1 h. No grid job runs on it at that moment, so nothing has to move."
-    )
-    moving = still.assign(processors=[8.0, 0.0, 4.0])
-    moved = told("dynamic_grid.figures.overview", "dynamic_departure", moving, attributes)
-    assert "grid jobs hold 8 of its processors. The last has gone 5 s later." in moved
+# --- JScheduler ------------------------------------------------------------------------------------
 
 
 def test_self_scheduling_says_where_it_is_worse() -> None:
@@ -205,14 +170,6 @@ EMPTY: dict[str, tuple[str, ...]] = {
     "calendar_reservations": ("case", "scheduler", "value", "measure", "aggregate", "mean", "low", "high"),
     "calendar_staleness": ("case", "scheduler", "value", "measure", "aggregate", "mean", "low", "high"),
     "calendar_options": ("case", "scheduler", "parameter", "value", "aggregate", "mean", "low", "high"),
-    "dynamic_map": ("case", "users", "cluster", "work", "share", "links"),
-    "dynamic_sites": ("case", "group", "metric", "mean", "low", "high"),
-    "dynamic_joining": ("site", "line", "party", "metric", "mean", "low", "high"),
-    "dynamic_overhead": ("sweep", "mean", "low", "high"),
-    "dynamic_churn": ("sweep", "mean", "low", "high"),
-    "dynamic_sweeps": ("sweep", "mean", "low", "high"),
-    "dynamic_variants": ("sweep", "mean", "low", "high"),
-    "dynamic_departure": ("site", "use", "time", "processors"),
     "multicluster_curves": ("point", "scheme", "measure", "group", "x", "mean", "low", "high"),
     "multicluster_advantage": ("point", "scheme", "measure", "group", "x", "mean", "low", "high"),
     "multicluster_queues": ("point", "scheme", "measure", "group", "x", "mean", "low", "high"),

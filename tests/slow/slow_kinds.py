@@ -15,10 +15,10 @@ from gridsched import results
 from gridsched.calibration.fitting import USUAL
 from tests.experiments.calibration import test_study as calibration
 from tests.experiments.kinds import test_calendars as calendars
+from tests.experiments.kinds import test_dynamic_grid as dynamic_grid
 from tests.experiments.kinds import test_placements as placements
 from tests.support.studies import changed
 from tests.support.workspace import Workspace, temporary_files
-from tests.systems.dynamic_grid import test_study as dynamic_grid
 from tests.systems.jscheduler import test_study as jscheduler
 from tests.systems.multicluster import test_study as multicluster
 
@@ -168,8 +168,6 @@ def _dynamic_grid() -> Kind:
     whole = dynamic_grid.STUDY
     scenario = whole["scenarios"][0]
     sweep = {"name": "overhead", "factor": "overhead"}
-    leaving = {"a cluster that leaves"}
-    cases = {"default, replicate 0", "overhead 2, replicate 0", "overhead 1, replicate 0"}
     return Kind(
         {
             **whole,
@@ -177,18 +175,16 @@ def _dynamic_grid() -> Kind:
                 {**scenario, "clusters": scenario["clusters"][:2], "graphs": [], "graph": "complete"}
             ],
             "schedulers": [{"name": "default", "scheduler": "dynamic-grid", "policy": "fcfs"}],
-            "replicates": 1,
             "sweeps": [{**sweep, "values": [1.0, 2.0]}],
         },
-        {f"dynamic_{name}" for name in ("map", "sites", "overhead", "departure")},
-        {"means.csv"},
+        {"users", "ranking", "response-overhead", "making-place", "map", "departure"},
+        {"measures.csv"},
         {
             "words": ({"title": "Another"}, set()),
-            "departure": ({"departure": {**whole["departure"], "absence": 5000}}, leaving),
-            "sweep": ({"sweeps": [{**sweep, "values": [1.0, 3.0]}]}, {"overhead 3, replicate 0"}),
+            "departure": ({"departure": {**whole["departure"], "absence": 5000}}, set()),
+            "sweep": ({"sweeps": [{**sweep, "values": [1.0, 3.0]}]}, {"sites, overhead 3"}),
         },
         dynamic_grid.write_inputs,
-        cases | leaving,
     )
 
 

@@ -7,7 +7,7 @@ processor-seconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,8 +41,8 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "response_time_mean": (("users",), "mean response time", "s"),
     "bounded_slowdown_mean": (("users",), "mean bounded slowdown", "1"),
     "local_wait_time_mean": (("cluster",), "mean wait time of the jobs that ran as local jobs", "s"),
-    "yield_wait_mean": (("cluster",), "mean time that local jobs waited for grid jobs to make place", "s"),
-    "yield_wait_max": (("cluster",), "longest time that a local job waited for grid jobs to make place", "s"),
+    "yield_wait_mean": (("cluster",), "mean wait for grid jobs to make place", "s"),
+    "yield_wait_max": (("cluster",), "longest wait for grid jobs to make place", "s"),
     "jobs_yielded_to": (("cluster",), "local jobs that grid jobs made place for", "1"),
     "flow_work": (("users", "cluster"), "work executed, by users and by cluster", "s"),
     "work_given": (("cluster",), "work of others that the cluster executed", "s"),
@@ -51,8 +51,8 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "held_work": (("cluster",), "processor-seconds held while tasks were on their way", "s"),
     "lost_work": (("users",), "work executed and lost", "s"),
     "overhead_work": (("users",), "work executed because jobs ran on several clusters", "s"),
-    "suspensions": (("users",), "times that jobs were given back to the grid scheduler", "1"),
-    "migrations": (("users",), "times that tasks of jobs moved to neighbours", "1"),
+    "suspensions": (("users",), "suspensions of grid jobs", "1"),
+    "migrations": (("users",), "migrations of grid jobs", "1"),
     "tasks_moved": (("users",), "tasks that moved to neighbours", "1"),
     "tasks_out": (("cluster",), "tasks that left the cluster for a neighbour", "1"),
     "tasks_in": (("cluster",), "tasks that came from a neighbour", "1"),
@@ -89,7 +89,7 @@ TOTALS: dict[str, tuple[str, str]] = {
     "yield_wait_share": ("longest wait for grid jobs to make place, relative to its limit", "1"),
     "leave_time_share": ("longest time that a leave took, relative to the same limit", "1"),
     "yield_wait_of_response": (
-        "mean wait for grid jobs to make place, relative to the mean response time of the clusters' users",
+        "mean wait for grid jobs to make place, relative to the mean response time",
         "1",
     ),
     "jobs_unfinished": ("jobs that did not end", "1"),
@@ -179,7 +179,7 @@ def dynamic_measures(run: xr.Dataset) -> xr.Dataset:
         and `cluster`.
     """
     summary = summarise_dynamic(run)
-    endings = {("users",): "_home", ("cluster",): "_cluster"}
+    endings: dict[tuple[Hashable, ...], str] = {("users",): "_home", ("cluster",): "_cluster"}
     names = {name: f"{name}{endings.get(array.dims, '')}" for name, array in summary.data_vars.items()}
     whole = summary.rename({old: new for old, new in names.items() if old != new}).rename(users="home")
     clusters = run["cluster"].to_numpy()

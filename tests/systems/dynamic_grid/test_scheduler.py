@@ -29,8 +29,8 @@ from gridsched.systems.dynamic_grid.kernels import state as dynamic_state
 from gridsched.systems.dynamic_grid.measures import (
     GRID_USERS,
     MESSAGES,
+    TOTALS,
     VARIABLES,
-    compare_dynamic,
     summarise_dynamic,
 )
 from gridsched.systems.dynamic_grid.membership import Membership, Stay, draw_membership, leased, member_events
@@ -930,16 +930,21 @@ def test_grid_share_draws_jobs_of_the_sites() -> None:
 
 
 def test_summary_has_every_variable() -> None:
-    summary = summarise_dynamic(example(), weeks=2)
+    summary = summarise_dynamic(example())
     assert set(summary.data_vars) == {*VARIABLES, *MESSAGES}
-    assert summary.sizes["week"] == 2
     assert float(summary["lost_work"].sel(users=GRID_USERS)) == 30
     assert float(summary["overhead_work"].sel(users=GRID_USERS)) == 60
     assert float(summary["leaves"].sel(cluster="c0")) == 1
     assert float(summary["leave_time_max"].sel(cluster="c0")) == 0
     assert float(summary["jobs_rejected"].sel(users="c0")) == 1
     assert float(summary["makespan"]) == float(example()["end_time"].max())
-    assert set(summarise(example()).data_vars) > {*VARIABLES, *MESSAGES}
+    whole = summarise(example())
+    assert set(whole.data_vars) > {*TOTALS, *MESSAGES} - {"cluster_processors"}
+    for name in ("suspensions", "lost_work"):
+        assert float(whole[name]) == float(summary[name].sum()) == float(whole[f"{name}_home"].sum())
+    assert float(whole["jobs_unfinished"]) == float(
+        summary[["jobs_rejected", "jobs_stranded"]].to_array().sum()
+    )
 
 
 def test_yield_waits_are_those_of_the_jobs() -> None:
@@ -950,34 +955,8 @@ def test_yield_waits_are_those_of_the_jobs() -> None:
     assert float(summary["jobs_yielded_to"][0]) == 1
 
 
-def test_comparison_with_a_run_without_grid() -> None:
-    week = 7 * 24 * 3600
-    jobs = [job(k * week // 10 + r, 1000, 4, 0) for k in range(50) for r in (0, 1)]
-    shared = Case(jobs, [4, 4], set(), {}, SIMPLE)
-    alone = run_of(shared._replace(options=replace(SIMPLE, delta_t=None)))
-    compared = compare_dynamic(run_of(shared), alone)
-    assert float(compared["wait_time_reference"].sel(users="c0")) == pytest.approx(999 / 2)
-    assert float(compared["wait_time_mean"].sel(users="c0")) == 0
-    assert float(compared["wait_time_gain"].sel(users="c0")) == pytest.approx(999 / 2)
-    assert float(compared["response_time_ratio"].sel(users="c0")) == pytest.approx(1 + 0.4995)
-    low, high = (float(compared[f"response_time_gain_{b}"].sel(users="c0")) for b in ("low", "high"))
-    assert low <= 999 / 2 <= high
-    assert np.isnan(compared["wait_time_mean"].sel(users="c1"))
-    same = compare_dynamic(alone, alone)
-    assert float(same["wait_time_gain"].sel(users="c0")) == 0
-
-
-def test_comparison_with_a_run_that_knows_no_outcomes() -> None:
-    """As those of a superscheduler."""
-    run = run_of(Case([job(k, 10, 3, k % 2) for k in range(30)], [4, 4], set(), {}, SIMPLE))
-    assert float(compare_dynamic(run, run.drop_vars("outcome"))["common_jobs"].sum()) == 30
-
-
-def test_comparison_needs_the_same_jobs() -> None:
+def test_a_summary_needs_a_run_of_a_dynamic_grid() -> None:
     one = run_of(Case([job(0, 5, 1, 0)], [4], set(), {}, SIMPLE))
-    other = run_of(Case([job(0, 5, 2, 0)], [4], set(), {}, SIMPLE))
-    with pytest.raises(ConfigurationError, match="processors"):
-        compare_dynamic(one, other)
     with pytest.raises(ConfigurationError, match="outcome"):
         summarise_dynamic(one.drop_vars("outcome"))
 

@@ -14,9 +14,9 @@ import xarray as xr
 from pydantic import Field, StrictBool, ValidationError, create_model, model_validator
 
 from gridsched.errors import GridschedError
-from gridsched.experiments.derived import keys
 from gridsched.experiments.collection import ALL
 from gridsched.experiments.comparing import TABLES, WITHOUT
+from gridsched.experiments.derived import keys
 from gridsched.experiments.inputs import event_files, expected_jobs, failure_seed, plain, prepared_grid
 from gridsched.experiments.measuring import BLOCKS
 from gridsched.experiments.parts import ScenarioConfig, WorkloadConfig
@@ -580,6 +580,7 @@ class DynamicGridStudy(SchedulerStudy):
                     "scheduler": [ALONE, *(name for name in (default, "graph complete") if name in names)],
                     "group": [ALL, *others, *of_users],
                 },
+                against=ALONE,
                 finding=f"{_HERE}.findings:of_users",
                 caption="The grid's own users are compared with the cluster of their workload.",
             ),
@@ -668,11 +669,11 @@ class DynamicGridStudy(SchedulerStudy):
         }
         return [
             "Every schedule is verified against the rules of the model.",
-            f"{ALONE}: every cluster serves its own users, and the grid's own users have the cluster of their "
-            "workload to themselves.",
+            f"{ALONE}: every cluster serves its own users; those of the grid have a cluster, too.",
             f"Default case: graph {self.default.graph}, local policy {self.default.local}, overhead "
             f"{self.default.overhead:g}; other cases differ in what they are named after.",
             "Jobs that a local scheduler sends to the grid count for the users of their cluster.",
+            "Means are over jobs that ran; the grid rejects jobs larger than every clique of clusters.",
             "Replicates: " + kinds.get(self.replicates_are, f"{number} {self.replicates_are}."),
         ]
 

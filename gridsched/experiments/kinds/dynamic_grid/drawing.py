@@ -204,7 +204,7 @@ def _map_legend(figure: Any, largest: float, most: float) -> None:
             f"{largest:,.0f} processors",
         ),
         (Line2D([], [], color=style.FAINT, linewidth=2, marker=">", markersize=4), "work done elsewhere"),
-        (Line2D([], [], color=style.INK, linewidth=2, marker=">", markersize=4), "of the grid's users"),
+        (Line2D([], [], color=style.INK, linewidth=2, marker=">", markersize=4), "by grid users"),
     ]
     style.entries_below(figure, entries)
 

@@ -38,14 +38,14 @@ def of_users(numbers: pd.DataFrame, specification: Specification, attributes: At
     own = numbers[numbers["scheduler"] != attributes.get("reference")]
     words = known_measure(specification.measures[0]).words
     scenarios = list(dict.fromkeys(own["scenario"])) if "scenario" in own else []
-    lines = []
+    headlines, lines = [], []
     for scenario in scenarios:
         part = own[own["scenario"] == scenario]
         part = part[part["scheduler"] == part["scheduler"].iloc[0]]
         place = f"{name(scenario)}: the" if len(scenarios) > 1 else "The"
-        lines.append(_of_everybody(part[part["group"] == ALL], words, place))
+        headlines.append(_of_everybody(part[part["group"] == ALL], words, place))
         tested = part[part["probability"].notna() & (part["group"] != ALL)]
-        signs = _signs(tested, tested["group"])
+        signs = _signs(tested, tested["group"].tolist())
         texts = [
             f"significantly {_SIDES[sign]} for {listed(signs[sign], 6)}" for sign in (-1, 1) if signs[sign]
         ]
@@ -53,7 +53,7 @@ def of_users(numbers: pd.DataFrame, specification: Specification, attributes: At
             texts.append(f"not significantly different for {listed(signs[0], 6)}")
         if texts:
             lines.append(f"{place} {words} is {'; '.join(texts)}.")
-    return lines or ["Nothing is compared."]
+    return [*headlines, *lines] or ["Nothing is compared."]
 
 
 def _of_everybody(rows: pd.DataFrame, words: str, place: str) -> str:
@@ -65,8 +65,8 @@ def _of_everybody(rows: pd.DataFrame, words: str, place: str) -> str:
     if not row["significant"]:
         return f"{place} {words} in the grid does not differ significantly from that of clusters alone."
     verb = "lowers" if row["significant"] < 0 else "raises"
-    grid = place[:-3] + ("the grid" if place.endswith("the") else "The grid")
-    return f"{grid} {verb} the {words} of all jobs to {estimate_text(row, of='ratio')} of that of clusters alone."
+    size = f"{estimate_text(row, of='ratio')} of that of clusters alone"
+    return f"{place} grid {verb} the {words} of all jobs to {size}."
 
 
 def joining(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
@@ -78,19 +78,17 @@ def joining(numbers: pd.DataFrame, specification: Specification, attributes: Att
     words = known_measure(specification.measures[0]).words
     cluster = own["scheduler"].str.removeprefix("without ")
     mine = own["group"] == "users of " + cluster
-    signs = _signs(own[mine], cluster[mine])
+    signs = _signs(own[mine], cluster[mine].tolist())
     lines = [
-        f"Users of {listed(signs[sign])} have a significantly {_SIDES[sign]} {words} if their cluster stays out."
+        f"The {words} is significantly {_SIDES[sign]} for users of {listed(signs[sign])} if these stay out."
         for sign in (1, -1)
         if signs[sign]
     ]
     if signs[0]:
         lines.append(f"Staying out makes no significant difference for users of {listed(signs[0])}.")
     for sign in (1, -1):
-        others = own[~mine & (own["significant"] == sign)]
-        parts = [
-            f"{count(len(part), 'other group')} without {name(who)}" for who, part in others.groupby(cluster)
-        ]
+        others = own[~mine & (own["significant"] == sign)].groupby(cluster, sort=False)
+        parts = [f"{count(len(part), 'other group')} without {name(who)}" for who, part in others]
         if parts:
             lines.append(f"The {words} is significantly {_SIDES[sign]} for {listed(parts)}.")
     return lines
@@ -117,16 +115,8 @@ def departure(numbers: pd.DataFrame, specification: Specification, attributes: A
     there = numbers[(numbers["use"] == "grid") & (numbers["time"] <= 0)]
     if there.empty or there["processors"].iloc[-1] == 0:
         return [f"No grid job runs on {name(row['site'])} when it leaves."]
-    moved, suspended = (
-        count(int(row[key]), what) for key, what in (("tasks_moved", "task"), ("jobs_suspended", "job"))
-    )
-    be = "is" if int(row["jobs_suspended"]) == 1 else "are"
-    move = "moves" if int(row["tasks_moved"]) == 1 else "move"
-    gone = (
-        ""
-        if pd.isna(row["duration"])
-        else f"; the last grid job is gone after {value_text(row['duration'], 's')}"
-    )
-    return [
-        f"When {name(row['site'])} leaves, {moved} {move} to neighbours and {suspended} {be} suspended{gone}."
-    ]
+    moved, suspended = count(int(row["tasks_moved"]), "task"), count(int(row["jobs_suspended"]), "job")
+    lines = [f"Moved to neighbours when {name(row['site'])} leaves: {moved}; suspended: {suspended}."]
+    if not pd.isna(row["duration"]):
+        lines.append(f"The last grid job is gone after {value_text(row['duration'], 's')}.")
+    return lines
