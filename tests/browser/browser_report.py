@@ -58,7 +58,8 @@ def column(browser: Browser, name: str) -> list[str]:
         f"""(() => {{
             const table = document.querySelector("#tiny table");
             const text = (cell) => cell.textContent.trim();
-            const at = [...table.tHead.rows[0].cells].map(text).findIndex((each) => each.startsWith({name!r}));
+            const heads = [...table.tHead.rows[0].cells].map(text);
+            const at = heads.findIndex((each) => each.startsWith({name!r}));
             return [...table.tBodies[0].rows].filter((row) => !row.hidden).map((row) => text(row.cells[at]));
         }})()"""
     )
