@@ -19,6 +19,7 @@ from gridsched.metrics.measure import Measure
 from gridsched.systems.registry import SYSTEMS
 
 _FEITELSON = "Feitelson and Rudolph, Metrics and benchmarking for parallel job scheduling, JSSPP 1998"
+_PITFALLS = "Frachtenberg and Feitelson, Pitfalls in parallel job scheduling evaluation, JSSPP 2005"
 _SHAN = "Shan, Oliker and Biswas, SC 2003, section 3.2"
 
 _SHARED: tuple[Measure, ...] = (
@@ -37,8 +38,16 @@ _SHARED: tuple[Measure, ...] = (
     Measure("jobs", "jobs that ran"),
     Measure("jobs_submitted", "jobs submitted"),
     Measure("rejected", "jobs rejected", "1", "lower"),
-    Measure("utilisation", "utilisation", "1", "higher", share=True),
+    Measure("utilisation", "utilisation", "1", "higher", share=True, source=_PITFALLS),
     Measure("utilisation_requested", "utilisation by requested processors", "1", "higher", share=True),
+    Measure("utilisation_makespan", "utilisation over the makespan", "1", "higher", share=True),
+    Measure(
+        "utilisation_requested_makespan",
+        "utilisation by requested processors over the makespan",
+        "1",
+        "higher",
+        share=True,
+    ),
     Measure("utilisation_own", "utilisation over the cluster's own window", "1", "higher", share=True),
     Measure("utilisation_to_last_start", "utilisation until the last start", "1", "higher", share=True),
     Measure("allocated_full", "share of GPUs allocated", "1", "higher", share=True),
@@ -47,7 +56,16 @@ _SHARED: tuple[Measure, ...] = (
     Measure("pods_arrived", "pods that have arrived"),
     Measure("pods_placed", "pods that were placed", "1", "higher"),
     Measure("occupied", "share of processors allocated", share=True),
-    Measure("grid_efficiency", "grid efficiency", "1", "higher", share=True, source=_SHAN),
+    Measure("occupied_makespan", "share of processors allocated over the makespan", share=True),
+    Measure("grid_efficiency", "grid efficiency", "1", "higher", share=True),
+    Measure(
+        "grid_efficiency_makespan",
+        "grid efficiency over the makespan",
+        "1",
+        "higher",
+        share=True,
+        source=_SHAN,
+    ),
     Measure("transferred", "share of jobs transferred", share=True),
     Measure("messages_per_job", "messages per job", "1", "lower"),
     Measure("makespan", "makespan", "s", "lower"),

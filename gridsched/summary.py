@@ -12,7 +12,10 @@ from gridsched.metrics.nodes import summarise_nodes
 from gridsched.runs import check_run
 from gridsched.systems.registry import system_of
 
-_RENAMED = {"utilisation": "utilisation_cluster"}
+_RENAMED = {
+    "utilisation": "utilisation_cluster",
+    "utilisation_makespan": "utilisation_cluster_makespan",
+}
 """Measures of clusters whose name is that of a measure of the whole platform."""
 
 
@@ -31,8 +34,8 @@ def summarise(run: xr.Dataset, **options: Any) -> xr.Dataset:
     xarray.Dataset
         The measures of `gridsched.metrics.jobs.summarise`; of runs on nodes those of
         `gridsched.metrics.nodes.summarise_nodes`; where jobs are submitted at several clusters those
-        of `gridsched.metrics.grid.VARIABLES` (of clusters as `utilisation_cluster`); and those that the
-        system adds. A measure that is there already is not repeated.
+        of `gridsched.metrics.grid.VARIABLES` (utilisation of clusters as `utilisation_cluster`); and
+        those that the system adds. A measure that is there already is not repeated.
 
     Raises
     ------

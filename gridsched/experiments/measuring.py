@@ -209,6 +209,15 @@ def _in_blocks(
     return xr.Dataset(variables, {"group": list(members), "replicate": np.arange(number)})
 
 
+_ALLOCATED = {
+    "utilisation": "utilisation_requested",
+    "utilisation_makespan": "utilisation_requested_makespan",
+    "occupied": "utilisation",
+    "occupied_makespan": "utilisation_makespan",
+}
+"""Names of shares of the processors of clusters here."""
+
+
 def _of_system(run: xr.Dataset, how: Measuring, *, users: bool) -> list[xr.Dataset]:
     """What clusters did, what became of jobs, and what the system of the scheduler measures."""
     parts: list[xr.Dataset] = [_totals(run, how, users=users)]
@@ -220,7 +229,7 @@ def _of_system(run: xr.Dataset, how: Measuring, *, users: bool) -> list[xr.Datas
     if run.sizes.get("cluster", 1) > 1 and (run["home_cluster"].to_numpy() >= 0).all():
         summary = summarise_grid(run) if scheduler.names_clusters else summarise_ideal(run)
         # Utilisation is by allocated processors, of clusters as of the whole grid
-        parts.append(summary.rename(utilisation="utilisation_requested", occupied="utilisation"))
+        parts.append(summary.rename(_ALLOCATED))
     return [*parts, scheduler.measures(run), fates_of(run)]
 
 
@@ -238,6 +247,9 @@ def _totals(run: xr.Dataset, how: Measuring, *, users: bool) -> xr.Dataset:
         "queue_length_mean": float(metrics.time_average(queue, window)[0]) if known else np.nan,
         "queue_length_max": float(queue.value.max()) if known else np.nan,
         "utilisation": metrics.utilisation(run) if known and "segment_job" in run else np.nan,
+        "utilisation_makespan": metrics.utilisation_makespan(run)
+        if known and "segment_job" in run
+        else np.nan,
         "messages_per_job": run.attrs["messages"] / max(len(started), 1)
         if "messages" in run.attrs
         else np.nan,

@@ -36,7 +36,16 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "bounded_slowdown_mean": ((), "mean bounded slowdown", "1"),
     "bounded_slowdown_median": ((), "median bounded slowdown", "1"),
     "slowdown_mean": ((), "mean slowdown", "1"),
-    "grid_efficiency": ((), "work done relative to what all processors could do", "1"),
+    "grid_efficiency": (
+        (),
+        "work done relative to what all processors could do, first to last submission",
+        "1",
+    ),
+    "grid_efficiency_makespan": (
+        (),
+        "work done relative to what all processors could do over the makespan, as the paper defines it",
+        "1",
+    ),
     "transferred": ((), "share of the jobs that ran on another cluster than their home", "1"),
     "makespan": ((), "time from the first submission to the last end", "s"),
     "queries": ((), "predicted starts asked for", "1"),
@@ -54,14 +63,28 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "mean bounded slowdown of the jobs submitted at the machine",
         "1",
     ),
-    "utilisation": (("cluster",), "share of the processors that jobs asked for, over the makespan", "1"),
+    "utilisation": (
+        ("cluster",),
+        "share of the processors that jobs asked for, first to last submission anywhere",
+        "1",
+    ),
+    "utilisation_makespan": (
+        ("cluster",),
+        "share of the processors that jobs asked for, over the makespan",
+        "1",
+    ),
     "utilisation_own": (
         ("cluster",),
         "share of the processors that jobs asked for, from the first submission of a job that ran on the "
         "cluster to the last end there",
         "1",
     ),
-    "occupied": (("cluster",), "share of the processors allocated to jobs, over the makespan", "1"),
+    "occupied": (
+        ("cluster",),
+        "share of the processors allocated to jobs, first to last submission anywhere",
+        "1",
+    ),
+    "occupied_makespan": (("cluster",), "share of the processors allocated to jobs, over the makespan", "1"),
     "flow_jobs": (("home", "cluster"), "jobs by home and by the cluster that ran them", "1"),
     "flow_work": (
         ("home", "cluster"),
@@ -75,9 +98,11 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
 def summarise_grid(run: xr.Dataset, *, warm_up: float = 0.0) -> xr.Dataset:
     """Condense a run of a superscheduler to the variables of `VARIABLES`.
 
-    Grid efficiency is the paper's, as a fraction: the sum over jobs of processors asked for x time on the
-    cluster x speed of the cluster that ran the job, relative to makespan x the sum over clusters of
-    processors x speed. Slowdowns are relative to the run time on that cluster.
+    Grid efficiency is a fraction: the sum over jobs of processors asked for x time on the cluster x speed of
+    the cluster that ran the job, relative to time x the sum over clusters of processors x speed. The time is
+    that from the first to the last submission, and only what is done in it counts, see
+    `gridsched.metrics.jobs.utilisation`; in `grid_efficiency_makespan`, the paper's, it is the makespan.
+    Slowdowns are relative to the run time on that cluster.
 
     Parameters
     ----------
@@ -109,7 +134,8 @@ def summarise_ideal(run: xr.Dataset, *, warm_up: float = 0.0) -> xr.Dataset:
     """Condense a run of an ideal machine to the variables of `VARIABLES`.
 
     What concerns clusters, transfers and predictions is NaN. Slowdowns are relative to the run time on the
-    home cluster, which the pool can undercut; `run_time_mean_home` counts interruptions.
+    home cluster, which the pool can undercut; `run_time_mean_home` counts interruptions. Work of a job counts
+    as done evenly between its start and its end.
 
     Parameters
     ----------
@@ -131,9 +157,26 @@ def summarise_ideal(run: xr.Dataset, *, warm_up: float = 0.0) -> xr.Dataset:
     _require(run, ("home_cluster", "cluster_speed", "cluster_processors"))
     ran = _ran(run)
     speed = run["cluster_speed"].to_numpy()[_home(run)]
-    work = (run["processors"].to_numpy() * run["run_time"].to_numpy() * speed)[ran].sum()
-    efficiency = {"grid_efficiency": _share(work, _capacity(run) * metrics.makespan(run))}
+    work = (run["processors"].to_numpy() * run["run_time"].to_numpy() * speed)[ran]
+    efficiency = {
+        "grid_efficiency": _share((work * _share_within(run)[ran]).sum(), _capacity(run) * _submission(run)),
+        "grid_efficiency_makespan": _share(work.sum(), _capacity(run) * metrics.makespan(run)),
+    }
     return _summary(run, _of_jobs(run, warm_up) | efficiency)
+
+
+def _submission(run: xr.Dataset) -> float:
+    """Seconds from the first to the last submission."""
+    first, last = metrics.submitted(run)
+    return last - first
+
+
+def _share_within(run: xr.Dataset) -> Floats:
+    """Share of the time between start and end of each job before the last submission."""
+    start, end = run["start_time"].to_numpy(), run["end_time"].to_numpy()
+    _, last = metrics.submitted(run)
+    whole: Floats = np.clip(_share(np.minimum(end, last) - start, end - start), 0.0, 1.0)
+    return np.nan_to_num(whole)
 
 
 def wait_time_deviation(wait_time: ArrayLike) -> float:
@@ -287,25 +330,29 @@ def _of_clusters(run: xr.Dataset) -> dict[str, Any]:
     job, cluster = run["segment_job"].to_numpy(), run["segment_cluster"].to_numpy()
     start, end = run["segment_start"].to_numpy(), run["segment_end"].to_numpy()
     seconds = (end - start).astype(np.float64)
-    home, given = _home(run)[job], run["segment_processors"].to_numpy()
+    within = metrics.seconds_within(run, metrics.submitted(run))
+    home, held = _home(run)[job], run["segment_processors"].to_numpy()
     # Whole nodes may be more than a job asks for, a piece on one of several clusters less
-    asked = np.minimum(run["processors"].to_numpy()[job], given) * seconds
-    held = np.bincount(cluster, given * seconds, clusters)
+    sizes = np.minimum(run["processors"].to_numpy()[job], held)
+    asked = sizes * seconds
     last = _last_pieces(job, end)
     moved = np.unique(job[cluster != home])
 
     pair = home * clusters + cluster
     flow_work = np.bincount(pair, asked, clusters**2).reshape(clusters, clusters)
     work = flow_work.sum(axis=0)
-    processors = run["cluster_processors"].to_numpy()
-    makespan = metrics.makespan(run)
-    done = (work * run["cluster_speed"].to_numpy()).sum()
+    work_within = np.bincount(cluster, sizes * within, clusters)
+    processors, speed = run["cluster_processors"].to_numpy(), run["cluster_speed"].to_numpy()
+    makespan, submission = metrics.makespan(run), _submission(run)
     return {
-        "grid_efficiency": _share(done, _capacity(run) * makespan),
+        "grid_efficiency": _share((work_within * speed).sum(), _capacity(run) * submission),
+        "grid_efficiency_makespan": _share((work * speed).sum(), _capacity(run) * makespan),
         "transferred": _share(len(moved), len(last)),
-        "utilisation": _share(work, processors * makespan),
+        "utilisation": _share(work_within, processors * submission),
+        "utilisation_makespan": _share(work, processors * makespan),
         "utilisation_own": _share(work, processors * _own_window(run, job, cluster, end)),
-        "occupied": _share(held, processors * makespan),
+        "occupied": _share(np.bincount(cluster, held * within, clusters), processors * submission),
+        "occupied_makespan": _share(np.bincount(cluster, held * seconds, clusters), processors * makespan),
         "flow_jobs": np.bincount(pair[last], minlength=clusters**2).reshape(clusters, clusters),
         "flow_work": flow_work,
     }

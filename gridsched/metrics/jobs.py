@@ -391,22 +391,48 @@ def makespan(run: xr.Dataset) -> float:
 
 
 def utilisation(run: xr.Dataset) -> float:
-    """Share of the processors that was allocated: work of the segments / (processors x makespan).
+    """Share of the processors that was allocated between the first and the last submission.
 
-    NaN for a run without segments or without duration.
+    This is the window in which a system is offered work (Feitelson, "Workload Modeling for Computer Systems
+    Performance Evaluation", section 10.2, leaves out warm-up and cool-down; Frachtenberg and Feitelson,
+    "Pitfalls in parallel job scheduling evaluation", JSSPP 2005). It is the same for all schedulers, and jobs
+    that still run after it do not stretch it. NaN for a run without segments, or whose jobs are all submitted
+    at one instant, for which see `utilisation_makespan`.
     """
-    capacity = _total_processors(run) * makespan(run)
-    segments = run.sizes["segment"]
-    return _work(run) / capacity if segments and capacity > 0 else np.nan
+    return _utilisation(run, submitted(run))
 
 
-def _work(run: xr.Dataset) -> float:
-    durations = run["segment_end"].to_numpy() - run["segment_start"].to_numpy()
-    return float((run["segment_processors"].to_numpy() * durations).sum())
+def utilisation_makespan(run: xr.Dataset) -> float:
+    """Share of the processors that was allocated between the first submission and the last end.
+
+    One long job at the end makes it small, whatever the scheduler does: it suits a closed set of jobs. NaN
+    for a run without segments or without duration.
+    """
+    return _utilisation(run, observed(run))
+
+
+def _utilisation(run: xr.Dataset, window: tuple[float, float]) -> float:
+    capacity = _total_processors(run) * (window[1] - window[0])
+    if not (run.sizes["segment"] and capacity > 0):
+        return np.nan
+    return float((run["segment_processors"].to_numpy() * seconds_within(run, window)).sum() / capacity)
+
+
+def seconds_within(run: xr.Dataset, window: tuple[float, float]) -> Floats:
+    """Seconds of each segment of a run that lie between two times."""
+    start, end = run["segment_start"].to_numpy(), run["segment_end"].to_numpy()
+    within: Floats = np.clip(np.minimum(end, window[1]) - np.maximum(start, window[0]), 0.0, None)
+    return within
 
 
 def _total_processors(run: xr.Dataset) -> int:
     return int(run["cluster_processors"].to_numpy().sum())
+
+
+def submitted(run: xr.Dataset) -> tuple[float, float]:
+    """First and last submission [s] of the jobs that ran; NaN if none did."""
+    submit = run["submit_time"].to_numpy()[_started(run)]
+    return (float(submit.min()), float(submit.max())) if len(submit) else (np.nan, np.nan)
 
 
 def observed(run: xr.Dataset) -> tuple[float, float]:
@@ -583,6 +609,7 @@ def _system_level(run: xr.Dataset, bins: int, since: SinceName) -> dict[str, xr.
     empty = np.full(bins, np.nan)
     scalars = {
         "utilisation": np.nan,
+        "utilisation_makespan": np.nan,
         "makespan": np.nan,
         "queue_length_mean": np.nan,
         "queue_length_max": np.nan,
@@ -593,6 +620,7 @@ def _system_level(run: xr.Dataset, bins: int, since: SinceName) -> dict[str, xr.
         queue = queue_length(run, since)
         scalars = {
             "utilisation": utilisation(run) if "segment_job" in run else np.nan,
+            "utilisation_makespan": utilisation_makespan(run) if "segment_job" in run else np.nan,
             "makespan": last - first,
             "queue_length_mean": float(time_average(queue, (first, last))[0]),
             "queue_length_max": float(queue.value.max()),
@@ -625,7 +653,8 @@ _SYSTEM = {
     "gave_up_share": ("share of the jobs whose users gave up waiting", "1"),
     "killed": ("executions that failing nodes killed", "1"),
     "extra_work_share": ("work that was lost or spent on checkpoints, relative to that of the jobs", "1"),
-    "utilisation": ("share of the processors allocated to jobs", "1"),
+    "utilisation": ("share of the processors allocated to jobs, first to last submission", "1"),
+    "utilisation_makespan": ("share of the processors allocated to jobs, first submission to last end", "1"),
     "makespan": ("time from the first submission to the last end", "s"),
     "queue_length_mean": ("waiting jobs, time average", "1"),
     "queue_length_max": ("waiting jobs, largest number", "1"),

@@ -20,7 +20,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched.engine.records import RecordArray
-from gridsched.metrics.jobs import Steps, observed, steps, time_average
+from gridsched.metrics.jobs import Steps, observed, steps, submitted, time_average
 from gridsched.nodes import UNLIMITED_MEMORY
 
 Floats = NDArray[np.float64]
@@ -145,7 +145,7 @@ def typical_parts(run: xr.Dataset) -> RecordArray:
 
 
 def summarise_nodes(run: xr.Dataset, bins: int = 200) -> xr.Dataset:
-    """Mean use of each resource from the first submission to the last end, and fragmentation, with series.
+    """Mean use of each resource from the first to the last submission, and fragmentation, with series.
 
     Parameters
     ----------
@@ -158,10 +158,11 @@ def summarise_nodes(run: xr.Dataset, bins: int = 200) -> xr.Dataset:
     -------
     xarray.Dataset
         `utilisation_cores`, `utilisation_memory`, `utilisation_gpus` (without those of which nodes have
-        nothing) and `fragmentation`, each with a series on `bin`: shares of time averages. NaN for a run in
-        which no job ran, and where nothing is there, or free.
+        nothing) and `fragmentation`, each with a series on `bin` from the first submission to the last end:
+        shares of time averages. NaN for a run in which no job ran or all were submitted at once, and where
+        nothing is there, or free.
     """
-    first, last = observed(run)
+    (first, last), window = observed(run), submitted(run)
     resource, fragments = fragmentation(run)
     shown = {
         f"utilisation_{name}": (use, f"share of the {RESOURCES[name]} of nodes that are not out in use")
@@ -171,8 +172,9 @@ def summarise_nodes(run: xr.Dataset, bins: int = 200) -> xr.Dataset:
     variables: dict[str, Any] = {}
     for name, (use, text) in shown.items():
         mean, series = np.nan, np.full(bins, np.nan)
+        if window[1] > window[0]:
+            mean = float(use.share(np.array(window))[0])
         if last > first:
-            mean = float(use.share(np.array([first, last]))[0])
             series = use.share(np.linspace(first, last, bins + 1))
         variables[name] = ((), mean, {"long_name": text, "units": "1"})
         variables[f"{name}_series"] = (

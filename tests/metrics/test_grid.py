@@ -134,6 +134,12 @@ def naive_summary(jobs: list[Job]) -> dict[str, Any]:
     def work(some: list[Job]) -> int:
         return sum(job.processors * job.run for job in some)
 
+    last = max((job.submit for job in ran), default=0)
+    offered = last - min((job.submit for job in ran), default=0)
+
+    def within(job: Job) -> int:
+        return sum(second < last for second in range(job.start, job.end))
+
     def own_span(some: list[Job]) -> float:
         return max(job.end for job in some) - min(job.submit for job in some) if some else 0
 
@@ -150,6 +156,9 @@ def naive_summary(jobs: list[Job]) -> dict[str, Any]:
         "bounded_slowdown_median": statistics.median(bounded[job] for job in ran) if ran else NAN,
         "slowdown_mean": mean(slowdowns),
         "grid_efficiency": share(
+            sum(within(job) * job.processors * SPEEDS[job.cluster] for job in ran), offered * pool
+        ),
+        "grid_efficiency_makespan": share(
             sum(job.run * job.processors * SPEEDS[job.cluster] for job in ran), span * pool
         ),
         "transferred": share(sum(job.home != job.cluster for job in ran), len(ran)),
@@ -161,11 +170,19 @@ def naive_summary(jobs: list[Job]) -> dict[str, Any]:
         "response_time_mean_home": [mean([job.end - job.submit for job in some]) for some in at_home],
         "run_time_mean_home": [mean([job.end - job.start for job in some]) for some in at_home],
         "bounded_slowdown_mean_home": [mean([bounded[job] for job in some]) for some in at_home],
-        "utilisation": [share(work(some), PROCESSORS[c] * span) for c, some in enumerate(there)],
+        "utilisation": [
+            share(sum(job.processors * within(job) for job in some), PROCESSORS[c] * offered)
+            for c, some in enumerate(there)
+        ],
+        "utilisation_makespan": [share(work(some), PROCESSORS[c] * span) for c, some in enumerate(there)],
         "utilisation_own": [
             share(work(some), PROCESSORS[c] * own_span(some)) for c, some in enumerate(there)
         ],
         "occupied": [
+            share(sum(job.allocated * within(job) for job in some), PROCESSORS[c] * offered)
+            for c, some in enumerate(there)
+        ],
+        "occupied_makespan": [
             share(sum(job.allocated * job.run for job in some), PROCESSORS[c] * span)
             for c, some in enumerate(there)
         ],
@@ -215,14 +232,18 @@ def test_a_grid_worked_out_by_hand() -> None:
     assert values["response_time_mean"] == (10 + 4 + 16 + 10) / 4
     assert values["makespan"] == 20
     # Work 80 at speed 1, 20 + 120 + 12 at 2.5; the pool has 8 + 30 + 1.
-    assert values["grid_efficiency"] == (80 + 152 * 2.5) / (20 * 39)
+    assert values["grid_efficiency_makespan"] == (80 + 152 * 2.5) / (20 * 39)
+    # Until 10, when the last job is submitted, the third has run for 4 s.
+    assert values["grid_efficiency"] == (80 + 60 * 2.5) / (10 * 39)
     assert values["transferred"] == 1 / 4
     assert values["jobs_home"] == [2, 2, 0]
     assert values["wait_time_mean_home"][:2] == [0, 6]
     assert values["run_time_mean_home"][:2] == [7, 7]
-    assert values["utilisation"] == [80 / 160, 152 / 240, 0]
+    assert values["utilisation"] == [80 / 80, 60 / 120, 0]
+    assert values["utilisation_makespan"] == [80 / 160, 152 / 240, 0]
     assert values["utilisation_own"][:2] == [80 / 80, 152 / 240]
-    assert values["occupied"] == [80 / 160, (24 + 144 + 12) / 240, 0]
+    assert values["occupied"] == [80 / 80, (24 + 48) / 120, 0]
+    assert values["occupied_makespan"] == [80 / 160, (24 + 144 + 12) / 240, 0]
     assert values["flow_jobs"] == [[1, 1, 0], [0, 2, 0], [0, 0, 0]]
     assert values["flow_work"] == [[80, 20, 0], [0, 132, 0], [0, 0, 0]]
     assert math.isnan(values["wait_time_mean_home"][2])
@@ -306,7 +327,7 @@ def test_parts_add_up_to_the_whole(scheme: SchemeName) -> None:
     pool = float((run["cluster_processors"] * run["cluster_speed"]).sum())
     assert float(busy.sum()) / pool == pytest.approx(float(summary["grid_efficiency"]))
     assert (summary["utilisation"] <= summary["occupied"] + 1e-12).all()
-    assert (summary["utilisation"] <= summary["utilisation_own"] + 1e-12).all()
+    assert (summary["utilisation_makespan"] <= summary["utilisation_own"] + 1e-12).all()
     assert summary.attrs == run.attrs
 
 
@@ -336,8 +357,10 @@ def test_ideal_machines_have_the_variables_of_a_grid() -> None:
         "queries",
         "corrections",
         "utilisation",
+        "utilisation_makespan",
         "utilisation_own",
         "occupied",
+        "occupied_makespan",
         "flow_jobs",
         "flow_work",
     }
@@ -367,7 +390,8 @@ def test_an_ideal_machine_worked_out_by_hand() -> None:
     assert float(summary["wait_time_mean"]) == pytest.approx(5 / 3)
     assert float(summary["response_time_mean"]) == pytest.approx(21 / 3)
     assert float(summary["makespan"]) == 31
-    assert float(summary["grid_efficiency"]) == pytest.approx(16 / 31)
+    assert float(summary["grid_efficiency_makespan"]) == pytest.approx(16 / 31)
+    assert float(summary["grid_efficiency"]) == pytest.approx(15 / 30)
     assert summary["run_time_mean_home"].values.tolist() == [10, 5, 1]
     assert float(summary["slowdown_mean"]) == pytest.approx((10 / 65 + 10 / 13 + 1 / 39) / 3)
 

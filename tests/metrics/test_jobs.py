@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -150,7 +150,10 @@ def test_system_level_values_equal_a_walk_over_every_second(jobs: list[Job], bin
         assert np.isnan(summary["utilisation"].item())
         return
     assert summary["queue_length_mean"].item() == pytest.approx(waiting.mean())
-    assert summary["utilisation"].item() == pytest.approx(busy.mean() / 50)
+    assert summary["utilisation_makespan"].item() == pytest.approx(busy.mean() / 50)
+    offered = busy[: max(job.submit for job in started) - first]
+    mean = offered.mean() / 50 if len(offered) else np.nan
+    assert summary["utilisation"].item() == pytest.approx(mean, nan_ok=True)
     # A bin may begin within a second: repeat every second so often that bins hold whole pieces.
     for name, values in (("queue_length_series", waiting), ("utilisation_series", busy / 50)):
         expected = np.repeat(values, bins).reshape(bins, -1).mean(axis=1)
@@ -174,7 +177,8 @@ def test_a_schedule_worked_out_by_hand() -> None:
     assert summary["jobs"].to_numpy().tolist() == [3, 2, 0, 1, 0]
     assert summary["rejected"].item() == 1
     assert summary["makespan"].item() == 7305
-    assert summary["utilisation"].item() == pytest.approx((400 + 10 + 28800) / (4 * 7305))
+    assert summary["utilisation"].item() == 1, "from 0 to 20 the first job holds all"
+    assert summary["utilisation_makespan"].item() == pytest.approx((400 + 10 + 28800) / (4 * 7305))
     assert summary["queue_length_mean"].item() == pytest.approx((90 + 85) / 7305)
     assert summary["queue_length_max"].item() == 2
     assert summary.attrs["scheme"] == "FCFS"
@@ -195,7 +199,18 @@ def test_jobs_that_run_in_pieces_respond_late_and_wait_until_their_first_piece()
     assert summary["wait_time_mean"].item() == 10
     assert summary["response_time_mean"].item() == 100
     assert summary["bounded_slowdown_mean"].item() == 5
-    assert summary["utilisation"].item() == pytest.approx(0.2)
+    assert summary["utilisation_makespan"].item() == pytest.approx(0.2)
+    assert np.isnan(summary["utilisation"].item()), "all is submitted at one instant"
+
+
+def test_a_long_job_at_the_end_does_not_change_the_utilisation() -> None:
+    jobs = [Job(submit=10 * i, run=8, processors=2, start=10 * i) for i in range(50)]
+    tail = Job(submit=100, run=100_000, processors=1, start=100)
+    summaries = [
+        metrics.summarise(run_dataset([*jobs, last], processors=4)) for last in (tail, replace(tail, run=390))
+    ]
+    assert summaries[0]["utilisation"].item() == summaries[1]["utilisation"].item() > 0.4
+    assert summaries[0]["utilisation_makespan"].item() < 0.3
 
 
 @RELAXED

@@ -172,7 +172,9 @@ class SequenceStudy(Study):
             lanes="waits",
             reference="",
         )
-        used = replace(by_order, name="utilisation", title="Utilisation by order", measures=("utilisation",))
+        used = replace(
+            by_order, name="utilisation", title="Utilisation by order", measures=("utilisation_makespan",)
+        )
         ranking = Specification(name="ranking", form="ranking", title="Orders compared", measures=(slowdown,))
         return [by_order, ranking, used]
 
@@ -345,6 +347,6 @@ def _measured(run: xr.Dataset) -> dict[str, float]:
         "bounded_slowdown_mean": float(
             bounded_slowdown(end - run["submit_time"].to_numpy(), run["run_time"].to_numpy()).mean()
         ),
-        "utilisation": work / (processors * float(end.max() - first)),
+        "utilisation_makespan": work / (processors * float(end.max() - first)),
         "utilisation_to_last_start": work / (processors * float(start.max() - first)),
     }

@@ -64,7 +64,11 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "leave_time_max": (("cluster",), "longest time from leaving until the last grid job was gone", "s"),
     "proxies": (("cluster",), "proxies that tasks left behind", "1"),
     "proxy_time": (("cluster",), "time for which proxies lived, added up", "s"),
-    "utilisation": (("cluster",), "share of the processors that jobs executed on, over the makespan", "1"),
+    "utilisation": (
+        ("cluster",),
+        "share of the processors that jobs executed on, first to last submission",
+        "1",
+    ),
     "multi_site_jobs": (("users",), "jobs that ran on several clusters at once", "1"),
     "makespan": ((), "time from the first submission to the last end", "s"),
 }
@@ -314,14 +318,16 @@ def _of_work(run: xr.Dataset) -> dict[str, Any]:
     flow = flow.reshape(clusters + 1, clusters)
     own = np.diagonal(flow[:clusters])
     given, received = flow.sum(axis=0) - own, flow[:clusters].sum(axis=1) - own
-    capacity = run["cluster_processors"].to_numpy() * metrics.makespan(run)
+    window = metrics.submitted(run)
+    within = metrics.seconds_within(run, window) * run["segment_processors"].to_numpy()
+    used = np.bincount(cluster, np.where(held, 0.0, within), clusters)
     return {
         "flow_work": flow,
         "work_given": given,
         "work_received": received,
         "work_balance": received - given,
         "held_work": np.bincount(cluster, np.where(held, work, 0.0), clusters),
-        "utilisation": _share(flow.sum(axis=0), capacity),
+        "utilisation": _share(used, run["cluster_processors"].to_numpy() * (window[1] - window[0])),
     }
 
 

@@ -40,7 +40,11 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "cp_mean_cluster": (("cluster",), "comprehensive performance, mean over rounds", "s"),
     "jobs_cluster": (("cluster",), "jobs that ran", "1"),
     "over_deadline_cluster": (("cluster",), "time over deadlines, sum over jobs", "s"),
-    "utilisation_cluster": (("cluster",), "work relative to processors and makespan", "1"),
+    "utilisation_cluster": (
+        ("cluster",),
+        "share of the processors in use, first to last submission",
+        "1",
+    ),
 }
 """Variables of a summary: dimensions, long name and unit."""
 
@@ -190,10 +194,14 @@ def _of_clusters(run: xr.Dataset) -> dict[str, Any]:
     last = run["segment_end"].to_numpy() == run["end_time"].to_numpy()[job]
     over = over_deadline(run["end_time"].to_numpy()[job], run["deadline"].to_numpy()[job])
     capacity = run["cluster_processors"].to_numpy() * metrics.makespan(run)
+    window = metrics.submitted(run)
+    within = metrics.seconds_within(run, window) * run["segment_processors"].to_numpy()
+    used = np.bincount(cluster, within, clusters)
+    possible = run["cluster_processors"].to_numpy() * (window[1] - window[0])
     return {
         "jobs_cluster": np.bincount(cluster[last], minlength=clusters),
         "over_deadline_cluster": np.bincount(cluster[last], over[last], clusters),
-        "utilisation_cluster": work / np.where(capacity > 0, capacity, np.nan),
+        "utilisation_cluster": used / np.where(possible > 0, possible, np.nan),
         "idle_time": (capacity - work).sum(),
     }
 
