@@ -720,7 +720,7 @@ def grid_study(scenarios: list[str], schedulers: list[str]) -> xr.Dataset:
         "response_time_mean",
         "run_time_mean",
         "wait_time_deviation",
-        "grid_efficiency",
+        "grid_efficiency_makespan",
         "transferred",
         "utilisation_own",
         "jobs",

@@ -41,7 +41,7 @@ STUDY: dict[str, Any] = {
         {"name": "own", "file": "logs/own.swf"},
     ],
     "schedulers": ["easy", {"name": "widest", "scheduler": "easy", "order": "scores.py:widest"}],
-    "metrics": {"batches": 2, "bins": 10, "classes": {"long": 60, "wide": 2}},
+    "metrics": {"bins": 10, "classes": {"long": 60, "wide": 2}},
 }
 SCORES = "def widest(processors):\n    return processors\n"
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.workspace import Workspace, bits_of_files
 
-SIMULATED = "tiny: simulating listed, easy, requested run times and 5 more"
+SIMULATED = "tiny: simulating listed, easy, requested run times and 4 more"
 COLLECTED = "tiny: putting all of study together"
 DRAWN = "tiny: drawing figures and writing tables"
 CLAIMS = "setting the claims of the papers against the results"
@@ -58,9 +58,9 @@ Harm = Callable[[Path], None]
         (lost, "tiny/study.nc", {COLLECTED, DRAWN, CLAIMS, REPORT}),
         (damaged, "tiny/study.nc", {COLLECTED, DRAWN, CLAIMS, REPORT}),
         (emptied, "tiny/study.made.json", {COLLECTED, DRAWN, CLAIMS, REPORT}),
-        (lost, "tiny/figures/policies_means.svg", {DRAWN, REPORT}),
-        (damaged, "tiny/figures/policies_means.png", {DRAWN, REPORT}),
-        (emptied, "tiny/figures/policies_means.txt", {DRAWN, REPORT}),
+        (lost, "tiny/figures/ranking.svg", {DRAWN, REPORT}),
+        (damaged, "tiny/figures/ranking.png", {DRAWN, REPORT}),
+        (emptied, "tiny/figures/ranking.txt", {DRAWN, REPORT}),
         (damaged, "tiny/tables/*.csv", {DRAWN, REPORT}),
         (emptied, "tiny/shown.sha256", {DRAWN, REPORT}),
         (lost, "claims.csv", {CLAIMS, REPORT}),
@@ -80,7 +80,7 @@ def test_everything_is_whole_again(finished: Workspace, copy: Workspace) -> None
         (emptied, "tiny/runs/*.nc"),
         (lost, "tiny/runs/*.made.json"),
         (damaged, "tiny/study.nc"),
-        (lost, "tiny/figures/policies_means.csv"),
+        (lost, "tiny/figures/ranking.csv"),
         (damaged, "report.html"),
     ):
         harm(next(copy.results.glob(output)))

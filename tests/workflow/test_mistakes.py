@@ -69,8 +69,8 @@ def test_broken_line_of_a_log(workspace: Workspace) -> None:
     assert reason in output
     assert "Traceback" not in output
     missing = workspace.missing()
-    assert {"workload own", "character of workload own"} <= missing
-    assert not {"workload listed", "character of workload listed"} & missing, "the others go on"
+    assert {"own, replicate 0", "character of own"} <= missing
+    assert not {"listed, replicate 0", "character of listed"} & missing, "the others go on"
 
 
 def test_score_that_cannot_be_compiled(workspace: Workspace) -> None:

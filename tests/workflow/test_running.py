@@ -30,12 +30,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory, kernel_cache: Path) -> Wo
 def test_everything_is_there(finished: Workspace) -> None:
     folder = finished.results
     study = results.read(folder / "tiny" / "study.nc")
-    assert study["workload"].values.tolist() == ["listed", "own"]
-    assert study["scheme"].values.tolist() == ["easy", "widest", "recorded"]
+    assert study["scenario"].values.tolist() == ["listed", "own"]
+    assert study["scheduler"].values.tolist() == ["easy", "widest", "recorded"]
     assert len(bits_of_runs(folder)) == 4
     drawn = {path.stem for path in (folder / "tiny" / "figures").glob("*.svg")}
-    assert {"policies_means", "recorded_waits", "load-own", "workload-own"} <= drawn
-    assert not {"load-listed", "workload-listed"} & drawn, "statistics of three jobs"
+    assert {"ranking", "load", "gantt-listed-1", "workload-own"} <= drawn
     for figure in (folder / "tiny" / "figures").glob("*.svg"):
         assert figure.with_suffix(".png").stat().st_size
         assert figure.with_suffix(".csv").stat().st_size
@@ -57,7 +56,7 @@ def test_report_of_snakemake_is_one_file(finished: Workspace) -> None:
     target = finished.folder / "snakemake-report.html"
     finished.run("--report", str(target))
     page = target.read_text(encoding="utf-8")
-    assert "policies_means" in page
+    assert "ranking" in page
 
     class Loads(HTMLParser):
         def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
