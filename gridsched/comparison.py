@@ -1,7 +1,7 @@
 """What another policy would have done to the jobs of a log: waits that were recorded beside simulated ones.
 
 The schedule that the log recorded counts as a scheme of its own. Differences are those of the same jobs;
-their intervals come from weeks, which contain most of the correlation between waits of neighbouring jobs.
+their intervals come from blocks of consecutive jobs, see `gridsched.inference`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,20 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from gridsched import inference
 from gridsched.aspects import aspects_of, without
 from gridsched.errors import ConfigurationError
-from gridsched.metrics.jobs import RECORDED, job_metrics, recorded, steps, utilisation
+from gridsched.metrics.jobs import (
+    RECORDED,
+    batch_means,
+    job_metrics,
+    recorded,
+    relaxations,
+    steps,
+    utilisation,
+)
 from gridsched.platform import Cluster, Platform, platform_of
 from gridsched.policies.local import LocalPolicy, OverrunName, PassName, named_policy
-from gridsched.replication import Interval, ratio_interval
 from gridsched.results import provenance
 from gridsched.simulation import simulate
 from gridsched.submission import EstimateName
@@ -30,9 +38,6 @@ from gridsched.workloads.table import Workload
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 """Quantiles of waits."""
-
-FEWEST_WEEKS = 4
-"""Weeks with jobs that an interval needs."""
 
 FATES: dict[str, str] = {
     "jobs_rejected": "rejected",
@@ -47,7 +52,6 @@ FATES: dict[str, str] = {
 EVERYTHING = "nothing"
 """What is left out where nothing is."""
 
-_WEEK = 7 * 86400
 _HOUR = 3600
 _DIMENSIONS = {"user": "user", "group": "group"}
 _SHOWN = {"wait_time": ("wait time", "s"), "bounded_slowdown": ("bounded slowdown", "1")}
@@ -108,7 +112,8 @@ def compare(
     xarray.Dataset
         Dimension `scheme`: "recorded", where the log recorded the waits of half the jobs, then the policies.
         `wait_time_mean`, `bounded_slowdown_mean` and their `_difference` from the first scheme, with bounds
-        `_low` and `_high` (NaN with fewer than four weeks); `wait_time_quantile`; `utilisation`; the counts
+        `_low` and `_high`, which are NaN where there is no valid interval (`_reason` says why);
+        `wait_time_quantile`; `utilisation`; the counts
         of `FATES`. Waits are counted from submission, also where jobs wait for others.
         Dimensions `user` and `group`, by number of jobs: `user_jobs`, `user_work` (processor-hours),
         `user_wait_time_mean`, `user_wait_time_change` (hours in all), and the same of groups.
@@ -247,6 +252,7 @@ def _beside_the_log(
     waits: dict[str, Floats] = {}
     slowdowns: dict[str, Floats] = {}
     shares: dict[str, float] = {}
+    memory: dict[str, float] = {}
     fates: dict[str, list[int]] = {name: [] for name in FATES}
     shared: dict[str, Any] = {}
     share: dict[str, Any] = {}
@@ -268,8 +274,10 @@ def _beside_the_log(
                     counts.append(int(left.sum()) if fate == "jobs_gave_up" else 0)
                 same = processors == workload.processors_available
                 _measure(RECORDED, history, waits, slowdowns, shares, used=same or not _is_known(workload))
+                memory[RECORDED] = relaxations(history)
                 share = {"recorded_share": history.attrs["recorded_share"]}
         _measure(name, run, waits, slowdowns, shares)
+        memory[name] = relaxations(run)
         for fate, counts in fates.items():
             counts.append(int(run.attrs.get(fate, 0)))
     report("comparing")
@@ -279,10 +287,9 @@ def _beside_the_log(
     measured &= ~np.isnan(values["wait_time"]).any(axis=0)
     values = {name: matrix[:, measured] for name, matrix in values.items()}
     jobs = workload.select(measured)
-    weeks = (jobs.submit_time - jobs.submit_time[:1]) // _WEEK
     schemes = [*waits]
     base = 0 if reference is None else schemes.index(reference)
-    variables = _of_schemes(values, weeks, base)
+    variables = _of_schemes(values, np.array([*memory.values()]), base)
     variables["utilisation"] = (
         "scheme",
         np.array([*shares.values()]),
@@ -304,7 +311,6 @@ def _beside_the_log(
         "jobs_measured": int(np.count_nonzero(measured)),
         "jobs_not_measured": int(np.count_nonzero(~measured)),
         "warm_up": warm_up,
-        "weeks": len(np.unique(weeks)),
         "processors": processors,
         **provenance(),
     }
@@ -456,24 +462,38 @@ def _measure(
     shares[name] = utilisation(run) if used else np.nan
 
 
-def _of_schemes(values: dict[str, Floats], weeks: NDArray[np.int64], base: int) -> dict[str, Any]:
-    """Means and quantiles of each scheme, and how they differ from those of one of them."""
+def _of_schemes(values: dict[str, Floats], memory: Floats, base: int) -> dict[str, Any]:
+    """Means and quantiles of each scheme, and how they differ from those of one of them.
+
+    `memory` says how many times the memory of its queue each run holds, see `relaxations`.
+    """
     variables: dict[str, Any] = {}
     for name, matrix in values.items():
         label, unit = _SHOWN[name]
-        parts = {"mean": (by_weeks(matrix, weeks), f"mean {label}")}
-        parts["difference"] = (
-            by_weeks(matrix - matrix[base], weeks, signed=True),
-            f"mean {label} less that of the reference",
+        blocks = [batch_means(row) for row in matrix]
+        means, numbers = (np.stack(part) for part in zip(*blocks, strict=True))
+        own = inference.mean(means, numbers, serial=True, relaxations=memory)
+        apart = inference.difference(
+            means,
+            means[base],
+            numbers,
+            serial=True,
+            relaxations=np.minimum(memory, memory[base]),
         )
-        for suffix, (interval, text) in parts.items():
-            for bound in ("mean", "low", "high"):
-                key = f"{name}_{suffix}" + ("" if bound == "mean" else f"_{bound}")
-                about = text if bound == "mean" else f"{text}, {bound} end of the 95% interval"
-                variables[key] = ("scheme", getattr(interval, bound), {"long_name": about, "units": unit})
+        for suffix, estimate, text in (
+            ("mean", own, f"mean {label}"),
+            ("difference", apart, f"mean {label} less that of the reference"),
+        ):
+            bounds = {"": estimate.value, "_low": estimate.low, "_high": estimate.high}
+            for bound, numbers_of in bounds.items():
+                about = text if not bound else f"{text}, {bound[1:]} end of the 95% interval"
+                attributes = {"long_name": about, "units": unit}
+                variables[f"{name}_{suffix}{bound}"] = ("scheme", numbers_of, attributes)
+            why = {"long_name": f"{text}, why there is no interval"}
+            variables[f"{name}_{suffix}_reason"] = ("scheme", estimate.reason.astype(np.str_), why)
     quantiles = (
         np.quantile(values["wait_time"], QUANTILES, axis=1)
-        if len(weeks)
+        if values["wait_time"].shape[1]
         else np.full((len(QUANTILES), len(values["wait_time"])), np.nan)
     )
     variables["wait_time_quantile"] = (
@@ -482,32 +502,6 @@ def _of_schemes(values: dict[str, Floats], weeks: NDArray[np.int64], base: int) 
         {"long_name": "wait time, quantiles", "units": "s"},
     )
     return variables
-
-
-def by_weeks(values: Floats, weeks: NDArray[np.int64], *, signed: bool = False) -> Interval:
-    """Mean of each row of values over the jobs, with the interval that a jackknife over weeks gives.
-
-    Parameters
-    ----------
-    values : float64[schemes, jobs]
-    weeks : int64[jobs]
-        Week of each job, from 0.
-    signed : bool
-        Whether the mean may be negative although no value is, see `gridsched.replication`.
-
-    Returns
-    -------
-    Interval
-        Bounds are NaN with jobs in fewer than `FEWEST_WEEKS` weeks.
-    """
-    counts = np.bincount(weeks).astype(np.float64)
-    sums = np.stack([np.bincount(weeks, weights=row, minlength=len(counts)) for row in values])
-    filled = counts > 0
-    interval = ratio_interval(sums[:, filled], counts[filled], signed=signed)
-    if np.count_nonzero(filled) >= FEWEST_WEEKS:
-        return interval
-    unknown = np.full(len(values), np.nan)
-    return Interval(interval.mean, unknown, unknown)
 
 
 def _of_names(

@@ -172,8 +172,8 @@ def utilisation(run: xr.Dataset, *, bins: int = 200) -> Figure:
 def compare(runs: Iterable[xr.Dataset] | Mapping[str, xr.Dataset]) -> Figure:
     """Several runs of the same jobs: mean wait, response and bounded slowdown, and the distribution of waits.
 
-    Means have 95% intervals by batch means; to test whether two runs differ, use
-    `gridsched.metrics.jobs.paired_difference`, since they share much of what makes the intervals wide.
+    Means have 95% intervals where there are valid ones. Whether two runs differ does not follow from
+    intervals that overlap, but from `gridsched.inference.difference` of both.
 
     Parameters
     ----------

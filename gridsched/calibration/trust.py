@@ -15,18 +15,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from gridsched import inference
 from gridsched.calibration.fitting import USUAL, Effort, band, fit
 from gridsched.calibration.layers import LAYERS, ORDERS, Replacement, judged, simulated_waits
 from gridsched.calibration.measures import Explained, explained
 from gridsched.calibration.null import null_waits
 from gridsched.calibration.site import LoggedSite
 from gridsched.calibration.words import described
-from gridsched.comparison import by_weeks
 from gridsched.errors import ConfigurationError, WorkloadError
+from gridsched.metrics.jobs import batch_means
 
 Floats = NDArray[np.float64]
 
-_WEEK = 7 * 86400
 
 LESS, MORE, NEITHER, UNKNOWN = "less", "more", "not significant", "not estimable"
 
@@ -168,8 +168,7 @@ def _answers(
     mine: NDArray[np.bool_],
     group: NDArray[np.int64],
 ) -> dict[str, Any]:
-    """Change of the mean wait of each group of jobs with its interval and verdict."""
-    weeks = (site.submit[mine] - site.submit[mine].min()) // _WEEK
+    """Change of the mean wait of each group of jobs with its interval, and verdict."""
     codes, member = np.unique(group[mine], return_inverse=True)
     found: dict[str, list[Any]] = {"change": [], "low": [], "high": [], "verdict": []}
     recorded = site.recorded[mine].astype(np.float64)
@@ -177,18 +176,20 @@ def _answers(
         own = member == code
         lows, highs, changes = [], [], []
         for before, after in pairs:
-            change = (after[mine][own] - before[mine][own]).astype(np.float64)
+            (then, numbers), (now, _) = (batch_means(waits[mine][own]) for waits in (before, after))
             mean = before[mine][own].mean()
             scale = recorded[own].mean() / mean if mean > 0 else 1.0
-            interval = by_weeks(change[None], weeks[own] - weeks[own].min(), signed=True)
-            low, high, centre = (float(each[0]) for each in (interval.low, interval.high, interval.mean))
+            found_here = inference.difference(now, then, numbers, serial=True)
+            low, high, centre = (float(each) for each in (found_here.low, found_here.high, found_here.value))
             lows += [low, low * scale]
             highs += [high, high * scale]
             changes.append(centre)
         found["change"].append(changes[0])
-        found["low"].append(min(lows))
-        found["high"].append(max(highs))
-        found["verdict"].append(_verdict(min(lows), max(highs)))
+        # a bound that is not known leaves the whole answer open
+        low, high = float(np.min(lows)), float(np.max(highs))
+        found["low"].append(low)
+        found["high"].append(high)
+        found["verdict"].append(_verdict(low, high))
     return found
 
 

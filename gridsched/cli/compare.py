@@ -208,17 +208,16 @@ def _difference(one: xr.Dataset, times: Times) -> str:
 
 
 def _explanation(compared: xr.Dataset) -> str:
-    from gridsched.comparison import FEWEST_WEEKS
+    from gridsched.inference import IDENTICAL
     from gridsched.metrics.jobs import RECORDED
 
     jobs = f"{compared.attrs['jobs_measured']:,} jobs measured"
     missing = compared.attrs["jobs_not_measured"]
     without = f", {missing:,} not (warm-up, never started, or no recorded wait)" if missing else ""
-    weeks = compared.attrs["weeks"]
-    interval = (
-        f"±: half width of the 95% confidence interval, from {weeks} weeks."
-        if weeks >= FEWEST_WEEKS
-        else f"No intervals: they need jobs in {FEWEST_WEEKS} weeks, these are {weeks}."
+    reasons = dict.fromkeys(str(why) for why in compared["wait_time_difference_reason"].values)
+    why = [reason for reason in reasons if reason and not reason.startswith(IDENTICAL)]
+    interval = "In brackets: 95% confidence interval." + (
+        f" Without one a difference is that of this log alone: {'; '.join(why)}." if why else ""
     )
     recorded = (
         "" if RECORDED in compared["scheme"].values else "\nThe log recorded too few waits to compare with."

@@ -12,16 +12,18 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
+from gridsched import inference
 from gridsched.errors import ConfigurationError
 from gridsched.figures import panels, style
 from gridsched.figures.panels import ShownMetric
 from gridsched.metrics.jobs import (
     NOT_STARTED,
-    batch_means_interval,
+    batch_means,
     busy_processors,
     job_metrics,
     observed,
     queue_length,
+    relaxations,
     steps,
     time_average,
 )
@@ -268,15 +270,15 @@ def compare(runs: Mapping[str, xr.Dataset]) -> style.Drawing:
     Returns
     -------
     tuple of Figure and DataFrame
-        Columns run, measure, mean, low, high, jobs: means with 95% intervals by batch means, NaN for fewer
-        than 60 jobs.
+        Columns run, measure, mean, low, high, jobs: means with 95% intervals from blocks of jobs, NaN where
+        there is no valid interval.
     """
     labels = list(runs)
     values = {label: job_metrics(run) for label, run in runs.items()}
     common = ~np.any([np.isnan(metrics["wait_time"]) for metrics in values.values()], axis=0)
     if not common.any():
         raise ConfigurationError("no job was started in all of these runs: there is nothing to compare")
-    numbers = _means(values, common)
+    numbers = _means(values, common, {label: relaxations(run) for label, run in runs.items()})
     height = 0.5 + 0.21 * max(len(labels), 2)
     figure = style.new_figure(height + 3.2)
     workloads = dict.fromkeys(str(run.attrs.get("workload", "")) for run in runs.values())
@@ -305,12 +307,17 @@ def _counted(common: NDArray[np.bool_]) -> str:
     return f"{text}, without {left_out:,} that not all runs started" if left_out else text
 
 
-def _means(values: Mapping[str, Mapping[str, Floats]], common: NDArray[np.bool_]) -> pd.DataFrame:
+def _means(
+    values: Mapping[str, Mapping[str, Floats]], common: NDArray[np.bool_], memory: Mapping[str, float]
+) -> pd.DataFrame:
     rows = []
     for label, metrics in values.items():
         for metric in _MEANS:
-            interval = batch_means_interval(metrics[metric.name][common])
-            rows.append((label, metric.name, *interval, int(np.count_nonzero(common))))
+            found = inference.mean(
+                *batch_means(metrics[metric.name][common]), serial=True, relaxations=memory[label]
+            )
+            bounds = (float(found.value), float(found.low), float(found.high))
+            rows.append((label, metric.name, *bounds, int(np.count_nonzero(common))))
     return pd.DataFrame(rows, columns=["run", "measure", "mean", "low", "high", "jobs"])
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from gridsched import inference
 from gridsched.errors import ConfigurationError
 from gridsched.forecasting.adjustment import (
     HIGH,
@@ -25,7 +26,6 @@ from gridsched.forecasting.scenarios import Scenarios
 from gridsched.forecasting.snapshot import Timeline
 from gridsched.policies.local import Conventions, LocalPolicy
 from gridsched.prediction.lifetimes import LEVELS as PARTS
-from gridsched.replication import mean_interval
 
 METHODS: dict[str, str] = {
     "futures": "simulated futures",
@@ -267,7 +267,7 @@ def _worth(
     """Measures of some forecasts."""
     low, high = quantiles[:, LOW], quantiles[:, HIGH]
     inside = (truth >= low) & (truth <= high)
-    interval = mean_interval(np.array([inside[part == each].mean() for each in np.unique(part)]))
+    interval = inference.mean(np.array([inside[part == each].mean() for each in np.unique(part)]))
     return {
         "forecasts": len(truth),
         "coverage": float(inside.mean()),

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched import replication
+from gridsched import inference
 from gridsched.errors import ConfigurationError
 
 Floats = NDArray[np.float64]
@@ -44,6 +44,9 @@ METRICS: dict[str, tuple[str, str]] = {
 }
 """Job-level metrics of a summary: long name and unit by variable name."""
 
+BATCHES = 128
+"""Batches of consecutive jobs in which a run is looked at."""
+
 RECORDED = "recorded"
 """Scheme of the run that a log itself recorded."""
 
@@ -56,14 +59,6 @@ GAVE_UP = 2
 
 SinceName = Literal["submit", "eligible"]
 """What waits count from: the submission, or when all that a job depends on was met as well."""
-
-
-class MeanInterval(NamedTuple):
-    """A mean with its confidence interval; NaN where there are too few values."""
-
-    mean: float
-    low: float
-    high: float
 
 
 class Steps(NamedTuple):
@@ -173,11 +168,13 @@ def _started(run: xr.Dataset) -> NDArray[np.bool_]:
     return np.asarray(run["start_time"].to_numpy() != NOT_STARTED)
 
 
-# --- intervals ------------------------------------------------------------------------------------
+# --- batches -------------------------------------------------------------------------------------
 
 
-def batch_means(values: ArrayLike, batches: int = 30) -> Floats:
-    """Means of equal consecutive batches; NaN for a batch without a known value.
+def batch_means(values: ArrayLike, batches: int = BATCHES) -> tuple[Floats, Floats]:
+    """Means of consecutive batches of equally many jobs, and how many values each of them has.
+
+    They are units of `gridsched.inference` with ``serial=True``, the numbers their weights.
 
     Parameters
     ----------
@@ -186,6 +183,11 @@ def batch_means(values: ArrayLike, batches: int = 30) -> Floats:
         schemes of one workload have the same jobs in the same batch.
     batches : int
         Number of batches; sizes differ by one job at most.
+
+    Returns
+    -------
+    means, numbers : float64[batches]
+        The mean is NaN for a batch without a known value.
     """
     data = np.asarray(values, np.float64)
     batch = np.arange(len(data)) * batches // max(len(data), 1)
@@ -193,65 +195,23 @@ def batch_means(values: ArrayLike, batches: int = 30) -> Floats:
     counts = np.bincount(batch[known], minlength=batches)
     sums = np.bincount(batch[known], weights=data[known], minlength=batches)
     means: Floats = np.divide(sums, counts, out=np.full(batches, np.nan), where=counts > 0)
-    return means
+    return means, counts.astype(np.float64)
 
 
-def batch_means_interval(
-    values: ArrayLike, batches: int = 30, confidence: float = 0.95, *, signed: bool = False
-) -> MeanInterval:
-    """Mean of all values with a confidence interval by the method of batch means.
+def relaxations(run: xr.Dataset, since: SinceName = "submit") -> float:
+    """How many times the memory of its queue a run holds, see `gridsched.inference.relaxations`.
 
-    With m_1 ... m_b the means of b consecutive batches and s their standard deviation, the half width is
-    t(b - 1) s / sqrt(b) with Student's t (Law and Kelton, "Simulation modeling and analysis", chapter 9).
-
-    Waits of neighbouring jobs are strongly correlated; batches absorb this only if they are long against
-    the time over which the queue remembers. Under long congestion batch means are correlated too, and the
-    true coverage is below the nominal one. Comparisons of schemes should use `paired_difference`, where
-    most of what the schemes share cancels.
-
-    Parameters
-    ----------
-    values : array_like
-        One value a job in submit order, NaN where a job has none.
-    batches : int
-        Number of batches, at least 2.
-    confidence : float
-        Nominal coverage, between 0 and 1.
-    signed : bool
-        Whether the mean may be negative although none of these values is, see `gridsched.replication`.
-
-    Returns
-    -------
-    MeanInterval
-        Bounds are NaN with fewer than two known values a batch on average, the mean without any.
+    NaN for fewer than three jobs that ran.
     """
-    _check_interval(batches, confidence)
-    data = np.asarray(values, np.float64)
-    return _interval(data, batch_means(data, batches), confidence, signed=signed)
-
-
-def paired_difference(
-    values: ArrayLike, reference: ArrayLike, batches: int = 30, confidence: float = 0.95
-) -> MeanInterval:
-    """Mean of values - reference over the same jobs, with its batch-means interval.
-
-    Parameters
-    ----------
-    values, reference : array_like
-        A metric of the same jobs, in submit order, under two schemes. Jobs that have no value (NaN) in one of
-        the two are left out.
-
-    Raises
-    ------
-    ConfigurationError
-        If the two have different numbers of jobs.
-    """
-    left, right = np.asarray(values, np.float64), np.asarray(reference, np.float64)
-    if left.shape != right.shape:
-        raise ConfigurationError(
-            f"a paired difference needs the same jobs in both schemes, found {left.size} and {right.size}"
-        )
-    return batch_means_interval(left - right, batches, confidence, signed=True)
+    ran = _started(run)
+    if ran.sum() < 3:
+        return np.nan
+    queue = queue_length(run, since)
+    busy = time_average(Steps(queue.time, queue.value > 0), observed(run))[0] if len(queue.time) else 0.0
+    work = (run["processors"] * run["run_time"]).to_numpy()[ran].astype(np.float64)
+    gaps = np.diff(np.sort(run["submit_time"].to_numpy()[ran])).astype(np.float64)
+    variability = sum(each.var() / each.mean() ** 2 for each in (work, gaps) if each.mean() > 0)
+    return float(inference.relaxations(ran.sum(), busy, variability))
 
 
 def _check_interval(batches: int, confidence: float) -> None:
@@ -259,34 +219,6 @@ def _check_interval(batches: int, confidence: float) -> None:
         raise ConfigurationError(f"batches: an interval needs at least 2, found {batches}")
     if not 0 < confidence < 1:
         raise ConfigurationError(f"confidence must lie between 0 and 1, found {confidence}")
-
-
-def _interval(values: Floats, means: Floats, confidence: float, *, signed: bool = False) -> MeanInterval:
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return MeanInterval(np.nan, np.nan, np.nan)
-    mean = float(known.mean())
-    if len(known) < 2 * len(means):
-        return MeanInterval(mean, np.nan, np.nan)
-    half = float(_half_width(means, confidence))
-    interval = replication.Interval(*(np.asarray(bound) for bound in (mean, mean - half, mean + half)))
-    bounded = interval if signed else replication.not_negative(interval, means, confidence)
-    return MeanInterval(*map(float, bounded))
-
-
-def _half_width(means: Floats, confidence: float) -> Floats:
-    """Half width of the t interval from batch means on the last axis, ignoring NaN; NaN if fewer than two."""
-    from scipy.special import stdtrit  # takes longer to load than a small simulation
-
-    known = ~np.isnan(means)
-    count = known.sum(axis=-1)
-    enough = count >= 2
-    divisor = np.where(enough, count, 2)
-    centre = np.where(known, means, 0.0).sum(axis=-1) / divisor
-    squares = np.where(known, (means - centre[..., np.newaxis]) ** 2, 0.0).sum(axis=-1)
-    error = np.sqrt(squares / (divisor - 1) / divisor)
-    width = stdtrit(divisor - 1, 0.5 + confidence / 2) * error
-    return np.where(enough, width, np.nan)
 
 
 # --- metrics of the system ------------------------------------------------------------------------
@@ -452,7 +384,7 @@ def summarise(
     *,
     warm_up: float = 0.0,
     cool_down: float = 0.0,
-    batches: int = 30,
+    batches: int = BATCHES,
     bins: int = 200,
     confidence: float = 0.95,
     slowdown_threshold: float = SLOWDOWN_THRESHOLD,
@@ -472,7 +404,7 @@ def summarise(
     warm_up, cool_down : float
         Fraction of the jobs, in submit order, that job-level metrics leave out at the beginning and end.
     batches : int
-        Batches of an interval, see `batch_means_interval`.
+        Batches of consecutive jobs, from which intervals come.
     bins : int
         Equal bins of the time series between first submission and last end.
     confidence : float
@@ -488,7 +420,9 @@ def summarise(
     Returns
     -------
     xarray.Dataset
-        Dimensions `job_class`, `quantile`, `batch`, `bin`; the attributes of the run and the settings.
+        Dimensions `job_class`, `quantile`, `batch`, `bin`; the attributes of the run and the settings. Bounds
+        `{metric}_mean_low` and `_high` are NaN where there is no valid interval, and `{metric}_mean_reason`
+        says why; the mean is then this run's mean, and no comparison should be drawn from it.
 
     Raises
     ------
@@ -565,24 +499,32 @@ def _job_level(
             },
         ),
     }
+    memory = relaxations(run, since)
+    variables["relaxations"] = xr.Variable(
+        (), memory, {"long_name": "how many times the run holds the memory of its queue", "units": "1"}
+    )
     for name, values in job_metrics(run, slowdown_threshold=threshold, since=since).items():
-        variables |= _metric(name, [values[jobs] for jobs in members], batches, confidence)
+        found = [batch_means(values[jobs], batches) for jobs in members]
+        means, numbers = (np.stack(part) for part in zip(*found, strict=True))
+        variables["batch_jobs"] = xr.Variable(
+            ("job_class", "batch"), numbers, {"long_name": "jobs of each batch that started", "units": "1"}
+        )
+        estimate = inference.mean(means, numbers, serial=True, relaxations=memory, confidence=confidence)
+        variables |= _metric(name, [values[jobs] for jobs in members], means, estimate, confidence)
     return variables
 
 
-def _metric(name: str, values: list[Floats], batches: int, confidence: float) -> dict[str, xr.Variable]:
-    """Variables of one metric from the values of each job class."""
-    means = [batch_means(data, batches) for data in values]
-    intervals = np.array(
-        [_interval(data, mean, confidence) for data, mean in zip(values, means, strict=True)]
-    )
+def _metric(
+    name: str, values: list[Floats], means: Floats, estimate: inference.Estimate, confidence: float
+) -> dict[str, xr.Variable]:
+    """Variables of one metric from the values of each job class, means of their batches and the estimate."""
     ordered = [np.sort(data[~np.isnan(data)]) for data in values]
     label, unit = METRICS[name]
     level = f"{confidence:.0%} interval"
     columns: dict[str, tuple[Any, Any, str]] = {
-        "mean": ("job_class", intervals[:, 0], f"mean {label}"),
-        "mean_low": ("job_class", intervals[:, 1], f"mean {label}, lower bound of the {level}"),
-        "mean_high": ("job_class", intervals[:, 2], f"mean {label}, upper bound of the {level}"),
+        "mean": ("job_class", [data.mean() if len(data) else np.nan for data in ordered], f"mean {label}"),
+        "mean_low": ("job_class", estimate.low, f"mean {label}, lower bound of the {level}"),
+        "mean_high": ("job_class", estimate.high, f"mean {label}, upper bound of the {level}"),
         "max": ("job_class", [data[-1] if len(data) else np.nan for data in ordered], f"largest {label}"),
         "quantile": (
             ("job_class", "quantile"),
@@ -591,10 +533,12 @@ def _metric(name: str, values: list[Floats], batches: int, confidence: float) ->
         ),
         "batch": (("job_class", "batch"), means, f"mean {label} of consecutive batches of jobs"),
     }
-    return {
+    found = {
         f"{name}_{suffix}": xr.Variable(dims, np.asarray(data), {"long_name": text, "units": unit})
         for suffix, (dims, data, text) in columns.items()
     }
+    why = {"long_name": f"why there is no {level} of the mean {label}"}
+    return found | {f"{name}_mean_reason": xr.Variable("job_class", estimate.reason.astype(np.str_), why)}
 
 
 def _quantiles(ordered: Floats) -> Floats:
@@ -712,8 +656,7 @@ def difference(
 ) -> xr.Dataset:
     """Paired difference of means between summaries of the same workload, by batches of the same jobs.
 
-    The centre is the difference of the two means, the half width comes from the differences of the batch
-    means. All dimensions besides `batch` broadcast, so that a whole study can be compared with one scheme.
+    All dimensions besides `batch` broadcast, so that a whole study can be compared with one scheme.
 
     Parameters
     ----------
@@ -728,18 +671,39 @@ def difference(
     Returns
     -------
     xarray.Dataset
-        `{metric}_difference`, `{metric}_difference_low`, `{metric}_difference_high` for every metric.
+        `{metric}_difference`, `{metric}_difference_low`, `{metric}_difference_high` and
+        `{metric}_difference_reason` for every metric; bounds are NaN where there is no valid interval, and
+        the reason says why.
     """
     most = np.maximum(summary["jobs"], reference["jobs"])
     comparable = abs(summary["jobs"] - reference["jobs"]) <= tolerance * most
+    memory = np.minimum(summary["relaxations"], reference["relaxations"])
     variables: dict[str, xr.DataArray] = {}
     for name, (label, unit) in METRICS.items():
         centre = (summary[f"{name}_mean"] - reference[f"{name}_mean"]).where(comparable)
-        apart = summary[f"{name}_batch"] - reference[f"{name}_batch"]
-        batches = apart.sizes["batch"]
-        half = xr.apply_ufunc(_half_width, apart, confidence, input_core_dims=[["batch"], []])
-        half = half.where(np.minimum(summary["jobs"], reference["jobs"]) >= 2 * batches)
-        for suffix, values in (("", centre), ("_low", centre - half), ("_high", centre + half)):
+        _, low, high, _, reason = xr.apply_ufunc(
+            _blocks_apart,
+            summary[f"{name}_batch"],
+            reference[f"{name}_batch"],
+            summary["batch_jobs"],
+            reference["batch_jobs"],
+            memory,
+            confidence,
+            input_core_dims=[["batch"]] * 4 + [[], []],
+            output_core_dims=[[]] * 5,
+        )
+        for suffix, values in (("", centre), ("_low", low), ("_high", high)):
             attributes = {"long_name": f"difference of the mean {label} from the reference", "units": unit}
-            variables[f"{name}_difference{suffix}"] = values.assign_attrs(attributes)
+            variables[f"{name}_difference{suffix}"] = values.where(comparable).assign_attrs(attributes)
+        why = {"long_name": f"why there is no interval of the difference of the mean {label}"}
+        said = reason.where(comparable, "the two do not measure the same jobs").astype(np.str_)
+        variables[f"{name}_difference_reason"] = said.assign_attrs(why)
     return xr.Dataset(variables)
+
+
+def _blocks_apart(
+    values: Floats, reference: Floats, jobs: Floats, reference_jobs: Floats, memory: Floats, confidence: float
+) -> inference.Estimate:
+    return inference.difference(
+        values, reference, jobs, reference_jobs, serial=True, relaxations=memory, confidence=confidence
+    )

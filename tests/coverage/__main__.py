@@ -1,0 +1,74 @@
+"""Measure all sources, and write the table of docs/statistics.md: `python -m tests.coverage [--write]`.
+
+Takes some ten minutes on one core. Exit code 1 if an interval holds the truth too rarely.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from tests.coverage import sources
+from tests.coverage.measuring import as_markdown, false_pages, measured
+
+PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
+BETWEEN = re.compile(r"(<!-- coverage -->\n).*(<!-- end of coverage -->)", re.DOTALL)
+
+SOURCES: dict[str, sources.Source] = {
+    "demo, M3": partial(sources.demo, 1.0, 4_000, 100_000),
+    "demo, M3-busy": partial(sources.demo, 1.2, 10_000, 100_000),
+    "M/M/1, ten logs of 1,000 jobs": partial(sources.queues, 1, 10_000, 1),
+    "M/M/4, ten logs of 1,000 jobs": partial(sources.queues, 4, 10_000, 2),
+    "Lublin, load 0.5": partial(sources.lublin, 0.5, 3_000, 1_000),
+    "Lublin, load 0.7": partial(sources.lublin, 0.7, 3_000, 1_000),
+    "Lublin, load 0.9": partial(sources.lublin, 0.9, 3_000, 1_000),
+    "resampled log, ten resamples": partial(sources.resampled, 3_000, 50),
+    "grid with a random scheduler": partial(sources.random_grid, 3_000, 5),
+    "one log of M/M/1, load 0.5, 5,000 jobs": partial(sources.queue_logs, 0.5, 5_000, 1_000, 6),
+    "one log of M/M/1, load 0.7, 20,000 jobs": partial(sources.queue_logs, 0.7, 20_000, 1_000, 7),
+    "one log of M/M/1, load 0.9, 5,000 jobs": partial(sources.queue_logs, 0.9, 5_000, 1_000, 8),
+    "one log of M/M/1, load 0.9, 40,000 jobs": partial(sources.queue_logs, 0.9, 40_000, 500, 9),
+    "one log of Lublin, load 0.5, 10,000 jobs": partial(sources.lublin_logs, 0.5, 10_000, 400, 1_000),
+    "one log of Lublin, load 0.7, 10,000 jobs": partial(sources.lublin_logs, 0.7, 10_000, 400, 1_000),
+    "one log of Lublin, load 0.9, 10,000 jobs": partial(sources.lublin_logs, 0.9, 10_000, 400, 1_000),
+}
+EQUAL: dict[str, sources.Source] = {
+    "six M/M/1 queues": partial(sources.equal_queues, 20_000, 10),
+    "six runs of the grid with a random scheduler": partial(sources.random_grid, 4_000, 11, True),
+}
+"""Where nothing differs."""
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--write", action="store_true", help="write the table into docs/statistics.md")
+    options.add_argument("--only", default="", help="sources whose name contains this")
+    given = options.parse_args()
+    rows, pages = [], []
+    for name, source in SOURCES.items():
+        if given.only in name:
+            begin = time.process_time()
+            rows += measured(name, source())
+            print(pd.DataFrame(rows[-3:]).to_string(header=False), f"{time.process_time() - begin:.0f} s")
+    for name, source in EQUAL.items():
+        if given.only in name:
+            pages.append(false_pages(name, source()))
+            print(pages[-1])
+    table = pd.DataFrame(rows, columns=["source", "interval", "redraws", "shown", "held", "least", "wrong"])
+    columns = ["source", "redraws", "against", "pairs"]
+    text = as_markdown(table, pd.DataFrame(pages, columns=columns))
+    print(text)
+    if given.write and not given.only:
+        page = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(BETWEEN.sub(lambda found: f"{found[1]}{text}\n{found[2]}", page), encoding="utf-8")
+    return int(bool((table["held"] < 0.92).any()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
