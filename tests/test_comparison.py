@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import gridsched as gs
-from gridsched.comparison import by_weeks, compare, left_aside, recorded_peak
+from gridsched.comparison import compare, left_aside, recorded_peak
 from gridsched.errors import ConfigurationError
 from gridsched.figures.comparison import comparison, extremes
 from gridsched.policies.local import named_policy
@@ -119,24 +119,6 @@ def test_jobs_that_cannot_be_compared_are_counted() -> None:
     assert np.isnan(found["utilisation"].sel(scheme="recorded"))
     measured = np.r_[50:150, 170:200]
     assert float(found["wait_time_mean"][0]) == pytest.approx(waits[measured].mean())
-
-
-def test_weeks_give_the_jackknife_interval_of_the_mean() -> None:
-    random = np.random.default_rng(3)
-    weeks = np.sort(random.integers(0, 6, 500))
-    values = random.exponential(100, (2, 500)) + 50 * weeks
-    found = by_weeks(values, weeks)
-    assert_allclose(found.mean, values.mean(axis=1))
-    without = np.array([[row[weeks != week].mean() for week in range(6)] for row in values])
-    apart = without - without.mean(axis=1, keepdims=True)
-    error = np.sqrt(5 / 6 * (apart**2).sum(axis=1))
-    assert_allclose(found.high - found.mean, 2.5705818 * error, rtol=1e-6)
-
-
-def test_too_few_weeks_give_no_interval() -> None:
-    found = by_weeks(np.ones((1, 9)), np.array([0, 0, 0, 1, 1, 1, 7, 7, 7]))
-    assert found.mean.tolist() == [1.0]
-    assert np.isnan([found.low, found.high]).all()
 
 
 def test_most_processors_in_use() -> None:

@@ -12,8 +12,8 @@ import pytest
 import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
+from gridsched import inference
 from gridsched.errors import ConfigurationError
 from gridsched.metrics import jobs as metrics
 
@@ -278,65 +278,34 @@ def test_warm_up_and_cool_down_must_leave_jobs() -> None:
 
 
 @RELAXED
-@given(
-    st.lists(st.one_of(st.none(), st.floats(0, 1e6)), max_size=80),
-    st.integers(2, 10),
-    st.sampled_from([0.8, 0.95, 0.99]),
-)
-def test_batch_means_interval_equals_the_textbook_formula(
-    values: list[float | None], batches: int, confidence: float
-) -> None:
+@given(st.lists(st.one_of(st.none(), st.floats(0, 1e6)), max_size=80), st.integers(2, 10))
+def test_batches_are_means_of_consecutive_jobs(values: list[float | None], batches: int) -> None:
     data = [math.nan if value is None else value for value in values]
-    known = [value for value in data if not math.isnan(value)]
-    found = metrics.batch_means_interval(data, batches, confidence, signed=True)
-    if not known:
-        assert np.isnan(found).all()
-        return
-    assert found.mean == pytest.approx(np.mean(known))
-    if len(known) < 2 * batches:
-        assert math.isnan(found.low)
-        assert math.isnan(found.high)
-        return
     members: list[list[float]] = [[] for _ in range(batches)]
     for index, value in enumerate(data):
         if not math.isnan(value):
             members[index * batches // len(data)].append(value)
-    means = [np.mean(batch) for batch in members if batch]
-    if len(means) < 2:
-        assert math.isnan(found.low)
-        return
-    half = stats.t.ppf(0.5 + confidence / 2, len(means) - 1) * stats.sem(means)
-    assert found.high - found.mean == pytest.approx(half, abs=1e-6)
-    assert found.mean - found.low == pytest.approx(half, abs=1e-6)
+    means, numbers = metrics.batch_means(data, batches)
+    assert numbers.tolist() == [len(batch) for batch in members]
+    expected = [np.mean(batch) if batch else math.nan for batch in members]
+    assert means == pytest.approx(expected, nan_ok=True)
 
 
-@pytest.mark.parametrize("confidence", [0.8, 0.95])
-def test_intervals_cover_the_mean_of_independent_values_as_often_as_they_say(confidence: float) -> None:
-    rng = np.random.default_rng(20020718)
-    repetitions = 2000
-    found = [
-        metrics.batch_means_interval(rng.exponential(3.0, 600), 30, confidence) for _ in range(repetitions)
-    ]
-    covered = np.mean([interval.low <= 3.0 <= interval.high for interval in found])
-    # Four standard errors of the share, and a little for the skewness of the batch means.
-    margin = 4 * math.sqrt(confidence * (1 - confidence) / repetitions) + 0.01
-    assert abs(covered - confidence) < margin
+def test_a_run_holds_the_memory_of_its_queue_as_often_as_jobs_and_idle_time_say() -> None:
+    jobs = [Job(100 * i, 50 if i % 2 else 30, 2, 100 * i) for i in range(200)]
+    assert metrics.relaxations(run_dataset(jobs)) == pytest.approx(200 / (10 / 40) ** 2)
+    # some job waits for 50 of each 100 s, the last until its end
+    late = [Job(job.submit, job.run, job.processors, job.start + 50) for job in jobs]
+    busy = 200 * 50 / (19_900 + 50 + 50)
+    assert metrics.relaxations(run_dataset(late)) == pytest.approx(3200 * (1 - busy) ** 2)
+    assert math.isnan(metrics.relaxations(run_dataset(jobs[:1])))
 
 
-def test_pairing_removes_what_two_schemes_share() -> None:
-    rng = np.random.default_rng(3)
-    shared = rng.exponential(1000.0, 3000)
-    faster, slower = shared + rng.normal(0, 1, 3000), shared + 5 + rng.normal(0, 1, 3000)
-    paired = metrics.paired_difference(slower, faster)
-    assert paired.low < 5 < paired.high
-    assert paired.low > 0
-    alone = metrics.batch_means_interval(slower)
-    assert paired.high - paired.low < (alone.high - alone.low) / 10
-
-
-def test_a_paired_difference_needs_the_same_jobs() -> None:
-    with pytest.raises(ConfigurationError, match="same jobs"):
-        metrics.paired_difference([1.0, 2.0], [1.0])
+def test_a_mean_without_a_valid_interval_says_why() -> None:
+    growing = [Job(10 * i, 60, 1, 10 * i + 20 * i) for i in range(600)]
+    found = metrics.summarise(run_dataset(growing)).sel(job_class="all")
+    assert np.isnan(found["wait_time_mean_low"])
+    assert found["wait_time_mean_reason"].item() != ""
 
 
 def congested(jobs: int, factor: int) -> list[Job]:
@@ -351,10 +320,16 @@ def test_differences_of_summaries_equal_paired_differences_of_the_jobs() -> None
     slow, fast = run_dataset(congested(630, 9)), run_dataset(congested(630, 2))
     found = metrics.difference(metrics.summarise(slow), metrics.summarise(fast)).sel(job_class="all")
     for name in metrics.METRICS:
-        expected = metrics.paired_difference(metrics.job_metrics(slow)[name], metrics.job_metrics(fast)[name])
-        assert found[f"{name}_difference"].item() == pytest.approx(expected.mean)
-        assert found[f"{name}_difference_low"].item() == pytest.approx(expected.low)
-        assert found[f"{name}_difference_high"].item() == pytest.approx(expected.high)
+        (one, numbers), (other, _) = (
+            metrics.batch_means(metrics.job_metrics(run)[name]) for run in (slow, fast)
+        )
+        memory = min(metrics.relaxations(run) for run in (slow, fast))
+        expected = inference.difference(one, other, numbers, serial=True, relaxations=memory)
+        assert found[f"{name}_difference"].item() == pytest.approx(float(expected.value))
+        for bound in ("low", "high"):
+            wanted = float(getattr(expected, bound))
+            assert found[f"{name}_difference_{bound}"].item() == pytest.approx(wanted, nan_ok=True)
+        assert found[f"{name}_difference_reason"].item() == expected.reason
 
 
 def test_differences_broadcast_over_a_study_and_skip_what_is_not_the_same_jobs() -> None:
