@@ -16,7 +16,7 @@ RESOLVE := uv pip compile pyproject.toml --quiet --universal --python-version 3.
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
 SITE   := docs/_build/html
 
-.PHONY: help demo reproduce readings golden test hunt test-slow test-faults test-slurm test-browser lint schemas docs bench clean lock dist
+.PHONY: help coverage demo reproduce readings golden test hunt test-slow test-faults test-slurm test-browser lint schemas docs bench clean lock dist
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -63,6 +63,9 @@ hunt: $(STAMP)  ## search with fresh seeds for cases in which random tests fail 
 
 test-slow: $(STAMP)  ## tests that take long: kernels interpreted and with bounds checks
 	$(BIN)/pytest tests/slow -o python_files='slow_*.py'
+
+coverage: $(STAMP)  ## measure how often intervals hold known truth, and write the table of docs/statistics.md (10 CPU minutes)
+	$(BIN)/python -m tests.coverage --write
 
 test-faults: $(STAMP)  ## kill the workflow at random moments (KILLS=20 of them), fill its disk, damage its files
 	$(BIN)/pytest tests/faults -n 0 -o python_files='fault_*.py' --kills $(KILLS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 import tarfile
@@ -117,6 +118,43 @@ def test_imports_run_one_way(depth: int) -> None:
 
 def test_every_part_has_a_layer() -> None:
     assert {part_of(name_of(path)) for path in MODULES} == {part for layer in LAYERS for part in layer}
+
+
+STILL_OLD = {
+    "experiments.arena.stages",
+    "experiments.collection",
+    "experiments.placements.figures",
+    "experiments.placements.report",
+    "experiments.placements.stages",
+    "experiments.sequences.stages",
+    "figures.grid_panels",
+    "report.parts",
+    "systems.calendars.figures",
+    "systems.calendars.study.aggregation",
+    "systems.dynamic_grid.figures.numbers",
+    "systems.dynamic_grid.measures",
+    "systems.dynamic_grid.study.aggregation",
+    "systems.jscheduler.figures",
+    "systems.jscheduler.study.aggregation",
+    "systems.local.study.stages",
+    "systems.multicluster.figures.points",
+    "systems.multicluster.report",
+    "systems.multicluster.study.aggregation",
+    "systems.superscheduler.report",
+    "systems.superscheduler.study.stages",
+}
+"""Modules that take intervals from `gridsched.replication`, which none should; the list only shrinks."""
+
+
+def test_only_inference_computes_intervals() -> None:
+    users = {name_of(path) for path in MODULES if "replication" in imports(path)}
+    assert users <= STILL_OLD
+    quantiles = {
+        name_of(path)
+        for path in MODULES
+        if {"stdtr", "stdtrit", "ndtri"} & set(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+    }
+    assert {name.partition(".")[0] for name in quantiles} <= {"inference", "replication"}
 
 
 def test_no_system_imports_another_and_nothing_else_names_one() -> None:

@@ -30,7 +30,7 @@ SHORTAGE = 5.0
 FEWEST_INDEPENDENT = 2.5
 """Independent blocks, of those that were given, that an interval needs."""
 
-FEWEST_RELAXATIONS = 10.0
+FEWEST_RELAXATIONS = 20.0
 """Relaxation times of the queue, see `relaxations`, that a log has to hold."""
 
 TREND = 6.0
