@@ -136,10 +136,6 @@ STILL_OLD = {
     "systems.dynamic_grid.study.aggregation",
     "systems.jscheduler.figures",
     "systems.jscheduler.study.aggregation",
-    "systems.local.study.stages",
-    "systems.multicluster.figures.points",
-    "systems.multicluster.report",
-    "systems.multicluster.study.aggregation",
     "systems.superscheduler.report",
     "systems.superscheduler.study.stages",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ def held(estimate: inference.Estimate, truth: Floats) -> Held:
     return Held(
         shown.shape[-1],
         float(shown.mean()),
-        float(inside.sum() / max(shown.sum(), 1)),
+        float(inside.sum() / shown.sum()) if shown.sum() >= 100 else np.nan,
         float(each[enough].min()) if enough.any() else np.nan,
     )
 
@@ -46,10 +46,11 @@ def studies(draws: Draws) -> Floats:
     return draws.values[..., : count * UNITS].reshape(*draws.values.shape[:2], count, UNITS)
 
 
-def measured(name: str, draws: Draws) -> list[dict[str, object]]:
+def measured(name: str, draws: Draws) -> list[dict[str, Any]]:
     """Rows of the table for one source."""
+    options: list[dict[str, Any]] = [{}, {}]
     if draws.memory is None:
-        values, options = studies(draws), [{}, {}]
+        values = studies(draws)
     else:
         values = draws.values
         both = np.minimum(draws.memory[1:], draws.memory[:1])
@@ -75,7 +76,9 @@ def measured(name: str, draws: Draws) -> list[dict[str, object]]:
     wrong = made = 0
     for measure in range(len(values)):
         for study in range(values.shape[2]):
-            more = {} if draws.memory is None else {"serial": True, "relaxations": both[:, study]}
+            more: dict[str, Any] = (
+                {} if draws.memory is None else {"serial": True, "relaxations": both[:, study]}
+            )
             page = inference.compare(values[measure, 1:, study], values[measure, 0, study], **more)
             sign = np.sign(others[measure] - truth[measure, 0])
             wrong += int(((page.significant != 0) & (page.significant != sign)).sum())
@@ -84,7 +87,7 @@ def measured(name: str, draws: Draws) -> list[dict[str, object]]:
     return rows
 
 
-def false_pages(name: str, draws: Draws) -> list[dict[str, object]]:
+def false_pages(name: str, draws: Draws) -> list[dict[str, Any]]:
     """Share of pages with a significant difference where nothing differs, against one and over all pairs."""
     pages = studies(draws)[0].swapaxes(0, 1)
     against = np.mean([inference.compare(page[1:], page[0]).significant.any() for page in pages])
@@ -105,7 +108,8 @@ def as_markdown(table: pd.DataFrame) -> str:
         "| truth | interval | redraws | not estimable, % | held, % | least, % | wrong, % |",
         "|---|---|---|---|---|---|---|",
     ]
-    for row in table.itertuples():
-        cells = (percent(value) for value in (1 - row.shown, row.held, row.least, row.wrong))
-        lines.append(f"| {row.source} | {row.interval} | {row.redraws:,} | {' | '.join(cells)} |")
+    for row in table.to_dict("records"):
+        shares = (1 - row["shown"], row["held"], row["least"], row["wrong"])
+        cells = " | ".join(percent(float(share)) for share in shares)
+        lines.append(f"| {row['source']} | {row['interval']} | {row['redraws']:,} | {cells} |")
     return "\n".join(lines)
