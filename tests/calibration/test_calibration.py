@@ -284,11 +284,13 @@ def test_what_is_sure_of_another_policy() -> None:
     assert told.explains["calibrated"].good
     rows = {row["policy"]: row for row in told.changes.to_dict("records")}
     assert rows["easy"]["verdict"] == "not significant"
-    assert rows["fcfs"]["verdict"] == "more"
-    assert rows["fcfs"]["low"] <= rows["fcfs"]["change"] <= rows["fcfs"]["high"]
+    # without backfilling the queue grows along the log, so that no mean wait is to be estimated
+    assert rows["fcfs"]["verdict"] == "not estimable"
+    assert np.isnan(rows["fcfs"]["low"])
+    assert rows["fcfs"]["change"] > 0
     users = told.groups["user"]
     assert len(users) == 6
-    assert (users["low"] <= users["high"]).all()
+    assert not (users["low"] > users["high"]).any()
     assert set(told.groups) == {"user", "queue"}
     with pytest.raises(ConfigurationError, match=r"sjbf.*fcfs, ff, easy"):
         calibrated_orders(["sjbf"])
