@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 KINDS: dict[str, str] = {
     "local-policies": "gridsched.experiments.kinds.local_policies:LocalStudy",
     "grid": "gridsched.experiments.kinds.grid:GridStudy",
-    "self-scheduling": "gridsched.systems.jscheduler.study.config:SelfSchedulingStudy",
+    "self-scheduling": "gridsched.experiments.kinds.jscheduler.config:JSchedulerStudy",
     "arena": "gridsched.experiments.kinds.arena:ArenaStudy",
     "calendars": "gridsched.experiments.kinds.calendars:CalendarStudy",
     "dynamic-grid": "gridsched.experiments.kinds.dynamic_grid.config:DynamicGridStudy",

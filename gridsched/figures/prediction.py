@@ -1,8 +1,8 @@
-"""Figures of run time prediction: how good several methods are, and which intervals they mistake."""
+"""Figure of run time prediction: which intervals of run time methods mistake."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,123 +11,15 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, PercentFormatter
 
 from gridsched.errors import ConfigurationError
-from gridsched.figures import findings, panels, style
+from gridsched.experiments.specification import Specification
+from gridsched.figures import style
 from gridsched.prediction.methods import CLASSIFICATION, REQUESTED
 
-_RELATIVE = "relative_mean_absolute_error"
-_PANELS: dict[str, tuple[str, str]] = {
-    _RELATIVE: ("Mean absolute error", f"relative to that\nof the {REQUESTED}"),
-    "correlation": ("Correlation", "of predicted and\nactual run time"),
-    "under_predicted": ("Under-predictions", "jobs that run longer\nthan predicted"),
-}
-_SHARES = ("under_predicted",)
 _COLORS = "YlGnBu"
 _EDGE_LABELS = 7
-_ROWS_HEIGHT = 8.5
-"""Largest height of all rows of workloads, in inches; a page holds no more."""
-
-
-@style.styled
-def prediction_quality(dataset: xr.Dataset) -> style.Drawing:
-    """Mean absolute error, correlation and under-predictions of the methods, one row a workload.
-
-    Parameters
-    ----------
-    dataset : xarray.Dataset
-        Of `gridsched.prediction.evaluate` or `gridsched.prediction.stack_workloads`.
-
-    Returns
-    -------
-    tuple of Figure and DataFrame
-        Columns measure ("relative_mean_absolute_error", "correlation", "under_predicted"), workload,
-        predictor, value. Workloads without requested times have no relative error.
-    """
-    stacked = _by_workload(dataset)
-    numbers = _quality(stacked)
-    workloads, methods = panels.labels(stacked, "workload"), panels.labels(stacked, "predictor")
-    looks = style.scheme_styles(methods)
-    height = (0.17 + 0.075 * len(methods)) * max(len(workloads), 2)
-    figure = style.new_figure(1.15 + min(height, _ROWS_HEIGHT))
-    grid = figure.subplots(1, len(_PANELS), squeeze=False)[0]
-    for axes, (measure, (title, text)) in zip(grid, _PANELS.items(), strict=True):
-        axes.set_title(title)
-        axes.set_xlabel(text)
-        _quality_panel(axes, numbers[numbers["measure"] == measure], workloads, looks)
-    handles = [Line2D([], [], **_marker(looks[method])) for method in methods]
-    style.legend_below(figure, handles, methods, columns=6)
-    return figure, numbers
-
-
-def _by_workload(dataset: xr.Dataset) -> xr.Dataset:
-    """The dataset with a dimension of workloads, also where it is of one."""
-    return (
-        dataset if "workload" in dataset.dims else dataset.expand_dims(workload=[dataset.attrs["workload"]])
-    )
-
-
-def _quality(stacked: xr.Dataset) -> pd.DataFrame:
-    """One row a measure, workload and method."""
-    error = stacked["mean_absolute_error"]
-    base = error.sel(predictor=REQUESTED, drop=True)
-    values = {
-        _RELATIVE: error / base.where(base > 0),
-        "correlation": stacked["correlation"],
-        "under_predicted": stacked["under_predicted"],
-    }
-    parts = [
-        value.transpose("workload", "predictor")
-        .rename("value")
-        .to_dataframe()
-        .reset_index()
-        .assign(measure=name)
-        for name, value in values.items()
-    ]
-    together = pd.concat(parts, ignore_index=True)
-    return together[["measure", "workload", "predictor", "value"]].dropna(subset=["value"])
-
-
-def _quality_panel(
-    axes: Axes, numbers: pd.DataFrame, workloads: list[str], looks: dict[str, style.SchemeStyle]
-) -> None:
-    """A row for each workload, in it a marker for each method, one below the other."""
-    places = panels.scheme_rows(axes, workloads)
-    for edge in np.arange(len(workloads) - 1) + 0.5:
-        axes.axhline(edge, color=style.PALE, lw=0.6)
-    for label in sorted(set(workloads) - set(numbers["workload"]), key=workloads.index):
-        axes.text(
-            0.02,
-            places[label],
-            "no requested times",
-            color=style.FAINT,
-            fontsize=6.5,
-            va="center",
-            transform=axes.get_yaxis_transform(),
-        )
-    shift = dict(zip(looks, panels.offsets(len(looks), 0.75), strict=False))
-    for row in panels.each_row(numbers):
-        axes.plot([row.value], [places[row.workload] + shift[row.predictor]], **_marker(looks[row.predictor]))
-    if numbers.empty:
-        axes.set_xticks([])
-        return
-    _quality_axis(axes, str(numbers["measure"].iloc[0]), numbers["value"])
-
-
-def _quality_axis(axes: Axes, measure: str, values: pd.Series[float]) -> None:
-    if measure == _RELATIVE:
-        axes.axvline(1.0, color=style.FAINT, lw=0.8)
-        style.set_axis(axes.xaxis, [*values, 1.0], "1", ticks=5, floor=0.0)
-        return
-    style.set_axis(axes.xaxis, [*values, 0.0], "1", ticks=5, floor=0.0 if values.min() >= 0 else None)
-    if measure in _SHARES:
-        axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
-
-
-def _marker(look: style.SchemeStyle) -> dict[str, Any]:
-    return {**style.line_options(look), "linestyle": "", "markersize": 4.5}
 
 
 @style.styled
@@ -161,9 +53,11 @@ def prediction_intervals(
     """
     if not methods:
         raise ConfigurationError("prediction_intervals: no methods; name at least one")
-    stacked = _by_workload(dataset)
-    names = [panels.choose(stacked, "predictor", name) for name in methods]
-    chosen = stacked.sel(workload=panels.choose(stacked, "workload", workload or _largest(stacked, names)))
+    stacked = (
+        dataset if "workload" in dataset.dims else dataset.expand_dims(workload=[dataset.attrs["workload"]])
+    )
+    names = [_known(stacked, "predictor", name) for name in methods]
+    chosen = stacked.sel(workload=_known(stacked, "workload", workload or _largest(stacked, names)))
     numbers = pd.concat([_shares(chosen, name) for name in names], ignore_index=True)
     figure = style.new_figure(1.1 + 6.0 / max(len(names), 2))
     figure.suptitle(style.plain(str(chosen["workload"].item())), x=0.01, ha="left", fontsize=8.5)
@@ -186,10 +80,18 @@ def prediction_intervals(
     return figure, numbers
 
 
+def _known(stacked: xr.Dataset, dim: str, label: str) -> str:
+    """A label that the dataset has."""
+    known = [str(each) for each in stacked[dim].values]
+    if label not in known:
+        raise ConfigurationError(f"{dim}: found {label!r}; known are {', '.join(known)}")
+    return label
+
+
 def _largest(stacked: xr.Dataset, methods: Sequence[str]) -> str:
     """Workload with the most jobs that all methods predict; requested times are not known everywhere."""
     jobs = stacked["confusion"].sel(predictor=list(methods)).sum(["actual_interval", "predicted_interval"])
-    return panels.labels(stacked, "workload")[int(jobs.min("predictor").argmax("workload"))]
+    return str(stacked["workload"].values[int(jobs.min("predictor").argmax("workload"))])
 
 
 def _shares(chosen: xr.Dataset, method: str) -> pd.DataFrame:
@@ -230,54 +132,25 @@ def _confusion_panel(axes: Axes, rows: pd.DataFrame) -> None:
         axis.set_major_locator(FixedLocator([k + 1 for k in labelled]))
     axes.set_xticklabels(texts, rotation=45, ha="right")
     axes.set_yticklabels(texts)
-    axes.tick_params(labelleft=panels.is_left(axes))
+    axes.tick_params(labelleft=bool(axes.get_subplotspec().is_first_col()))
 
 
-PREDICTION_FIGURES: dict[str, Callable[[xr.Dataset], style.Drawing]] = {
-    "prediction_quality": prediction_quality,
-    "prediction_intervals": prediction_intervals,
-}
-"""Figures of run time prediction by name."""
-
-
-# --- findings -------------------------------------------------------------------------------------
-
-
-def _quality_finding(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
-    """Which method has the smallest error, and how many logs say so."""
-    rows = findings.known(numbers[numbers["measure"] == _RELATIVE], "value")
-    if rows.empty:
-        return "No log has requested times to compare with."
-    best = rows.loc[rows.groupby("workload", sort=False)["value"].idxmin()]
-    wins = best["predictor"].value_counts(sort=True)
-    logs = len(best)
-    mean = rows.groupby("predictor", sort=False)["value"].median().rename("mean").reset_index()
-    others = mean[mean["predictor"] != REQUESTED]
-    return findings.sentences(
-        f"{findings.name(wins.index[0])} has the smallest mean absolute error on {int(wins.iloc[0])} of "
-        f"{findings.counted(logs, 'log')}.",
-        findings.extremes(others, "predictor", f"median error relative to {REQUESTED}"),
-    )
-
-
-def _interval_finding(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
-    """Share of the jobs whose interval each method hits, and on which side it errs."""
-    told = []
+def interval_finding(
+    numbers: pd.DataFrame, specification: Specification, attributes: Mapping[str, Any]
+) -> list[str]:
+    """Share of the jobs whose interval each method predicts, and of those that it overestimates."""
+    lines = []
     for method, rows in numbers.groupby("predictor", sort=False):
         jobs = rows["jobs"].to_numpy(np.float64)
         actual, predicted = (rows[f"{side}_interval"].to_numpy() for side in ("actual", "predicted"))
-        total = jobs.sum()
-        if total > 0:
-            right, long = (jobs[chosen].sum() / total for chosen in (actual == predicted, predicted > actual))
-            told.append(
-                f"{findings.name(method)} hits the interval of {findings.percent(float(right))} of the "
-                f"jobs and is too long for {findings.percent(float(long))}."
+        if jobs.sum() > 0:
+            right, long = (jobs[own].sum() / jobs.sum() for own in (actual == predicted, predicted > actual))
+            lines.append(
+                f"{_capital(str(method))}: right interval for {right:.0%} of the jobs, "
+                f"too long for {long:.0%}."
             )
-    return findings.sentences(*told) or findings.NOTHING
+    return lines or ["No job has an interval."]
 
 
-FINDINGS: dict[str, findings.Finding] = {
-    "prediction_quality": _quality_finding,
-    "prediction_intervals": _interval_finding,
-}
-"""Findings by kind of figure."""
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

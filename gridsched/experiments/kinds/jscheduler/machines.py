@@ -1,4 +1,4 @@
-"""The platform of a study of self-scheduling whose nodes fail: its clusters, and its centres by themselves.
+"""The platform of a study of the JScheduler: its clusters, its centres, and their nodes that fail.
 
 Each processor is a node. A processor of a centre fails at the same times whether the clusters of the centre
 are one pool, as in the original scenario, or by themselves, as in the grid.
@@ -6,67 +6,85 @@ are one pool, as in the original scenario, or by themselves, as in the grid.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.experiments.machines import machines_of_stream, shifted
+from gridsched.experiments.parts import ClusterConfig, FailuresConfig
 from gridsched.nodes import NodeEvent
 from gridsched.platform import Cluster
 from gridsched.policies.local import LocalPolicy
-from gridsched.systems.jscheduler.centres import Reading
-from gridsched.systems.jscheduler.study.config import SelfSchedulingStudy
+from gridsched.systems.jscheduler.centres import Centre, CentrePlatform, Reading
 from gridsched.workloads import Workload
 
 
+def platform_of(centres: Sequence[Mapping[str, Any]]) -> CentrePlatform:
+    """The platform of a task, whose arguments are plain values."""
+    return CentrePlatform(
+        tuple(
+            Centre(**{**each, "resources": tuple((number, size) for number, size in each["resources"])})
+            for each in centres
+        )
+    )
+
+
 def resources_of(
-    study: SelfSchedulingStudy, factor: Reading, submit_time: NDArray[np.int64], seed: int
+    platform: CentrePlatform,
+    factor: Reading,
+    submit_time: NDArray[np.int64],
+    failures: FailuresConfig | None,
+    seed: int,
 ) -> tuple[list[Cluster], list[LocalPolicy]]:
-    """Every cluster of the grid with the failures of the first scenario, and its policy.
+    """Every cluster of the grid with its failures, and its policy.
 
     Parameters
     ----------
-    study : SelfSchedulingStudy
-        The study.
+    platform : CentrePlatform
+        The platform.
     factor : {"multiply", "divide", "none"}
         Reading of the CPU factor.
     submit_time : int64[n]
         Of all jobs, in order [s]; failures begin with the first.
+    failures : FailuresConfig, optional
+        Failures of all nodes.
     seed : int
         Seed of the whole configuration.
     """
-    resources, policies, _ = study.grid.resources(factor)
-    return _failing(study, resources, submit_time, seed), policies
+    resources, policies, _ = platform.resources(factor)
+    return _failing(resources, submit_time, failures, seed), policies
 
 
 def pool_of(
-    study: SelfSchedulingStudy, centre: str, factor: Reading, jobs: Workload, seed: int
+    platform: CentrePlatform,
+    centre: str,
+    factor: Reading,
+    jobs: Workload,
+    failures: FailuresConfig | None,
+    seed: int,
 ) -> tuple[Cluster, LocalPolicy]:
     """All processors of a centre as one cluster, which fail as in its clusters, by the clock of its log.
 
     Parameters
     ----------
-    study : SelfSchedulingStudy
-        The study.
+    platform, factor, failures, seed
+        As for `resources_of`.
     centre : str
         Name of the centre.
-    factor : {"multiply", "divide", "none"}
-        Reading of the CPU factor.
     jobs : Workload
         The log of the centre.
-    seed : int
-        Seed of the whole configuration.
     """
-    pool, policy = study.grid.pool(centre, factor)
-    if study.scenarios[0].failures is None:
+    pool, policy = platform.pool(centre, factor)
+    if failures is None:
         return pool, policy
-    resources, _, index = study.grid.resources(factor)
-    names = [each.name for each in study.grid.centres]
+    resources, _, index = platform.resources(factor)
+    names = [each.name for each in platform.centres]
     own = [each for each, place in zip(resources, index, strict=True) if names[place] == centre]
     first = int(jobs.submit_time[0])
-    failing = _failing(study, own, jobs.submit_time - first, seed)
+    failing = _failing(own, jobs.submit_time - first, failures, seed)
     alike = failing[0]
     return (
         replace(
@@ -81,12 +99,12 @@ def pool_of(
 
 
 def _failing(
-    study: SelfSchedulingStudy, resources: list[Cluster], submit_time: NDArray[np.int64], seed: int
+    resources: list[Cluster], submit_time: NDArray[np.int64], failures: FailuresConfig | None, seed: int
 ) -> list[Cluster]:
-    """Clusters with the failures of the first scenario of a study, if it has any."""
-    (config,) = study.scenarios[0].machines
-    if config.failures is None:
+    """Clusters with their failures, if they have any."""
+    if failures is None:
         return resources
+    config = ClusterConfig(name="all", failures=failures)
     return machines_of_stream(submit_time, resources, [config] * len(resources), seed)
 
 

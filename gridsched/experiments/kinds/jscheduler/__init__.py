@@ -1,0 +1,1 @@
+"""Studies of the JScheduler: configuration, stages, measures."""

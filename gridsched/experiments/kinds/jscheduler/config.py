@@ -1,0 +1,656 @@
+"""What studies of the JScheduler are made of: readings of the platform, and how run times are predicted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import xarray as xr
+from pydantic import Field, PrivateAttr, StrictBool, model_validator
+
+from gridsched.errors import GridschedError
+from gridsched.experiments.comparing import TABLES, written_out
+from gridsched.experiments.config import VARYING
+from gridsched.experiments.derived import part_model
+from gridsched.experiments.inputs import event_files, failure_seed, plain, prepared_workload
+from gridsched.experiments.kinds.jscheduler.measuring import SlowdownOptions, Weights
+from gridsched.experiments.kinds.jscheduler.stages import ORIGINAL, ORIGINAL_ESTIMATES, of_jscheduler
+from gridsched.experiments.measuring import BLOCKS
+from gridsched.experiments.parts import (
+    ClusterConfig,
+    FailuresConfig,
+    ScenarioChoice,
+    Window,
+    WorkloadConfig,
+    label_of,
+)
+from gridsched.experiments.prepare import derived_seed
+from gridsched.experiments.schedulers import scheduler_made
+from gridsched.experiments.specification import Specification
+from gridsched.experiments.study import SchedulerStudy, function_files
+from gridsched.experiments.tasks import Experiment, Figure, Task
+from gridsched.experiments.validation import ConfigModel, Label, PathText, Whole, suggestion, unique
+from gridsched.prediction.options import PredictorOptions
+from gridsched.systems.jscheduler.centres import (
+    Centre,
+    CentrePlatform,
+    Factor,
+    PolicyName,
+    Reading,
+    Resources,
+    check_size,
+    load_platform,
+)
+
+_HERE = "gridsched.experiments.kinds.jscheduler.stages"
+
+RuntimeEstimate = Literal["predicted", "requested", "actual", "retrained"]
+"""Runtime estimates of the schedulers."""
+
+RuntimeEstimates = Annotated[tuple[RuntimeEstimate, ...], Field(min_length=1)]
+
+
+_AS_RECORDED = (
+    "trees learn from each log as it ends on its own centre, and jobs are compared with those there; use a "
+    "study of kind arena, which runs jscheduler on clusters of any logs"
+)
+
+
+class ReadingConfig(ScenarioChoice):
+    """The platform under one reading of its CPU factors, and what runs there."""
+
+    factor: Reading = "multiply"
+    """What a cluster's CPU factor does to run times: multiply or divide them, or nothing."""
+    original_factor: Reading | None = None
+    """The same in the original scenario; by default as on the grid."""
+    failures: FailuresConfig | None = None
+    """Failures of the nodes of all clusters; each of their processors is a node. The same nodes fail at the
+    same times in the original scenario. Events of a file happen to each cluster, by a clock that shows 0 when
+    the first jobs are submitted."""
+    # Models are frozen, so a narrower type than the base's is safe; mypy takes fields for writable.
+    estimates: RuntimeEstimates | None = None  # type: ignore[assignment]
+    """Runtime estimates of the schedulers here; by default as the study says."""
+
+    @model_validator(mode="after")
+    def _nothing_is_lost(self) -> Self:
+        if self.failures is not None and self.failures.requeue == "lost":
+            raise ValueError(
+                "failures.requeue: found 'lost'; runs are compared by jobs that end in all of them, use "
+                "'place' or 'end'"
+            )
+        return self
+
+    @property
+    def machines(self) -> Sequence[ClusterConfig]:
+        """What is configured of each cluster."""
+        return (ClusterConfig(name="all", failures=self.failures),)
+
+    @property
+    def condition(self) -> tuple[Any, ...]:
+        """What its platform is: scenarios that agree in it are one in the dataset, named after the first."""
+        return self.factor, self.at_home, self.failures
+
+    @property
+    def at_home(self) -> Reading:
+        """What a CPU factor does to run times in the original scenario."""
+        return self.original_factor or self.factor
+
+
+PredictorConfig: Any = part_model(PredictorOptions)
+"""How run times are predicted."""
+
+
+SlowdownConfig: Any = part_model(SlowdownOptions)
+"""What slowdowns are relative to."""
+
+
+class RowConfig(ConfigModel):
+    """What is different of a centre."""
+
+    resources: Resources | None = None
+    """How many clusters, and processors of each; several pairs where they differ."""
+    factor: Factor | None = None
+    """CPU factor of all clusters."""
+    policy: PolicyName | None = None
+    """Local policy of all clusters, by name."""
+
+    @model_validator(mode="after")
+    def _not_too_large(self) -> Self:
+        check_size(self.resources or ())
+        return self
+
+
+class JSchedulerStudy(SchedulerStudy):
+    """A study of the JScheduler: jobs choose among clusters; against every log on its own centre."""
+
+    refuses: ClassVar[Mapping[str, str]] = dict.fromkeys(VARYING, _AS_RECORDED)
+
+    kind: Literal["self-scheduling"]
+    """What is studied."""
+    platform: PathText | None = None
+    """Path of a platform file of one's own; by default the platform of `resources/jscheduler.yaml`."""
+    rows: dict[Label, RowConfig] = Field({})
+    """By name of a centre, what is different from its row in the platform."""
+    logs: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """Names of the centres whose logs are merged; by default all that have one."""
+    align: Literal["start", "clock"] = "start"
+    """Whether the first jobs of all logs are submitted at the same time, or each when its clock says."""
+    leave_out_status: tuple[Annotated[Whole, Field(ge=-1, le=5)], ...] = ()
+    """SWF status codes of jobs that are left out of all logs (0 failed, 5 cancelled)."""
+    window: Window | None = Window(first_months=8)
+    """Part of each log that is used; null for whole logs."""
+    scenarios: Annotated[tuple[ReadingConfig, ...], Field(min_length=1)]
+    """The scenarios: readings of the CPU factor, which may choose among schedulers and estimates."""
+    # as above: models are frozen
+    estimates: RuntimeEstimates = ("predicted",)  # type: ignore[assignment]
+    """Runtime estimates of the schedulers: what a classification tree predicts, requested times, actual run
+    times, or `retrained`, predictions of trees that learn from what finishes in the run itself. Otherwise
+    they learn from each log on its own centre."""
+    predictor: PredictorConfig = PredictorConfig()
+    """How run times are predicted."""
+    weights: Weights = "jobs"
+    """How jobs count in means over all of them: all alike; so that each centre counts as
+    much as the others; by processors x run time in the log; or alike, and those of overloaded centres not at
+    all."""
+    slowdowns: SlowdownConfig = SlowdownConfig()
+    """What slowdowns are relative to."""
+    evaluate: StrictBool = False
+    """Whether predictions are compared with those of other methods, log by log, which takes long."""
+    _platform: CentrePlatform = PrivateAttr()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        try:
+            platform = load_platform(self.platform)
+        except GridschedError as error:
+            raise ValueError(f"platform: {error}") from None
+        try:
+            self._platform = platform.changed(
+                {
+                    name: {key: value for key, value in row if value is not None}
+                    for name, row in self.rows.items()
+                }
+            )
+        except GridschedError as error:
+            raise ValueError(f"rows: {error}") from None
+        if self.align == "clock" and any(scenario.failures is not None for scenario in self.scenarios):
+            raise ValueError(
+                "align, failures: failures begin with the first job of all logs; use align: start"
+            )
+        self._check_logs()
+        if ORIGINAL in self.labels:
+            raise ValueError(
+                f"schedulers: the name {ORIGINAL!r} stands for the original scenario; choose another"
+            )
+        resources = self.resource_count
+        for scheduler in self.schedulers:
+            made: Any = scheduler_made(scheduler)
+            if made.system != "jscheduler":
+                raise ValueError(
+                    f"schedulers: {label_of(scheduler)!r} lets no job choose; give the scheduler jscheduler"
+                )
+            if made.k > resources:
+                raise ValueError(
+                    f"schedulers[{label_of(scheduler)}].k: found {made.k}; the platform has {resources} "
+                    f"resources, use 1 to {resources}"
+                )
+        return self
+
+    def _check_logs(self) -> None:
+        absent = {centre.name: centre.absent for centre in self._platform.centres}
+        usable = [name for name, reason in absent.items() if not reason]
+        if not usable:
+            raise ValueError("platform: no centre has a log that can be used; give log or file to one")
+        unique("logs", list(self.logs or ()))
+        for name in self.logs or ():
+            if name not in usable:
+                reason = absent.get(name, "the platform has no such centre")
+                raise ValueError(
+                    f"logs: no log of {name!r} can be used: {reason}; {suggestion(name, usable)}"
+                )
+
+    @property
+    def grid(self) -> CentrePlatform:
+        """The platform."""
+        return self._platform
+
+    @property
+    def resource_count(self) -> int:
+        """Number of clusters of the platform."""
+        return sum(number for centre in self._platform.centres for number, _ in centre.resources)
+
+    @property
+    def centres(self) -> tuple[Centre, ...]:
+        """Centres whose logs are used, in the order of the platform."""
+        return tuple(
+            centre
+            for centre in self._platform.centres
+            if not centre.absent and (self.logs is None or centre.name in self.logs)
+        )
+
+    @property
+    def conditions(self) -> dict[str, ReadingConfig]:
+        """Scenarios whose platforms differ, by the label that they have in the dataset."""
+        found: dict[tuple[Any, ...], ReadingConfig] = {}
+        for scenario in self.scenarios:
+            found.setdefault(scenario.condition, scenario)
+        return {scenario.name: scenario for scenario in found.values()}
+
+    def _label_in(self, scenario: ReadingConfig) -> str:
+        return next(name for name, each in self.conditions.items() if each.condition == scenario.condition)
+
+    @property
+    def reference_label(self) -> str:
+        """The original scenario, unless the study says otherwise."""
+        return self.reference or ORIGINAL
+
+    @property
+    def distinct(self) -> dict[str, str]:
+        """Label of each scheduler in the dataset: that of the first one which is the same."""
+        made = {label: scheduler_made(self.scheduler(label)) for label in self.labels}
+        return {
+            label: next(first for first, other in made.items() if other == each)
+            for label, each in made.items()
+        }
+
+    @property
+    def dataset_labels(self) -> list[str]:
+        """Labels of the schedulers in the dataset."""
+        return [ORIGINAL, *dict.fromkeys(self.distinct.values())]
+
+    @property
+    def all_workloads(self) -> tuple[WorkloadConfig, ...]:
+        """Every workload of the study."""
+        return tuple(self._workload(centre) for centre in self.centres)
+
+    def _workload(self, centre: Centre) -> WorkloadConfig:
+        """Log of a centre with all jobs that its own machine could hold, whatever its size on this platform.
+
+        The header of a log of one's own may not say how large its machine is, so all jobs stay that the whole
+        platform could hold.
+        """
+        everything = sum(number * size for each in self._platform.centres for number, size in each.resources)
+        return WorkloadConfig(
+            name=centre.name,
+            archive=centre.log,
+            file=centre.file,
+            window=self.window,
+            leave_out_status=self.leave_out_status,
+            processors=everything if centre.file is not None else None,
+        )
+
+    def place_of(self, workload: WorkloadConfig) -> str:
+        """Where a workload is configured, for messages."""
+        return f"{self.platform}: centres[{workload.name}]"
+
+    def checksum(self) -> str:
+        """SHA-256 of everything the study and its platform say."""
+        return hashlib.sha256(f"{super().checksum()}\n{self._platform!r}".encode()).hexdigest()
+
+    def machines(self, *names: str) -> list[dict[str, Any]]:
+        """What simulations depend on of all centres, or of some, as plain values."""
+        keys = ("name", "resources", "factor", "policy")
+        return [
+            {key: getattr(centre, key) for key in keys}
+            for centre in self._platform.centres
+            if not names or centre.name in names
+        ]
+
+    # --- what is made ---------------------------------------------------------------------------------
+
+    def experiment(self, seed: int) -> Experiment:
+        """Tasks, figures and tables of the study."""
+        workloads = {each.name: prepared_workload(self.name, each, seed) for each in self.all_workloads}
+        originals = {
+            (label, name): self._original(label, name, workload, seed)
+            for label in self.conditions
+            for name, workload in workloads.items()
+        }
+        streams = {label: self._stream(label, workloads, originals, seed) for label in self.conditions}
+        tasks = [
+            self._measured(label, estimates, stream)
+            for label, stream in streams.items()
+            for estimates in ORIGINAL_ESTIMATES
+        ]
+        tasks += [self._run(*run, seed, streams[run[0]], workloads) for run in self.runs]
+        study = Task(
+            stage="collect",
+            study=self.name,
+            name="study",
+            function=f"{_HERE}:collect",
+            arguments={
+                "runs": tasks,
+                "labels": {
+                    "scenario": list(self.conditions),
+                    "scheduler": self.dataset_labels,
+                    "estimates": list(dict.fromkeys([*(run[1] for run in self.runs), *ORIGINAL_ESTIMATES])),
+                },
+                "attributes": self.facts(seed),
+                "workloads": workloads,
+                "centres": self.machines(),
+            },
+            memory=2000,
+        )
+        datasets, figures = [study], self.drawn(study)
+        if self.evaluate:
+            datasets.append(self._prediction(workloads, originals))
+            figures += [
+                Figure(name=each.name, dataset=datasets[1], specification=each.values(), part="Predictions")
+                for each in PREDICTION_FIGURES
+            ]
+        return Experiment(datasets=datasets, figures=figures, tables=list(TABLES))
+
+    @property
+    def runs(self) -> list[tuple[str, RuntimeEstimate, str]]:
+        """Scenario, estimates and scheduler of every run, by their labels in the dataset, each once."""
+        distinct = self.distinct
+        found = [
+            (self._label_in(scenario), estimates, distinct[label])
+            for scenario in self.scenarios
+            for estimates in scenario.estimates or self.estimates
+            for label in self.labels_in(scenario)
+        ]
+        return list(dict.fromkeys(found))
+
+    def _of_platform(self, label: str, seed: int, *names: str) -> dict[str, Any]:
+        """Centres and their failures, as arguments of tasks."""
+        scenario = self.conditions[label]
+        failures = {} if scenario.failures is None else {"failures": plain(scenario.failures)}
+        return {"centres": self.machines(*names), **failures, **failure_seed(scenario.machines, seed)}
+
+    def _learning(self) -> dict[str, Any]:
+        return {"predictor": plain(self.predictor), "overrun": self.overrun}
+
+    def _original(self, label: str, centre: str, workload: Task, seed: int) -> Task:
+        """A log on its own centre."""
+        scenario = self.conditions[label]
+        return Task(
+            stage="predict",
+            study=self.name,
+            name=f"{centre} on its own, {label}",
+            function=f"{_HERE}:simulate_original",
+            arguments={
+                **self._of_platform(label, seed, centre),
+                **self._learning(),
+                "factor": scenario.at_home,
+                "centre": centre,
+                "workload": workload,
+            },
+            also=_event_files(scenario),
+            cost=10 * workload.cost,
+        )
+
+    def _stream(
+        self, label: str, workloads: Mapping[str, Task], originals: Mapping[tuple[str, str], Task], seed: int
+    ) -> Task:
+        """All logs merged."""
+        scenario = self.conditions[label]
+        return Task(
+            stage="predict",
+            study=self.name,
+            name=f"all logs, {label}",
+            function=f"{_HERE}:fuse_stream",
+            arguments={
+                **self._of_platform(label, seed),
+                **self._learning(),
+                "factor": scenario.factor,
+                "at_home": scenario.at_home,
+                "align": self.align,
+                "workloads": dict(workloads),
+                "originals": {name: originals[label, name] for name in workloads},
+            },
+            also=_event_files(scenario),
+            cost=5 * sum(task.cost for task in workloads.values()),
+            memory=1500,
+        )
+
+    def _measuring(self, label: str) -> dict[str, Any]:
+        scenario = self.conditions[label]
+        return {
+            "parameters": {"factor": scenario.factor, "factor_at_home": scenario.at_home},
+            "weights": self.weights,
+            "slowdowns": plain(self.slowdowns),
+        }
+
+    def _measured(self, label: str, estimates: str, stream: Task) -> Task:
+        """The original scenario, measured."""
+        labels = {"scenario": label, "scheduler": ORIGINAL, "estimates": estimates}
+        return Task(
+            stage="simulate",
+            study=self.name,
+            name=f"{label}, {ORIGINAL}, {estimates} run times",
+            function=f"{_HERE}:measure_original",
+            arguments={
+                "stream": stream,
+                "centres": self.machines(),
+                "labels": labels,
+                **self._measuring(label),
+            },
+            labels=labels,
+            memory=1500,
+        )
+
+    def _run(
+        self,
+        label: str,
+        estimates: RuntimeEstimate,
+        name: str,
+        seed: int,
+        stream: Task,
+        workloads: Mapping[str, Task],
+    ) -> Task:
+        """Simulation of one run: it takes longer the more clusters a job asks, and in exact mode."""
+        scenario, scheduler = self.conditions[label], self.scheduler(name)
+        made: Any = scheduler_made(scheduler)
+        retrained = estimates == "retrained"
+        slow = (20 if made.predictions == "exact" else 1) * (10 if retrained else 1)
+        slow *= 1 if scenario.failures is None else 10
+        labels = {"scenario": label, "scheduler": name, "estimates": estimates}
+        learning = {
+            "predictor": plain(self.predictor),
+            "align": self.align,
+            "workloads": list(workloads.values()),
+        }
+        return Task(
+            stage="simulate",
+            study=self.name,
+            name=f"{label}, {name}, {estimates} run times",
+            function=f"{_HERE}:simulate_run",
+            arguments={
+                **self._of_platform(label, seed),
+                **self._measuring(label),
+                "overrun": self.overrun,
+                "stream": stream,
+                "factor": scenario.factor,
+                "scheduler": written_out(scheduler),
+                "labels": labels,
+                "drawn": derived_seed(seed, self.name),
+                **(learning if retrained else {}),
+            },
+            also={"files": [*function_files(scheduler), *event_files(scenario.machines)]},
+            labels=labels,
+            cost=0.2 + slow * (1 + made.k / 10) * sum(task.cost for task in workloads.values()) / 14,
+            memory=2500,
+        )
+
+    def _prediction(self, workloads: Mapping[str, Task], originals: Mapping[tuple[str, str], Task]) -> Task:
+        """How good predictions are, log by log, on the first platform."""
+        first = next(iter(self.conditions))
+        evaluated = [
+            Task(
+                stage="predict",
+                study=self.name,
+                name=f"predictions of {name}",
+                function=f"{_HERE}:evaluate_prediction",
+                arguments={
+                    "centres": self.machines(name),
+                    "factor": self.conditions[first].at_home,
+                    "workload": workload,
+                    "original": originals[first, name],
+                    "predictor": plain(self.predictor),
+                },
+                cost=60 * workload.cost,
+            )
+            for name, workload in workloads.items()
+        ]
+        return Task(
+            stage="collect",
+            study=self.name,
+            name="prediction",
+            function=f"{_HERE}:stack_predictions",
+            arguments={"predictions": evaluated},
+        )
+
+    # --- figures --------------------------------------------------------------------------------------
+
+    @property
+    def specifications(self) -> list[Specification]:
+        """The JScheduler against the original scenario: rankings, responses to k, users of centres."""
+        first = self.runs[0][1]
+        families = self._families()
+        ends = [ORIGINAL, *(label for own in families.values() for label in dict.fromkeys((own[0], own[-1])))]
+        plan = [label for variant, own in families.items() if variant in _PAPER for label in own]
+        measures = ("bounded_slowdown_mean", "wait_time_mean")
+        against = "Relative to the logs on their own centres, under the same estimates. "
+        found = [
+            Specification(
+                name="ranking",
+                form="ranking",
+                title="The JScheduler against the original scenario",
+                measures=("response_time_mean", *measures),
+                where={"estimates": [first], "scheduler": ends},
+                caption=against + "Of each metric the smallest and the largest k.",
+            )
+        ]
+        if any(len(own) > 2 for own in families.values()):
+            where = {"estimates": [first]}
+            found.append(
+                Specification(
+                    name="response-k",
+                    form="response",
+                    title="Response to the number of clusters asked",
+                    measures=measures,
+                    x="k",
+                    hue="variant",
+                    where=where,
+                    caption=against,
+                )
+            )
+        estimates = list(dict.fromkeys(run[1] for run in self.runs))
+        if len(estimates) > 1 and plan:
+            last = [own[-1] for variant, own in families.items() if variant in _PAPER]
+            found.append(
+                Specification(
+                    name="estimates",
+                    form="ranking",
+                    title="Effect of the estimates of run times",
+                    measures=measures,
+                    where={"scheduler": [ORIGINAL, *last]},
+                    reference="",
+                    caption="With the largest k.",
+                )
+            )
+        users = [f"users of {centre.name}" for centre in self.centres]
+        most = [own[-1] for own in families.values()][:2]
+        return [
+            *found,
+            Specification(
+                name="centres",
+                form="ranking",
+                title="Effect on the users of each centre",
+                measures=measures,
+                hue="group",
+                lanes="scheduler",
+                where={"estimates": [first], "scheduler": [ORIGINAL, *most], "group": users},
+                finding="gridsched.presentation.grids:of_users",
+                caption=against,
+            ),
+            Specification(
+                name="utilisation",
+                form="ranking",
+                title="Utilisation of all centres",
+                measures=("utilisation",),
+                where={"estimates": [first], "scheduler": ends},
+                reference="",
+            ),
+            Specification(
+                name="offered-load",
+                form="ranking",
+                title="Load offered to each centre",
+                measures=("offered_load",),
+                hue="group",
+                lanes="scheduler",
+                where={"group": users},
+                reference="",
+                caption="Work of the centre's own jobs relative to what it can do; the queue grows above 1.",
+            ),
+        ]
+
+    def _families(self) -> dict[str, list[str]]:
+        """Schedulers that differ in k alone, in the order of k, by what they have in common."""
+        found: dict[str, dict[str, int]] = {}
+        for label in self.dataset_labels[1:]:
+            own = of_jscheduler(scheduler_made(self.scheduler(label)), label)  # type: ignore[arg-type]
+            found.setdefault(own["variant"], {})[label] = own["k"]
+        return {variant: sorted(own, key=own.__getitem__) for variant, own in found.items()}
+
+    def conventions(self, dataset: xr.Dataset) -> list[str]:
+        """How runs were simulated and measured: a sentence each."""
+        logs = len(self.centres)
+        return [
+            f"The logs of {logs} centres are merged, "
+            + ("each by its own clock." if self.align == "clock" else "their first jobs submitted together."),
+            "Original scenario: each log on its own centre, whose clusters are one pool there.",
+            "Run times by the CPU factor: "
+            + "; ".join(f"{name}: {_FACTORS[each.factor]}" for name, each in self.conditions.items())
+            + ".",
+            "Measured are the jobs that run in the original scenario and fit a single cluster, "
+            + _WEIGHTS[self.weights]
+            + ".",
+            "All runs draw the same clusters: with k, a job asks the first k of one sample.",
+            "Jobs that outrun their estimate keep running; the estimate "
+            + ("doubles." if self.overrun == "doubling" else "grows by fixed increments."),
+            f"Replicates are {BLOCKS} blocks of consecutive jobs, joined where they depend on each other.",
+        ]
+
+
+_PAPER = ("wait", "slowdown")
+"""Variants of the paper: LWT-pred and LSLD-pred."""
+
+_FACTORS = {"multiply": "multiplied", "divide": "divided", "none": "as in the log"}
+
+_WEIGHTS = {
+    "jobs": "each with the same weight",
+    "centres": "each centre with the same weight",
+    "work": "by processors x run time",
+    "light": "without those of overloaded centres",
+}
+
+PREDICTION_FIGURES = (
+    Specification(
+        name="prediction-quality",
+        form="ranking",
+        title="Accuracy of predicted run times",
+        measures=("relative_error", "correlation", "under_predicted"),
+        hue="predictor",
+        facets="",
+        lanes="",
+        reference="",
+        caption="Means over logs.",
+    ),
+    Specification(
+        name="prediction-intervals",
+        form="map",
+        title="Predicted and actual run times",
+        own="gridsched.figures.prediction:prediction_intervals",
+        finding="gridsched.figures.prediction:interval_finding",
+    ),
+)
+"""Figures of how good predictions are."""
+
+
+def _event_files(scenario: ReadingConfig) -> dict[str, Any]:
+    """Files of failures that a task depends on, where there are any."""
+    files = event_files(scenario.machines)
+    return {"files": files} if files else {}
