@@ -41,7 +41,7 @@ from gridsched.io import read_yaml, resource, shown
 from gridsched.measures import measures
 
 Outcome = Literal["reproduced", "partly", "not", "not testable", "input", "not run"]
-Form = Literal["ratio", "factor", "difference", "count"]
+Form = Literal["ratio", "factor", "difference", "count", "first"]
 Bound = Literal["at most", "at least", "below", "above"]
 Floats = NDArray[np.float64]
 Scalar = str | int | float
@@ -123,14 +123,16 @@ class Source(_Model):
     """Dimension along which our value varies by chance: the value is the mean over it, and the interval comes
     from it. A ratio of sums by week is one of means."""
     select: dict[str, Labels] = Field(default_factory=dict)
-    """Label in each dimension besides that of the replicates. A dimension may be left out where one label
-    alone has values, and the group, which is then all jobs. In claims of the kinds order and bound a list of
+    """Label in each dimension besides that of the replicates, or value of a parameter of scenarios or
+    schedulers. A dimension may be left out where one label alone has values, and the group, which is then all
+    jobs. In claims of the kinds order and bound a list of
     labels means that the claim must hold for every one."""
     relative_to: dict[str, Labels] | None = None
     """What differs in the reference: labels of dimensions, and `variable` where it is another variable."""
     form: Form | None = None
-    """Our value is `ratio` (value / reference), `factor` (reference / value), `difference`, or `count`: how
-    many of the listed labels have a value below that of the reference."""
+    """Our value is `ratio` (value / reference), `factor` (reference / value), `difference`; `count`, how many
+    of the listed labels have a value below that of the reference; or `first`, the first of the listed numbers
+    from which on all have, 0 if none."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -219,7 +221,7 @@ class ValueClaim(_Claim):
 
     @model_validator(mode="after")
     def _one_value(self) -> Self:
-        if self.ours.form != "count":
+        if self.ours.form not in ("count", "first"):
             _refuse_lists("ours.select", self.ours.choices)
         return self
 
@@ -822,12 +824,16 @@ def _estimate(
     source: Source, term: _Term, studies: Mapping[str, xr.Dataset], *, signed: bool = False
 ) -> _Estimate:
     """Value of a term in the form of its source, which may be negative if it is said to be signed."""
-    if source.form == "count":
+    if source.form in ("count", "first"):
         single = source.model_copy(update={"form": "ratio"})
         cases = [_term(single, case) for case in _combinations(term.select)]
-        ratios = [each.mean for each in _known(single, cases, studies)]
-        below = float(sum(ratio < 1 for ratio in ratios))
-        return _Estimate(below, below, below)
+        below = [each.mean < 1 for each in _known(single, cases, studies).values()]
+        number = float(sum(below))
+        if source.form == "first":
+            listed = next(labels for labels in term.select.values() if isinstance(labels, tuple))
+            known = [listed[place] for place in _known(single, cases, studies)]
+            number = next((float(known[i]) for i in range(len(known)) if all(below[i:])), 0.0)
+        return _Estimate(number, number, number)
     units = _units(term, studies)
     if source.relative_to is None:
         estimate = inference.mean(
@@ -840,13 +846,13 @@ def _estimate(
     return _compared(units, reference, "ratio" if source.form == "ratio" else "difference", term)
 
 
-def _known(source: Source, terms: Sequence[_Term], studies: Mapping[str, xr.Dataset]) -> list[_Estimate]:
-    """Values of those terms that the studies hold, of which there must be one."""
-    found: list[_Estimate] = []
+def _known(source: Source, terms: Sequence[_Term], studies: Mapping[str, xr.Dataset]) -> dict[int, _Estimate]:
+    """Values of those terms that the studies hold, by place; there must be one."""
+    found: dict[int, _Estimate] = {}
     absent: _AbsentError | None = None
-    for term in terms:
+    for place, term in enumerate(terms):
         try:
-            found.append(_estimate(source, term, studies))
+            found[place] = _estimate(source, term, studies)
         except _AbsentError as error:
             absent = error
     if not found and absent is not None:
@@ -865,13 +871,21 @@ def _compared(left: _Units, right: _Units, form: Literal["ratio", "difference"],
 
 
 def _reference(source: Source, term: _Term, studies: Mapping[str, xr.Dataset]) -> _Term:
-    """What a term is relative to; another variable takes over those labels whose dimensions it has."""
+    """What a term is relative to.
+
+    Another variable takes over those labels whose dimensions it has; a label those parameters that are not
+    along its dimension.
+    """
     change = dict(source.relative_to or {})
     variable = str(change.pop("variable", term.variable))
-    taken = term.select
-    if variable != term.variable:
-        dimensions = _array(term._replace(variable=variable), studies).dims
-        taken = {name: label for name, label in term.select.items() if name in dimensions}
+    array = _array(term._replace(variable=variable), studies)
+    parameters = _parameters(array, term.select)
+    taken = {
+        name: label
+        for name, label in term.select.items()
+        if parameters.get(name) not in change
+        and (variable == term.variable or name in array.dims or name in parameters)
+    }
     return term._replace(variable=variable, select={**taken, **change})
 
 
@@ -937,7 +951,10 @@ def _places(term: _Term, studies: Mapping[str, xr.Dataset]) -> dict[str, int]:
         )
     known = [str(name) for name in array.dims if name != term.replicates]
     places: dict[str, Any] = {}
+    parameters = _parameters(array, term.select)
     for dimension, label in term.select.items():
+        if dimension in parameters:
+            continue
         if dimension not in known:
             raise ConfigurationError(
                 f"ours.select: {term.variable} of {term.study} has no dimension {dimension!r}; "
@@ -950,6 +967,8 @@ def _places(term: _Term, studies: Mapping[str, xr.Dataset]) -> dict[str, int]:
     groups = array["group"].values.tolist() if "group" in known else []
     if ALL in groups:
         places.setdefault("group", groups.index(ALL))
+    for dim in dict.fromkeys(parameters.values()):
+        places[dim] = _with_parameters(array, term, dim, places)
     present = array.isel(places).notnull()
     for dim in map(str, present.dims):
         found = np.flatnonzero(present.any([other for other in present.dims if other != dim]))
@@ -962,6 +981,32 @@ def _places(term: _Term, studies: Mapping[str, xr.Dataset]) -> dict[str, int]:
             "select a label of each"
         )
     return places
+
+
+def _parameters(array: xr.DataArray, select: Iterable[str]) -> dict[str, str]:
+    """Parameters among the keys of a selection, with the dimension along which they are."""
+    return {
+        name: str(array[name].dims[0])
+        for name in select
+        if name in array.coords and name not in array.dims and array[name].ndim == 1
+    }
+
+
+def _with_parameters(array: xr.DataArray, term: _Term, dim: str, places: Mapping[str, int]) -> int:
+    """Place of the only scenario or scheduler that has a value and these parameters."""
+    meant = {
+        name: term.select[name] for name, along in _parameters(array, term.select).items() if along == dim
+    }
+    same = np.all([array[name].values == value for name, value in meant.items()], axis=0)
+    here = array.isel(places).notnull()
+    found = np.flatnonzero(same & here.any([other for other in here.dims if other != dim]).values)
+    text = ", ".join(f"{name} {value}" for name, value in meant.items())
+    if not len(found):
+        raise _AbsentError(f"{term.study} was run without {text}")
+    if len(found) > 1:
+        labels = ", ".join(map(str, array[dim].values[found]))
+        raise ConfigurationError(f"ours.select: {term.study} has several {dim}s with {text}: {labels}")
+    return int(found[0])
 
 
 def _value_text(term: _Term) -> str:
