@@ -830,7 +830,7 @@ def _estimate(
         below = [each.mean < 1 for each in _known(single, cases, studies).values()]
         number = float(sum(below))
         if source.form == "first":
-            listed = next(labels for labels in term.select.values() if isinstance(labels, tuple))
+            listed = next(labels for labels in source.select.values() if isinstance(labels, tuple))
             known = [listed[place] for place in _known(single, cases, studies)]
             number = next((float(known[i]) for i in range(len(known)) if all(below[i:])), 0.0)
         return _Estimate(number, number, number)

@@ -132,7 +132,8 @@ def _confusion_panel(axes: Axes, rows: pd.DataFrame) -> None:
         axis.set_major_locator(FixedLocator([k + 1 for k in labelled]))
     axes.set_xticklabels(texts, rotation=45, ha="right")
     axes.set_yticklabels(texts)
-    axes.tick_params(labelleft=bool(axes.get_subplotspec().is_first_col()))
+    place = axes.get_subplotspec()
+    axes.tick_params(labelleft=place is None or place.is_first_col())
 
 
 def interval_finding(

@@ -116,7 +116,8 @@ def _ranking(
     study: Study, specifications: dict[str, Specification], folder: Path, dataset: xr.Dataset
 ) -> PageTable | None:
     """The table of the first ranking of schedulers."""
-    written = dict(zip(getattr(study, "labels", ()), getattr(study, "schedulers", ()), strict=True))
+    labels = getattr(study, "shown_labels", getattr(study, "labels", ()))
+    written = dict(zip(labels, getattr(study, "schedulers", ()), strict=True))
     knows = {label: scheduler_made(each).information for label, each in written.items()}
     for specification in specifications.values():
         if specification.form == "ranking" and specification.hue == "scheduler":

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridsched.experiments.kinds.grid import GridStudy
+from gridsched.experiments.kinds.jscheduler.config import JSchedulerStudy
 from gridsched.experiments.parts import label_of
 from gridsched.experiments.schedulers import expanded, scheduler_made
 from gridsched.experiments.study import merged
-from gridsched.systems.jscheduler.study.config import SelfSchedulingStudy
 
 M4 = {"name": "M4", "synthetic": {"machine": "M4", "jobs": 40}}
 M5 = {"name": "M5", "synthetic": {"machine": "M5", "jobs": 40}}
@@ -89,7 +89,7 @@ def test_a_name_keeps_its_parameters_when_a_study_is_handed_on(name: str) -> Non
 
 def test_the_same_run_under_two_names_is_made_once() -> None:
     one = {"scheduler": "jscheduler", "predictions": "plan"}
-    study = SelfSchedulingStudy.model_validate(
+    study = JSchedulerStudy.model_validate(
         {
             "name": "tiny",
             "kind": "self-scheduling",

@@ -21,8 +21,6 @@ CATALOGUES = (
     "gridsched.experiments.calibration.figures:CALIBRATION_FIGURES",
     "gridsched.experiments.models.figures:MODEL_FIGURES",
     "gridsched.experiments.readings.figures:READINGS_FIGURES",
-    "gridsched.figures.prediction:PREDICTION_FIGURES",
-    "gridsched.systems.jscheduler.figures:SELF_SCHEDULING_FIGURES",
 )
 
 
@@ -136,15 +134,6 @@ def queue(*lengths: float) -> pd.DataFrame:
 # --- JScheduler ------------------------------------------------------------------------------------
 
 
-def test_self_scheduling_says_where_it_is_worse() -> None:
-    columns = ["metric", "k", "mean", "low", "high"]
-    values = [("wait", 2, 3.0, 2.0, 4.0), ("slowdown", 1, 0.5, 0.4, 0.9)]
-    table = pd.DataFrame(values, columns=columns).assign(factor="none", mode="plan", measure="wait_time")
-    text = told("jscheduler.figures", "improvement_wait_time", table)
-    assert "smallest wait of 2 clusters: 3 (2 to 4) times." in text
-    assert "surely worse than in the original scenario in 1 of 2 runs" in text
-
-
 EMPTY: dict[str, tuple[str, ...]] = {
     "conditions_effects": ("baseline", "workload", "scheme", "metric", "mean", "low", "high", "killed"),
     "conditions_ranking": ("baseline", "workload", "scheme", "metric", "mean", "low", "high", "ahead_of"),
@@ -177,15 +166,6 @@ EMPTY: dict[str, tuple[str, ...]] = {
     "multicluster_schemes": ("point", "scheme", "measure", "group", "x", "mean", "low", "high"),
     "example_handed_over": ("cluster", "job_number", "start_time", "end_time", "late"),
     "example_improved": ("cluster", "job_number", "start_time", "end_time", "late"),
-    "improvement_bounded_slowdown": ("factor", "mode", "metric", "k", "measure", "mean", "low", "high"),
-    "improvement_wait_time": ("factor", "mode", "metric", "k", "measure", "mean", "low", "high"),
-    "prediction_worth": ("factor", "mode", "estimates", "metric", "k", "measure", "mean", "low", "high"),
-    "plan_and_exact": ("factor", "mode", "metric", "k", "measure", "mean", "low", "high"),
-    "retraining_effect": ("factor", "mode", "metric", "k", "measure", "mean", "low", "high"),
-    "centre_table": ("centre", "measure", "statistic", "source", "mean"),
-    "offered_loads": ("factor", "centre", "processors", "cpu_factor", "load"),
-    "prediction_quality": ("measure", "workload", "predictor", "value"),
-    "prediction_intervals": ("predictor", "actual_interval", "predicted_interval", "jobs", "share"),
     "forecast_coverage": ("workload", "truth", "predictor", "correction", "coverage", "width"),
     "forecast_horizons": ("workload", "truth", "predictor", "range", "coverage", "median_width"),
     "model_shares": ("quantity", "size_class", "source", "value"),

@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
 from gridsched.errors import ConfigurationError
+from gridsched.experiments.specification import Specification
 from gridsched.figures import style
-from gridsched.figures.prediction import PREDICTION_FIGURES, prediction_intervals, prediction_quality
+from gridsched.figures.prediction import interval_finding, prediction_intervals
 from gridsched.prediction import METHODS, PredictorOptions, evaluate, stack_workloads
 from tests.support.prediction import busy_log, workload_of
 
@@ -24,21 +26,6 @@ def stacked() -> xr.Dataset:
     bare = workload_of(np.arange(20), np.arange(20))
     named = replace(bare, name="$bare_log$ <b>")
     return stack_workloads([evaluate(workload, end, OPTIONS), evaluate(named, np.arange(20) * 2, OPTIONS)])
-
-
-def test_quality_shows_the_numbers_of_the_dataset(stacked: xr.Dataset) -> None:
-    figure, numbers = prediction_quality(stacked)
-    measured = numbers.set_index(["measure", "workload", "predictor"])["value"]
-    for method in METHODS:
-        for name in ("correlation", "under_predicted"):
-            value = stacked[name].sel(predictor=method, workload="made up")
-            assert measured[name, "made up", method] == value
-        error = stacked["mean_absolute_error"].sel(workload="made up")
-        ratio = float(error.sel(predictor=method) / error.sel(predictor="requested time"))
-        assert measured["relative_mean_absolute_error", "made up", method] == ratio
-    assert "$bare_log$ <b>" not in set(measured["relative_mean_absolute_error"].index.get_level_values(0))
-    texts = [text.get_text() for text in figure.axes[0].texts]
-    assert texts == ["no requested times"]
 
 
 def test_intervals_show_the_numbers_of_the_dataset(stacked: xr.Dataset) -> None:
@@ -60,22 +47,29 @@ def test_workloads_without_intervals_can_be_drawn(stacked: xr.Dataset) -> None:
 
 def test_single_evaluations_can_be_drawn(stacked: xr.Dataset) -> None:
     single = stacked.isel(workload=0, drop=True).assign_attrs(workload="made up")
-    for draw in PREDICTION_FIGURES.values():
-        _, numbers = draw(single)
-        assert len(numbers)
+    _, numbers = prediction_intervals(single)
+    assert len(numbers)
+
+
+def test_finding_says_how_many_intervals_are_right() -> None:
+    columns = ["predictor", "actual_interval", "predicted_interval", "jobs"]
+    table = pd.DataFrame([("tree", 0, 0, 3), ("tree", 0, 1, 1)], columns=columns)
+    own = Specification(name="intervals", form="map", title="Intervals")
+    assert interval_finding(table, own, {}) == ["Tree: right interval for 75% of the jobs, too long for 25%."]
+    assert interval_finding(table[:0], own, {}) == ["No job has an interval."]
 
 
 def test_what_the_dataset_does_not_have(stacked: xr.Dataset) -> None:
-    with pytest.raises(ConfigurationError, match="no workload 'x'"):
+    with pytest.raises(ConfigurationError, match="workload: found 'x'"):
         prediction_intervals(stacked, workload="x")
-    with pytest.raises(ConfigurationError, match="no predictor 'y'"):
+    with pytest.raises(ConfigurationError, match="predictor: found 'y'"):
         prediction_intervals(stacked, methods=["y"])
     with pytest.raises(ConfigurationError, match="at least one"):
         prediction_intervals(stacked, methods=[])
 
 
-@pytest.mark.parametrize("name", PREDICTION_FIGURES)
-def test_drawing_again_gives_the_same_bytes(name: str, stacked: xr.Dataset, tmp_path: Path) -> None:
-    draw = PREDICTION_FIGURES[name]
-    first, second = ([path.read_bytes() for path in style.save(*draw(stacked), tmp_path / k)] for k in "ab")
+def test_drawing_again_gives_the_same_bytes(stacked: xr.Dataset, tmp_path: Path) -> None:
+    first, second = (
+        [path.read_bytes() for path in style.save(*prediction_intervals(stacked), tmp_path / k)] for k in "ab"
+    )
     assert first == second

@@ -19,7 +19,7 @@ from tests.experiments.kinds import test_dynamic_grid as dynamic_grid
 from tests.experiments.kinds import test_placements as placements
 from tests.support.studies import changed
 from tests.support.workspace import Workspace, temporary_files
-from tests.systems.jscheduler import test_study as jscheduler
+from tests.experiments.kinds import test_jscheduler as jscheduler
 from tests.systems.multicluster import test_study as multicluster
 
 
@@ -201,10 +201,10 @@ def _self_scheduling() -> Kind:
     other = {"name": "other", **plan, "metric": "slowdown", "k": 1}
     further = {"name": "further", "factor": "none", "schedulers": ["other"], "estimates": ["predicted"]}
     simulated = {
-        f"factor none, plan, k {k}, {estimates} run times"
+        f"logged, wait, k {k}, {estimates} run times"
         for estimates in ("predicted", "retrained")
         for k in (1, 2)
-    } | {"factor none, exact, predicted run times"}
+    } | {"logged, wait, exact, k 2, predicted run times"}
     return Kind(
         {
             **jscheduler.STUDY,
@@ -213,15 +213,15 @@ def _self_scheduling() -> Kind:
             "estimates": ["predicted", "retrained"],
         },
         {
-            *("improvement_bounded_slowdown", "improvement_wait_time", "offered_loads", "centre_table"),
-            *("plan_and_exact", "retraining_effect", "prediction_quality", "prediction_intervals"),
+            *("ranking", "estimates", "centres", "utilisation", "offered-load"),
+            *("prediction-quality", "prediction-intervals"),
         },
-        {"means.csv", "table_two.csv"},
+        {"measures.csv"},
         {
             "words": ({"title": "Another", "evaluate": False}, set()),
             "scenario": (
                 {"schedulers": [*schedulers, other], "scenarios": [*scenarios, further]},
-                {"factor none, other, predicted run times"},
+                {"logged, slowdown, k 1, predicted run times"},
             ),
         },
         jscheduler.write_inputs,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gridsched.traces.archive import find_log
+from tests.experiments.kinds.test_jscheduler import SEED, runs_of, study_of
 from tests.support.studies import run_study
-from tests.systems.jscheduler.test_study import SEED, runs_of, study_of
 
 
 def test_every_job_of_a_self_scheduled_log_is_accounted_for(
@@ -25,10 +25,12 @@ def test_every_job_of_a_self_scheduled_log_is_accounted_for(
         (tmp_path / "results" / "archive" / log.name).symlink_to(log)
     made = run_study(study, tmp_path / "results", SEED)
     assert made["centre"].values.tolist() == ["NASA", "KTH-SP2"]
-    found = made.sel(factor="none")
-    accounted = found["jobs"] + found["jobs_rejected_original"] + found["left_out"].sum("left_out_reason")
-    assert accounted.values.tolist() == [find_log(str(log)).jobs for log in made["log"].values]
-    assert (found["jobs"] > 500).all()
-    wait = found["wait_time_mean"].sel(mode="plan", estimates="requested", metric="wait")
-    assert float(wait.sel(k=8)) < float(wait.sel(k=1))
-    assert made["paper_wait_time_mean"].notnull().all()
+    users = [f"users of {name}" for name in made["centre"].values]
+    here = made.squeeze("scenario").sel(estimates="requested", group=users)
+    original = here.sel(scheduler="original").sum("replicate")
+    left = made["left_out"].sum("left_out_reason").values
+    accounted = original["jobs"].values + original["rejected"].values + left
+    assert accounted.tolist() == [find_log(centre.log or "").jobs for centre in study.centres]
+    assert (original["jobs"] > 500).all()
+    wait = (here["wait_time_mean"] * here["jobs"]).sum(["replicate", "group"])
+    assert float(wait.sel(scheduler="wait, k 8")) < float(wait.sel(scheduler="wait, k 1"))

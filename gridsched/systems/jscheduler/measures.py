@@ -20,9 +20,9 @@ MEASURES: tuple[Measure, ...] = (
     Measure(
         "predictions_unfinished_share", "unfinished share of the jobs that a prediction rests on", share=True
     ),
-    Measure("relative_error", "mean absolute error relative to that of requested times", "1", "lower"),
-    Measure("correlation", "correlation of predicted and actual run times", "1", "higher"),
-    Measure("under_predicted", "share of jobs that run longer than predicted", "1", "lower", share=True),
+    Measure("relative_error", "error relative to requested times", "1", "lower"),
+    Measure("correlation", "correlation of run times", "1", "higher"),
+    Measure("under_predicted", "run times underestimated", "1", "lower", share=True),
 )
 """Measures of runs, and of predictions of run times."""
 

@@ -26,7 +26,7 @@ from gridsched.experiments.parts import (
     label_of,
 )
 from gridsched.experiments.prepare import derived_seed
-from gridsched.experiments.schedulers import scheduler_made
+from gridsched.experiments.schedulers import Written, scheduler_made
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import SchedulerStudy, function_files
 from gridsched.experiments.tasks import Experiment, Figure, Task
@@ -246,18 +246,26 @@ class JSchedulerStudy(SchedulerStudy):
         return self.reference or ORIGINAL
 
     @property
-    def distinct(self) -> dict[str, str]:
-        """Label of each scheduler in the dataset: that of the first one which is the same."""
-        made = {label: scheduler_made(self.scheduler(label)) for label in self.labels}
-        return {
-            label: next(first for first, other in made.items() if other == each)
-            for label, each in made.items()
-        }
+    def shown_labels(self) -> list[str]:
+        """Label of each scheduler in the dataset, which those that are the same have in common."""
+        made = [scheduler_made(each) for each in self.schedulers]
+        short = [
+            f"{own['variant']}, k {own['k']}"
+            for own in map(of_jscheduler, made, self.labels)  # type: ignore[arg-type]
+        ]
+        first = [made.index(each) for each in made]
+        different = {short[i]: {j for j in first if short[j] == short[i]} for i in first}
+        return [short[i] if len(different[short[i]]) == 1 else self.labels[i] for i in first]
+
+    def _shown(self, label: str) -> Written:
+        """The scheduler of a label of the dataset."""
+        found: Written = self.schedulers[self.shown_labels.index(label)]
+        return found
 
     @property
     def dataset_labels(self) -> list[str]:
         """Labels of the schedulers in the dataset."""
-        return [ORIGINAL, *dict.fromkeys(self.distinct.values())]
+        return [ORIGINAL, *dict.fromkeys(self.shown_labels)]
 
     @property
     def all_workloads(self) -> tuple[WorkloadConfig, ...]:
@@ -344,9 +352,9 @@ class JSchedulerStudy(SchedulerStudy):
     @property
     def runs(self) -> list[tuple[str, RuntimeEstimate, str]]:
         """Scenario, estimates and scheduler of every run, by their labels in the dataset, each once."""
-        distinct = self.distinct
+        shown = dict(zip(self.labels, self.shown_labels, strict=True))
         found = [
-            (self._label_in(scenario), estimates, distinct[label])
+            (self._label_in(scenario), estimates, shown[label])
             for scenario in self.scenarios
             for estimates in scenario.estimates or self.estimates
             for label in self.labels_in(scenario)
@@ -441,7 +449,7 @@ class JSchedulerStudy(SchedulerStudy):
         workloads: Mapping[str, Task],
     ) -> Task:
         """Simulation of one run: it takes longer the more clusters a job asks, and in exact mode."""
-        scenario, scheduler = self.conditions[label], self.scheduler(name)
+        scenario, scheduler = self.conditions[label], self._shown(name)
         made: Any = scheduler_made(scheduler)
         retrained = estimates == "retrained"
         slow = (20 if made.predictions == "exact" else 1) * (10 if retrained else 1)
@@ -518,7 +526,7 @@ class JSchedulerStudy(SchedulerStudy):
                 name="ranking",
                 form="ranking",
                 title="The JScheduler against the original scenario",
-                measures=("response_time_mean", *measures),
+                measures=("response_time_mean", "bounded_slowdown_mean"),
                 where={"estimates": [first], "scheduler": ends},
                 caption=against + "Of each metric the smallest and the largest k.",
             )
@@ -591,7 +599,7 @@ class JSchedulerStudy(SchedulerStudy):
         """Schedulers that differ in k alone, in the order of k, by what they have in common."""
         found: dict[str, dict[str, int]] = {}
         for label in self.dataset_labels[1:]:
-            own = of_jscheduler(scheduler_made(self.scheduler(label)), label)  # type: ignore[arg-type]
+            own = of_jscheduler(scheduler_made(self._shown(label)), label)  # type: ignore[arg-type]
             found.setdefault(own["variant"], {})[label] = own["k"]
         return {variant: sorted(own, key=own.__getitem__) for variant, own in found.items()}
 

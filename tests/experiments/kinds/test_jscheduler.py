@@ -1,4 +1,4 @@
-"""Studies of self-scheduling: configuration, measures, stages, and what must not depend on chunks."""
+"""Studies of the JScheduler: configuration, measures, stages."""
 
 from __future__ import annotations
 
@@ -12,33 +12,24 @@ import xarray as xr
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from gridsched import results
+from gridsched import presentation, results
 from gridsched.errors import ConfigurationError, GridschedError
+from gridsched.experiments.collection import ALL
 from gridsched.experiments.config import load_study
+from gridsched.experiments.kinds.jscheduler.config import JSchedulerStudy
+from gridsched.experiments.kinds.jscheduler.machines import pool_of, resources_of
+from gridsched.experiments.kinds.jscheduler.measuring import SlowdownOptions, measured_schedule
 from gridsched.experiments.prepare import derived_seed
 from gridsched.metrics import jobs as metrics
 from gridsched.platform import Platform
 from gridsched.prediction import predict_prequential
 from gridsched.prediction.prequential import streams
-from gridsched.replication import times_interval
+from gridsched.presentation.showing import attributes_of
 from gridsched.simulation import simulate
-from gridsched.systems.jscheduler.measures import (
-    METRICS,
-    WEEK,
-    Lessons,
-    SlowdownOptions,
-    cohort,
-    makespan,
-    measure,
-    unfinished,
-)
+from gridsched.systems.jscheduler.measures import Lessons, unfinished
 from gridsched.systems.jscheduler.retraining import retrained_schedule
-from gridsched.systems.jscheduler.scheduler import JScheduler, Submissions, draw_samples, self_schedule
-from gridsched.systems.jscheduler.study.aggregation import first_better
-from gridsched.systems.jscheduler.study.config import SelfSchedulingStudy
-from gridsched.systems.jscheduler.study.failing import pool_of, resources_of
+from gridsched.systems.jscheduler.scheduler import JScheduler, draw_samples
 from gridsched.traces import merge_workloads
 from gridsched.workloads import Workload
 from tests.support.studies import changed, log_text, made, message_about, run_study
@@ -65,6 +56,7 @@ STUDY: dict[str, Any] = {
     "name": "tiny",
     "kind": "self-scheduling",
     "title": "Tiny",
+    "question": "Does the JScheduler help?",
     "platform": "platform.yaml",
     "window": {"first_months": 1},
     "scenarios": [
@@ -180,9 +172,9 @@ def runs_of(estimates: list[str], k: list[int], *factors: str) -> dict[str, Any]
     }
 
 
-def study_of(**changes: Any) -> SelfSchedulingStudy:
+def study_of(**changes: Any) -> JSchedulerStudy:
     """The study with other values of some keys; the working directory has its inputs."""
-    return SelfSchedulingStudy.model_validate({**STUDY, **changes})
+    return JSchedulerStudy.model_validate({**STUDY, **changes})
 
 
 def test_log_must_exist(folder: Path) -> None:
@@ -221,7 +213,7 @@ def test_range_stands_for_its_numbers(folder: Path) -> None:
 
 def test_plain_values_give_the_study_back(folder: Path) -> None:
     study = study_of()
-    assert SelfSchedulingStudy.model_validate(study.values()) == study
+    assert JSchedulerStudy.model_validate(study.values()) == study
 
 
 def test_checksum_depends_on_the_platform(folder: Path) -> None:
@@ -234,26 +226,29 @@ def test_checksum_depends_on_the_platform(folder: Path) -> None:
     assert before.machines("north") == after.machines("north")
     ours, theirs = ({task.name: task.key for task in each.experiment(SEED).tasks} for each in (before, after))
     changed_ones = {name for name in ours if ours[name] != theirs[name]}
-    assert "north on its own, factor multiply" not in changed_ones
-    assert "all logs, factor multiply" in changed_ones
+    assert "north on its own, paper" not in changed_ones
+    assert "all logs, paper" in changed_ones
 
 
 def test_a_run_is_made_once(folder: Path) -> None:
     runs = study_of().runs
     assert len(runs) == len(set(runs))
-    assert len([run for run in runs if run.case == "multiply"]) == 2 * 2 * 3 + 2 + 1
-    assert len([run for run in runs if run.case == "none"]) == 12
+    assert len([run for run in runs if run[0] == "paper"]) == 2 * 2 * 3 + 2 + 1
+    assert len([run for run in runs if run[0] == "logged"]) == 12
+    assert {run[2] for run in runs} >= {"wait, k 3", "wait, exact, k 5", "queued-jobs, k 3"}
 
 
-def test_figures_that_a_study_needs(folder: Path) -> None:
-    experiment = study_of().experiment(SEED)
-    names = {figure.name for figure in experiment.figures}
-    assert {"improvement_wait_time", "prediction_worth", "plan_and_exact", "prediction_quality"} <= names
-    assert [table.name for table in experiment.tables] == ["means", "table_two"]
-    few = study_of(**runs_of(["retrained"], [1]), evaluate=False)
-    drawn = [figure.name for figure in few.experiment(SEED).figures]
-    assert "retraining_effect" in drawn
-    assert not {"prediction_worth", "plan_and_exact", "prediction_quality"} & set(drawn)
+def test_schedulers_that_differ_in_what_labels_leave_out_keep_their_names(folder: Path) -> None:
+    two = [
+        {"name": name, **PLAN, "k": 2, "ties": ties} for name, ties in (("a", "first"), ("b", "completion"))
+    ]
+    study = study_of(schedulers=two, scenarios=[{"name": "s", "factor": "none"}])
+    assert study.dataset_labels == ["original", "a", "b"]
+
+
+def test_original_is_no_name_of_a_scheduler(folder: Path) -> None:
+    values = {"schedulers": [{"name": "original", **PLAN, "k": 1}], "scenarios": [{"name": "s"}]}
+    assert "stands for the original scenario" in message_about(folder, {**STUDY, **values})
 
 
 # --- measures of one schedule ---------------------------------------------------------------------
@@ -261,82 +256,79 @@ def test_figures_that_a_study_needs(folder: Path) -> None:
 
 JOBS = st.lists(
     st.tuples(
-        st.integers(0, 3 * WEEK),  # submit time
-        st.integers(0, WEEK),  # wait
+        st.integers(0, 9000),  # submit time
+        st.integers(0, 9000),  # wait
         st.integers(0, 1000),  # run time
         st.integers(0, 3),  # centre
         st.booleans(),  # measured
     ),
     min_size=1,
-    max_size=30,
+    max_size=150,
 )
+LOADS = np.array([0.5, 2.0, 0.9, 1.0])
 
 
-@given(JOBS)
-def test_measures_are_those_of_the_jobs_one_by_one(jobs: list[tuple[int, int, int, int, bool]]) -> None:
+@given(
+    JOBS,
+    st.sampled_from(["jobs", "centres", "work", "light"]),
+    st.integers(1, 60),
+    st.integers(1, 60),
+    st.sampled_from(["cluster", "log"]),
+)
+def test_measures_are_those_of_the_jobs_one_by_one(
+    jobs: list[tuple[int, int, int, int, bool]], weights: Any, threshold: int, bounded: int, divisor: Any
+) -> None:
     rows = sorted(jobs)
     submit, wait, run, centre = (np.array([row[i] for row in rows]) for i in range(4))
-    measured = np.array([row[4] for row in rows])
-    group = cohort(submit, centre, measured, 5)
-    values = measure(group, np.where(measured, submit + wait, -1), run, submit + wait + run)
-    chosen = [row for row in rows if row[4]]
-    weeks = (rows[-1][0] - rows[0][0]) // WEEK + 1
-    naive: dict[str, Any] = {
-        "wait_time": lambda row: float(row[1]),
-        "slowdown": lambda row: (row[1] + row[2]) / max(row[2], 1),
-        "bounded_slowdown": lambda row: max(1.0, (row[1] + row[2]) / max(row[2], 10)),
+    chosen = np.array([row[4] for row in rows])
+    stream = xr.Dataset(
+        {
+            "submit_time": ("job", submit),
+            "run_time": ("job", 3 * run),
+            "processors": ("job", 1 + run % 5),
+            "centre_index": ("job", centre),
+            "measured": ("job", chosen.astype(np.int8)),
+            "offered_load": ("centre", LOADS),
+        },
+        {"centre": list("abcd")},
+    )
+    options = SlowdownOptions(run_time=divisor, threshold=threshold, bounded_threshold=bounded)
+    found = measured_schedule(stream, submit + wait, run, submit + wait + run, weights, options)
+    known = 3 * run if divisor == "log" else run
+    response = wait + run
+    bounds = {"slowdown": threshold, "bounded_slowdown": bounded}
+    naive = {"wait_time": wait, "response_time": response} | {
+        name: np.maximum(1, response / np.maximum(known, bound)) for name, bound in bounds.items()
     }
-    for metric in METRICS:
-        each = [(naive[metric](row), row) for row in chosen]
-        np.testing.assert_allclose(values[f"{metric}_mean"], mean([value for value, _ in each]))
-        for c in range(5):
-            own = [value for value, row in each if row[3] == c]
-            np.testing.assert_allclose(np.asarray(values[f"{metric}_mean_by_centre"])[c], mean(own))
-            p95 = np.percentile(own, 95) if own else np.nan
-            np.testing.assert_allclose(np.asarray(values[f"{metric}_p95_by_centre"])[c], p95)
-        assert len(np.atleast_1d(values[f"{metric}_by_week"])) == weeks
-        for w in range(weeks):
-            total = sum(value for value, row in each if (row[0] - rows[0][0]) // WEEK == w)
-            np.testing.assert_allclose(np.asarray(values[f"{metric}_by_week"])[w], total)
-    assert group.jobs_by_centre().tolist() == [sum(row[3] == c for row in chosen) for c in range(5)]
-    assert group.jobs_by_week().sum() == len(chosen)
+    if threshold == 1:
+        naive["slowdown"] = response / np.maximum(known, 1)
+    own = {
+        "jobs": np.ones(len(rows)),
+        "centres": np.array(
+            [1 / sum(chosen & (centre == c)) if any(chosen & (centre == c)) else 0 for c in centre]
+        ),
+        "work": (1 + run % 5) * 3.0 * run,
+        "light": (LOADS < 1)[centre].astype(float),
+    }[weights]
+    weight = np.where(chosen, own if (own * chosen).sum() > 0 else 1.0, 0.0)
+    count = found["jobs"]
+    for name, each in naive.items():
+        means = (found[f"{name}_mean"] * count).sum("replicate") / count.sum("replicate")
+        if chosen.any():
+            np.testing.assert_allclose(means.sel(group=ALL), (each * weight).sum() / weight.sum())
+        for c, label in enumerate("abcd"):
+            here = chosen & (centre == c)
+            assert count.sel(group=f"users of {label}").sum() == here.sum()
+            if here.any():
+                np.testing.assert_allclose(means.sel(group=f"users of {label}"), each[here].mean())
+                if name in ("wait_time", "slowdown"):
+                    p95 = found[f"{name}_p95"].sel(group=f"users of {label}", replicate=0)
+                    np.testing.assert_allclose(p95, np.percentile(each[here], 95))
+    np.testing.assert_allclose(count.sel(group=ALL).sum(), chosen.sum())
 
 
 def mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else np.nan
-
-
-@given(JOBS, st.integers(2, 60), st.integers(1, 60), st.sampled_from(["cluster", "log"]), st.integers(0, 9))
-def test_weights_and_what_slowdowns_are_relative_to(
-    jobs: list[tuple[int, int, int, int, bool]], threshold: int, bounded: int, relative_to: Any, seed: int
-) -> None:
-    rows = sorted(jobs)
-    submit, wait, run, centre = (np.array([row[i] for row in rows]) for i in range(4))
-    measured = np.array([row[4] for row in rows])
-    weight = np.random.default_rng(seed).integers(1, 9, len(rows)).astype(float)
-    logged = 3 * run
-    group = cohort(submit, centre, measured, 5, weight)
-    options = SlowdownOptions(run_time=relative_to, threshold=threshold, bounded_threshold=bounded)
-    values = measure(group, submit + wait, run, submit + wait + run, options, logged)
-    divisor = logged if relative_to == "log" else run
-    expected = {
-        "wait_time": wait,
-        "slowdown": np.maximum(1, (wait + run) / np.maximum(divisor, threshold)),
-        "bounded_slowdown": np.maximum(1, (wait + run) / np.maximum(divisor, bounded)),
-    }
-    for metric, each in expected.items():
-        if measured.any():
-            average = np.average(each[measured], weights=weight[measured])
-            np.testing.assert_allclose(values[f"{metric}_mean"], average)
-            np.testing.assert_allclose(np.sum(values[f"{metric}_by_week"]), average * measured.sum())
-        own = [each[i] for i in np.flatnonzero(measured & (centre == 0))]
-        np.testing.assert_allclose(np.asarray(values[f"{metric}_mean_by_centre"])[0], mean(own))
-
-
-def test_makespan_is_that_of_the_jobs_that_run() -> None:
-    submit, start, run = np.array([0, 5, 6]), np.array([-1, 9, 7]), np.array([100, 3, 9])
-    assert makespan(submit, start, start + run) == 11
-    assert np.isnan(makespan(submit[:1], start[:1], start[:1] + run[:1]))
 
 
 @given(
@@ -368,20 +360,21 @@ def test_unfinished_jobs_of_the_training_windows(
     np.testing.assert_allclose(of_window, mean(known))
 
 
-@given(st.lists(st.sampled_from([1.0, 0.0, -1.0, np.nan]), min_size=1, max_size=8))
-def test_first_k_that_is_better_for_good(gain: list[float]) -> None:
-    k = 2 * np.arange(len(gain)) + 3
-    candidates = [
-        i
-        for i in range(len(gain))
-        if not np.isnan(gain[i]) and all(np.isnan(other) or other > 0 for other in gain[i:])
-    ]
-    none = np.nan if np.isnan(gain).all() else 0
-    expected = k[candidates[0]] if candidates else none
-    np.testing.assert_equal(first_better(np.array([gain]), k), [expected])
-
-
 # --- stages ---------------------------------------------------------------------------------------
+
+
+def known(dataset: xr.Dataset, measure: str, scheduler: str = "original", **where: Any) -> float:
+    """The only value of a measure, over all blocks, of all jobs unless a group is given."""
+    place = {"group": ALL, "scheduler": scheduler, **where}
+    chosen = dataset[[measure, "jobs"]].sel(place)
+    value, weight = chosen[measure], chosen["jobs"]
+    once = value.notnull().sum("replicate") <= 1
+    whole = xr.where(
+        once, value.sum("replicate", min_count=1), (value * weight).sum("replicate") / weight.sum("replicate")
+    )
+    values = whole.values[~np.isnan(whole.values)]
+    assert len(values) <= 1
+    return float(values[0]) if len(values) else np.nan
 
 
 @pytest.fixture(scope="module")
@@ -396,7 +389,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def study(finished: Path, monkeypatch: pytest.MonkeyPatch) -> SelfSchedulingStudy:
+def study(finished: Path, monkeypatch: pytest.MonkeyPatch) -> JSchedulerStudy:
     """The study, in the working directory of its inputs."""
     monkeypatch.chdir(finished)
     return study_of()
@@ -412,9 +405,9 @@ def logs_of(finished: Path) -> list[Workload]:
     return [results.workload_from_dataset(results.read(path))[0] for path in paths]
 
 
-def test_original_scenario_is_each_log_on_its_own_pool(study: SelfSchedulingStudy, finished: Path) -> None:
+def test_original_scenario_is_each_log_on_its_own_pool(study: JSchedulerStudy, finished: Path) -> None:
     for log in logs_of(finished):
-        alone = results.read(made(finished, f"{log.name} on its own, factor multiply"))
+        alone = results.read(made(finished, f"{log.name} on its own, paper"))
         pool, policy = study.grid.pool(log.name, "multiply")
         run = simulate(log, pool, policy)
         np.testing.assert_array_equal(alone["start_requested"], run["start_time"])
@@ -426,11 +419,9 @@ def test_original_scenario_is_each_log_on_its_own_pool(study: SelfSchedulingStud
         assert alone.attrs["corrections_predicted"] == under.attrs["corrections"]
 
 
-def test_stream_has_the_jobs_of_all_logs_from_their_start_on(
-    study: SelfSchedulingStudy, finished: Path
-) -> None:
+def test_stream_has_the_jobs_of_all_logs_from_their_start_on(study: JSchedulerStudy, finished: Path) -> None:
     logs = logs_of(finished)
-    stream = results.read(made(finished, "all logs, factor multiply"))
+    stream = results.read(made(finished, "all logs, paper"))
     submit = stream["submit_time"].values
     assert (np.diff(submit) >= 0).all()
     for index, log in enumerate(logs):
@@ -439,7 +430,7 @@ def test_stream_has_the_jobs_of_all_logs_from_their_start_on(
         assert begin > 0
         np.testing.assert_array_equal(submit[own], log.submit_time - begin)
         np.testing.assert_array_equal(stream["processors"].values[own], log.processors)
-        alone = results.read(made(finished, f"{log.name} on its own, factor multiply"))
+        alone = results.read(made(finished, f"{log.name} on its own, paper"))
         starts = alone["start_actual"].values
         np.testing.assert_array_equal(
             stream["start_actual"].values[own], np.where(starts < 0, -1, starts - begin)
@@ -448,8 +439,8 @@ def test_stream_has_the_jobs_of_all_logs_from_their_start_on(
         np.testing.assert_array_equal(stream["requested"].values[own], np.maximum(requested, 1))
 
 
-def test_lessons_are_the_windows_of_the_predictor(study: SelfSchedulingStudy, finished: Path) -> None:
-    stream = results.read(made(finished, "all logs, factor multiply"))
+def test_lessons_are_the_windows_of_the_predictor(study: JSchedulerStudy, finished: Path) -> None:
+    stream = results.read(made(finished, "all logs, paper"))
     options = study.predictor.made()
     origin = stream["centre_index"].values
     found = []
@@ -471,121 +462,97 @@ def test_lessons_are_the_windows_of_the_predictor(study: SelfSchedulingStudy, fi
     assert len(found) > 2
 
 
-def test_runs_are_those_of_the_scheduler(
-    study: SelfSchedulingStudy, finished: Path, dataset: xr.Dataset
-) -> None:
+def test_runs_are_those_of_the_scheduler(study: JSchedulerStudy, finished: Path, dataset: xr.Dataset) -> None:
     logs = logs_of(finished)
     merged, origin = merge_workloads(logs)
     resources, policies, _ = study.grid.resources("multiply")
     jscheduler = JScheduler(metric="slowdown", k=2, predictions="plan")
     platform = Platform(resources).with_policy(policies)
     run = simulate(merged, platform, jscheduler, seed=derived_seed(SEED, "tiny"))
-    place: dict[str, Any] = {
-        "factor": "multiply",
-        "mode": "plan",
-        "estimates": "requested",
-        "metric": "slowdown",
-        "k": 2,
-    }
-    here = dataset.sel(place)
-    alone = {
-        log.name: simulate(log, *study.grid.pool(log.name, "multiply"))["start_time"].values for log in logs
-    }
+    here = dataset.sel(scenario=["paper"], estimates=["requested"])
+    alone = {log.name: simulate(log, *study.grid.pool(log.name, "multiply")) for log in logs}
     fits = np.empty(len(merged), np.bool_)
+    before = np.empty(len(merged))
     for index, log in enumerate(logs):
-        fits[origin == index] = alone[log.name] >= 0
+        fits[origin == index] = alone[log.name]["start_time"].values >= 0
+        before[origin == index] = metrics.job_metrics(alone[log.name])["wait_time"]
     jobs = fits & (run["start_time"].values >= 0)
     assert 0 < jobs.sum() < len(merged)
-    columns = metrics.job_metrics(run)
-    for metric in METRICS:
+    columns, label = metrics.job_metrics(run), "slowdown, k 2"
+    for metric in ("wait_time", "response_time", "slowdown", "bounded_slowdown"):
         values = columns[metric]
-        assert float(here[f"{metric}_mean"]) == pytest.approx(values[jobs].mean())
+        assert known(here, f"{metric}_mean", label) == pytest.approx(values[jobs].mean())
         own = values[jobs & (origin == 1)]
-        assert float(here[f"{metric}_p95_by_centre"].sel(centre="south")) == pytest.approx(
-            np.quantile(own, 0.95)
-        )
-    assert float(here["queries"]) == run.attrs["queries"]
-    assert float(here["corrections"]) == run.attrs["corrections"]
-    assert float(here["makespan"]) == metrics.makespan(run)
+        assert known(here, f"{metric}_mean", label, group="users of south") == pytest.approx(own.mean())
+    assert known(here, "wait_time_mean") == pytest.approx(before[jobs].mean())
+    assert known(here, "slowdown_p95", label, group="users of south") == pytest.approx(
+        np.quantile(columns["slowdown"][jobs & (origin == 1)], 0.95)
+    )
+    assert known(here, "queries", label) == run.attrs["queries"]
+    assert known(here, "corrections", label) == run.attrs["corrections"]
+    assert known(here, "makespan", label) == metrics.makespan(run)
     for index, name in enumerate(("north", "south")):
-        counts = dataset.sel(factor="multiply", centre=name)
         own = origin == index
-        assert int(counts["jobs"]) == jobs[own].sum()
-        assert int(counts["jobs_rejected_original"]) == (~fits[own]).sum() > 0
-        assert int(counts["jobs_rejected"]) == (run["start_time"].values[own] < 0).sum()
-    assert int(dataset["jobs_rejected"].sel(factor="multiply", centre="north")) > 0
-    assert int(dataset["jobs_rejected"].sel(factor="multiply", centre="south")) == 0
+        group = f"users of {name}"
+        assert here["jobs"].sel(scheduler=label, group=group).sum() == jobs[own].sum()
+        assert known(here, "rejected", group=group) == (~fits[own]).sum() > 0
+        assert known(here, "rejected", label, group=group) == (run["start_time"].values[own] < 0).sum()
+    begin, end = merged.submit_time[0], merged.submit_time[-1]
+    seconds = np.minimum(run["segment_end"], end) - np.minimum(run["segment_start"], end)
+    work = float((seconds * run["segment_processors"]).sum())
+    total = work / (float(run["cluster_processors"].sum()) * (end - begin))
+    assert known(here, "utilisation", label) == pytest.approx(total)
 
 
-def test_improvements_follow_from_the_means(dataset: xr.Dataset) -> None:
-    before = dataset.sel(estimates="requested", drop=True)
-    for metric in METRICS:
-        own = dataset[f"{metric}_mean"]
-        ratio = before[f"original_{metric}_mean"] / own.where(own > 0)
-        xr.testing.assert_allclose(
-            dataset[f"{metric}_improvement"], ratio.transpose(*dataset[f"{metric}_mean"].dims)
-        )
-        low, high = (dataset[f"{metric}_improvement_{end}"] for end in ("low", "high"))
-        assert bool((low <= dataset[f"{metric}_improvement"]).any())
-        assert bool((low <= high).where(low.notnull(), True).all())
-    place: dict[str, Any] = {
-        "factor": "none",
-        "mode": "plan",
-        "estimates": "predicted",
-        "metric": "wait",
-        "k": 3,
-    }
-    weeks = dataset["jobs_by_week"].sel(factor="none").values > 0
-    expected = times_interval(
-        dataset["original_slowdown_by_week"].sel(factor="none", estimates="requested").values[weeks],
-        dataset["slowdown_by_week"].sel(place).values[weeks],
-    )
-    assert float(dataset["slowdown_improvement_low"].sel(place)) == pytest.approx(float(expected.low))
-    by_centre = float(
-        before["original_wait_time_mean_by_centre"].sel(factor="none").mean()
-        / dataset["wait_time_mean_by_centre"].sel(place).mean()
-    )
-    assert float(dataset["wait_time_improvement_centres"].sel(place)) == pytest.approx(by_centre)
-
-
-def test_improvement_without_overloaded_centres(dataset: xr.Dataset) -> None:
-    place = {"factor": "multiply", "mode": "plan", "estimates": "predicted", "metric": "wait", "k": 2}
-    sums = np.zeros(2)
-    for centre in dataset["centre"].values:
-        here = dataset.sel(factor="multiply", centre=centre)
-        if float(here["offered_load"]) < 1:
-            before = here["original_bounded_slowdown_mean_by_centre"].sel(estimates="requested")
-            after = dataset["bounded_slowdown_mean_by_centre"].sel(place | {"centre": centre})
-            sums += float(here["jobs"]) * np.array([float(before), float(after)])
-    expected = sums[0] / sums[1] if sums[1] > 0 else np.nan
-    got = float(dataset["bounded_slowdown_improvement_light"].sel(place))
-    np.testing.assert_allclose(got, expected)
-
-
-def test_dimensions_and_what_was_not_run(dataset: xr.Dataset) -> None:
+def test_axes_and_what_was_not_run(dataset: xr.Dataset) -> None:
+    assert dataset["scenario"].values.tolist() == ["paper", "logged"]
     assert dataset["factor"].values.tolist() == ["multiply", "none"]
-    assert dataset["mode"].values.tolist() == ["plan", "exact"]
-    assert dataset["estimates"].values.tolist() == ["predicted", "requested", "actual"]
-    assert dataset["metric"].values.tolist() == ["wait", "slowdown", "queued-jobs"]
-    assert dataset["k"].values.tolist() == [1, 2, 3, 5]
-    assert dataset["resource_centre"].values.tolist() == ["north", "south", "idle", "lost"]
-    assert str(dataset["absent"].sel(resource_centre="lost").values) == "not needed"
-    known = dataset["wait_time_mean"].notnull()
-    assert int(known.sum()) == 27
-    assert bool(known.sel(factor="multiply", mode="exact", estimates="actual", metric="wait", k=5))
-    rests = dataset["predictions_on_unfinished"]
-    assert bool((rests.notnull() == known).sel(estimates="predicted").all())
-    assert not bool(rests.notnull().sel(estimates=["requested", "actual"]).any())
-    assert dataset["offered_load"].sel(centre="south", factor="multiply") > 0
-    assert dataset.attrs["months"] == 1
+    assert dataset["scheduler"].values.tolist()[0] == dataset.attrs["reference"] == "original"
+    assert set(dataset["estimates"].values.tolist()) == {"predicted", "requested", "actual"}
+    assert dataset["k"].sel(scheduler="wait, exact, k 5") == 5
+    assert np.isnan(dataset["k"].sel(scheduler="original"))
+    assert set(dataset["replicates_are"].values.tolist()) == {"blocks"}
+    ran = dataset["wait_time_mean"].sel(group=ALL).notnull().any("replicate")
+    assert int(ran.drop_sel(scheduler="original").sum()) == 27
+    assert int(ran.sel(scheduler="original").sum()) == 6
+    rests = dataset["predictions_on_unfinished"].sel(group=ALL).notnull().any("replicate")
+    expected = ran.where(ran["scheduler"] != "original", False)
+    assert bool((rests == expected).sel(estimates="predicted").all())
+    assert not bool(rests.sel(estimates=["requested", "actual"]).any())
+    assert known(dataset.sel(scenario=["paper"]), "offered_load", group="users of south") > 0
+    assert dataset["cpu_factor"].sel(centre="south") == 4
     assert dataset.attrs["seed"] == SEED
-    assert np.isnan(dataset["paper_wait_time_mean"]).all()
 
 
-def test_window_and_unknown_requests_are_counted(study: SelfSchedulingStudy, dataset: xr.Dataset) -> None:
+def test_every_figure_has_numbers_a_drawing_and_a_finding(
+    study: JSchedulerStudy, finished: Path, dataset: xr.Dataset
+) -> None:
+    names = [each.name for each in study.specifications]
+    assert names[:3] == ["ranking", "response-k", "estimates"]
+    for each in study.specifications:
+        numbers = presentation.numbers(each, dataset)
+        assert numbers["value"].notna().any(), each.name
+        presentation.draw(each, numbers, attributes_of(dataset))
+        assert presentation.finding(each, numbers, attributes_of(dataset))
+    figures = study.experiment(SEED).figures
+    assert {"prediction-quality", "prediction-intervals"} < {figure.name for figure in figures}
+    quality = next(figure for figure in figures if figure.name == "prediction-quality")
+    evaluated = results.read(finished / "tiny" / "prediction.nc")
+    specification = presentation.Specification(**quality.specification)
+    table = presentation.numbers(specification, evaluated).set_index(["measure", "predictor"])["value"]
+    error = evaluated["mean_absolute_error"]
+    ratio = (error / error.sel(predictor="requested time")).mean("workload")
+    for method in evaluated["predictor"].values:
+        assert table["relative_error", method] == pytest.approx(float(ratio.sel(predictor=method)))
+    assert len(study.conventions(dataset)) <= 8
+
+
+def test_window_and_unknown_requests_are_counted(study: JSchedulerStudy, dataset: xr.Dataset) -> None:
     north = dataset.sel(centre="north")
     outside = int(north["left_out"].sel(left_out_reason="outside the window"))
-    measured = int(north["jobs"].sel(factor="none")) + int(north["jobs_rejected_original"].sel(factor="none"))
+    logged = dataset.sel(scenario=["logged"], estimates=["requested"])
+    measured = logged["jobs"].sel(scheduler="original", group="users of north").sum().item()
+    measured += known(logged, "rejected", group="users of north")
     assert outside > 0
     assert outside + measured == 260
     assert int(north["jobs_without_requested_time"]) > 0
@@ -595,51 +562,30 @@ def test_window_and_unknown_requests_are_counted(study: SelfSchedulingStudy, dat
 def test_tables(finished: Path, dataset: xr.Dataset) -> None:
     folder = finished / "tiny"
     runs = pd.read_csv(folder / "runs.csv")
-    assert len(runs) == 27
+    assert len(runs) == 27 + 6
     assert runs["run"].is_unique
-    means = pd.read_csv(folder / "tables" / "means.csv")
-    rows = means[(means["measure"] == "wait_time_mean") & (means["mode"] != "original")]
-    assert len(rows) == 27
-    row = rows[(rows["factor"] == "none") & (rows["k"] == 2) & (rows["estimates"] == "predicted")].iloc[0]
-    place: dict[str, Any] = {
-        "factor": "none",
-        "mode": "plan",
-        "estimates": "predicted",
-        "metric": row["metric"],
-        "k": 2,
-    }
-    assert row["value"] == pytest.approx(float(dataset["wait_time_mean"].sel(place)))
-    assert row["low"] == pytest.approx(float(dataset["wait_time_improvement_low"].sel(place)))
-    table = pd.read_csv(folder / "tables" / "table_two.csv")
-    assert table[["factor", "centre"]].to_numpy().tolist() == [
-        [factor, centre] for factor in ("multiply", "none") for centre in ("north", "south")
+    rows = pd.read_csv(folder / "tables" / "measures.csv")
+    rows = rows[
+        (rows["measure"] == "wait_time_mean") & (rows["scenario"] == "logged") & (rows["group"] == ALL)
     ]
-    assert table["original_wait_time_mean"].notna().all()
-
-
-def test_paper_stands_beside_the_original_scenario(folder: Path) -> None:
-    paper = {"wait_mean": 12.5, "wait_p95": 20, "slowdown_mean": 3, "slowdown_p95": 4.5}
-    text = yaml.safe_dump(changed(PLATFORM, "centres.1.paper", paper))
-    (folder / "platform.yaml").write_text(text, encoding="utf-8")
-    whole = run_study(study_of(**runs_of(["requested"], [1])), folder, SEED)
-    assert whole["paper_wait_time_mean"].values.tolist()[1] == 12.5
-    assert whole["paper_slowdown_p95"].values.tolist()[1] == 4.5
-    south = pd.read_csv(folder / "tiny" / "tables" / "table_two.csv").iloc[1]
-    assert south["centre"] == "south"
-    assert south["difference_slowdown_mean"] == pytest.approx(south["original_slowdown_mean"] - 3)
+    own = rows[(rows["scheduler"] == "wait, k 2") & (rows["estimates"] == "predicted")]
+    value = (own["value"] * own["number"]).sum() / own["number"].sum()
+    here = dataset.sel(scenario=["logged"], estimates=["predicted"])
+    assert value == pytest.approx(known(here, "wait_time_mean", "wait, k 2"))
 
 
 def test_all_logs_may_share_a_history(folder: Path) -> None:
     predictor = {**STUDY["predictor"], "scope": "global"}
     study = study_of(predictor=predictor, **runs_of(["predicted"], [2]))
     whole = run_study(study, folder, SEED)
-    stream = results.read(made(folder, "all logs, factor multiply"))
+    stream = results.read(made(folder, "all logs, few-multiply"))
     merged, origin = merge_workloads(logs_of(folder))
     starts, lengths = stream["start_requested"].values, stream["original_run_time"].values
     ends = np.where(starts >= 0, starts + lengths, -1)
+    np.testing.assert_array_equal(ends, stream["end_requested"])
     predicted = predict_prequential(merged, ends, study.predictor.made(), origin).run_time
     np.testing.assert_array_equal(stream["predicted"], predicted)
-    assert whole["original_wait_time_mean"].sel(estimates="predicted").notnull().all()
+    assert known(whole.sel(estimates=["predicted"]), "wait_time_mean") >= 0
     assert whole["predictions_on_unfinished"].notnull().any()
 
 
@@ -654,7 +600,7 @@ def test_rows_are_what_is_different_of_the_platform(folder: Path) -> None:
 
 
 def test_a_row_changes_the_original_scenario_of_its_centre_alone(folder: Path) -> None:
-    def originals(study: SelfSchedulingStudy) -> dict[str, str]:
+    def originals(study: JSchedulerStudy) -> dict[str, str]:
         return {task.name: task.key for task in study.experiment(SEED).tasks if "on its own" in task.name}
 
     plain, changed_ = originals(study_of()), originals(study_of(rows={"south": {"policy": "fcfs"}}))
@@ -665,23 +611,26 @@ def test_factors_may_count_on_the_grid_alone(folder: Path) -> None:
     runs = runs_of(["predicted"], [2])
     runs["scenarios"] = [{"name": "grid", "factor": "multiply", "original_factor": "none"}]
     whole = run_study(study_of(**runs), folder, SEED)
-    case = "multiply, none at home"
-    assert whole["factor"].values.tolist() == [case]
-    stream = results.read(made(folder, f"all logs, factor {case}"))
+    assert whole["factor_at_home"].values.tolist() == ["none"]
+    stream = results.read(made(folder, "all logs, grid"))
     np.testing.assert_array_equal(stream["original_run_time"], stream["run_time"])
-    np.testing.assert_array_equal(
-        whole["offered_load"].sel(factor=case), whole["offered_load_by_reading"].sel(reading="none")
-    )
     slowed = run_study(study_of(**runs_of(["predicted"], [2])), folder / "slowed", SEED)
-    before = [each["original_wait_time_mean"].sel(estimates="requested").item() for each in (whole, slowed)]
-    assert before[0] < before[1]
+    here, there = (each.sel(estimates=["requested"]) for each in (whole, slowed))
+    assert known(here, "wait_time_mean") < known(there, "wait_time_mean")
+    assert known(here, "offered_load", group="users of south") < known(
+        there, "offered_load", group="users of south"
+    )
     exact = {"estimates": ["actual"]}
-    alike = [
-        run_study(study_of(**{**changes, **exact}), folder / name, SEED)["wait_time_by_week"].squeeze()
+    one, other = (
+        run_study(study_of(**{**changes, **exact}), folder / name, SEED)
         for name, changes in (("grid alone", runs), ("everywhere", runs_of(["actual"], [2])))
-    ]
-    one, other = (each.sel(estimates="actual") for each in alike)
-    np.testing.assert_array_equal(one, other)
+    )
+    np.testing.assert_array_equal(
+        *(
+            each["wait_time_mean"].sel(scheduler="wait, k 2", estimates="actual").values
+            for each in (one, other)
+        )
+    )
 
 
 def test_logs_may_be_merged_by_their_clocks(folder: Path) -> None:
@@ -690,57 +639,37 @@ def test_logs_may_be_merged_by_their_clocks(folder: Path) -> None:
     (folder / "south.swf").write_text(text, encoding="utf-8")
     run_study(study_of(align="clock", **runs_of(["predicted"], [2])), folder, SEED)
     logs = logs_of(folder)
-    stream = results.read(made(folder, "all logs, factor multiply"))
+    stream = results.read(made(folder, "all logs, few-multiply"))
     submit = stream["submit_time"].values
     for index, (log, shift) in enumerate(zip(logs, (0, 100_000_000), strict=True)):
         own = stream["centre_index"].values == index
         np.testing.assert_array_equal(submit[own], log.submit_time + shift)
-        alone = results.read(made(folder, f"{log.name} on its own, factor multiply"))
+        alone = results.read(made(folder, f"{log.name} on its own, few-multiply"))
         starts = alone["start_requested"].values
         np.testing.assert_array_equal(
             stream["start_requested"].values[own], np.where(starts < 0, -1, starts + shift)
         )
 
 
-def test_means_may_weigh_centres_or_work(folder: Path) -> None:
-    found = {
-        weights: run_study(study_of(weights=weights, **runs_of(["requested"], [2])), folder / weights, SEED)
-        for weights in ("jobs", "centres", "work", "light")
-    }
-    at = {"estimates": "requested", "factor": "multiply"}
-    number = found["jobs"]["jobs"].sel(factor="multiply")
-    for name in ("wait_time_mean", "original_wait_time_mean"):
-        mean_of = {weights: whole[name].sel(at).item() for weights, whole in found.items()}
-        by_centre = found["jobs"][f"{name}_by_centre"].sel(at).squeeze()
-        np.testing.assert_allclose(mean_of["jobs"], (by_centre * number).sum() / number.sum())
-        np.testing.assert_allclose(mean_of["centres"], by_centre.mean())
-        assert mean_of["work"] not in (mean_of["jobs"], mean_of["centres"])
-    loads = found["jobs"]["offered_load"].sel(factor="multiply")
-    own = found["jobs"]["wait_time_mean_by_centre"].sel(at).squeeze()[loads.values < 1]
-    own_number = number[loads.values < 1]
-    light = found["light"]["wait_time_mean"].sel(at).item()
-    np.testing.assert_allclose(light, (own * own_number).sum() / own_number.sum())
-
-
 def test_jobs_at_home_ask_their_own_centre(folder: Path) -> None:
     plan = {"name": "plan", **PLAN, "k": 1, "sampling": "home"}
     changes = {"scenarios": [{"name": "a", "factor": "none"}], "schedulers": [plan], "estimates": ["actual"]}
-    whole = run_study(study_of(**changes), folder, SEED)
+    whole = run_study(study_of(**changes), folder, SEED).sel(estimates=["actual"])
     # South has one cluster, where its jobs run as in the original scenario; the two of north are no pool
     alone, at_home = (
-        whole[f"{name}wait_time_mean_by_centre"].sel(centre="south") for name in ("original_", "")
+        known(whole, "wait_time_mean", label, group="users of south") for label in ("original", "wait, k 1")
     )
-    assert at_home.sel(estimates="actual").item() == alone.sel(estimates="actual").item()
+    assert at_home == alone
 
 
 def test_predictors_may_learn_inside_a_run(folder: Path) -> None:
     study = study_of(**runs_of(["predicted", "retrained"], [1, 2]))
     whole = run_study(study, folder, SEED)
-    assert whole["estimates"].values.tolist() == ["predicted", "requested", "actual", "retrained"]
+    assert set(whole["estimates"].values.tolist()) == {"predicted", "requested", "actual", "retrained"}
     resources, policies, _ = study.grid.resources("multiply")
     logs = logs_of(folder)
-    seed = derived_seed(SEED, "tiny")
-    samples = draw_samples(merge_workloads(logs)[0].processors, resources, JScheduler(k=2), seed)
+    merged = merge_workloads(logs)[0]
+    samples = draw_samples(merged.processors, resources, JScheduler(k=2), derived_seed(SEED, "tiny"))
     done = retrained_schedule(
         logs,
         resources,
@@ -749,13 +678,13 @@ def test_predictors_may_learn_inside_a_run(folder: Path) -> None:
         options=study.predictor.made(),
         samples=samples,
     ).schedule
-    here = whole.sel(factor="multiply", mode="plan", estimates="retrained", metric="wait", k=2)
-    assert float(here["corrections"]) == done.corrections
-    assert float(here["makespan"]) == makespan(
-        merge_workloads(logs)[0].submit_time, done.start_time, done.start_time + done.run_time
-    )
-    assert np.isnan(here["predictions_on_unfinished"])
-    assert np.isnan(here["original_wait_time_mean"])
+    here = whole.sel(estimates=["retrained"])
+    assert known(here, "corrections", "wait, k 2") == done.corrections
+    stream = results.read(made(folder, "all logs, few-multiply"))
+    waits = (done.start_time - merged.submit_time)[stream["measured"].values == 1]
+    assert known(here, "wait_time_mean", "wait, k 2") == pytest.approx(waits.mean())
+    assert np.isnan(known(here, "predictions_on_unfinished", "wait, k 2"))
+    assert np.isnan(known(here, "wait_time_mean"))
 
 
 def test_requested_times_of_decades_are_cut_and_counted(folder: Path) -> None:
@@ -766,48 +695,23 @@ def test_requested_times_of_decades_are_cut_and_counted(folder: Path) -> None:
     (folder / "south.swf").write_text("\n".join(lines) + "\n", encoding="utf-8")
     changes = runs_of(["requested", "retrained"], [2], "multiply", "none")
     whole = run_study(study_of(**changes), folder, SEED)
-    assert whole["requested_times_cut"].sel(centre="south").values.tolist() == [1, 0]
-    assert whole["requested_times_cut"].sel(centre="north").values.tolist() == [0, 0]
-    longest = results.read(made(folder, "all logs, factor multiply"))["requested"].max()
+    for scenario, cut in (("few-multiply", 1), ("few-none", 0)):
+        here = whole.sel(scenario=[scenario])
+        assert known(here, "requested_times_cut", group="users of south") == cut
+        assert known(here, "requested_times_cut", group="users of north") == 0
+    longest = results.read(made(folder, "all logs, few-multiply"))["requested"].max()
     assert int(longest) == 2**31 // 4 - 2
-    assert int(results.read(made(folder, "all logs, factor none"))["requested"].max()) == 2**31 - 10
+    assert int(results.read(made(folder, "all logs, few-none"))["requested"].max()) == 2**31 - 10
 
 
-def test_predictions_are_compared_log_by_log(study: SelfSchedulingStudy, finished: Path) -> None:
+def test_predictions_are_compared_log_by_log(study: JSchedulerStudy, finished: Path) -> None:
     found = results.read(finished / "tiny" / "prediction.nc")
     assert found["workload"].values.tolist() == ["north", "south"]
     log = logs_of(finished)[1]
-    predicted = results.read(made(finished, "south on its own, factor multiply"))["predicted"].values
+    predicted = results.read(made(finished, "south on its own, paper"))["predicted"].values
     error = np.abs(predicted - log.run_time).mean()
     mean = found["mean_absolute_error"].sel(workload="south", predictor="classification tree")
     assert float(mean) == pytest.approx(error)
-
-
-def test_same_sample_serves_every_run(
-    study: SelfSchedulingStudy, finished: Path, dataset: xr.Dataset
-) -> None:
-    """A run with few resources asks the first of those that one with more asks."""
-    stream = results.read(made(finished, "all logs, factor none"))
-    resources, policies, _ = study.grid.resources("none")
-    submitted = Submissions(
-        *(stream[name].values for name in ("submit_time", "run_time", "predicted", "processors"))
-    )
-    seed = derived_seed(SEED, "tiny")
-    done = self_schedule(submitted, resources, policies, JScheduler(k=1, predictions="plan"), seed=seed)
-    wait = waits(done.start_time, stream)
-    here = dataset["wait_time_mean"].sel(
-        factor="none", mode="plan", estimates="predicted", metric="wait", k=1
-    )
-    assert float(here) == pytest.approx(wait.mean())
-
-
-def waits(start_time: NDArray[np.int64], stream: xr.Dataset) -> NDArray[np.int64]:
-    """Waits of the jobs that are measured."""
-    wait: NDArray[np.int64] = (start_time - stream["submit_time"].values)[stream["measured"].values == 1]
-    return wait
-
-
-# --- real logs ------------------------------------------------------------------------------------
 
 
 # --- nodes that fail ------------------------------------------------------------------------------
@@ -815,7 +719,7 @@ def waits(start_time: NDArray[np.int64], stream: xr.Dataset) -> NDArray[np.int64
 FAILURES = {"mean_time_between": 60_000, "mean_repair": 4000, "checkpoint_interval": 600}
 
 
-def failing(**failures: Any) -> SelfSchedulingStudy:
+def failing(**failures: Any) -> JSchedulerStudy:
     """A study with the same reading of the CPU factor with and without failures."""
     calm = {"name": "calm", "factor": "none", "schedulers": ["plan three"], "estimates": ["predicted"]}
     return study_of(scenarios=[calm, {**calm, "name": "failing", "failures": {**FAILURES, **failures}}])
@@ -823,7 +727,7 @@ def failing(**failures: Any) -> SelfSchedulingStudy:
 
 def test_processors_fail_alike_in_the_grid_and_in_the_pool_of_their_centre(folder: Path) -> None:
     study = failing()
-    alone = study.model_copy(update={"scenarios": study.scenarios[1:]})
+    failures = study.scenarios[1].failures
     jobs = Workload(
         name="jobs",
         submit_time=np.array([500, 90_500]),
@@ -831,8 +735,8 @@ def test_processors_fail_alike_in_the_grid_and_in_the_pool_of_their_centre(folde
         requested_time=np.array([1, 1]),
         requested_processors=np.array([1, 1]),
     )
-    resources, _ = resources_of(alone, "none", jobs.submit_time - 500, SEED)
-    pool, policy = pool_of(alone, "north", "none", jobs, SEED)
+    resources, _ = resources_of(study.grid, "none", jobs.submit_time - 500, failures, SEED)
+    pool, policy = pool_of(study.grid, "north", "none", jobs, failures, SEED)
     assert policy.name == "easy"
     assert (pool.processors, pool.checkpoint_interval) == (16, 600)
     first, second = (
@@ -843,8 +747,7 @@ def test_processors_fail_alike_in_the_grid_and_in_the_pool_of_their_centre(folde
     expected = {(time + 500, node, kind) for time, node, kind in first}
     expected |= {(time + 500, f"node{int(node[4:]) + 8}", kind) for time, node, kind in second}
     assert {(each.time, each.node, each.kind) for each in pool.events} == expected
-    calm = study.model_copy(update={"scenarios": study.scenarios[:1]})
-    assert not pool_of(calm, "north", "none", jobs, SEED)[0].events
+    assert not pool_of(study.grid, "north", "none", jobs, None, SEED)[0].events
 
 
 def test_events_of_a_file_are_by_the_clock_of_the_stream(folder: Path) -> None:
@@ -857,7 +760,7 @@ def test_events_of_a_file_are_by_the_clock_of_the_stream(folder: Path) -> None:
         requested_time=np.array([1]),
         requested_processors=np.array([1]),
     )
-    pool, _ = pool_of(study, "north", "none", log, SEED)
+    pool, _ = pool_of(study.grid, "north", "none", log, study.scenarios[0].failures, SEED)
     assert {(each.time, each.start, each.end) for each in pool.events} == {(600, 700, 800)}
     assert {each.node for each in pool.events} == set(pool.node_names)
     (folder / "events.csv").unlink()
@@ -882,11 +785,11 @@ def test_what_does_not_fail_does_not_depend_on_failures(folder: Path) -> None:
     }
     both = {task.name: task.key for task in failing().experiment(SEED).tasks}
     shared = {name for name in both if "failing" not in name and both[name] == calm.get(name)}
-    assert {"north on its own, factor none", "all logs, factor none"} <= shared
+    assert {"north on its own, calm", "all logs, calm"} <= shared
     other = {task.name: task.key for task in failing().experiment(SEED + 1).tasks}
     changed_ones = {name for name in both if both[name] != other[name]}
-    assert "north on its own, factor none, failing" in changed_ones
-    assert not changed_ones & {"north on its own, factor none", "all logs, factor none"}
+    assert "north on its own, failing" in changed_ones
+    assert not changed_ones & {"north on its own, calm", "all logs, calm"}
 
 
 def test_jobs_are_not_lost_where_runs_are_compared_job_by_job(folder: Path) -> None:
