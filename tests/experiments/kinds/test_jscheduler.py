@@ -369,9 +369,8 @@ def known(dataset: xr.Dataset, measure: str, scheduler: str = "original", **wher
     chosen = dataset[[measure, "jobs"]].sel(place)
     value, weight = chosen[measure], chosen["jobs"]
     once = value.notnull().sum("replicate") <= 1
-    whole = xr.where(
-        once, value.sum("replicate", min_count=1), (value * weight).sum("replicate") / weight.sum("replicate")
-    )
+    mean_of_blocks = (value * weight).sum("replicate") / weight.sum("replicate")
+    whole = value.sum("replicate", min_count=1).where(once, mean_of_blocks)
     values = whole.values[~np.isnan(whole.values)]
     assert len(values) <= 1
     return float(values[0]) if len(values) else np.nan
@@ -625,12 +624,10 @@ def test_factors_may_count_on_the_grid_alone(folder: Path) -> None:
         run_study(study_of(**{**changes, **exact}), folder / name, SEED)
         for name, changes in (("grid alone", runs), ("everywhere", runs_of(["actual"], [2])))
     )
-    np.testing.assert_array_equal(
-        *(
-            each["wait_time_mean"].sel(scheduler="wait, k 2", estimates="actual").values
-            for each in (one, other)
-        )
-    )
+    waits = [
+        each["wait_time_mean"].sel(scheduler="wait, k 2", estimates="actual").values for each in (one, other)
+    ]
+    np.testing.assert_array_equal(waits[0], waits[1])
 
 
 def test_logs_may_be_merged_by_their_clocks(folder: Path) -> None:
