@@ -14,8 +14,8 @@ from gridsched.experiments.machines import FATES
 from gridsched.report.conditions import MAX_ROWS, failures_told, fate_table
 from tests.experiments.kinds import test_calendars as calendars
 from tests.experiments.kinds import test_dynamic_grid as dynamic_grid
-from tests.support.studies import changed, run_study
 from tests.experiments.kinds import test_jscheduler as jscheduler
+from tests.support.studies import changed, run_study
 from tests.systems.multicluster import test_study as multicluster
 
 FAILURES = {

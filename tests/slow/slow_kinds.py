@@ -16,10 +16,10 @@ from gridsched.calibration.fitting import USUAL
 from tests.experiments.calibration import test_study as calibration
 from tests.experiments.kinds import test_calendars as calendars
 from tests.experiments.kinds import test_dynamic_grid as dynamic_grid
+from tests.experiments.kinds import test_jscheduler as jscheduler
 from tests.experiments.kinds import test_placements as placements
 from tests.support.studies import changed
 from tests.support.workspace import Workspace, temporary_files
-from tests.experiments.kinds import test_jscheduler as jscheduler
 from tests.systems.multicluster import test_study as multicluster
 
 
