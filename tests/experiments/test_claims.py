@@ -758,27 +758,26 @@ def model_study() -> xr.Dataset:
 
 
 def self_scheduling_study(factors: list[str], metrics: list[str], numbers: list[int]) -> xr.Dataset:
-    """A dataset of a study of self-scheduling with the variables that claims can use, filled with ones."""
+    """A dataset of a study of the JScheduler with the variables of claims, filled with ones."""
     centres = [centre.name for centre in load_platform().centres if not centre.absent]
+    runs = [(metric, k) for metric in metrics for k in numbers]
     coords: dict[str, list[Any]] = {
-        "factor": factors,
-        "mode": ["plan", "exact"],
+        "scenario": factors,
+        "scheduler": ["original", *(f"{metric}, k {k}" for metric, k in runs)],
         "estimates": ["predicted", "requested", "actual"],
-        "metric": metrics,
-        "k": numbers,
+        "replicate": [0, 1, 2],
+        "group": [ALL, *(f"users of {name}" for name in centres)],
         "centre": centres,
-        "week": [0, 1, 2],
     }
-    run = ("factor", "mode", "estimates", "metric", "k")
-    dims: dict[str, tuple[str, ...]] = {"offered_load": ("factor", "centre"), "cpu_factor": ("centre",)}
-    for measure in ("wait_time", "slowdown", "bounded_slowdown"):
-        dims[f"{measure}_first_k"] = run[:-1]
-        for prefix, own in (("", run), ("original_", ("factor", "estimates"))):
-            dims[f"{prefix}{measure}_mean"] = own
-            dims[f"{prefix}{measure}_by_week"] = (*own, "week")
-            dims[f"{prefix}{measure}_mean_by_centre"] = (*own, "centre")
-            dims[f"{prefix}{measure}_p95_by_centre"] = (*own, "centre")
-    return ones(dims, coords)
+    dims: dict[str, tuple[str, ...]] = {"cpu_factor": ("centre",), "offered_load": ("scenario", "group")}
+    names = ("wait_time_mean", "slowdown_mean", "bounded_slowdown_mean", "wait_time_p95", "slowdown_p95")
+    made = ones(dims | dict.fromkeys((*names, "jobs"), tuple(coords)[:5]), coords)
+    return made.assign_coords(
+        factor=("scenario", factors),
+        predictions=("scheduler", ["", *["plan"] * len(runs)]),
+        metric=("scheduler", ["", *(metric for metric, _ in runs)]),
+        k=("scheduler", [np.nan, *(float(k) for _, k in runs)]),
+    )
 
 
 def calendar_study(scenarios: list[str], schedulers: list[str], clusters: list[str]) -> xr.Dataset:
