@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import jinja2
 from docutils.core import publish_parts
 
-from gridsched.experiments.captions import Captions, finding, finding_file, headline
+from gridsched.experiments.captions import Captions, caption, finding, finding_file, headline
 from gridsched.figures.findings import detail, sentences
 from gridsched.io import resource
 
@@ -25,19 +25,22 @@ def as_html(captions: Captions, name: str) -> str:
 
 
 def test_findings_stand_in_captions_as_they_are_written(tmp_path: Path) -> None:
-    captions = Captions({"gantt-1": "gantt", "means": "means"}, str(tmp_path))
+    kinds = {"gantt-1": "figure", "measures": "measures"}
+    captions = Captions(
+        kinds, str(tmp_path), {"gantt-1": {"title": "Jobs", "caption": "Every job as a box."}}
+    )
     assert captions["gantt-1"]["finding"] == ""
     finding_file(tmp_path, "gantt-1").write_text(FINDING, encoding="utf-8")
     shown = as_html(captions, "gantt-1")
     assert "The best is &lt;b&gt;*s-i*&lt;/b&gt; | `x`_ \\ 3." in shown
     assert shown.index("The best") < shown.index("Every job as a box")
     assert "system-message" not in shown
-    assert "One row for each workload" in as_html(captions, "means")
+    assert caption("measures")["title"] in as_html(captions, "measures")
 
 
 def test_the_first_screen_leaves_details_out(tmp_path: Path) -> None:
     text = sentences("The best is easy.", detail("The worst is fcfs.\nBy far."), detail(""), "Not surely.")
-    finding_file(tmp_path, "means").write_text(text + "\n", encoding="utf-8")
-    assert finding(tmp_path, "means") == "The best is easy. The worst is fcfs. By far. Not surely."
-    assert headline(tmp_path, "means") == "The best is easy. Not surely."
+    finding_file(tmp_path, "waits").write_text(text + "\n", encoding="utf-8")
+    assert finding(tmp_path, "waits") == "The best is easy. The worst is fcfs. By far. Not surely."
+    assert headline(tmp_path, "waits") == "The best is easy. Not surely."
     assert headline(tmp_path, "unknown") == ""

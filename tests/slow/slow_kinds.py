@@ -55,8 +55,11 @@ def _grid() -> Kind:
             "policies": ["easy", {"name": "widest", "scheduler": "easy", "order": "scores.py:widest"}],
             "replicates": 3,
         },
-        {f"grid_{name}" for name in ("overview", "policies", "waits-both", "utilisation-both", "flows-both")},
-        {"means.csv"},
+        {
+            *("ranking", "effects", "means", "messages", "users", "utilisation"),
+            *("flows-1", "flows-2"),
+        },
+        {"measures.csv"},
         {
             "words": ({"title": "Another"}, set()),
             "scheduler": (
@@ -258,8 +261,8 @@ def _multicluster() -> Kind:
             },
             "scenarios": [loaded, level, log],
         },
-        {"multicluster_points", "example_handed_over", "example_improved"},
-        {"means.csv"},
+        {"ranking", "deadlines", "waits", "example_handed_over", "example_improved"},
+        {"measures.csv"},
         {
             "words": ({"title": "Another", "scenarios": [log, loaded, level]}, set()),
             "deadlines": (

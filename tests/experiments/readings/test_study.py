@@ -49,7 +49,6 @@ BASE: dict[str, Any] = {
     ],
     "schedulers": ["fcfs", "easy", "sjf"],
     "estimates": ["requested", "actual"],
-    "metrics": {"batches": 2},
 }
 READINGS: dict[str, Any] = {
     "paper": "tiny",
