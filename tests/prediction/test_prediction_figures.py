@@ -11,9 +11,9 @@ import pytest
 import xarray as xr
 
 from gridsched.errors import ConfigurationError
+from gridsched.experiments.kinds.jscheduler.drawing import interval_finding, prediction_intervals
 from gridsched.experiments.specification import Specification
 from gridsched.figures import style
-from gridsched.figures.prediction import interval_finding, prediction_intervals
 from gridsched.prediction import METHODS, PredictorOptions, evaluate, stack_workloads
 from tests.support.prediction import busy_log, workload_of
 

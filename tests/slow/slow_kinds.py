@@ -64,20 +64,11 @@ def _grid() -> Kind:
             "words": ({"title": "Another"}, set()),
             "scheduler": (
                 {"schedulers": ["local", "r-i"]},
-                {f"both, {policy}, r-i, replicate {number}" for policy in policies for number in range(3)},
+                {f"both, {policy}, r-i, requested run times" for policy in policies},
             ),
             "replicate": (
                 {"replicates": 4, "schedulers": ["local"], "policies": ["easy"]},
-                {"both, replicate 3", "both, easy, local, replicate 3"},
-            ),
-            "schedules": (
-                {"schedules": "all"},
-                {
-                    f"both, {policy}, {scheme}, replicate {number}"
-                    for policy in policies
-                    for scheme in schemes
-                    for number in (1, 2)
-                },
+                {"both, replicates 0 to 3", "both, local, requested run times"},
             ),
         },
     )
@@ -352,7 +343,7 @@ def test_every_variable_says_what_it_is(kind: str, finished: AllKinds) -> None:
 def test_nothing_is_left_and_no_log_has_an_error(finished: AllKinds) -> None:
     page = (finished.results / "report.html").read_text(encoding="utf-8")
     assert page.endswith("</html>")
-    for text in ("tests what a paper states", "both, local policy widest", "Hyper-Erlang distributions"):
+    for text in ("tests what a paper states", "both, widest", "Hyper-Erlang distributions"):
         assert text in page
     assert not temporary_files(finished.results), "temporary files are left"
     for log in (finished.results / "logs").rglob("*.log"):
@@ -407,7 +398,14 @@ def test_another_seed_repeats_what_is_drawn(kind: str, finished: AllKinds) -> No
             ("centres.1.paper", {"wait_mean": 9, "wait_p95": 99, "slowdown_mean": 1.5, "slowdown_p95": 15}),
             set(),
         ),
-        (("centres.2.policy", "easy"), {"all logs, factor none", *KINDS["own-self-scheduling"].seeded}),
+        (
+            ("centres.2.policy", "easy"),
+            {
+                "all logs, logged",
+                *(f"logged, original, {kind} run times" for kind in ("requested", "predicted", "actual")),
+                *KINDS["own-self-scheduling"].seeded,
+            },
+        ),
     ],
     ids=["words", "policy"],
 )

@@ -651,8 +651,8 @@ PREDICTION_FIGURES = (
         name="prediction-intervals",
         form="map",
         title="Predicted and actual run times",
-        own="gridsched.figures.prediction:prediction_intervals",
-        finding="gridsched.figures.prediction:interval_finding",
+        own="gridsched.experiments.kinds.jscheduler.drawing:prediction_intervals",
+        finding="gridsched.experiments.kinds.jscheduler.drawing:interval_finding",
     ),
 )
 """Figures of how good predictions are."""

@@ -684,7 +684,7 @@ def collect(
         ("processors", [float(processors(each)) for each in own], "processors of the centre"),
         ("local_policy", [each.policy for each in own], "local policy"),
     ):
-        facts[name] = ("centre", values, {"long_name": words})
+        facts[name] = ("centre", values, {"long_name": words, "units": "1"})
     whole = whole.merge(facts)
     whole.attrs = {**attributes, "verified": 1, **results.provenance()}
     files.write(whole, target)

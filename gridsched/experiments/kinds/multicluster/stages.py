@@ -428,7 +428,8 @@ def collect(
         counts = [json.loads(each[kind]) for each in first]
         reasons = sorted({reason for found in counts for reason in found})
         table = np.array([[found.get(reason, 0) for reason in reasons] for found in counts], np.int64)
-        whole[kind] = (("prepared", f"{kind}_reason"), table.reshape(len(counts), len(reasons)))
+        words = {"long_name": f"jobs {kind.replace('_', ' ')}", "units": "1"}
+        whole[kind] = (("prepared", f"{kind}_reason"), table.reshape(len(counts), len(reasons)), words)
         whole = whole.assign_coords({f"{kind}_reason": np.array(reasons, dtype=object)})
     if example is not None:
         whole = whole.merge(measures_of(results.read(example)), combine_attrs="override")
