@@ -19,6 +19,7 @@ from gridsched.metrics.measure import Measure
 from gridsched.systems.registry import SYSTEMS
 
 _FEITELSON = "Feitelson and Rudolph, Metrics and benchmarking for parallel job scheduling, JSSPP 1998"
+_GNEITING = "Gneiting and Raftery, Strictly proper scoring rules, JASA 2007"
 _PITFALLS = "Frachtenberg and Feitelson, Pitfalls in parallel job scheduling evaluation, JSSPP 2005"
 _SHAN = "Shan, Oliker and Biswas, SC 2003, section 3.2"
 
@@ -55,6 +56,14 @@ _SHARED: tuple[Measure, ...] = (
     Measure("waiting", "GPUs that pods wait for", "1", "lower", share=True),
     Measure("pods_arrived", "pods that have arrived"),
     Measure("pods_placed", "pods that were placed", "1", "higher"),
+    Measure("coverage", "share of starts in the interval of 80 %", "1", "", "jobs", share=True),
+    Measure("low_misses", "share of starts before the interval", "1", "", "jobs", share=True),
+    Measure("high_misses", "share of starts after the interval", "1", "", "jobs", share=True),
+    Measure("interval_width_mean", "mean width of the interval of 80 %", "s", "lower", "jobs"),
+    Measure("interval_width_median", "median width of the interval of 80 %", "s", "lower"),
+    Measure("interval_score_mean", "mean interval score", "s", "lower", "jobs", source=_GNEITING),
+    Measure("error_median", "median absolute error of the median forecast", "s", "lower"),
+    Measure("early", "share of starts before the median forecast", "1", "", "jobs", share=True),
     Measure("occupied", "share of processors allocated", share=True),
     Measure("occupied_makespan", "share of processors allocated over the makespan", share=True),
     Measure("grid_efficiency", "grid efficiency", "1", "higher", share=True),

@@ -90,7 +90,6 @@ def part_of(module: str) -> str:
     upper = room_of(module) and len(parts) > 2 and (parts[2] in UPPER or f"{parts[2]}.py" in UPPER)
     kind_of_study = parts[0] == "experiments" and parts[1:2] in (
         ["arena"],
-        ["forecasts"],
         ["models"],
         ["calibration"],
         ["readings"],

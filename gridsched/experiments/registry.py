@@ -20,7 +20,7 @@ KINDS: dict[str, str] = {
     "multicluster": "gridsched.experiments.kinds.multicluster.config:MulticlusterStudy",
     "workload-models": "gridsched.experiments.models.config:ModelStudy",
     "placements": "gridsched.experiments.kinds.placements:PlacementStudy",
-    "forecast": "gridsched.experiments.forecasts.config:ForecastStudy",
+    "forecast": "gridsched.experiments.kinds.forecast:ForecastStudy",
     "sequences": "gridsched.experiments.kinds.sequences:SequenceStudy",
     "calibration": "gridsched.experiments.calibration.config:CalibrationStudy",
     "readings": "gridsched.experiments.readings.config:ReadingsStudy",

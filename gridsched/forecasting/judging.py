@@ -219,8 +219,15 @@ def corrected(forecasts: Forecasts, method: str, half: int) -> dict[str, NDArray
     return made if mixed else {"raw": issued.remaining[later], **made}
 
 
-def judge(forecasts: Forecasts) -> pd.DataFrame:
+def judge(forecasts: Forecasts, *, parts: int = 0) -> pd.DataFrame:
     """Coverage and width of the 80 % intervals in the second half: of the time and of the jobs.
+
+    Parameters
+    ----------
+    forecasts : Forecasts
+        In order of time.
+    parts : int
+        Consecutive parts of the forecasts that are judged each by itself; 0 judges all together.
 
     Returns
     -------
@@ -229,7 +236,7 @@ def judge(forecasts: Forecasts) -> pd.DataFrame:
         `coverage`, with a 95 % interval over ten parts of the time, `coverage_low` and `coverage_high`;
         `low_misses` and `high_misses`; `width` (mean, s); `median_width` (s); `score` (mean of
         `gridsched.forecasting.adjustment.interval_score`, s); `error` (median of the absolute error of the
-        median forecast, s); `early` (share of starts before the median).
+        median forecast, s); `early` (share of starts before the median). With `parts` also `part`, from 0.
 
     Examples
     --------
@@ -248,16 +255,21 @@ def judge(forecasts: Forecasts) -> pd.DataFrame:
     half = max((forecasts.begin + forecasts.end) // 2, forecasts.middle)
     later = forecasts.now >= half
     truth = forecasts.truth[later]
-    part = np.minimum(_PARTS * np.arange(len(truth)) // max(len(truth), 1), _PARTS - 1)
+    several = parts or _PARTS
+    part = np.minimum(several * np.arange(len(truth)) // max(len(truth), 1), several - 1)
     rows = []
     for method in METHODS:
         for correction, quantiles in corrected(forecasts, method, half).items():
             ranges = np.searchsorted(HORIZONS, quantiles[:, MEDIAN], "right") + 1
             for place, name in enumerate(RANGES):
                 own = np.ones(len(truth), bool) if place == 0 else ranges == place
-                if own.any():
-                    labels = {"predictor": method, "correction": correction, "range": name}
+                labels = {"predictor": method, "correction": correction, "range": name}
+                if own.any() and not parts:
                     rows.append(labels | _worth(quantiles[own], truth[own], part[own]))
+                for each in np.unique(part[own]).tolist() if parts else ():
+                    inside = own & (part == each)
+                    worth = _worth(quantiles[inside], truth[inside], part[inside])
+                    rows.append({**labels, "part": each, **worth})
     return pd.DataFrame(rows)
 
 

@@ -17,7 +17,6 @@ from gridsched.figures import findings
 NAN = float("nan")
 
 CATALOGUES = (
-    "gridsched.experiments.forecasts.figures:FORECAST_FIGURES",
     "gridsched.experiments.calibration.figures:CALIBRATION_FIGURES",
     "gridsched.experiments.models.figures:MODEL_FIGURES",
     "gridsched.experiments.readings.figures:READINGS_FIGURES",
@@ -166,8 +165,6 @@ EMPTY: dict[str, tuple[str, ...]] = {
     "multicluster_schemes": ("point", "scheme", "measure", "group", "x", "mean", "low", "high"),
     "example_handed_over": ("cluster", "job_number", "start_time", "end_time", "late"),
     "example_improved": ("cluster", "job_number", "start_time", "end_time", "late"),
-    "forecast_coverage": ("workload", "truth", "predictor", "correction", "coverage", "width"),
-    "forecast_horizons": ("workload", "truth", "predictor", "range", "coverage", "median_width"),
     "model_shares": ("quantity", "size_class", "source", "value"),
     "model_quantiles": ("kind", "size_class", "source", "quantile", "value", "ks"),
     "size_spread": ("quantity", "machine", "spread", "nodes", "value"),

@@ -1,4 +1,4 @@
-"""Studies of forecasts: what is judged, page, figures, findings, bad keys."""
+"""Studies of forecasts: what is judged, figures, findings, bad keys."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
 import gridsched as gs
-from gridsched.experiments.forecasts import figures
-from gridsched.experiments.forecasts.config import ForecastStudy
-from gridsched.experiments.forecasts.findings import FINDINGS
-from gridsched.experiments.forecasts.report import forecasts_view
-from gridsched.experiments.forecasts.stages import coverage_table
-from gridsched.forecasting.judging import CORRECTIONS, METHODS, RANGES
+from gridsched.experiments.collection import ALL
+from gridsched.experiments.kinds import forecast as kind
+from gridsched.experiments.kinds.forecast import ForecastStudy
+from gridsched.forecasting.judging import METHODS, RANGES
 from gridsched.results import read
 from tests.support.studies import message_about, run_study
 
@@ -72,33 +71,54 @@ def dataset(made: Path) -> xr.Dataset:
     return read(made / "tiny" / "study.nc")
 
 
+def of(dataset: xr.Dataset, measure: str, scheduler: str, starts: str = "simulated") -> xr.DataArray:
+    where = {"scenario": f"own, {starts} starts", "scheduler": scheduler, "estimates": "requested"}
+    return dataset[measure].sel(where).sel(group=ALL)
+
+
 def test_every_method_is_judged(dataset: xr.Dataset) -> None:
-    assert set(coverage_table(dataset)["predictor"]) == set(METHODS)
-    whole = dataset.sel(range=RANGES[0], workload="own")
-    assert np.isnan(whole["coverage"].sel(predictor="combined", correction="raw")).all()
-    assert (whole["coverage"].sel(predictor="estimates", correction="raw") < 0.1).all(), "points hold nothing"
-    assert (whole["width"].sel(predictor="estimates", correction="raw") == 0).all()
-    futures = whole.sel(predictor="futures", correction="raw")
-    assert (futures["width"] < whole["width"].sel(predictor="null", correction="raw")).all()
-    assert (futures["coverage"] > 0.4).all()
+    assert set(dataset["predictor"].values) == set(METHODS)
+    assert dataset.sizes["scheduler"] == 3 * len(METHODS) - 1
+    assert dataset["replicates_are"].values.tolist() == ["blocks"] * 2
+    assert float(of(dataset, "coverage", "estimates, uncorrected").mean()) < 0.1, "points hold nothing"
+    assert (of(dataset, "interval_width_mean", "estimates, uncorrected").dropna("replicate") == 0).all()
+    futures, null = (
+        float(of(dataset, "interval_width_mean", f"{name}, uncorrected").mean())
+        for name in ("futures", "null")
+    )
+    assert futures < null
+    assert float(of(dataset, "coverage", "futures, uncorrected").mean()) > 0.4
+
+
+def test_parts_add_up_to_all_forecasts(dataset: xr.Dataset) -> None:
+    """Ranges of the median forecast share the forecasts of each part."""
+    assert dataset["group"].values.tolist() == [ALL, *RANGES[1:]]
+    number = of(dataset, "jobs", "futures")
+    ranges = dataset["jobs"].sel(scheduler="futures").drop_sel(group=ALL).sum("group")
+    np.testing.assert_array_equal(ranges.sel(scenario="own, simulated starts").squeeze(), number.fillna(0))
 
 
 def test_recorded_starts_under_the_same_policy_are_simulated_ones(dataset: xr.Dataset) -> None:
     """Where the log was made by the policy, both truths are one."""
-    left, right = (dataset["score"].sel(truth=truth, predictor="null") for truth in ("simulated", "recorded"))
+    left, right = (of(dataset, "interval_score_mean", "null", name) for name in ("simulated", "recorded"))
     np.testing.assert_array_equal(left, right)
 
 
-def test_page_figures_and_findings(made: Path, dataset: xr.Dataset) -> None:
-    view = forecasts_view(study_of(), made / "tiny")
-    assert len(view["rows"]) == 2 * (2 * len(METHODS) - 1)
-    _, numbers = figures.forecast_coverage(dataset)
-    assert set(numbers["correction"]) == {CORRECTIONS[0], CORRECTIONS[-1]}
-    good = numbers.assign(coverage=0.8)
-    assert "on 1 of 1 log (own 80 %)" in FINDINGS["forecast_coverage"](good, {})
-    assert "on 0 of 1 log (own 50 %)" in FINDINGS["forecast_coverage"](good.assign(coverage=0.5), {})
-    _, lines = figures.forecast_horizons(dataset)
-    assert "cover least on own" in FINDINGS["forecast_horizons"](lines, {})
+def test_figures_and_findings(made: Path, dataset: xr.Dataset) -> None:
+    folder = made / "tiny" / "figures"
+    assert {path.stem for path in folder.glob("*.svg")} == {"coverage", "ranking", "horizons"}
+    first, *_ = study_of().specifications
+    numbers = pd.read_csv(folder / "coverage.csv", keep_default_na=False, na_values=[""])
+    assert set(numbers["correction"]) == {"uncorrected", "corrected online"}
+    for row in numbers.to_dict("records"):
+        starts = row["scenario"].removeprefix("own, ").removesuffix(" starts")
+        values, weights = (of(dataset, name, row["scheduler"], starts) for name in ("coverage", "jobs"))
+        expected = float((values * weights).sum() / weights.sum())
+        assert row["value"] == pytest.approx(expected)
+    good, bad = (kind.covered(numbers.assign(value=value), first, {})[0] for value in (0.8, 0.5))
+    assert good.endswith("in two of two scenarios.")
+    assert bad.endswith("in none of two scenarios.")
+    assert any("own, simulated starts" in line for line in study_of().conventions(dataset))
 
 
 def test_recorded_starts_under_a_calibrated_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,9 +131,12 @@ def test_recorded_starts_under_a_calibrated_policy(tmp_path: Path, monkeypatch: 
         run_study(study, tmp_path / str(calibrated), 1)
         whole = read(tmp_path / str(calibrated) / "tiny" / "study.nc")
         assert whole.attrs["policy"] == ("calibrated" if calibrated else "easy")
-        scores[calibrated] = whole["score"].sel(range=RANGES[0], correction="raw").squeeze(drop=True)
-    assert scores[True].sel(predictor="null") == scores[False].sel(predictor="null")
-    assert scores[True].sel(predictor="futures") != scores[False].sel(predictor="futures")
+        scores[calibrated] = {
+            name: float(of(whole, "interval_score_mean", f"{name}, uncorrected", "recorded").mean())
+            for name in ("null", "futures")
+        }
+    assert scores[True]["null"] == scores[False]["null"]
+    assert scores[True]["futures"] != scores[False]["futures"]
 
 
 @pytest.mark.parametrize(
