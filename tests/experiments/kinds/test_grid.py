@@ -139,7 +139,7 @@ def test_measures_are_those_of_the_simulation(swept: Path) -> None:
             run["segment_job"].values[run["segment_cluster"].values != home[run["segment_job"].values]]
         )
         assert own["transferred"].sel(replicate=0, group=ALL).item() == pytest.approx(len(moved) / len(home))
-        once = own["utilisation"].sel(group="cluster C2").values
+        once = own["utilisation_makespan"].sel(group="cluster C2").values
         at = run["segment_cluster"].values == 2
         busy = (run["segment_processors"] * (run["segment_end"] - run["segment_start"])).values[at].sum()
         span = run["end_time"].values.max() - run["submit_time"].values.min()
@@ -322,7 +322,7 @@ def test_a_killed_job_counts_as_one_with_all_of_its_pieces(tmp_path: Path) -> No
     assert whole["jobs"].sel(group=ALL) == 2 * len(jobs)
     work = sum(run * size for _, run, _, size in jobs)
     used = (
-        whole["utilisation"].sel(group=["cluster A", "cluster B"]).sum()
+        whole["utilisation_makespan"].sel(group=["cluster A", "cluster B"]).sum()
         * 4
         * whole["makespan"].sel(group=ALL)
     )
