@@ -214,6 +214,9 @@ def table_of_runs(runs: Sequence[xr.Dataset], labels: Mapping[str, Sequence[Any]
         known = measures().get(str(name))
         if known is not None:
             array.attrs = attrs_of(known.words, known.unit)
+        elif "quantile" in array.dims and not array.attrs:
+            of = str(name).removesuffix("_quantile")
+            array.attrs = attrs_of(f"quantiles of the {of.replace('_', ' ')}", measures()[f"{of}_mean"].unit)
     coordinates: dict[str, Any] = {}
     for axis in ("scenario", "scheduler"):
         for key, values in _parameters(runs, axis).items():

@@ -171,11 +171,7 @@ def _of_jobs(
             variables["wait_time_p95"] = ("group", [_quantile(each, 0.95) for each in known])
             variables["wait_time_std"] = ("group", [each.std() if len(each) else np.nan for each in known])
         if how.quantiles and len(known[0]):
-            variables[f"{name}_quantile"] = (
-                "quantile",
-                np.quantile(known[0], metrics.QUANTILES),
-                attrs_of(f"quantiles of the {name.replace('_', ' ')}", "s" if name == "wait_time" else "1"),
-            )
+            variables[f"{name}_quantile"] = ("quantile", np.quantile(known[0], metrics.QUANTILES))
     labels: dict[str, Any] = {"group": list(members)}
     if how.quantiles:
         labels["quantile"] = metrics.QUANTILES

@@ -73,7 +73,7 @@ READINGS: dict[str, Any] = {
             "default": "requested",
             "values": [
                 {"name": "requested"},
-                {"name": "actual", "claims": {"instead": {"estimate": {"requested": "actual"}}}},
+                {"name": "actual", "claims": {"instead": {"estimates": {"requested": "actual"}}}},
             ],
         },
         {
@@ -84,8 +84,8 @@ READINGS: dict[str, Any] = {
             "default": "both",
             "values": [
                 {"name": "both", "drawn": False},
-                {"name": "all", "claims": {"without": {"job_class": ["short narrow"]}}},
-                {"name": "narrow", "claims": {"without": {"job_class": ["all"]}}},
+                {"name": "all", "claims": {"without": {"group": ["short narrow"]}}},
+                {"name": "narrow", "claims": {"without": {"group": ["all jobs"]}}},
             ],
         },
     ],
@@ -93,9 +93,12 @@ READINGS: dict[str, Any] = {
 OURS: dict[str, Any] = {
     "study": "base",
     "variable": "wait_time_mean",
-    "select": {"workload": "morning", "estimate": "requested", "job_class": ["all", "short narrow"]},
+    "select": {"scenario": "morning", "estimates": "requested", "group": ["all jobs", "short narrow"]},
 }
-WAIT: dict[str, Any] = {**OURS, "select": {"workload": "morning", "estimate": "requested", "scheme": "fcfs"}}
+WAIT: dict[str, Any] = {
+    **OURS,
+    "select": {"scenario": "morning", "estimates": "requested", "scheduler": "fcfs"},
+}
 CLAIMS: dict[str, Any] = {
     "paper": "tiny",
     "citation": "Nobody",
@@ -106,15 +109,15 @@ CLAIMS: dict[str, Any] = {
             "where": "Table 1",
             "statement": "Less",
             "ours": OURS,
-            "chain": [{"scheme": "easy"}, {"scheme": "fcfs"}],
+            "chain": [{"scheduler": "easy"}, {"scheduler": "fcfs"}],
         },
         {
             "id": "wait",
             "kind": "value",
             "where": "Table 2",
             "statement": "Wait",
-            "each": "job_class",
-            "paper_value": {"all": 32, "short narrow": 1},
+            "each": "group",
+            "paper_value": {"all jobs": 32, "short narrow": 1},
             "ours": WAIT,
             "tolerance": {"relative": 0.5},
         },
@@ -125,7 +128,7 @@ CLAIMS: dict[str, Any] = {
             "statement": "Long waits",
             "bound": "above",
             "paper_value": 1e9,
-            "ours": {**WAIT, "select": {**WAIT["select"], "job_class": "all"}},
+            "ours": {**WAIT, "select": {**WAIT["select"], "group": "all jobs"}},
         },
         {"id": "given", "kind": "input", "where": "Table 2", "statement": "Jobs", "paper_value": 5},
         {
@@ -246,7 +249,7 @@ def test_smaller_studies_leave_claims_out_and_judge_others_by_other_labels(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_files(tmp_path)
-    base = {**STUDY["studies"][0], "claims": {"instead": {"job_class": {"short narrow": "all"}}}}
+    base = {**STUDY["studies"][0], "claims": {"instead": {"group": {"short narrow": "all jobs"}}}}
     study = study_of(studies=[base], leave_out=["wait-short-narrow", "never"])
     assert [claim.id for claims in study.judged.values() for claim in claims] == [
         "easy-waits-less",
@@ -255,7 +258,7 @@ def test_smaller_studies_leave_claims_out_and_judge_others_by_other_labels(
     assert not study_of(leave_out=["wait", "never"]).judged[("base",)][1:]
     judgements = [task for task in study.experiment(1).tasks if task.function.endswith(":judge_claims")]
     for task in judgements:
-        assert task.arguments["labels"]["instead"]["job_class"] == {"short narrow": "all"}
+        assert task.arguments["labels"]["instead"]["group"] == {"short narrow": "all jobs"}
     with pytest.raises(ConfigurationError, match="leave_out: found 'wai'"):
         _ = study_of(leave_out=["wai"]).judged
 
@@ -288,12 +291,10 @@ def test_paths_reach_members_by_name_value_place_and_all_of_them() -> None:
 def test_claims_are_about_the_labels_that_a_reading_means(tmp_path: Path) -> None:
     write_files(tmp_path)
     order, of_all, of_narrow = load_claims([tmp_path / "claims.yaml"])[:3]
-    labels = ClaimLabels(
-        without={"job_class": ("short narrow",)}, instead={"estimate": {"requested": "actual"}}
-    )
+    labels = ClaimLabels(without={"group": ("short narrow",)}, instead={"estimates": {"requested": "actual"}})
     source = read_as(order, labels).source
     assert source is not None
-    assert source.select == {"workload": "morning", "estimate": "actual", "job_class": ("all",)}
+    assert source.select == {"scenario": "morning", "estimates": "actual", "group": ("all jobs",)}
     assert [belongs(claim, labels) for claim in (order, of_all, of_narrow)] == [True, True, False]
     assert read_as(order, ClaimLabels()) == order
 
@@ -318,14 +319,14 @@ def test_another_variable_may_be_meant(tmp_path: Path) -> None:
     labels = ClaimLabels(
         instead={
             "variable": {"wait_time_mean": "response_time_mean"},
-            "job_class": {"short narrow": "all"},
+            "group": {"short narrow": "all jobs"},
         }
     )
     ours, other = read_as(order, labels).source, read_as(bound, labels).source
     assert ours is not None
     assert other is not None
     assert ours.variable == "response_time_mean"
-    assert ours.select["job_class"] == ("all",), "two labels that became one are one"
+    assert ours.select["group"] == ("all jobs",), "two labels that became one are one"
     assert (other.variable, other.relative_to) == ("wait_time_p95", {"variable": "response_time_mean"})
 
 
@@ -472,7 +473,7 @@ def test_another_value_of_what_matters_changes_ours(dataset: xr.Dataset) -> None
 
 def test_a_part_of_a_claim_is_judged_only_where_it_is_said(tmp_path: Path) -> None:
     """The study keeps two of the schedulers that a claim is about."""
-    about_three = {**CLAIMS["claims"][0], "chain": [{"scheme": ["easy", "sjf"]}, {"scheme": "fcfs"}]}
+    about_three = {**CLAIMS["claims"][0], "chain": [{"scheduler": ["easy", "sjf"]}, {"scheduler": "fcfs"}]}
     write_files(tmp_path, claims=changed(CLAIMS, "claims.0", about_three))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path)
