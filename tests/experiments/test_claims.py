@@ -792,7 +792,8 @@ def calendar_study(scenarios: list[str], schedulers: list[str], clusters: list[s
         "group": [ALL, *LENGTHS, *users, *both, *(f"cluster {name}" for name in clusters)],
     }
     names = [measure.name for measure in CALENDAR_MEASURES]
-    names += ["jobs_submitted", "cluster_processors", "utilisation_makespan", "makespan", "transferred", "jobs"]
+    names += ["jobs_submitted", "cluster_processors", "utilisation_makespan", "makespan"]
+    names += ["transferred", "jobs"]
     made = ones(dict.fromkeys(names, tuple(coords)), coords)
     return made.assign_coords(slots_of_46_days=("scheduler", np.ones(len(schedulers))))
 

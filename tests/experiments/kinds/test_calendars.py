@@ -471,7 +471,8 @@ def test_runs_are_those_of_the_library(folder: Path, made: tuple[Path, xr.Datase
     held = (run["segment_processors"] * (run["segment_end"] - run["segment_start"])).values
     for index, cluster in enumerate(clusters):
         expected = held[run["segment_cluster"].values == index].sum() / (cluster.processors * span)
-        assert float(together["utilisation_makespan"].sel(group=f"cluster {cluster.name}")) == pytest.approx(expected)
+        found = together["utilisation_makespan"].sel(group=f"cluster {cluster.name}")
+        assert float(found) == pytest.approx(expected)
     alone = whole.sel(scenario="pair", scheduler="alone", estimates="actual", replicate=0)
     parts = [simulate([w], [c], options, estimates="actual") for w, c in zip(jobs, clusters, strict=True)]
     assert float(alone["operations"].sel(group=ALL)) == sum(part.attrs["operations"] for part in parts)
