@@ -68,11 +68,10 @@ def copy(measured: Workspace, tmp_path: Path) -> Workspace:
 
 def simulated(*workloads: str, schemes: tuple[str, ...] = ("easy", "widest")) -> set[str]:
     """Names of the tasks that follow once runs of some workloads are made anew."""
-    runs = {f"{name}, {scheme}, requested run times" for name in workloads for scheme in schemes}
-    return runs | {f"measures of {name}" for name in workloads}
+    return {f"{name}, {scheme}, requested run times" for name in workloads for scheme in schemes}
 
 
-CHARACTERS = {"character of workload drawn"}
+CHARACTERS = {"character of drawn"}
 """Tasks that only figures need, which the target does not."""
 
 
@@ -86,7 +85,7 @@ def test_nothing_changed(copy: Workspace) -> None:
     ("study", "anew"),
     [
         ({"title": "Another", "description": "Other words", "reference": "widest"}, set()),
-        ({"metrics": {"batches": 3}}, {"measures of listed", "measures of drawn"}),
+        ({"metrics": {"bins": 5}}, simulated("listed", "drawn")),
         ({"overrun": "doubling", "kill": False, "estimates": ["requested"]}, set()),
         ({"overrun": "increments"}, simulated("listed", "drawn")),
     ],
@@ -102,7 +101,7 @@ def test_changed_study(copy: Workspace, study: dict[str, object], anew: set[str]
 
 def test_changed_seed(copy: Workspace) -> None:
     copy.write(seed=2)
-    assert copy.missing() == {"workload drawn", *CHARACTERS, *simulated("drawn")}
+    assert copy.missing() == {"drawn, replicates 0 to 9", *CHARACTERS, *simulated("drawn")}
 
 
 def test_changed_score_file(copy: Workspace) -> None:
@@ -118,7 +117,10 @@ def test_touched_score_file(copy: Workspace) -> None:
 def test_further_workload(copy: Workspace) -> None:
     own = {"name": "own", "file": "logs/own.swf"}
     copy.write(study={"scenarios": [*copy.study["scenarios"], own]})
-    assert copy.missing() == {"workload own", "character of workload own", *simulated("own")}
+    assert copy.missing() == {
+        *("own, replicate 0", "character of own", "recorded waits of own"),
+        *simulated("own"),
+    }
 
 
 def test_further_policy(copy: Workspace) -> None:
