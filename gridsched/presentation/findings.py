@@ -116,6 +116,8 @@ class _Ranking:
         self.better = 1 if known.better == "higher" else -1
         self.sides = ("lower", "higher") if self.better < 0 else ("higher", "lower")
         self.compared = _compared(part, specification, attributes)
+        bounds = set(attributes.get("bounds", [])).intersection(part.get("scheduler", ()))
+        self.aside = " (ideal bounds aside)" if bounds and of_schedulers else ""
         self.tested = self.compared[self.compared["probability"].notna()]
         order = self.tested.sort_values(self.relation, ascending=self.better < 0, kind="stable")
         self.best: Row | None = None if order.empty else order.iloc[0].to_dict()
@@ -126,6 +128,14 @@ class _Ranking:
         if self.best is None or self.best["significant"] != self.better:
             return ""
         return name(self.best[self.hue])
+
+    @property
+    def equal(self) -> list[Any]:
+        """Who does not differ significantly from the winner."""
+        if not self.winner or self.best is None:
+            return []
+        rows = self.tested.to_dict("records")
+        return [row[self.hue] for row in rows if row.get("best") and row[self.hue] != self.best[self.hue]]
 
     def sentences(self) -> list[str]:
         """Sentences, the headline first."""
@@ -151,21 +161,19 @@ class _Ranking:
             ratio = self.relation == "ratio"
             size = estimate_text(self.best, of="ratio") if ratio else self.difference(self.best)
             against = f"of that of {self.reference}" if ratio else f"against {self.reference}"
-            return f"{self.winner} has the {word} {self.words}: {size} {against}."
+            return f"{self.winner} has the {word} {self.words}{self.aside}: {size} {against}."
         if behind:
             return f"No scheduler has a significantly {self.sides[0]} {self.words} than {self.reference}."
         return f"No scheduler differs significantly from {self.reference} in {self.words}."
 
     def equals(self) -> str:
         """Who does not differ significantly from the best."""
-        if not self.winner or self.best is None or len(self.tested) < 2:
+        if not self.winner or len(self.tested) < 2:
             return ""
-        rows = self.tested.to_dict("records")
-        equal = [row[self.hue] for row in rows if row.get("best") and row[self.hue] != self.best[self.hue]]
-        if not equal:
-            return f"All other schedulers differ significantly from {self.winner}."
-        do = "does" if len(equal) == 1 else "do"
-        return sentence(f"{listed(equal, 3)} {do} not differ significantly from {self.winner}")
+        if not self.equal:
+            return f"All other schedulers differ significantly from {self.winner}{self.aside}."
+        do = "does" if len(self.equal) == 1 else "do"
+        return sentence(f"{listed(self.equal, 3)} {do} not differ significantly from {self.winner}")
 
     def difference(self, row: Row) -> str:
         """A difference with its interval."""
@@ -218,17 +226,23 @@ def _several(ranked: Sequence[tuple[str, _Ranking]]) -> list[str]:
         word = "lowest" if some.better < 0 else "highest"
         who = next(iter(winners))
         everywhere = "both" if len(ranked) == 2 else f"all {count(len(ranked))}"
-        lines.append(f"{who} has the {word} {some.words} in {everywhere} scenarios.")
+        equal = [label for _, each in ranked for label in each.equal]
+        unsure = f", not everywhere significantly {some.sides[0]} than {listed(equal, 3)}" if equal else ""
+        lines.append(f"{who} has the {word} {some.words} in {everywhere} scenarios{some.aside}{unsure}.")
     elif winners:
         parts = [f"{who} in {listed(where, 2)}" for who, where in winners.items()]
-        lines.append(f"Best in {some.words}: {joined(parts)}.")
+        lines.append(f"Best in {some.words}{some.aside}: {joined(parts)}.")
     elif neither:
         lines.append(f"No scheduler has a {better}.")
         some_facets = [(facet, each) for facet, each in ranked if facet in neither]
         lines += [f"{name(facet)}: {each.sentences()[-1]}" for facet, each in some_facets[:MAX_FACETS]]
     else:
         lines.append(f"No difference in {some.words} from {some.reference} is estimable.")
-    detail = [f"{name(facet)}: {each.sentences()[0]}" for facet, each in ranked if each.winner]
+    detail = [
+        f"{name(facet)}: {each.sentences()[0].replace(each.aside, '')}"
+        for facet, each in ranked
+        if each.winner
+    ]
     lines += detail[:MAX_FACETS]
     if winners and neither:
         lines.append(f"In {listed(neither, 3)} no scheduler has a {better}.")

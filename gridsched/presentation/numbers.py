@@ -16,6 +16,7 @@ from gridsched import inference
 from gridsched.experiments.collection import ALL, AXES, measure_table
 from gridsched.experiments.specification import Specification
 from gridsched.measures import measures
+from gridsched.systems import registry
 
 SERIAL = "blocks"
 """What replicates are where they are consecutive parts of one log."""
@@ -147,14 +148,15 @@ def _among_best(
     weighted: bool,
     serial: bool,
 ) -> pd.Series[bool]:
-    """Which rows do not differ significantly from the best scheduler of their scenario.
+    """Which rows do not differ significantly, by the test of the pair, from the best of their scenario.
 
-    By the test of the pair.
+    Ideal machines are no schedulers: they are left out.
     """
     among = pd.Series(False, index=found.index)
     places = [key for key in keys if key != "scheduler"]
     sign = -1 if name in measures() and measures()[name].better == "higher" else 1
-    for place, part in found.groupby(places, sort=False, dropna=False):
+    schedulers = found[~found["scheduler"].map(is_bound)]
+    for place, part in schedulers.groupby(places, sort=False, dropna=False):
         own = table.merge(pd.DataFrame([place], columns=places), on=places)
         cells = own.pivot_table(index="scheduler", columns="replicate", values="value", dropna=False)
         cells = cells.reindex(part["scheduler"])
@@ -170,6 +172,12 @@ def _among_best(
         among[part.index] = (pairs.significant[best] == 0) & ~np.isnan(values) & (pairs.reason[best] == "")
         among[part.index[best]] = True
     return among
+
+
+def is_bound(label: str) -> bool:
+    """Whether a label is the name of an ideal machine, which is no scheduler of clusters."""
+    made = registry.names().get(label)
+    return made is not None and not made().names_clusters
 
 
 def _in_order(whole: pd.DataFrame, study: xr.Dataset, keys: list[str]) -> pd.DataFrame:

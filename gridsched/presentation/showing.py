@@ -18,7 +18,7 @@ from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import function_at
 from gridsched.figures.style import Drawing, save
 from gridsched.io import atomic_write
-from gridsched.systems import registry
+from gridsched.presentation.numbers import is_bound
 
 
 def show(
@@ -94,14 +94,8 @@ def attributes_of(dataset: xr.Dataset) -> dict[str, Any]:
         **dataset.attrs,
         "schedulers": labels,
         "first_estimates": str(dataset["estimates"].values[0]) if "estimates" in dataset.dims else "",
-        "bounds": [label for label in labels if _is_bound(label)],
+        "bounds": [label for label in labels if is_bound(label)],
     }
-
-
-def _is_bound(label: str) -> bool:
-    """Whether a label is the name of an ideal machine, which is no scheduler of clusters."""
-    made = registry.names().get(label)
-    return made is not None and not made().names_clusters
 
 
 def finding_of(figure: Mapping[str, Any], numbers: pd.DataFrame, attributes: Mapping[Any, Any]) -> str:

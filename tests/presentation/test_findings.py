@@ -13,6 +13,7 @@ from gridsched import presentation
 from gridsched.experiments.collection import labelled, table_of_runs
 from gridsched.experiments.specification import Specification
 from gridsched.presentation.sentences import estimate_text, interval_text, listed
+from gridsched.presentation.showing import attributes_of
 
 RANKING = Specification(name="r", form="ranking", title="R", measures=("wait_time_mean",))
 
@@ -62,6 +63,31 @@ def test_the_best_is_named_with_its_ratio_and_who_equals_it() -> None:
     assert sentences[0].startswith(f"{best} has the lowest mean wait time: ")
     assert f"{other} does not differ significantly from {best}." in sentences
     assert any("one is significantly higher" in line for line in sentences)
+
+
+def test_ideal_machines_are_no_best_schedulers() -> None:
+    """A bound hides neither the best scheduler nor who does not differ from it."""
+    waits = {"easy": draws(100, 1), "a": draws(50, 2), "b": draws(50.2, 3), "ideal-srpt": draws(5, 4)}
+    dataset = study({"s": waits})
+    found = presentation.numbers(RANKING, dataset)
+    sentences = presentation.finding(RANKING, found, attributes_of(dataset))
+    best = found.set_index("scheduler")["ratio"].drop("ideal-srpt").idxmin()
+    assert set(found["scheduler"][found["best"].astype(bool)]) == {"a", "b"}
+    assert sentences[0].startswith(f"{best} has the lowest mean wait time (ideal bounds aside): ")
+    assert any("not differ significantly from" in line for line in sentences[1:2])
+
+
+def test_scenarios_with_one_winner_say_where_it_is_not_sure() -> None:
+    waits = {
+        place: {"easy": draws(100, seed), "a": draws(50, seed + 1), "b": draws(other, seed + 2)}
+        for place, seed, other in (("one", 1, 80.0), ("two", 5, 51.0))
+    }
+    found, sentences = said(study(waits))
+    assert not found[found["scenario"] == "one"].set_index("scheduler").loc["b", "best"]
+    if found[found["scenario"] == "two"].set_index("scheduler").loc["b", "best"]:
+        assert "not everywhere significantly lower than b" in sentences[0]
+    else:
+        assert "not everywhere" not in sentences[0]
 
 
 def test_nothing_is_claimed_where_nothing_differs() -> None:

@@ -567,7 +567,9 @@ class Controller:
         """Let those jobs give way that a pass says."""
         assert self.rules is not None
         done = self.preemption.counts[1]
-        for job, by in zip(self.preemption.victims[:done].tolist(), self.preemption.by.tolist()):  # noqa: B905
+        for job, by in zip(
+            self.preemption.victims[:done].tolist(), self.preemption.by[:done].tolist(), strict=True
+        ):
             mode = int(self.rules.mode[job])
             self.gave_way.append((job, by, now, mode))
             if mode == SUSPEND:
