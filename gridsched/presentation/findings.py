@@ -221,28 +221,25 @@ def _several(ranked: Sequence[tuple[str, _Ranking]]) -> list[str]:
             winners.setdefault(each.winner, []).append(facet)
     unknown = [facet for facet, each in ranked if each.best is None]
     neither = [facet for facet, each in ranked if each.best is not None and not each.winner]
+    equal = [label for _, each in ranked for label in each.equal]
+    unsure = f", not everywhere significantly {some.sides[0]} than {listed(equal, 3)}" if equal else ""
     lines = []
     if len(winners) == 1 and not neither and not unknown:
         word = "lowest" if some.better < 0 else "highest"
         who = next(iter(winners))
         everywhere = "both" if len(ranked) == 2 else f"all {count(len(ranked))}"
-        equal = [label for _, each in ranked for label in each.equal]
-        unsure = f", not everywhere significantly {some.sides[0]} than {listed(equal, 3)}" if equal else ""
         lines.append(f"{who} has the {word} {some.words} in {everywhere} scenarios{some.aside}{unsure}.")
     elif winners:
         parts = [f"{who} in {listed(where, 2)}" for who, where in winners.items()]
-        lines.append(f"Best in {some.words}{some.aside}: {joined(parts)}.")
+        lines.append(f"Best in {some.words}{some.aside}: {joined(parts)}{unsure}.")
     elif neither:
         lines.append(f"No scheduler has a {better}.")
         some_facets = [(facet, each) for facet, each in ranked if facet in neither]
         lines += [f"{name(facet)}: {each.sentences()[-1]}" for facet, each in some_facets[:MAX_FACETS]]
     else:
         lines.append(f"No difference in {some.words} from {some.reference} is estimable.")
-    detail = [
-        f"{name(facet)}: {each.sentences()[0].replace(each.aside, '')}"
-        for facet, each in ranked
-        if each.winner
-    ]
+    headlines = [(facet, each.sentences()[0]) for facet, each in ranked if each.winner]
+    detail = [f"{name(facet)}: {line.replace(some.aside, '')}" for facet, line in headlines]
     lines += detail[:MAX_FACETS]
     if winners and neither:
         lines.append(f"In {listed(neither, 3)} no scheduler has a {better}.")
