@@ -65,5 +65,5 @@ def summarise(run: xr.Dataset, **options: Any) -> xr.Dataset:
     whole = parts[0]
     for part in parts[1:]:
         new = part.drop_vars([name for name in part.data_vars if name in whole])
-        whole = whole.merge(new, combine_attrs="override")
+        whole = whole.merge(new, join="outer", combine_attrs="override")
     return whole

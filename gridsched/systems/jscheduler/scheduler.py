@@ -135,8 +135,8 @@ class JScheduler(Scheduler):
     k_per: KPerName = "job"
 
     terms: ClassVar[Mapping[str, str]] = {
-        "self-scheduling": "Every job asks K clusters itself and goes where its metric, such as its "
-        "predicted wait, is best; the JScheduler.",
+        "JScheduler": "Every job asks K clusters itself and goes where its metric, such as its "
+        "predicted wait, is best: self-scheduling.",
     }
     system: ClassVar[str] = "jscheduler"
     knows: ClassVar[str] = "predicted starts on the clusters asked, by each job for itself"
