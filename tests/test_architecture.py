@@ -23,7 +23,7 @@ LAYERS = (
     ("engine",),
     ("workloads",),
     ("traces",),
-    ("policies", "replication", "inference"),
+    ("policies", "inference"),
     ("platform", "prediction"),
     ("submission", "results", "metrics"),
     ("systems",),
@@ -35,7 +35,6 @@ LAYERS = (
     ("figures",),
     ("plot",),
     ("experiments",),
-    ("report",),
     ("presentation",),
     ("rooms",),
     ("diagnosis", "warming"),
@@ -119,37 +118,13 @@ def test_every_part_has_a_layer() -> None:
     assert {part_of(name_of(path)) for path in MODULES} == {part for layer in LAYERS for part in layer}
 
 
-STILL_OLD = {
-    "experiments.arena.stages",
-    "experiments.collection",
-    "experiments.placements.figures",
-    "experiments.placements.report",
-    "experiments.placements.stages",
-    "experiments.sequences.stages",
-    "figures.grid_panels",
-    "report.parts",
-    "systems.calendars.figures",
-    "systems.calendars.study.aggregation",
-    "systems.dynamic_grid.figures.numbers",
-    "systems.dynamic_grid.measures",
-    "systems.dynamic_grid.study.aggregation",
-    "systems.jscheduler.figures",
-    "systems.jscheduler.study.aggregation",
-    "systems.superscheduler.report",
-    "systems.superscheduler.study.stages",
-}
-"""Modules that take intervals from `gridsched.replication`, which none should; the list only shrinks."""
-
-
 def test_only_inference_computes_intervals() -> None:
-    users = {name_of(path) for path in MODULES if "replication" in imports(path)}
-    assert users <= STILL_OLD
     quantiles = {
         name_of(path)
         for path in MODULES
         if {"stdtr", "stdtrit", "ndtri"} & set(re.findall(r"\w+", path.read_text(encoding="utf-8")))
     }
-    assert {name.partition(".")[0] for name in quantiles} <= {"inference", "replication"}
+    assert {name.partition(".")[0] for name in quantiles} == {"inference"}
 
 
 def test_no_system_imports_another_and_nothing_else_names_one() -> None:

@@ -20,25 +20,16 @@ import xarray as xr
 from gridsched import results
 from gridsched.experiments import files
 from gridsched.measures import measures
-from gridsched.replication import Interval
 
 AXES = ("scenario", "scheduler", "estimates", "replicate", "group")
 """Dimensions of the table of measures, in their order."""
 
-RUN_AXES = AXES[:4]
-"""Those of a whole run: a task measures one scenario, scheduler and kind of estimates."""
 
 ALL = "all jobs"
 """Label of the group that every run has."""
 
 ReplicatesAre = str
 """What replicates of a scenario are: "draws", "resampled logs", "shaken logs", "blocks" or "sequences"."""
-
-Described = Mapping[str, tuple[tuple[str, ...], str, str]]
-"""Dimensions, long name and unit of variables."""
-
-BOUNDS = {"": "", "_low": ", lower bound", "_high": ", upper bound"}
-"""Endings of the variables of an interval, and of their long names."""
 
 
 def attrs_of(long_name: str, units: str) -> dict[str, str]:
@@ -295,46 +286,6 @@ def measures_table(study: xr.Dataset) -> pd.DataFrame:
     first = [axis for axis in AXES if axis in whole]
     last = ["measure", "unit", "value", "number"]
     return whole[[*first, *(name for name in whole if name not in {*first, *last}), *last]]
-
-
-def interval_variables(
-    name: str, dims: tuple[str, ...], interval: Interval, long_name: str, units: str
-) -> dict[str, Any]:
-    """Variables of an interval: its middle, and its bounds."""
-    return {
-        f"{name}{ending}": (dims, values, attrs_of(long_name + BOUNDS[ending], units))
-        for ending, values in zip(BOUNDS, interval, strict=True)
-    }
-
-
-def measured_run(
-    values: Mapping[str, Any],
-    variables: Described,
-    labels: Mapping[str, Any],
-    own: Mapping[str, Sequence[Any]],
-) -> xr.Dataset:
-    """Measures of a run, with what it is.
-
-    Parameters
-    ----------
-    values : mapping
-        Values of the variables.
-    variables : mapping
-        Their dimensions, long names and units.
-    labels : mapping
-        What the run is, by dimension of the dataset of its study.
-    own : mapping
-        Labels of the dimensions of the variables, where these have any.
-    """
-    whole = xr.Dataset(
-        {
-            name: (dims, np.asarray(values[name], np.float64), attrs_of(long_name, units))
-            for name, (dims, long_name, units) in variables.items()
-        },
-        {**labels, **own},
-    )
-    whole.attrs = {"title": "measures of a run", "verified": 1, **results.provenance()}
-    return whole
 
 
 def collected(

@@ -529,14 +529,6 @@ class GridConfig(ScenarioConfig):
         return self
 
 
-class BlocksConfig(ConfigModel):
-    """What is compared block by block of submissions."""
-
-    block: Count = 86_400
-    """Seconds of submissions that are one block: the intervals of ratios come from leaving out one block at a
-    time, or from pairs of blocks."""
-
-
 class BaselineConfig(ConfigModel):
     """What a scenario is set against."""
 

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from gridsched.figures.style import duration, number
-from gridsched.systems import registry
 
 Finding = Callable[[pd.DataFrame, Mapping[str, Any]], str]
 """Sentences on the numbers of a figure, given with the attributes of its dataset; plain text."""
@@ -273,31 +272,10 @@ def _same(one: float, other: float, form: Form) -> bool:
     return form(one) == form(other)
 
 
-def is_ideal(label: str) -> bool:
-    """Whether a label is the name of an ideal machine, which is no scheduler of clusters."""
-    made = registry.names().get(label)
-    return made is not None and not made().names_clusters
-
-
 def missing(numbers: pd.DataFrame, label: str, why: str = "no value") -> str:
     """Who has no value at all."""
     without = [each for each in dict.fromkeys(numbers[label]) if known(numbers[numbers[label] == each]).empty]
     return f"{listed(without)}: {why}." if without else ""
-
-
-def by_part(numbers: pd.DataFrame, column: str, tell: Callable[[pd.DataFrame], str], most: int = 2) -> str:
-    """What there is to tell of each part of a table, with its name where there are several.
-
-    Of more than `most` parts the first ones are told, and how many there are.
-    """
-    parts = list(dict.fromkeys(numbers[column]))
-    if not parts:
-        return NOTHING
-    if len(parts) == 1:
-        return tell(numbers)
-    told = [f"{name(part)}: {_lower(tell(numbers[numbers[column] == part]))}" for part in parts[:most]]
-    more = f"{len(parts) - most} more in the figure." if len(parts) > most else ""
-    return sentences(*told, more)
 
 
 def _lower(text: str) -> str:

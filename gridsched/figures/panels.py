@@ -12,6 +12,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.markers import CARETLEFT, CARETRIGHT
 
 from gridsched.errors import ConfigurationError
 from gridsched.figures import style
@@ -46,13 +47,6 @@ def labels(study: xr.Dataset, dimension: str) -> list[str]:
     return [str(label) for label in study[dimension].to_numpy()]
 
 
-def schemes_in(study: xr.Dataset, numbers: pd.DataFrame) -> list[str]:
-    """Schemes that occur in the numbers, in the order of the study, recorded waits last."""
-    present = set(numbers["scheme"])
-    found = [scheme for scheme in labels(study, "scheme") if scheme in present]
-    return sorted(found, key=lambda scheme: scheme == RECORDED)
-
-
 def choose(study: xr.Dataset, dimension: str, label: str | None) -> str:
     """The label if the study has it, its first one if none is given.
 
@@ -67,11 +61,6 @@ def choose(study: xr.Dataset, dimension: str, label: str | None) -> str:
     if label not in known:
         raise ConfigurationError(f"the study has no {dimension} {label!r}; it has {', '.join(known)}")
     return label
-
-
-def for_estimate(numbers: pd.DataFrame, estimate: str) -> pd.DataFrame:
-    """Rows of one kind of estimates, with the recorded waits, which depend on none."""
-    return numbers[(numbers["estimate"] == estimate) | (numbers["scheme"] == RECORDED)]
 
 
 def tidy(
@@ -104,36 +93,6 @@ def _tidy_one(study: xr.Dataset, columns: dict[str, str], metric: ShownMetric) -
     is_recorded = frame["scheme"] == RECORDED
     once = frame[is_recorded].drop_duplicates([key for key in keys if key != "estimate"])
     return pd.concat([frame[~is_recorded], once.assign(estimate="")])
-
-
-def workload_panels(
-    workloads: list[str], columns: int, height: float, extra: float = 0.7
-) -> tuple[Figure, dict[str, list[Axes]]]:
-    """Figure with `columns` panels for each workload, its name above the first of them.
-
-    More than three workloads stand two in a row.
-
-    Parameters
-    ----------
-    workloads : list of str
-    columns : int
-        Panels of a workload.
-    height : float
-        Inches of a row of panels.
-    extra : float
-        Inches for what all panels share.
-    """
-    across = 2 if len(workloads) > 3 else 1
-    rows = -(-len(workloads) // across)
-    figure = style.new_figure(rows * height + extra)
-    grid = figure.subplots(rows, across * columns, squeeze=False)
-    flat = grid.reshape(rows * across, columns)
-    for unused in flat[len(workloads) :].flat:
-        unused.set_visible(False)
-    panels = {workload: list(flat[index]) for index, workload in enumerate(workloads)}
-    for workload, axes in panels.items():
-        axes[0].set_title(style.plain(workload))
-    return figure, panels
 
 
 def is_left(axes: Axes) -> bool:
@@ -206,3 +165,46 @@ def wait_legend(figure: Figure) -> None:
         for statistic, marker in _WAIT_MARKERS.items()
     ]
     style.entries_below(figure, entries)
+
+
+def cut_entry(is_cut: bool) -> list[tuple[Any, str]]:
+    """Entry of a legend for intervals of which a part is out of sight, if there are any."""
+    return [(dot(">"), "interval goes on")] if is_cut else []
+
+
+def interval_line(
+    axes: Axes, low: float, high: float, y: float, color: str, *, linewidth: float = 1.4
+) -> bool:
+    """Draw an interval as far as the axis goes, with a small triangle at the edge where it goes on.
+
+    Parameters
+    ----------
+    axes : Axes
+        With its limits set.
+    low, high : float
+        Bounds; nothing is drawn where one is unknown.
+    y : float
+        Height.
+    color : str
+    linewidth : float
+
+    Returns
+    -------
+    bool
+        Whether a part of it is out of sight.
+    """
+    if not (np.isfinite(low) and np.isfinite(high)):
+        return False
+    left, right = axes.get_xlim()
+    axes.hlines(y, max(low, left), min(high, right), color=color, linewidth=linewidth)
+    beyond = [side for side, cut in ((False, low < left), (True, high > right)) if cut]
+    for side in beyond:
+        at_edge(axes, y, color, 2.5, right=side)
+    return bool(beyond)
+
+
+def at_edge(axes: Axes, y: float, color: str, size: float, *, right: bool) -> None:
+    """A triangle at the left or right edge of a panel: what it stands for lies or goes on beyond."""
+    left_edge, right_edge = axes.get_xlim()
+    marker, x = (CARETRIGHT, right_edge) if right else (CARETLEFT, left_edge)
+    axes.plot([x], [y], marker=marker, color=color, markersize=size, clip_on=False)

@@ -27,10 +27,8 @@ _RESERVATIONS = r"easy\(\d{1,9}\)"
 _STATISTICS = {
     "resampled": "A log put together anew from the histories of its users, which move by whole weeks, so "
     "that other users meet: one of many workloads with the structure of one log (Zakay and Feitelson 2014).",
-    "shaken": "A log whose submissions are moved by a few random seconds, to see which results hang on them "
-    "(Tsafrir, Ouaknine and Feitelson 2007).",
-    "unstable": "A mean that small random changes of the submit times move by more than a tenth from one log "
-    "to the next: it says more of this log than of the policy.",
+    "shaken": "A log whose submissions are moved by a few random seconds, to see which results depend on "
+    "them (Tsafrir, Ouaknine and Feitelson 2007).",
 }
 """Words of intervals and replicates."""
 
@@ -54,7 +52,7 @@ def meaning_of(label: str) -> tuple[str, str] | None:
     if re.fullmatch(_RESERVATIONS, label):
         return "easy", described(named_policy(label))
     first = re.split(r"[(,]", label, maxsplit=1)[0].strip()
-    return next(((word, words[word]) for word in (label, first) if word in words), None)
+    return next(((word, words[word]) for word in (label, first, first.lower()) if word in words), None)
 
 
 def term(label: object) -> Markup:

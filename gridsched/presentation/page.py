@@ -24,7 +24,7 @@ from gridsched.presentation.pitfalls import pitfalls
 from gridsched.presentation.sections import StudySection, study_section
 from gridsched.presentation.sources import sources
 from gridsched.presentation.templates import template
-from gridsched.report.parts import main_figure
+from gridsched.presentation.views import main_figure
 
 
 def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | Path | None = None) -> None:

@@ -13,14 +13,21 @@ from typing import Any
 
 import xarray as xr
 
-from gridsched.experiments.collection import ALL
+from gridsched.experiments.collection import ALL, measure_table
 from gridsched.experiments.config import Study
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.figures.style import number
+from gridsched.presentation.sentences import listed
 from gridsched.traces import find_log
+
+SHAKEN = "shaken logs"
+"""What replicates of a scenario with `shaking` are."""
 
 SATURATED = 0.9
 """Utilisation or offered load from which a cluster counts as nearly saturated."""
+
+UNSTABLE = 0.1
+"""A mean is unstable where the middle 95 % of its shaken replicates span more than this share of it."""
 
 DOMINATED = 10.0
 """A mean slowdown so many times the median is made by few jobs."""
@@ -137,6 +144,18 @@ def _average_of_slowdowns(study: Any, dataset: xr.Dataset) -> str:
     return f"Mean bounded slowdowns are up to {number(float(times))} times the median: few jobs make them."
 
 
+def _unstable(study: Any, dataset: xr.Dataset) -> str:
+    if "wait_time_mean" not in dataset or SHAKEN not in dataset.get("replicates_are", ()):
+        return ""
+    table = measure_table(dataset, "wait_time_mean", **({"group": ALL} if "group" in dataset.dims else {}))
+    runs = table[table["replicates_are"] == SHAKEN].groupby(["scenario", "scheduler"], sort=False)["value"]
+    spread = (runs.quantile(0.975) - runs.quantile(0.025)) / runs.mean()
+    labels = spread.index[spread > UNSTABLE].get_level_values("scheduler").unique()
+    if labels.empty:
+        return ""
+    return f"Shaking changes the mean wait time by more than {UNSTABLE:.0%}: {listed(labels)}."
+
+
 def _no_intervals(study: Any, dataset: xr.Dataset) -> str:
     bounds = [name for name in dataset if str(name).endswith("_low")]
     if bounds:
@@ -213,6 +232,12 @@ CHECKS: dict[str, PitfallCheck] = {
         "A mean of slowdowns is made by few short jobs that waited long.",
         "Look at the distribution and at job classes beside the mean.",
         _average_of_slowdowns,
+    ),
+    "unstable mean": PitfallCheck(
+        "A mean that small random changes of submit times change by a tenth says more of the log than of the "
+        "policy.",
+        "Resample the log by users, or add logs.",
+        _unstable,
     ),
     "no intervals": PitfallCheck(
         "Without an interval nobody can tell a difference from chance.",

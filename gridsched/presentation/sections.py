@@ -15,6 +15,7 @@ from gridsched.experiments.config import Study
 from gridsched.experiments.schedulers import scheduler_made
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Figure
+from gridsched.presentation.conditions import failures_told, outcome_table
 from gridsched.presentation.forms import MOST_BANDS
 from gridsched.presentation.pitfalls import Pitfall, pitfalls
 from gridsched.presentation.sentences import known_measure, listed
@@ -67,6 +68,7 @@ class StudySection:
     conventions: list[str]
     pitfalls: list[Pitfall]
     facts: PageTable | None
+    outcomes: PageTable | None
     cannot: str
     seed: str
     runs: str
@@ -101,9 +103,10 @@ def study_section(study: Study, folder: Path) -> StudySection:
         main=views[main] if main else None,
         limits=_limits(dataset, found),
         more=[view for key, view in views.items() if key != main],
-        conventions=study.conventions(dataset),
+        conventions=[*study.conventions(dataset), *failures_told(study)],
         pitfalls=found,
         facts=_facts(dataset),
+        outcomes=outcome_table(dataset),
         cannot=str(dataset.attrs.get("cannot", "")),
         seed=str(dataset.attrs.get("seed", "")),
         runs=f"{study.name}/runs.csv",

@@ -11,10 +11,8 @@ import pytest
 from gridsched import results
 from gridsched.experiments.collection import ALL
 from gridsched.experiments.config import study_from
-from gridsched.experiments.parts import ShakingConfig, VariedConfig
 from gridsched.experiments.prepare import derived_seed
 from gridsched.experiments.study import SchedulerStudy
-from gridsched.report.parts import mark, spread
 from gridsched.workloads.resampling import WEEK, resample
 from tests.support.studies import log_text, made, message_about, run_study
 
@@ -147,12 +145,3 @@ def test_streams_of_multiclusters_are_resampled(tmp_path: Path) -> None:
     assert all(int(each["submit_time"].max()) < 2 * WEEK for each in drawn)
     values["scenarios"][1]["resampling"]["replicates"] = 5
     assert "resampling.replicates: found 5" in message_about(tmp_path, values)
-
-
-def test_means_that_shaking_moves_far_are_marked() -> None:
-    shaken, plain = VariedConfig(shaking=ShakingConfig()), VariedConfig()
-    far, near = np.array([90.0, 100, 110, np.nan]), np.array([99.0, 100, 101])
-    assert spread(far) == pytest.approx(0.19)
-    assert spread(np.array([5.0, 5.0])) == spread(np.array([np.nan])) == 0
-    assert [mark(values, shaken) for values in (far, near)] == [" (unstable)", ""]
-    assert mark(far, plain) == ""

@@ -24,7 +24,7 @@ def test_every_scheduler_and_measure_has_a_sentence() -> None:
     ("label", "word"),
     [
         ("easy(4)", "easy"),
-        ("JScheduler, k 2", "JScheduler"),
+        ("JScheduler, k 2", "jscheduler"),
         ("s-i, epsilon 60 s", "s-i"),
         ("sjbf", "sjbf"),
         ("my own", None),

@@ -94,6 +94,29 @@ def test_checks_tell_studies_apart(
     assert name not in {each.name for each in pitfalls(*safe)}
 
 
+def test_means_that_shaking_changes_much_are_named() -> None:
+    """By scheduler; other replicates may differ as they like."""
+
+    def waits(kind: str) -> xr.Dataset:
+        return xr.Dataset(
+            {
+                "wait_time_mean": (
+                    ("scenario", "scheduler", "replicate"),
+                    [[[90.0, 100, 110], [99.0, 100, 101], [5.0, 5, 5]]],
+                )
+            },
+            {
+                "scheduler": ["far", "near", "same"],
+                "scenario": ["s"],
+                "replicates_are": ("scenario", [kind]),
+            },
+        )
+
+    shaken = {each.name: each.found for each in pitfalls(study(), waits("shaken logs"))}
+    assert shaken["unstable mean"].endswith("by more than 10%: far.")
+    assert "unstable mean" not in {each.name for each in pitfalls(study(), waits("resampled logs"))}
+
+
 def test_predictors_that_learn_from_other_ends_are_named() -> None:
     values = {
         "name": "x",

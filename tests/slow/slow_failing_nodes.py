@@ -11,7 +11,7 @@ import pytest
 
 from gridsched.experiments.config import study_from
 from gridsched.experiments.machines import FATES
-from gridsched.report.conditions import MAX_ROWS, failures_told, fate_table
+from gridsched.presentation.conditions import MAX_ROWS, failures_told, outcome_table
 from tests.experiments.kinds import test_calendars as calendars
 from tests.experiments.kinds import test_dynamic_grid as dynamic_grid
 from tests.experiments.kinds import test_jscheduler as jscheduler
@@ -109,6 +109,6 @@ def test_a_study_of_each_kind_runs_with_failures(
     assert not np.nansum(dataset["jobs_lost"].values)
     (line,) = failures_told(study)
     assert "checkpoint" in line
-    table = fate_table(dataset)
+    table = outcome_table(dataset)
     assert table is not None
     assert 0 < len(table.rows) <= MAX_ROWS

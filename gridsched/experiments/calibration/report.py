@@ -16,7 +16,7 @@ from gridsched.calibration.measures import Explained
 from gridsched.calibration.words import described
 from gridsched.experiments.calibration.config import CalibrationStudy
 from gridsched.experiments.calibration.stages import HALVES, WITHOUT, layers_table
-from gridsched.report.parts import figure, figures, heading
+from gridsched.presentation.views import figure, figures, heading
 
 _MADE_OF = {
     "prompt": "jobs: those that waited a minute at most",

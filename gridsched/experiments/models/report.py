@@ -10,7 +10,7 @@ import pandas as pd
 from gridsched import results
 from gridsched.experiments.models.config import ModelStudy
 from gridsched.figures.style import number
-from gridsched.report.parts import figure, heading
+from gridsched.presentation.views import figure, heading
 
 
 def models_view(study: ModelStudy, folder: Path) -> dict[str, Any]:

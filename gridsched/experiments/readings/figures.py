@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 from gridsched.experiments.readings.analysis import CONTRADICTED, ROBUST, UNKNOWN
 from gridsched.experiments.readings.findings import FINDINGS as FINDINGS
 from gridsched.experiments.readings.stages import WORDS
-from gridsched.figures import grid_panels, panels, style
+from gridsched.figures import panels, style
 
 _LOOKS = {
     "not": "#d55e00",
@@ -149,7 +149,7 @@ def readings_choices(study: xr.Dataset) -> style.Drawing:
             sure = row.low > 0
             color = _LOOKS["reproduced"] if sure else style.FAINT
             y = places[name] + shift
-            cut |= grid_panels.interval_line(axes, row.low, row.high, y, color, linewidth=0.5)
+            cut |= panels.interval_line(axes, row.low, row.high, y, color, linewidth=0.5)
             axes.plot([row.mean], [y], marker="o", markersize=2.2, color=color, linestyle="")
     axes.axvline(0, color=style.INK, linewidth=0.6)
     axes.set_xlabel("importance: how much worse it is told whether a claim holds, without the choice")
@@ -157,7 +157,7 @@ def readings_choices(study: xr.Dataset) -> style.Drawing:
     entries = [
         (panels.dot("o", _LOOKS["reproduced"]), "surely important"),
         (panels.dot("o"), "not surely"),
-        *grid_panels.cut_entry(cut),
+        *panels.cut_entry(cut),
     ]
     style.entries_below(figure, entries)
     return figure, numbers

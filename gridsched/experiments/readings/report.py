@@ -11,7 +11,7 @@ import xarray as xr
 from gridsched import results
 from gridsched.experiments.readings.config import ReadingsStudy
 from gridsched.figures.findings import percent
-from gridsched.report.parts import figures, heading, labels
+from gridsched.presentation.views import figures, heading, labels
 
 _PAIRS = 12
 """Contradictions that the page shows; the dataset has all."""

@@ -134,10 +134,6 @@ class JScheduler(Scheduler):
     sampling: SamplingName = "distinct"
     k_per: KPerName = "job"
 
-    terms: ClassVar[Mapping[str, str]] = {
-        "JScheduler": "Every job asks K clusters itself and goes where its metric, such as its "
-        "predicted wait, is best: self-scheduling.",
-    }
     system: ClassVar[str] = "jscheduler"
     knows: ClassVar[str] = "predicted starts on the clusters asked, by each job for itself"
     functions: ClassVar[Mapping[str, Kind]] = {"metric": COST}

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
-import numpy as np
+import pandas as pd
 import xarray as xr
 
 from gridsched.experiments.machines import FATES
 from gridsched.experiments.parts import ClusterConfig, FailuresConfig
 from gridsched.figures.style import duration, number
+from gridsched.presentation.tables import PageTable
 
 MAX_ROWS = 60
 """Runs that the page shows; the others are in the dataset of the study."""
@@ -22,17 +21,6 @@ _REQUEUED = {
     "end": "A job that is killed waits again at the end of the queue",
     "lost": "A job that is killed is lost",
 }
-
-
-@dataclass(frozen=True)
-class FateTable:
-    """What became of jobs: labels of runs, and numbers of each of `header`."""
-
-    labels: list[str]
-    header: list[str]
-    rows: list[tuple[list[str], list[str]]]
-    left_out: int
-    """Runs that are not shown."""
 
 
 def failures_told(study: Any) -> list[str]:
@@ -68,36 +56,36 @@ def _how(failures: FailuresConfig) -> str:
     if failures.requeue == "lost":
         return f"{text}."
     if not failures.checkpoint_interval:
-        return f"{text}, and begins anew."
+        return f"{text}, and starts again from the beginning."
     return (
         f"{text}, and goes on from its last checkpoint: one after every "
         f"{duration(failures.checkpoint_interval)} of work, which takes {duration(failures.checkpoint_cost)}."
     )
 
 
-def fate_table(dataset: xr.Dataset) -> FateTable | None:
-    """What became of the jobs of each run, means over replicates; none if the dataset does not say it."""
+def outcome_table(dataset: xr.Dataset) -> PageTable | None:
+    """Job outcomes of each run where nodes fail, means over replicates; none if the dataset has none."""
     known = [name for name in FATES if name in dataset]
     if not known:
         return None
     means = dataset[known]
     if "replicate" in means.dims:
         means = means.mean("replicate")
-    dims = [str(dim) for dim in means[known[0]].dims]
-    places = [
-        place
-        for place in product(*(range(means.sizes[dim]) for dim in dims))
-        if not np.isnan(means[known[0]].values[place])
-    ]
-    shown = [name for name in known if name in _ALWAYS or any(means[name].values[place] for place in places)]
-    rows = [
-        (
-            [str(means[dim].values[index]) for dim, index in zip(dims, place, strict=True)],
-            [_text(name, float(means[name].values[place])) for name in shown],
-        )
-        for place in places[:MAX_ROWS]
-    ]
-    return FateTable(dims, [FATES[name] for name in shown], rows, max(len(places) - MAX_ROWS, 0))
+    frame = means.to_dataframe()[known].dropna(subset=known[:1])
+    if isinstance(frame.index, pd.MultiIndex):
+        frame.index = frame.index.remove_unused_levels()
+        alike = [
+            name for name, level in zip(frame.index.names, frame.index.levels, strict=True) if len(level) == 1
+        ]
+        frame = frame.droplevel(alike[: frame.index.nlevels - 1])
+    shown = [name for name in known if name in _ALWAYS or frame[name].any()]
+    more = f"; {len(frame) - MAX_ROWS:,} more runs are in the dataset" if len(frame) > MAX_ROWS else ""
+    rows = []
+    for place, row in zip(frame.index[:MAX_ROWS], frame[shown].to_dict("records"), strict=False):
+        name = ", ".join(map(str, place)) if isinstance(place, tuple) else str(place)
+        rows.append([name, *(_text(each, float(row[each])) for each in shown)])
+    caption = f"Job outcomes where nodes fail, means over replicates{more}"
+    return PageTable(caption, ["run", *(FATES[name] for name in shown)], rows)
 
 
 _ALWAYS = ("executions_killed", "extra_work_share")

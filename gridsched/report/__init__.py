@@ -1,1 +1,0 @@
-"""The report page: views of studies and templates."""
