@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
 
 import xarray as xr
 from pydantic import Field, model_validator
 
 from gridsched.experiments.comparing import ComparedRun
-from gridsched.experiments.kinds.grid import GridStudy
+from gridsched.experiments.kinds.grid import GridComparison
 from gridsched.experiments.parts import BaselineConfig, GridConfig, label_of
 from gridsched.experiments.schedulers import AnyScheduler, scheduler_made
 from gridsched.experiments.validation import Number, unique
@@ -19,14 +19,13 @@ class ArenaScenario(GridConfig, BaselineConfig):
     """Clusters of a grid with what their users submit, and the scenario that it is compared with."""
 
 
-class ArenaStudy(GridStudy):
+class ArenaStudy(GridComparison):
     """A study of the arena: schedulers of all systems on the same clusters, jobs and estimates."""
 
-    refuses: ClassVar[Mapping[str, str]] = {}
     refuses_the_unable = False
     leads = True
 
-    kind: Literal["arena"]  # type: ignore[assignment]
+    kind: Literal["arena"]
     """What is studied."""
     scenarios: Annotated[tuple[ArenaScenario, ...], Field(min_length=1)]
     """The scenarios: clusters with their workloads."""

@@ -16,13 +16,9 @@ from gridsched.experiments.study import FROM_SUBMISSION
 from gridsched.experiments.validation import suggestion, unique
 
 
-class GridStudy(ComparisonStudy):
-    """A study of grids: every scheduler under every local policy on every scenario, with replicates."""
+class GridComparison(ComparisonStudy):
+    """What studies of schedulers on several clusters have in common."""
 
-    refuses: ClassVar[Mapping[str, str]] = {"feedback": FROM_SUBMISSION}
-
-    kind: Literal["grid"]
-    """What is studied."""
     scenarios: Annotated[tuple[GridConfig, ...], Field(min_length=1)]
     """The scenarios: clusters with their workloads."""
     policies: Policies = ("easy",)
@@ -107,3 +103,12 @@ class GridStudy(ComparisonStudy):
             f"Local policy where a scheduler leaves it open: {policies}.",
             *([f"{', '.join(planned)}: waits are predicted from a conservative plan."] if planned else []),
         ]
+
+
+class GridStudy(GridComparison):
+    """A study of grids: every scheduler under every local policy on every scenario, with replicates."""
+
+    refuses: ClassVar[Mapping[str, str]] = {"feedback": FROM_SUBMISSION}
+
+    kind: Literal["grid"]
+    """What is studied."""

@@ -42,6 +42,7 @@ from gridsched.systems.jscheduler.centres import (
     check_size,
     load_platform,
 )
+from gridsched.systems.jscheduler.scheduler import JScheduler
 
 _HERE = "gridsched.experiments.kinds.jscheduler.stages"
 
@@ -185,8 +186,8 @@ class JSchedulerStudy(SchedulerStudy):
             )
         resources = self.resource_count
         for scheduler in self.schedulers:
-            made: Any = scheduler_made(scheduler)
-            if made.system != "jscheduler":
+            made = scheduler_made(scheduler)
+            if not isinstance(made, JScheduler):
                 raise ValueError(
                     f"schedulers: {label_of(scheduler)!r} lets no job choose; give the scheduler jscheduler"
                 )
@@ -248,11 +249,8 @@ class JSchedulerStudy(SchedulerStudy):
     @property
     def shown_labels(self) -> list[str]:
         """Label of each scheduler in the dataset, which those that are the same have in common."""
-        made = [scheduler_made(each) for each in self.schedulers]
-        short = [
-            f"{own['variant']}, k {own['k']}"
-            for own in map(of_jscheduler, made, self.labels)  # type: ignore[arg-type]
-        ]
+        made = [_made(each) for each in self.schedulers]
+        short = [f"{own['variant']}, k {own['k']}" for own in map(of_jscheduler, made, self.labels)]
         first = [made.index(each) for each in made]
         different = {short[i]: {j for j in first if short[j] == short[i]} for i in first}
         return [short[i] if len(different[short[i]]) == 1 else self.labels[i] for i in first]
@@ -450,7 +448,7 @@ class JSchedulerStudy(SchedulerStudy):
     ) -> Task:
         """Simulation of one run: it takes longer the more clusters a job asks, and in exact mode."""
         scenario, scheduler = self.conditions[label], self._shown(name)
-        made: Any = scheduler_made(scheduler)
+        made = _made(scheduler)
         retrained = estimates == "retrained"
         slow = (20 if made.predictions == "exact" else 1) * (10 if retrained else 1)
         slow *= 1 if scenario.failures is None else 10
@@ -599,7 +597,7 @@ class JSchedulerStudy(SchedulerStudy):
         """Schedulers that differ in k alone, in the order of k, by what they have in common."""
         found: dict[str, dict[str, int]] = {}
         for label in self.dataset_labels[1:]:
-            own = of_jscheduler(scheduler_made(self._shown(label)), label)  # type: ignore[arg-type]
+            own = of_jscheduler(_made(self._shown(label)), label)
             found.setdefault(own["variant"], {})[label] = own["k"]
         return {variant: sorted(own, key=own.__getitem__) for variant, own in found.items()}
 
@@ -656,6 +654,13 @@ PREDICTION_FIGURES = (
     ),
 )
 """Figures of how good predictions are."""
+
+
+def _made(written: Written) -> JScheduler:
+    """The JScheduler of a configuration, which accepts no other scheduler."""
+    made = scheduler_made(written)
+    assert isinstance(made, JScheduler)
+    return made
 
 
 def _event_files(scenario: ReadingConfig) -> dict[str, Any]:
