@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,25 +73,35 @@ def _simulate(options: argparse.Namespace) -> None:
     times = Times(options.human)
     runs: list[xr.Dataset] = []
     rows: list[tuple[str, ...]] = []
+    reasons: dict[str, None] = {}
     attributes = {}
     for policy in policies:
         with progress(f"simulating {policy.name}"):
             run = run_policy(workload, cluster, policy, options)
         attributes[policy.name] = run.attrs
         if not runs:
-            rows += _recorded_rows(run, workload, cluster, options.warm_up, times)
-        rows.append(_row(policy.name, run, options.warm_up, times))
+            rows += _recorded_rows(run, workload, cluster, options.warm_up, times, reasons)
+        rows.append(_row(policy.name, run, options.warm_up, times, reasons))
         # Of several policies on a large log, only what is written is kept.
         runs.append(run if options.output else run[["start_time"]])
     print()
     print_blocks(
         table(_columns(times), rows),
-        "±95%: half width of the 95% confidence interval, from batch means; both bounds where they "
-        "are not equally far from the mean.\n"
-        "The schedule of every policy was verified.",
+        _explanation(reasons),
         *_fates(attributes),
     )
     _write_output(options, runs, [policy.name for policy in policies], workload)
+
+
+def _explanation(reasons: Iterable[str]) -> str:
+    """What the intervals are, and why means have none."""
+    why = "; ".join(reason for reason in reasons if reason)
+    return (
+        "±95%: half width of the 95% confidence interval, from batch means; in brackets: both bounds, "
+        "where they are not equally far from the mean.\n"
+        + (f"A mean without one is that of this log alone: {why}.\n" if why else "")
+        + "The schedule of every policy was verified."
+    )
 
 
 def _fates(attributes: dict[str, dict[str, Any]]) -> list[Any]:
@@ -111,8 +121,10 @@ def _columns(times: Times) -> tuple[str, ...]:
     )
 
 
-def _row(name: str, run: xr.Dataset, warm_up: float, times: Times) -> tuple[str, ...]:
-    """Cells of one run; means with half the width of their interval, where there are jobs enough for one."""
+def _row(
+    name: str, run: xr.Dataset, warm_up: float, times: Times, reasons: dict[str, None]
+) -> tuple[str, ...]:
+    """Cells of one run, its means with their intervals; why a mean has none is added to the reasons."""
     from gridsched.metrics.jobs import summarise
 
     summary = summarise(run, warm_up=warm_up, bins=1).sel(job_class="all")
@@ -122,6 +134,7 @@ def _row(name: str, run: xr.Dataset, warm_up: float, times: Times) -> tuple[str,
 
     def mean(metric: str, text: Callable[[float], str]) -> str:
         centre, low, high = (value(f"{metric}_mean{bound}") for bound in ("", "_low", "_high"))
+        reasons.setdefault(str(summary[f"{metric}_mean_reason"].item()))
         return with_interval(text(centre), centre, low, high, text)
 
     return (
@@ -135,7 +148,12 @@ def _row(name: str, run: xr.Dataset, warm_up: float, times: Times) -> tuple[str,
 
 
 def _recorded_rows(
-    run: xr.Dataset, workload: Workload, cluster: Cluster, warm_up: float, times: Times
+    run: xr.Dataset,
+    workload: Workload,
+    cluster: Cluster,
+    warm_up: float,
+    times: Times,
+    reasons: dict[str, None],
 ) -> list[tuple[str, ...]]:
     """Row of what the log recorded, none where it recorded no waits."""
     from gridsched.metrics.jobs import RECORDED, recorded
@@ -146,7 +164,7 @@ def _recorded_rows(
     if workload.processors_available not in (None, cluster.processors):
         # These jobs did not run on this cluster, so they used no share of it.
         history = history.isel(segment=slice(0))
-    return [_row(RECORDED, history, warm_up, times)]
+    return [_row(RECORDED, history, warm_up, times, reasons)]
 
 
 def _write_output(

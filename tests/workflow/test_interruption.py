@@ -16,7 +16,7 @@ def test_interrupted_run_says_so_and_continues(tmp_path: Path, kernel_cache: Pat
         assert ended_within(process, 0.02) is None, "ended before it simulated"
     os.killpg(process.pid, signal.SIGINT)
     output, _ = process.communicate()
-    assert process.returncode != 0
+    assert process.returncode != 0, output
     (line,) = [line for line in output.splitlines() if line.startswith("gridsched: ")]
     assert line.startswith("gridsched: interrupted during tiny: simulating listed")
     assert "Traceback" not in output
