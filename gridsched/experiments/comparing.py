@@ -31,7 +31,7 @@ from gridsched.experiments.inputs import (
 from gridsched.experiments.machines import machines
 from gridsched.experiments.measuring import BLOCKS, Measuring, measured
 from gridsched.experiments.parts import ClusterConfig, MetricsConfig, WorkloadConfig, label_of
-from gridsched.experiments.prepare import scheduler_seed, workload_facts
+from gridsched.experiments.prepare import derived_seed, scheduler_seed, workload_facts
 from gridsched.experiments.schedulers import (
     AnyScheduler,
     Written,
@@ -46,6 +46,7 @@ from gridsched.metrics.grid import offered_loads
 from gridsched.platform import Cluster, Platform
 from gridsched.simulation import simulate
 from gridsched.submission import AlignName
+from gridsched.systems.multicluster.jobs import with_prediction_errors
 from gridsched.traces import merge_workloads
 from gridsched.verification import verify
 from gridsched.workloads import Workload
@@ -315,6 +316,9 @@ class ComparisonStudy(SchedulerStudy):
             "load": run.load,
             "estimates": run.estimates,
         }
+        errors = self.estimate_errors(run.scenario, run.estimates)
+        if errors is not None:
+            given |= {"estimates": "requested", "errors": errors.model_dump(exclude_none=True)}
         return {key: value for key, value in given.items() if value != _DEFAULTS.get(key)}
 
     # --- figures --------------------------------------------------------------------------------------
@@ -580,7 +584,7 @@ _DEFAULTS = {
     "kill": False,
     "passes": "instant",
     "load": 1.0,
-    "estimate_error": 1.0,
+    "errors": None,
 }
 
 
@@ -702,7 +706,7 @@ def run_scheduler(
     scheduler, policy : str or SchedulerConfig
         The scheduler, and the local policy of clusters where the study gives one.
     conventions : mapping
-        Keyword arguments of `gridsched.simulate`, and `load` and `estimate_error`, see `under`.
+        Keyword arguments of `gridsched.simulate`, and `load` and `errors`, see `under`.
     how : mapping
         Parameters of `Measuring`.
     parameters, scheduler_parameters : mapping
@@ -720,10 +724,14 @@ def run_scheduler(
     made = scheduler_made(scheduler)
     more: Extension = function_at(extension)(**(extended or {})) if extension else Extension()
     options = {**_DEFAULTS, "estimates": "requested", **conventions}
-    load, error = options.pop("load"), options.pop("estimate_error")
+    load, errors = options.pop("load"), options.pop("errors") or {}
     parts: list[xr.Dataset] = []
     for replicate, pairs in results.grids_from_dataset(files.shared(grid)).items():
-        loaded = [(under(workload, load, error), cluster) for workload, cluster in pairs]
+        draws = [derived_seed(seed, f"estimates\n{replicate}\n{place}") for place in range(len(pairs))]
+        loaded = [
+            (under(workload, load, **errors, seed=draw), cluster)
+            for draw, (workload, cluster) in zip(draws, pairs, strict=True)
+        ]
         loaded = list(more.loaded(loaded, options["align"], replicate))
         platform = Platform(machines(loaded, clusters, options["align"], seed, replicate))
         jobs = [workload for workload, _ in loaded]
@@ -787,7 +795,9 @@ def _submitted(jobs: Sequence[Workload], platform: Platform, align: Any) -> xr.D
     return named.assign(whole)
 
 
-def under(workload: Workload, load: float = 1.0, estimate_error: float = 1.0) -> Workload:
+def under(
+    workload: Workload, load: float = 1.0, *, share: float = 1.0, deviation: float = 0.0, seed: int = 0
+) -> Workload:
     """The jobs under another load, with other estimates.
 
     Parameters
@@ -796,17 +806,23 @@ def under(workload: Workload, load: float = 1.0, estimate_error: float = 1.0) ->
         The jobs.
     load : float
         Times between submissions are divided by this.
-    estimate_error : float
+    share : float
         Share of the difference between requested times and run times that is left. Jobs without a requested
         time have none.
+    deviation : float
+        Standard deviation of the logarithm of drawn requested times over run times; 0 draws none.
+    seed : int
+        Seed of what is drawn.
     """
     if load != 1.0 and len(workload):
         first = int(workload.submit_time.min())
         submit = first + np.round((workload.submit_time - first) / load).astype(np.int64)
         workload = replace(workload, submit_time=submit)
-    if estimate_error != 1.0:
+    if deviation:
+        return with_prediction_errors(workload, deviation, seed=seed)
+    if share != 1.0:
         run, requested = workload.run_time, workload.requested_time
-        estimate = np.ceil(run + estimate_error * (requested - run)).astype(np.int64)
+        estimate = np.ceil(run + share * (requested - run)).astype(np.int64)
         workload = replace(
             workload, requested_time=np.where(requested > 0, np.maximum(estimate, 1), requested)
         )

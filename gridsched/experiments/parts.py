@@ -6,13 +6,22 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, Protocol, Self
 
-from pydantic import AfterValidator, Field, GetJsonSchemaHandler, StrictBool, model_validator
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    Field,
+    GetJsonSchemaHandler,
+    StrictBool,
+    Tag,
+    model_validator,
+)
 from pydantic_core import CoreSchema
 
 from gridsched.engine.records import LARGEST
 from gridsched.errors import GridschedError
 from gridsched.experiments.derived import part_model, with_lists
 from gridsched.experiments.validation import (
+    BY_NAME,
     ConfigModel,
     Count,
     Duration,
@@ -109,6 +118,38 @@ class EstimatesConfig(ConfigModel):
         return self
 
 
+class EstimateErrors(ConfigModel):
+    """Runtime estimates with errors of a given size."""
+
+    alternatives = ("share", "deviation")
+
+    share: Number | None = Field(None, gt=0, le=100)
+    """Share of the difference between requested times and run times that is left: 0.5 halves it."""
+    deviation: Number | None = Field(None, gt=0, le=10)
+    """Standard deviation of the logarithm of estimated over actual run times, drawn for every job."""
+
+    @model_validator(mode="after")
+    def _errors(self) -> Self:
+        if self.share == 1:
+            raise ValueError("share: 1 stands for requested times; write requested")
+        return self
+
+    @property
+    def label(self) -> str:
+        """Name in datasets, tables and figures."""
+        if self.share is not None:
+            return f"requested, {self.share:g} of the error"
+        return f"actual, errors with deviation {self.deviation:g}"
+
+
+_Estimate = Annotated[
+    Annotated[EstimateName, Tag(BY_NAME)] | Annotated[EstimateErrors, Tag("by errors")],
+    Discriminator(lambda value: "by errors" if isinstance(value, dict | EstimateErrors) else BY_NAME),
+]
+EstimateKeys = Annotated[tuple[_Estimate, ...], Field(min_length=1)]
+"""Runtime estimates: names, or errors that they have."""
+
+
 class Sizes(ConfigModel):
     """Spread of job sizes inside a size class."""
 
@@ -147,7 +188,7 @@ class Synthetic(ConfigModel):
     """Inter-arrival times are divided by this."""
     sizes: Sizes = Sizes()
     """Spread of sizes inside the classes."""
-    estimates: EstimatesConfig = EstimatesConfig()
+    requested_times: EstimatesConfig = EstimatesConfig()
     """Model of the requested times."""
 
 
@@ -443,7 +484,7 @@ class ScenarioChoice(VariedConfig):
     """Name in figures and file names."""
     schedulers: Annotated[tuple[Label, ...], Field(min_length=1)] | None = None
     """Names of the schedulers that run here; all by default."""
-    estimates: Annotated[tuple[EstimateName, ...], Field(min_length=1)] | None = None
+    estimates: EstimateKeys | None = None
     """Runtime estimates of the schedulers here; by default as the study says."""
 
     @property

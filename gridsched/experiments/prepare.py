@@ -126,7 +126,7 @@ def _synthetic(workload: WorkloadConfig, seed: int, in_grid: bool) -> tuple[Work
         jobs=model.jobs,
         duration=model.duration,
         sizes=_size_model(model.sizes, machine),
-        estimates=_estimate_model(model.estimates),
+        estimates=_estimate_model(model.requested_times),
         load_scale=model.load_scale,
     )
     cluster = workload.cluster(

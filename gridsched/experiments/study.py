@@ -17,7 +17,7 @@ from gridsched import results
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.config import Study
 from gridsched.experiments.inputs import event_files, without_machine
-from gridsched.experiments.parts import WorkloadConfig, label_of
+from gridsched.experiments.parts import EstimateErrors, EstimateKeys, WorkloadConfig, label_of
 from gridsched.experiments.schedulers import (
     AnyScheduler,
     Written,
@@ -31,7 +31,6 @@ from gridsched.experiments.tasks import OwnFile, Task
 from gridsched.experiments.validation import ConfigModel, Whole, suggestion, unique, unique_files
 from gridsched.io import shown
 from gridsched.policies.local import OverrunName
-from gridsched.submission import EstimateName
 
 FROM_SUBMISSION = (
     "times of this kind of study count from submissions, which users who react make only when earlier jobs "
@@ -58,8 +57,9 @@ class SchedulerStudy(Study):
     schedulers: Annotated[tuple[AnyScheduler, ...], Field(min_length=1)]
     """Schedulers: names, or names with parameters. A list of values where a parameter takes one makes a
     scheduler of each, with all combinations where there are several lists."""
-    estimates: Annotated[tuple[EstimateName, ...], Field(min_length=1)] = ("requested",)
-    """Runtime estimates of the schedulers."""
+    estimates: EstimateKeys = ("requested",)
+    """Runtime estimates of the schedulers: `requested`, `actual`, `clairvoyant` (the larger of both), or with
+    errors, `{ share: 0.5 }` or `{ deviation: 0.3 }`."""
     reference: str | None = None
     """Scheduler that the others are compared with; the first one by default."""
     overrun: OverrunName = "doubling"
@@ -101,7 +101,7 @@ class SchedulerStudy(Study):
     def _parts_go_together(self) -> Any:
         unique_files("scenarios", [scenario.name for scenario in self.scenarios])
         unique("schedulers", self.labels)
-        unique("estimates", list(self.estimates))
+        unique("estimates", [_estimates_label(each) for each in self.estimates])
         if self.reference is not None and self.reference not in self.labels:
             raise ValueError(
                 f"reference: found {self.reference!r}; {suggestion(self.reference, self.labels)}"
@@ -225,8 +225,17 @@ class SchedulerStudy(Study):
         return [label for label in self.labels if chosen is None or label in chosen]
 
     def estimates_in(self, scenario: Any) -> Sequence[str]:
-        """Runtime estimates of the schedulers in a scenario."""
-        return getattr(scenario, "estimates", None) or self.estimates
+        """Labels of the runtime estimates of the schedulers in a scenario."""
+        return list(self._estimates_in(scenario))
+
+    def estimate_errors(self, scenario: Any, label: str) -> EstimateErrors | None:
+        """Errors of the estimates of a label; none where they have a name."""
+        written = self._estimates_in(scenario)[label]
+        return written if isinstance(written, EstimateErrors) else None
+
+    def _estimates_in(self, scenario: Any) -> dict[str, Any]:
+        written = getattr(scenario, "estimates", None) or self.estimates
+        return {_estimates_label(each): each for each in written}
 
     def with_fewer(self, replicates: int) -> Self:
         """The study with no more replicates than these."""
@@ -280,6 +289,10 @@ class SchedulerStudy(Study):
             **more,
             **results.provenance(),
         }
+
+
+def _estimates_label(estimates: Any) -> str:
+    return estimates.label if isinstance(estimates, EstimateErrors) else str(estimates)
 
 
 def alone(scenario: Any) -> Any:

@@ -20,7 +20,7 @@ STUDY: dict[str, Any] = {
     "scenarios": [
         {"name": "listed", "processors": 8, "jobs": [[0, 10, 20, 1], [5, 10, 20, 8]]},
         {"name": "log", "archive": "KTH-SP2-1996", "window": {"month": "1996-10"}},
-        {"name": "drawn", "synthetic": {"machine": "M3", "jobs": 10, "estimates": {"model": "modal"}}},
+        {"name": "drawn", "synthetic": {"machine": "M3", "jobs": 10, "requested_times": {"model": "modal"}}},
     ],
     "schedulers": [
         "fcfs",
@@ -84,7 +84,11 @@ MISTAKES: list[tuple[str, Any, list[str]]] = [
     ("scenarios.1.window.day", 4, ["[log].window.day: unknown key", "month, months, interval, jobs"]),
     ("scenarios.2.synthetic.seed", 4, ["scenarios[drawn].synthetic.seed: unknown key", "load_scale"]),
     ("scenarios.2.synthetic.sizes.shape", 4, ["synthetic.sizes.shape: unknown key", "weighting"]),
-    ("scenarios.2.synthetic.estimates.g", 4, ["synthetic.estimates.g: unknown key", "max_estimate"]),
+    (
+        "scenarios.2.synthetic.requested_times.g",
+        4,
+        ["requested_times.g: unknown key", "max_estimate"],
+    ),
     (
         "schedulers.2.backfill",
         "easy",
@@ -144,7 +148,11 @@ MISTAKES: list[tuple[str, Any, list[str]]] = [
     ("reference", "sjf", ["reference: found 'sjf'", "known are fcfs, easy, mine"]),
     ("scenarios.1.archive", "KTH-SP-1996", ["scenarios[log].archive", "did you mean KTH-SP2-1996"]),
     ("scenarios.2.synthetic.machine", "M9", ["synthetic.machine: found 'M9'", "unknown machine", "M6"]),
-    ("scenarios.2.synthetic.estimates.model", "mode", ["estimates.model: found 'mode'", "'modal'"]),
+    (
+        "scenarios.2.synthetic.requested_times.model",
+        "mode",
+        ["requested_times.model: found 'mode'", "'modal'"],
+    ),
     ("scenarios.2.synthetic.sizes.fill", "all", ["sizes.fill: found 'all'", "'powers'"]),
     # names that are there twice, or would be one file
     ("schedulers.1", "fcfs", ["schedulers: 'fcfs' is there twice"]),
@@ -206,8 +214,12 @@ MISTAKES: list[tuple[str, Any, list[str]]] = [
     ("scenarios.2.synthetic.jobs", 10**15, ["synthetic.jobs: found 1000000000000000", "less than"]),
     ("scenarios.2.synthetic.load_scale", -1, ["synthetic.load_scale: found -1", "equal to 0.001"]),
     ("scenarios.2.synthetic.sizes", {"exponent": 500}, ["sizes.exponent: found 500", "equal to 30"]),
-    ("scenarios.2.synthetic.estimates", {"f": -0.5}, ["estimates.f: found -0.5", "equal to 0"]),
-    ("scenarios.2.synthetic.estimates", {"model": "multiple", "f": 0.5}, ["estimates: f: at least 1"]),
+    ("scenarios.2.synthetic.requested_times", {"f": -0.5}, ["requested_times.f: found -0.5", "equal to 0"]),
+    (
+        "scenarios.2.synthetic.requested_times",
+        {"model": "multiple", "f": 0.5},
+        ["requested_times: f: at least 1"],
+    ),
     ("schedulers.2.reservations", 0, ["schedulers[mine]: ", "reservations is 0", "use 1 or more"]),
     (
         "schedulers.2",

@@ -61,8 +61,7 @@ STUDY: dict[str, Any] = {
         "ideal-srpt",
     ],
     "loads": [1.0, 2.0],
-    "estimates": ["requested", "actual"],
-    "estimate_errors": [0.5],
+    "estimates": ["requested", "actual", {"share": 0.5}],
 }
 HALF = "requested, 0.5 of the error"
 
@@ -109,7 +108,7 @@ def test_measures_are_those_of_the_simulation(
     )
     for replicate, pairs in grids.items():
         platform = gs.Platform([cluster for _, cluster in pairs]).with_policy("easy")
-        jobs = [under(workload, load, error) for workload, _ in pairs]
+        jobs = [under(workload, load, share=error) for workload, _ in pairs]
         for label, scheduler in (("central", "central"), ("wait $x$", gs.JScheduler(k=2))):
             seed = derived_seed(1, f"{scenario}\n{replicate}") % 2**31
             run = gs.simulate(jobs, platform, scheduler, seed=seed)
@@ -164,7 +163,7 @@ def jobs(seed: int, number: int = 60) -> gs.Workload:
 @given(load=st.floats(0.1, 10), error=st.floats(0, 3))
 def test_conditions(load: float, error: float) -> None:
     before = jobs(3)
-    after = under(before, load, error)
+    after = under(before, load, share=error)
     first = before.submit_time[0]
     assert abs(after.submit_time - first - (before.submit_time - first) / load).max() <= 0.5
     known = before.requested_time > 0
@@ -174,11 +173,22 @@ def test_conditions(load: float, error: float) -> None:
     np.testing.assert_array_equal(after.run_time, before.run_time)
 
 
+def test_drawn_errors_are_lognormal_and_repeat_with_their_seed() -> None:
+    before = jobs(3)
+    first, again, other = (under(before, deviation=0.3, seed=seed) for seed in (5, 5, 6))
+    np.testing.assert_array_equal(first.requested_time, again.requested_time)
+    assert (first.requested_time != other.requested_time).any()
+    long = before.run_time > 100  # rounding to whole seconds counts little
+    errors = np.log(first.requested_time[long] / before.run_time[long])
+    assert abs(errors.mean()) < 4 * 0.3 / np.sqrt(long.sum())
+    assert errors.std() == pytest.approx(0.3, rel=0.2)
+
+
 def test_no_error_is_the_actual_run_time_and_all_of_it_the_requested_time() -> None:
     before, cluster = jobs(4), gs.Cluster(processors=16)
     assert under(before) is before
     expected = gs.simulate(before, cluster, "easy", estimates="actual")
-    found = gs.simulate(under(before, estimate_error=0.0), cluster, "easy")
+    found = gs.simulate(under(before, share=0.0), cluster, "easy")
     np.testing.assert_array_equal(found["start_time"], expected["start_time"])
 
 
@@ -337,7 +347,7 @@ def test_runs_do_not_depend_on_the_other_schedulers() -> None:
 def test_a_function_of_the_user_is_part_of_the_key() -> None:
     (task,) = [
         task
-        for task in arena(loads=[1.0], estimates=["requested"], estimate_errors=[]).experiment(1).tasks
+        for task in arena(loads=[1.0], estimates=["requested"]).experiment(1).tasks
         if task.labels.get("scheduler") == "own" and task.labels["scenario"] == "alike"
     ]
     assert [each.file for each in task.inputs if isinstance(each, OwnFile)] == [OWN.partition(":")[0]]
@@ -360,8 +370,11 @@ def test_a_function_of_the_user_is_part_of_the_key() -> None:
         ({"loads": [0.5]}, "give 1 too"),
         ({"loads": [0.0, 1.0]}, "loads"),
         ({"loads": [1.0, 1.0]}, "there twice"),
-        ({"estimate_errors": [0.0]}, "estimate_errors"),
-        ({"estimate_errors": [1.0]}, "1 stands for requested times"),
+        ({"estimate_errors": [0.5]}, "estimate_errors: unknown key"),
+        ({"estimates": [{"share": 0}]}, "share"),
+        ({"estimates": [{"share": 1}]}, "1 stands for requested times"),
+        ({"estimates": [{"share": 0.5, "deviation": 1}]}, "give exactly one of share, deviation"),
+        ({"estimates": [{"share": 0.5}, {"share": 0.5}]}, "there twice"),
         ({"estimates": ["guessed"]}, "found 'guessed'"),
     ],
 )

@@ -77,7 +77,8 @@ STUDY: dict[str, Any] = {
                 {"name": "C1", "processors": 8},
                 {"name": "C3", "processors": 9},
             ],
-            "jobs": {"prediction_error": 0.5, "at_clusters": 0.5, "sizes": "log"},
+            "estimates": [{"deviation": 0.5}],
+            "jobs": {"at_clusters": 0.5, "sizes": "log"},
             "parameters": {"weights": [{"idle": 4}, {"over_deadline": 8}], "announcement_delay": 30},
             "changes": [[200, "C3", 2]],
             "schedulers": ["muscle", "dll+seed", "muscle, no seed"],
@@ -375,13 +376,16 @@ def test_a_level_can_be_a_batch(tmp_path: Path) -> None:
 
 
 def test_absent_runs_and_clusters_are_unknown(finished: Path) -> None:
-    dataset = results.read(finished / "study.nc").isel(estimates=0)
+    whole = results.read(finished / "study.nc")
+    dataset = whole.sel(estimates="requested")
+    harder = whole.sel(scenario="harder", estimates="actual, errors with deviation 0.5")
     mcp = dataset["mcp_mean"].sel(group=ALL)
-    assert mcp.sel(scenario="harder", scheduler="wrand").isnull().all()
+    assert mcp.sel(scenario="harder").isnull().all()
+    assert harder["mcp_mean"].sel(group=ALL, scheduler="wrand").isnull().all()
     assert mcp.sel(scenario="plain", scheduler="muscle, no seed").isnull().all()
-    assert mcp.sel(scenario="harder", scheduler="muscle, no seed").notnull().all()
-    assert dataset["cp_mean"].sel(scenario="harder", group="cluster C2").isnull().all()
-    sizes = dataset["cluster_processors"].sel(scenario="harder", scheduler="muscle").isel(replicate=0)
+    assert harder["mcp_mean"].sel(group=ALL, scheduler="muscle, no seed").notnull().all()
+    assert harder["cp_mean"].sel(group="cluster C2").isnull().all()
+    sizes = harder["cluster_processors"].sel(scheduler="muscle").isel(replicate=0)
     assert sizes.sel(group=["cluster C1", "cluster C3"]).values.tolist() == [8, 9]
     late = dataset["late"].sel(scheduler="muscle", group="class silver")
     assert late.sel(scenario="log").notnull().any()
@@ -470,7 +474,7 @@ def test_figures_follow_the_axis(study: MulticlusterStudy, finished: Path, axis:
     ranking = presentation.numbers(varied.specifications[0], dataset)
     own = ranking[(ranking["scenario"] == "plain") & (ranking["measure"] == "mcp_mean")]
     assert set(own["scheduler"]) == {"muscle", "wrand"}
-    values = dataset["mcp_mean"].sel(scenario="plain", group=ALL).mean("replicate").squeeze("estimates")
+    values = dataset["mcp_mean"].sel(scenario="plain", group=ALL).mean("replicate").sel(estimates="requested")
     ratio = float(values.sel(scheduler="wrand") / values.sel(scheduler="muscle"))
     assert own.set_index("scheduler").loc["wrand", "ratio"] == pytest.approx(ratio)
 

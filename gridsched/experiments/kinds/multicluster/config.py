@@ -82,8 +82,6 @@ class _Jobs(MadeConfig):
     """Work that arrives relative to what the clusters can do."""
     speed_up: Factor = 1.0
     """Times between submissions of a log are divided by this."""
-    prediction_error: Number = Field(0.0, ge=0, le=10)
-    """Standard deviation of the logarithm of predicted over actual run times."""
     at_clusters: Annotated[Number, Field(ge=0, le=1)] = 0.0
     """Share of the jobs that enter at a cluster, each drawn, and not at the grid scheduler."""
 
@@ -255,6 +253,8 @@ class MulticlusterStudy(SchedulerStudy):
                 raise ValueError(
                     f"{where}.schedulers: {self.reference_label} is missing, the others' reference"
                 )
+            if len(self.estimates_in(point)) != 1:
+                raise ValueError(f"{where}.estimates: give one; other estimates are a scenario of their own")
             varied = point.variation
             if varied is not None and varied.replicates != self.replicates:
                 raise ValueError(
@@ -316,7 +316,7 @@ class MulticlusterStudy(SchedulerStudy):
                 "labels": {
                     "scenario": [point.name for point in self.scenarios],
                     "scheduler": self.labels,
-                    "estimates": list(self.estimates),
+                    "estimates": list(dict.fromkeys(run.arguments["estimates"] for run in runs)),
                 },
                 "attributes": self.facts(seed),
                 "jobs": drawn,
@@ -415,6 +415,7 @@ class MulticlusterStudy(SchedulerStudy):
 
     def _jobs(self, point: PointConfig, replicate: int, seed: int) -> Task:
         """Jobs of a point in one replicate."""
+        errors = self.estimate_errors(point, self.estimates_in(point)[0])
         return Task(
             stage="prepare",
             study=self.name,
@@ -431,6 +432,7 @@ class MulticlusterStudy(SchedulerStudy):
                 "seed": seed,
                 "rate": _calibration(point, seed),
                 "log": None if point.stream is None else log_of(point.stream),
+                "errors": {} if errors is None else errors.model_dump(exclude_none=True),
                 **varied_keys(point),
             },
             cost=0.1 + self._count(point) / 200_000,
@@ -450,7 +452,7 @@ class MulticlusterStudy(SchedulerStudy):
                     "point": plain(alone(point), parameters={}),
                     "scheduler": written_out(point.scheduler(self.scheduler(label))),
                     "labels": labels,
-                    "estimates": self.estimates[0],
+                    "estimates": self.estimates_in(point)[0],
                     "jobs": drawn,
                     "parameters": {
                         **({"level": point.jobs.level} if point.jobs.level is not None else {}),

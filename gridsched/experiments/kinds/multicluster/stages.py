@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import xarray as xr
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gridsched import results
 from gridsched.experiments import files
 from gridsched.experiments.collection import ALL, grouped, labelled, table_of_runs
-from gridsched.experiments.comparing import given_parameters
+from gridsched.experiments.comparing import given_parameters, under
 from gridsched.experiments.kinds.multicluster.config import JobsConfig, PointConfig
 from gridsched.experiments.kinds.multicluster.example import measures_of
 from gridsched.experiments.kinds.multicluster.levels import calibrate_rates
@@ -31,11 +31,8 @@ from gridsched.experiments.prepare import derived_seed, make_workload
 from gridsched.experiments.schedulers import AnyScheduler, scheduler_made
 from gridsched.platform import Cluster, Platform
 from gridsched.simulation import simulate
-from gridsched.systems.multicluster.jobs import (
-    in_batches,
-    synthesise_multicluster,
-    with_prediction_errors,
-)
+from gridsched.submission import EstimateName
+from gridsched.systems.multicluster.jobs import in_batches, synthesise_multicluster
 from gridsched.systems.multicluster.muscle import weights_of
 from gridsched.verification import verify
 from gridsched.workloads import Workload
@@ -119,6 +116,7 @@ def prepare_point(
     *,
     rate: str | Path | None = None,
     log: str | Path | None = None,
+    errors: Mapping[str, float] | None = None,
     resampling: ResamplingConfig | None = None,
     shaking: ShakingConfig | None = None,
 ) -> None:
@@ -141,6 +139,8 @@ def prepare_point(
         Result of `calibrate_level`, for a point with a workload level.
     log : path, optional
         SWF file, for a point with a log.
+    errors : mapping, optional
+        Errors of runtime estimates, see `gridsched.experiments.comparing.under`.
     resampling, shaking : ResamplingConfig, ShakingConfig, optional
         How the log differs from replicate to replicate; without these it does not.
     """
@@ -148,7 +148,7 @@ def prepare_point(
     variation = resampling or shaking
     own = derived_seed(seed, f"{point.name}\n{replicate}")
     read = None if point.stream is None else _from_log(point, log, variation, own)
-    workload, columns = _jobs(point, _seed_of_jobs(seed, replicate), arrivals, read)
+    workload, columns = _jobs(point, _seed_of_jobs(seed, replicate), arrivals, read, errors or {})
     whole = xr.Dataset(
         {
             name: ("job", columns[name], {"long_name": long_name, "units": units})
@@ -213,7 +213,7 @@ def _from_log(
 
 
 def _jobs(
-    point: PointConfig, seed: int, rate: float | None, read: Workload | None
+    point: PointConfig, seed: int, rate: float | None, read: Workload | None, errors: Mapping[str, float]
 ) -> tuple[Workload, dict[str, Integers]]:
     """Jobs of a replicate, and the columns of them that are kept."""
     config, classes = point.jobs, point.service_classes
@@ -228,8 +228,7 @@ def _jobs(
             workload = in_batches(workload, config.batch, slowest=slowest)
     else:
         workload = read
-    if config.prediction_error:
-        workload = with_prediction_errors(workload, config.prediction_error, seed=seed)
+    workload = under(workload, **errors, seed=seed)
     service_class = draw_classes(len(workload), classes, seed=seed)
     columns = {
         "submit_time": workload.submit_time,
@@ -309,7 +308,16 @@ def simulate_run(
     made: Any = scheduler_made(scheduler)
     clusters = machines_of_stream(workload.submit_time, point.platform, point.clusters, seed, replicate)
     platform = Platform(clusters, changes=point.resource_changes)
-    run = simulate(workload, platform, made, seed=int(drawn["policy_seed"]), times="unit")
+    # Errors are in the requested times
+    name: Any = estimates if estimates in get_args(EstimateName) else "requested"
+    run = simulate(
+        workload,
+        platform,
+        made,
+        estimates=name,
+        seed=int(drawn["policy_seed"]),
+        times="unit",
+    )
     verify(run)
     if len(point.classes) > 1:
         attributes = {"long_name": "index of the service class", "units": "1"}
