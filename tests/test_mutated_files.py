@@ -12,7 +12,7 @@ import pytest
 
 from gridsched.errors import GridschedError
 from gridsched.experiments.config import load_study
-from gridsched.experiments.readings.choices import load_readings
+from gridsched.experiments.kinds.readings.choices import load_readings
 from gridsched.forecasting.queues import read_queue
 from gridsched.nodes import read_events
 from gridsched.systems.slurm.accounts import read_accounting, read_usage

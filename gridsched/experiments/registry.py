@@ -23,7 +23,7 @@ KINDS: dict[str, str] = {
     "forecast": "gridsched.experiments.kinds.forecast:ForecastStudy",
     "sequences": "gridsched.experiments.kinds.sequences:SequenceStudy",
     "calibration": "gridsched.experiments.calibration.config:CalibrationStudy",
-    "readings": "gridsched.experiments.readings.config:ReadingsStudy",
+    "readings": "gridsched.experiments.kinds.readings.config:ReadingsStudy",
 }
 """Place of the model of each kind of study; it is loaded when a study asks for it."""
 

@@ -19,7 +19,7 @@ NAN = float("nan")
 CATALOGUES = (
     "gridsched.experiments.calibration.figures:CALIBRATION_FIGURES",
     "gridsched.experiments.models.figures:MODEL_FIGURES",
-    "gridsched.experiments.readings.figures:READINGS_FIGURES",
+    "gridsched.experiments.kinds.readings.figures:READINGS_FIGURES",
 )
 
 

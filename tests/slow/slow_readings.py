@@ -15,7 +15,7 @@ from gridsched.experiments.claims import load_claims
 from gridsched.experiments.config import study_from
 from gridsched.presentation.claims import claims_view
 from gridsched.presentation.page import build_report
-from tests.experiments.readings.test_study import dataset, place, study_of
+from tests.experiments.kinds.readings.test_study import dataset, place, study_of
 
 __all__ = ["dataset", "place"]
 

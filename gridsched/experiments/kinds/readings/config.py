@@ -15,7 +15,7 @@ from gridsched.errors import ConfigurationError
 from gridsched.experiments.claims import Claim, InputClaim, UntestableClaim, load_claims, studies_of
 from gridsched.experiments.config import VARYING, Study, load_study
 from gridsched.experiments.parts import WorkloadConfig
-from gridsched.experiments.readings.choices import (
+from gridsched.experiments.kinds.readings.choices import (
     ChoiceValue,
     ClaimLabels,
     PaperReadings,
@@ -25,7 +25,7 @@ from gridsched.experiments.readings.choices import (
     together,
     with_changes,
 )
-from gridsched.experiments.readings.design import draw_design
+from gridsched.experiments.kinds.readings.design import draw_design
 from gridsched.experiments.tasks import Experiment, OwnFile, StudyTable, Task
 from gridsched.experiments.validation import (
     ConfigModel,
@@ -38,7 +38,7 @@ from gridsched.experiments.validation import (
 )
 from gridsched.io import resource
 
-_ROOM = "gridsched.experiments.readings"
+_ROOM = "gridsched.experiments.kinds.readings"
 
 
 class BaseStudyConfig(ConfigModel):

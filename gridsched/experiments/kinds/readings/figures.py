@@ -12,9 +12,9 @@ import xarray as xr
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
-from gridsched.experiments.readings.analysis import CONTRADICTED, ROBUST, UNKNOWN
-from gridsched.experiments.readings.findings import FINDINGS as FINDINGS
-from gridsched.experiments.readings.stages import WORDS
+from gridsched.experiments.kinds.readings.analysis import CONTRADICTED, ROBUST, UNKNOWN
+from gridsched.experiments.kinds.readings.findings import FINDINGS as FINDINGS
+from gridsched.experiments.kinds.readings.stages import WORDS
 from gridsched.figures import panels, style
 
 _LOOKS = {

@@ -14,8 +14,8 @@ import yaml
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.claims import OrderClaim, evaluate, load_claims
 from gridsched.experiments.config import load_study
-from gridsched.experiments.readings import figures
-from gridsched.experiments.readings.choices import (
+from gridsched.experiments.kinds.readings import figures
+from gridsched.experiments.kinds.readings.choices import (
     ClaimLabels,
     PaperReadings,
     belongs,
@@ -27,11 +27,11 @@ from gridsched.experiments.readings.choices import (
     together,
     with_changes,
 )
-from gridsched.experiments.readings.config import ReadingsStudy
-from gridsched.experiments.readings.design import draw_design
-from gridsched.experiments.readings.findings import FINDINGS
-from gridsched.experiments.readings.report import readings_view
-from gridsched.experiments.readings.stages import CODES
+from gridsched.experiments.kinds.readings.config import ReadingsStudy
+from gridsched.experiments.kinds.readings.design import draw_design
+from gridsched.experiments.kinds.readings.findings import FINDINGS
+from gridsched.experiments.kinds.readings.report import readings_view
+from gridsched.experiments.kinds.readings.stages import CODES
 from gridsched.io import read_yaml, resource
 from gridsched.results import read
 from tests.conftest import REPOSITORY

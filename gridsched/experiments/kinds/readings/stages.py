@@ -23,10 +23,10 @@ from gridsched.experiments.claims import (
     load_claims,
     studies_of,
 )
-from gridsched.experiments.readings import analysis
-from gridsched.experiments.readings.choices import ClaimLabels, belongs, can_matter, on_what_is_kept, read_as
-from gridsched.experiments.readings.config import ReadingsStudy
-from gridsched.experiments.readings.words import condition_text, contradicted_text
+from gridsched.experiments.kinds.readings import analysis
+from gridsched.experiments.kinds.readings.choices import ClaimLabels, belongs, can_matter, on_what_is_kept, read_as
+from gridsched.experiments.kinds.readings.config import ReadingsStudy
+from gridsched.experiments.kinds.readings.words import condition_text, contradicted_text
 from gridsched.io import checksum
 
 CODES: dict[Outcome, int] = {

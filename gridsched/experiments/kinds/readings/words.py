@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.experiments.claims import BoundClaim, Claim, ValueClaim
-from gridsched.experiments.readings.analysis import ClaimCondition, Importance
-from gridsched.experiments.readings.choices import Choice
+from gridsched.experiments.kinds.readings.analysis import ClaimCondition, Importance
+from gridsched.experiments.kinds.readings.choices import Choice
 from gridsched.figures.style import number
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gridsched.experiments.readings import analysis
-from gridsched.experiments.readings.analysis import ClaimCondition
+from gridsched.experiments.kinds.readings import analysis
+from gridsched.experiments.kinds.readings.analysis import ClaimCondition
 
 RNG = np.random.default_rng(3)
 DESIGN = np.array([*product(range(3), range(4), range(2))] * 5)[RNG.permutation(120)]

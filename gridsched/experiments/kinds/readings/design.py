@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import qmc
 
-from gridsched.experiments.readings.choices import PaperReadings
+from gridsched.experiments.kinds.readings.choices import PaperReadings
 
 SLICE = 100
 """Readings of a Latin hypercube; a larger design is several, so that it contains the smaller ones."""

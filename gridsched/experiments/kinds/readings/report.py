@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from gridsched import results
-from gridsched.experiments.readings.config import ReadingsStudy
+from gridsched.experiments.kinds.readings.config import ReadingsStudy
 from gridsched.figures.findings import percent
 from gridsched.presentation.views import figures, heading, labels
 
