@@ -94,6 +94,9 @@ _SHARED: tuple[Measure, ...] = (
     Measure("jobs_starved", "jobs whose nodes never returned", "1", "lower"),
     Measure("productivity", "jobs completed per day", "d-1", "higher"),
     Measure("jobs_per_session", "jobs per session", "1", "higher"),
+    Measure("claims", "claims"),
+    Measure("claims_missed", "claims not reproduced by default"),
+    Measure("claims_decided", "contingent claims"),
     Measure("jobs_per_user_week", "jobs per user and week", "week-1", "higher"),
 )
 

@@ -91,7 +91,6 @@ def part_of(module: str) -> str:
         ["arena"],
         ["models"],
         ["calibration"],
-        ["readings"],
         ["kinds"],
     )
     return "rooms" if upper or kind_of_study else parts[0]

@@ -128,6 +128,14 @@ class Study(ConfigModel):
         """How runs were simulated and measured: a sentence each."""
         return []
 
+    def page_tables(self, dataset: xr.Dataset) -> list[Any]:
+        """Tables of the page (`presentation.tables.PageTable`); the first stands where no ranking does."""
+        return []
+
+    def cautions(self, dataset: xr.Dataset) -> list[str]:
+        """Limits of studies of this kind: a sentence each."""
+        return []
+
     def drawn(self, dataset: Task) -> list[Figure]:
         """Figures of the whole study, of its dataset."""
         return [

@@ -19,7 +19,7 @@ and how often its intervals hold the truth, is in ``docs/statistics.md``.
 """
 
 from gridsched.inference.comparisons import Comparison, Pairs, best, compare, compare_pairs, holm
-from gridsched.inference.estimates import Estimate, difference, mean, ratio
+from gridsched.inference.estimates import Estimate, difference, mean, ratio, share
 from gridsched.inference.evidence import FEWEST, IDENTICAL, Form
 from gridsched.inference.serial import relaxations
 from gridsched.inference.tables import summary
@@ -39,5 +39,6 @@ __all__ = [
     "mean",
     "ratio",
     "relaxations",
+    "share",
     "summary",
 ]

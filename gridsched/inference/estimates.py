@@ -1,4 +1,4 @@
-"""Means, differences and ratios of means, each with its interval and the test that belongs to it."""
+"""Means, differences and ratios of means, and shares, each with its interval."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gridsched.errors import ConfigurationError
 from gridsched.inference.evidence import Evidence, of_mean, of_pair
-from gridsched.inference.units import Floats, sides
+from gridsched.inference.units import Floats, divide, sides
 
 
 class Estimate(NamedTuple):
@@ -146,6 +147,49 @@ def ratio(
     left, right = sides(values, reference, weights, reference_weights)
     assert right is not None
     return _estimate(of_pair("ratio", left, right, serial=serial, relaxations=relaxations), confidence)
+
+
+def share(successes: ArrayLike, trials: ArrayLike, *, confidence: float = 0.95) -> Estimate:
+    """Share of independent trials that succeed, with the interval of Wilson.
+
+    Wilson, "Probable inference, the law of succession, and statistical inference" (Journal of the American
+    Statistical Association 22, 1927). It is conservative for stratified trials such as Latin hypercubes.
+
+    Parameters
+    ----------
+    successes, trials : array_like
+        Whole numbers, which broadcast.
+    confidence : float
+        Nominal coverage, between 0 and 1.
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    ConfigurationError
+        If there are more successes than trials.
+
+    Examples
+    --------
+    >>> found = share(18, 20)
+    >>> round(float(found.value), 2), round(float(found.low), 2), round(float(found.high), 2)
+    (0.9, 0.7, 0.97)
+    """
+    from scipy.special import ndtri  # takes long to load, and simulations do without
+
+    met, number = np.broadcast_arrays(np.asarray(successes, np.float64), np.asarray(trials, np.float64))
+    if ((met < 0) | (met > number)).any():
+        raise ConfigurationError("successes: give numbers from 0 to that of the trials")
+    square = ndtri(0.5 + confidence / 2) ** 2
+    value = divide(met, number)
+    centre = (met + square / 2) / (number + square)
+    half = np.sqrt(square * (met * (1 - value) + square / 4)) / (number + square)
+    low = np.where(met == 0, value, centre - half)
+    high = np.where(met == number, value, centre + half)
+    reason = np.where(number > 0, "", np.asarray("no trials", object))
+    return Estimate(value, low, high, number.astype(np.int64), reason)
 
 
 def _estimate(evidence: Evidence, confidence: float) -> Estimate:

@@ -67,12 +67,11 @@ class StudySection:
     more: list[ShownFigure]
     conventions: list[str]
     pitfalls: list[Pitfall]
-    facts: PageTable | None
-    outcomes: PageTable | None
+    tables: list[PageTable]
+    files: list[str]
     cannot: str
     seed: str
     runs: str
-    measures: str
     configuration_hash: str
 
 
@@ -87,11 +86,12 @@ def study_section(study: Study, folder: Path) -> StudySection:
         Its folder of results.
     """
     dataset = results.read(folder / "study.nc")
-    drawn = study.experiment(0).figures
-    views = {each.name: figure_view(each, folder) for each in drawn}
-    specifications = {each.name: Specification(**each.specification) for each in drawn}
+    experiment = study.experiment(0)
+    views = {each.name: figure_view(each, folder) for each in experiment.figures}
+    specifications = {each.name: Specification(**each.specification) for each in experiment.figures}
     main = next(iter(views), None)
     found = pitfalls(study, dataset)
+    ranking, own = _ranking(study, specifications, folder, dataset), study.page_tables(dataset)
     sentences = views[main].sentences if main else []
     return StudySection(
         name=study.name,
@@ -99,18 +99,21 @@ def study_section(study: Study, folder: Path) -> StudySection:
         question=study.question,
         description=study.description,
         answers=sentences[:MOST_ANSWERS],
-        table=_ranking(study, specifications, folder, dataset),
+        table=ranking or next(iter(own), None),
         main=views[main] if main else None,
-        limits=_limits(dataset, found),
+        limits=_limits(study, dataset, found),
         more=[view for key, view in views.items() if key != main],
         conventions=[*study.conventions(dataset), *failures_told(study)],
         pitfalls=found,
-        facts=_facts(dataset),
-        outcomes=outcome_table(dataset),
+        tables=[
+            each
+            for each in (outcome_table(dataset), _facts(dataset), *own[0 if ranking else 1 :])
+            if each is not None
+        ],
+        files=[f"{study.name}/tables/{each.name}.csv" for each in experiment.tables],
         cannot=str(dataset.attrs.get("cannot", "")),
         seed=str(dataset.attrs.get("seed", "")),
         runs=f"{study.name}/runs.csv",
-        measures=f"{study.name}/tables/measures.csv",
         configuration_hash=str(dataset.attrs.get("configuration_hash", "")),
     )
 
@@ -130,11 +133,11 @@ def _ranking(
     return None
 
 
-def _limits(dataset: xr.Dataset, found: list[Pitfall]) -> list[str]:
-    """What to bear in mind: what could not run, then known pitfalls, in at most three lines."""
-    lines = []
+def _limits(study: Study, dataset: xr.Dataset, found: list[Pitfall]) -> list[str]:
+    """What could not run, limits of the kind, known pitfalls: at most three lines."""
+    lines = study.cautions(dataset)
     if dataset.attrs.get("cannot"):
-        lines.append(f"Not run: {dataset.attrs['cannot']}.")
+        lines = [f"Not run: {dataset.attrs['cannot']}.", *lines]
     return [*lines, *(each.found for each in found)][:MOST_LIMITS]
 
 

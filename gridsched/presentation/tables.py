@@ -32,12 +32,15 @@ class PageTable:
         The first cell of a row is its name.
     marked : int
         Row of the reference; -1 for none.
+    in_words : bool
+        Whether most cells are words, which are broken into lines.
     """
 
     caption: str
     header: list[str]
     rows: list[list[str]]
     marked: int = -1
+    in_words: bool = False
 
 
 def ranking_table(

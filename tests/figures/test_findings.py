@@ -19,7 +19,6 @@ NAN = float("nan")
 CATALOGUES = (
     "gridsched.experiments.calibration.figures:CALIBRATION_FIGURES",
     "gridsched.experiments.models.figures:MODEL_FIGURES",
-    "gridsched.experiments.kinds.readings.figures:READINGS_FIGURES",
 )
 
 
@@ -137,8 +136,6 @@ EMPTY: dict[str, tuple[str, ...]] = {
     "conditions_effects": ("baseline", "workload", "scheme", "metric", "mean", "low", "high", "killed"),
     "conditions_ranking": ("baseline", "workload", "scheme", "metric", "mean", "low", "high", "ahead_of"),
     "policies_ranking": ("baseline", "workload", "scheme", "metric", "mean", "low", "high", "value", "beats"),
-    "readings_claims": ("claim", "where", "robustness", "mean", "low", "high", "default"),
-    "readings_choices": ("choice", "claim", "where", "mean", "low", "high"),
     "resampled_means": ("workload", "scheme", "metric", "mean", "low", "high"),
     "users_going_on": ("workload", "response", "mean", "low", "high", "share"),
     "users_productivity": ("workload", "scheme", "metric", "mean", "low", "high"),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy import stats
 
 from gridsched import inference
 from gridsched.errors import ConfigurationError
@@ -244,3 +245,35 @@ def test_estimates_of_no_rows_are_empty() -> None:
     assert isinstance(found, Estimate)
     assert found.value.shape == found.low.shape == found.reason.shape == (0,)
     assert inference.summary(table().iloc[:0], ["scheduler"], {"scheduler": "easy"}).empty
+
+
+# --- shares ---------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 400), st.floats(0, 1), st.floats(0.5, 0.999))
+def test_shares_have_the_interval_of_wilson(trials: int, part: float, confidence: float) -> None:
+    met = round(part * trials)
+    found = inference.share(met, trials, confidence=confidence)
+    expected = stats.binomtest(met, trials).proportion_ci(confidence, method="wilson")
+    assert float(found.value) == met / trials
+    assert float(found.low) == pytest.approx(expected.low, abs=1e-9)
+    assert float(found.high) == pytest.approx(expected.high, abs=1e-9)
+
+
+def test_intervals_of_shares_hold_the_truth() -> None:
+    """The exact coverage, averaged over the truth."""
+    counts = np.arange(201)
+    found = inference.share(counts, 200)
+    truth = np.linspace(0.02, 0.98, 193)[:, np.newaxis]
+    held = (found.low <= truth) & (truth <= found.high)
+    coverage = (stats.binom.pmf(counts, 200, truth) * held).sum(axis=1)
+    assert 0.94 < coverage.mean() < 0.96
+    assert coverage.min() > 0.92
+
+
+def test_a_share_of_no_trials_is_unknown_and_more_successes_than_trials_are_refused() -> None:
+    found = inference.share([0, 1], [0, 2])
+    assert np.isnan([found.value[0], found.low[0], found.high[0]]).all()
+    assert found.reason.tolist() == ["no trials", ""]
+    with pytest.raises(ConfigurationError, match="successes"):
+        inference.share(3, 2)

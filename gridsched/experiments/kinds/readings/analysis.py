@@ -1,4 +1,4 @@
-"""What many readings say of claims: how robust they are, what decides them, what no reading meets.
+"""Analysis of verdicts: how robust claims are, which choices matter, when claims hold, which contradict.
 
 All functions take plain arrays: the *design* has a row a reading and a column a choice, with the place of the
 value; *outcomes* have a row a reading and a column a claim (`NOT`, `PARTLY`, `REPRODUCED`, or `UNKNOWN` where
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.ensemble import ExtraTreesClassifier
 
+from gridsched.inference import holm, mean
+
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -28,6 +30,9 @@ ROBUST, CONTRADICTED = 0.9, 0.05
 
 Robustness = Literal["robust", "contingent", "contradicted", ""]
 
+CLASSES: tuple[Robustness, ...] = ("robust", "contingent", "contradicted")
+"""What claims are called, from the largest share of readings that reproduce them to the smallest."""
+
 
 def robustness(share: float) -> Robustness:
     """What a claim is called that this share of the readings reproduces; nothing where none was judged."""
@@ -36,15 +41,7 @@ def robustness(share: float) -> Robustness:
     return "robust" if share >= ROBUST else "contradicted" if share <= CONTRADICTED else "contingent"
 
 
-def share_interval(successes: int, trials: int) -> tuple[float, float, float]:
-    """Share with its 95 % interval (Wilson, Journal of the American Statistical Association 22, 1927)."""
-    if not trials:
-        return np.nan, np.nan, np.nan
-    found = stats.binomtest(successes, trials).proportion_ci(method="wilson")
-    return successes / trials, float(found.low), float(found.high)
-
-
-# --- which choice decides -------------------------------------------------------------------------
+# --- which choice matters -------------------------------------------------------------------------
 
 TREES = 40
 FOLDS = 5
@@ -60,12 +57,12 @@ class Importance(NamedTuple):
 
 
 def importance(design: Integers, holds: Flags, seed: int = 1) -> Importance:
-    """How much worse a forest tells whether a claim holds when the values of one choice are shuffled.
+    """Importance of each choice: by how much a forest predicts a claim worse once its values are permuted.
 
     Extremely randomised trees (Geurts, Ernst and Wehenkel, Machine Learning 63, 2006) learn the outcome from
-    four fifths of the readings. On the others the share that they tell right, the mean of the shares of
-    either outcome, falls by the importance when the column of a choice is permuted (Breiman, Machine Learning
-    45, 2001). It is 0 for a choice that does not matter and at most 0.5 for one that decides alone.
+    a part of the readings. On the others the share of correct predictions, the mean of the shares of either
+    outcome, falls by the importance when the column of a choice is permuted (Breiman, Machine Learning 45,
+    2001). It is 0 for a choice without effect and at most 0.5 for one that decides alone.
 
     Parameters
     ----------
@@ -79,8 +76,8 @@ def importance(design: Integers, holds: Flags, seed: int = 1) -> Importance:
     Returns
     -------
     Importance
-        Mean over folds and permutations, and its t interval over the folds: 95 % for all choices together, by
-        Bonferroni's correction.
+        Mean over folds and permutations, with its interval over the folds: 95 % for all choices together, by
+        Bonferroni's correction. NaN where an outcome is too rare.
     """
     rng = np.random.default_rng(seed)
     features, owner = _one_hot(design)
@@ -97,14 +94,11 @@ def importance(design: Integers, holds: Flags, seed: int = 1) -> Importance:
         forest = ExtraTreesClassifier(TREES, class_weight="balanced", random_state=seed, min_samples_leaf=2)
         forest.fit(features[~test], holds[~test])
         drops.append(_drops(forest, features[test], owner, holds[test], rng))
-    if len(drops) < 2:
-        unknown = np.full(design.shape[1], np.nan)
-        return Importance(unknown, unknown, unknown)
-    values = np.array(drops)
-    mean = values.mean(axis=0)
-    quantile = stats.t.ppf(1 - 0.025 / design.shape[1], len(values) - 1)
-    half = quantile * values.std(axis=0, ddof=1) / np.sqrt(len(values))
-    return Importance(mean, mean - half, mean + half)
+    if not drops:
+        return Importance(*np.full((3, design.shape[1]), np.nan))
+    found = mean(np.transpose(drops), signed=True, confidence=1 - 0.05 / design.shape[1])
+    known = np.isfinite(found.low)
+    return Importance(*(np.where(known, each, np.nan) for each in found[:3]))
 
 
 def _one_hot(design: Integers) -> tuple[Floats, Integers]:
@@ -126,8 +120,8 @@ def _drops(
     for copy in range(choices * REPEATS):
         mine = owner == copy // REPEATS
         shuffled[1 + copy][:, mine] = features[rng.permutation(rows)][:, mine]
-    told = forest.predict(shuffled.reshape(-1, features.shape[1])).reshape(-1, rows)
-    right = ((told == holds)[:, holds].mean(axis=1) + (told == holds)[:, ~holds].mean(axis=1)) / 2
+    correct = forest.predict(shuffled.reshape(-1, features.shape[1])).reshape(-1, rows) == holds
+    right = (correct[:, holds].mean(axis=1) + correct[:, ~holds].mean(axis=1)) / 2
     falls: Floats = right[0] - right[1:].reshape(choices, REPEATS).mean(axis=1)
     return falls
 
@@ -137,8 +131,11 @@ def _drops(
 MAX_PARTS = 3
 """Choices that a condition names at most."""
 
-CHANCE = 0.01
-"""Probability below which a difference is no chance."""
+LEVEL = 0.05
+"""Probability of any significant condition among all claims if none depended on a choice."""
+
+_CLEAR = 1e-4
+"""Probability of a condition that stays significant among some hundred claims."""
 
 _GAIN = 0.03
 """How much better a condition must be for one more choice in it."""
@@ -166,17 +163,14 @@ class ClaimCondition:
     tried: int = 1
 
     @property
-    def chance(self) -> float:
-        """Probability that the claim holds so much more often where it is fulfilled by chance: Fisher's test,
-        with Bonferroni's correction for the conditions that were tried.
+    def probability(self) -> float:
+        """Of the claim holding so much more often where it is fulfilled by chance alone: Fisher's exact test.
+
+        Corrected (Bonferroni) for the conditions that were tried, and for the two ways of finding one.
         """
         table = [[met, count - met] for met, count in (self.inside, self.outside)]
-        return min(1.0, self.tried * float(stats.fisher_exact(table, alternative="greater").pvalue))
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether the claim surely holds more often where it is fulfilled."""
-        return self.chance < CHANCE
+        single = float(stats.fisher_exact(table, alternative="greater").pvalue)
+        return min(1.0, 2 * self.tried * single)
 
     @property
     def is_sufficient(self) -> bool:
@@ -190,22 +184,28 @@ class ClaimCondition:
 
 
 def condition(design: Integers, holds: Flags) -> ClaimCondition | None:
-    """The condition that tells best when a claim holds.
+    """The condition that predicts best when a claim holds.
 
-    One on up to three choices, found on every second reading and counted on the others. Where that one is
-    not sure, the best one on a single choice, counted on all readings and corrected for all such conditions.
+    One on up to three choices, found on every second reading and counted on the others. Where that is not
+    clear, the best one on a single choice, counted on all readings and corrected for all such conditions.
 
     Returns
     -------
     ClaimCondition or None
-        None where the claim holds in all readings or in none, or where nothing tells when it does.
+        None where the claim holds in all readings or in none.
     """
     if not holds.any() or holds.all():
         return None
-    grown = _grown(design, holds)
-    if grown is not None and grown.is_sure:
-        return grown
-    return _on_one_choice(design, holds)
+    found = [_grown(design, holds), _on_one_choice(design, holds)]
+    known = [each for each in found if each is not None]
+    clear = [each for each in known if each.tried == 1 and each.probability < _CLEAR]
+    return min(clear or known, key=lambda each: each.probability, default=None)
+
+
+def significant(found: Sequence[ClaimCondition | None]) -> list[bool]:
+    """Whether each condition is significant, corrected (Holm) for all claims that have one."""
+    corrected = holm([np.nan if each is None else each.probability for each in found])
+    return (corrected < LEVEL).tolist()
 
 
 def _grown(design: Integers, holds: Flags) -> ClaimCondition | None:
@@ -246,7 +246,7 @@ def _on_one_choice(design: Integers, holds: Flags) -> ClaimCondition | None:
         for choice in range(design.shape[1])
         for places in _candidates(design, holds, {}, choice)
     ]
-    return min(found, key=lambda one: one.chance, default=None)
+    return min(found, key=lambda one: one.probability, default=None)
 
 
 def _counted(
@@ -386,26 +386,29 @@ def _row_means(shares: Floats) -> Floats:
     return means
 
 
-# --- what no reading meets ------------------------------------------------------------------------
+# --- which claims contradict ------------------------------------------------------------------------
 
 ENOUGH = 5.0
-"""Readings that would meet two claims if these had nothing to do with each other: with so many expected, none
-is no chance (its probability is below 0.01)."""
+"""Readings that would reproduce two claims if these were independent, from which on none is no chance (its
+probability is below 0.01)."""
 
 
 class Contradiction(NamedTuple):
-    """Two claims that no reading meets together."""
+    """Two claims that no reading reproduces together."""
 
     one: int
     other: int
     alone: tuple[int, int]
-    """Readings that meet the one, and the other."""
+    """Readings that reproduce the one, and the other."""
     expected: float
-    """Readings that would meet both if they were independent."""
+    """Readings that would reproduce both if they were independent."""
 
 
 def contradictions(reproduced: Flags, counts: Flags) -> list[Contradiction]:
-    """Pairs of claims, each met by some reading, that none meets together; the most surprising ones first."""
+    """Pairs of claims, each reproduced by some reading, that none reproduces together.
+
+    Those that most would if the two were independent come first.
+    """
     met, asked = (reproduced & counts).astype(np.float64), counts.astype(np.float64)
     together, alone, both = met.T @ met, met.T @ asked, asked.T @ asked
     expected = alone * alone.T / np.maximum(both, 1)

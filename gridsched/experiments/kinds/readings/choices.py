@@ -12,7 +12,9 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any, Self
 
+import numpy as np
 from pydantic import Field, StrictBool, model_validator
+from scipy.stats import qmc
 
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.claims import Claim, OrderClaim, Source, studies_of
@@ -342,3 +344,39 @@ def _select_as(select: Mapping[str, Any], labels: ClaimLabels) -> dict[str, Any]
         meant = tuple(dict.fromkeys(label for label in own if label not in others)) or own
         made[dimension] = meant if several else own[0]
     return made
+
+
+# --- readings that are drawn ------------------------------------------------------------------------
+
+SLICE = 100
+"""Readings of a Latin hypercube; a larger design is several, so that it contains the smaller ones."""
+
+
+def draw_design(paper: PaperReadings, runs: int, seed: int) -> list[list[int]]:
+    """Readings as places among the values of each choice.
+
+    The unit interval of each dimension of a Latin hypercube (McKay, Beckman and Conover, Technometrics 21,
+    1979) is divided evenly among the values of a choice: in every hundred readings each is as frequent as the
+    others, but for one.
+
+    Parameters
+    ----------
+    paper : PaperReadings
+        The choices.
+    runs : int
+        Readings that are drawn.
+    seed : int
+        Of what is drawn.
+
+    Returns
+    -------
+    list of list of int
+        The default reading, then those that are drawn; a place for each choice.
+    """
+    sampler = qmc.LatinHypercube(d=len(paper.choices), rng=np.random.default_rng(seed))
+    points = np.concatenate([sampler.random(min(SLICE, runs - done)) for done in range(0, runs, SLICE)])
+    drawn = [
+        np.array(choice.drawn)[(column * len(choice.drawn)).astype(np.int64)]
+        for choice, column in zip(paper.choices, points.T, strict=True)
+    ]
+    return [[choice.default_place for choice in paper.choices], *np.stack(drawn, axis=1).tolist()]

@@ -1,4 +1,4 @@
-"""What studies of readings are made of: open choices, the studies that answer claims."""
+"""Studies of readings: every claim of a paper under many values of what the paper leaves open."""
 
 from __future__ import annotations
 
@@ -9,36 +9,48 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+import xarray as xr
 from pydantic import Field, StrictBool, model_validator
 
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.claims import Claim, InputClaim, UntestableClaim, load_claims, studies_of
 from gridsched.experiments.config import VARYING, Study, load_study
-from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.kinds.readings.choices import (
     ChoiceValue,
     ClaimLabels,
     PaperReadings,
+    draw_design,
     load_readings,
     name_of,
     readings_file,
     together,
     with_changes,
 )
-from gridsched.experiments.kinds.readings.design import draw_design
+from gridsched.experiments.kinds.readings.tables import page_tables
+from gridsched.experiments.parts import WorkloadConfig
+from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Experiment, OwnFile, StudyTable, Task
 from gridsched.experiments.validation import (
     ConfigModel,
     Label,
     PathText,
+    Text,
     Whole,
     suggestion,
     unique,
     validated,
 )
+from gridsched.inference import share
 from gridsched.io import resource
+from gridsched.presentation.sentences import percent
+from gridsched.presentation.tables import PageTable
 
-_ROOM = "gridsched.experiments.kinds.readings"
+_HERE = "gridsched.experiments.kinds.readings"
+
+_CLASSES = (
+    "Robust: at least 90 % of the interpretations drawn reproduce the claim; contradicted: at most 5 % do; "
+    "contingent: in between."
+)
 
 
 class BaseStudyConfig(ConfigModel):
@@ -60,13 +72,11 @@ class BaseStudyConfig(ConfigModel):
 class ReadingsStudy(Study):
     """A study of readings: every claim of a paper under many combinations of what the paper leaves open."""
 
-    catalogue = f"{_ROOM}.figures:READINGS_FIGURES"
-    figures = ("readings_claims", "readings_choices")
-    view = f"{_ROOM}.report:readings_view"
-    verdicts = f"{_ROOM}.stages:verdicts_table"
-    main_figure = "readings_claims"
+    verdicts = f"{_HERE}.tables:verdicts_table"
     refuses = dict.fromkeys(VARYING, "the studies that it varies say it, in their scenarios")
 
+    question: Text = "Which claims of the paper depend on how it is interpreted, and on what?"
+    """What the study asks, in one sentence."""
     kind: Literal["readings"]
     """What is studied."""
     readings: PathText
@@ -191,7 +201,7 @@ class ReadingsStudy(Study):
             stage="collect",
             study=self.name,
             name="study",
-            function=f"{_ROOM}.stages:aggregate_readings_study",
+            function=f"{_HERE}.stages:aggregate_readings_study",
             arguments={
                 "study": self.values(),
                 "readings": places,
@@ -206,10 +216,83 @@ class ReadingsStudy(Study):
             datasets=[study],
             figures=self.drawn(study),
             tables=[
-                StudyTable("claims", f"{_ROOM}.stages:claims_of_readings", "readings_claims_table"),
-                StudyTable("readings", f"{_ROOM}.stages:readings_table", "readings_table"),
+                StudyTable("claims", f"{_HERE}.tables:claims_of_readings", "readings_claims"),
+                StudyTable("importance", f"{_HERE}.tables:importance_table", "readings_importance"),
+                StudyTable("readings", f"{_HERE}.tables:readings_table", "readings"),
             ],
         )
+
+    @property
+    def specifications(self) -> list[Specification]:
+        """Claims by class, claims by the choices that matter for them, every outcome."""
+        claims = Specification(
+            name="claims",
+            form="composition",
+            title="Claims by table of the paper",
+            measures=("claims", "claims_missed"),
+            hue="table",
+            lanes="robustness_class",
+            facets="",
+            reference="",
+            caption=_CLASSES,
+            finding=f"{_HERE}.findings:robust_claims",
+        )
+        choices = Specification(
+            name="choices",
+            form="composition",
+            title="Contingent claims by the importance of each choice",
+            measures=("claims_decided",),
+            hue="choice",
+            lanes="effect",
+            facets="",
+            reference="",
+            caption=(
+                "Importance: decrease of the accuracy with which trees predict whether a claim holds, when "
+                "the values of the choice are permuted. Significant: the interval, simultaneous for the "
+                "choices of a claim, excludes 0. Claims for which a choice cannot matter are left out."
+            ),
+            finding=f"{_HERE}.findings:deciding_choices",
+        )
+        outcomes = Specification(
+            name="outcomes",
+            form="map",
+            title="Outcome of every claim under every interpretation",
+            reference="",
+            caption=(
+                "Rows: claims, by table of the paper. Columns: interpretations. Right: share of the "
+                "interpretations that reproduce the claim, with lines at 5 % and 90 %; its 95 % interval "
+                "(Wilson) is in the numbers."
+            ),
+            own=f"{_HERE}.drawing:outcome_map",
+            finding=f"{_HERE}.findings:outcomes",
+        )
+        return [claims, choices, outcomes]
+
+    def page_tables(self, dataset: xr.Dataset) -> list[PageTable]:
+        """Tables of the page, that of claims first."""
+        return page_tables(self.paper, dataset)
+
+    def conventions(self, dataset: xr.Dataset) -> list[str]:
+        """How claims were judged: a sentence each."""
+        return [
+            f"An interpretation is one value of each open choice. {self.runs} were drawn (Latin hypercubes "
+            "of 100), besides the default, which the studies of the paper have.",
+            "Each claim is judged under each interpretation by the code that judges the ledger.",
+            _CLASSES,
+            "Shares have Wilson's intervals. A condition is found on half of the interpretations and counted "
+            "on the others, or on a single choice counted on all; conditions are corrected (Holm) for the "
+            "number of claims.",
+        ]
+
+    def cautions(self, dataset: xr.Dataset) -> list[str]:
+        """What limits the study: a sentence each."""
+        width = share(self.runs / 2, self.runs)
+        left = int(dataset.attrs["claims_left_out"])
+        return [
+            "Shares measure how much a claim depends on what is open, not how probable it is.",
+            f"The 95 % interval of a share is up to {percent(float(width.high - width.low))} wide.",
+            *([f"{left} claims need runs that the smaller studies do not have."] if left else []),
+        ]
 
     def _judgement(
         self,
@@ -218,7 +301,7 @@ class ReadingsStudy(Study):
         seed: int,
         variations: dict[tuple[str, str], Task],
     ) -> Task:
-        """Claims about some studies, judged under a reading; one task for all that are alike there."""
+        """Claims about some studies, judged under a reading; one task for all that have the same there."""
         values = self.paper.values(reading)
         of_studies = [
             base.claims for name, base in zip(self.bases, self.studies, strict=True) if name in names
@@ -228,7 +311,7 @@ class ReadingsStudy(Study):
             stage="simulate",
             study=self.name,
             name=f"claims about {', '.join(names)}",
-            function=f"{_ROOM}.stages:judge_claims",
+            function=f"{_HERE}.stages:judge_claims",
             arguments={
                 "claims": OwnFile(str(self.claims_file)),
                 "labels": labels.model_dump(mode="json", exclude_defaults=True),

@@ -1,60 +1,158 @@
-"""What the figures of a study of readings show of its data."""
+"""Sentences about claims and readings, made from numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from gridsched.figures import findings
-from gridsched.figures.findings import Finding, counted, detail, listed, records, sentences
+from gridsched.experiments.claims import BoundClaim, Claim, ValueClaim
+from gridsched.experiments.kinds.readings.analysis import CLASSES, ClaimCondition, Importance
+from gridsched.experiments.kinds.readings.choices import Choice
+from gridsched.experiments.specification import Specification
+from gridsched.presentation.findings import NOTHING
+from gridsched.presentation.sentences import estimate_text, joined, listed, value_text
 
+Attributes = Mapping[str, Any]
 
-def claims(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
-    """How many claims are robust, contingent and contradicted, and of those that the default misses."""
-    if numbers.empty:
-        return findings.NOTHING
-    count = numbers["robustness"].value_counts()
-    robust, open_, never = (int(count.get(name, 0)) for name in ("robust", "contingent", "contradicted"))
-    missed = numbers[numbers["default"] == "not"]
-    kinds = missed["robustness"].value_counts()
-    told = ", ".join(f"{int(kinds.get(name, 0))} {name}" for name in ("robust", "contingent", "contradicted"))
-    return sentences(
-        f"Of {counted(len(numbers), 'claim')}, {robust} are robust, {open_} contingent and {never} "
-        "contradicted.",
-        f"Of the {len(missed)} that the default reading does not reproduce: {told}." if len(missed) else "",
-        detail(_lost(numbers)),
-    )
+EFFECTS = ("largest, significant", "significant", "not significant")
+"""What the importance of a choice for a contingent claim is among those of all choices."""
 
 
-def _lost(numbers: pd.DataFrame) -> str:
-    """Claims that the default reading reproduces although few readings do."""
-    lucky = numbers[(numbers["default"] == "reproduced") & (numbers["robustness"] != "robust")]
-    if lucky.empty:
-        return "All that the default reading reproduces is robust."
-    last = records(lucky.sort_values("mean", kind="stable"))[0]
-    return (
-        f"{counted(len(lucky), 'claim')} that the default reading reproduces hang on it; the least robust is "
-        f"{last['claim']}, which {findings.percent(last['mean'])} of the readings reproduce."
-    )
+# --- of figures -----------------------------------------------------------------------------------
 
 
-def choices(numbers: pd.DataFrame, attributes: Mapping[str, Any]) -> str:
-    """Which choices surely decide most claims."""
-    if numbers.empty:
-        return "No claim is contingent: no choice decides any."
-    sure = numbers.assign(sure=numbers["low"] > 0).groupby("choice", sort=False)["sure"].sum()
-    ranked = sure.sort_values(ascending=False, kind="stable")
-    told = [f"{name} ({int(count)})" for name, count in ranked.items() if count]
-    none = [name for name, count in ranked.items() if not count]
-    return sentences(
-        f"Choices that are surely important for contingent claims, with how many: {listed(told, 12)}."
-        if told
-        else "No choice is surely important for any claim.",
-        f"For none: {listed(none, 12)}." if none else "",
-    )
+def robust_claims(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
+    """How many claims are of each class, of all and of those that the default misses; what decides."""
+    counts = numbers.groupby(["measure", "robustness_class"], sort=False)["value"].sum()
+    total, missed = (counts.get(name, pd.Series(dtype=float)) for name in specification.measures)
+    if not total.sum():
+        return NOTHING
+    lines = [f"Of {total.sum():.0f} claims, {_by_class(total)}."]
+    if missed.sum():
+        which = f"the {missed.sum():.0f} claims that the default interpretation does not reproduce"
+        lines.append(f"Of {which}, {_by_class(missed)}.")
+    return [*lines, str(attributes["most_important"])]
 
 
-FINDINGS: dict[str, Finding] = {"readings_claims": claims, "readings_choices": choices}
-"""Findings by kind of figure."""
+def _by_class(counts: pd.Series) -> str:
+    known = ((name, int(counts.get(name, 0))) for name in CLASSES)
+    return joined([f"{number} {'is' if number == 1 else 'are'} {name}" for name, number in known if number])
+
+
+def deciding_choices(
+    numbers: pd.DataFrame, specification: Specification, attributes: Attributes
+) -> list[str]:
+    """Which choices matter most for most claims, and which for none."""
+    counts = numbers[numbers["effect"].isin(EFFECTS[:2])].groupby("choice", sort=False)["value"].sum()
+    none = counts.index[counts == 0]
+    lines = [str(attributes["most_important"])]
+    if numbers["value"].sum() and len(none):
+        lines.append(f"Without significant importance for any claim: {listed(none, 12)}.")
+    return lines
+
+
+def most_important(largest: Mapping[str, int], total: int) -> str:
+    """Choices by the number of contingent claims for which the importance of each is the largest.
+
+    Parameters
+    ----------
+    largest : mapping of str to int
+        By choice the number of claims for which its importance is significant and the largest.
+    total : int
+        Number of contingent claims.
+    """
+    if not total:
+        return "No claim is contingent, so no choice decides any."
+    first = sorted(largest, key=lambda name: -largest[name])
+    named = [f"{name} {largest[name]}" for name in first if largest[name]]
+    if not named:
+        return f"No choice has a significant importance for any of the {total} contingent claims."
+    counted = f"Number of the {total} contingent claims that depend most on each choice"
+    return f"{counted}, by the largest significant importance: {listed(named, 3)}."
+
+
+def outcomes(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
+    """How many of the claims that the default reproduces are not robust, and which is the least robust."""
+    own = numbers[numbers["default"] == "reproduced"]
+    fragile = own[own["robustness"] != "robust"].sort_values("value", kind="stable")
+    if own.empty:
+        return ["The default interpretation reproduces no claim."]
+    if fragile.empty:
+        return [f"All {len(own)} claims that the default interpretation reproduces are robust."]
+    last = fragile.iloc[0].to_dict()
+    return [
+        f"{len(fragile)} of {len(own)} claims that the default interpretation reproduces are not robust.",
+        f"The least robust of them is {last['claim']}: {estimate_text(last, share=True)} of the "
+        "interpretations reproduce it.",
+    ]
+
+
+# --- of claims ------------------------------------------------------------------------------------
+
+
+def condition_text(found: ClaimCondition | None, decided: Importance, choices: Sequence[Choice]) -> str:
+    """When a claim holds, with the counts that support it, and the most important choice.
+
+    Parameters
+    ----------
+    found : ClaimCondition, optional
+        A significant condition.
+    decided : Importance
+        Importance of each choice.
+    choices : sequence of Choice
+        The choices.
+    """
+    most = _most_important(decided, choices)
+    if found is None:
+        return f"No significant condition.{most or ' No choice has a significant importance.'}"
+    where = " and ".join(_part_text(choices[choice], places) for choice, places in found.parts)
+    link = {
+        (True, True): "if and only if",
+        (True, False): "only if",
+        (False, True): "if",
+        (False, False): "significantly more often if",
+    }[found.is_necessary, found.is_sufficient]
+    (inside, met), (outside, others) = found.inside, found.outside
+    counts = f"in {inside} of {met} such interpretations and {outside} of {others} others"
+    return f"Holds {link} {where}: {counts}{' (held out)' if found.tried == 1 else ''}.{most}"
+
+
+def _part_text(choice: Choice, places: Sequence[int]) -> str:
+    """A choice with the values that a condition names, or with those that it does not, if these are fewer."""
+    names = [choice.values[place].name for place in places]
+    others = [choice.values[place].name for place in choice.drawn if place not in places]
+    if len(others) < len(names):
+        return f"{choice.name} is not {_alternatives(others)}"
+    return f"{choice.name} is {_alternatives(names)}"
+
+
+def _alternatives(names: Sequence[str]) -> str:
+    *some, last = names
+    return f"{', '.join(some)} or {last}" if some else last
+
+
+def _most_important(decided: Importance, choices: Sequence[Choice]) -> str:
+    """The choice that matters most, where its interval excludes 0."""
+    if np.isnan(decided.mean).all():
+        return ""
+    first = int(np.nanargmax(decided.mean))
+    if not decided.low[first] > 0:
+        return ""
+    row = {"value": decided.mean[first], "low": decided.low[first], "high": decided.high[first]}
+    return f" Largest importance: {choices[first].name}, {estimate_text(row, share=True)}."
+
+
+def contradicted_text(claim: Claim, ours: NDArray[np.float64]) -> str:
+    """What results instead of a claim that hardly any reading reproduces."""
+    known = ours[np.isfinite(ours)]
+    if not len(known):
+        return ""
+    low, high = value_text(float(known.min())), value_text(float(known.max()))
+    if not isinstance(claim, ValueClaim | BoundClaim):
+        return f"The difference ranges from {low} to {high}."
+    nearest = known[np.argmin(np.abs(known - claim.paper_value))]
+    return f"Our value ranges from {low} to {high}; the closest is {value_text(float(nearest))}."

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
-from gridsched import results
+from gridsched import inference, results
 from gridsched.experiments import files
 from gridsched.experiments.claims import (
     Claim,
@@ -23,11 +22,18 @@ from gridsched.experiments.claims import (
     load_claims,
     studies_of,
 )
-from gridsched.experiments.kinds.readings import analysis
-from gridsched.experiments.kinds.readings.choices import ClaimLabels, belongs, can_matter, on_what_is_kept, read_as
+from gridsched.experiments.collection import attrs_of
+from gridsched.experiments.kinds.readings import analysis, findings
+from gridsched.experiments.kinds.readings.choices import (
+    ClaimLabels,
+    belongs,
+    can_matter,
+    on_what_is_kept,
+    read_as,
+)
 from gridsched.experiments.kinds.readings.config import ReadingsStudy
-from gridsched.experiments.kinds.readings.words import condition_text, contradicted_text
 from gridsched.io import checksum
+from gridsched.measures import measure
 
 CODES: dict[Outcome, int] = {
     "not": analysis.NOT,
@@ -36,9 +42,6 @@ CODES: dict[Outcome, int] = {
     "not run": analysis.UNKNOWN,
 }
 """Outcomes as numbers."""
-
-WORDS = {code: word for word, code in CODES.items()}
-"""Outcomes by number."""
 
 
 def judge_claims(
@@ -61,7 +64,7 @@ def judge_claims(
         The datasets of the studies under the reading.
     target : path
         Dataset to write: on `claim` the outcome as a number of `CODES`, our value, whether the claim
-        belongs to the reading, and on which labels it is judged if not on all that it is about.
+        belongs to the reading, and for which labels it is judged if not for all that it is about.
     partial : bool
         Whether claims about several labels are judged on those that the studies have.
     """
@@ -105,7 +108,7 @@ def aggregate_readings_study(
     parts: Sequence[Sequence[str | Path]],
     target: str | Path,
 ) -> None:
-    """Put the verdicts of all readings together, with what they say of claims, choices and readings.
+    """Put the verdicts of all readings together, with the analysis of claims, choices and readings.
 
     Parameters
     ----------
@@ -138,8 +141,11 @@ def aggregate_readings_study(
             _of_readings(design, raw, [known[name] for name in order]),
         ]
     )
+    whole = whole.merge(_counts(whole))
     for name, (text, units) in _MEANINGS.items():
-        whole[name].attrs = {"long_name": text, "units": units}
+        whole[name].attrs = attrs_of(text, units)
+    for name in ("claims", "claims_missed", "claims_decided"):
+        whole[name].attrs = attrs_of(measure(name).words, measure(name).unit)
     whole.attrs = {
         "title": study.title,
         "study": study.name,
@@ -148,6 +154,10 @@ def aggregate_readings_study(
         "configuration_hash": study.checksum(),
         "seed": study.seed,
         "claims_left_out": len(known) - len(order),
+        "most_important": findings.most_important(
+            whole["claims_decided"].sel(effect=findings.EFFECTS[0]).to_series().to_dict(),
+            int(whole["claims"].sel(robustness_class="contingent").sum()),
+        ),
         "verified": 1,
         **results.provenance(),
     }
@@ -163,15 +173,17 @@ _MEANINGS: dict[str, tuple[str, str]] = {
     "share_low": ("share of the readings drawn that reproduce the claim, lower bound", "1"),
     "share_high": ("share of the readings drawn that reproduce the claim, upper bound", "1"),
     "partly_share": ("share of the readings drawn that reproduce the claim at least partly", "1"),
-    "importance": ("fall of the accuracy with which the claim is told, without the choice", "1"),
+    "partly_share_low": ("share of the readings drawn that do so at least partly, lower bound", "1"),
+    "partly_share_high": ("share of the readings drawn that do so at least partly, upper bound", "1"),
+    "importance": ("decrease of the accuracy of predicted outcomes when the choice is permuted", "1"),
     "importance_low": ("importance of the choice, lower bound", "1"),
     "importance_high": ("importance of the choice, upper bound", "1"),
     "agreement": ("share of the claims of the table that the reading reproduces", "1"),
     "agreement_mean": ("mean over tables of the share of their claims that the reading reproduces", "1"),
     "first_half": ("whether the table is in the first half", "1"),
     "not_dominated": ("whether no other reading agrees at least as well with every table", "1"),
-    "pair_expected": ("readings that would meet both claims if these were independent", "1"),
-    "pair_readings": ("readings that meet each of two claims which none meets together", "1"),
+    "pair_expected": ("readings that would reproduce both claims if these were independent", "1"),
+    "pair_readings": ("readings that reproduce each of two claims that none reproduces together", "1"),
     "chosen_reading": ("reading that agrees best with a half of the tables", "1"),
     "chosen_on": ("mean share of claims reproduced, on the tables on which the reading was chosen", "1"),
     "judged_on": ("mean share of claims reproduced, on the other tables", "1"),
@@ -198,78 +210,99 @@ def _design(study: ReadingsStudy, design: np.ndarray) -> xr.Dataset:
 def _of_claims(
     study: ReadingsStudy, design: np.ndarray, raw: xr.Dataset, claims: Sequence[Claim]
 ) -> xr.Dataset:
-    """How robust each claim is, what decides it, and a sentence of that."""
-    drawn, outcome = design[1:], raw["outcome"].values[1:]
-    ours = raw["our_value"].values[1:]
-    columns: dict[str, list[Any]] = {name: [] for name in ("share", "low", "high", "partly", "class", "text")}
-    weights = []
-    # Claims with the same outcomes are told by the same forest
-    told: dict[Any, tuple[analysis.Importance, analysis.ClaimCondition | None]] = {}
-    for place, claim in enumerate(claims):
-        judged = outcome[:, place] != analysis.UNKNOWN
-        holds = outcome[judged, place] == analysis.REPRODUCED
-        partly = outcome[judged, place] >= analysis.PARTLY
-        share, low, high = analysis.share_interval(int(holds.sum()), int(judged.sum()))
-        name = analysis.robustness(share)
-        unknown = np.full(design.shape[1], np.nan)
-        decided = analysis.Importance(unknown, unknown, unknown)
+    """How robust each claim is, which choices matter for it, and when it holds."""
+    outcome, ours = raw["outcome"].values[1:], raw["our_value"].values[1:]
+    judged = outcome != analysis.UNKNOWN
+    share = inference.share((outcome == analysis.REPRODUCED).sum(axis=0), judged.sum(axis=0))
+    partly = inference.share((outcome >= analysis.PARTLY).sum(axis=0), judged.sum(axis=0))
+    classes = [analysis.robustness(each) for each in share.value]
+    # Claims with the same outcomes have the same analysis
+    keys = [
+        (column.tobytes(), tuple(can_matter(choice, claim) for choice in study.paper.choices))
+        for column, claim in zip(outcome.T, claims, strict=True)
+    ]
+    found = {
+        key: _analysed(design[1:], outcome[:, place], np.flatnonzero(key[1]))
+        for place, key in enumerate(keys)
+        if classes[place] == "contingent"
+    }
+    is_significant = dict(zip(found, analysis.significant([each[1] for each in found.values()]), strict=True))
+    unknown = analysis.Importance(*np.full((3, design.shape[1]), np.nan))
+    weights = [found[key][0] if key in found else unknown for key in keys]
+    texts = []
+    for place, (claim, key) in enumerate(zip(claims, keys, strict=True)):
         text = ""
-        if name == "contingent":
-            able = tuple(i for i, choice in enumerate(study.paper.choices) if can_matter(choice, claim))
-            key = holds.tobytes(), judged.tobytes(), able
-            if key not in told:
-                told[key] = _decided(drawn[judged], holds, able)
-            decided, found = told[key]
-            text = condition_text(found, decided, study.paper.choices)
-        elif name == "contradicted":
-            text = contradicted_text(claim, ours[judged, place], int(holds.sum()), int(partly.sum()))
-        if only_on := str(raw["only_on"].values[place]):
-            text = f"Judged on {only_on} only. {text}".strip()
-        weights.append(decided)
-        for column, value in zip(
-            columns.values(), (share, low, high, float(partly.mean()), name, text), strict=True
-        ):
-            column.append(value)
-    own = ("claim", "choice")
+        if key in found:
+            holding = found[key][1] if is_significant[key] else None
+            text = findings.condition_text(holding, weights[place], study.paper.choices)
+        elif classes[place] == "contradicted":
+            text = findings.contradicted_text(claim, ours[judged[:, place], place])
+        only_on = str(raw["only_on"].values[place])
+        texts.append(f"Judged for {only_on} only. {text}".strip() if only_on else text)
+    columns: dict[str, Any] = {
+        **_with_bounds("share", share),
+        **_with_bounds("partly_share", partly),
+        "robustness": np.array(classes, dtype=object),
+        "condition": np.array(texts, dtype=object),
+        "where": np.array([claim.where for claim in claims], dtype=object),
+        "statement": np.array([claim.statement for claim in claims], dtype=object),
+    }
+    own = [[each[bound] for each in weights] for bound in range(3)]
+    names = ("importance", "importance_low", "importance_high")
     return xr.Dataset(
-        {
-            "share": ("claim", columns["share"]),
-            "share_low": ("claim", columns["low"]),
-            "share_high": ("claim", columns["high"]),
-            "partly_share": ("claim", columns["partly"]),
-            "robustness": ("claim", np.array(columns["class"], dtype=object)),
-            "condition": ("claim", np.array(columns["text"], dtype=object)),
-            "where": ("claim", np.array([claim.where for claim in claims], dtype=object)),
-            "statement": ("claim", np.array([claim.statement for claim in claims], dtype=object)),
-            "importance": (own, np.array([each.mean for each in weights])),
-            "importance_low": (own, np.array([each.low for each in weights])),
-            "importance_high": (own, np.array([each.high for each in weights])),
-        }
+        {name: ("claim", column) for name, column in columns.items()}
+        | {name: (("claim", "choice"), np.array(each)) for name, each in zip(names, own, strict=True)}
     )
 
 
-def _decided(
-    design: np.ndarray, holds: np.ndarray, able: Sequence[int]
+def _with_bounds(name: str, estimate: inference.Estimate) -> dict[str, Any]:
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+
+
+def _analysed(
+    design: np.ndarray, outcome: np.ndarray, able: np.ndarray
 ) -> tuple[analysis.Importance, analysis.ClaimCondition | None]:
-    """What decides a claim among the choices that can matter for it, and when it holds."""
-    if not able:
-        unknown = np.full(design.shape[1], np.nan)
-        return analysis.Importance(unknown, unknown, unknown), None
-    part = design[:, list(able)]
-    whole = []
-    for bound in analysis.importance(part, holds):
-        values = np.full(design.shape[1], np.nan)
-        values[list(able)] = bound
-        whole.append(values)
+    """Importance of choices for a claim, and when it holds; of those that can matter for it."""
+    judged = outcome != analysis.UNKNOWN
+    whole = np.full((3, design.shape[1]), np.nan)
+    if not len(able):
+        return analysis.Importance(*whole), None
+    part, holds = design[np.ix_(judged, able)], outcome[judged] == analysis.REPRODUCED
+    whole[:, able] = analysis.importance(part, holds)
     found = analysis.condition(part, holds)
     if found is not None:
-        parts = tuple((able[choice], places) for choice, places in found.parts)
+        parts = tuple((int(able[choice]), places) for choice, places in found.parts)
         found = replace(found, parts=parts)
     return analysis.Importance(*whole), found
 
 
+def _counts(whole: xr.Dataset) -> xr.Dataset:
+    """Numbers of claims: by table and class, and by choice and how much that matters for them."""
+    where, called = whole["where"].values, whole["robustness"].values
+    missed = whole["outcome"].values[0] == analysis.NOT
+    cells = np.array(
+        [
+            [(where == table) & (called == name) for name in analysis.CLASSES]
+            for table in whole["table"].values
+        ]
+    )
+    weights, is_significant = whole["importance"].values, whole["importance_low"].values > 0
+    highest = np.nan_to_num(weights, nan=-np.inf)
+    first = is_significant & (highest == highest.max(axis=1, keepdims=True))
+    effects = (first, is_significant & ~first, np.isfinite(weights) & ~is_significant)
+    own = ("table", "robustness_class")
+    return xr.Dataset(
+        {
+            "claims": (own, cells.sum(axis=-1)),
+            "claims_missed": (own, (cells & missed).sum(axis=-1)),
+            "claims_decided": (("choice", "effect"), np.sum(effects, axis=1).T),
+        },
+        {"robustness_class": list(analysis.CLASSES), "effect": list(findings.EFFECTS)},
+    )
+
+
 def _of_readings(design: np.ndarray, raw: xr.Dataset, claims: Sequence[Claim]) -> xr.Dataset:
-    """Which readings agree with most tables, and which claims no reading meets together."""
+    """Which readings agree with most tables, and which claims no reading reproduces together."""
     outcome = raw["outcome"].values
     reproduced = outcome == analysis.REPRODUCED
     counts = (raw["belongs"].values == 1) & (outcome != analysis.UNKNOWN)
@@ -305,42 +338,3 @@ def _of_readings(design: np.ndarray, raw: xr.Dataset, claims: Sequence[Claim]) -
         },
         {"table": tables},
     )
-
-
-# --- tables ---------------------------------------------------------------------------------------
-
-
-def claims_of_readings(whole: xr.Dataset) -> pd.DataFrame:
-    """One row a claim: how many readings reproduce it, what it is called, when it holds."""
-    names = [
-        "where",
-        "statement",
-        "robustness",
-        "share",
-        "share_low",
-        "share_high",
-        "partly_share",
-        "condition",
-    ]
-    table = whole[names].to_dataframe().reset_index()
-    default = whole["outcome"].sel(reading=0).values.tolist()
-    table.insert(4, "default", [WORDS[code] for code in default])
-    return table
-
-
-def readings_table(whole: xr.Dataset) -> pd.DataFrame:
-    """One row a reading, those that agree most with the paper first: agreement and values."""
-    values = pd.DataFrame(
-        whole["value"].values, columns=whole["choice"].values.tolist(), index=whole["reading"].values
-    )
-    agree = whole[["agreement_mean", "not_dominated"]].to_dataframe()
-    table = pd.concat([agree, values], axis=1).rename_axis("reading")
-    return table.sort_values("agreement_mean", ascending=False, kind="stable").reset_index()
-
-
-def verdicts_table(whole: xr.Dataset) -> pd.DataFrame:
-    """What the ledger says beside its verdicts: one row a claim, with its paper."""
-    table = claims_of_readings(whole).rename(columns={"claim": "id"})
-    table.insert(0, "paper", whole.attrs["paper"])
-    table["readings"] = (whole["outcome"].values[1:] != analysis.UNKNOWN).sum(axis=0)
-    return table[["paper", "id", "robustness", "share", "readings", "condition"]]

@@ -1,4 +1,4 @@
-"""What many readings say: shares, what decides a claim, when it holds, what no reading meets."""
+"""Analysis of verdicts: classes, importance of choices, conditions, agreement, contradictions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
 from gridsched.experiments.kinds.readings import analysis
 from gridsched.experiments.kinds.readings.analysis import ClaimCondition
@@ -25,14 +26,6 @@ def test_borders_belong_to_robust_and_contradicted(share: float, name: str) -> N
     assert analysis.robustness(NAN) == ""
 
 
-def test_share_without_readings_is_unknown() -> None:
-    assert np.isnan(analysis.share_interval(0, 0)).all()
-    share, low, high = analysis.share_interval(0, 200)
-    assert share == low == 0
-    # Wilson: z^2 / (n + z^2)
-    assert high == pytest.approx(3.8415 / 203.8415, rel=1e-3)
-
-
 def test_the_choice_that_decides_is_the_important_one() -> None:
     found = analysis.importance(DESIGN, DESIGN[:, 1] >= 2)
     assert found.mean[1] > 0.4
@@ -42,11 +35,11 @@ def test_the_choice_that_decides_is_the_important_one() -> None:
 
 def test_no_choice_is_important_for_what_is_chance() -> None:
     rng = np.random.default_rng(8)
-    sure = 0
+    false = 0
     for seed in range(20):
         design = rng.integers(0, [2, 3, 3, 4, 2, 2, 3, 2], (100, 8))
-        sure += bool((analysis.importance(design, rng.random(100) < 0.5, seed).low > 0).any())
-    assert sure <= 3
+        false += bool((analysis.importance(design, rng.random(100) < 0.5, seed).low > 0).any())
+    assert false <= 3
 
 
 def test_importance_is_unknown_where_one_outcome_is_too_rare() -> None:
@@ -97,19 +90,29 @@ def test_what_half_of_the_readings_cannot_tell_all_of_them_can() -> None:
     found = analysis.condition(design, holds)
     assert found is not None
     assert found.parts == ((0, (1,)),)
-    assert found.is_sure
+    assert found.probability < 1e-4
     assert found.is_necessary
     assert (found.inside, found.outside) == naive_counts(design, holds, {0: (1,)}, range(100))
 
 
-def test_conditions_are_hardly_ever_sure_by_chance() -> None:
+def test_conditions_are_hardly_ever_significant_by_chance() -> None:
+    """Of claims that depend on nothing, any is significant in at most 5 % of studies."""
     rng = np.random.default_rng(5)
-    sure = 0
-    for _ in range(200):
+    false = 0
+    for _ in range(40):
         design = rng.integers(0, [2, 3, 3, 4, 2, 2, 3, 2], (100, 8))
-        found = analysis.condition(design, rng.random(100) < rng.uniform(0.1, 0.9))
-        sure += found is not None and found.is_sure
-    assert sure <= 8
+        claims = [rng.random(100) < rng.uniform(0.1, 0.9) for _ in range(8)]
+        false += any(analysis.significant([analysis.condition(design, holds) for holds in claims]))
+    assert false <= 4
+
+
+def test_conditions_are_corrected_for_their_number() -> None:
+    clear = ClaimCondition(((0, (1,)),), inside=(20, 20), outside=(0, 30))
+    weak = ClaimCondition(((0, (1,)),), inside=(12, 20), outside=(6, 30))
+    assert 0.005 < weak.probability < 0.05
+    assert analysis.significant([weak]) == [True]
+    assert analysis.significant([clear, weak, None]) == [True, True, False]
+    assert analysis.significant([clear, *[weak] * 12]) == [True, *[False] * 12]
 
 
 def test_there_is_no_condition_for_what_always_or_never_holds() -> None:
@@ -178,7 +181,9 @@ def test_contradictions_as_by_definition() -> None:
     assert (0, 1) in found
 
 
-def test_a_condition_is_sure_only_where_chance_is_excluded() -> None:
-    assert ClaimCondition(((0, (1,)),), inside=(9, 10), outside=(5, 40)).is_sure
-    assert not ClaimCondition(((0, (1,)),), inside=(1, 1), outside=(5, 40)).is_sure
-    assert not ClaimCondition(((0, (1,)),), inside=(0, 10), outside=(30, 40)).is_sure
+def test_the_probability_of_a_condition_is_that_of_fishers_test() -> None:
+    found = ClaimCondition(((0, (1,)),), inside=(9, 10), outside=(5, 40), tried=3)
+    # at least 9 of the 14 that hold among the 10 that fulfil it
+    single = stats.hypergeom(50, 14, 10).sf(8)
+    assert found.probability == pytest.approx(2 * 3 * single)
+    assert ClaimCondition(((0, (1,)),), inside=(0, 10), outside=(30, 40)).probability == 1

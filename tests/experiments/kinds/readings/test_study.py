@@ -1,4 +1,4 @@
-"""Studies of readings: files, what values change, one judge, shared runs, page, the ledger's columns."""
+"""Studies of readings: files, what values change, one judge, shared runs, figures, tables, page."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ import pandas as pd
 import pytest
 import xarray as xr
 import yaml
+from scipy import stats
 
 from gridsched.errors import ConfigurationError
+from gridsched.experiments.captions import finding_file
 from gridsched.experiments.claims import OrderClaim, evaluate, load_claims
 from gridsched.experiments.config import load_study
-from gridsched.experiments.kinds.readings import figures
+from gridsched.experiments.kinds.readings import findings
 from gridsched.experiments.kinds.readings.choices import (
     ClaimLabels,
     PaperReadings,
     belongs,
     can_matter,
+    draw_design,
     load_readings,
     on_what_is_kept,
     read_as,
@@ -28,11 +31,9 @@ from gridsched.experiments.kinds.readings.choices import (
     with_changes,
 )
 from gridsched.experiments.kinds.readings.config import ReadingsStudy
-from gridsched.experiments.kinds.readings.design import draw_design
-from gridsched.experiments.kinds.readings.findings import FINDINGS
-from gridsched.experiments.kinds.readings.report import readings_view
 from gridsched.experiments.kinds.readings.stages import CODES
 from gridsched.io import read_yaml, resource
+from gridsched.presentation.sections import StudySection, study_section
 from gridsched.results import read
 from tests.conftest import REPOSITORY
 from tests.support.studies import changed, run_study
@@ -44,7 +45,7 @@ BASE: dict[str, Any] = {
         {
             "name": "morning",
             "processors": 4,
-            "jobs": [[0, 50, 90, 3], [5, 80, 100, 4], [10, 30, 40, 1], [20, 30, 60, 1], [25, 90, 100, 2]],
+            "jobs": [[0, 50, 90, 3], [5, 80, 100, 4], [10, 30, 40, 1], [20, 30, 45, 1], [25, 90, 100, 2]],
         }
     ],
     "schedulers": ["fcfs", "easy", "sjf"],
@@ -117,9 +118,18 @@ CLAIMS: dict[str, Any] = {
             "where": "Table 2",
             "statement": "Wait",
             "each": "group",
-            "paper_value": {"all jobs": 32, "short narrow": 1},
+            "paper_value": {"all jobs": 76, "short narrow": 1},
             "ours": WAIT,
-            "tolerance": {"relative": 0.5},
+            "tolerance": {"relative": 0.2},
+        },
+        {
+            "id": "easy-waits",
+            "kind": "value",
+            "where": "Table 3",
+            "statement": "Wait of EASY",
+            "paper_value": 42,
+            "ours": {**OURS, "select": {**WAIT["select"], "scheduler": "easy", "group": "all jobs"}},
+            "tolerance": {"relative": 0.02},
         },
         {
             "id": "never",
@@ -128,6 +138,15 @@ CLAIMS: dict[str, Any] = {
             "statement": "Long waits",
             "bound": "above",
             "paper_value": 1e9,
+            "ours": {**WAIT, "select": {**WAIT["select"], "group": "all jobs"}},
+        },
+        {
+            "id": "always",
+            "kind": "value",
+            "where": "Table 3",
+            "statement": "Some wait",
+            "paper_value": 50,
+            "tolerance": {"relative": 1},
             "ours": {**WAIT, "select": {**WAIT["select"], "group": "all jobs"}},
         },
         {"id": "given", "kind": "input", "where": "Table 2", "statement": "Jobs", "paper_value": 5},
@@ -142,6 +161,9 @@ CLAIMS: dict[str, Any] = {
         },
     ],
 }
+NAMES = ["easy-waits-less", "wait-all", "wait-short-narrow", "easy-waits", "never", "always"]
+"""Claims with a value of ours."""
+
 STUDY: dict[str, Any] = {
     "name": "tiny",
     "kind": "readings",
@@ -149,7 +171,7 @@ STUDY: dict[str, Any] = {
     "readings": "readings.yaml",
     "claims": "claims.yaml",
     "studies": [{"study": "base.yaml", "keep": {"schedulers": ["fcfs", "easy"]}}],
-    "runs": 24,
+    "runs": 60,
 }
 
 
@@ -254,8 +276,11 @@ def test_smaller_studies_leave_claims_out_and_judge_others_by_other_labels(
     assert [claim.id for claims in study.judged.values() for claim in claims] == [
         "easy-waits-less",
         "wait-all",
+        "easy-waits",
+        "always",
     ]
-    assert not study_of(leave_out=["wait", "never"]).judged[("base",)][1:]
+    kept = study_of(leave_out=["wait", "never"]).judged[("base",)]
+    assert [claim.id for claim in kept] == ["easy-waits-less", "easy-waits", "always"]
     judgements = [task for task in study.experiment(1).tasks if task.function.endswith(":judge_claims")]
     for task in judgements:
         assert task.arguments["labels"]["instead"]["group"] == {"short narrow": "all jobs"}
@@ -424,7 +449,7 @@ def test_what_is_alike_is_made_once(place: Path, monkeypatch: pytest.MonkeyPatch
     assert len(own & {task.key for task in runs}) == 4, "those of the default reading are those of the study"
     variations = [task for task in experiment.tasks if task.name == "a variation of base"]
     assert len(variations) == 3
-    more = {task.key for task in study_of(runs=40).experiment(1).tasks}
+    more = {task.key for task in study_of(runs=90).experiment(1).tasks}
     assert {task.key for task in experiment.tasks} <= more, "a larger design makes what is new only"
 
 
@@ -434,7 +459,7 @@ def test_verdicts_are_those_of_the_ledger(place: Path, dataset: xr.Dataset) -> N
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         own = run_study(load_study("base.yaml"), place / "base-results", 1)
-    assert dataset["claim"].values.tolist() == ["easy-waits-less", "wait-all", "wait-short-narrow", "never"]
+    assert dataset["claim"].values.tolist() == NAMES
     for name in dataset["claim"].values.tolist():
         (verdict,) = evaluate([claims[name]], {"base": own})
         found = dataset.sel(claim=name, reading=0)
@@ -449,16 +474,75 @@ def test_a_row_is_told_apart_from_readings_that_mean_another(dataset: xr.Dataset
         np.testing.assert_array_equal(mine, (meant == word) | (meant == "both"))
 
 
-def test_robustness_and_conditions(dataset: xr.Dataset) -> None:
-    share = dataset["share"].to_series()
+def test_shares_have_the_interval_of_wilson(dataset: xr.Dataset) -> None:
     outcome = dataset["outcome"].sel(reading=slice(1, None))
-    for name in share.index:
-        assert share[name] == pytest.approx(float((outcome.sel(claim=name) == 2).mean()))
-    called = dataset["robustness"].to_series()
-    assert called["never"] == "contradicted"
-    assert "Ours lies between" in str(dataset["condition"].sel(claim="never").values)
-    for name in called.index[called == "contingent"]:
-        assert str(dataset["condition"].sel(claim=name).values).startswith(("Holds", "No condition"))
+    for variable, least in (("share", 2), ("partly_share", 1)):
+        for name in NAMES:
+            met = int((outcome.sel(claim=name) >= least).sum())
+            found = dataset.sel(claim=name)
+            wilson = stats.binomtest(met, 60).proportion_ci(method="wilson")
+            assert float(found[variable]) == pytest.approx(met / 60)
+            assert float(found[f"{variable}_low"]) == pytest.approx(wilson.low, abs=1e-12)
+            assert float(found[f"{variable}_high"]) == pytest.approx(wilson.high, abs=1e-12)
+
+
+def test_claims_are_called_by_their_share(dataset: xr.Dataset) -> None:
+    assert dict(zip(NAMES, dataset["robustness"].values.tolist(), strict=True)) == {
+        "easy-waits-less": "contradicted",
+        "wait-all": "contingent",
+        "wait-short-narrow": "contradicted",
+        "easy-waits": "contingent",
+        "never": "contradicted",
+        "always": "robust",
+    }
+    text = dataset["condition"].to_series()
+    assert text["never"] == "Our value ranges from 9 to 76; the closest is 76."
+    assert text["always"] == ""
+
+
+def test_conditions_name_the_values_that_decide(dataset: xr.Dataset) -> None:
+    """One claim holds for one size; another one besides only with estimates that are requested."""
+    value = dataset["value"].sel(reading=slice(1, None))
+    is_four = (value.sel(choice="size") == "four").values
+    is_requested = (value.sel(choice="estimates") == "requested").values
+    text = dataset["condition"].to_series()
+    for name, met, where in (
+        ("wait-all", is_four, "size is four"),
+        ("easy-waits", is_four & is_requested, "size is four and estimates is requested"),
+    ):
+        outcome = dataset["outcome"].sel(claim=name, reading=slice(1, None)).values
+        np.testing.assert_array_equal(outcome == 2, met)
+        held_out = met[1::2]
+        assert text[name].startswith(
+            f"Holds if and only if {where}: in {held_out.sum()} of {held_out.sum()} such interpretations "
+            f"and 0 of {(~held_out).sum()} others (held out). Largest importance: size, "
+        )
+
+
+def test_choices_that_decide_have_a_significant_importance(dataset: xr.Dataset) -> None:
+    low = dataset["importance_low"].to_pandas()
+    assert (low.loc["wait-all"] > 0).to_dict() == {
+        "size": True,
+        "estimates": False,
+        "jobs that count": False,
+    }
+    assert (low.loc["easy-waits"] > 0)[["size", "estimates"]].all()
+    assert low.drop(["wait-all", "easy-waits"]).isna().all(axis=None), "others are not contingent"
+
+
+def test_claims_are_counted_by_table_and_choice(dataset: xr.Dataset) -> None:
+    counts = dataset["claims"].to_pandas()
+    assert counts.loc["Table 2"].to_dict() == {"robust": 0, "contingent": 1, "contradicted": 2}
+    assert counts.loc["Table 3"].to_dict() == {"robust": 1, "contingent": 1, "contradicted": 0}
+    assert int(counts.to_numpy().sum()) == len(NAMES)
+    missed = dataset["claims_missed"].to_pandas()
+    is_missed = (dataset["outcome"].sel(reading=0) == 0).to_series()
+    for table, own in is_missed.groupby(dataset["where"].to_series()):
+        assert missed.loc[table].sum() == own.sum()
+    effects = dataset["claims_decided"].to_pandas()
+    assert effects.loc["size"].tolist() == [2, 0, 0]
+    assert effects.loc["estimates"].tolist() == [0, 1, 1]
+    assert dataset.attrs["most_important"].endswith("by the largest significant importance: size 2.")
 
 
 def test_another_value_of_what_matters_changes_ours(dataset: xr.Dataset) -> None:
@@ -482,46 +566,76 @@ def test_a_part_of_a_claim_is_judged_only_where_it_is_said(tmp_path: Path) -> No
     assert whole.attrs["claims_left_out"] == part.attrs["claims_left_out"] + 1
     assert "easy-waits-less" not in whole["claim"].values
     told = part["condition"].sel(claim="easy-waits-less").item()
-    assert told.startswith("Judged on easy only.")
+    assert told.startswith("Judged for easy only.")
     assert not part["condition"].sel(claim="never").item().startswith("Judged")
 
 
 # --- what is shown --------------------------------------------------------------------------------
 
 
-def test_page_figures_findings_and_tables(
-    place: Path, dataset: xr.Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def shown(place: Path, monkeypatch: pytest.MonkeyPatch) -> StudySection:
     monkeypatch.chdir(place)
-    view = readings_view(study_of(), place / "results" / "tiny")
-    assert [row["claims"] for row in view["tables"]] == [1, 3]
-    assert view["best"][-1]["name"] == "default" or any(row["name"] == "default" for row in view["best"])
-    assert len(view["directions"]) == 2
-    for kind, drawing in figures.READINGS_FIGURES.items():
-        _, numbers = drawing(dataset)
-        assert FINDINGS[kind](numbers, dataset.attrs)
-    table = pd.read_csv(place / "results" / "tiny" / "tables" / "claims.csv")
-    assert table["claim"].tolist() == dataset["claim"].values.tolist()
-    best = pd.read_csv(place / "results" / "tiny" / "tables" / "readings.csv")
+    return study_section(study_of(), place / "results" / "tiny")
+
+
+def test_the_section_answers_the_question_with_table_figure_and_limits(shown: StudySection) -> None:
+    assert shown.question.startswith("Which claims of the paper depend on how it is interpreted")
+    assert shown.answers[0] == "Of 6 claims, 1 is robust, 2 are contingent and 3 are contradicted."
+    assert len(shown.answers) == 3
+    assert shown.table is not None
+    assert [row[:5] for row in shown.table.rows] == [
+        ["Table 1", "1", "0", "0", "1"],
+        ["Table 2", "3", "0", "1", "2"],
+        ["Table 3", "2", "1", "1", "0"],
+    ]
+    assert shown.main is not None
+    assert [figure.anchor for figure in shown.more] == ["tiny-choices", "tiny-outcomes"]
+    assert any("interval of a share is up to 25 % wide" in line for line in shown.limits)
+    choices, best, halves = shown.tables[:3]
+    assert [row[0] for row in choices.rows] == ["size", "estimates", "jobs that count"]
+    assert choices.rows[0][3] == "four (default); five; eight"
+    assert "default" in [row[0] for row in best.rows]
+    assert len(halves.rows) == 2
+    assert shown.files == [f"tiny/tables/{name}.csv" for name in ("claims", "importance", "readings")]
+
+
+def test_figures_show_what_the_dataset_has(place: Path, dataset: xr.Dataset) -> None:
+    folder = place / "results" / "tiny" / "figures"
+    assert {path.stem for path in folder.glob("*.svg")} == {"claims", "choices", "outcomes"}
+    numbers = pd.read_csv(folder / "claims.csv")
+    for row in numbers.to_dict("records"):
+        expected = dataset[row["measure"]].sel(table=row["table"], robustness_class=row["robustness_class"])
+        assert row["value"] == int(expected)
+    outcomes = pd.read_csv(folder / "outcomes.csv")
+    assert outcomes.groupby("where", sort=False)["value"].apply(lambda own: own.is_monotonic_decreasing).all()
+    default = outcomes.set_index("claim")["default"]
+    assert (default == "reproduced").sum() == 3
+    text = finding_file(folder, "outcomes").read_text(encoding="utf-8")
+    assert text.startswith("2 of 3 claims that the default interpretation reproduces are not robust.")
+
+
+def test_tables(place: Path, dataset: xr.Dataset) -> None:
+    tables = place / "results" / "tiny" / "tables"
+    assert pd.read_csv(tables / "claims.csv")["claim"].tolist() == NAMES
+    best = pd.read_csv(tables / "readings.csv")
     assert best["agreement_mean"].is_monotonic_decreasing
-    assert set(best["reading"]) == set(range(25))
+    assert set(best["reading"]) == set(range(61))
+    importance = pd.read_csv(tables / "importance.csv").set_index(["claim", "choice"])
+    assert set(importance.index.get_level_values("claim")) == {"wait-all", "easy-waits"}
+    for (claim, choice), row in importance.iterrows():
+        for name, value in row.items():
+            assert float(dataset[name].sel(claim=claim, choice=choice)) == pytest.approx(value)
 
 
-def test_importance_out_of_sight_is_marked(dataset: xr.Dataset) -> None:
-    """Means are always seen, and the axis ends where no interval goes on, or says so."""
-    mean = xr.full_like(dataset["importance"], 0.1)
-    for factor in (0.1, 20):
-        shown = dataset.assign(
-            importance=mean, importance_low=mean - factor * 0.1, importance_high=mean + factor * 0.1
-        )
-        drawn, numbers = figures.readings_choices(shown)
-        axes = drawn.axes[0]
-        left, right = axes.get_xlim()
-        assert left <= numbers["mean"].min()
-        assert numbers["mean"].max() <= right
-        is_cut = bool((numbers["low"] < left).any() or (numbers["high"] > right).any())
-        texts = [text.get_text() for legend in drawn.legends for text in legend.get_texts()]
-        assert ("interval goes on" in texts) == is_cut == (factor == 20)
+def test_nothing_contingent_has_sentences(dataset: xr.Dataset) -> None:
+    assert findings.most_important({"size": 0}, 0) == "No claim is contingent, so no choice decides any."
+    assert findings.most_important({"size": 0}, 2).startswith("No choice has a significant importance")
+    first, *_ = study_of().specifications
+    numbers = pd.DataFrame({"measure": ["claims"], "robustness_class": ["robust"], "value": [0.0]})
+    assert findings.robust_claims(numbers, first, dataset.attrs) == ["No run has a value."]
+    outcomes = pd.DataFrame({"default": ["not"], "robustness": ["robust"], "value": [1.0]})
+    assert findings.outcomes(outcomes, first, {}) == ["The default interpretation reproduces no claim."]
 
 
 # --- what comes with gridsched --------------------------------------------------------------------
