@@ -40,7 +40,7 @@ reproduce: $(STAMP)  ## run the studies on archive traces (downloaded, or from t
 	@$(SNAKEMAKE) --configfile config/reproduction.yaml --report results/reproduction/snakemake-report.html 2>/dev/null
 	@echo "The report: results/reproduction/report.html"
 
-readings: $(STAMP)  ## judge the claims of papers under many readings of what these leave open
+readings: $(STAMP)  ## judge the claims of papers under many interpretations of what these leave open
 	$(SNAKEMAKE) --configfile config/readings.yaml
 	@echo "The report: results/readings/report.html"
 

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from gridsched.experiments.specification import Specification
 from gridsched.figures import style
@@ -318,6 +319,8 @@ def composition(numbers: pd.DataFrame, specification: Specification, attributes:
             axes.barh(range(len(rows)), width, left=begin, color=styles[part].color, height=0.7)
             begin += width
         _set_values(axes.xaxis, np.append(begin, 0.0), measure, "composition")
+        if (begin == begin.round()).all():
+            axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         axes.set_yticks(range(len(rows)), [style.plain(each, 26) for each in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")

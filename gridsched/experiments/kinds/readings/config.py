@@ -249,7 +249,8 @@ class ReadingsStudy(Study):
             caption=(
                 "Importance: decrease of the accuracy with which trees predict whether a claim holds, when "
                 "the values of the choice are permuted. Significant: the interval, simultaneous for the "
-                "choices of a claim, excludes 0. Claims for which a choice cannot matter are left out."
+                "choices of a claim (not for all claims), excludes 0. Claims for which a choice cannot "
+                "matter are left out."
             ),
             finding=f"{_HERE}.findings:deciding_choices",
         )
@@ -259,9 +260,9 @@ class ReadingsStudy(Study):
             title="Outcome of every claim under every interpretation",
             reference="",
             caption=(
-                "Rows: claims, by table of the paper. Columns: interpretations. Right: share of the "
-                "interpretations that reproduce the claim, with lines at 5 % and 90 %; its 95 % interval "
-                "(Wilson) is in the numbers."
+                "Rows: claims, by table of the paper; pale where an interpretation means another claim. "
+                "Columns: interpretations. Right: share of the interpretations that reproduce the claim, "
+                "with lines at 5 % and 90 %; its 95 % interval (Wilson) is in the numbers."
             ),
             own=f"{_HERE}.drawing:outcome_map",
             finding=f"{_HERE}.findings:outcomes",

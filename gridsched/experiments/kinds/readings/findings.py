@@ -18,7 +18,7 @@ from gridsched.presentation.sentences import estimate_text, joined, listed, valu
 
 Attributes = Mapping[str, Any]
 
-EFFECTS = ("largest, significant", "significant", "not significant")
+EFFECTS = ("largest importance", "significant", "not significant")
 """What the importance of a choice for a contingent claim is among those of all choices."""
 
 
@@ -68,11 +68,13 @@ def most_important(largest: Mapping[str, int], total: int) -> str:
     if not total:
         return "No claim is contingent, so no choice decides any."
     first = sorted(largest, key=lambda name: -largest[name])
-    named = [f"{name} {largest[name]}" for name in first if largest[name]]
-    if not named:
-        return f"No choice has a significant importance for any of the {total} contingent claims."
-    counted = f"Number of the {total} contingent claims that depend most on each choice"
-    return f"{counted}, by the largest significant importance: {listed(named, 3)}."
+    known, others = sum(largest.values()), sum(largest[name] for name in first[3:])
+    if not known:
+        return f"None of the {total} contingent claims depends significantly on a choice."
+    parts = [f"{largest[name]} on {name}" for name in first[:3] if largest[name]]
+    which = joined([*parts, *([f"{others} on others"] if others else [])]).replace(" on ", " most on ", 1)
+    depend = "depends" if known == 1 else "depend"
+    return f"{known} of {total} contingent claims {depend} significantly on a choice: {which}."
 
 
 def outcomes(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:

@@ -60,7 +60,7 @@ def readings_table(whole: xr.Dataset) -> pd.DataFrame:
 
 
 def verdicts_table(whole: xr.Dataset) -> pd.DataFrame:
-    """What the ledger shows beside its verdicts: one row a claim, with its paper."""
+    """What the ledger shows next to its verdicts: one row a claim, with its paper."""
     table = claims_of_readings(whole).rename(columns={"claim": "id"})
     table.insert(0, "paper", whole.attrs["paper"])
     table["readings"] = (whole["outcome"].values[1:] != analysis.UNKNOWN).sum(axis=0)
@@ -116,7 +116,7 @@ def _choices(paper: PaperReadings, whole: xr.Dataset) -> PageTable:
             largest = f"{estimate_text(_bounds(row), share=True)} ({row['claim']})"
         numbers = [str(counts.loc[choice.name, effect]) for effect in EFFECTS[:2]]
         rows.append([choice.name, choice.question, choice.where, "; ".join(values), *numbers, largest])
-    header = ["choice", "question", "where", "values", *(f"{each} for" for each in EFFECTS[:2])]
+    header = ["choice", "question", "where", "values", *(f"claims, {each}" for each in EFFECTS[:2])]
     caption = "What the paper leaves open, and the number of contingent claims for which each choice matters"
     return PageTable(caption, [*header, "largest importance"], rows, in_words=True)
 

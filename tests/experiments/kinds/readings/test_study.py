@@ -542,7 +542,9 @@ def test_claims_are_counted_by_table_and_choice(dataset: xr.Dataset) -> None:
     effects = dataset["claims_decided"].to_pandas()
     assert effects.loc["size"].tolist() == [2, 0, 0]
     assert effects.loc["estimates"].tolist() == [0, 1, 1]
-    assert dataset.attrs["most_important"].endswith("by the largest significant importance: size 2.")
+    assert dataset.attrs["most_important"] == (
+        "2 of 2 contingent claims depend significantly on a choice: 2 most on size."
+    )
 
 
 def test_another_value_of_what_matters_changes_ours(dataset: xr.Dataset) -> None:
@@ -630,7 +632,14 @@ def test_tables(place: Path, dataset: xr.Dataset) -> None:
 
 def test_nothing_contingent_has_sentences(dataset: xr.Dataset) -> None:
     assert findings.most_important({"size": 0}, 0) == "No claim is contingent, so no choice decides any."
-    assert findings.most_important({"size": 0}, 2).startswith("No choice has a significant importance")
+    assert findings.most_important({"size": 0}, 2) == (
+        "None of the 2 contingent claims depends significantly on a choice."
+    )
+    largest = {"a": 1, "b": 4, "c": 0, "d": 2, "e": 3}
+    assert findings.most_important(largest, 12) == (
+        "10 of 12 contingent claims depend significantly on a choice: "
+        "4 most on b, 3 on e, 2 on d and 1 on others."
+    )
     first, *_ = study_of().specifications
     numbers = pd.DataFrame({"measure": ["claims"], "robustness_class": ["robust"], "value": [0.0]})
     assert findings.robust_claims(numbers, first, dataset.attrs) == ["No run has a value."]
