@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 from sklearn.ensemble import ExtraTreesClassifier
@@ -205,7 +206,7 @@ def condition(design: Integers, holds: Flags) -> ClaimCondition | None:
 def significant(found: Sequence[ClaimCondition | None]) -> list[bool]:
     """Whether each condition is significant, corrected (Holm) for all claims that have one."""
     corrected = holm([np.nan if each is None else each.probability for each in found])
-    return (corrected < LEVEL).tolist()
+    return [bool(probability < LEVEL) for probability in corrected]
 
 
 def _grown(design: Integers, holds: Flags) -> ClaimCondition | None:
@@ -342,41 +343,31 @@ def not_dominated(shares: Floats) -> Flags:
     return np.array(found, np.bool_)
 
 
-class Choosing(NamedTuple):
-    """A reading that was chosen on some tables and is judged on the others: mean shares of their claims."""
-
-    reading: int
-    chosen_on: float
-    judged_on: float
-    default: float
-    average: float
-    """Mean over all readings."""
-    best: float
-    """Best reading for the tables on which it is judged."""
-
-
-def choose(shares: Floats, first: Flags) -> list[Choosing]:
+def choose(shares: Floats, first: Flags) -> pd.DataFrame:
     """Choose the reading that agrees best with one half of the tables, judge it on the other, both ways.
 
-    The first row is the default reading.
+    Parameters
+    ----------
+    shares : float64[n, t]
+        See `agreement`; the first row is the default reading.
+    first : bool[t]
+        See `halves`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each half that has tables: `chosen_reading`, and mean shares of claims: of this reading
+        where it was `chosen_on` and on the other half, where it is `judged_on`; there also of the default
+        (`judged_default`), over all readings that were drawn (`judged_average`) and of the best reading
+        (`judged_best`).
     """
     found = []
-    for chosen_on in (first, ~first):
-        if not chosen_on.any() or chosen_on.all():
-            continue
+    for chosen_on in (first, ~first) if first.any() and not first.all() else ():
         here, there = _row_means(shares[:, chosen_on]), _row_means(shares[:, ~chosen_on])
         best = int(np.argmax(here))
-        found.append(
-            Choosing(
-                best,
-                float(here[best]),
-                float(there[best]),
-                float(there[0]),
-                float(there[1:].mean()),
-                float(there.max()),
-            )
-        )
-    return found
+        found.append((best, here[best], there[best], there[0], there[1:].mean(), there.max()))
+    ends = ("chosen_on", "judged_on", "judged_default", "judged_average", "judged_best")
+    return pd.DataFrame(found, columns=["chosen_reading", *ends])
 
 
 def _row_means(shares: Floats) -> Floats:

@@ -40,7 +40,7 @@ def outcome_map(study: xr.Dataset) -> style.Drawing:
         reproduce it) and default, in the order of the figure: by table, the most robust first.
     """
     numbers = _numbers(study)
-    order = study.indexes["claim"].get_indexer(numbers["claim"])
+    order = study.indexes["claim"].get_indexer(pd.Index(numbers["claim"]))
     columns = 1 + np.argsort(-study["agreement_mean"].to_numpy()[1:], kind="stable")
     codes = study["outcome"].to_numpy()[np.ix_(columns, order)].T
     belongs = study["belongs"].to_numpy()[np.ix_(columns, order)].T == 1
@@ -83,7 +83,7 @@ def _numbers(study: xr.Dataset) -> pd.DataFrame:
     """Claims by table, in each the most robust first."""
     table = study[["where", "robustness", "share", "share_low", "share_high"]].to_dataframe().reset_index()
     table["default"] = [OUTCOMES[code] for code in study["outcome"].sel(reading=0).values.tolist()]
-    table["place"] = study.indexes["table"].get_indexer(table["where"])
+    table["place"] = study.indexes["table"].get_indexer(pd.Index(table["where"]))
     table = table.sort_values(["place", "share"], ascending=[True, False], kind="stable").drop(
         columns="place"
     )

@@ -142,6 +142,7 @@ def aggregate_readings_study(
         ]
     )
     whole = whole.merge(_counts(whole))
+    labels = [choice.name for choice in study.paper.choices]
     for name, (text, units) in _MEANINGS.items():
         whole[name].attrs = attrs_of(text, units)
     for name in ("claims", "claims_missed", "claims_decided"):
@@ -155,7 +156,7 @@ def aggregate_readings_study(
         "seed": study.seed,
         "claims_left_out": len(known) - len(order),
         "most_important": findings.most_important(
-            whole["claims_decided"].sel(effect=findings.EFFECTS[0]).to_series().to_dict(),
+            dict(zip(labels, whole["claims_decided"].values[:, 0].tolist(), strict=True)),
             int(whole["claims"].sel(robustness_class="contingent").sum()),
         ),
         "verified": 1,
@@ -309,7 +310,7 @@ def _of_readings(design: np.ndarray, raw: xr.Dataset, claims: Sequence[Claim]) -
     tables, shares = analysis.agreement(reproduced, counts, [claim.where for claim in claims])
     sizes = [sum(claim.where == table for claim in claims) for table in tables]
     first = analysis.halves(sizes)
-    chosen = analysis.choose(shares, first)
+    chosen = analysis.choose(shares, first).rename_axis("direction").to_xarray().drop_vars("direction")
     pairs = analysis.contradictions(reproduced[1:], counts[1:])
     names = [claim.id for claim in claims]
     return xr.Dataset(
@@ -318,12 +319,6 @@ def _of_readings(design: np.ndarray, raw: xr.Dataset, claims: Sequence[Claim]) -
             "agreement_mean": ("reading", np.nanmean(shares, axis=1)),
             "first_half": ("table", first.astype(np.int8)),
             "not_dominated": ("reading", analysis.not_dominated(shares).astype(np.int8)),
-            "chosen_reading": ("direction", [each.reading for each in chosen]),
-            "chosen_on": ("direction", [each.chosen_on for each in chosen]),
-            "judged_on": ("direction", [each.judged_on for each in chosen]),
-            "judged_default": ("direction", [each.default for each in chosen]),
-            "judged_average": ("direction", [each.average for each in chosen]),
-            "judged_best": ("direction", [each.best for each in chosen]),
             "pair_claims": (
                 ("pair", "side"),
                 np.array([[names[pair.one], names[pair.other]] for pair in pairs], dtype=object).reshape(
@@ -337,4 +332,4 @@ def _of_readings(design: np.ndarray, raw: xr.Dataset, claims: Sequence[Claim]) -
             ),
         },
         {"table": tables},
-    )
+    ).merge(chosen)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from gridsched.experiments.kinds.readings import analysis
-from gridsched.experiments.kinds.readings.choices import PaperReadings
+from gridsched.experiments.kinds.readings.choices import ChoiceValue, PaperReadings
 from gridsched.experiments.kinds.readings.findings import EFFECTS
-from gridsched.presentation.sentences import estimate_text, percent
+from gridsched.presentation.sentences import interval_text, percent
 from gridsched.presentation.tables import PageTable
 
 OUTCOMES = {
@@ -45,8 +43,8 @@ def claims_of_readings(whole: xr.Dataset) -> pd.DataFrame:
 def importance_table(whole: xr.Dataset) -> pd.DataFrame:
     """One row for each contingent claim and choice that can matter for it: importance with its interval."""
     names = ["importance", "importance_low", "importance_high"]
-    table = whole[names].to_dataframe(dim_order=["claim", "choice"]).reset_index()
-    return table[np.isfinite(table["importance"])][["claim", "choice", *names]]
+    table = whole[names].to_dataframe(dim_order=["claim", "choice"]).dropna().reset_index()
+    return table[["claim", "choice", *names]]
 
 
 def readings_table(whole: xr.Dataset) -> pd.DataFrame:
@@ -101,41 +99,44 @@ def _share(share: float) -> str:
 
 def _choices(paper: PaperReadings, whole: xr.Dataset) -> PageTable:
     """What the paper leaves open, and for how many claims each choice matters."""
-    weights = importance_table(whole).sort_values("importance", ascending=False).groupby("choice").first()
-    counts = whole["claims_decided"].astype(int).to_pandas()
-    rows = []
-    for choice in paper.choices:
-        values = [
-            f"{value.name}{' (default)' if value.name == choice.default else ''}{': ' if text else ''}{text}"
-            for value in choice.values
-            if (text := " ".join(each for each in (value.meaning, value.likelier) if each)) is not None
+    weights = importance_table(whole).sort_values("importance", ascending=False).drop_duplicates("choice")
+    largest = {
+        row["choice"]: f"{100 * row['importance']:.3g} "
+        f"{interval_text(row['importance_low'], row['importance_high'], share=True)} ({row['claim']})"
+        for row in weights.to_dict("records")
+    }
+    counts = whole["claims_decided"].astype(int).values
+    rows = [
+        [
+            choice.name,
+            choice.question,
+            choice.where,
+            "; ".join(_value(value, choice.default) for value in choice.values),
+            *(str(number) for number in own[:2]),
+            largest.get(choice.name, ""),
         ]
-        largest = ""
-        if choice.name in weights.index:
-            row = weights.loc[choice.name].to_dict()
-            largest = f"{estimate_text(_bounds(row), share=True)} ({row['claim']})"
-        numbers = [str(counts.loc[choice.name, effect]) for effect in EFFECTS[:2]]
-        rows.append([choice.name, choice.question, choice.where, "; ".join(values), *numbers, largest])
+        for choice, own in zip(paper.choices, counts, strict=True)
+    ]
     header = ["choice", "question", "where", "values", *(f"claims, {each}" for each in EFFECTS[:2])]
     caption = "What the paper leaves open, and the number of contingent claims for which each choice matters"
-    return PageTable(caption, [*header, "largest importance"], rows, in_words=True)
+    return PageTable(caption, [*header, "largest of all"], rows, in_words=True)
 
 
-def _bounds(row: dict[Any, Any]) -> dict[str, Any]:
-    return {"value": row["importance"], "low": row["importance_low"], "high": row["importance_high"]}
+def _value(value: ChoiceValue, default: str) -> str:
+    """A value with what it means."""
+    name = f"{value.name} (default)" if value.name == default else value.name
+    return ": ".join([name, *([text] if (text := f"{value.meaning} {value.likelier}".strip()) else [])])
 
 
 def _best(whole: xr.Dataset) -> PageTable:
     """The readings that agree most, and the default one."""
-    mean = whole["agreement_mean"].to_numpy()
-    order = dict.fromkeys([*np.argsort(-mean, kind="stable")[:_READINGS].tolist(), 0])
-    rows = [
-        [_name(place), percent(float(mean[place])), *whole["value"].values[place].tolist()] for place in order
-    ]
+    table = readings_table(whole)
+    shown = table[(table.index < _READINGS) | (table["reading"] == 0)].drop(columns="not_dominated")
+    rows = [[_name(row[0]), percent(row[1]), *row[2:]] for row in shown.itertuples(index=False)]
     header = ["interpretation", "claims reproduced, mean over tables", *map(str, whole["choice"].values)]
     caption = (
-        f"Interpretations of highest agreement; {int(whole['not_dominated'].sum())} of "
-        f"{whole.sizes['reading']} are exceeded by no other on all tables"
+        f"Interpretations of highest agreement; {table['not_dominated'].sum():.0f} of {len(table)} are "
+        "exceeded by no other on all tables"
     )
     return PageTable(caption, header, rows, in_words=True)
 

@@ -159,9 +159,18 @@ def test_not_dominated_as_by_definition() -> None:
 
 def test_a_reading_is_chosen_on_one_half_and_judged_on_the_other() -> None:
     shares = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 0.75]])
-    one, other = analysis.choose(shares, np.array([True, False]))
-    assert (one.reading, one.chosen_on, one.judged_on, one.default, one.best) == (1, 1.0, 0.0, 0.5, 0.75)
-    assert (other.reading, other.chosen_on, other.judged_on, other.average) == (2, 0.75, 0.0, 0.5)
+    one, other = analysis.choose(shares, np.array([True, False])).to_dict("records")
+    assert one == {
+        "chosen_reading": 1,
+        "chosen_on": 1.0,
+        "judged_on": 0.0,
+        "judged_default": 0.5,
+        "judged_average": 0.375,
+        "judged_best": 0.75,
+    }
+    assert (other["chosen_reading"], other["chosen_on"], other["judged_on"]) == (2, 0.75, 0.0)
+    assert other["judged_average"] == 0.5
+    assert analysis.choose(shares, np.array([True, True])).empty
 
 
 def test_contradictions_as_by_definition() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -520,28 +521,28 @@ def test_conditions_name_the_values_that_decide(dataset: xr.Dataset) -> None:
 
 
 def test_choices_that_decide_have_a_significant_importance(dataset: xr.Dataset) -> None:
-    low = dataset["importance_low"].to_pandas()
+    low = dataset["importance_low"].transpose("claim", "choice").to_dataframe()["importance_low"].unstack()
     assert (low.loc["wait-all"] > 0).to_dict() == {
         "size": True,
         "estimates": False,
         "jobs that count": False,
     }
     assert (low.loc["easy-waits"] > 0)[["size", "estimates"]].all()
-    assert low.drop(["wait-all", "easy-waits"]).isna().all(axis=None), "others are not contingent"
+    others = dataset["importance"].drop_sel(claim=["wait-all", "easy-waits"])
+    assert others.isnull().all(), "others are not contingent"
 
 
 def test_claims_are_counted_by_table_and_choice(dataset: xr.Dataset) -> None:
-    counts = dataset["claims"].to_pandas()
-    assert counts.loc["Table 2"].to_dict() == {"robust": 0, "contingent": 1, "contradicted": 2}
-    assert counts.loc["Table 3"].to_dict() == {"robust": 1, "contingent": 1, "contradicted": 0}
-    assert int(counts.to_numpy().sum()) == len(NAMES)
-    missed = dataset["claims_missed"].to_pandas()
-    is_missed = (dataset["outcome"].sel(reading=0) == 0).to_series()
-    for table, own in is_missed.groupby(dataset["where"].to_series()):
-        assert missed.loc[table].sum() == own.sum()
-    effects = dataset["claims_decided"].to_pandas()
-    assert effects.loc["size"].tolist() == [2, 0, 0]
-    assert effects.loc["estimates"].tolist() == [0, 1, 1]
+    where, called = dataset["where"].values, dataset["robustness"].values
+    missed = dataset["outcome"].sel(reading=0).values == 0
+    assert missed.sum() == 2
+    for table, name in product(dataset["table"].values, dataset["robustness_class"].values):
+        found = dataset.sel(table=table, robustness_class=name)
+        own = (where == table) & (called == name)
+        assert (int(found["claims"]), int(found["claims_missed"])) == (own.sum(), (own & missed).sum())
+    effects = dataset["claims_decided"]
+    assert effects.sel(choice="size").values.tolist() == [2, 0, 0]
+    assert effects.sel(choice="estimates").values.tolist() == [0, 1, 1]
     assert dataset.attrs["most_important"] == (
         "2 of 2 contingent claims depend significantly on a choice: 2 most on size."
     )
@@ -625,9 +626,10 @@ def test_tables(place: Path, dataset: xr.Dataset) -> None:
     assert set(best["reading"]) == set(range(61))
     importance = pd.read_csv(tables / "importance.csv").set_index(["claim", "choice"])
     assert set(importance.index.get_level_values("claim")) == {"wait-all", "easy-waits"}
-    for (claim, choice), row in importance.iterrows():
-        for name, value in row.items():
-            assert float(dataset[name].sel(claim=claim, choice=choice)) == pytest.approx(value)
+    for row in importance.reset_index().to_dict("records"):
+        found = dataset.sel(claim=row["claim"], choice=row["choice"])
+        for name in ("importance", "importance_low", "importance_high"):
+            assert float(found[name]) == pytest.approx(row[name])
 
 
 def test_nothing_contingent_has_sentences(dataset: xr.Dataset) -> None:
