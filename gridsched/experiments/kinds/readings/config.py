@@ -42,7 +42,7 @@ from gridsched.experiments.validation import (
 )
 from gridsched.inference import share
 from gridsched.io import resource
-from gridsched.presentation.sentences import percent
+from gridsched.presentation.sentences import count, percent
 from gridsched.presentation.tables import PageTable
 
 _HERE = "gridsched.experiments.kinds.readings"
@@ -228,7 +228,7 @@ class ReadingsStudy(Study):
         claims = Specification(
             name="claims",
             form="composition",
-            title="Claims by table of the paper",
+            title="Robust, contingent and contradicted claims",
             measures=("claims", "claims_missed"),
             hue="table",
             lanes="robustness_class",
@@ -292,7 +292,7 @@ class ReadingsStudy(Study):
         return [
             "Shares measure how much a claim depends on what is open, not how probable it is.",
             f"The 95 % interval of a share is up to {percent(float(width.high - width.low))} wide.",
-            *([f"{left} claims need runs that the smaller studies do not have."] if left else []),
+            *([f"Not judged, for want of runs: {count(left, 'claim')}."] if left else []),
         ]
 
     def _judgement(

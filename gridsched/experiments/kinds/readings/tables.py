@@ -88,9 +88,9 @@ def _of_tables(whole: xr.Dataset) -> PageTable:
         [str(name), f"{own.sum()}", *(f"{number}" for number in own), *map(_share, agree)]
         for (name, own), agree in zip(counts.iterrows(), np.transpose(columns), strict=True)
     ]
-    header = ["table of the paper", "claims", *analysis.CLASSES, "reproduced by default"]
-    header += ["by the best interpretation", "by the best one for the table"]
-    return PageTable("Claims by table of the paper", header, rows)
+    header = ["table", "claims", *analysis.CLASSES, "by default", "by the best", "by the best for the table"]
+    caption = "Claims by table of the paper, and the share that single interpretations reproduce"
+    return PageTable(caption, header, rows)
 
 
 def _share(share: float) -> str:
@@ -125,7 +125,8 @@ def _choices(paper: PaperReadings, whole: xr.Dataset) -> PageTable:
 def _value(value: ChoiceValue, default: str) -> str:
     """A value with what it means."""
     name = f"{value.name} (default)" if value.name == default else value.name
-    return ": ".join([name, *([text] if (text := f"{value.meaning} {value.likelier}".strip()) else [])])
+    text = f"{value.meaning} {value.likelier}".strip().removesuffix(".")
+    return f"{name}: {text}" if text else name
 
 
 def _best(whole: xr.Dataset) -> PageTable:
