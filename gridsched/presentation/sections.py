@@ -198,7 +198,7 @@ def _numbers(path: Path) -> pd.DataFrame:
         return pd.DataFrame()
     table = pd.read_csv(path, keep_default_na=False, na_values=[""])  # a label may be "null"
     texts = [name for name in table if str(name).endswith("reason")]
-    return table.assign(**{str(name): table[name].fillna("") for name in texts})
+    return table.assign(**{str(name): table[name].astype(object).fillna("") for name in texts})
 
 
 def anchor(study: str, stem: str) -> str:
