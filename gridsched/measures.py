@@ -81,6 +81,7 @@ _SHARED: tuple[Measure, ...] = (
     Measure("queue_length_mean", "mean queue length", "1", "lower"),
     Measure("queue_length_max", "longest queue", "1", "lower"),
     Measure("offered_load", "offered load"),
+    Measure("relaxations", "times the log holds the memory of its queue"),
     Measure("queries", "predicted starts requested"),
     Measure("corrections", "estimates outrun"),
     Measure("jobs_killed", "jobs ended at their requested time"),

@@ -837,7 +837,11 @@ def _estimate(
     units = _units(term, studies)
     if source.relative_to is None:
         estimate = inference.mean(
-            units.repeated(), units.weights, signed=signed, serial=units.serial and units.values.ndim > 0
+            units.repeated(),
+            units.weights,
+            signed=signed,
+            serial=units.serial and units.values.ndim > 0,
+            relaxations=units.relaxations,
         )
         return _single(estimate, term)
     reference = _units(_reference(source, term, studies), studies)
@@ -867,7 +871,11 @@ def _compared(left: _Units, right: _Units, form: Literal["ratio", "difference"],
     weights = left.weights if left.weights is not None else right.weights
     serial = (left.serial or right.serial) and bool(counts)
     compare = inference.ratio if form == "ratio" else inference.difference
-    return _single(compare(values, reference, weights, right.weights, serial=serial), term)
+    memories = [side.relaxations for side in (left, right) if side.relaxations is not None]
+    found = compare(
+        values, reference, weights, right.weights, serial=serial, relaxations=min(memories, default=None)
+    )
+    return _single(found, term)
 
 
 def _reference(source: Source, term: _Term, studies: Mapping[str, xr.Dataset]) -> _Term:
@@ -904,12 +912,14 @@ def _array(term: _Term, studies: Mapping[str, xr.Dataset]) -> xr.DataArray:
 class _Units(NamedTuple):
     """Replicates of a value, or the value alone where it has none.
 
-    `weights` are those of a mean over jobs; `serial` says that replicates are blocks of one log.
+    `weights` are those of a mean over jobs; `serial` says that replicates are blocks of one log, which holds
+    the memory of its queue `relaxations` times.
     """
 
     values: Floats
     weights: Floats | None
     serial: bool
+    relaxations: float | None = None
 
     def repeated(self, count: int = 2) -> Floats:
         """Replicates; equal ones, which say that the number is known, where there are none."""
@@ -933,12 +943,27 @@ def _units(term: _Term, studies: Mapping[str, xr.Dataset]) -> _Units:
             return _Units(values[~np.isnan(values)].reshape(()), None, serial)
     if serial and values.ndim and np.ptp(values[~np.isnan(values)]) == 0:
         return _Units(values[~np.isnan(values)][0].reshape(()), None, serial)
+    memory = _memory(dataset, places) if serial else None
     if not values.ndim or known is None or known.aggregation != "jobs" or known.weight not in dataset:
-        return _Units(values, None, serial)
+        return _Units(values, None, serial, memory)
     weights = dataset[known.weight].isel(
         {dim: i for dim, i in places.items() if dim in dataset[known.weight].dims}
     )
-    return _Units(values, np.asarray(weights.values, np.float64), serial)
+    return _Units(values, np.asarray(weights.values, np.float64), serial, memory)
+
+
+def _memory(dataset: xr.Dataset, places: Mapping[str, int]) -> float | None:
+    """How many times the log of a run holds the memory of its queue; none where it is not known."""
+    if "relaxations" not in dataset:
+        return None
+    array = (
+        dataset["relaxations"].sel(group=ALL)
+        if "group" in dataset["relaxations"].dims
+        else dataset["relaxations"]
+    )
+    known = array.isel({dim: place for dim, place in places.items() if dim in array.dims}).values
+    found = known[~np.isnan(known)]
+    return float(found.flat[0]) if found.size == 1 else None
 
 
 def _places(term: _Term, studies: Mapping[str, xr.Dataset]) -> dict[str, int]:

@@ -254,6 +254,8 @@ def _totals(run: xr.Dataset, how: Measuring, *, users: bool) -> xr.Dataset:
         if "messages" in run.attrs
         else np.nan,
     }
+    if how.blocks:
+        values["relaxations"] = metrics.relaxations(run, "eligible" if users else "submit")
     if users:
         told = user_measures(run, think_time=how.think_time)
         # a session that begins by a clock goes on from one that lasted until then

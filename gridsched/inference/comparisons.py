@@ -111,6 +111,7 @@ def compare_pairs(
     weights: ArrayLike | None = None,
     *,
     serial: bool = False,
+    relaxations: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> Pairs:
     """Compare all pairs, such that any false statement among them is as improbable as one comparison's.
@@ -121,8 +122,8 @@ def compare_pairs(
     ----------
     values : array_like, [compared, units]
         What to compare; NaN where a unit is absent.
-    form, weights, serial, confidence
-        See `compare`; weights are those of the values.
+    form, weights, serial, relaxations, confidence
+        See `compare`; weights are those of the values, relaxations are [compared].
 
     Returns
     -------
@@ -144,7 +145,9 @@ def compare_pairs(
         None if own is None else own[second],
     )
     assert right is not None
-    test = of_pair(form, left, right, serial=serial)
+    memory = None if relaxations is None else np.asarray(relaxations, np.float64)
+    shorter = None if memory is None else np.fmin(memory[first], memory[second])
+    test = of_pair(form, left, right, serial=serial, relaxations=shorter)
     single = test.probability()
     corrected = holm(single)
     sign = _sign(test.value, corrected < 1 - confidence, form)
@@ -169,13 +172,14 @@ def best(
     weights: ArrayLike | None = None,
     *,
     serial: bool = False,
+    relaxations: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> NDArray[np.int64]:
     """Which do not differ significantly from the lowest, lowest first.
 
     Parameters
     ----------
-    values, form, weights, serial, confidence
+    values, form, weights, serial, relaxations, confidence
         See `compare_pairs`.
 
     Returns
@@ -188,7 +192,9 @@ def best(
     ConfigurationError
         As `compare`.
     """
-    pairs = compare_pairs(values, form, weights, serial=serial, confidence=confidence)
+    pairs = compare_pairs(
+        values, form, weights, serial=serial, relaxations=relaxations, confidence=confidence
+    )
     means = sides(values, None, weights)[0].value
     order = np.argsort(means, kind="stable")
     order = order[~np.isnan(means[order])]

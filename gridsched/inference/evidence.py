@@ -167,12 +167,15 @@ def _moments(
         reason = np.full(np.shape(number), "", object)
         return _moments_of(*points(sides), np.ones(np.shape(number)), number, reason)
     fine = dependence(quantity(*points(sides)), present)
+    compared = bool(sides[1].sums.any())
     found = []
     for size in BLOCKS:
         edges = in_blocks(present.shape[-1], size)
         long = (sides[0].merged(edges), sides[1].merged(edges))
         first, second = points(long)
-        inflation, reason = corrected(quantity(first, second), long[0].present, fine, number, relaxations)
+        inflation, reason = corrected(
+            quantity(first, second), long[0].present, fine, number, relaxations, compared=compared
+        )
         counted = np.count_nonzero(long[0].present, axis=-1)
         found.append(_moments_of(first, second, inflation, counted, reason))
     # of a mean the second side is 0, so that what is apart is the first

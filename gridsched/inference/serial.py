@@ -6,7 +6,9 @@ taken as negative (as in Tafazzoli, Steiger and Wilson, "N-Skart: a nonsequentia
 autoregression-adjusted batch-means procedure", IEEE Transactions on Automatic Control 56, 2011). A log that
 is short against the memory of its queue has often not seen the congestion that makes up much of the mean.
 Therefore the variance also grows by `SHORTAGE` times the inverse of the number of independent blocks, as
-measured on the given ones. These numbers were chosen by measurement, see ``docs/statistics.md``.
+measured on the given ones, and that of a comparison, whose sides saw the congestion to different degrees, by
+`COMPARED` times the inverse of the number of relaxation times. These numbers were chosen by measurement, see
+``docs/statistics.md``.
 """
 
 from __future__ import annotations
@@ -32,6 +34,9 @@ FEWEST_INDEPENDENT = 2.5
 
 FEWEST_RELAXATIONS = 20.0
 """Relaxation times of the queue, see `relaxations`, that a log has to hold."""
+
+COMPARED = 40.0
+"""How the variance of a comparison grows with the inverse of these relaxation times."""
 
 TREND = 6.0
 """Slope in standard errors beyond which there is no steady state."""
@@ -96,6 +101,8 @@ def corrected(
     fine: Floats,
     given: NDArray[np.int64],
     relaxations: ArrayLike | None,
+    *,
+    compared: bool = False,
 ) -> tuple[Floats, NDArray[Any]]:
     """How the variance of the mean of long blocks grows, and why there is no interval.
 
@@ -109,6 +116,8 @@ def corrected(
         How many of them there are.
     relaxations : array_like, optional
         How many times the memory of the queue the log holds.
+    compared : bool
+        Whether two means are compared.
 
     Returns
     -------
@@ -123,7 +132,10 @@ def corrected(
     memory = "the memory of the queue is longer than the log allows"
     short = independent < FEWEST_INDEPENDENT
     if relaxations is not None:
-        short = short | (np.asarray(relaxations, np.float64) < FEWEST_RELAXATIONS)
+        held = np.asarray(relaxations, np.float64)
+        short = short | (held < FEWEST_RELAXATIONS)
+        if compared:
+            inflation = inflation * (1.0 + np.nan_to_num(divide(np.full(held.shape, COMPARED), held)))
     reason = np.where(short, memory, reason)
     reason = np.where(_trend(points, present), "no steady state: it rises or falls along the log", reason)
     return inflation, reason

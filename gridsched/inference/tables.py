@@ -32,6 +32,7 @@ def summary(
     ----------
     table : pandas.DataFrame
         One row a unit: the columns of `by`, `replicate` and `value`; `number` (of jobs) if it is weighted.
+        `relaxations` says of blocks how many times the log holds the memory of its queue, see `mean`.
     by : sequence of str
         Columns that tell rows of the result apart, such as scenario and scheduler.
     reference : mapping of str to value, optional
@@ -98,7 +99,10 @@ def summary(
 
     values = matrix("value")
     weights = matrix("number") if use_weights else None
-    estimate = mean(values, weights, serial=serial, signed=signed, confidence=confidence)
+    memory = None
+    if serial and "relaxations" in table.columns:
+        memory = np.fmin.reduce(matrix("relaxations"), axis=1)
+    estimate = mean(values, weights, serial=serial, signed=signed, relaxations=memory, confidence=confidence)
     result = keys.assign(**estimate._asdict())
     if reference is None:
         return result
@@ -114,6 +118,7 @@ def summary(
         weights,
         None if weights is None else weights[place],
         serial=serial,
+        relaxations=None if memory is None else np.fmin(memory, memory[place]),
         confidence=confidence,
         comparisons=comparisons,
     )

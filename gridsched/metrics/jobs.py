@@ -201,17 +201,57 @@ def batch_means(values: ArrayLike, batches: int = BATCHES) -> tuple[Floats, Floa
 def relaxations(run: xr.Dataset, since: SinceName = "submit") -> float:
     """How many times the memory of its queue a run holds, see `gridsched.inference.relaxations`.
 
-    NaN for fewer than three jobs that ran.
+    Each cluster of a grid has a queue of its own, see `relaxations_of_queues`. NaN for fewer than three jobs
+    that ran.
     """
-    ran = _started(run)
-    if ran.sum() < 3:
-        return np.nan
-    queue = queue_length(run, since)
-    busy = time_average(Steps(queue.time, queue.value > 0), observed(run))[0] if len(queue.time) else 0.0
-    work = (run["processors"] * run["run_time"]).to_numpy()[ran].astype(np.float64)
-    gaps = np.diff(np.sort(run["submit_time"].to_numpy()[ran])).astype(np.float64)
-    variability = sum(each.var() / each.mean() ** 2 for each in (work, gaps) if each.mean() > 0)
-    return float(inference.relaxations(ran.sum(), busy, variability))
+    waited, submit, until = _waits(run, since)
+    where = np.zeros(len(waited), np.int64)
+    if "segment_job" in run and run.sizes["cluster"] > 1:
+        where[:] = -1
+        where[run["segment_job"].to_numpy()] = run["segment_cluster"].to_numpy()
+    work = (run["processors"] * run["run_time"]).to_numpy().astype(np.float64)
+    own = waited & (where >= 0)
+    return relaxations_of_queues(where[own], submit[own], until[own], work[own], observed(run))
+
+
+def relaxations_of_queues(
+    where: NDArray[np.int64],
+    submit: NDArray[Any],
+    until: NDArray[Any],
+    work: Floats,
+    window: tuple[float, float],
+) -> float:
+    """How many times several queues hold their memory: that of each counts by its share w of all waiting.
+
+    1 / sqrt(r) is the sum of w / sqrt(r of the queue), as if all were congested at the same times. Queues of
+    fewer than three jobs do not count; NaN without any other.
+
+    Parameters
+    ----------
+    where : int array
+        Queue of each job.
+    submit, until : array
+        When a job begins and ends to wait [s].
+    work : float64 array
+        Processors times run time.
+    window : (float, float)
+        Begin and end of what was observed [s].
+    """
+    found, waits = [], []
+    for own in (where == queue for queue in np.unique(where)):
+        if own.sum() < 3:
+            continue
+        ones = np.ones(int(own.sum()), np.int64)
+        queue = steps(np.concatenate([submit[own], until[own]]), np.concatenate([ones, -ones]))
+        busy = time_average(Steps(queue.time, queue.value > 0), window)[0] if len(queue.time) else 0.0
+        gaps = np.diff(np.sort(submit[own])).astype(np.float64)
+        parts = [each.var() / each.mean() ** 2 for each in (work[own], gaps) if each.mean() > 0]
+        found.append(float(inference.relaxations(len(ones), busy, sum(parts))))
+        waits.append(float((until - submit)[own].sum()))
+    shares = np.array(waits) / sum(waits) if sum(waits) > 0 else np.full(len(waits), 1 / max(len(waits), 1))
+    with np.errstate(divide="ignore"):
+        error = float((shares[shares > 0] / np.sqrt(np.array(found)[shares > 0])).sum())
+    return error**-2 if found and error > 0 else np.nan
 
 
 def _check_interval(batches: int, confidence: float) -> None:
@@ -282,14 +322,20 @@ def queue_length(run: xr.Dataset, since: SinceName = "submit") -> Steps:
 
     A job whose user gives up waits until then.
     """
+    waited, submit, until = _waits(run, since)
+    ones = np.ones(int(waited.sum()), np.int64)
+    return steps(np.concatenate([submit[waited], until[waited]]), np.concatenate([ones, -ones]))
+
+
+def _waits(run: xr.Dataset, since: SinceName) -> tuple[NDArray[np.bool_], NDArray[Any], NDArray[Any]]:
+    """Which jobs waited, and when they began and ended to."""
     waited = _started(run)
     submit, until = run[f"{since}_time"].to_numpy(), run["start_time"].to_numpy()
     if "gives_up_time" in run:
         gave_up = run["fate"].to_numpy() == GAVE_UP
         until = np.where(gave_up, np.maximum(run["gives_up_time"].to_numpy(), submit), until)
         waited = waited | gave_up
-    ones = np.ones(int(waited.sum()), np.int64)
-    return steps(np.concatenate([submit[waited], until[waited]]), np.concatenate([ones, -ones]))
+    return waited, submit, until
 
 
 def queue_length_mean(run: xr.Dataset) -> float:

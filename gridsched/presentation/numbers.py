@@ -21,6 +21,9 @@ from gridsched.systems import registry
 SERIAL = "blocks"
 """What replicates are where they are consecutive parts of one log."""
 
+UNITS = ("replicate", "value", "number", "relaxations")
+"""Columns of a table of a measure that are no labels."""
+
 
 def numbers(specification: Specification, study: xr.Dataset, *, shared_by: int = 1) -> pd.DataFrame:
     """Estimates and comparisons that a figure shows.
@@ -59,7 +62,7 @@ def _of_measure(name: str, specification: Specification, study: xr.Dataset, shar
     where = dict(specification.where)
     if "group" in study[name].dims and "group" not in where:
         where["group"] = ALL
-    table = measure_table(study, name, **where)
+    table = with_memory(measure_table(study, name, **where), study)
     keys = [str(dim) for dim in (*AXES, *study[name].dims) if dim in table and dim != "replicate"]
     keys = list(dict.fromkeys(keys))
     found = []
@@ -82,7 +85,7 @@ def _of_measure(name: str, specification: Specification, study: xr.Dataset, shar
     if not found:
         return pd.DataFrame()
     whole = pd.concat(found, ignore_index=True)
-    parameters = [column for column in table if column not in {*keys, "replicate", "value", "number"}]
+    parameters = [column for column in table if column not in {*keys, *UNITS}]
     if parameters:
         whole = whole.merge(table[[*keys, *parameters]].drop_duplicates(keys), on=keys, how="left")
     if specification.x in study.data_vars:
@@ -110,6 +113,16 @@ def _series(specification: Specification, study: xr.Dataset) -> pd.DataFrame:
         frame = chosen[[name, specification.x]].to_dataframe().reset_index().rename(columns={name: "value"})
         parts.append(frame[frame["value"].notna()].assign(measure=name))
     return pd.concat(parts, ignore_index=True)
+
+
+def with_memory(table: pd.DataFrame, study: xr.Dataset) -> pd.DataFrame:
+    """The table of a measure with how many times each log holds the memory of its queue, where known."""
+    if "relaxations" not in study:
+        return table
+    known = measure_table(study, "relaxations", group=ALL)
+    shared = [axis for axis in AXES if axis in table and axis in known and axis not in ("replicate", "group")]
+    held = known[[*shared, "value"]].rename(columns={"value": "relaxations"})
+    return table.merge(held.drop_duplicates(shared), on=shared, how="left")
 
 
 def _is_serial(table: pd.DataFrame) -> pd.Series[bool]:
@@ -164,7 +177,12 @@ def _among_best(
         if weighted or serial:
             jobs = own.pivot_table(index="scheduler", columns="replicate", values="number", dropna=False)
             weights = jobs.reindex(part["scheduler"]).to_numpy(np.float64)
-        pairs = inference.compare_pairs(cells.to_numpy(np.float64), "difference", weights, serial=serial)
+        memory = None
+        if serial and "relaxations" in own:
+            memory = own.groupby("scheduler")["relaxations"].first().reindex(part["scheduler"]).to_numpy()
+        pairs = inference.compare_pairs(
+            cells.to_numpy(np.float64), "difference", weights, serial=serial, relaxations=memory
+        )
         values = sign * part["value"].to_numpy(np.float64)
         if np.isnan(values).all():
             continue

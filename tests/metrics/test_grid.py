@@ -80,6 +80,20 @@ def run_dataset(jobs: list[Job]) -> xr.Dataset:
     )
 
 
+def test_queues_of_a_grid_count_by_their_share_of_all_waiting() -> None:
+    def jobs(cluster: int, wait: int, run: int) -> list[Job]:
+        return [Job(100 * i, 100 * i + wait, run + i % 3, 2, 2, cluster, cluster) for i in range(50)]
+
+    found = []
+    for part in (jobs(0, 60, 20), jobs(1, 20, 40)):
+        busy = sum(job.start - job.submit for job in part) / (100 * 49 + 60 + 22)
+        work = np.array([2.0 * job.run for job in part])
+        found.append(50 * (1 - busy) ** 2 / (work.var() / work.mean() ** 2))
+    both = run_dataset(jobs(0, 60, 20) + jobs(1, 20, 40))
+    expected = (0.75 / math.sqrt(found[0]) + 0.25 / math.sqrt(found[1])) ** -2
+    assert metrics.relaxations(both) == pytest.approx(expected, rel=0.01)
+
+
 @st.composite
 def job_lists(draw: st.DrawFn) -> list[Job]:
     """Jobs in submit order with ties, zero run times, waits of zero, rejections and whole nodes."""

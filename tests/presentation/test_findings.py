@@ -147,6 +147,20 @@ def test_blocks_of_a_log_are_compared_as_a_series() -> None:
     assert numbers.set_index("scheduler").loc["a", "significant"] == -1
 
 
+@pytest.mark.parametrize("held", [5.0, 500.0])
+def test_a_log_that_is_short_against_its_queue_gives_no_comparison(held: float) -> None:
+    rng = np.random.default_rng(1)
+    base = 100 + rng.normal(0, 5, 60)
+    dataset = study({"s": {"easy": base, "a": base * 0.5 + rng.normal(0, 1, 60)}}, kind="blocks")
+    first = dataset["wait_time_mean"].notnull() & (dataset["replicate"] == 0)
+    dataset["relaxations"] = xr.where(first & (dataset["scheduler"] == "a"), held, np.nan).where(first)
+    numbers, _ = said(dataset)
+    row = numbers.set_index("scheduler").loc["a"]
+    assert row["significant"] == (-1 if held > 20 else 0)
+    assert np.isnan(row["low"]) == np.isnan(row["ratio_low"]) == (held < 20)
+    assert ("memory" in row["reason"]) == ("memory" in row["ratio_reason"]) == (held < 20)
+
+
 @pytest.mark.parametrize(
     ("row", "unit", "text"),
     [

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gridsched.experiments import files
 from tests.slow.slow_kinds import AllKinds
 from tests.support.workspace import TARGET, Bits, Workspace, bits_of_files
 
@@ -41,8 +42,12 @@ def test_another_folder_and_division_give_the_same_bits(
 
 def test_batch_that_was_interrupted_goes_on(tmp_path: Path, kernel_cache: Path) -> None:
     workspace = Workspace(tmp_path / "interrupted", kernel_cache)
-    workspace.run_until("results/tiny/runs/[0-9a-f]*.nc", TARGET)
-    done = {path: path.stat().st_mtime_ns for path in workspace.results.glob("tiny/runs/[0-9a-f]*.nc")}
+    # A run writes its schedule, then its measures, each with a sidecar; killed in between it starts again
+    measures = f"tiny/runs/{'?' * 16}"
+    workspace.run_until(f"results/{measures}.made.json", TARGET)
+    written = [path for path in workspace.results.glob(f"{measures}.nc") if files.is_whole(path)]
+    done = {path: path.stat().st_mtime_ns for path in written}
+    assert done
     workspace.run("--unlock")
     workspace.run(TARGET)
     assert {path: path.stat().st_mtime_ns for path in done} == done

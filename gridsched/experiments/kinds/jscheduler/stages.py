@@ -387,6 +387,15 @@ def measure_original(
             _window(merged), starts[ran], ends[ran], processors, owner, _capacity(platform)
         ),
         "rejected": _rejected(merged, starts >= 0),
+        "relaxations": {
+            ALL: metrics.relaxations_of_queues(
+                owner,
+                merged["submit_time"].values[ran],
+                starts[ran],
+                processors * merged["original_run_time"].values[ran].astype(np.float64),
+                (float(merged["submit_time"].values[ran].min()), float(ends[ran].max())),
+            )
+        },
     }
     if name == ORIGINAL_ESTIMATES[0]:
         once |= {
@@ -561,6 +570,7 @@ def _once(
     found = {
         "makespan": {ALL: _makespan(merged, run["start_time"].values, ends)},
         "queries": {ALL: float(run.attrs["queries"])},
+        "relaxations": {ALL: metrics.relaxations(run)},
         "corrections": {ALL: float(run.attrs["corrections"])},
         "utilisation": utilisation(
             _window(merged),
