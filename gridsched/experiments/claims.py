@@ -779,11 +779,11 @@ def _support(link: _Comparison) -> tuple[int, float]:
 
 
 def _remark(links: Sequence[_Comparison], weakest: _Comparison) -> str:
-    """Which comparison is shown, and which ones do not hold or are not sure."""
+    """Which comparison is shown, and which ones do not hold or are not significant."""
     several = len(links) > 1
     least = f", the least clear of {len(links)} comparisons" if several else ""
     sentences = [f"Shown: {weakest.label}{least}."] if weakest.label else []
-    for text, outcome in (("Does not hold", "not"), ("Not sure", "partly")):
+    for text, outcome in (("Does not hold", "not"), ("Not significant", "partly")):
         labels = [link.label for link in links if link.outcome == outcome]
         if labels:
             sentences.append(f"{text}: {'; '.join(labels)}." if several else f"{text}.")

@@ -178,7 +178,7 @@ def split(file: Path, first_line: int, text: bytes, delimiter: str, columns: int
         remedy = (
             f"if a name or comment holds {delimiter!r}, leave its column out of the export"
             if found[wrong[0]] > columns
-            else "the file may have been cut off here: export it anew, or delete this line"
+            else "the file may have been cut off here: export it again, or delete this line"
         )
         raise TraceError(
             f"{file}:{lines[wrong[0]]}: {found[wrong[0]]} fields, the header has {columns}{more}; {remedy}"

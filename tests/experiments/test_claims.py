@@ -264,7 +264,7 @@ def test_chain_is_as_good_as_its_weakest_link(verdicts: Loader) -> None:
     (wrong,) = verdicts([order([{"scheme": "b"}, {"scheme": "a"}, {"scheme": "c"}])], run)
     assert (sure.verdict, chain.verdict, wrong.verdict) == ("reproduced", "partly", "not")
     assert chain.our_value == pytest.approx(-0.8 / 3)
-    assert chain.remark == "Shown: b minus c, the least clear of 2 comparisons. Not sure: b minus c."
+    assert chain.remark == "Shown: b minus c, the least clear of 2 comparisons. Not significant: b minus c."
 
 
 def test_labels_of_one_place_are_compared_with_both_neighbours(verdicts: Loader) -> None:
