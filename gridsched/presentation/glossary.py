@@ -25,7 +25,7 @@ _RESERVATIONS = r"easy\(\d{1,9}\)"
 
 
 _STATISTICS = {
-    "resampled": "A log made again from the histories of its users, which move by whole weeks, so "
+    "resampled": "A log made from the histories of the users of a log, each moved by whole weeks, so "
     "that other users meet: one of many workloads with the structure of one log (Zakay and Feitelson 2014).",
     "shaken": "A log whose submissions are moved by a few random seconds, to see which results depend on "
     "them (Tsafrir, Ouaknine and Feitelson 2007).",
