@@ -238,7 +238,8 @@ def _evidence(
     reason = np.where(moments.reason == "", reason, moments.reason)
     fewest = FEWEST_BLOCKS if serial else FEWEST
     for count in range(1, fewest):
-        reason = np.where(number == count, f"{count} {name}; at least {fewest} are needed", reason)
+        units = name if count > 1 else name.removesuffix("s")
+        reason = np.where(number == count, f"{count} {units}; at least {fewest} are needed", reason)
     reason = np.where(identical, f"{IDENTICAL} {name}", reason)
     reason = np.where(np.isnan(value) & (number > 0), "the reference is 0", reason)
     reason = np.where(number == 0, f"no {name}", reason)

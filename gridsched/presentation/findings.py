@@ -243,7 +243,7 @@ def _several(ranked: Sequence[tuple[str, _Ranking]]) -> list[str]:
     lines += detail[:MAX_FACETS]
     if winners and neither:
         lines.append(f"In {listed(neither, 3)} no scheduler has a {better}.")
-    if winners and unknown:
+    if unknown and (winners or neither):
         lines.append(f"In {listed(unknown, 3)} no difference is estimable.")
     return lines
 

@@ -125,6 +125,12 @@ def with_memory(table: pd.DataFrame, study: xr.Dataset) -> pd.DataFrame:
     return table.merge(held.drop_duplicates(shared), on=shared, how="left")
 
 
+def units_word(table: pd.DataFrame) -> str:
+    """What a table calls what means were taken over: replicates, blocks of a log, or either."""
+    serial = set(_is_serial(table))
+    return "replicates" if serial <= {False} else "blocks" if serial == {True} else "replicates or blocks"
+
+
 def _is_serial(table: pd.DataFrame) -> pd.Series[bool]:
     """Which rows are of scenarios whose replicates are parts of one log."""
     known = table["replicates_are"] == SERIAL if "replicates_are" in table else np.zeros(len(table), np.bool_)

@@ -17,6 +17,7 @@ from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Figure
 from gridsched.presentation.conditions import failures_told, outcome_table
 from gridsched.presentation.forms import MOST_BANDS
+from gridsched.presentation.numbers import units_word
 from gridsched.presentation.pitfalls import Pitfall, pitfalls
 from gridsched.presentation.sentences import known_measure, listed
 from gridsched.presentation.tables import PageTable, narrow_table, ranking_table
@@ -245,5 +246,6 @@ def caption(specification: Specification, numbers: pd.DataFrame) -> str:
         parts.append(f"Lines: {measures}, first replicate.")
     if "number" in numbers and len(numbers) and specification.form in ("ranking", "response"):
         low, high = int(numbers["number"].min()), int(numbers["number"].max())
-        parts.append(f"Replicates: {low}." if low == high else f"Replicates: {low} to {high}.")
+        word = units_word(numbers).capitalize()
+        parts.append(f"{word}: {low}." if low == high else f"{word}: {low} to {high}.")
     return " ".join([*parts, specification.caption]).strip()

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from gridsched.experiments.specification import Specification
+from gridsched.presentation.numbers import units_word
 from gridsched.presentation.sentences import estimate_text, known_measure, name
 
 MOST_SCENARIOS = 3
@@ -80,7 +81,7 @@ def ranking_table(
     for scenario in scenarios:
         place = f", {scenario}" if len(scenarios) > 1 else ""
         header += [f"{known.words}{place}", *([f"relative to {reference}{place}"] if compared else [])]
-    header += ["replicates", *(["has to know"] if any(knows.values()) else [])]
+    header += [units_word(own), *(["has to know"] if any(knows.values()) else [])]
     rows = []
     for label in labels:
         cells = [label]
