@@ -478,7 +478,8 @@ def _of_schemes(values: dict[str, Floats], memory: Floats, base: int) -> dict[st
             means[base],
             numbers,
             serial=True,
-            relaxations=np.minimum(memory, memory[base]),
+            relaxations=memory,
+            reference_relaxations=memory[base],
         )
         for suffix, estimate, text in (
             ("mean", own, f"mean {label}"),

@@ -871,9 +871,14 @@ def _compared(left: _Units, right: _Units, form: Literal["ratio", "difference"],
     weights = left.weights if left.weights is not None else right.weights
     serial = (left.serial or right.serial) and bool(counts)
     compare = inference.ratio if form == "ratio" else inference.difference
-    memories = [side.relaxations for side in (left, right) if side.relaxations is not None]
     found = compare(
-        values, reference, weights, right.weights, serial=serial, relaxations=min(memories, default=None)
+        values,
+        reference,
+        weights,
+        right.weights,
+        serial=serial,
+        relaxations=left.relaxations,
+        reference_relaxations=right.relaxations,
     )
     return _single(found, term)
 

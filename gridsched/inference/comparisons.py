@@ -54,6 +54,7 @@ def compare(
     *,
     serial: bool = False,
     relaxations: ArrayLike | None = None,
+    reference_relaxations: ArrayLike | None = None,
     confidence: float = 0.95,
     comparisons: int | None = None,
 ) -> Comparison:
@@ -70,7 +71,7 @@ def compare(
         With what; broadcasts against the values, so that one reference may be [units].
     form : {"ratio", "difference"}
         What is estimated, see `ratio` and `difference`.
-    weights, reference_weights, serial, relaxations
+    weights, reference_weights, serial, relaxations, reference_relaxations
         See `difference`.
     confidence : float
         Nominal coverage of all intervals together.
@@ -95,7 +96,8 @@ def compare(
     """
     left, right = sides(values, reference, weights, reference_weights)
     assert right is not None
-    test = of_pair(form, left, right, serial=serial, relaxations=relaxations)
+    memories = (relaxations, reference_relaxations)
+    test = of_pair(form, left, right, serial=serial, relaxations=memories)
     single = test.probability()
     count = int(np.count_nonzero(test.reason == "")) if comparisons is None else comparisons
     count = max(count, 1)
@@ -146,8 +148,8 @@ def compare_pairs(
     )
     assert right is not None
     memory = None if relaxations is None else np.asarray(relaxations, np.float64)
-    shorter = None if memory is None else np.fmin(memory[first], memory[second])
-    test = of_pair(form, left, right, serial=serial, relaxations=shorter)
+    memories = (None, None) if memory is None else (memory[first], memory[second])
+    test = of_pair(form, left, right, serial=serial, relaxations=memories)
     single = test.probability()
     corrected = holm(single)
     sign = _sign(test.value, corrected < 1 - confidence, form)

@@ -82,6 +82,7 @@ def difference(
     *,
     serial: bool = False,
     relaxations: ArrayLike | None = None,
+    reference_relaxations: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> Estimate:
     """Mean of the values less that of the reference, paired.
@@ -92,8 +93,10 @@ def difference(
         Units on the last axis, NaN where absent; the other axes broadcast.
     weights, reference_weights : array_like, optional
         Number of jobs behind each unit; the reference has those of the values if it is given none.
-    serial, relaxations, confidence
+    serial, confidence
         See `mean`.
+    relaxations, reference_relaxations : array_like, optional
+        How many times the memory of its queue the log holds, under the values and under the reference.
 
     Returns
     -------
@@ -113,7 +116,8 @@ def difference(
     """
     left, right = sides(values, reference, weights, reference_weights)
     assert right is not None
-    return _estimate(of_pair("difference", left, right, serial=serial, relaxations=relaxations), confidence)
+    memories = (relaxations, reference_relaxations)
+    return _estimate(of_pair("difference", left, right, serial=serial, relaxations=memories), confidence)
 
 
 def ratio(
@@ -124,13 +128,14 @@ def ratio(
     *,
     serial: bool = False,
     relaxations: ArrayLike | None = None,
+    reference_relaxations: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> Estimate:
     """Mean of the values relative to that of the reference, paired.
 
     Parameters
     ----------
-    values, reference, weights, reference_weights, serial, relaxations, confidence
+    values, reference, weights, reference_weights, serial, relaxations, reference_relaxations, confidence
         See `difference`.
 
     Returns
@@ -146,7 +151,8 @@ def ratio(
     """
     left, right = sides(values, reference, weights, reference_weights)
     assert right is not None
-    return _estimate(of_pair("ratio", left, right, serial=serial, relaxations=relaxations), confidence)
+    memories = (relaxations, reference_relaxations)
+    return _estimate(of_pair("ratio", left, right, serial=serial, relaxations=memories), confidence)
 
 
 def share(successes: ArrayLike, trials: ArrayLike, *, confidence: float = 0.95) -> Estimate:

@@ -21,6 +21,9 @@ from gridsched.inference.units import Floats, Side, divide, logarithm
 
 Form = Literal["difference", "ratio"]
 
+Relaxations = tuple[ArrayLike | None, ArrayLike | None]
+"""How many times the memory of its queue the log holds, on both sides."""
+
 FEWEST = 5
 """Replicates that an interval needs."""
 
@@ -108,13 +111,13 @@ def of_mean(left: Side, *, serial: bool, signed: bool, relaxations: ArrayLike | 
     is_log = np.asarray(~((left.sums < 0).any(axis=-1) | signed))
     value = left.value
     nothing = Side(np.zeros_like(left.sums), left.weights)
-    moments = _moments((left, nothing), is_log, (1.0, 0.0), serial=serial, relaxations=relaxations)
+    moments = _moments((left, nothing), is_log, (1.0, 0.0), serial=serial, relaxations=(relaxations, None))
     centre = np.where(is_log, logarithm(value), value)
     return _evidence(value, centre, np.sqrt(moments.first), moments, is_log, (left,), serial=serial)
 
 
 def of_pair(
-    form: Form, left: Side, right: Side, *, serial: bool, relaxations: ArrayLike | None = None
+    form: Form, left: Side, right: Side, *, serial: bool, relaxations: Relaxations = (None, None)
 ) -> Evidence:
     """Evidence of a paired difference or ratio."""
     if form not in ("difference", "ratio"):
@@ -147,7 +150,7 @@ def _moments(
     scales: tuple[Any, ...],
     *,
     serial: bool,
-    relaxations: ArrayLike | None,
+    relaxations: Relaxations,
 ) -> _Moments:
     """How far the estimates of both sides may be off.
 
@@ -167,15 +170,12 @@ def _moments(
         reason = np.full(np.shape(number), "", object)
         return _moments_of(*points(sides), np.ones(np.shape(number)), number, reason)
     fine = dependence(quantity(*points(sides)), present)
-    compared = bool(sides[1].sums.any())
     found = []
     for size in BLOCKS:
         edges = in_blocks(present.shape[-1], size)
         long = (sides[0].merged(edges), sides[1].merged(edges))
         first, second = points(long)
-        inflation, reason = corrected(
-            quantity(first, second), long[0].present, fine, number, relaxations, compared=compared
-        )
+        inflation, reason = corrected(quantity(first, second), long[0].present, fine, number, relaxations)
         counted = np.count_nonzero(long[0].present, axis=-1)
         found.append(_moments_of(first, second, inflation, counted, reason))
     # of a mean the second side is 0, so that what is apart is the first

@@ -6,9 +6,9 @@ taken as negative (as in Tafazzoli, Steiger and Wilson, "N-Skart: a nonsequentia
 autoregression-adjusted batch-means procedure", IEEE Transactions on Automatic Control 56, 2011). A log that
 is short against the memory of its queue has often not seen the congestion that makes up much of the mean.
 Therefore the variance also grows by `SHORTAGE` times the inverse of the number of independent blocks, as
-measured on the given ones, and that of a comparison, whose sides saw the congestion to different degrees, by
-`COMPARED` times the inverse of the number of relaxation times. These numbers were chosen by measurement, see
-``docs/statistics.md``.
+measured on the given ones, and that of a comparison, where one side saw less of its congestion than the
+other, by `UNLIKE` times the difference of the inverse numbers of relaxation times. These numbers were chosen
+by measurement, see ``docs/statistics.md``.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ FEWEST_INDEPENDENT = 2.5
 FEWEST_RELAXATIONS = 20.0
 """Relaxation times of the queue, see `relaxations`, that a log has to hold."""
 
-COMPARED = 40.0
-"""How the variance of a comparison grows with the inverse of these relaxation times."""
+UNLIKE = 100.0
+"""How the variance of a comparison grows with the difference of the inverse relaxation times of its sides."""
 
 TREND = 6.0
 """Slope in standard errors beyond which there is no steady state."""
@@ -100,9 +100,7 @@ def corrected(
     present: NDArray[np.bool_],
     fine: Floats,
     given: NDArray[np.int64],
-    relaxations: ArrayLike | None,
-    *,
-    compared: bool = False,
+    relaxations: tuple[ArrayLike | None, ArrayLike | None],
 ) -> tuple[Floats, NDArray[Any]]:
     """How the variance of the mean of long blocks grows, and why there is no interval.
 
@@ -114,10 +112,9 @@ def corrected(
         Dependence of the given blocks.
     given : int array
         How many of them there are.
-    relaxations : array_like, optional
-        How many times the memory of the queue the log holds.
-    compared : bool
-        Whether two means are compared.
+    relaxations : pair of array_like or None
+        How many times the memory of its queue the log holds, on both sides; None where it is not known, or
+        there is no other side.
 
     Returns
     -------
@@ -131,11 +128,10 @@ def corrected(
     reason = np.full(np.shape(given), "", object)
     memory = "the memory of the queue is longer than the log allows"
     short = independent < FEWEST_INDEPENDENT
-    if relaxations is not None:
-        held = np.asarray(relaxations, np.float64)
-        short = short | (held < FEWEST_RELAXATIONS)
-        if compared:
-            inflation = inflation * (1.0 + np.nan_to_num(divide(np.full(held.shape, COMPARED), held)))
+    one, other = (np.asarray(np.nan if each is None else each, np.float64) for each in relaxations)
+    short = short | (np.fmin(one, other) < FEWEST_RELAXATIONS)
+    apart = np.abs(divide(np.ones(one.shape), one) - divide(np.ones(other.shape), other))
+    inflation = inflation * (1.0 + UNLIKE * np.nan_to_num(apart))
     reason = np.where(short, memory, reason)
     reason = np.where(_trend(points, present), "no steady state: it rises or falls along the log", reason)
     return inflation, reason

@@ -118,7 +118,8 @@ def summary(
         weights,
         None if weights is None else weights[place],
         serial=serial,
-        relaxations=None if memory is None else np.fmin(memory, memory[place]),
+        relaxations=memory,
+        reference_relaxations=None if memory is None else memory[place],
         confidence=confidence,
         comparisons=comparisons,
     )

@@ -723,7 +723,6 @@ def difference(
     """
     most = np.maximum(summary["jobs"], reference["jobs"])
     comparable = abs(summary["jobs"] - reference["jobs"]) <= tolerance * most
-    memory = np.minimum(summary["relaxations"], reference["relaxations"])
     variables: dict[str, xr.DataArray] = {}
     for name, (label, unit) in METRICS.items():
         centre = (summary[f"{name}_mean"] - reference[f"{name}_mean"]).where(comparable)
@@ -733,9 +732,10 @@ def difference(
             reference[f"{name}_batch"],
             summary["batch_jobs"],
             reference["batch_jobs"],
-            memory,
+            summary["relaxations"],
+            reference["relaxations"],
             confidence,
-            input_core_dims=[["batch"]] * 4 + [[], []],
+            input_core_dims=[["batch"]] * 4 + [[], [], []],
             output_core_dims=[[]] * 5,
         )
         for suffix, values in (("", centre), ("_low", low), ("_high", high)):
@@ -748,8 +748,21 @@ def difference(
 
 
 def _blocks_apart(
-    values: Floats, reference: Floats, jobs: Floats, reference_jobs: Floats, memory: Floats, confidence: float
+    values: Floats,
+    reference: Floats,
+    jobs: Floats,
+    reference_jobs: Floats,
+    memory: Floats,
+    reference_memory: Floats,
+    confidence: float,
 ) -> inference.Estimate:
     return inference.difference(
-        values, reference, jobs, reference_jobs, serial=True, relaxations=memory, confidence=confidence
+        values,
+        reference,
+        jobs,
+        reference_jobs,
+        serial=True,
+        relaxations=memory,
+        reference_relaxations=reference_memory,
+        confidence=confidence,
     )

@@ -53,10 +53,9 @@ def measured(name: str, draws: Draws) -> list[dict[str, Any]]:
         values = studies(draws)
     else:
         values = draws.values
-        both = np.minimum(draws.memory[1:], draws.memory[:1])
         options = [
             {"serial": True, "relaxations": draws.memory},
-            {"serial": True, "relaxations": both},
+            {"serial": True, "relaxations": draws.memory[1:], "reference_relaxations": draws.memory[:1]},
         ]
     truth, others = draws.truth, draws.truth[:, 1:]
     reference = values[:, :1]
@@ -76,9 +75,10 @@ def measured(name: str, draws: Draws) -> list[dict[str, Any]]:
     wrong = made = 0
     for measure in range(len(values)):
         for study in range(values.shape[2]):
-            more: dict[str, Any] = (
-                {} if draws.memory is None else {"serial": True, "relaxations": both[:, study]}
-            )
+            more: dict[str, Any] = {}
+            if draws.memory is not None:
+                own = draws.memory[:, study]
+                more = {"serial": True, "relaxations": own[1:], "reference_relaxations": own[0]}
             page = inference.compare(values[measure, 1:, study], values[measure, 0, study], **more)
             sign = np.sign(others[measure] - truth[measure, 0])
             wrong += int(((page.significant != 0) & (page.significant != sign)).sum())

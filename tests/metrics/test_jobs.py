@@ -323,8 +323,15 @@ def test_differences_of_summaries_equal_paired_differences_of_the_jobs() -> None
         (one, numbers), (other, _) = (
             metrics.batch_means(metrics.job_metrics(run)[name]) for run in (slow, fast)
         )
-        memory = min(metrics.relaxations(run) for run in (slow, fast))
-        expected = inference.difference(one, other, numbers, serial=True, relaxations=memory)
+        memory, other_memory = (metrics.relaxations(run) for run in (slow, fast))
+        expected = inference.difference(
+            one,
+            other,
+            numbers,
+            serial=True,
+            relaxations=memory,
+            reference_relaxations=other_memory,
+        )
         assert found[f"{name}_difference"].item() == pytest.approx(float(expected.value))
         for bound in ("low", "high"):
             wanted = float(getattr(expected, bound))

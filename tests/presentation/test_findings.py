@@ -153,7 +153,9 @@ def test_a_log_that_is_short_against_its_queue_gives_no_comparison(held: float) 
     base = 100 + rng.normal(0, 5, 60)
     dataset = study({"s": {"easy": base, "a": base * 0.5 + rng.normal(0, 1, 60)}}, kind="blocks")
     first = dataset["wait_time_mean"].notnull() & (dataset["replicate"] == 0)
-    dataset["relaxations"] = xr.where(first & (dataset["scheduler"] == "a"), held, np.nan).where(first)
+    dataset["relaxations"] = xr.full_like(dataset["wait_time_mean"], held).where(
+        first & (dataset["scheduler"] == "a")
+    )
     numbers, _ = said(dataset)
     row = numbers.set_index("scheduler").loc["a"]
     assert row["significant"] == (-1 if held > 20 else 0)
