@@ -18,7 +18,7 @@ KINDS: dict[str, str] = {
     "calendars": "gridsched.experiments.kinds.calendars:CalendarStudy",
     "dynamic-grid": "gridsched.experiments.kinds.dynamic_grid.config:DynamicGridStudy",
     "multicluster": "gridsched.experiments.kinds.multicluster.config:MulticlusterStudy",
-    "workload-models": "gridsched.experiments.models.config:ModelStudy",
+    "workload-models": "gridsched.experiments.kinds.workload_models:ModelStudy",
     "placements": "gridsched.experiments.kinds.placements:PlacementStudy",
     "forecast": "gridsched.experiments.kinds.forecast:ForecastStudy",
     "sequences": "gridsched.experiments.kinds.sequences:SequenceStudy",

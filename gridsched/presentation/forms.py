@@ -240,7 +240,8 @@ def distribution(numbers: pd.DataFrame, specification: Specification, attributes
     lines = _labels(numbers, specification.hue)
     styles = looks(lines, attributes)
     for axes, own, measure in panels:
-        unit: style.Unit = "s" if measure.startswith("wait") or measure.startswith("response") else "1"
+        stem = measure.removesuffix("_quantile")
+        unit: style.Unit = "s" if "s" in (known_measure(stem).unit, known_measure(f"{stem}_mean").unit) else "1"
         style.set_axis(axes.xaxis, own["value"], unit, log=True, ticks=5)
         for label, part in own.groupby(specification.hue, sort=False):
             look = styles[label]
@@ -251,7 +252,7 @@ def distribution(numbers: pd.DataFrame, specification: Specification, attributes
                 linestyle=(0, look.dashes) if look.dashes else "-",
             )
         axes.set_ylim(0, 1)
-        axes.set_xlabel(known_measure(measure.removesuffix("_quantile")).words)
+        axes.set_xlabel(known_measure(stem).words)
         axes.set_ylabel("share of jobs")
         style.set_percent(axes.yaxis)
     style.entries_below(

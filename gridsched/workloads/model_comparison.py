@@ -124,7 +124,7 @@ def compare_models(
         the kinds `interarrival` and `service`, as prefixes: `order`, `rate_1`, `rate_2`, `p`, `mean`, `ks`
         (Kolmogorov-Smirnov distance between the times of the log and the model), and, by `moment` too,
         `moment`: non-central ones, of the log's times themselves and of the published model.
-        `*_quantile` by `source2` ("observed", "log", "paper"), size class and `quantile`. `*_mean_all` by
+        `*_quantile` by source ("observed", the times themselves, besides), size class and `quantile`. `*_mean_all` by
         source: over the jobs of all classes. `*_exact` by size class: 1 where the fit meets three moments;
         where it does not, `*_note` says why, and where nothing can be fitted the numbers are NaN.
         Attributes: the log, its jobs, the jobs in no class, and its own classes.
@@ -151,8 +151,7 @@ def compare_models(
     variables |= _means_over_all(jobs, published)
     coordinates = {
         "size_class": _variable(("size_class",), _labels(published.classes), "processors"),
-        "source": _variable(("source",), list(SOURCES), "model"),
-        "source2": _variable(("source2",), list(DISTRIBUTIONS), "times of the log, or a model"),
+        "source": _variable(("source",), list(DISTRIBUTIONS), "times of the log, or a model"),
         "moment": _variable(("moment",), list(MOMENTS), "order of the non-central moment of order k"),
         "quantile": _variable(("quantile",), PROBABILITIES, "probability of the quantile"),
     }
@@ -168,7 +167,17 @@ def compare_models(
         **_window(workload),
         **{f"left_out: {reason}": count for reason, count in workload.left_out.items()},
     }
-    return xr.Dataset(variables, coordinates, attributes)
+    return xr.Dataset(
+        {name: _with_observed(each) for name, each in variables.items()}, coordinates, attributes
+    )
+
+
+def _with_observed(variable: xr.Variable) -> xr.Variable:
+    """A variable of the models with the times of the log, of which it says nothing, as a further source."""
+    if variable.dims[:1] != ("source",) or len(variable) == len(DISTRIBUTIONS):
+        return variable
+    unknown = np.full((1, *variable.shape[1:]), np.nan)
+    return xr.Variable(variable.dims, np.concatenate([unknown, variable.values]), variable.attrs)
 
 
 def compare_spreads(
@@ -197,11 +206,11 @@ def compare_spreads(
     Returns
     -------
     xarray.Dataset
-        `offered_load` by `machine` and `spread` ("power law", "log-uniform", "uniform"), `target_utilisation`
+        `offered_load` by `machine` and `spread` ("power law", "log-uniform", "uniform"; "observed": with the
+        mean size of each class in the log, for the machine of the log), `target_utilisation`
         and `exponent` by machine; NaN where a machine has no published utilisation and no given exponent, and
         where no exponent gives its utilisation: the attribute `exponents_not_found` says so.
-        `offered_load_observed`: with the mean size of each class in the log, for the machine of the log.
-        `size_cdf` by `spread2` ("observed" or a spread) and `nodes`: share of the jobs of `published_name`
+        `size_cdf` by spread and `nodes`: share of the jobs of `published_name`
         that need at most so many nodes, the classes weighted by their arrival rates; NaN without a log.
 
     Raises
@@ -223,11 +232,10 @@ def compare_spreads(
             failures.append(str(error))
     sizes = {name: _size_models(exponent, fill) for name, exponent in chosen.items()}
     loads = [
-        [np.nan if model is None else offered_load(machine, model) for model in sizes[name].values()]
-        for name, machine in machines.items()
-    ]
-    observed_loads = [
-        _observed_load(observed, machine) if observed is not None and name == published_name else np.nan
+        [
+            _observed_load(observed, machine) if observed is not None and name == published_name else np.nan,
+            *(np.nan if model is None else offered_load(machine, model) for model in sizes[name].values()),
+        ]
         for name, machine in machines.items()
     ]
     targets = [np.nan if m.utilisation is None else m.utilisation for m in machines.values()]
@@ -235,25 +243,19 @@ def compare_spreads(
     curves += [_model_cdf(model, published) for model in sizes[published_name].values()]
     variables = {
         "offered_load": _variable(("machine", "spread"), loads, "expected offered load"),
-        "offered_load_observed": _variable(
-            ("machine",),
-            observed_loads,
-            "expected offered load with the mean sizes of the classes in the log",
-        ),
         "target_utilisation": _variable(("machine",), targets, "published utilisation over six months"),
         "exponent": _variable(
             ("machine",), list(chosen.values()), "exponent of the power law of node counts"
         ),
         "size_cdf": _variable(
-            ("spread2", "nodes"),
+            ("spread", "nodes"),
             curves,
             f"share of the jobs of {published_name} that need at most so many nodes",
         ),
     }
     coordinates = {
         "machine": _variable(("machine",), list(machines), "machine"),
-        "spread": _variable(("spread",), list(SPREADS), "spread of sizes inside the classes"),
-        "spread2": _variable(("spread2",), [OBSERVED, *SPREADS], "sizes of the log, or a spread"),
+        "spread": _variable(("spread",), [OBSERVED, *SPREADS], "sizes of the log, or a spread in classes"),
         "nodes": _variable(("nodes",), np.arange(1, published.nodes + 1), "nodes"),
     }
     attributes = {
@@ -414,7 +416,7 @@ def _kind_variables(kind: str, classes: Sequence[_Times]) -> dict[str, xr.Variab
     distances = [[_distance(times.values, model) for model in times.models] for times in classes]
     values["ks"] = _variable(by_class, np.transpose(distances), f"{text}: Kolmogorov-Smirnov distance")
     quantiles = np.stack([_quantiles(times) for times in classes], axis=1)
-    values["quantile"] = _variable(("source2", "size_class", "quantile"), quantiles, f"{text}: quantile", "s")
+    values["quantile"] = _variable(("source", "size_class", "quantile"), quantiles, f"{text}: quantile", "s")
     exact = [int(times.fit is not None and times.fit.matched == len(MOMENTS)) for times in classes]
     values["exact"] = _variable(("size_class",), exact, f"{text}: 1 if the fit meets three moments")
     values["note"] = _variable(

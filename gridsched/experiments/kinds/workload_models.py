@@ -1,0 +1,229 @@
+"""Studies of workload models: a log fitted by size classes, beside the published fit of its machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import pandas as pd
+import xarray as xr
+from pydantic import model_validator
+
+from gridsched import results
+from gridsched.experiments import files
+from gridsched.experiments.config import VARYING, Study
+from gridsched.experiments.inputs import expected_jobs, log_of
+from gridsched.experiments.parts import MachineName, WorkloadConfig
+from gridsched.experiments.prepare import selected_jobs
+from gridsched.experiments.specification import Specification
+from gridsched.experiments.tasks import Experiment, StudyTable, Task
+from gridsched.presentation.sentences import count, known_measure, name, number
+from gridsched.presentation.tables import PageTable
+from gridsched.workloads import load_machines
+from gridsched.workloads.model_comparison import LOG, PAPER, models_dataset, table_four
+
+_HERE = "gridsched.experiments.kinds.workload_models"
+
+_NEAR = 1.25
+"""Largest factor between numbers of log and paper that lie near each other."""
+
+
+class ModelStudy(Study):
+    """A study of workload models: a log fitted by size classes, beside the published fit of its machine."""
+
+    refuses = dict.fromkeys(VARYING, "the models are fitted to the log as it is")
+
+    kind: Literal["workload-models"]
+    """What is studied."""
+    workload: WorkloadConfig
+    """The log."""
+    machine: MachineName = "M3"
+    """Machine of `resources/superscheduler.yaml` whose published models stand beside it."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if not self.workload.is_log:
+            raise ValueError("workload: only a log (archive or file) can be fitted")
+        return self
+
+    @property
+    def all_workloads(self) -> tuple[WorkloadConfig, ...]:
+        """Every workload of the study."""
+        return (self.workload,)
+
+    def experiment(self, seed: int) -> Experiment:
+        """Tasks, figures and tables of the study; nothing of it is drawn at random."""
+        study = Task(
+            stage="collect",
+            study=self.name,
+            name="study",
+            function=f"{_HERE}:collect",
+            arguments={
+                "workload": self.workload.model_dump(mode="json", exclude_defaults=True),
+                "machine": self.machine,
+                "log": log_of(self.workload),
+                "attributes": {
+                    "title": self.title,
+                    "study": self.name,
+                    "description": self.description,
+                    "configuration_hash": self.checksum(),
+                },
+            },
+            cost=5 + expected_jobs(self.workload) / 5_000,
+        )
+        table = StudyTable("table_four", "gridsched.workloads.model_comparison:table_four", "table_four")
+        return Experiment(datasets=[study], figures=self.drawn(study), tables=[table])
+
+    @property
+    def specifications(self) -> list[Specification]:
+        """Classes and their models, distributions of their times, and what the spread of sizes does."""
+        by_class: dict[str, Any] = {"hue": "size_class", "lanes": "source", "facets": "", "reference": ""}
+        distributions: dict[str, Any] = {"form": "distribution", "hue": "source", "facets": "size_class"}
+        by_spread = {"lanes": "spread", "facets": "", "reference": ""}
+        return [
+            Specification(
+                name="classes",
+                form="ranking",
+                title="Size classes of the log and of the paper",
+                measures=("share", "interarrival_mean", "service_mean"),
+                **by_class,
+                caption="Rows: job sizes in processors.",
+                finding=f"{_HERE}:nearness",
+            ),
+            Specification(
+                name="distances",
+                form="ranking",
+                title="Distance of the models from the log",
+                measures=("interarrival_ks", "service_ks"),
+                **by_class,
+                caption="Kolmogorov-Smirnov distance: the largest vertical distance between distributions.",
+            ),
+            *(
+                Specification(
+                    name=f"{kind}_distribution",
+                    title=f"Distribution of {words}s by size class",
+                    measures=(f"{kind}_quantile",),
+                    reference="",
+                    **distributions,
+                    caption="Both models have the first three moments of a log, which say little about short "
+                    "times.",
+                )
+                for kind, words in (("interarrival", "interarrival time"), ("service", "run time"))
+            ),
+            Specification(
+                name="offered_load",
+                form="ranking",
+                title="Offered load by the spread of sizes inside classes",
+                measures=("offered_load",),
+                hue="machine",
+                **by_spread,
+                caption="The power law is calibrated to the utilisation of the cluster, so that their agreement "
+                "is no result; observed: with the mean sizes of the log.",
+            ),
+            Specification(
+                name="sizes",
+                form="response",
+                title="Jobs that need at most so many nodes",
+                measures=("size_cdf",),
+                x="nodes",
+                hue="spread",
+                facets="",
+                reference="",
+            ),
+        ]
+
+    def conventions(self, dataset: xr.Dataset) -> list[str]:
+        """How the models were fitted: a sentence each."""
+        facts = dataset.attrs
+        window = (
+            f" from {facts['first_submission'][:10]} to {facts['last_submission'][:10]}"
+            if "first_submission" in facts
+            else ""
+        )
+        return [
+            f"{facts['jobs']:,} jobs of {facts['workload']}{window}; {facts['jobs_in_no_class']:,} have the size "
+            "of no class. Jobs without a run time count as arrivals only.",
+            f"Published models are those of machine {facts['published']}; times of a class are fitted by a "
+            "hyper-Erlang distribution of common order with their first three moments.",
+            f"Classes that the log itself would have: {facts['log_classes']}.",
+            f"SHA-256 of the log: {facts['workload_checksum'][:12]}.",
+        ]
+
+    def page_tables(self, dataset: xr.Dataset) -> list[Any]:
+        """Parameters of both models."""
+        table = table_four(dataset)
+        rows = [[_cell(value) for value in row] for row in table.itertuples(index=False)]
+        header = [_COLUMNS.get(str(column), str(column)) for column in table]
+        return [PageTable("Parameters of the models of the log and of the paper", header, rows)]
+
+
+_COLUMNS = {
+    "low": "processors from",
+    "high": "to",
+    "source": "model of",
+    "percent_of_jobs": "% of the jobs",
+} | {
+    f"{kind}_{key}": f"{words}: {symbol}"
+    for kind, words in (("interarrival", "interarrival times"), ("service", "run times"))
+    for key, symbol in (
+        ("n", "n"),
+        ("lambda_1", "\N{GREEK SMALL LETTER LAMDA}\N{SUBSCRIPT ONE} [1/s]"),
+        ("lambda_2", "\N{GREEK SMALL LETTER LAMDA}\N{SUBSCRIPT TWO} [1/s]"),
+        ("rho", "\N{GREEK SMALL LETTER RHO}"),
+    )
+}
+"""What columns of the table are called on the page."""
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if pd.isna(value) else f"{value:,}" if isinstance(value, int) else number(float(value))
+
+
+def collect(
+    workload: WorkloadConfig,
+    machine: str,
+    log: str | Path,
+    attributes: Mapping[str, Any],
+    target: str | Path,
+) -> None:
+    """Fit a log by size classes and set it beside the published models of its machine.
+
+    Parameters
+    ----------
+    workload : WorkloadConfig
+        What of the log is fitted.
+    machine : str
+        The published machine.
+    log : path
+        The SWF file. Jobs that cannot be replayed, for want of a run time for instance, count as arrivals
+        all the same.
+    attributes : mapping
+        Of the dataset.
+    target : path
+        The dataset of the study.
+    """
+    made = selected_jobs(workload, log)
+    whole = models_dataset(made, load_machines(), machine)
+    whole.attrs |= {**attributes, "acknowledgement": made.acknowledgement, **results.provenance()}
+    files.write(whole, target)
+
+
+def nearness(numbers: pd.DataFrame, specification: Specification, attributes: Mapping[str, Any]) -> list[str]:
+    """How many numbers of the classes are near those of the paper, and which is farthest."""
+    both = numbers.pivot_table(index=["measure", "size_class"], columns="source", values="value", sort=False)
+    both = both.reindex(columns=[LOG, PAPER]).dropna()
+    both = both[(both > 0).all(axis=1)]
+    if both.empty:
+        return ["The log and the paper have no class in common."]
+    ratio = both[LOG] / both[PAPER]
+    factor = ratio.where(ratio > 1, 1 / ratio)
+    near, (measure, size_class) = int((factor <= _NEAR).sum()), factor.idxmax()
+    return [
+        f"{count(near).capitalize() if near else 'None'} of {count(len(factor), 'number')} of the log "
+        f"{'lies' if near == 1 else 'lie'} within a factor of {_NEAR} of the paper's.",
+        f"The {known_measure(str(measure)).words} of jobs with {name(size_class)} processors differs most, by a "
+        f"factor of {number(float(factor.max()))}.",
+    ]

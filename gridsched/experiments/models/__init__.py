@@ -1,1 +1,0 @@
-"""Studies of workload models: how well they describe a log."""
