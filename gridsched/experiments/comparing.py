@@ -46,10 +46,10 @@ from gridsched.metrics.grid import offered_loads
 from gridsched.platform import Cluster, Platform
 from gridsched.simulation import simulate
 from gridsched.submission import AlignName
-from gridsched.systems.multicluster.jobs import with_prediction_errors
 from gridsched.traces import merge_workloads
 from gridsched.verification import verify
 from gridsched.workloads import Workload
+from gridsched.workloads.estimates import with_prediction_errors
 
 WITHOUT = "without"
 """What names coordinates of what is left of a label without a parameter: scenario_without_load."""

@@ -76,6 +76,8 @@ class Study(ConfigModel):
     verdicts: ClassVar[str] = ""
     """Place of the function that says, given the dataset, what the ledger shows beside its verdicts: a table
     with columns paper and id of claims, robustness, share, readings and condition."""
+    simulates: ClassVar[bool] = True
+    """Whether its numbers are those of simulated schedules, whose pitfalls the page names."""
     refuses: ClassVar[Mapping[str, str]] = {}
     """Which of `VARYING` have no meaning in studies of this kind, with the reason."""
     view: ClassVar[str] = ""

@@ -241,7 +241,8 @@ def distribution(numbers: pd.DataFrame, specification: Specification, attributes
     styles = looks(lines, attributes)
     for axes, own, measure in panels:
         stem = measure.removesuffix("_quantile")
-        unit: style.Unit = "s" if "s" in (known_measure(stem).unit, known_measure(f"{stem}_mean").unit) else "1"
+        units = (known_measure(stem).unit, known_measure(f"{stem}_mean").unit)
+        unit: style.Unit = "s" if "s" in units else "1"
         style.set_axis(axes.xaxis, own["value"], unit, log=True, ticks=5)
         for label, part in own.groupby(specification.hue, sort=False):
             look = styles[label]

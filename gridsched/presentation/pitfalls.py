@@ -62,7 +62,7 @@ class PitfallCheck:
 
 
 def pitfalls(study: Study, dataset: xr.Dataset) -> list[Pitfall]:
-    """The pitfalls that a study is exposed to, in the order of `CHECKS`.
+    """The pitfalls that a study is exposed to, in the order of `CHECKS`; none where nothing is simulated.
 
     Parameters
     ----------
@@ -71,6 +71,8 @@ def pitfalls(study: Study, dataset: xr.Dataset) -> list[Pitfall]:
     dataset : xarray.Dataset
         Its dataset.
     """
+    if not study.simulates:
+        return []
     found = ((name, check.finds(study, dataset), check.remedy) for name, check in CHECKS.items())
     return [Pitfall(*each) for each in found if each[1]]
 

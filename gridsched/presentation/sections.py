@@ -244,7 +244,8 @@ def caption(specification: Specification, numbers: pd.DataFrame) -> str:
         parts.append(f"Lines: share of jobs with at most this {measures}.")
     elif specification.form == "series":
         parts.append(f"Lines: {measures}, first replicate.")
-    if "number" in numbers and len(numbers) and specification.form in ("ranking", "response"):
+    counted = "number" in numbers and specification.form in ("ranking", "response")
+    if counted and numbers["number"].max() > 1:
         low, high = int(numbers["number"].min()), int(numbers["number"].max())
         word = units_word(numbers).capitalize()
         parts.append(f"{word}: {low}." if low == high else f"{word}: {low} to {high}.")

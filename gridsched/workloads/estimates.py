@@ -17,6 +17,7 @@ where their program gives up.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
@@ -64,6 +65,10 @@ POPULARITY = np.array(
 
 Rows: SDSC-SP2-1998-4.2-cln, CTC-SP2-1996-3.1-cln, KTH-SP2-1996-2.1-cln (estimates up to 4 h),
 SDSC-BLUE-2000-4.2-cln."""
+
+
+_ERRORS = 3
+"""Random stream of drawn errors: those of arrivals, run times and sizes of multiclusters have 0 to 2."""
 
 
 @dataclass(frozen=True)
@@ -361,6 +366,32 @@ def with_estimates(workload: Workload, model: EstimateModel, *, seed: int) -> Wo
         requested_time=estimates.requested_time,
         repaired=add_counts(workload.repaired, repairs(estimates)),
     )
+
+
+def with_prediction_errors(workload: Workload, deviation: float, *, seed: int) -> Workload:
+    """Workload whose requested times are its run times times random factors.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs.
+    deviation : float
+        Standard deviation of the logarithm of the factors, whose median is 1.
+    seed : int
+        Seed of the factors. Another deviation draws the same ones, farther apart.
+
+    Raises
+    ------
+    WorkloadError
+        If the deviation is negative.
+    """
+    if not (deviation >= 0 and np.isfinite(deviation)):
+        raise WorkloadError(f"prediction errors: deviation is {deviation}; use 0 or a positive number")
+    stream = np.random.SeedSequence(seed, spawn_key=(_ERRORS,))
+    factors = np.exp(deviation * np.random.default_rng(stream).standard_normal(len(workload)))
+    requested = np.maximum(np.rint(workload.run_time * factors), 1).astype(np.int64)
+    digest = hashlib.sha256(f"{workload.checksum} {deviation!r} {seed}".encode())
+    return replace(workload, requested_time=requested, checksum=digest.hexdigest())
 
 
 def repairs(estimates: Estimates) -> dict[str, int]:

@@ -124,7 +124,7 @@ def compare_models(
         the kinds `interarrival` and `service`, as prefixes: `order`, `rate_1`, `rate_2`, `p`, `mean`, `ks`
         (Kolmogorov-Smirnov distance between the times of the log and the model), and, by `moment` too,
         `moment`: non-central ones, of the log's times themselves and of the published model.
-        `*_quantile` by source ("observed", the times themselves, besides), size class and `quantile`. `*_mean_all` by
+        `*_quantile` by source ("observed": the times themselves), size class and `quantile`. `*_mean_all` by
         source: over the jobs of all classes. `*_exact` by size class: 1 where the fit meets three moments;
         where it does not, `*_note` says why, and where nothing can be fitted the numbers are NaN.
         Attributes: the log, its jobs, the jobs in no class, and its own classes.

@@ -11,10 +11,7 @@ from gridsched.experiments.captions import caption
 from gridsched.experiments.tasks import function_at
 from gridsched.figures import findings
 
-CATALOGUES = (
-    "gridsched.experiments.calibration.figures:CALIBRATION_FIGURES",
-    "gridsched.experiments.models.figures:MODEL_FIGURES",
-)
+CATALOGUES = ("gridsched.experiments.calibration.figures:CALIBRATION_FIGURES",)
 
 
 @pytest.mark.parametrize("catalogue", CATALOGUES)

@@ -18,8 +18,9 @@ from gridsched.experiments.parts import MachineName, WorkloadConfig
 from gridsched.experiments.prepare import selected_jobs
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Experiment, StudyTable, Task
-from gridsched.presentation.sentences import count, known_measure, name, number
+from gridsched.presentation.sentences import count, known_measure, name
 from gridsched.presentation.tables import PageTable
+from gridsched.units import number
 from gridsched.workloads import load_machines
 from gridsched.workloads.model_comparison import LOG, PAPER, models_dataset, table_four
 
@@ -32,6 +33,7 @@ _NEAR = 1.25
 class ModelStudy(Study):
     """A study of workload models: a log fitted by size classes, beside the published fit of its machine."""
 
+    simulates = False
     refuses = dict.fromkeys(VARYING, "the models are fitted to the log as it is")
 
     kind: Literal["workload-models"]
@@ -80,7 +82,7 @@ class ModelStudy(Study):
         """Classes and their models, distributions of their times, and what the spread of sizes does."""
         by_class: dict[str, Any] = {"hue": "size_class", "lanes": "source", "facets": "", "reference": ""}
         distributions: dict[str, Any] = {"form": "distribution", "hue": "source", "facets": "size_class"}
-        by_spread = {"lanes": "spread", "facets": "", "reference": ""}
+        by_spread: dict[str, Any] = {"lanes": "spread", "facets": "", "reference": ""}
         return [
             Specification(
                 name="classes",
@@ -118,8 +120,8 @@ class ModelStudy(Study):
                 measures=("offered_load",),
                 hue="machine",
                 **by_spread,
-                caption="The power law is calibrated to the utilisation of the cluster, so that their agreement "
-                "is no result; observed: with the mean sizes of the log.",
+                caption="The power law is calibrated to the utilisation of the cluster: they agree by "
+                "construction. Observed: with the mean sizes of the log.",
             ),
             Specification(
                 name="sizes",
@@ -142,8 +144,8 @@ class ModelStudy(Study):
             else ""
         )
         return [
-            f"{facts['jobs']:,} jobs of {facts['workload']}{window}; {facts['jobs_in_no_class']:,} have the size "
-            "of no class. Jobs without a run time count as arrivals only.",
+            f"{facts['jobs']:,} jobs of {facts['workload']}{window}; {facts['jobs_in_no_class']:,} have the "
+            "size of no class. Jobs without a run time count as arrivals only.",
             f"Published models are those of machine {facts['published']}; times of a class are fitted by a "
             "hyper-Erlang distribution of common order with their first three moments.",
             f"Classes that the log itself would have: {facts['log_classes']}.",
@@ -220,10 +222,11 @@ def nearness(numbers: pd.DataFrame, specification: Specification, attributes: Ma
         return ["The log and the paper have no class in common."]
     ratio = both[LOG] / both[PAPER]
     factor = ratio.where(ratio > 1, 1 / ratio)
-    near, (measure, size_class) = int((factor <= _NEAR).sum()), factor.idxmax()
+    near = int((factor <= _NEAR).sum())
+    measure, size_class = map(str, both.index[int(factor.to_numpy().argmax())])
     return [
         f"{count(near).capitalize() if near else 'None'} of {count(len(factor), 'number')} of the log "
         f"{'lies' if near == 1 else 'lie'} within a factor of {_NEAR} of the paper's.",
-        f"The {known_measure(str(measure)).words} of jobs with {name(size_class)} processors differs most, by a "
+        f"The {known_measure(measure).words} of jobs with {name(size_class)} processors differs most, by a "
         f"factor of {number(float(factor.max()))}.",
     ]

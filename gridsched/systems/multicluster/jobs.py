@@ -25,7 +25,7 @@ from gridsched.workloads.table import Workload
 
 SizesName = Literal["uniform", "normal", "log"]
 
-_ARRIVALS, _RUN_TIMES, _SIZES, _ERRORS = range(4)
+_ARRIVALS, _RUN_TIMES, _SIZES = range(3)
 """Kinds of random streams; the numbers are part of what a seed means."""
 
 UNIT = 1000
@@ -139,31 +139,6 @@ def synthesise_multicluster(
     return _workload(
         model, name, {"jobs": jobs, "rate": rate, "seed": seed}, submit_time, run_time, processors
     )
-
-
-def with_prediction_errors(workload: Workload, deviation: float, *, seed: int) -> Workload:
-    """Workload whose requested times are its run times times random factors.
-
-    Parameters
-    ----------
-    workload : Workload
-        The jobs.
-    deviation : float
-        Standard deviation of the logarithm of the factors, whose median is 1.
-    seed : int
-        Seed of the factors. Another deviation draws the same ones, farther apart.
-
-    Raises
-    ------
-    WorkloadError
-        If the deviation is negative.
-    """
-    if not (deviation >= 0 and np.isfinite(deviation)):
-        raise WorkloadError(f"prediction errors: deviation is {deviation}; use 0 or a positive number")
-    factors = np.exp(deviation * _stream(seed, _ERRORS).standard_normal(len(workload)))
-    requested = np.maximum(np.rint(workload.run_time * factors), 1).astype(np.int64)
-    digest = hashlib.sha256(f"{workload.checksum} {deviation!r} {seed}".encode())
-    return replace(workload, requested_time=requested, checksum=digest.hexdigest())
 
 
 def in_batches(workload: Workload, size: int, *, slowest: float = 1.0) -> Workload:

@@ -70,7 +70,8 @@ def test_the_finding_counts_what_is_near(folder: Path) -> None:
     for measure in classes.measures:
         for size_class in dataset["size_class"].values:
             log, paper = (
-                float(dataset[measure].sel(source=source, size_class=size_class)) for source in ("log", "paper")
+                float(dataset[measure].sel(source=source, size_class=size_class))
+                for source in ("log", "paper")
             )
             if log > 0 and paper > 0:
                 factors.append((max(log / paper, paper / log), measure, size_class))

@@ -15,13 +15,13 @@ from gridsched.nodes import NodeEvent
 from gridsched.platform import Cluster, Platform, ResourceChange
 from gridsched.policies.local import LocalPolicy
 from gridsched.simulation import simulate
-from gridsched.systems.multicluster.jobs import with_prediction_errors
 from gridsched.systems.multicluster.measures import summarise_multicluster
 from gridsched.systems.multicluster.scheduler import Multicluster
 from gridsched.systems.multicluster.titan import resources_of, stream
 from gridsched.verification import verify
 from gridsched.workloads import Workload
 from gridsched.workloads.dependencies import dependency_table
+from gridsched.workloads.estimates import with_prediction_errors
 from tests.oracles.local import Policy
 from tests.oracles.multicluster import InterruptedJob, InterruptedMulticluster, Outage, Resize, Site
 from tests.systems.multicluster.test_scheduler import (

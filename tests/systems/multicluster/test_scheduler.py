@@ -28,7 +28,6 @@ from gridsched.systems.multicluster.jobs import (
     MulticlusterModel,
     in_batches,
     synthesise_multicluster,
-    with_prediction_errors,
 )
 from gridsched.systems.multicluster.kernels import genetic
 from gridsched.systems.multicluster.measures import (
@@ -43,6 +42,7 @@ from gridsched.verification import verify
 from gridsched.workloads import Workload
 from gridsched.workloads.bounded_pareto import BoundedPareto
 from gridsched.workloads.deadlines import ServiceClass, draw_classes, draw_deadlines
+from gridsched.workloads.estimates import with_prediction_errors
 from tests.oracles import multicluster as naive_multicluster
 from tests.oracles import packing as naive_packing
 from tests.oracles.local import Job, Policy
