@@ -88,7 +88,7 @@ _SHARED: tuple[Measure, ...] = (
     Measure("service", "run time", "s"),
     Measure("service_mean", "mean run time", "s"),
     Measure("service_ks", "distance of the run times", "1", "lower"),
-    Measure("size_cdf", "share of jobs that need at most so many nodes", share=True),
+    Measure("size_cdf", "share of jobs up to this size", share=True),
     Measure("relaxations", "times the log holds the memory of its queue"),
     Measure("queries", "predicted starts requested"),
     Measure("corrections", "estimates outrun"),

@@ -25,6 +25,12 @@ Attributes = Mapping[str, Any]
 MOST_PANELS = 6
 """Panels of a figure; what they leave out is in its numbers, and a line says so."""
 
+MOST_SMALL_PANELS = 8
+"""Panels of distributions, which are read at a glance."""
+
+MOST_MARKERS = 20
+"""Points of a line that have a marker each."""
+
 MOST_BANDS = 6
 """Lines of a response that have bands; the bands of more could not be told apart."""
 
@@ -45,13 +51,18 @@ def _labels(numbers: pd.DataFrame, axis: str) -> list[Any]:
 
 
 def _panels(
-    numbers: pd.DataFrame, specification: Specification, height: float, *, share_rows: bool = False
+    numbers: pd.DataFrame,
+    specification: Specification,
+    height: float,
+    *,
+    share_rows: bool = False,
+    most: int = MOST_PANELS,
 ) -> tuple[Figure, list[tuple[Axes, pd.DataFrame, str]]]:
     """A panel for each label of the facets and each measure, with its rows and its measure."""
     facets = _labels(numbers, specification.facets)
     measures = _labels(numbers, "measure")
     places = [(facet, name) for facet in facets for name in measures]
-    shown = places[:MOST_PANELS]
+    shown = places[:most]
     columns = min(_COLUMNS, len(shown))
     lines = -(-len(shown) // columns)
     figure = style.new_figure(lines * height + 0.5)
@@ -66,9 +77,9 @@ def _panels(
     for axes in list(grid.flat)[len(shown) :]:
         axes.set_axis_off()
     if len(places) > len(shown):
-        figure.supxlabel(
-            f"{len(places) - len(shown)} more panels are in the numbers", fontsize=8.5, color=style.FAINT
-        )
+        left = len(places) - len(shown)
+        more = f"{left} more panel{'s are' if left > 1 else ' is'} in the numbers"
+        figure.suptitle(more, x=0.99, ha="right", fontsize=8.5, color=style.FAINT)
     return figure, found
 
 
@@ -213,7 +224,10 @@ def response(numbers: pd.DataFrame, specification: Specification, attributes: At
         for label, part in own.groupby(specification.hue, sort=False):
             ordered = part.sort_values(specification.x)
             places = ordered[specification.x].astype(float)
-            axes.plot(places, ordered[column], **style.line_options(styles[label]))
+            look = style.line_options(styles[label])
+            axes.plot(
+                places, ordered[column], **(look if len(ordered) <= MOST_MARKERS else look | {"marker": ""})
+            )
             color = styles[label].color
             if len(ordered) > 1 and len(lines) <= MOST_BANDS:
                 axes.fill_between(places, ordered[low], ordered[high], color=color, alpha=0.15, linewidth=0)
@@ -236,7 +250,7 @@ def distribution(numbers: pd.DataFrame, specification: Specification, attributes
 
     On a logarithmic axis.
     """
-    figure, panels = _panels(numbers, specification, 2.5)
+    figure, panels = _panels(numbers, specification, 2.2, most=MOST_SMALL_PANELS)
     lines = _labels(numbers, specification.hue)
     styles = looks(lines, attributes)
     for axes, own, measure in panels:

@@ -233,14 +233,14 @@ def compare_spreads(
     sizes = {name: _size_models(exponent, fill) for name, exponent in chosen.items()}
     loads = [
         [
-            _observed_load(observed, machine) if observed is not None and name == published_name else np.nan,
             *(np.nan if model is None else offered_load(machine, model) for model in sizes[name].values()),
+            _observed_load(observed, machine) if observed is not None and name == published_name else np.nan,
         ]
         for name, machine in machines.items()
     ]
     targets = [np.nan if m.utilisation is None else m.utilisation for m in machines.values()]
-    curves = [_observed_cdf(observed, published)]
-    curves += [_model_cdf(model, published) for model in sizes[published_name].values()]
+    curves = [_model_cdf(model, published) for model in sizes[published_name].values()]
+    curves.append(_observed_cdf(observed, published))
     variables = {
         "offered_load": _variable(("machine", "spread"), loads, "expected offered load"),
         "target_utilisation": _variable(("machine",), targets, "published utilisation over six months"),
@@ -255,7 +255,7 @@ def compare_spreads(
     }
     coordinates = {
         "machine": _variable(("machine",), list(machines), "machine"),
-        "spread": _variable(("spread",), [OBSERVED, *SPREADS], "sizes of the log, or a spread in classes"),
+        "spread": _variable(("spread",), [*SPREADS, OBSERVED], "sizes of the log, or a spread in classes"),
         "nodes": _variable(("nodes",), np.arange(1, published.nodes + 1), "nodes"),
     }
     attributes = {

@@ -78,7 +78,14 @@ def _models() -> Kind:
     workload = {"name": "own", "file": "logs/own.swf", "window": {"month": "1970-01"}}
     return Kind(
         {"kind": "workload-models", "title": "Models", "workload": workload},
-        {"model_shares", "model_quantiles", "size_spread"},
+        {
+            "classes",
+            "distances",
+            "interarrival_distribution",
+            "service_distribution",
+            "offered_load",
+            "sizes",
+        },
         {"table_four.csv"},
         {"words": ({"title": "Another"}, set())},
     )

@@ -116,6 +116,8 @@ class Workspace:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            # A shell lets what it starts in the background ignore interrupts
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def run(self, *arguments: str, cores: int = 2, fails: bool = False) -> str:

@@ -18,13 +18,15 @@ from gridsched.experiments.parts import MachineName, WorkloadConfig
 from gridsched.experiments.prepare import selected_jobs
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.tasks import Experiment, StudyTable, Task
-from gridsched.presentation.sentences import count, known_measure, name
+from gridsched.presentation.sentences import count, known_measure, name, percent
 from gridsched.presentation.tables import PageTable
-from gridsched.units import number
+from gridsched.units import duration, number
 from gridsched.workloads import load_machines
-from gridsched.workloads.model_comparison import LOG, PAPER, models_dataset, table_four
+from gridsched.workloads.model_comparison import LOG, OBSERVED, PAPER, models_dataset, table_four
 
 _HERE = "gridsched.experiments.kinds.workload_models"
+
+_PUBLISHED = "published utilisation"
 
 _NEAR = 1.25
 """Largest factor between numbers of log and paper that lie near each other."""
@@ -100,6 +102,7 @@ class ModelStudy(Study):
                 measures=("interarrival_ks", "service_ks"),
                 **by_class,
                 caption="Kolmogorov-Smirnov distance: the largest vertical distance between distributions.",
+                finding=f"{_HERE}:distances",
             ),
             *(
                 Specification(
@@ -122,6 +125,7 @@ class ModelStudy(Study):
                 **by_spread,
                 caption="The power law is calibrated to the utilisation of the cluster: they agree by "
                 "construction. Observed: with the mean sizes of the log.",
+                finding=f"{_HERE}:loads",
             ),
             Specification(
                 name="sizes",
@@ -132,6 +136,7 @@ class ModelStudy(Study):
                 hue="spread",
                 facets="",
                 reference="",
+                finding=f"{_HERE}:sizes",
             ),
         ]
 
@@ -148,6 +153,7 @@ class ModelStudy(Study):
             "size of no class. Jobs without a run time count as arrivals only.",
             f"Published models are those of machine {facts['published']}; times of a class are fitted by a "
             "hyper-Erlang distribution of common order with their first three moments.",
+            *(_over_all(dataset, kind) for kind in ("interarrival", "service")),
             f"Classes that the log itself would have: {facts['log_classes']}.",
             f"SHA-256 of the log: {facts['workload_checksum'][:12]}.",
         ]
@@ -209,8 +215,18 @@ def collect(
     """
     made = selected_jobs(workload, log)
     whole = models_dataset(made, load_machines(), machine)
+    utilisation = whole["target_utilisation"].expand_dims(spread=[_PUBLISHED])
+    loads = xr.concat([whole["offered_load"], utilisation.rename("offered_load")], "spread")
+    whole = whole.reindex(spread=loads["spread"]).assign(offered_load=loads)
     whole.attrs |= {**attributes, "acknowledgement": made.acknowledgement, **results.provenance()}
     files.write(whole, target)
+
+
+def _over_all(dataset: xr.Dataset, kind: str) -> str:
+    """Mean times over the jobs of all classes."""
+    log, paper = (duration(float(dataset[f"{kind}_mean_all"].sel(source=source))) for source in (LOG, PAPER))
+    words = known_measure(f"{kind}_mean").words
+    return f"Over all classes the {words} is {log} in the log and {paper} by the published models."
 
 
 def nearness(numbers: pd.DataFrame, specification: Specification, attributes: Mapping[str, Any]) -> list[str]:
@@ -230,3 +246,40 @@ def nearness(numbers: pd.DataFrame, specification: Specification, attributes: Ma
         f"The {known_measure(measure).words} of jobs with {name(size_class)} processors differs most, by a "
         f"factor of {number(float(factor.max()))}.",
     ]
+
+
+def distances(
+    numbers: pd.DataFrame, specification: Specification, attributes: Mapping[str, Any]
+) -> list[str]:
+    """How far both models lie from the log, on average over the classes."""
+    means = numbers.groupby(["measure", "source"], sort=False)["value"].mean()
+    lines = []
+    for measure in dict.fromkeys(numbers["measure"]):
+        own = means[measure]
+        sides = " and ".join(f"{number(float(own[source]))} for {source}" for source in own.index)
+        lines.append(f"The mean {known_measure(measure).words} over the size classes is {sides}.")
+    return lines
+
+
+def loads(numbers: pd.DataFrame, specification: Specification, attributes: Mapping[str, Any]) -> list[str]:
+    """Where the assumed spread of sizes changes the offered load most."""
+    drawn = numbers[~numbers["spread"].isin([OBSERVED, _PUBLISHED])]
+    grouped = drawn.groupby("machine", sort=False)["value"]
+    if drawn.empty:
+        return ["No offered load is known."]
+    machine = (grouped.max() / grouped.min()).idxmax()
+    own = drawn[drawn["machine"] == machine].sort_values("value", kind="stable").to_dict("records")
+    ends = " and ".join(
+        f"{number(float(row['value']))} with {row['spread']} sizes" for row in (own[0], own[-1])
+    )
+    return [f"The spread of sizes matters most at {machine}: the offered load is {ends}."]
+
+
+def sizes(numbers: pd.DataFrame, specification: Specification, attributes: Mapping[str, Any]) -> list[str]:
+    """How far each spread of sizes lies from the sizes of the log."""
+    table = numbers.pivot_table(index="nodes", columns="spread", values="value", sort=False)
+    if OBSERVED not in table:
+        return ["No sizes of a log are known."]
+    gaps = table.drop(columns=OBSERVED).sub(table[OBSERVED], axis=0).abs().max().sort_values(kind="stable")
+    told = ", ".join(f"{spread} {percent(float(gap))}" for spread, gap in gaps.items())
+    return [f"Largest distance from the distribution of sizes in the log: {told}."]
