@@ -89,6 +89,17 @@ _SHARED: tuple[Measure, ...] = (
     Measure("service_mean", "mean run time", "s"),
     Measure("service_ks", "distance of the run times", "1", "lower"),
     Measure("size_cdf", "share of jobs up to this size", share=True),
+    Measure("wait_correlation", "rank correlation of simulated and recorded waits", "1", "higher"),
+    Measure("wait_ratio", "mean simulated wait over mean recorded wait"),
+    Measure(
+        "near_share", "share of jobs whose simulated wait is near the recorded one", "1", "higher", share=True
+    ),
+    Measure("recorded_wait_mean", "mean recorded wait time", "s"),
+    Measure("prompt_share", "share of jobs that waited at most 1 min", share=True),
+    Measure("idle_wait_share", "share of waited time with enough free processors", share=True),
+    Measure("top_user_wait_share", "share of waited time of the user with most", share=True),
+    Measure("start_after_own_share", "queued jobs started after an end of the same user", share=True),
+    Measure("start_after_any_share", "queued jobs started after an end of any user", share=True),
     Measure("relaxations", "times the log holds the memory of its queue"),
     Measure("queries", "predicted starts requested"),
     Measure("corrections", "estimates outrun"),

@@ -22,7 +22,7 @@ KINDS: dict[str, str] = {
     "placements": "gridsched.experiments.kinds.placements:PlacementStudy",
     "forecast": "gridsched.experiments.kinds.forecast:ForecastStudy",
     "sequences": "gridsched.experiments.kinds.sequences:SequenceStudy",
-    "calibration": "gridsched.experiments.calibration.config:CalibrationStudy",
+    "calibration": "gridsched.experiments.kinds.calibration:CalibrationStudy",
     "readings": "gridsched.experiments.kinds.readings.config:ReadingsStudy",
 }
 """Place of the model of each kind of study; it is loaded when a study asks for it."""

@@ -45,6 +45,8 @@ class Specification:
         not shown itself.
     relation : {"ratio", "difference"}
         How values are relative to it.
+    lines : mapping
+        In a ranking, values of each measure at which lines stand, by its name.
     caption : str
         How to read it, beyond what the form itself says.
     own : str
@@ -69,6 +71,7 @@ class Specification:
     reference: Reference = "scheduler"
     against: str = ""
     relation: Literal["ratio", "difference"] = "ratio"
+    lines: Mapping[str, Sequence[float]] = field(default_factory=dict)
     caption: str = ""
     own: str = ""
     finding: str = ""

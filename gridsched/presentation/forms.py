@@ -141,7 +141,11 @@ def ranking(numbers: pd.DataFrame, specification: Specification, attributes: Att
     offsets = np.linspace(-0.28, 0.28, len(lanes)) if len(lanes) > 1 else [0.0]
     for axes, own, measure in panels:
         column, low, high = _columns_of(specification, own)
-        left, right = _set_values(axes.xaxis, own[[column, low, high]], measure, column, ticks=4)
+        marked = specification.lines.get(measure, ())
+        values = np.append(own[[column, low, high]], marked)
+        left, right = _set_values(axes.xaxis, values, measure, column, ticks=4)
+        for value in marked:
+            axes.axvline(value, color=style.FAINT, linewidth=0.9, zorder=0.5)
         for record in own.to_dict("records"):
             lane = lanes.index(record[specification.lanes]) if len(lanes) > 1 else 0
             y, look = rows.index(record[specification.hue]) + offsets[lane], colors[lanes[lane]]

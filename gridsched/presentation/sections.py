@@ -122,12 +122,13 @@ def study_section(study: Study, folder: Path) -> StudySection:
 def _ranking(
     study: Study, specifications: dict[str, Specification], folder: Path, dataset: xr.Dataset
 ) -> PageTable | None:
-    """The table of the first ranking of schedulers."""
+    """The table of the first ranking that compares schedulers."""
     labels = getattr(study, "shown_labels", getattr(study, "labels", ()))
     written = dict(zip(labels, getattr(study, "schedulers", ()), strict=True))
     knows = {label: scheduler_made(each).information for label, each in written.items()}
     for specification in specifications.values():
-        if specification.form == "ranking" and specification.hue == "scheduler":
+        ranks = specification.form == "ranking" and specification.compares
+        if ranks and specification.hue == "scheduler":
             numbers = _numbers(folder / "figures" / f"{specification.name}.csv")
             if len(numbers):
                 return ranking_table(numbers, specification, knows, str(dataset.attrs.get("reference", "")))

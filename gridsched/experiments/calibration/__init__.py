@@ -1,1 +1,0 @@
-"""Studies of calibration: layers of a present policy, fitted on one half of a log and judged."""
