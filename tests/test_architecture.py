@@ -90,7 +90,6 @@ def part_of(module: str) -> str:
     kind_of_study = parts[0] == "experiments" and parts[1:2] in (
         ["arena"],
         ["models"],
-        ["calibration"],
         ["kinds"],
     )
     return "rooms" if upper or kind_of_study else parts[0]

@@ -13,8 +13,8 @@ import yaml
 
 from gridsched import results
 from gridsched.calibration.fitting import USUAL
-from tests.experiments.calibration import test_study as calibration
 from tests.experiments.kinds import test_calendars as calendars
+from tests.experiments.kinds import test_calibration as calibration
 from tests.experiments.kinds import test_dynamic_grid as dynamic_grid
 from tests.experiments.kinds import test_jscheduler as jscheduler
 from tests.experiments.kinds import test_placements as placements
@@ -125,8 +125,8 @@ def _calibration() -> Kind:
     judged = {f"{log}, judged" for log in logs}
     return Kind(
         calibration.STUDY,
-        {"calibration_overview", *(f"calibration_layers-{log}" for log in logs)},
-        {"layers.csv"},
+        {"overview", "recorded-waits", *(f"layers-{log}" for log in logs)},
+        {"measures.csv", "parameters.csv"},
         {
             "words": ({"title": "Another"}, set()),
             "layer": (

@@ -78,7 +78,7 @@ ALONE, WITHOUT, ALTERNATIVE = "EASY with ", "calibrated without ", "calibrated, 
 MEAN, NULL = "mean of shaken replays", "null model"
 SWAPPED = "calibrated on the second half"
 DAILY, WEEKLY = "calibrated, restarted every day", "calibrated, restarted every week"
-SELF_RUNS, SELF_DAY = "itself, run times shaken", "itself, first day left out"
+SELF_RUNS, SELF_DAY = "self-agreement, run times shaken", "self-agreement, first day left out"
 SECONDS = "the log, waits to 1 min made equal"
 
 EXPLAINED = ("wait_ratio", "wait_correlation", "near_share")
@@ -297,7 +297,7 @@ class CalibrationStudy(Study):
             f"Mean of shaken replays: the mean wait of each job over {ceiling.REPLAYS} replays of the "
             "calibrated policy with shaken run times.",
             "Restarted: each period begins with the recorded state, which other replays do not know.",
-            "Itself: the calibrated policy compared with its own replay of shaken input; a correct policy "
+            "Self-agreement: the calibrated policy compared with its own replay of shaken input; a correct policy "
             "agrees with the log no better than that.",
             f"{SECONDS.capitalize()}: recorded waits compared with themselves.",
             "Outages are those of the whole log, as an operator would know them.",
@@ -342,7 +342,7 @@ def explained_logs(
     if not {PLAIN, ALL, NULL} <= set(found):
         return NOTHING
     ranked = found.index[found[ALL] >= LEAST_CORRELATION]
-    ratio = by_log["wait_ratio"][ALL].reindex(ranked)
+    good = int(by_log["wait_ratio"][ALL].reindex(ranked).between(*RATIOS).sum())
     ahead = found.index[found[NULL] > found[ALL]]
     spans = [
         f"{found[policy].min():.2f} ({name(found[policy].idxmin())}) to {found[policy].max():.2f} "
@@ -352,7 +352,7 @@ def explained_logs(
     return [
         f"In this run, calibrated policies reach a rank correlation of {LEAST_CORRELATION:g} on the second "
         f"half of {count(len(ranked))} of {count(len(found), 'log')}, with a ratio of the mean waits from "
-        f"{RATIOS[0]:g} to {RATIOS[1]:g} on {count(int(ratio.between(*RATIOS).sum()))}.",
+        f"{RATIOS[0]:g} to {RATIOS[1]:g} on {count(good) if good else 'none'}.",
         f"Rank correlations range from {spans[0]} under {PLAIN}, and from {spans[1]} calibrated.",
         f"The null model, which is given recorded waits up to each submission, ranks jobs better on "
         f"{listed(ahead) if len(ahead) else 'no log'}.",

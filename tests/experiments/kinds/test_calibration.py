@@ -89,7 +89,7 @@ def test_diagnostics_and_the_other_half_are_judged_too(site: LoggedSite, dataset
     other = fit(site, STUDY["layers"], half="second", seed=SEED)[0].calibration
     swapped = judged(site, simulated_waits(site, other, history=site.learnt("second")), "first")
     assert of(dataset, "calibrated on the second half", HALVES[0]) == list(swapped)
-    assert of(dataset, "itself, first day left out", HALVES[1])[1] > 0.5
+    assert of(dataset, "self-agreement, first day left out", HALVES[1])[1] > 0.5
 
 
 def test_recorded_waits_are_measured(site: LoggedSite, dataset: xr.Dataset) -> None:
