@@ -24,11 +24,6 @@ def caption(kind: str) -> dict[str, str]:
     return {"title": str(entry["title"]), "text": str(entry["text"])}
 
 
-def shown_by(kind: str) -> list[str]:
-    """Variables of the dataset of a study that figures of this kind show."""
-    return cast(list[str], _captions()[kind].get("shows", []))
-
-
 def finding_file(folder: str | Path, name: str) -> Path:
     """Where the finding of a figure stands, beside its other files."""
     return Path(folder) / f"{name}.txt"
@@ -36,19 +31,8 @@ def finding_file(folder: str | Path, name: str) -> Path:
 
 def finding(folder: str | Path, name: str) -> str:
     """What a figure shows of its data; empty for a table, and before the figure was drawn."""
-    return " ".join(_lines(folder, name)).strip()
-
-
-def headline(folder: str | Path, name: str) -> str:
-    """The finding without its details, which are indented lines (`gridsched.figures.findings.detail`)."""
-    return " ".join(line for line in _lines(folder, name, "  ")).strip()
-
-
-def _lines(folder: str | Path, name: str, without: str = "\0") -> list[str]:
-    """Lines of a finding but for those that begin with a text, without spaces around them."""
     path = finding_file(folder, name)
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    return [line.strip() for line in lines if line.strip() and not line.startswith(without)]
+    return " ".join(path.read_text(encoding="utf-8").split()) if path.is_file() else ""
 
 
 @dataclass(frozen=True)
@@ -85,6 +69,6 @@ def _as_markup(text: str) -> str:
 
 
 @cache
-def _captions() -> dict[str, dict[str, str | list[str]]]:
+def _captions() -> dict[str, dict[str, str]]:
     text = resource("reports", "captions.yaml").read_text(encoding="utf-8")
-    return cast(dict[str, dict[str, str | list[str]]], yaml.safe_load(text))
+    return cast(dict[str, dict[str, str]], yaml.safe_load(text))

@@ -10,7 +10,6 @@ import xarray as xr
 
 from gridsched import results
 from gridsched.experiments import files
-from gridsched.experiments.captions import shown_by
 from gridsched.experiments.claims import Claim, claims_table, evaluate, labels_of, load_claims
 from gridsched.experiments.config import Study
 from gridsched.experiments.tasks import Figure, function_at
@@ -86,11 +85,5 @@ def figure_showing(figures: Sequence[Figure], variable: str, labels: Collection[
         Name of the figure's files without ending; None where only the dataset and its tables have numbers.
     """
     meant = [figure for figure in figures if figure.title in labels]
-    return next((each.name for each in (*meant, *figures) if _shows(each, variable)), None)
-
-
-def _shows(figure: Figure, variable: str) -> bool:
-    """Whether a figure shows a variable of its dataset."""
-    if figure.specification:
-        return variable in figure.specification["measures"]
-    return variable in shown_by(figure.kind)
+    showing = (each.name for each in (*meant, *figures) if variable in each.specification["measures"])
+    return next(showing, None)

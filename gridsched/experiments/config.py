@@ -65,14 +65,6 @@ class Study(ConfigModel):
     """What the study asks, in one sentence."""
     description: Text = ""
     """What the reader of the report should know first."""
-    catalogue: ClassVar[str] = ""
-    """Place of the functions that draw figures of the whole study."""
-    figures: ClassVar[tuple[str, ...]] = ()
-    """Figures of the whole study, where all studies of this kind have the same."""
-    main_figure: ClassVar[str] = ""
-    """Kind of the figure that says most, for the first screen; its first figure where a study has none."""
-    leads: ClassVar[bool] = False
-    """Whether studies of this kind stand before others on the first screen."""
     verdicts: ClassVar[str] = ""
     """Place of the function that says, given the dataset, what the ledger shows beside its verdicts: a table
     with columns paper and id of claims, robustness, share, readings and condition."""
@@ -80,8 +72,6 @@ class Study(ConfigModel):
     """Whether its numbers are those of simulated schedules, whose pitfalls the page names."""
     refuses: ClassVar[Mapping[str, str]] = {}
     """Which of `VARYING` have no meaning in studies of this kind, with the reason."""
-    view: ClassVar[str] = ""
-    """Place of the function that says what the report page shows of a study, given with its folder."""
 
     @field_validator("name")
     @classmethod
@@ -117,11 +107,6 @@ class Study(ConfigModel):
         """Every workload of the study."""
 
     @property
-    def study_figures(self) -> list[str]:
-        """Figures of the whole study; where they depend on it, without those that have nothing to show."""
-        return list(self.figures)
-
-    @property
     def specifications(self) -> list[Specification]:
         """Figures of the whole study, the one that says most first."""
         return []
@@ -141,11 +126,8 @@ class Study(ConfigModel):
     def drawn(self, dataset: Task) -> list[Figure]:
         """Figures of the whole study, of its dataset."""
         return [
-            *(
-                Figure(name=each.name, dataset=dataset, specification=each.values())
-                for each in self.specifications
-            ),
-            *(Figure(name=name, catalogue=self.catalogue, dataset=dataset) for name in self.study_figures),
+            Figure(name=each.name, dataset=dataset, specification=each.values())
+            for each in self.specifications
         ]
 
     @abstractmethod

@@ -194,16 +194,12 @@ class Figure:
     ----------
     name : str
         Name of its files; what stands before the first hyphen is its kind, which has the caption.
-    catalogue : str
-        Place of the functions that draw, module:name of a mapping by kind; the module has `FINDINGS` too.
     dataset : Task
         What is drawn.
     output : str
         Name of the further file of the task that is drawn; its dataset by default.
     specification : mapping
-        What is shown, see `gridsched.experiments.specification`, in place of a catalogue.
-    parameters : mapping
-        Arguments of the function besides the dataset.
+        What is shown, see `gridsched.experiments.specification`.
     part : str
         What is drawn of the study: the category in the report of Snakemake.
     title : str
@@ -211,11 +207,9 @@ class Figure:
     """
 
     name: str
-    catalogue: str = ""
     dataset: Task
     output: str = ""
-    specification: Mapping[str, Any] = field(default_factory=dict)
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    specification: Mapping[str, Any]
     part: str = "Whole study"
     title: str = ""
 
@@ -229,12 +223,10 @@ class Figure:
         return {
             "name": self.name,
             "kind": self.kind,
-            "catalogue": self.catalogue,
             "specification": dict(self.specification),
             "dataset": self.dataset.further(results)[self.output]
             if self.output
             else self.dataset.path(results),
-            "parameters": dict(self.parameters),
         }
 
 

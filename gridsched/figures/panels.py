@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
@@ -55,11 +54,6 @@ def scheme_rows(axes: Axes, schemes: list[str]) -> dict[str, int]:
 def each_row(numbers: pd.DataFrame) -> Iterator[Any]:
     """Rows of a table, with the columns as attributes."""
     return iter(numbers.itertuples(index=False))
-
-
-def offsets(count: int, room: float = 0.5) -> list[float]:
-    """Places within a row for so many markers."""
-    return list(np.linspace(-room / 2, room / 2, count)) if count > 1 else [0.0]
 
 
 def dot(marker: str, face: str = style.FAINT) -> Line2D:

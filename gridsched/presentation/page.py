@@ -12,19 +12,15 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from gridsched import results
 from gridsched.experiments.config import Study
-from gridsched.experiments.tasks import function_at
 from gridsched.io import atomic_write, resource
 from gridsched.presentation.claims import VERDICTS, claims_view
 from gridsched.presentation.glossary import glossary
-from gridsched.presentation.pitfalls import pitfalls
-from gridsched.presentation.sections import StudySection, study_section
+from gridsched.presentation.sections import study_section
 from gridsched.presentation.sources import sources
 from gridsched.presentation.templates import template
-from gridsched.presentation.views import main_figure
 
 
 def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | Path | None = None) -> None:
@@ -39,7 +35,7 @@ def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | 
     claims : path, optional
         Table of the claims of the papers, see `gridsched.experiments.claim_stages.evaluate_claims`.
     """
-    views = [_view(study, Path(target).parent / study.name) for study in studies]
+    views = [study_section(study, Path(target).parent / study.name) for study in studies]
     style, script = (resource("reports", f"page.{end}").read_text(encoding="utf-8") for end in ("css", "js"))
     papers = [] if claims is None else claims_view(claims)
     page = template("page.html.j2").render(
@@ -57,15 +53,3 @@ def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | 
     )
     with atomic_write(target) as temporary:
         temporary.write_text(page, encoding="utf-8")
-
-
-def _view(study: Study, folder: Path) -> StudySection | dict[str, Any]:
-    """What the page says of a study."""
-    if not study.view:
-        return study_section(study, folder)
-    view: dict[str, Any] = function_at(study.view)(study, folder)
-    return {
-        **view,
-        "main": main_figure(study, view["figures"]),
-        "pitfalls": pitfalls(study, results.read(folder / "study.nc")),
-    }

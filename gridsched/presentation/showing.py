@@ -52,11 +52,11 @@ def show(
     """
     for folder in (figures_in, tables_in):
         Path(folder).mkdir(parents=True, exist_ok=True)
-    specifications = [Specification(**each["specification"]) for each in figures if each["specification"]]
+    specifications = [Specification(**each["specification"]) for each in figures]
     comparing = len({each.comparisons for each in specifications if each.compares})
-    for figure in figures:
+    for figure, specification in zip(figures, specifications, strict=True):
         drawn = files.shared(figure["dataset"])
-        drawing, lines = _made(figure, drawn, max(comparing, 1))
+        drawing, lines = _made(specification, drawn, max(comparing, 1))
         save(*drawing, Path(figures_in) / figure["name"])
         with atomic_write(finding_file(figures_in, figure["name"])) as path:
             path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -67,17 +67,13 @@ def show(
     files.write_table(pd.DataFrame(runs), runs_in)
 
 
-def _made(figure: Mapping[str, Any], drawn: xr.Dataset, shared_by: int) -> tuple[Drawing, list[str]]:
+def _made(specification: Specification, drawn: xr.Dataset, shared_by: int) -> tuple[Drawing, list[str]]:
     """A figure with its numbers, and what it shows."""
-    if not figure["specification"]:
-        drawing: Drawing = function_at(figure["catalogue"])[figure["kind"]](drawn, **figure["parameters"])
-        return drawing, [finding_of(figure, drawing[1], drawn.attrs)]
-    specification = Specification(**figure["specification"])
     attributes = attributes_of(drawn)
     if specification.against:
         attributes["reference"] = specification.against
     if specification.own:
-        drawing = function_at(specification.own)(drawn, **specification.parameters)
+        drawing: Drawing = function_at(specification.own)(drawn, **specification.parameters)
     else:
         made = presentation.numbers(specification, drawn, shared_by=shared_by)
         drawing = presentation.draw(specification, made, attributes)
@@ -96,12 +92,6 @@ def attributes_of(dataset: xr.Dataset) -> dict[str, Any]:
         "first_estimates": str(dataset["estimates"].values[0]) if "estimates" in dataset.dims else "",
         "bounds": [label for label in labels if is_bound(label)],
     }
-
-
-def finding_of(figure: Mapping[str, Any], numbers: pd.DataFrame, attributes: Mapping[Any, Any]) -> str:
-    """What a figure shows of its data, by the function beside the one that draws it."""
-    module = figure["catalogue"].partition(":")[0]
-    return str(function_at(f"{module}:FINDINGS")[figure["kind"]](numbers, attributes))
 
 
 def run_study(study: Study, folder: str | Path, seed: int, *, figures: bool = True) -> xr.Dataset:

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import jinja2
 from docutils.core import publish_parts
 
-from gridsched.experiments.captions import Captions, caption, finding, finding_file, headline
-from gridsched.figures.findings import detail, sentences
+from gridsched.experiments.captions import Captions, caption, finding, finding_file
 from gridsched.io import resource
 
 FINDING = "The best is <b>*s-i*</b> | `x`_ \\ 3."
@@ -38,9 +37,7 @@ def test_findings_stand_in_captions_as_they_are_written(tmp_path: Path) -> None:
     assert caption("measures")["title"] in as_html(captions, "measures")
 
 
-def test_the_first_screen_leaves_details_out(tmp_path: Path) -> None:
-    text = sentences("The best is easy.", detail("The worst is fcfs.\nBy far."), detail(""), "Not surely.")
-    finding_file(tmp_path, "waits").write_text(text + "\n", encoding="utf-8")
-    assert finding(tmp_path, "waits") == "The best is easy. The worst is fcfs. By far. Not surely."
-    assert headline(tmp_path, "waits") == "The best is easy. Not surely."
-    assert headline(tmp_path, "unknown") == ""
+def test_sentences_of_a_finding_are_joined(tmp_path: Path) -> None:
+    finding_file(tmp_path, "waits").write_text("The best is easy.\n\nOthers differ.\n", encoding="utf-8")
+    assert finding(tmp_path, "waits") == "The best is easy. Others differ."
+    assert finding(tmp_path, "unknown") == ""

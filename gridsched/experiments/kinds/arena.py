@@ -21,7 +21,6 @@ class ArenaStudy(GridComparison):
     """A study of the arena: schedulers of all systems on the same clusters, jobs and estimates."""
 
     refuses_the_unable = False
-    leads = True
 
     kind: Literal["arena"]
     """What is studied."""

@@ -297,8 +297,8 @@ class CalibrationStudy(Study):
             f"Mean of shaken replays: the mean wait of each job over {ceiling.REPLAYS} replays of the "
             "calibrated policy with shaken run times.",
             "Restarted: each period begins with the recorded state, which other replays do not know.",
-            "Self-agreement: the calibrated policy compared with its own replay of shaken input; a correct policy "
-            "agrees with the log no better than that.",
+            "Self-agreement: the calibrated policy compared with its own replay of shaken input; a correct "
+            "policy agrees with the log no better than that.",
             f"{SECONDS.capitalize()}: recorded waits compared with themselves.",
             "Outages are those of the whole log, as an operator would know them.",
         ]
@@ -375,11 +375,11 @@ def explained_by_layers(
     ]
     alone, without = (correlation[correlation.index.str.startswith(text)] for text in (ALONE, WITHOUT))
     if len(alone):
-        lines.append(f"Of single layers, {_layer(alone.idxmax())} has the highest, {alone.max():.2f}.")
+        lines.append(f"Of single layers, {_layer(str(alone.idxmax()))} has the highest, {alone.max():.2f}.")
     if len(without):
         missed = correlation[ALL] - without.min()
         lines.append(
-            f"Without {_layer(without.idxmin())} it falls by {missed:.2f}."
+            f"Without {_layer(str(without.idxmin()))} it falls by {missed:.2f}."
             if missed >= _SEEN
             else "Without any one of the selected layers it is as high."
         )
@@ -412,7 +412,7 @@ def _log_table(part: xr.Dataset, policies: Sequence[str]) -> PageTable:
     columns = [
         (key, half) for half in reversed(HALVES) for key in ("wait_correlation", "wait_ratio", "near_share")
     ]
-    rows = []
+    rows: list[list[str]] = []
     for policy in policies:
         cells = [_cell(part[key].sel(group=half, scheduler=policy)) for key, half in columns]
         if any(cells):
