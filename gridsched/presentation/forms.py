@@ -109,7 +109,9 @@ def _set_values(axis: Any, values: Any, measure: str, column: str, *, ticks: int
     if column == "ratio":
         return style.set_axis(axis, np.append(np.clip(data, 1 / _FAR, _FAR), 1.0), "1", log=True, ticks=ticks)
     unit: style.Unit = "s" if known.unit == "s" else "1"
-    log = column == "value" and not known.share and style.needs_log(data, 30) and bool((data >= 0).all())
+    # what stays below 1, as a correlation, is as readable near 0
+    large = column == "value" and not known.share and data.max(initial=0.0) > 1
+    log = bool(large and style.needs_log(data, 30) and (data >= 0).all())
     limits = style.set_axis(axis, data, unit, log=log, ticks=ticks)
     if known.share:
         style.set_percent(axis)

@@ -79,7 +79,7 @@ MEAN, NULL = "mean of shaken replays", "null model"
 SWAPPED = "calibrated on the second half"
 DAILY, WEEKLY = "calibrated, restarted every day", "calibrated, restarted every week"
 SELF_RUNS, SELF_DAY = "self-agreement, run times shaken", "self-agreement, first day left out"
-SECONDS = "the log, waits to 1 min made equal"
+SECONDS = "recorded, waits to 1 min equal"
 
 EXPLAINED = ("wait_ratio", "wait_correlation", "near_share")
 """Measures of simulated waits, in the order of `gridsched.calibration.measures.Explained`."""
@@ -282,7 +282,9 @@ class CalibrationStudy(Study):
             lanes="group",
             where={"group": list(HALVES)},
             reference="",
-            caption="Waited time: the sum over jobs. Queued jobs: those that waited more than ten minutes.",
+            caption="Free processors: at least those that the job asked for. One user: the one who waited "
+            "most. Starts: jobs that waited more than ten minutes and started within five after one of the "
+            "same user, or any, ended.",
         )
         return [overview, recorded, *layers]
 
@@ -299,13 +301,13 @@ class CalibrationStudy(Study):
             "Restarted: each period begins with the recorded state, which other replays do not know.",
             "Self-agreement: the calibrated policy compared with its own replay of shaken input; a correct "
             "policy agrees with the log no better than that.",
-            f"{SECONDS.capitalize()}: recorded waits compared with themselves.",
+            "Waits to 1 min equal: recorded waits, and the same with those of up to a minute made equal.",
             "Outages are those of the whole log, as an operator would know them.",
         ]
 
     def cautions(self, dataset: xr.Dataset) -> list[str]:
         """What the numbers do not say."""
-        return ["Each half of a log is judged once: no value has an interval, and no difference is tested."]
+        return ["Each half of a log is judged once: no difference between policies is tested."]
 
     def page_tables(self, dataset: xr.Dataset) -> list[PageTable]:
         """The second halves of all logs, every row of each log with its parameters in words, the layers."""
@@ -343,6 +345,7 @@ def explained_logs(
         return NOTHING
     ranked = found.index[found[ALL] >= LEAST_CORRELATION]
     good = int(by_log["wait_ratio"][ALL].reindex(ranked).between(*RATIOS).sum())
+    both = f", and a ratio of the mean waits from {RATIOS[0]:g} to {RATIOS[1]:g} besides on {_some(good)}"
     ahead = found.index[found[NULL] > found[ALL]]
     spans = [
         f"{found[policy].min():.2f} ({name(found[policy].idxmin())}) to {found[policy].max():.2f} "
@@ -351,8 +354,7 @@ def explained_logs(
     ]
     return [
         f"In this run, calibrated policies reach a rank correlation of {LEAST_CORRELATION:g} on the second "
-        f"half of {count(len(ranked))} of {count(len(found), 'log')}, with a ratio of the mean waits from "
-        f"{RATIOS[0]:g} to {RATIOS[1]:g} on {count(good) if good else 'none'}.",
+        f"half of {_some(len(ranked))} of {count(len(found), 'log')}{both if len(ranked) else ''}.",
         f"Rank correlations range from {spans[0]} under {PLAIN}, and from {spans[1]} calibrated.",
         f"The null model, which is given recorded waits up to each submission, ranks jobs better on "
         f"{listed(ahead) if len(ahead) else 'no log'}.",
@@ -384,6 +386,10 @@ def explained_by_layers(
             else "Without any one of the selected layers it is as high."
         )
     return lines
+
+
+def _some(number: int) -> str:
+    return count(number) if number else "none"
 
 
 def _layer(label: str) -> str:
