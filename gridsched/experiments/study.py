@@ -13,7 +13,6 @@ from typing import Annotated, Any, ClassVar, Self, get_args
 
 from pydantic import Field, model_validator
 
-from gridsched import results
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.config import Study
 from gridsched.experiments.inputs import event_files, without_machine
@@ -27,7 +26,7 @@ from gridsched.experiments.schedulers import (
     lists_of,
     scheduler_made,
 )
-from gridsched.experiments.tasks import OwnFile, Task
+from gridsched.experiments.tasks import OwnFile
 from gridsched.experiments.validation import ConfigModel, Whole, suggestion, unique, unique_files
 from gridsched.io import shown
 from gridsched.policies.local import OverrunName
@@ -248,22 +247,6 @@ class SchedulerStudy(Study):
 
     # --- what is made ---------------------------------------------------------------------------------
 
-    def of_run(self, scenario: Any, scheduler: Written, **changes: Any) -> dict[str, Any]:
-        """The study with nothing but a scenario and a scheduler, as plain values for the task of a run."""
-        own = {"scenarios": (alone(scenario),), "schedulers": (scheduler,), "reference": None, **changes}
-        return self.without_words(**own).values()
-
-    def study_task(self, function: str, arguments: dict[str, Any], **more: Any) -> Task:
-        """Task that puts all results into the dataset of the study."""
-        return Task(
-            stage="collect",
-            study=self.name,
-            name="study",
-            function=function,
-            arguments={"study": self.values(), **arguments},
-            **more,
-        )
-
     def facts(self, seed: int) -> dict[str, Any]:
         """Attributes of the table of measures of the study."""
         return {
@@ -274,20 +257,6 @@ class SchedulerStudy(Study):
             "configuration_hash": self.checksum(),
             "seed": seed,
             "overrun": self.overrun,
-        }
-
-    def attributes(self, **more: Any) -> dict[str, Any]:
-        """Attributes of the dataset of the study."""
-        return {
-            "title": self.title,
-            "study": self.name,
-            "description": self.description,
-            "reference": self.reference_label,
-            "configuration_hash": self.checksum(),
-            "overrun": self.overrun,
-            "verified": 1,
-            **more,
-            **results.provenance(),
         }
 
 

@@ -29,7 +29,6 @@ _SPREAD = int(Placement.SPREAD)
 _WEIGHT = int(Placement.WEIGHT)
 _RANDOM = int(Placement.RANDOM)
 _DOT_PRODUCT = int(Placement.DOT_PRODUCT)
-_CLUSTERED = int(Placement.CLUSTERED)
 _FRAGMENTS = int(Placement.FRAGMENTS)
 
 _STEPS = 100

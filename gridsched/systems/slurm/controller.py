@@ -887,11 +887,6 @@ def _suits(
     return np.array(rows, np.uint8).reshape(len(kinds), len(nodes)), kind.reshape(-1)
 
 
-def no_limits(count: int) -> Integers:
-    """No limits for so many jobs."""
-    return np.full((count, 1), -1, np.int64)
-
-
 def job_records(count: int) -> RecordArray:
     """Records of jobs that wait and ask for nothing yet."""
     jobs: RecordArray = np.zeros(count, JOB)
