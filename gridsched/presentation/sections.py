@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -92,7 +93,9 @@ def study_section(study: Study, folder: Path) -> StudySection:
     specifications = {each.name: Specification(**each.specification) for each in experiment.figures}
     main = next(iter(views), None)
     found = pitfalls(study, dataset)
-    ranking, own = _ranking(study, specifications, folder, dataset), study.page_tables(dataset)
+    own = study.page_tables(dataset)
+    shown = [each for each in specifications.values() if each.compares or not own]
+    ranking = _ranking(study, shown, folder, dataset)
     sentences = views[main].sentences if main else []
     return StudySection(
         name=study.name,
@@ -120,15 +123,14 @@ def study_section(study: Study, folder: Path) -> StudySection:
 
 
 def _ranking(
-    study: Study, specifications: dict[str, Specification], folder: Path, dataset: xr.Dataset
+    study: Study, specifications: Sequence[Specification], folder: Path, dataset: xr.Dataset
 ) -> PageTable | None:
-    """The table of the first ranking that compares schedulers."""
+    """The table of the first ranking of schedulers."""
     labels = getattr(study, "shown_labels", getattr(study, "labels", ()))
     written = dict(zip(labels, getattr(study, "schedulers", ()), strict=True))
     knows = {label: scheduler_made(each).information for label, each in written.items()}
-    for specification in specifications.values():
-        ranks = specification.form == "ranking" and specification.compares
-        if ranks and specification.hue == "scheduler":
+    for specification in specifications:
+        if specification.form == "ranking" and specification.hue == "scheduler":
             numbers = _numbers(folder / "figures" / f"{specification.name}.csv")
             if len(numbers):
                 return ranking_table(numbers, specification, knows, str(dataset.attrs.get("reference", "")))
