@@ -182,16 +182,17 @@ class _Ranking:
 
     def tally(self, ahead: int, behind: int) -> str:
         """How many are significantly better and worse than the reference, how many do not differ."""
-        parts = [
-            f"{count(number)} {'is' if number == 1 else 'are'} significantly {side}"
-            for number, side in zip((ahead, behind), self.sides, strict=True)
-            if number
-        ]
-        rest = len(self.tested) - ahead - behind
-        if rest:
-            do = "does" if rest == 1 else "do"
-            parts.append(f"{count(rest)} {do} not differ significantly from {self.reference}")
+        told = [(number, side) for number, side in zip((ahead, behind), self.sides, strict=True) if number]
         what = "schedulers" if self.hue == "scheduler" else "scenarios"
+        rest = len(self.tested) - ahead - behind
+        number, side = told[0]
+        have = "has" if number == 1 else "have"
+        first = f"{have} a significantly {side} {self.words} than {self.reference}"
+        if len(told) == 1 and not rest:
+            return f"{'Both' if number == 2 else f'All {count(number)}'} {what} {first}."
+        parts = [f"{count(number)} {first}", *(f"{count(more)} a {word} one" for more, word in told[1:])]
+        if rest:
+            parts.append(f"{count(rest)} {'does' if rest == 1 else 'do'} not differ significantly")
         return f"Of {count(len(self.tested))} {what}, {joined(parts)}."
 
     def not_estimable(self, rows: pd.DataFrame, *, of: str = "") -> str:

@@ -350,7 +350,7 @@ def test_every_variable_says_what_it_is(kind: str, finished: AllKinds) -> None:
 def test_nothing_is_left_and_no_log_has_an_error(finished: AllKinds) -> None:
     page = (finished.results / "report.html").read_text(encoding="utf-8")
     assert page.endswith("</html>")
-    for text in ("tests what a paper states", "both, widest", "Hyper-Erlang distributions"):
+    for text in ("tests what a paper states", "both, widest", "hyper-Erlang distribution"):
         assert text in page
     assert not temporary_files(finished.results), "temporary files are left"
     for log in (finished.results / "logs").rglob("*.log"):
