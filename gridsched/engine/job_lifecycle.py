@@ -28,7 +28,7 @@ class Dependency(IntEnum):
 
 
 class Fate(IntEnum):
-    """What became of a job."""
+    """Outcome of a job."""
 
     COMPLETED = 0
     REJECTED = 1
@@ -71,7 +71,7 @@ LIFE = np.dtype(
         ("started", np.int64),  # whether it has ever started
     ]
 )
-"""What is to happen to a job, and what became of it."""
+"""What is to happen to a job, and its outcome."""
 
 STATE = np.dtype(
     [

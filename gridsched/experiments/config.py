@@ -115,6 +115,16 @@ class Study(ConfigModel):
         """How runs were simulated and measured: a sentence each."""
         return []
 
+    def described(self, **more: Any) -> dict[str, Any]:
+        """Attributes of the dataset: names, the checksum of the study, and more."""
+        return {
+            "title": self.title,
+            "study": self.name,
+            "description": self.description,
+            "configuration_hash": self.checksum(),
+            **more,
+        }
+
     def page_tables(self, dataset: xr.Dataset) -> list[Any]:
         """Tables of the page (`presentation.tables.PageTable`); the first stands where no ranking does."""
         return []

@@ -249,15 +249,7 @@ class SchedulerStudy(Study):
 
     def facts(self, seed: int) -> dict[str, Any]:
         """Attributes of the table of measures of the study."""
-        return {
-            "title": self.title,
-            "study": self.name,
-            "description": self.description,
-            "reference": self.reference_label,
-            "configuration_hash": self.checksum(),
-            "seed": seed,
-            "overrun": self.overrun,
-        }
+        return self.described(reference=self.reference_label, seed=seed, overrun=self.overrun)
 
 
 def _estimates_label(estimates: Any) -> str:

@@ -58,7 +58,7 @@ def _how(failures: FailuresConfig) -> str:
     if not failures.checkpoint_interval:
         return f"{text}, and starts again from the beginning."
     return (
-        f"{text}, and goes on from its last checkpoint: one after every "
+        f"{text}, and continues from its last checkpoint: one after every "
         f"{duration(failures.checkpoint_interval)} of work, which takes {duration(failures.checkpoint_cost)}."
     )
 

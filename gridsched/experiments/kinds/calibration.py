@@ -174,13 +174,7 @@ class CalibrationStudy(Study):
             arguments={
                 "judged": {workload.name: self._judged(workload, seed) for workload in self.workloads},
                 "schedulers": self.policies,
-                "attributes": {
-                    "title": self.title,
-                    "study": self.name,
-                    "description": self.description,
-                    "configuration_hash": self.checksum(),
-                    "seed": seed,
-                },
+                "attributes": self.described(seed=seed),
             },
         )
         fitted = StudyTable("parameters", f"{_HERE}:parameters_table", "calibration_parameters")

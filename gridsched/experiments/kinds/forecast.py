@@ -119,15 +119,11 @@ class ForecastStudy(Study):
             function=f"{_HERE}:collect_forecasts",
             arguments={
                 "runs": runs,
-                "attributes": {
-                    "title": self.title,
-                    "study": self.name,
-                    "description": self.description,
-                    "reference": scheduler_of("null", CORRECTIONS[-1]),
-                    "configuration_hash": self.checksum(),
-                    "seed": seed,
-                    "policy": CALIBRATED if self.calibrate else self.policy,
-                },
+                "attributes": self.described(
+                    reference=scheduler_of("null", CORRECTIONS[-1]),
+                    seed=seed,
+                    policy=CALIBRATED if self.calibrate else self.policy,
+                ),
             },
         )
         return Experiment(datasets=[study], figures=self.drawn(study), tables=list(TABLES))

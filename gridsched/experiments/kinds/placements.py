@@ -128,14 +128,7 @@ class PlacementStudy(Study):
                     "scheduler": [label_of(placement) for placement in self.placements],
                     "estimates": ["requested"],
                 },
-                "attributes": {
-                    "title": self.title,
-                    "study": self.name,
-                    "description": self.description,
-                    "reference": label_of(self.placements[0]),
-                    "configuration_hash": self.checksum(),
-                    "seed": self.seed,
-                },
+                "attributes": self.described(reference=label_of(self.placements[0]), seed=self.seed),
             },
         )
         return Experiment(datasets=[study], figures=self.drawn(study), tables=list(TABLES))

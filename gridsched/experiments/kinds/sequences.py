@@ -122,14 +122,9 @@ class SequenceStudy(Study):
                     axis: list(dict.fromkeys(run.labels[axis] for run in runs))
                     for axis in ("scenario", "scheduler", "estimates")
                 },
-                "attributes": {
-                    "title": self.title,
-                    "study": self.name,
-                    "description": self.description,
-                    "reference": _scheduler(self.orders[0], self.waits[-1]),
-                    "configuration_hash": self.checksum(),
-                    "length": self.length,
-                },
+                "attributes": self.described(
+                    reference=_scheduler(self.orders[0], self.waits[-1]), length=self.length
+                ),
             },
         )
         return Experiment(datasets=[study], figures=self.drawn(study), tables=list(TABLES))

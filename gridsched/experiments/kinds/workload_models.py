@@ -67,12 +67,7 @@ class ModelStudy(Study):
                 "workload": self.workload.model_dump(mode="json", exclude_defaults=True),
                 "machine": self.machine,
                 "log": log_of(self.workload),
-                "attributes": {
-                    "title": self.title,
-                    "study": self.name,
-                    "description": self.description,
-                    "configuration_hash": self.checksum(),
-                },
+                "attributes": self.described(),
             },
             cost=5 + expected_jobs(self.workload) / 5_000,
         )

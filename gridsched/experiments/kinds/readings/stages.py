@@ -148,12 +148,7 @@ def aggregate_readings_study(
     for name in ("claims", "claims_missed", "claims_decided"):
         whole[name].attrs = attrs_of(measure(name).words, measure(name).unit)
     whole.attrs = {
-        "title": study.title,
-        "study": study.name,
-        "description": study.description,
-        "paper": study.paper.paper,
-        "configuration_hash": study.checksum(),
-        "seed": study.seed,
+        **study.described(paper=study.paper.paper, seed=study.seed),
         "claims_left_out": len(known) - len(order),
         "most_important": findings.most_important(
             dict(zip(labels, whole["claims_decided"].values[:, 0].tolist(), strict=True)),
