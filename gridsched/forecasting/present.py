@@ -143,7 +143,7 @@ def _rules(
     if isinstance(policy, CalibratedPolicy):
         if isinstance(queue, xr.Dataset):
             raise ConfigurationError(
-                "policy: a calibrated policy continues from recorded queues of its log; leave it out for a run"
+                "policy: a calibrated policy continues from recorded queues; leave it out for a run"
             )
         return policy, Conventions()
     if not isinstance(queue, xr.Dataset):
