@@ -19,6 +19,7 @@ import xarray as xr
 
 from gridsched import results
 from gridsched.experiments import files
+from gridsched.experiments.prepare import workload_facts
 from gridsched.measures import measures
 
 AXES = ("scenario", "scheduler", "estimates", "replicate", "group")
@@ -161,32 +162,53 @@ def collect_study(
     attributes: Mapping[str, Any],
     target: str | Path,
     *,
+    coordinates: Coordinates | None = None,
+    grids: Sequence[str | Path] = (),
     facts: Sequence[str | Path] = (),
 ) -> None:
-    """Put the measures of all runs of a study into its dataset.
+    """Put the measures of all runs of a study, and what is known of its workloads, into its dataset.
 
     Parameters
     ----------
     runs : sequence of paths
-        Measures of runs, see `labelled`.
+        Measures of runs, see `labelled`; without variables those of schedulers that cannot run a scenario.
     labels : mapping
         Labels of scenarios, schedulers and estimates, in the order of the study.
     attributes : mapping
         Of the dataset: title, reference ... (`SchedulerStudy.attributes`).
     target : path
         The dataset.
+    coordinates : mapping, optional
+        See `table_of_runs`.
+    grids : sequence of paths
+        Results of `gridsched.experiments.prepare.prepare_grids`.
     facts : sequence of paths
-        Datasets of what is known of workloads and platforms, which are merged into it.
+        Datasets of what else is known of workloads and platforms, which are merged into it.
     """
     measured = [results.read(path) for path in runs]
-    whole = table_of_runs(measured, labels)
+    whole = table_of_runs([run for run in measured if run.data_vars], labels, coordinates)
+    if grids:
+        whole = whole.merge(workload_facts(grids).rename(scenario="prepared"))
     for path in facts:
         whole = whole.merge(results.read(path), join="left", combine_attrs="drop")
     whole.attrs = {**attributes, "verified": 1, **results.provenance()}
+    unfit = [
+        f"{run['scenario'].item()}, {run['scheduler'].item()}: {run.attrs['unfit']}"
+        for run in measured
+        if run.attrs.get("unfit")
+    ]
+    if unfit:
+        whole.attrs["cannot"] = "; ".join(unfit)
     files.write(whole, target)
 
 
-def table_of_runs(runs: Sequence[xr.Dataset], labels: Mapping[str, Sequence[Any]]) -> xr.Dataset:
+Coordinates = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""Coordinates along scenarios and schedulers: values by label, by name, by axis."""
+
+
+def table_of_runs(
+    runs: Sequence[xr.Dataset], labels: Mapping[str, Sequence[Any]], coordinates: Coordinates | None = None
+) -> xr.Dataset:
     """The table of measures of runs that `labelled` has made, with parameters as coordinates.
 
     Parameters
@@ -195,12 +217,13 @@ def table_of_runs(runs: Sequence[xr.Dataset], labels: Mapping[str, Sequence[Any]
         The runs.
     labels : mapping
         Labels of scenarios, schedulers and estimates, in the order of the study.
+    coordinates : mapping, optional
+        Further coordinates along scenarios and schedulers: values by label, by name, by axis.
     """
     replicates = sorted({int(each) for run in runs for each in np.atleast_1d(run["replicate"].values)})
     expanded = [run.expand_dims("replicate") if "replicate" not in run.dims else run for run in runs]
     whole = collected(expanded, labels, {"replicate": replicates})
-    order = [dim for dim in (*AXES, *whole.dims) if dim in whole.dims]
-    whole = whole.transpose(*dict.fromkeys(order))
+    whole = whole.transpose(*(axis for axis in AXES if axis in whole.dims), ...)
     for name, array in whole.data_vars.items():
         known = measures().get(str(name))
         if known is not None:
@@ -208,19 +231,20 @@ def table_of_runs(runs: Sequence[xr.Dataset], labels: Mapping[str, Sequence[Any]
         elif "quantile" in array.dims and not array.attrs:
             of = str(name).removesuffix("_quantile")
             array.attrs = attrs_of(f"quantiles of the {of.replace('_', ' ')}", measures()[f"{of}_mean"].unit)
-    coordinates: dict[str, Any] = {}
-    for axis in ("scenario", "scheduler"):
-        for key, values in _parameters(runs, axis).items():
-            column = [values.get(str(label), "") for label in whole[axis].values]
-            numeric = all(isinstance(each, int | float) or each == "" for each in column)
-            made = (
-                [np.nan if each == "" else float(each) for each in column] if numeric else [*map(str, column)]
-            )
-            coordinates[key] = (axis, made, {"long_name": key.replace("_", " ")})
     are = {str(run["scenario"].item()): str(run.attrs["replicates_are"]) for run in runs}
-    kinds = [are.get(str(label), "") for label in whole["scenario"].values]
-    coordinates["replicates_are"] = ("scenario", kinds, {"long_name": "what replicates are"})
-    return whole.assign_coords(coordinates)
+    made: dict[str, Any] = {"replicates_are": _coordinate(whole, "scenario", "what replicates are", are)}
+    for axis in ("scenario", "scheduler"):
+        for key, values in {**_parameters(runs, axis), **(coordinates or {}).get(axis, {})}.items():
+            made[key] = _coordinate(whole, axis, key.replace("_", " "), values)
+    return whole.assign_coords(made)
+
+
+def _coordinate(whole: xr.Dataset, axis: str, words: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Values by label as a coordinate: numbers or texts; NaN or nothing where there is none."""
+    column = pd.Series([values.get(str(label)) for label in whole[axis].values], dtype=object)
+    numeric = all(isinstance(each, int | float) for each in column.dropna())
+    full = column.astype(float) if numeric else column.fillna("").astype(str)
+    return axis, full.tolist(), {"long_name": words}
 
 
 def _parameters(runs: Sequence[xr.Dataset], axis: str) -> dict[str, dict[str, Any]]:

@@ -31,7 +31,7 @@ from gridsched.experiments.inputs import (
 from gridsched.experiments.machines import machines
 from gridsched.experiments.measuring import BLOCKS, Measuring, measured
 from gridsched.experiments.parts import ClusterConfig, MetricsConfig, WorkloadConfig, label_of
-from gridsched.experiments.prepare import derived_seed, scheduler_seed, workload_facts
+from gridsched.experiments.prepare import derived_seed, scheduler_seed
 from gridsched.experiments.schedulers import (
     AnyScheduler,
     Written,
@@ -196,7 +196,7 @@ class ComparisonStudy(SchedulerStudy):
             stage="collect",
             study=self.name,
             name="study",
-            function=f"{_HERE}:collect",
+            function="gridsched.experiments.collection:collect_study",
             arguments={
                 "runs": tasks,
                 "labels": {
@@ -827,56 +827,3 @@ def under(
             workload, requested_time=np.where(requested > 0, np.maximum(estimate, 1), requested)
         )
     return workload
-
-
-def collect(
-    runs: Sequence[str | Path],
-    labels: Mapping[str, Sequence[str]],
-    coordinates: Mapping[str, Mapping[str, Mapping[str, Any]]],
-    grids: Sequence[str | Path],
-    attributes: Mapping[str, Any],
-    target: str | Path,
-) -> None:
-    """Put the measures of all runs, and what is known of the workloads, into the dataset of a study.
-
-    Parameters
-    ----------
-    runs : sequence of paths
-        Results of `run_scheduler`.
-    labels : mapping
-        Labels of scenarios, schedulers and estimates, in the order of the study.
-    coordinates : mapping
-        Coordinates along scenarios and schedulers besides parameters: values by label, by name, by axis.
-    grids : sequence of paths
-        Results of `gridsched.experiments.prepare.prepare_grids`.
-    attributes : mapping
-        Of the dataset.
-    target : path
-        The dataset.
-    """
-    from gridsched.experiments.collection import table_of_runs
-
-    measured_runs = [results.read(path) for path in runs]
-    able = [run for run in measured_runs if run.data_vars]
-    whole = table_of_runs(able, labels)
-    for axis, of_axis in coordinates.items():
-        for name, values in of_axis.items():
-            column = [values.get(str(label)) for label in whole[axis].values]
-            text = any(isinstance(value, str) for value in column)
-            plain_values = [("" if text else np.nan) if value is None else value for value in column]
-            whole = whole.assign_coords({name: (axis, plain_values, {"long_name": name.replace("_", " ")})})
-    facts = workload_facts([str(each) for each in dict.fromkeys(_scenario_of(path) for path in grids)], grids)
-    whole = whole.merge(facts.rename(scenario="prepared"))
-    reasons = {
-        f"{run['scenario'].item()}, {run['scheduler'].item()}": str(run.attrs["unfit"])
-        for run in measured_runs
-        if run.attrs.get("unfit")
-    }
-    whole.attrs = {**attributes, "verified": 1, **results.provenance()}
-    if reasons:
-        whole.attrs["cannot"] = "; ".join(f"{who}: {why}" for who, why in reasons.items())
-    files.write(whole, target)
-
-
-def _scenario_of(path: str | Path) -> str:
-    return str(results.read(path).attrs["scenario"])

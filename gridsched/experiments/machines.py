@@ -90,12 +90,6 @@ def machines_of_stream(
     ]
 
 
-def machine(workload: Workload, cluster: Cluster, config: ClusterConfig, seed: int) -> Cluster:
-    """A cluster by itself with its nodes and failures, which do not depend on its name."""
-    window = int(workload.submit_time[0]), int(workload.submit_time[-1])
-    return _equipped(cluster, config, window, 0, seed, "")
-
-
 def _with_nodes(cluster: Cluster, config: ClusterConfig) -> Cluster:
     if not config.nodes:
         return replace(cluster, placement=config.placement)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -259,70 +261,59 @@ def _grid(
 # --- what is known of workloads -------------------------------------------------------------------
 
 
-def counts_table(kind: str, logs: Mapping[str, Workload], dimension: str) -> xr.Dataset:
-    """Jobs left out or repaired (`kind`), by workload, on a dimension of this name, and reason."""
-    reasons = sorted({reason for log in logs.values() for reason in getattr(log, kind)})
-    values = [[getattr(log, kind).get(reason, 0) for reason in reasons] for log in logs.values()]
-    variable = xr.Variable(
-        (dimension, f"{kind}_reason"),
-        np.array(values, np.int64).reshape(len(logs), len(reasons)),
-        {"long_name": f"jobs {kind.replace('_', ' ')}", "units": "1"},
+def _by_reason(
+    counts: Sequence[Mapping[str, int]], kind: str, dims: Sequence[str], shape: Sequence[int], words: str
+) -> xr.Dataset:
+    """Jobs left out or repaired (`kind`) on some dimensions, and reason."""
+    reasons = sorted({reason for found in counts for reason in found})
+    values = np.array([[found.get(reason, 0) for reason in reasons] for found in counts], np.int64)
+    attributes = {"long_name": f"jobs {kind.replace('_', ' ')}{words}", "units": "1"}
+    return xr.Dataset(
+        {kind: ((*dims, f"{kind}_reason"), values.reshape(*shape, len(reasons)), attributes)},
+        {f"{kind}_reason": np.array(reasons, dtype=object)},
     )
-    return xr.Dataset({kind: variable}, coords={f"{kind}_reason": np.array(reasons, dtype=object)})
 
 
 def sources(logs: Mapping[str, Workload], dimension: str) -> xr.Dataset:
     """Where jobs come from, and what became of those that are not simulated, by workload on a dimension."""
-    whole = xr.merge([counts_table(kind, logs, dimension) for kind in ("left_out", "repaired")])
+    own = list(logs.values())
+    counts = {"left_out": [log.left_out for log in own], "repaired": [log.repaired for log in own]}
+    whole = xr.merge(_by_reason(each, kind, [dimension], [len(own)], "") for kind, each in counts.items())
     whole["jobs_without_requested_time"] = (
         dimension,
-        [int((log.requested_time <= 0).sum()) for log in logs.values()],
+        [int((log.requested_time <= 0).sum()) for log in own],
         {"long_name": "jobs whose log has no requested time", "units": "1"},
     )
-    whole["acknowledgement"] = (dimension, [log.acknowledgement for log in logs.values()])
-    whole["workload_checksum"] = (dimension, [log.checksum for log in logs.values()])
+    whole["acknowledgement"] = (dimension, [log.acknowledgement for log in own])
+    whole["workload_checksum"] = (dimension, [log.checksum for log in own])
     return whole.assign_coords({dimension: list(logs)})
 
 
-def workload_facts(scenarios: Sequence[str], grids: Sequence[str | Path]) -> xr.Dataset:
-    """What was left out or repaired on each cluster, over all replicates, and where its jobs come from."""
-    counts: dict[str, dict[tuple[str, str], dict[str, int]]] = {"left_out": {}, "repaired": {}}
-    checksums: dict[tuple[str, str], list[str]] = {}
-    acknowledgements: dict[tuple[str, str], str] = {}
-    for path in grids:
-        chunk = results.read(path)
+def workload_facts(grids: Sequence[str | Path]) -> xr.Dataset:
+    """What was left out or repaired by scenario and cluster, over replicates, and where jobs come from."""
+    found: dict[tuple[str, str], list[tuple[str, str, Counter[str], Counter[str]]]] = {}
+    for chunk in map(results.read, grids):
         for grid in results.grids_from_dataset(chunk).values():
-            for workload, cluster in grid:
-                place = chunk.attrs["scenario"], cluster.name
-                checksums.setdefault(place, []).append(workload.checksum)
-                acknowledgements[place] = workload.acknowledgement
-                for kind, table in counts.items():
-                    table[place] = add_counts(table.get(place, {}), getattr(workload, kind))
-    names = list(dict.fromkeys(home for _, home in checksums))
-    places = [[(scenario, home) for home in names] for scenario in scenarios]
+            for log, cluster in grid:
+                known = log.checksum, log.acknowledgement, Counter(log.left_out), Counter(log.repaired)
+                found.setdefault((chunk.attrs["scenario"], cluster.name), []).append(known)
+    scenarios, names = (list(dict.fromkeys(labels)) for labels in zip(*found, strict=True))
+    dims, shape = ("scenario", "home"), (len(scenarios), len(names))
+    own = [found.get(place, []) for place in product(scenarios, names)]
+    checksums = [" ".join(dict.fromkeys(each[0] for each in logs)) for logs in own]
+    acknowledgements = [logs[-1][1] if logs else "" for logs in own]
     facts = xr.Dataset(
         {
             "workload_checksum": (
-                ("scenario", "home"),
-                [[" ".join(dict.fromkeys(checksums.get(place, []))) for place in row] for row in places],
+                dims,
+                np.reshape(checksums, shape),
                 {"long_name": "SHA-256 of the workloads of all replicates, in their order"},
             ),
-            "acknowledgement": (
-                ("scenario", "home"),
-                [[acknowledgements.get(place, "") for place in row] for row in places],
-            ),
+            "acknowledgement": (dims, np.reshape(acknowledgements, shape)),
         },
-        coords={"scenario": scenarios, "home": names},
+        {"scenario": scenarios, "home": names},
     )
-    for kind, table in counts.items():
-        reasons = sorted({reason for found in table.values() for reason in found})
-        values = [
-            [[table.get(place, {}).get(reason, 0) for reason in reasons] for place in row] for row in places
-        ]
-        facts[kind] = (
-            ("scenario", "home", f"{kind}_reason"),
-            np.array(values, np.int64).reshape(len(places), len(names), len(reasons)),
-            {"long_name": f"jobs {kind.replace('_', ' ')}, over all replicates", "units": "1"},
-        )
-        facts = facts.assign_coords({f"{kind}_reason": np.array(reasons, dtype=object)})
+    for column, kind in ((2, "left_out"), (3, "repaired")):
+        counts = [sum((each[column] for each in logs), Counter()) for logs in own]
+        facts = facts.merge(_by_reason(counts, kind, dims, shape, ", over all replicates"))
     return facts

@@ -434,7 +434,7 @@ class DynamicGridStudy(SchedulerStudy):
             stage="collect",
             study=self.name,
             name="study",
-            function="gridsched.experiments.comparing:collect",
+            function="gridsched.experiments.collection:collect_study",
             arguments={
                 "runs": [self._run(run, seed, grid) for run in self.runs],
                 "labels": {
