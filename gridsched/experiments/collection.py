@@ -164,7 +164,6 @@ def collect_study(
     *,
     coordinates: Coordinates | None = None,
     grids: Sequence[str | Path] = (),
-    facts: Sequence[str | Path] = (),
 ) -> None:
     """Put the measures of all runs of a study, and what is known of its workloads, into its dataset.
 
@@ -182,15 +181,11 @@ def collect_study(
         See `table_of_runs`.
     grids : sequence of paths
         Results of `gridsched.experiments.prepare.prepare_grids`.
-    facts : sequence of paths
-        Datasets of what else is known of workloads and platforms, which are merged into it.
     """
     measured = [results.read(path) for path in runs]
     whole = table_of_runs([run for run in measured if run.data_vars], labels, coordinates)
     if grids:
         whole = whole.merge(workload_facts(grids).rename(scenario="prepared"))
-    for path in facts:
-        whole = whole.merge(results.read(path), join="left", combine_attrs="drop")
     whole.attrs = {**attributes, "verified": 1, **results.provenance()}
     unfit = [
         f"{run['scenario'].item()}, {run['scheduler'].item()}: {run.attrs['unfit']}"

@@ -7,7 +7,7 @@ measures and the usual figures; a kind adds keys of its own, and figures of what
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -132,13 +132,18 @@ class ComparisonStudy(SchedulerStudy):
     @property
     def runs(self) -> list[ComparedRun]:
         """Every run of the study."""
-        return list(self._runs())
-
-    def _runs(self) -> Iterator[ComparedRun]:
-        for scenario, policy, load in product(self.scenarios, self.local_policies, self.all_loads):
-            label = self.scenario_label(scenario.name, policy, load)
-            for estimates, name in product(self.estimates_in(scenario), self.labels_in(scenario)):
-                yield ComparedRun(scenario, policy, self.scheduler(name), estimates, load, label)
+        return [
+            ComparedRun(
+                scenario,
+                policy,
+                self.scheduler(name),
+                estimates,
+                load,
+                self.scenario_label(scenario.name, policy, load),
+            )
+            for scenario, policy, load in product(self.scenarios, self.local_policies, self.all_loads)
+            for estimates, name in product(self.estimates_in(scenario), self.labels_in(scenario))
+        ]
 
     def scenario_label(self, name: str, policy: Written | None, load: float) -> str:
         """Name of a scenario under a local policy and a load.
@@ -155,7 +160,7 @@ class ComparisonStudy(SchedulerStudy):
     @property
     def usual(self) -> dict[str, Any]:
         """Labels that figures of details show: workloads as they are, the first kind of estimates."""
-        usual = [run.label for run in self._runs() if run.load == 1.0]
+        usual = [run.label for run in self.runs if run.load == 1.0]
         where: dict[str, Any] = {"scenario": list(dict.fromkeys(usual)) or self.scenario_labels}
         several = any(len(self.estimates_in(each)) > 1 for each in self.scenarios)
         return {**where, **({"estimates": self.all_estimates[0]} if several else {})}
@@ -163,12 +168,12 @@ class ComparisonStudy(SchedulerStudy):
     @property
     def scenario_labels(self) -> list[str]:
         """Labels of the scenarios in the dataset."""
-        return list(dict.fromkeys(run.label for run in self._runs()))
+        return list(dict.fromkeys(run.label for run in self.runs))
 
     @property
     def all_estimates(self) -> list[str]:
         """Kinds of estimates of all scenarios."""
-        return list(dict.fromkeys(run.estimates for run in self._runs()))
+        return list(dict.fromkeys(run.estimates for run in self.runs))
 
     def measuring(self, scenario: Any) -> Measuring:
         """How the runs of a scenario are measured."""
@@ -190,7 +195,7 @@ class ComparisonStudy(SchedulerStudy):
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study."""
         grids = {each.name: self.prepared(each, seed) for each in self.scenarios}
-        runs = {run: self._task(run, grids[run.scenario.name], seed) for run in self._runs()}
+        runs = {run: self._task(run, grids[run.scenario.name], seed) for run in self.runs}
         tasks = [*runs.values(), *self.further_tasks(grids, seed)]
         study = Task(
             stage="collect",
@@ -233,11 +238,6 @@ class ComparisonStudy(SchedulerStudy):
         """Task that prepares the clusters of a scenario with their workloads, for all replicates."""
         return prepared_grid(self.name, scenario, range(self.draws(scenario)), seed)
 
-    def clusters_of(self, scenario: Any) -> Sequence[ClusterConfig]:
-        """What the study says of each cluster of a scenario: its nodes and failures."""
-        clusters: Sequence[ClusterConfig] = scenario.clusters
-        return clusters
-
     def extension_of(self, run: ComparedRun, seed: int) -> tuple[str, dict[str, Any]]:
         """Place of a class like `Extension` for a run, and its parameters; none by default."""
         return "", {}
@@ -268,7 +268,7 @@ class ComparisonStudy(SchedulerStudy):
             arguments={
                 "labels": labels,
                 "grid": grid,
-                "clusters": [plain(each) for each in self.clusters_of(scenario)],
+                "clusters": [plain(each) for each in scenario.machines],
                 "scheduler": written_out(run.scheduler),
                 "policy": None if run.policy is None else written_out(run.policy),
                 "conventions": self.conventions_of(run),
@@ -286,7 +286,7 @@ class ComparisonStudy(SchedulerStudy):
             also={
                 "files": [
                     *function_files(*(each for each in (run.scheduler, run.policy) if each)),
-                    *event_files(self.clusters_of(scenario)),
+                    *event_files(scenario.machines),
                 ]
             },
             labels=labels,
@@ -358,9 +358,7 @@ class ComparisonStudy(SchedulerStudy):
     @property
     def effects(self) -> list[Specification]:
         """Scenarios against their baselines, where some have one."""
-        changed = dict.fromkeys(
-            run.label for run in self._runs() if self._baseline(run) not in ("", run.label)
-        )
+        changed = dict.fromkeys(run.label for run in self.runs if self._baseline(run) not in ("", run.label))
         if not changed:
             return []
         rows, lanes = (
@@ -430,7 +428,7 @@ class ComparisonStudy(SchedulerStudy):
         made: dict[str, dict[str, dict[str, Any]]] = {"scenario": {}, "scheduler": {}}
         if len(self.all_loads) > 1:
             made["scenario"][f"scenario_{WITHOUT}_load"] = {
-                run.label: self.scenario_label(run.scenario.name, run.policy, 1.0) for run in self._runs()
+                run.label: self.scenario_label(run.scenario.name, run.policy, 1.0) for run in self.runs
             }
         for key, lines in self.swept.items():
             names = {label: line for line, labels in lines.items() for label in labels}

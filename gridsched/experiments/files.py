@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from itertools import chain
@@ -93,24 +92,14 @@ def _shared(path: str, state: tuple[int, ...]) -> xr.Dataset:
     return results.read(path)
 
 
-@dataclass(frozen=True)
-class _Begun:
-    """What is being made, and since when."""
-
-    study: str
-    task: str
-    elapsed: float
-    cpu_time: float
-
-
-_BEGUN: list[_Begun] = []
-"""The task of this process, if it carries out one."""
+_BEGUN: list[tuple[str, str, float, float]] = []
+"""The task of this process, if it carries one out: study, name, and when it began by clock and CPU time."""
 
 
 @contextlib.contextmanager
 def making(study: str, task: str) -> Iterator[None]:
     """Let the sidecars of datasets that a block writes say which task made them, and what it took."""
-    _BEGUN.append(_Begun(study, task, time.perf_counter(), time.process_time()))
+    _BEGUN.append((study, task, time.perf_counter(), time.process_time()))
     try:
         yield
     finally:
@@ -121,12 +110,12 @@ def _costs() -> dict[str, Any]:
     """What the task has taken so far, and the most memory that its process ever held."""
     if not _BEGUN:
         return {}
-    begun = _BEGUN[-1]
+    study, task, began, cpu_began = _BEGUN[-1]
     return {
-        "study": begun.study,
-        "task": begun.task,
-        "elapsed": round(time.perf_counter() - begun.elapsed, 3),
-        "cpu_time": round(time.process_time() - begun.cpu_time, 3),
+        "study": study,
+        "task": task,
+        "elapsed": round(time.perf_counter() - began, 3),
+        "cpu_time": round(time.process_time() - cpu_began, 3),
         "memory": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
     }
 

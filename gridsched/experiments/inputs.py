@@ -73,14 +73,8 @@ def event_files(configs: Iterable[ClusterConfig]) -> list[OwnFile]:
     return [OwnFile(file) for file in sorted(file for file in found if file is not None)]
 
 
-def prepared_workload(
-    study: str, workload: WorkloadConfig, seed: int, *, baseline: str | None = None
-) -> Task:
-    """Task that prepares one workload with the cluster that replays it.
-
-    Where it is drawn, the jobs are those of the workload with the name of its baseline, if it has one.
-    """
-    drawn_as = {} if workload.synthetic is None or baseline is None else {"drawn_as": baseline}
+def prepared_workload(study: str, workload: WorkloadConfig, seed: int) -> Task:
+    """Task that prepares one workload with the cluster that replays it."""
     return Task(
         stage="prepare",
         study=study,
@@ -90,7 +84,6 @@ def prepared_workload(
             "workload": plain(without_machine(workload)),
             "seed": drawing_seed(seed, workload),
             "log": log_of(workload),
-            **drawn_as,
         },
         cost=1 + expected_jobs(workload) / 50_000,
     )

@@ -174,14 +174,7 @@ def scheduler_seed(seed: int, scenario: str, replicate: int) -> int:
 # --- tasks ----------------------------------------------------------------------------------------
 
 
-def prepare_workload(
-    workload: WorkloadConfig,
-    seed: int,
-    log: str | Path | None,
-    target: str | Path,
-    *,
-    drawn_as: str | None = None,
-) -> None:
+def prepare_workload(workload: WorkloadConfig, seed: int, log: str | Path | None, target: str | Path) -> None:
     """Make a workload and write it with the cluster that replays it.
 
     Parameters
@@ -194,10 +187,8 @@ def prepare_workload(
         The SWF file of a log.
     target : path
         Dataset to write.
-    drawn_as : str, optional
-        Name of the workload whose jobs are drawn, if it is another one.
     """
-    made, cluster = make_workload(workload, derived_seed(seed, drawn_as or workload.name), log)
+    made, cluster = make_workload(workload, derived_seed(seed, workload.name), log)
     files.write(results.workload_dataset(made, cluster), target)
 
 

@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter
 
@@ -16,9 +16,6 @@ from gridsched.experiments import files
 from gridsched.experiments.logging import reason
 from gridsched.experiments.tasks import function_at
 from gridsched.io import atomic_write, checksum
-
-if TYPE_CHECKING:
-    pass
 
 Call = Mapping[str, Any]
 """A task as plain values, see `tasks.Task.call`."""

@@ -273,15 +273,6 @@ def _with_fewer(scenario: Any, replicates: int) -> Any:
     return scenario.model_copy(update=changes) if changes else scenario
 
 
-def families(scenarios: Sequence[Any]) -> dict[str, list[str]]:
-    """Scenarios that are set against one, by its name; itself is the first of them."""
-    found: dict[str, list[str]] = {}
-    for scenario in scenarios:
-        if scenario.baseline is not None:
-            found.setdefault(scenario.baseline, [scenario.baseline]).append(scenario.name)
-    return found
-
-
 def asked_of(scenario: Any) -> dict[str, str]:
     """Capabilities that schedulers need in a scenario beyond plain clusters, with the keys that ask."""
     asked: dict[str, str] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
@@ -129,8 +129,9 @@ class Task:
     @cached_property
     def inputs(self) -> list[Task | ArchiveFile | OwnFile]:
         """Tasks and files that it uses, each once."""
-        found = {id(used): used for part in (self.arguments, self.also) for used in _used(part)}
-        return list(found.values())
+        found: dict[Task | ArchiveFile | OwnFile, None] = {}
+        _replaced([self.arguments, self.also], lambda used: found.setdefault(used))
+        return list(found)
 
     def path(self, results: str) -> str:
         """The dataset that it makes."""
@@ -160,8 +161,8 @@ class Task:
         }
 
 
-def _replaced(value: Any, by: Callable[[Any], str]) -> Any:
-    """Value with text in place of the tasks and files in it."""
+def _replaced(value: Any, by: Callable[[Any], Any]) -> Any:
+    """Value with something else in place of the tasks and files in it."""
     if isinstance(value, _USABLE):
         return by(value)
     if isinstance(value, dict):
@@ -169,18 +170,6 @@ def _replaced(value: Any, by: Callable[[Any], str]) -> Any:
     if isinstance(value, (list, tuple)):
         return [_replaced(part, by) for part in value]
     return value
-
-
-def _used(value: Any) -> Iterator[Task | ArchiveFile | OwnFile]:
-    """Tasks and files in a value."""
-    if isinstance(value, _USABLE):
-        yield value
-    elif isinstance(value, dict):
-        for part in value.values():
-            yield from _used(part)
-    elif isinstance(value, (list, tuple)):
-        for part in value:
-            yield from _used(part)
 
 
 _USABLE = (Task, ArchiveFile, OwnFile)
@@ -271,12 +260,9 @@ class Experiment:
     def tasks(self) -> list[Task]:
         """Every task whose result is stored by key, once, each after those that it uses."""
         found: dict[str, Task] = {}
-        seen: set[int] = set()
 
+        @cache
         def visit(task: Task) -> None:
-            if id(task) in seen:
-                return
-            seen.add(id(task))
             for used in task.inputs:
                 if isinstance(used, Task):
                     visit(used)

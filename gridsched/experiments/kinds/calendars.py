@@ -176,11 +176,6 @@ class CalendarStudy(ComparisonStudy):
 
     # --- runs -----------------------------------------------------------------------------------------
 
-    def clusters_of(self, scenario: Any) -> Sequence[ClusterConfig]:
-        """What the study says of each cluster of a scenario: its nodes and failures."""
-        machines: Sequence[ClusterConfig] = scenario.machines
-        return machines
-
     def conventions_of(self, run: ComparedRun) -> dict[str, Any]:
         """Keyword arguments of `gridsched.simulate` that say how a run is simulated."""
         given = super().conventions_of(run)

@@ -86,7 +86,7 @@ class GridComparison(ComparisonStudy):
     @property
     def _grids(self) -> dict[str, list[str]]:
         """Clusters of each usual scenario that has several."""
-        names = {run.label: [each.name for each in run.scenario.clusters] for run in self._runs()}
+        names = {run.label: [each.name for each in run.scenario.clusters] for run in self.runs}
         usual = self.usual["scenario"]
         return {label: names[label] for label in usual if len(names[label]) > 1}
 

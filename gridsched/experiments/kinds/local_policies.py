@@ -40,11 +40,6 @@ class LocalScenario(WorkloadConfig, BaselineConfig, VariedConfig):
     estimates: ClassVar[None] = None
 
     @property
-    def machines(self) -> Sequence[ClusterConfig]:
-        """The cluster."""
-        return (self,)
-
-    @property
     def workloads(self) -> Sequence[WorkloadConfig]:
         """Workloads that are read or drawn."""
         return (self,)
@@ -54,6 +49,11 @@ class LocalScenario(WorkloadConfig, BaselineConfig, VariedConfig):
         """The cluster alone, by the name of the scenario whose jobs it has."""
         own = {key: getattr(self, key) for key in WorkloadConfig.model_fields if key in self.model_fields_set}
         return (WorkloadConfig(**{**own, "name": self.baseline or self.name}),)
+
+    @property
+    def machines(self) -> Sequence[ClusterConfig]:
+        """The cluster."""
+        return self.clusters
 
 
 class LocalStudy(ComparisonStudy):
