@@ -290,7 +290,9 @@ class _NodeSchedule:
         if self.order is not ORDERS["fcfs"]:
             score = np.asarray(self.order(**{name: values[name] for name in wanted}), np.float64)
         priority = v["partition_priority"][jobs] if "partition_priority" in v else np.zeros(len(jobs))
-        return -priority, -score, self._entries(jobs, now), jobs
+        entries = self._entries(jobs, now)
+        rounds = [self._round(job, entry) for job, entry in zip(jobs.tolist(), entries.tolist(), strict=True)]
+        return -priority, -score, entries, np.array(rounds, np.int64), jobs
 
     def _entries(self, jobs: Integers, now: int) -> Integers:
         """When jobs entered the queue at their place: again after a kill, if that is the rule."""
@@ -300,6 +302,17 @@ class _NodeSchedule:
                 ended = [int(end) for end in self.v["segment_end"][self._executions(job)] if end <= now]
                 entries[k] = max([int(entries[k]), *ended])
         return np.asarray(entries, np.int64)
+
+    def _round(self, job: int, entry: int) -> int:
+        """How many passes of the instant at which a job entered came first: it may wait for a start there."""
+        v = self.v
+        if "dependency_job" not in v or v["eligible_time"][job] != entry:
+            return 0
+        mine = np.flatnonzero((v["dependency_job"] == job) & (v["dependency_delay"] == 0)).tolist()
+        on = [int(v["dependency_on"][k]) for k in mine if self._met(k) == entry]
+        # others ended, having run for a while, before anybody entered
+        waited_for = [each for each in on if v["start_time"][each] in (entry, -1)]
+        return max((1 + self._round(each, entry) for each in waited_for), default=0)
 
     def _of_cluster(self, name: str, job: int) -> Any:
         """What a cluster does when nodes fail; nothing where none does."""
