@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -154,32 +155,33 @@ def length_classes(borders: Sequence[int]) -> list[str]:
     return [f"under {borders[0]} s", *between, f"{borders[-1]} s and more"]
 
 
+_STATISTICS: dict[str, Callable[[Floats], Any]] = {
+    "mean": np.mean,
+    "median": partial(np.quantile, q=0.5),
+    "max": np.max,
+    "p95": partial(np.quantile, q=0.95),
+    "std": np.std,
+}
+_SHOWN_OF = {"wait_time": tuple(_STATISTICS), "bounded_slowdown": ("mean", "median", "max")}
+"""Statistics of metrics of jobs; of others the mean alone."""
+
+
 def _of_jobs(
     values: Mapping[str, Floats], members: Mapping[str, NDArray[np.int64]], how: Measuring
 ) -> xr.Dataset:
-    """Counts, means and quantiles of the jobs of each group."""
+    """Counts, statistics and quantiles of the jobs of each group."""
     started = ~np.isnan(values["wait_time"])
     variables: dict[str, Any] = {"jobs": ("group", [float(started[jobs].sum()) for jobs in members.values()])}
     for name, of_jobs in values.items():
         known = [np.sort(of_jobs[jobs][started[jobs]]) for jobs in members.values()]
-        variables[f"{name}_mean"] = ("group", [each.mean() if len(each) else np.nan for each in known])
-        if name not in ("wait_time", "bounded_slowdown"):
-            continue
-        variables[f"{name}_median"] = ("group", [_quantile(each, 0.5) for each in known])
-        variables[f"{name}_max"] = ("group", [each[-1] if len(each) else np.nan for each in known])
-        if name == "wait_time":
-            variables["wait_time_p95"] = ("group", [_quantile(each, 0.95) for each in known])
-            variables["wait_time_std"] = ("group", [each.std() if len(each) else np.nan for each in known])
-        if how.quantiles and len(known[0]):
+        for key in _SHOWN_OF.get(name, ("mean",)):
+            found = [float(_STATISTICS[key](each)) if len(each) else np.nan for each in known]
+            variables[f"{name}_{key}"] = ("group", found)
+        if how.quantiles and name in _SHOWN_OF and len(known[0]):
             variables[f"{name}_quantile"] = ("quantile", np.quantile(known[0], metrics.QUANTILES))
-    labels: dict[str, Any] = {"group": list(members)}
-    if how.quantiles:
-        labels["quantile"] = metrics.QUANTILES
-    return xr.Dataset(variables, labels)
-
-
-def _quantile(ordered: Floats, share: float) -> float:
-    return float(np.quantile(ordered, share)) if len(ordered) else np.nan
+    return xr.Dataset(
+        variables, {"group": list(members), **({"quantile": metrics.QUANTILES} if how.quantiles else {})}
+    )
 
 
 def _block_of(measured_jobs: NDArray[np.int64], blocks: int, jobs: int) -> NDArray[np.int64]:
