@@ -64,6 +64,13 @@ def suggestion(wrong: str, known: Iterable[str]) -> str:
     return f"{meant(wrong, names)} known are {', '.join(names)}".removeprefix(";").strip()
 
 
+def check_known(where: str, found: str, known: Iterable[str]) -> None:
+    """Refuse a name that is not known, with a suggestion."""
+    names = list(known)
+    if found not in names:
+        raise ValueError(f"{where}: found {shown(found)}; {suggestion(found, names)}")
+
+
 # Numbers are strict: text, and true or false, are no numbers, whatever Python would make of them. Bounds
 # keep out what no cluster could hold, so that a digit too many fails here and not after hours.
 Whole = Annotated[int, Field(strict=True)]
