@@ -262,8 +262,8 @@ class DynamicGridStudy(ReplicatedStudy):
                 )
 
     def _check_case(self, where: str, case: _Case) -> None:
-        graphs = [*NAMED_GRAPHS, *(graph.name for graph in self.grid.graphs)]
-        check_known(f"{where}: graph", case.graph, graphs)
+        own = (graph.name for graph in self.grid.graphs)
+        check_known(f"{where}: graph", case.graph, (*NAMED_GRAPHS, *own))
         if case.without is not None:
             check_known(f"{where}: without", case.without, self.cluster_names)
 
@@ -284,7 +284,7 @@ class DynamicGridStudy(ReplicatedStudy):
         """The default case."""
         made = scheduler_made(self.schedulers[0])
         given = {key: getattr(made, key) for key in _PARAMETERS}
-        conditions = {key: getattr(self.grid, key) for key in ConditionsConfig.model_fields}
+        conditions = self.grid.model_dump(include=set(ConditionsConfig.model_fields))
         return DynamicCase(**given, **conditions, overrun=self.overrun)
 
     def cases_of(self, sweep: DynamicSweepConfig) -> list[Any]:
@@ -322,11 +322,6 @@ class DynamicGridStudy(ReplicatedStudy):
         return {(self.scenario_of(case), self.label_of(case)): case for case in every}
 
     @property
-    def case_labels(self) -> list[str]:
-        """Labels of all cases, the default first."""
-        return list(dict.fromkeys(label for _, label in self.cases))
-
-    @property
     def reference_label(self) -> str:
         """What cases are compared with: every cluster on its own."""
         return self.reference or ALONE
@@ -351,6 +346,7 @@ class DynamicGridStudy(ReplicatedStudy):
         """Tasks, figures and tables of the study."""
         everybody = self.grid.model_copy(update={"clusters": self.grid.workloads})
         grid = prepared_grid(self.name, everybody, range(self.draws(self.grid)), seed)
+        scenarios, schedulers = (list(dict.fromkeys(labels)) for labels in zip(*self.runs, strict=True))
         study = Task(
             stage="collect",
             study=self.name,
@@ -359,8 +355,8 @@ class DynamicGridStudy(ReplicatedStudy):
             arguments={
                 "runs": [self._run(*labels, case, grid, seed) for labels, case in self.runs.items()],
                 "labels": {
-                    "scenario": list(dict.fromkeys(scenario for scenario, _ in self.runs)),
-                    "scheduler": [ALONE, *self.case_labels],
+                    "scenario": scenarios,
+                    "scheduler": schedulers,
                     "estimates": list(self.estimates),
                 },
                 "coordinates": {"scheduler": self._lines},
@@ -369,14 +365,18 @@ class DynamicGridStudy(ReplicatedStudy):
             },
             memory=3000,
         )
-        datasets, figures = [study], self.drawn(study)
-        if self.departure is not None:
-            given = {"departure": plain(self.departure), "seed": seed}
-            task = self._task("collect", "departure", self.default, grid, **given)
-            shown = _DEPARTURE.values()
-            figures.append(Figure(name="departure", dataset=task, specification=shown, part="Departure"))
-            datasets.append(task)
-        return Experiment(datasets=datasets, figures=figures, tables=list(TABLES))
+        closely = [] if self.departure is None else [plain(self.departure)]
+        departure = [
+            self._task("collect", "departure", self.default, grid, departure=given, seed=seed)
+            for given in closely
+        ]
+        figures = [
+            Figure(name="departure", dataset=task, specification=_DEPARTURE.values(), part="Departure")
+            for task in departure
+        ]
+        return Experiment(
+            datasets=[study, *departure], figures=[*self.drawn(study), *figures], tables=list(TABLES)
+        )
 
     def _run(self, scenario: str, label: str, case: Any, grid: Task, seed: int) -> Task:
         """Simulation of all replicates of a run."""
@@ -425,12 +425,14 @@ class DynamicGridStudy(ReplicatedStudy):
         """What is varied of a case: numbers and texts by their names."""
         keys = dict.fromkeys(key for sweep in self.sweeps for key in (sweep.factor, *sweep.among))
         values = {key: getattr(case, key) for key in keys if key not in (*_OF_SCENARIOS, "scheduler")}
-        given = {
-            key: value if _is_number(value) else shown_value(value)
-            for key, value in values.items()
-            if value is not None
+        return {
+            "system": case.scheduler,
+            **{
+                key: value if _is_number(value) else shown_value(value)
+                for key, value in values.items()
+                if value is not None
+            },
         }
-        return {"system": case.scheduler, **given}
 
     # --- figures --------------------------------------------------------------------------------------
 
@@ -464,7 +466,7 @@ class DynamicGridStudy(ReplicatedStudy):
     @property
     def specifications(self) -> list[Specification]:
         """Figures of the study; what has nothing to show is not drawn."""
-        default, names = self.labels[0], self.case_labels
+        default, names = self.labels[0], self._differing_in(*CASE_KEYS)
         of_users = [f"users of {name}" for name in self.cluster_names]
         of_grid = [f"users of {GRID_USERS}"] if self.grid.stream is not None else []
         scenarios = list(dict.fromkeys(label for (label, _), case in self.cases.items() if case.stream))
@@ -600,8 +602,6 @@ _DEPARTURE = Specification(
 
 def shown_value(value: Value) -> str:
     """Value of a factor as labels show it."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None:
-        return "none"
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -182,9 +182,9 @@ def run_case(
     for platform in platforms(grid, clusters, align, estimates, seed, stream=made.stream):
         alone = labels["scheduler"] == ALONE
         run = simulate_alone(platform, made) if alone else simulate_case(platform, made, graph)
-        users = {"sites": platform.home >= 0}
-        users |= {name: platform.home == i for i, name in enumerate(platform.names)}
-        users |= {GRID_USERS: platform.home < 0} if platform.stream_cluster is not None else {}
+        home = platform.home
+        users = {"sites": home >= 0, **{name: home == i for i, name in enumerate(platform.names)}}
+        users |= {GRID_USERS: home < 0} if platform.stream_cluster is not None else {}
         groups = {f"users of {name}": jobs for name, jobs in users.items()}
         parts.append(measured(run, how, groups=groups))
     done = labelled(
@@ -263,18 +263,19 @@ def simulate_case(
 
 def _membership(platform: DynamicPlatform, case: Any) -> Membership:
     """When clusters are in the grid: all, or those that never join it aside, as it is drawn."""
-    never: Membership = {} if case.without is None else {case.without: []}
-    if case.mean_stay is None:
-        return never
-    drawn = draw_membership(
-        platform.names,
-        int(platform.jobs.submit_time.max()),
-        mean_stay=case.mean_stay,
-        mean_absence=case.mean_absence,
-        seed=platform.drawn("membership"),
-        lease=case.lease,
+    drawn: Membership = (
+        {}
+        if case.mean_stay is None
+        else draw_membership(
+            platform.names,
+            int(platform.jobs.submit_time.max()),
+            mean_stay=case.mean_stay,
+            mean_absence=case.mean_absence,
+            seed=platform.drawn("membership"),
+            lease=case.lease,
+        )
     )
-    return {**drawn, **never}
+    return drawn if case.without is None else {**drawn, case.without: []}
 
 
 def _superscheduled(platform: DynamicPlatform, case: Any, links: Any) -> xr.Dataset:
@@ -306,10 +307,10 @@ def _superscheduled(platform: DynamicPlatform, case: Any, links: Any) -> xr.Data
 def _homes(platform: DynamicPlatform) -> Integers:
     """Cluster of each job; for those of the grid's own users one drawn at random."""
     processors = np.array([cluster.processors for cluster in platform.clusters], np.int64)
-    fits = processors[None, :] >= platform.jobs.processors[:, None]
-    weight = np.where(fits, processors, 0).astype(np.float64)
-    weight[~fits.any(axis=1), int(processors.argmax())] = 1.0
-    edges = weight.cumsum(axis=1)
+    fits = processors >= platform.jobs.processors[:, None]
+    # what fits nowhere is submitted at the largest, which rejects it
+    fits[~fits.any(axis=1), processors.argmax()] = True
+    edges = np.where(fits, processors, 0).astype(np.float64).cumsum(axis=1)
     drawn = np.random.default_rng(platform.drawn("homes")).random(len(edges)) * edges[:, -1]
     return np.where(platform.home >= 0, platform.home, (edges <= drawn[:, None]).sum(axis=1))
 
@@ -347,15 +348,7 @@ def simulate_departure(
     platform = next(platforms(grid, clusters, align, estimates, seed, stream=made.stream))
     stays = [Stay(begin=0, end=departure.time), Stay(begin=departure.time + departure.absence)]
     run = simulate_case(platform, made, graph, {departure.site: stays})
-    whole = _departure(run, departure, platform.names)
-    whole.attrs = {
-        "title": f"{departure.site} leaves the grid",
-        "site": departure.site,
-        "absence": departure.absence,
-        "verified": 1,
-        **results.provenance(),
-    }
-    files.write(whole, target)
+    files.write(_departure(run, departure, platform.names), target)
 
 
 def _departure(run: xr.Dataset, leave: DepartureConfig, names: list[str]) -> xr.Dataset:
@@ -407,6 +400,13 @@ def _departure(run: xr.Dataset, leave: DepartureConfig, names: list[str]) -> xr.
             for name, (dims, values, text, units) in described.items()
         },
         {"cluster": names, "use": list(USES), "change": change - leave.time},
+        {
+            "title": f"{leave.site} leaves the grid",
+            "site": leave.site,
+            "absence": leave.absence,
+            "verified": 1,
+            **results.provenance(),
+        },
     )
 
 
