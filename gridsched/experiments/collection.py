@@ -117,10 +117,13 @@ def _without_suffix(name: str, inside: Sequence[Hashable]) -> str:
 
 def replicated(parts: Sequence[xr.Dataset]) -> xr.Dataset:
     """Measures of all replicates of a run, which may be one that is divided into blocks."""
-    if len(parts) == 1:
-        return parts[0]
-    number = pd.RangeIndex(len(parts), name="replicate")
-    return xr.concat(parts, dim=number, join="outer", combine_attrs="drop")
+    return (
+        parts[0]
+        if len(parts) == 1
+        else xr.concat(
+            parts, dim=pd.RangeIndex(len(parts), name="replicate"), join="outer", combine_attrs="drop"
+        )
+    )
 
 
 def labelled(

@@ -9,7 +9,7 @@ import ast
 import inspect
 import textwrap
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache, reduce
 from itertools import pairwise
 from operator import or_
@@ -64,11 +64,10 @@ def suggestion(wrong: str, known: Iterable[str]) -> str:
     return f"{meant(wrong, names)} known are {', '.join(names)}".removeprefix(";").strip()
 
 
-def check_known(where: str, found: str, known: Iterable[str]) -> None:
+def check_known(where: str, found: str, known: Collection[str]) -> None:
     """Refuse a name that is not known, with a suggestion."""
-    names = list(known)
-    if found not in names:
-        raise ValueError(f"{where}: found {shown(found)}; {suggestion(found, names)}")
+    if found not in known:
+        raise ValueError(f"{where}: found {shown(found)}; {suggestion(found, known)}")
 
 
 # Numbers are strict: text, and true or false, are no numbers, whatever Python would make of them. Bounds

@@ -329,10 +329,13 @@ class DynamicGridStudy(ReplicatedStudy):
     @property
     def runs(self) -> dict[tuple[str, str], Any]:
         """Every run by its labels: every cluster on its own in each scenario, then the cases."""
-        cases, alone = self.cases, {}
-        for (scenario, _), case in cases.items():
-            conditions = {"policy": case.local, "stream": case.stream, "overrun": self.overrun}
-            alone[scenario, ALONE] = DynamicCase.model_validate(conditions)
+        cases = self.cases
+        alone = {
+            (scenario, ALONE): DynamicCase.model_validate(
+                {"policy": case.local, "stream": case.stream, "overrun": self.overrun}
+            )
+            for (scenario, _), case in cases.items()
+        }
         return {**alone, **cases}
 
     def replicates_are(self, scenario: Any) -> str:

@@ -139,8 +139,8 @@ def _map(axes: Axes, marks: pd.DataFrame, flows: pd.DataFrame, most: float) -> N
     moved = moved.assign(width=_WIDEST_ARROW * moved["work"] / most)
     for pair in each_row(moved[moved["width"] >= _THINNEST_ARROW]):
         axes.add_patch(_arrow(marks.loc[pair.users], marks.loc[pair.cluster], pair.width))
-    idle = not flows.loc[flows["users"] == GRID_USERS, "work"].sum() > 0
-    for name, mark in marks.drop(GRID_USERS if idle else []).iterrows():
+    of_grid = flows.loc[flows["users"] == GRID_USERS, "work"].sum() > 0
+    for name, mark in (marks if of_grid else marks.drop(GRID_USERS)).iterrows():
         circle = {"color": mark["color"], "zorder": 4, **({} if name == GRID_USERS else {"linewidth": 0})}
         axes.add_patch(Circle((mark["x"], mark["y"]), mark["radius"], **circle))
     for own in each_row(flows[flows["users"] == flows["cluster"]]):
