@@ -303,8 +303,12 @@ class DynamicGridStudy(ReplicatedStudy):
 
     def _changes(self, case: _Case) -> dict[str, Value]:
         """What a case has other than the default, apart from what its scenario says."""
-        default, keys = self.default, [key for key in CASE_KEYS if key not in _OF_SCENARIOS]
-        return {key: value for key in keys if (value := getattr(case, key)) != getattr(default, key)}
+        default = self.default
+        return {
+            key: getattr(case, key)
+            for key in CASE_KEYS
+            if key not in _OF_SCENARIOS and getattr(case, key) != getattr(default, key)
+        }
 
     def label_of(self, case: _Case) -> str:
         """How a case differs from the default in what is not said by its scenario."""

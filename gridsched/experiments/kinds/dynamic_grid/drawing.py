@@ -202,13 +202,17 @@ def departure(study: xr.Dataset) -> style.Drawing:
     """
     cluster, absence = str(study.attrs["site"]), float(study.attrs["absence"])
     study = study.assign_coords(change=study["change"].astype(np.float64))
-    used = study["departure_used"].sel(cluster=cluster)
-    alive = study["departure_proxies"]
+    used, alive = study["departure_used"].sel(cluster=cluster), study["departure_proxies"]
     time = study["change"].to_numpy()
-    moved, suspended = float(study["departure_tasks_moved"].sum()), float(study["departure_jobs_suspended"])
-    duration = float(study["departure_duration"])
-    parts = [used.to_series(), alive.expand_dims(use=["proxies"]).to_series()]
-    numbers = pd.concat(parts).rename_axis(["use", "time"]).reset_index(name="processors")
+    moved, suspended, duration = (
+        float(study[f"departure_{what}"].sum(skipna=False))
+        for what in ("tasks_moved", "jobs_suspended", "duration")
+    )
+    numbers = (
+        pd.concat([used.to_series(), alive.expand_dims(use=["proxies"]).to_series()])
+        .rename_axis(["use", "time"])
+        .reset_index(name="processors")
+    )
     numbers.insert(0, "site", cluster)
     there = bool(used.sel(use="grid").sel(change=0, method="ffill") > 0)
     processors = float(study["departure_processors"].sel(cluster=cluster))
@@ -220,9 +224,9 @@ def departure(study: xr.Dataset) -> style.Drawing:
     away = f"{cluster} is not in the grid for {style.duration(absence)} (shaded)"
     _stack(grid["whole"], used, processors, style.plain(away, 60))
     grid["proxies"].step(time, alive, where="post", color=style.INK, linewidth=1.0)
-    grid["proxies"].set_ylim(0, max(float(alive.max()) * 1.1, 1.0))
+    most = max(float(alive.max()) * 1.1, 1.0)
+    grid["proxies"].set(ylim=(0, most), title="Proxies on the cluster", xlabel=_SINCE)
     grid["proxies"].yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    grid["proxies"].set(title="Proxies on the cluster", xlabel=_SINCE)
     for axes, ticks in ((grid["whole"], 9), (grid["proxies"], 5 if there else 9)):
         style.set_axis(axes.xaxis, [time.min(), time.max()], "s", ticks=ticks)
         axes.set_xlim(time.min(), time.max())
@@ -245,8 +249,7 @@ def departure(study: xr.Dataset) -> style.Drawing:
 
 def _stack(axes: Axes, used: xr.DataArray, processors: float, title: str) -> None:
     """Processors in use, one kind of use on top of another."""
-    values = used.sel(use=list(_USES))
     colors = [color for _, color in _USES.values()]
-    axes.stackplot(used["change"], values, colors=colors, step="post", linewidth=0)
+    axes.stackplot(used["change"], used.sel(use=list(_USES)), colors=colors, step="post", linewidth=0)
     axes.axhline(processors, color=style.FAINT, linewidth=0.8)
     axes.set(ylim=(0, processors * 1.05), title=title, xlabel=_SINCE, ylabel="processors")
