@@ -116,6 +116,17 @@ def _without_suffix(name: str, inside: Sequence[Hashable]) -> str:
 # --- runs in one dataset --------------------------------------------------------------------------
 
 
+def replicated(parts: Sequence[xr.Dataset]) -> xr.Dataset:
+    """Measures of all replicates of a run, which may be one that is divided into blocks."""
+    return (
+        parts[0]
+        if len(parts) == 1
+        else xr.concat(
+            parts, dim=pd.RangeIndex(len(parts), name="replicate"), join="outer", combine_attrs="drop"
+        )
+    )
+
+
 def labelled(
     measured: xr.Dataset,
     *,

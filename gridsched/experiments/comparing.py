@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
 from gridsched import results
 from gridsched.experiments import files
-from gridsched.experiments.collection import labelled
+from gridsched.experiments.collection import labelled, replicated
 from gridsched.experiments.inputs import (
     event_files,
     expected_jobs,
@@ -39,7 +38,7 @@ from gridsched.experiments.schedulers import (
     scheduler_made,
 )
 from gridsched.experiments.specification import Specification
-from gridsched.experiments.study import Replicates, SchedulerStudy, function_files
+from gridsched.experiments.study import ReplicatedStudy, function_files
 from gridsched.experiments.tasks import Experiment, Figure, StudyTable, Task, function_at
 from gridsched.metrics import jobs as metrics
 from gridsched.metrics.grid import offered_loads
@@ -89,12 +88,9 @@ class ComparedRun:
     label: str
 
 
-class ComparisonStudy(SchedulerStudy):
+class ComparisonStudy(ReplicatedStudy):
     """What every study says that compares schedulers on simulated workloads."""
 
-    replicates: Replicates = 10
-    """How often synthetic workloads are drawn. A log is replayed once, in blocks of consecutive jobs,
-    unless its scenario has `resampling` or `shaking`, which say how many replicates there are."""
     metrics: MetricsConfig = MetricsConfig()
     """How runs are measured."""
     schedules: Literal["first", "none"] = "first"
@@ -104,20 +100,6 @@ class ComparisonStudy(SchedulerStudy):
     """Whether time series of queues and utilisation are kept."""
 
     # --- runs -----------------------------------------------------------------------------------------
-
-    def draws(self, scenario: Any) -> int:
-        """How many replicates a scenario has."""
-        if scenario.variation is not None:
-            return int(scenario.variation.replicates)
-        return self.replicates if any(each.synthetic is not None for each in scenario.workloads) else 1
-
-    def replicates_are(self, scenario: Any) -> str:
-        """What the replicates of a scenario are."""
-        if scenario.variation is not None:
-            return "resampled logs" if scenario.resampling is not None else "shaken logs"
-        if any(each.synthetic is not None for each in scenario.workloads):
-            return "draws"
-        return "blocks" if any(each.is_log for each in scenario.workloads) else "the workload itself"
 
     @property
     def local_policies(self) -> Sequence[Written | None]:
@@ -756,16 +738,9 @@ def run_scheduler(
             files.write(run, schedule)
     if schedule is not None and not Path(schedule).exists():
         files.write(xr.Dataset(attrs={"unfit": parts[0].attrs.get("unfit", "")}), schedule)
-    whole = (
-        parts[0]
-        if len(parts) == 1
-        else xr.concat(
-            parts, dim=pd.RangeIndex(len(parts), name="replicate"), join="outer", combine_attrs="drop"
-        )
-    )
     unfit = str(parts[0].attrs.get("unfit", ""))
     done = labelled(
-        whole,
+        replicated(parts),
         scenario=labels["scenario"],
         scheduler=labels["scheduler"],
         estimates=labels["estimates"],

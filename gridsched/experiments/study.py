@@ -27,7 +27,7 @@ from gridsched.experiments.schedulers import (
     scheduler_made,
 )
 from gridsched.experiments.tasks import OwnFile
-from gridsched.experiments.validation import ConfigModel, Whole, suggestion, unique, unique_files
+from gridsched.experiments.validation import ConfigModel, Whole, check_known, unique, unique_files
 from gridsched.io import shown
 from gridsched.policies.local import OverrunName
 
@@ -101,10 +101,8 @@ class SchedulerStudy(Study):
         unique_files("scenarios", [scenario.name for scenario in self.scenarios])
         unique("schedulers", self.labels)
         unique("estimates", [_estimates_label(each) for each in self.estimates])
-        if self.reference is not None and self.reference not in self.labels:
-            raise ValueError(
-                f"reference: found {self.reference!r}; {suggestion(self.reference, self.labels)}"
-            )
+        if self.reference is not None:
+            check_known("reference", self.reference, self.labels)
         for scenario in self.scenarios:
             self._check_choice(scenario)
             if self.refuses_the_unable:
@@ -119,8 +117,7 @@ class SchedulerStudy(Study):
         chosen = getattr(scenario, "schedulers", None) or ()
         unique(where, list(chosen))
         for name in chosen:
-            if name not in self.labels:
-                raise ValueError(f"{where}: found {name!r}; {suggestion(name, self.labels)}")
+            check_known(where, name, self.labels)
 
     def _check_abilities(self, scenario: Any) -> None:
         """Refuse nodes, failures and jobs that leave or wait where a scheduler does not know them."""
@@ -137,9 +134,7 @@ class SchedulerStudy(Study):
         if name is None:
             return
         where = f"scenarios[{scenario.name}].baseline"
-        known = [each.name for each in self.scenarios if each.baseline is None]
-        if name not in known:
-            raise ValueError(f"{where}: found {name!r}; {suggestion(name, known)}")
+        check_known(where, name, [each.name for each in self.scenarios if each.baseline is None])
         if self._jobs_of(scenario) != self._jobs_of(self.scenario(name)):
             raise ValueError(f"{where}: the jobs of {name!r} are others; only conditions may differ")
 
@@ -250,6 +245,28 @@ class SchedulerStudy(Study):
     def facts(self, seed: int) -> dict[str, Any]:
         """Attributes of the table of measures of the study."""
         return self.described(reference=self.reference_label, seed=seed, overrun=self.overrun)
+
+
+class ReplicatedStudy(SchedulerStudy):
+    """What every study says of its replicates: draws of workloads, variations of logs, or blocks."""
+
+    replicates: Replicates = 10
+    """How often synthetic workloads are drawn. A log is replayed once, in blocks of consecutive jobs,
+    unless its scenario has `resampling` or `shaking`, which say how many replicates there are."""
+
+    def draws(self, scenario: Any) -> int:
+        """How many replicates of a scenario are simulated."""
+        if scenario.variation is not None:
+            return int(scenario.variation.replicates)
+        return self.replicates if any(each.synthetic is not None for each in scenario.workloads) else 1
+
+    def replicates_are(self, scenario: Any) -> str:
+        """What the replicates of a scenario are."""
+        if scenario.variation is not None:
+            return "resampled logs" if scenario.resampling is not None else "shaken logs"
+        if any(each.synthetic is not None for each in scenario.workloads):
+            return "draws"
+        return "blocks" if any(each.is_log for each in scenario.workloads) else "the workload itself"
 
 
 def _estimates_label(estimates: Any) -> str:

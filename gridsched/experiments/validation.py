@@ -9,7 +9,7 @@ import ast
 import inspect
 import textwrap
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache, reduce
 from itertools import pairwise
 from operator import or_
@@ -62,6 +62,12 @@ def suggestion(wrong: str, known: Iterable[str]) -> str:
     """What to use instead of an unknown name."""
     names = list(known)
     return f"{meant(wrong, names)} known are {', '.join(names)}".removeprefix(";").strip()
+
+
+def check_known(where: str, found: str, known: Collection[str]) -> None:
+    """Refuse a name that is not known, with a suggestion."""
+    if found not in known:
+        raise ValueError(f"{where}: found {shown(found)}; {suggestion(found, known)}")
 
 
 # Numbers are strict: text, and true or false, are no numbers, whatever Python would make of them. Bounds

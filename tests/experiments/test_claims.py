@@ -805,8 +805,8 @@ def dynamic_study() -> xr.Dataset:
     study = load_study(REPOSITORY / "config" / "studies" / "dynamic-grid.yaml")
     assert isinstance(study, DynamicGridStudy)
     coords: dict[str, list[Any]] = {
-        "scenario": list(dict.fromkeys(run.scenario for run in study.runs)),
-        "scheduler": list(dict.fromkeys(run.scheduler for run in study.runs)),
+        "scenario": list(dict.fromkeys(scenario for scenario, _ in study.runs)),
+        "scheduler": list(dict.fromkeys(scheduler for _, scheduler in study.runs)),
         "estimates": ["requested"],
         "replicate": [0, 1, 2],
         "group": [ALL, *(f"users of {name}" for name in (*study.cluster_names, "grid", "sites"))],

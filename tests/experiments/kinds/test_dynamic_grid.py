@@ -30,6 +30,7 @@ from gridsched.systems.dynamic_grid.graphs import graph_of_edges, grid_graph
 from gridsched.systems.dynamic_grid.measures import summarise_dynamic
 from gridsched.systems.dynamic_grid.membership import Stay, draw_membership
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
+from gridsched.workloads import Workload
 from tests.conftest import REPOSITORY
 from tests.support.studies import changed, log_text, made, message_about, run_study
 
@@ -149,7 +150,7 @@ def study_of(**changes: Any) -> DynamicGridStudy:
         ("sweeps.0.values", ["star"], ["sweeps[graphs]: graph: found 'star'"]),
         ("sweeps.0.values", [], ["values: found []; write at least 1"]),
         ("sweeps.1.values", [0.5], ["sweeps[overhead]: values: overhead is 0.5"]),
-        ("sweeps.1.values", ["much"], ["sweeps[overhead]: overhead: found 'much'"]),
+        ("sweeps.1.values", ["much"], ["sweeps[overhead]: values: overhead: found 'much'"]),
         ("sweeps.1.among", {"overhead": [1.0]}, ["among: 'overhead' is the factor itself"]),
         ("sweeps.1.among", {"polcy": ["fcfs"]}, ["among: unknown key 'polcy'; did you mean policy?"]),
         ("sweeps.1.name", "graphs", ["sweeps: 'graphs' is there twice"]),
@@ -194,7 +195,7 @@ def test_cases_are_named_by_how_they_differ() -> None:
         ("sites, without grid users", "scheduler s-i"),
     } <= set(labels)
     assert study.cases["sites, easy", "default"] == study.default.model_copy(update={"policy": "easy"})
-    alone = [run.scenario for run in study.runs if run.scheduler == ALONE]
+    alone = [scenario for scenario, label in study.runs if label == ALONE]
     assert alone == ["sites", "sites, easy", "sites, without grid users"]
 
 
@@ -242,10 +243,20 @@ def dataset(finished: Path) -> xr.Dataset:
 
 
 @pytest.fixture(scope="module")
-def platform(finished: Path) -> DynamicPlatform:
+def prepared(finished: Path) -> Path:
+    return made(finished, "sites, replicate 0")
+
+
+@pytest.fixture(scope="module")
+def workloads(prepared: Path) -> list[Workload]:
+    """Workload of each cluster, and that of the grid's own users."""
+    return [workload for workload, _ in results.grids_from_dataset(results.read(prepared))[0]]
+
+
+@pytest.fixture(scope="module")
+def platform(prepared: Path) -> DynamicPlatform:
     study = study_of()
-    path = made(finished, "sites, replicate 0")
-    return next(platforms(path, study.grid.clusters, study.grid.align, "requested", SEED))
+    return next(platforms(prepared, study.grid.clusters, study.grid.align, "requested", SEED))
 
 
 def mean_of(dataset: xr.Dataset, name: str, **where: str) -> float:
@@ -255,11 +266,12 @@ def mean_of(dataset: xr.Dataset, name: str, **where: str) -> float:
     return float((part[name].fillna(0.0) * weight).sum() / weight.sum())
 
 
-def test_alone_is_every_cluster_by_itself(dataset: xr.Dataset, platform: DynamicPlatform) -> None:
-    users = [*zip(SITES, platform.workloads, platform.clusters, strict=True)]
-    assert platform.stream is not None
+def test_alone_is_every_cluster_by_itself(
+    dataset: xr.Dataset, platform: DynamicPlatform, workloads: list[Workload]
+) -> None:
     assert platform.stream_cluster is not None
-    users.append(("grid", platform.stream, platform.stream_cluster))
+    clusters = [*platform.clusters, platform.stream_cluster]
+    users = [*zip((*SITES, "grid"), workloads, clusters, strict=True)]
     for name, jobs, cluster in users:
         for scenario, policy in (("sites", "fcfs"), ("sites, easy", "easy")):
             run = simulate(jobs, cluster, policy)
@@ -270,7 +282,9 @@ def test_alone_is_every_cluster_by_itself(dataset: xr.Dataset, platform: Dynamic
     assert [cluster.processors for _, _, cluster in users] == [16, 8, 6, 20]
 
 
-def test_runs_are_those_of_the_library(platform: DynamicPlatform, dataset: xr.Dataset) -> None:
+def test_runs_are_those_of_the_library(
+    platform: DynamicPlatform, workloads: list[Workload], dataset: xr.Dataset
+) -> None:
     plain = DynamicGrid(migration_cost=1.5, delta_t=300, policy="fcfs")
     names = list(SITES)
     stays = draw_membership(
@@ -295,7 +309,7 @@ def test_runs_are_those_of_the_library(platform: DynamicPlatform, dataset: xr.Da
     for (scenario, label), changes in cases.items():
         given_ = {"links": chain, "options": plain, "membership": None, "seed": 0, **changes}
         run = simulate(
-            [*platform.workloads, platform.stream],
+            workloads,
             Platform(platform.clusters, links=given_["links"], membership=given_["membership"]),
             given_["options"],
             seed=given_["seed"],
@@ -342,7 +356,7 @@ def test_blocks_have_the_same_jobs_in_all_runs_of_a_scenario(dataset: xr.Dataset
 def test_a_superscheduler_has_the_same_jobs(platform: DynamicPlatform) -> None:
     study = study_of()
     case = study.cases["sites", "scheduler s-i"]
-    run = simulate_case(platform, case, study.graph_named("chain"))
+    run = simulate_case(platform, case, study.grid.graphs[0])
     np.testing.assert_array_equal(run["home_cluster"], platform.home)
     np.testing.assert_array_equal(run["job_number"], platform.jobs.job_number)
     np.testing.assert_array_equal(run["submit_time"], platform.jobs.submit_time)
@@ -375,14 +389,16 @@ def test_parameters_stand_along_their_axes(dataset: xr.Dataset) -> None:
     assert dataset.attrs["reference"] == ALONE
 
 
-def test_departure_shows_the_processors_in_use(finished: Path, platform: DynamicPlatform) -> None:
+def test_departure_shows_the_processors_in_use(
+    finished: Path, platform: DynamicPlatform, workloads: list[Workload]
+) -> None:
     dataset = results.read(finished / "tiny" / "departure.nc")
     stays = [Stay(begin=0, end=500_000), Stay(begin=520_000)]
     chain = graph_of_edges(list(SITES), [("north", "south"), ("south", "west")])
     run = simulate(
-        [*platform.workloads, platform.stream],
+        workloads,
         Platform(platform.clusters, links=chain, membership={"south": stays}),
-        study_of().default.options(),
+        study_of().default.made(),
         times="unit",
     )
     sent = run["sent_time"].values
@@ -439,9 +455,10 @@ def test_synthetic_workloads_are_drawn_anew_in_each_replicate(tmp_path: Path) ->
         assert len(set(response.sel(scheduler=label).values.tolist())) == 6
     assert whole["response_time_mean"].sel(group="users of grid").isnull().all()
     assert (whole["jobs"].sel(group="users of sites") == whole["jobs"].sel(group=ALL)).all()
-    assert DynamicGridStudy.model_validate({**DRAWN, "replicates": 10}).draws == 10
     default = {key: value for key, value in DRAWN.items() if key != "replicates"}
-    assert DynamicGridStudy.model_validate(default).draws == 10
+    for values in ({**DRAWN, "replicates": 10}, default):
+        study = DynamicGridStudy.model_validate(values)
+        assert study.draws(study.grid) == 10
 
 
 def test_replicates_of_logs_are_shaken(folder: Path) -> None:
@@ -564,7 +581,6 @@ def test_shipped_study_is_the_one_of_the_claims() -> None:
     """Every case that the ledger names is run."""
     study = load_study(REPOSITORY / "config" / "studies" / "dynamic-grid.yaml")
     assert isinstance(study, DynamicGridStudy)
-    run = {(each.scenario, each.scheduler) for each in study.runs}
     named: set[tuple[str, str]] = set()
     for claim in load_claims():
         if claim.paper == "dynamic-grid-model" and claim.source is not None:
@@ -575,5 +591,5 @@ def test_shipped_study_is_the_one_of_the_claims() -> None:
                 both = [select[axis] for axis in ("scenario", "scheduler")]
                 labels = [(each,) if isinstance(each, str) else each for each in both]
                 named |= set(product(*labels))
-    assert named <= run
+    assert named <= study.runs.keys()
     assert len(named) > 20

@@ -6,24 +6,24 @@ other factors may be crossed with it. The label of a case says how it differs fr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import xarray as xr
-from pydantic import Field, StrictBool, ValidationError, create_model, model_validator
+from pydantic import Field, StrictBool, create_model, model_validator
 
-from gridsched.errors import GridschedError
+from gridsched.errors import ConfigurationError, GridschedError
 from gridsched.experiments.collection import ALL
 from gridsched.experiments.comparing import TABLES, WITHOUT
-from gridsched.experiments.derived import keys
+from gridsched.experiments.derived import MadeConfig, keys
 from gridsched.experiments.inputs import event_files, expected_jobs, failure_seed, plain, prepared_grid
 from gridsched.experiments.measuring import BLOCKS
 from gridsched.experiments.parts import ScenarioConfig, WorkloadConfig
 from gridsched.experiments.schedulers import AnyScheduler, combinations, labelled, scheduler_made
 from gridsched.experiments.specification import Specification
-from gridsched.experiments.study import FROM_SUBMISSION, Replicates, SchedulerStudy
-from gridsched.experiments.tasks import Experiment, Figure, Task
+from gridsched.experiments.study import FROM_SUBMISSION, ReplicatedStudy, Replicates
+from gridsched.experiments.tasks import Experiment, Figure, Stage, Task
 from gridsched.experiments.validation import (
     ConfigModel,
     Count,
@@ -31,19 +31,17 @@ from gridsched.experiments.validation import (
     Number,
     Slug,
     Whole,
+    check_known,
     suggestion,
     unique,
     unique_files,
+    validated,
 )
-from gridsched.io import shown
 from gridsched.policies.local import OverrunName
 from gridsched.submission import EstimateName
 from gridsched.systems.dynamic_grid.graphs import graph_of_edges, grid_graph
 from gridsched.systems.dynamic_grid.measures import GRID_USERS
 from gridsched.systems.dynamic_grid.scheduler import DynamicGrid
-
-PolicyName = Literal["fcfs", "easy"]
-"""Local policies that a study compares: that of the paper, and EASY, which protects a job that waits."""
 
 _HERE = "gridsched.experiments.kinds.dynamic_grid"
 
@@ -88,7 +86,7 @@ class ConditionsConfig(ConfigModel):
         return self
 
 
-class _Case(ConditionsConfig):
+class _Case(ConditionsConfig, MadeConfig):
     """A case: conditions, and a scheduler with its parameters."""
 
     scheduler: Literal["dynamic-grid", "s-i", "r-i", "sy-i"] = DYNAMIC
@@ -99,23 +97,18 @@ class _Case(ConditionsConfig):
     overrun: OverrunName = "doubling"
     """Expected end of a job that outruns its estimate: estimates double, or grow by increments."""
 
-    def options(self) -> DynamicGrid:
-        """Parameters of the model."""
+    def made(self) -> DynamicGrid:
+        """The scheduler of the model with the parameters of the case."""
         return DynamicGrid(**{key: getattr(self, key) for key in _PARAMETERS})
 
     @property
-    def local(self) -> PolicyName:
+    def local(self) -> str:
         """Local policy of all clusters."""
-        policy: PolicyName | None = getattr(self, "policy", None)
-        return policy or "easy"
+        return self.made().policy or "easy"
 
     @model_validator(mode="after")
-    def _sensible(self) -> Self:
-        try:
-            options = self.options()
-        except GridschedError as error:
-            raise ValueError(str(error)) from None
-        if self.scheduler != DYNAMIC and (options.grid_share or self.without or self.mean_stay):
+    def _known_to_its_scheduler(self) -> Self:
+        if self.scheduler != DYNAMIC and (self.made().grid_share or self.without or self.mean_stay):
             raise ValueError(
                 "scheduler: a superscheduler knows no grid_share, without or mean_stay; leave them out"
             )
@@ -154,15 +147,11 @@ class DynamicGraphConfig(ConfigModel):
             raise ValueError(f"name: {self.name!r} is a graph that is always there; choose another")
         return self
 
-
-def made_graph(clusters: Sequence[str], name: str, config: DynamicGraphConfig | None, seed: int) -> Any:
-    """Graph of a name between clusters; the seed is for the edges of a random one."""
-    if config is None:
-        kind: Any = name
-        return grid_graph(clusters, kind)
-    if config.edges is not None:
-        return graph_of_edges(clusters, config.edges)
-    return grid_graph(clusters, "random", mean_degree=config.mean_degree, seed=seed)
+    def made(self, clusters: Sequence[str], seed: int) -> Any:
+        """The graph between clusters; the seed is for the edges of a random one."""
+        if self.edges is not None:
+            return graph_of_edges(clusters, self.edges)
+        return grid_graph(clusters, "random", mean_degree=self.mean_degree, seed=seed)
 
 
 class DynamicSweepConfig(ConfigModel):
@@ -179,10 +168,9 @@ class DynamicSweepConfig(ConfigModel):
 
     @model_validator(mode="after")
     def _known_keys(self) -> Self:
-        known = list(CASE_KEYS)
         for where, key in (("factor", self.factor), *(("among", key) for key in self.among)):
-            if key not in known:
-                raise ValueError(f"{where}: unknown key {key!r}; {suggestion(key, known)}")
+            if key not in CASE_KEYS:
+                raise ValueError(f"{where}: unknown key {key!r}; {suggestion(key, CASE_KEYS)}")
         if self.factor in self.among:
             raise ValueError(f"among: {self.factor!r} is the factor itself; leave it out")
         return self
@@ -215,30 +203,7 @@ class DynamicScenario(ScenarioConfig, ConditionsConfig):
         return (*self.clusters, *([self.stream] if self.stream is not None else []))
 
 
-@dataclass(frozen=True)
-class DynamicGridRun:
-    """A case with all replicates; every cluster on its own where there is no case.
-
-    Parameters
-    ----------
-    scenario, scheduler : str
-        Labels.
-    policy : {"fcfs", "easy"}
-        Local policy of all clusters.
-    stream : bool
-        Whether the jobs of the grid's own users are there.
-    case : DynamicCase, optional
-        The case.
-    """
-
-    scenario: str
-    scheduler: str
-    policy: PolicyName
-    stream: bool
-    case: Any = None
-
-
-class DynamicGridStudy(SchedulerStudy):
+class DynamicGridStudy(ReplicatedStudy):
     """A study of a dynamic grid: one factor of a default case after another; against clusters alone."""
 
     refuses: ClassVar[Mapping[str, str]] = {"feedback": FROM_SUBMISSION}
@@ -270,46 +235,39 @@ class DynamicGridStudy(SchedulerStudy):
         unique("graphs", [graph.name for graph in self.grid.graphs])
         for graph in self.grid.graphs:
             try:
-                made_graph(self.cluster_names, graph.name, graph, 0)
+                graph.made(self.cluster_names, 0)
             except GridschedError as error:
                 raise ValueError(f"graphs[{graph.name}]: {error}") from None
         unique("sweeps", [sweep.name for sweep in self.sweeps])
         self._check_case(f"scenarios[{self.grid.name}]", self.default)
         for sweep in self.sweeps:
-            for _, case in self.points_of(sweep):
+            for case in self.cases_of(sweep):
                 self._check_case(f"sweeps[{sweep.name}]", case)
-        if self.departure is not None and self.departure.site not in self.cluster_names:
-            raise ValueError(
-                f"departure.site: found {shown(self.departure.site)}; "
-                f"{suggestion(self.departure.site, self.cluster_names)}"
-            )
+        if self.departure is not None:
+            check_known("departure.site", self.departure.site, self.cluster_names)
         return self
 
     def _check_clusters(self) -> None:
         everybody = self.grid.workloads
         unique_files("clusters, stream", [cluster.name for cluster in everybody])
-        speeds = {cluster.speed or 1.0 for cluster in everybody}
-        if len(speeds) > 1:
+        if len({cluster.speed or 1.0 for cluster in everybody}) > 1:
             raise ValueError("clusters: their speeds differ; in this study all processors are equal")
         for cluster in everybody:
             if cluster.name in GROUPS:
                 raise ValueError(f"clusters: the name {cluster.name!r} stands for users; choose another")
-            exclusive = cluster.node_exclusive
-            if exclusive or (exclusive is None and cluster.synthetic is not None):
+            if cluster.node_exclusive or (cluster.node_exclusive is None and cluster.synthetic is not None):
                 raise ValueError(
                     f"clusters: a node of {cluster.name} runs one job only, but in this study jobs share "
                     "nodes; write node_exclusive: false"
                 )
 
     def _check_case(self, where: str, case: _Case) -> None:
-        graphs = [*NAMED_GRAPHS, *(graph.name for graph in self.grid.graphs)]
-        if case.graph not in graphs:
-            raise ValueError(f"{where}: graph: found {shown(case.graph)}; {suggestion(case.graph, graphs)}")
-        if case.without is not None and case.without not in self.cluster_names:
-            raise ValueError(
-                f"{where}: without: found {shown(case.without)}; "
-                f"{suggestion(case.without, self.cluster_names)}"
-            )
+        own = (graph.name for graph in self.grid.graphs)
+        check_known(f"{where}: graph", case.graph, (*NAMED_GRAPHS, *own))
+        if case.without is not None:
+            check_known(f"{where}: without", case.without, self.cluster_names)
+
+    # --- cases ----------------------------------------------------------------------------------------
 
     @property
     def grid(self) -> DynamicScenario:
@@ -317,79 +275,55 @@ class DynamicGridStudy(SchedulerStudy):
         return self.scenarios[0]
 
     @property
-    def default(self) -> Any:
-        """The default case."""
-        made: Any = scheduler_made(self.schedulers[0])
-        given = {key: getattr(made, key) for key in _PARAMETERS}
-        conditions = {key: getattr(self.grid, key) for key in ConditionsConfig.model_fields}
-        return DynamicCase(**given, **conditions, overrun=self.overrun)
-
-    @property
     def cluster_names(self) -> list[str]:
         """Names of the clusters."""
         return [cluster.name for cluster in self.grid.clusters]
 
-    def graph_named(self, name: str) -> DynamicGraphConfig | None:
-        """What the study says of a graph; nothing of one that is always there."""
-        return next((graph for graph in self.grid.graphs if graph.name == name), None)
+    @property
+    def default(self) -> Any:
+        """The default case."""
+        made = scheduler_made(self.schedulers[0])
+        given = {key: getattr(made, key) for key in _PARAMETERS}
+        conditions = self.grid.model_dump(include=set(ConditionsConfig.model_fields))
+        return DynamicCase(**given, **conditions, overrun=self.overrun)
 
-    def has_chance(self, case: _Case) -> bool:
-        """Whether a case depends on random numbers."""
-        drawn = any(graph.name == case.graph and graph.mean_degree is not None for graph in self.grid.graphs)
-        homes = case.scheduler != DYNAMIC and case.stream and self.grid.stream is not None
-        return drawn or homes or case.mean_stay is not None or 0 < case.options().grid_share < 1
-
-    def changed_case(self, where: str, **changes: Value) -> Any:
-        """The default case with other values of some keys."""
+    def cases_of(self, sweep: DynamicSweepConfig) -> list[Any]:
+        """Cases of a sweep: with each combination of other factors first that of the default value."""
+        default = self.default.model_dump()
+        base = default[sweep.factor]
+        values = [base, *(value for value in sweep.values if value != base)]
         try:
-            return DynamicCase.model_validate({**self.default.model_dump(), **changes})
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            key = ".".join(map(str, first["loc"])) or "values"
-            found = f"found {shown(first['input'])}; " if first["loc"] else ""
-            message = first["msg"].removeprefix("Value error, ")
-            raise ValueError(f"{where}: {key}: {found}{message[0].lower()}{message[1:]}") from None
-
-    def points_of(self, sweep: DynamicSweepConfig) -> Iterator[tuple[dict[str, Value], Any]]:
-        """Cases of a sweep with the values of the other factors, the one of the default value first."""
-        where = f"sweeps[{sweep.name}]"
-        for others in combinations(sweep.among):
-            base = getattr(self.default, sweep.factor)
             cases = [
-                self.changed_case(where, **others, **{sweep.factor: value})
-                for value in (base, *(value for value in sweep.values if value != base))
+                validated(DynamicCase, {**default, **changes}, f"sweeps[{sweep.name}]: values")
+                for changes in combinations({**sweep.among, sweep.factor: values})
             ]
-            yield from ((others, case) for case in dict.fromkeys(cases))
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from None
+        return list(dict.fromkeys(cases))
 
-    def label_of(self, case: _Case) -> str:
-        """How a case differs from the default in what is not said by its scenario."""
+    def _changes(self, case: _Case) -> dict[str, Value]:
+        """What a case has other than the default, apart from what its scenario says."""
         default = self.default
-        different = {
+        return {
             key: getattr(case, key)
             for key in CASE_KEYS
             if key not in _OF_SCENARIOS and getattr(case, key) != getattr(default, key)
         }
-        return labelled(different, shown_value) or self.labels[0]
+
+    def label_of(self, case: _Case) -> str:
+        """How a case differs from the default in what is not said by its scenario."""
+        return labelled(self._changes(case), shown_value) or self.labels[0]
 
     def scenario_of(self, case: _Case) -> str:
         """Label of the scenario of a case: local policy and jobs, where they differ from the default."""
-        default, parts = self.default, [self.grid.name]
-        if case.local != default.local:
-            parts.append(case.local)
-        if case.stream != default.stream:
-            parts.append("with grid users" if case.stream else "without grid users")
-        return ", ".join(parts)
+        policy = [case.local] if case.local != self.default.local else []
+        return ", ".join([self.grid.name, *policy, *([] if case.stream else ["without grid users"])])
 
     @property
     def cases(self) -> dict[tuple[str, str], Any]:
         """Every case by its labels, scenario and scheduler, the default first."""
-        every = [self.default, *(case for sweep in self.sweeps for _, case in self.points_of(sweep))]
+        every = [self.default, *(case for sweep in self.sweeps for case in self.cases_of(sweep))]
         return {(self.scenario_of(case), self.label_of(case)): case for case in every}
-
-    @property
-    def case_labels(self) -> list[str]:
-        """Labels of all cases, the default first."""
-        return list(dict.fromkeys(label for _, label in self.cases))
 
     @property
     def reference_label(self) -> str:
@@ -397,49 +331,39 @@ class DynamicGridStudy(SchedulerStudy):
         return self.reference or ALONE
 
     @property
-    def runs(self) -> list[DynamicGridRun]:
-        """Every run: in each scenario every cluster on its own, then the cases."""
-        found: dict[tuple[str, str], DynamicGridRun] = {}
-        for (scenario, label), case in self.cases.items():
-            conditions = (case.local, case.stream and self.grid.stream is not None)
-            found.setdefault((scenario, ALONE), DynamicGridRun(scenario, ALONE, *conditions))
-            found[scenario, label] = DynamicGridRun(scenario, label, *conditions, case)
-        return list(found.values())
+    def runs(self) -> dict[tuple[str, str], Any]:
+        """Every run by its labels: every cluster on its own in each scenario, then the cases."""
+        cases = self.cases
+        alone = {
+            (scenario, ALONE): DynamicCase.model_validate(
+                {"policy": case.local, "stream": case.stream, "overrun": self.overrun}
+            )
+            for (scenario, _), case in cases.items()
+        }
+        return {**alone, **cases}
 
-    # --- replicates -----------------------------------------------------------------------------------
-
-    @property
-    def replicates_are(self) -> str:
-        """What replicates are."""
-        if self.grid.variation is not None:
-            return "resampled logs" if self.grid.resampling is not None else "shaken logs"
-        drawn = any(each.synthetic is not None for each in self.grid.workloads)
-        return "draws" if drawn else "blocks"
-
-    @property
-    def draws(self) -> int:
-        """How many replicates are simulated."""
-        if self.grid.variation is not None:
-            return int(self.grid.variation.replicates)
-        return self.replicates if self.replicates_are == "draws" else 1
+    def replicates_are(self, scenario: Any) -> str:
+        """What replicates are; also jobs that are written out are measured in blocks."""
+        kind = super().replicates_are(scenario)
+        return "blocks" if kind == "the workload itself" else kind
 
     # --- what is made ---------------------------------------------------------------------------------
 
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study."""
         everybody = self.grid.model_copy(update={"clusters": self.grid.workloads})
-        grid = prepared_grid(self.name, everybody, range(self.draws), seed)
-        departure = [] if self.departure is None else [self._departure(seed, grid)]
+        grid = prepared_grid(self.name, everybody, range(self.draws(self.grid)), seed)
+        scenarios, schedulers = (list(dict.fromkeys(labels)) for labels in zip(*self.runs, strict=True))
         study = Task(
             stage="collect",
             study=self.name,
             name="study",
             function="gridsched.experiments.collection:collect_study",
             arguments={
-                "runs": [self._run(run, seed, grid) for run in self.runs],
+                "runs": [self._run(*labels, case, grid, seed) for labels, case in self.runs.items()],
                 "labels": {
-                    "scenario": list(dict.fromkeys(run.scenario for run in self.runs)),
-                    "scheduler": [ALONE, *self.case_labels],
+                    "scenario": scenarios,
+                    "scheduler": schedulers,
                     "estimates": list(self.estimates),
                 },
                 "coordinates": {"scheduler": self._lines},
@@ -448,53 +372,59 @@ class DynamicGridStudy(SchedulerStudy):
             },
             memory=3000,
         )
+        closely = [] if self.departure is None else [plain(self.departure)]
+        departure = [
+            self._task("collect", "departure", self.default, grid, departure=given, seed=seed)
+            for given in closely
+        ]
+        figures = [
+            Figure(name="departure", dataset=task, specification=_DEPARTURE.values(), part="Departure")
+            for task in departure
+        ]
         return Experiment(
-            datasets=[study, *departure],
-            figures=[*self.drawn(study), *map(_departure_figure, departure)],
-            tables=list(TABLES),
+            datasets=[study, *departure], figures=[*self.drawn(study), *figures], tables=list(TABLES)
         )
 
-    @property
-    def _cost(self) -> float:
-        """Expected time of a run with all replicates [CPU s]."""
-        return 0.2 + self.draws * sum(map(expected_jobs, self.grid.workloads)) / 50_000
-
-    def _common(self, grid: Task, case: _Case | None) -> dict[str, Any]:
-        """Arguments that runs and the departure have."""
-        graph = None if case is None else self.graph_named(case.graph)
-        return {
-            "grid": grid,
-            "clusters": [plain(each) for each in self.grid.clusters],
-            "case": None if case is None else case.model_dump(mode="json", exclude_defaults=True),
-            "graph": None if graph is None else plain(graph),
-            "align": self.grid.align,
-            "estimates": self.estimates[0],
-        }
-
-    def _run(self, run: DynamicGridRun, seed: int, grid: Task) -> Task:
+    def _run(self, scenario: str, label: str, case: Any, grid: Task, seed: int) -> Task:
         """Simulation of all replicates of a run."""
-        labels = {"scenario": run.scenario, "scheduler": run.scheduler}
-        case = run.case
-        drawn = {"seed": seed} if case is not None and self.has_chance(case) else {}
+        drawn = {"seed": seed} if label != ALONE and self._draws_in(case) else {}
+        return self._task(
+            "simulate",
+            f"{scenario}, {label}",
+            case,
+            grid,
+            labels={"scenario": scenario, "scheduler": label},
+            scheduler_parameters={} if label == ALONE else self._parameters(case),
+            replicates_are=self.replicates_are(self.grid),
+            **{"seed": 0, **failure_seed(self.grid.clusters, seed), **drawn},
+        )
+
+    def _draws_in(self, case: _Case) -> bool:
+        """Whether something is drawn in a case."""
+        drawn = any(graph.name == case.graph and graph.mean_degree is not None for graph in self.grid.graphs)
+        homes = case.scheduler != DYNAMIC and case.stream and self.grid.stream is not None
+        return drawn or homes or case.mean_stay is not None or case.made().draws
+
+    def _task(self, stage: Stage, name: str, case: Any, grid: Task, **arguments: Any) -> Task:
+        """A task that simulates a case: all replicates, or the departure of a cluster."""
+        jobs = sum(map(expected_jobs, self.grid.workloads))
         return Task(
-            stage="simulate",
+            stage=stage,
             study=self.name,
-            name=", ".join(labels.values()),
-            function=f"{_HERE}.stages:run_case",
+            name=name,
+            function=f"{_HERE}.stages:{'run_case' if stage == 'simulate' else 'simulate_departure'}",
             arguments={
-                "labels": labels,
-                **self._common(grid, case),
-                "policy": run.policy,
-                "stream": run.stream,
-                "overrun": self.overrun,
-                "parameters": {"policy": run.policy},
-                "scheduler_parameters": {} if case is None else self._parameters(case),
-                "replicates_are": self.replicates_are,
-                **{"seed": 0, **failure_seed(self.grid.clusters, seed), **drawn},
+                "grid": grid,
+                "clusters": [plain(each) for each in self.grid.clusters],
+                "case": plain(case),
+                "graph": next((plain(graph) for graph in self.grid.graphs if graph.name == case.graph), None),
+                "align": self.grid.align,
+                "estimates": self.estimates[0],
+                **arguments,
             },
             also={"files": event_files(self.grid.clusters)},
-            labels=labels,
-            cost=self._cost / (4 if case is None else 1),
+            labels=arguments.get("labels", {}),
+            cost=0.2 + self.draws(self.grid) * jobs / 50_000,
             memory=2000,
         )
 
@@ -511,131 +441,110 @@ class DynamicGridStudy(SchedulerStudy):
             },
         }
 
-    def _departure(self, seed: int, grid: Task) -> Task:
-        """The cluster that leaves, looked at closely."""
-        assert self.departure is not None
-        return Task(
-            stage="collect",
-            study=self.name,
-            name="departure",
-            function=f"{_HERE}.stages:simulate_departure",
-            arguments={**self._common(grid, self.default), "departure": plain(self.departure), "seed": seed},
-            also={"files": event_files(self.grid.clusters)},
-            cost=self._cost,
-            memory=1500,
-        )
-
     # --- figures --------------------------------------------------------------------------------------
+
+    @property
+    def _responses(self) -> list[DynamicSweepConfig]:
+        """Sweeps with enough numbers for lines."""
+        return [
+            sweep
+            for sweep in self.sweeps
+            if sum(map(_is_number, {getattr(case, sweep.factor) for case in self.cases_of(sweep)})) > 2
+        ]
 
     @property
     def _lines(self) -> dict[str, dict[str, str]]:
         """Coordinate of each sweep that has lines: what a case has besides the factor, by label."""
         return {
             _line_of(sweep): {
-                self.label_of(case): self.label_of(self.changed_case("", **others))
-                for others, case in self.points_of(sweep)
+                self.label_of(case): self.label_of(
+                    case.model_copy(update={sweep.factor: getattr(self.default, sweep.factor)})
+                )
+                for case in self.cases_of(sweep)
             }
-            for sweep in self.sweeps
-            if self._is_response(sweep)
+            for sweep in self._responses
         }
-
-    def _is_response(self, sweep: DynamicSweepConfig) -> bool:
-        """Whether a sweep has enough numbers for lines."""
-        values = {getattr(case, sweep.factor) for _, case in self.points_of(sweep)}
-        return sum(map(_is_number, values)) > 2
 
     def _differing_in(self, *keys: str) -> list[str]:
         """Labels of cases that differ from the default in these alone, the default first."""
-        fixed = [key for key in CASE_KEYS if key not in (*keys, *_OF_SCENARIOS)]
-        found = (
-            label
-            for (_, label), case in self.cases.items()
-            if all(getattr(case, key) == getattr(self.default, key) for key in fixed)
-        )
+        found = (label for (_, label), case in self.cases.items() if self._changes(case).keys() <= {*keys})
         return list(dict.fromkeys(found))
 
     @property
     def specifications(self) -> list[Specification]:
         """Figures of the study; what has nothing to show is not drawn."""
-        default, names = self.labels[0], self.case_labels
+        default, names = self.labels[0], self._differing_in(*CASE_KEYS)
         of_users = [f"users of {name}" for name in self.cluster_names]
-        others = ["users of sites", *([f"users of {GRID_USERS}"] if self.grid.stream is not None else [])]
-        scenarios = list(
-            dict.fromkeys(
-                label for (label, _), case in self.cases.items() if case.stream == self.default.stream
-            )
-        )
-        where = {"scenario": scenarios}
+        of_grid = [f"users of {GRID_USERS}"] if self.grid.stream is not None else []
+        scenarios = list(dict.fromkeys(label for (label, _), case in self.cases.items() if case.stream))
         main = self._differing_in("graph", "scheduler") if len(names) > MOST_CASES else names
+        without, lines = self._differing_in("without")[1:], self._lines
+        drawn = {*without, *(label for labels in lines.values() for label in labels)}
+        variants = [label for label in names if label not in drawn]
+
+        ranking = Specification(
+            name="ranking",
+            form="ranking",
+            title="Cases compared",
+            measures=("response_time_mean",),
+            where={"scenario": scenarios, "scheduler": [ALONE, *main]},
+        )
+
+        def where(*schedulers: str, **labels: Any) -> dict[str, Any]:
+            return {"scenario": scenarios, "scheduler": [*schedulers], **labels}
+
         found = [
-            Specification(
+            replace(
+                ranking,
                 name="users",
-                form="ranking",
                 title="Effect of the grid on its users",
-                measures=("response_time_mean",),
                 hue="group",
                 lanes="scheduler",
-                where={
-                    **where,
-                    "scheduler": [ALONE, *(name for name in (default, "graph complete") if name in names)],
-                    "group": [ALL, *others, *of_users],
-                },
+                where=where(
+                    *(ALONE, default, *(name for name in names if name == "graph complete")),
+                    group=[ALL, "users of sites", *of_grid, *of_users],
+                ),
                 against=ALONE,
                 finding=f"{_HERE}.findings:of_users",
                 caption="The grid's own users are compared with the cluster of their workload.",
             ),
-            Specification(
-                name="ranking",
-                form="ranking",
-                title="Cases compared",
-                measures=("response_time_mean",),
-                where={**where, "scheduler": [ALONE, *main]},
+            ranking,
+            replace(
+                ranking,
+                name="joining",
+                title="Effect of a cluster that stays out",
+                hue="group",
+                facets="scheduler",
+                lanes="scenario",
+                where=where(default, *without, group=[*of_users, *of_grid]),
+                against=default,
+                finding=f"{_HERE}.findings:joining",
             ),
-        ]
-        without = self._differing_in("without")[1:]
-        if without:
-            found.append(
-                Specification(
-                    name="joining",
-                    form="ranking",
-                    title="Effect of a cluster that stays out",
-                    measures=("response_time_mean",),
-                    hue="group",
-                    facets="scheduler",
-                    lanes="scenario",
-                    where={
-                        **where,
-                        "scheduler": [default, *without],
-                        "group": [*of_users, *others[1:]],
-                    },
-                    against=default,
-                    finding=f"{_HERE}.findings:joining",
+            *(
+                replace(
+                    ranking,
+                    name=f"response-{sweep.name}",
+                    form="response",
+                    title=f"Response to {sweep.factor.replace('_', ' ')}",
+                    x=sweep.factor,
+                    hue=_line_of(sweep),
+                    where=where(ALONE, *lines[_line_of(sweep)]),
                 )
-            )
-        responses = [sweep for sweep in self.sweeps if self._is_response(sweep)]
-        found += [self._response(sweep, where) for sweep in responses]
-        drawn = {label for sweep in responses for label in self._lines[_line_of(sweep)]}
-        variants = [label for label in names if label not in {*drawn, *without}]
-        if len(variants) > 1 and names != main:
-            found.append(
-                Specification(
-                    name="variants",
-                    form="ranking",
-                    title="Other rules and conditions",
-                    measures=("response_time_mean",),
-                    where={**where, "scheduler": [default, *variants]},
-                    against=default,
-                )
-            )
-        maps = self._differing_in("graph")[:MOST_MAPS]
-        return [
-            *found,
-            Specification(
+                for sweep in self._responses
+            ),
+            replace(
+                ranking,
+                name="variants",
+                title="Other rules and conditions",
+                where=where(default, *variants),
+                against=default,
+            ),
+            replace(
+                ranking,
                 name="making-place",
-                form="ranking",
                 title="Grid jobs that make place",
                 measures=("yield_wait_mean", "suspensions"),
-                where={**where, "scheduler": main},
+                where=where(*main),
                 reference="",
             ),
             Specification(
@@ -644,29 +553,24 @@ class DynamicGridStudy(SchedulerStudy):
                 title="Where work is done",
                 own=f"{_HERE}.drawing:grid_map",
                 finding=f"{_HERE}.findings:flows",
-                parameters={"scenario": scenarios[0], "cases": maps, "names": self.cluster_names},
+                parameters={
+                    "scenario": scenarios[0],
+                    "cases": self._differing_in("graph")[:MOST_MAPS],
+                    "names": self.cluster_names,
+                },
             ),
         ]
-
-    def _response(self, sweep: DynamicSweepConfig, where: Mapping[str, Any]) -> Specification:
-        return Specification(
-            name=f"response-{sweep.name}",
-            form="response",
-            title=f"Response to {sweep.factor.replace('_', ' ')}",
-            measures=("response_time_mean",),
-            x=sweep.factor,
-            hue=_line_of(sweep),
-            where={**where, "scheduler": [ALONE, *self._lines[_line_of(sweep)]]},
-        )
+        shown = {"joining": bool(without), "variants": len(variants) > 1 and names != main}
+        return [each for each in found if shown.get(each.name, True)]
 
     def conventions(self, dataset: xr.Dataset) -> list[str]:
         """How runs were simulated and measured: a sentence each."""
-        number = BLOCKS if self.replicates_are == "blocks" else self.draws
-        kinds = {
-            "draws": f"{number} independent draws of all workloads and of what is random in a case.",
-            "blocks": f"{number} blocks of consecutive jobs, joined where they depend on each other; random "
-            "graphs, shares and leaves are drawn once.",
-        }
+        kind, draws = self.replicates_are(self.grid), self.draws(self.grid)
+        replicates = {
+            "draws": f"{draws} independent draws of all workloads and of what is random in a case",
+            "blocks": f"{BLOCKS} blocks of consecutive jobs, joined where they depend on each other; random "
+            "graphs, shares and leaves are drawn once",
+        }.get(kind, f"{draws} {kind}")
         return [
             "Every schedule is verified against the rules of the model.",
             f"{ALONE}: every cluster serves its own users; those of the grid have a cluster, too.",
@@ -674,7 +578,7 @@ class DynamicGridStudy(SchedulerStudy):
             f"{self.default.overhead:g}; other cases differ in what they are named after.",
             "Jobs that a local scheduler sends to the grid count for the users of their cluster.",
             "Means are over jobs that ran; the grid rejects jobs larger than every clique of clusters.",
-            "Replicates: " + kinds.get(self.replicates_are, f"{number} {self.replicates_are}."),
+            f"Replicates: {replicates}.",
         ]
 
 
@@ -693,23 +597,18 @@ def _is_number(value: Value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _departure_figure(task: Task) -> Figure:
-    specification = Specification(
-        name="departure",
-        form="series",
-        title="A cluster leaves the grid",
-        own=f"{_HERE}.drawing:departure",
-        finding=f"{_HERE}.findings:departure",
-    )
-    return Figure(
-        name=specification.name, dataset=task, specification=specification.values(), part="Departure"
-    )
+_DEPARTURE = Specification(
+    name="departure",
+    form="series",
+    title="A cluster leaves the grid",
+    own=f"{_HERE}.drawing:departure",
+    finding=f"{_HERE}.findings:departure",
+)
+"""The figure of a cluster that leaves."""
 
 
 def shown_value(value: Value) -> str:
     """Value of a factor as labels show it."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None:
-        return "none"
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from matplotlib.patches import Circle, FancyArrowPatch, Patch
 from matplotlib.ticker import MaxNLocator
 
 from gridsched.figures import style
+from gridsched.figures.panels import each_row
 from gridsched.systems.dynamic_grid.measures import GRID_USERS
 
 _HOUR = 3600
@@ -38,6 +39,8 @@ _LINK = (0, (3, 2))
 
 _ZOOM = (-30.0, 150.0)
 """Seconds around a departure that are shown closely."""
+
+_SINCE = "time since the cluster left"
 
 
 @style.styled
@@ -66,20 +69,33 @@ def grid_map(
     part = study.sel(scenario=scenario)
     numbers = pd.concat([_flows(part, case, names) for case in cases], ignore_index=True)
     sizes = part["cluster_processors"].sel(group=[f"cluster {name}" for name in names])
-    processors = sizes.max([dim for dim in sizes.dims if dim != "group"]).values.astype(np.float64)
-    size = dict(zip(names, processors, strict=True))
+    processors = sizes.max([dim for dim in sizes.dims if dim != "group"]).to_numpy()
+    marks = _marks(names, processors)
     across = min(len(cases), 2)
     down = -(-len(cases) // across)
     tall = _PANEL_HEIGHT if len(names) > 3 else 0.85 * _PANEL_HEIGHT
     figure = style.new_figure(tall * down + 0.5)
-    grid = list(figure.subplots(down, across, squeeze=False).flat)
     most = float(numbers.loc[numbers["users"] != numbers["cluster"], "work"].max())
+    grid = figure.subplots(down, across, squeeze=False).ravel()
     for axes in grid:
         axes.set_axis_off()
-    for axes, case in zip(grid, cases, strict=False):
+    for axes, (case, flows) in zip(grid, numbers.groupby("scheduler", sort=False), strict=False):
         axes.set_title(style.plain(case))
-        _map(axes, size, numbers[numbers["scheduler"] == case], most)
-    _map_legend(figure, max(processors), most)
+        _map(axes, marks, flows, most)
+    looks: list[tuple[dict[str, Any], str]] = [
+        ({"linewidth": 1.2, "linestyle": _LINK}, "fast link"),
+        (
+            {"linewidth": _WIDEST_ARROW, "solid_capstyle": "butt"},
+            f"{style.number(most / _HOUR)} processor-hours",
+        ),
+        ({"linewidth": _WIDEST_ARROW / 4, "solid_capstyle": "butt"}, "a quarter of that"),
+        ({"linestyle": "", "marker": "o", "markersize": 9}, f"{processors.max():,.0f} processors"),
+        ({"linewidth": 2, "marker": ">", "markersize": 4}, "work done elsewhere"),
+        ({"linewidth": 2, "marker": ">", "markersize": 4, "color": style.INK}, "by grid users"),
+    ]
+    style.entries_below(
+        figure, [(Line2D([], [], **{"color": style.FAINT, **look}), text) for look, text in looks]
+    )
     return figure, numbers
 
 
@@ -87,126 +103,83 @@ def _flows(study: xr.Dataset, case: str, names: Sequence[str]) -> pd.DataFrame:
     """Work from the users of each cluster and of the grid to each cluster under a case."""
     mean = study[["flow_work", "adjacent"]].sel(scheduler=case)
     mean = mean.mean([dim for dim in mean.dims if dim != "group"])
-    rows = []
-    for users in (*names, GRID_USERS):
-        for cluster in names:
-            pair = mean.sel(group=f"{users} to {cluster}")
-            rows.append((case, users, cluster, float(pair["flow_work"]), int(pair["adjacent"] > 0)))
-    work = pd.DataFrame(rows, columns=["scheduler", "users", "cluster", "work", "links"])
+    pairs = [(users, cluster) for users in (*names, GRID_USERS) for cluster in names]
+    own = mean.sel(group=[f"{users} to {cluster}" for users, cluster in pairs])
+    work = pd.DataFrame(pairs, columns=["users", "cluster"]).assign(
+        work=own["flow_work"].to_numpy(), links=(own["adjacent"] > 0).to_numpy().astype(int)
+    )
     total = work.groupby("users")["work"].transform("sum")
+    work.insert(0, "scheduler", case)
     return work.assign(share=work["work"] / total.where(total > 0))
 
 
-def _places(clusters: list[str]) -> dict[str, tuple[float, float]]:
-    """Clusters on a ring, the first at the top, clockwise; the grid's own users in the middle."""
-    angles = np.pi / 2 - 2 * np.pi * np.arange(len(clusters)) / max(len(clusters), 1)
-    places = {
-        cluster: (float(np.cos(a)), float(np.sin(a))) for cluster, a in zip(clusters, angles, strict=True)
-    }
-    return {**places, GRID_USERS: (0.0, 0.0)}
-
-
-def _colors(clusters: list[str]) -> dict[str, str]:
-    """Colour of the users of each cluster and of the grid."""
-    looks = style.scheme_styles(clusters)
-    return {**{cluster: looks[cluster].color for cluster in clusters}, GRID_USERS: style.INK}
-
-
-def _map(axes: Axes, processors: Mapping[str, float], flows: pd.DataFrame, most: float) -> None:
-    """Links, arrows of work and clusters."""
-    clusters, largest = list(processors), max(processors.values())
-    places, colors = _places(clusters), _colors(clusters)
-    radius = {name: _LARGEST_CIRCLE * float(np.sqrt(size / largest)) for name, size in processors.items()}
-    radius[GRID_USERS] = 0.05
-    heights = [y for _, y in places.values()]
-    limits = min(heights) - _HEADROOM, max(heights) + _HEADROOM
-    axes.set(xlim=(-_ROOM, _ROOM), ylim=limits, aspect="equal", anchor="N")
-    links = flows[(flows["links"] > 0) & (flows["users"] < flows["cluster"])]
-    for one, other in zip(links["users"], links["cluster"], strict=True):
-        (x0, y0), (x1, y1) = places[one], places[other]
-        axes.plot([x0, x1], [y0, y1], color=style.FAINT, linewidth=1.2, linestyle=_LINK, zorder=3.5)
-    moved = flows[(flows["users"] != flows["cluster"]) & (flows["work"] > 0)]
-    for users, target, work in zip(moved["users"], moved["cluster"], moved["work"], strict=True):
-        width = _WIDEST_ARROW * work / most
-        if width >= _THINNEST_ARROW:
-            _arrow(axes, places[users], places[target], radius[users], radius[target], width, colors[users])
-    for cluster in clusters:
-        own = flows[(flows["users"] == cluster) & (flows["cluster"] == cluster)]
-        axes.add_patch(Circle(places[cluster], radius[cluster], color=colors[cluster], zorder=4, linewidth=0))
-        _cluster_text(axes, cluster, places[cluster], radius[cluster], float(own["share"].sum()))
-    if (flows["users"] == GRID_USERS).any() and flows.loc[flows["users"] == GRID_USERS, "work"].sum() > 0:
-        axes.add_patch(Circle(places[GRID_USERS], radius[GRID_USERS], color=colors[GRID_USERS], zorder=4))
-
-
-def _arrow(
-    axes: Axes,
-    start: tuple[float, float],
-    end: tuple[float, float],
-    away: float,
-    short: float,
-    width: float,
-    color: str,
-) -> None:
-    """A bent arrow from the rim of one circle to that of another."""
-    (x0, y0), (x1, y1) = start, end
-    length = float(np.hypot(x1 - x0, y1 - y0))
-    ux, uy = (x1 - x0) / length, (y1 - y0) / length
-    axes.add_patch(
-        FancyArrowPatch(
-            (x0 + away * ux, y0 + away * uy),
-            (x1 - (short + 0.03) * ux, y1 - (short + 0.03) * uy),
-            connectionstyle="arc3,rad=0.16",
-            arrowstyle=f"-|>,head_width={0.8 + 0.45 * width},head_length={1.8 + 0.7 * width}",
-            mutation_scale=1,
-            linewidth=width,
-            color=color,
-            joinstyle="miter",
-            shrinkA=0,
-            shrinkB=0,
-            zorder=3,
-        )
+def _marks(names: Sequence[str], processors: np.ndarray) -> pd.DataFrame:
+    """Place, radius and colour of clusters on a ring, the first at the top, clockwise; grid users inside."""
+    angle = np.pi / 2 - 2 * np.pi * np.arange(len(names)) / len(names)
+    looks = style.scheme_styles(names)
+    return pd.DataFrame(
+        {
+            "x": [*np.cos(angle), 0.0],
+            "y": [*np.sin(angle), 0.0],
+            "radius": [*(_LARGEST_CIRCLE * np.sqrt(processors / processors.max())), 0.05],
+            "color": [*(looks[name].color for name in names), style.INK],
+        },
+        index=[*names, GRID_USERS],
     )
 
 
-def _cluster_text(
-    axes: Axes, cluster: str, place: tuple[float, float], radius: float, at_home: float
-) -> None:
+def _map(axes: Axes, marks: pd.DataFrame, flows: pd.DataFrame, most: float) -> None:
+    """Links, arrows of work and clusters."""
+    limits = marks["y"].min() - _HEADROOM, marks["y"].max() + _HEADROOM
+    axes.set(xlim=(-_ROOM, _ROOM), ylim=limits, aspect="equal", anchor="N")
+    for pair in each_row(flows[(flows["links"] > 0) & (flows["users"] < flows["cluster"])]):
+        ends = marks.loc[[pair.users, pair.cluster]]
+        axes.plot(ends["x"], ends["y"], color=style.FAINT, linewidth=1.2, linestyle=_LINK, zorder=3.5)
+    moved = flows[(flows["users"] != flows["cluster"]) & (flows["work"] > 0)]
+    moved = moved.assign(width=_WIDEST_ARROW * moved["work"] / most)
+    for pair in each_row(moved[moved["width"] >= _THINNEST_ARROW]):
+        axes.add_patch(_arrow(marks.loc[pair.users], marks.loc[pair.cluster], pair.width))
+    of_grid = flows.loc[flows["users"] == GRID_USERS, "work"].sum() > 0
+    for name, mark in (marks if of_grid else marks.drop(GRID_USERS)).iterrows():
+        circle = {"color": mark["color"], "zorder": 4, **({} if name == GRID_USERS else {"linewidth": 0})}
+        axes.add_patch(Circle((mark["x"], mark["y"]), mark["radius"], **circle))
+    for own in each_row(flows[flows["users"] == flows["cluster"]]):
+        _name(axes, style.plain(own.cluster, 12), marks.loc[own.cluster], np.nan_to_num(own.share))
+
+
+def _arrow(start: Any, end: Any, width: float) -> FancyArrowPatch:
+    """A bent arrow from the rim of one circle to that of another."""
+    places = np.array([(mark["x"], mark["y"]) for mark in (start, end)])
+    way = (places[1] - places[0]) / np.hypot(*(places[1] - places[0]))
+    return FancyArrowPatch(
+        tuple(places[0] + start["radius"] * way),
+        tuple(places[1] - (end["radius"] + 0.03) * way),
+        connectionstyle="arc3,rad=0.16",
+        arrowstyle=f"-|>,head_width={0.8 + 0.45 * width},head_length={1.8 + 0.7 * width}",
+        mutation_scale=1,
+        linewidth=width,
+        color=start["color"],
+        joinstyle="miter",
+        shrinkA=0,
+        shrinkB=0,
+        zorder=3,
+    )
+
+
+def _name(axes: Axes, name: str, mark: Any, at_home: float) -> None:
     """Name of a cluster and the share of its users' work that was done at home, outside the ring."""
-    x, y = place
-    length = float(np.hypot(x, y)) or 1.0
-    far = radius + 0.06
-    side = "center" if abs(x) < 0.3 else "left" if x > 0 else "right"
-    edge = "center" if abs(x) >= 0.3 else "bottom" if y > 0 else "top"
+    x, y, far = mark["x"], mark["y"], 1 + mark["radius"] + 0.06
+    beside = abs(x) >= 0.3
     text = axes.text(
-        x + far * x / length,
-        y + far * y / length,
-        f"{style.plain(cluster, 12)}\n{100 * at_home:.0f} % at home",
-        ha=side,
-        va=edge,
+        far * x,
+        far * y,
+        f"{name}\n{100 * at_home:.0f} % at home",
+        ha=("left" if x > 0 else "right") if beside else "center",
+        va="center" if beside else "bottom" if y > 0 else "top",
         fontsize=7,
     )
     # the panel has room for it
     text.set_in_layout(False)
-
-
-def _map_legend(figure: Any, largest: float, most: float) -> None:
-    """What lines and circles mean, with a scale of both."""
-    widest = Line2D([], [], color=style.FAINT, linewidth=_WIDEST_ARROW, solid_capstyle="butt")
-    entries = [
-        (Line2D([], [], color=style.FAINT, linewidth=1.2, linestyle=_LINK), "fast link"),
-        (widest, f"{style.number(most / _HOUR)} processor-hours"),
-        (
-            Line2D([], [], color=style.FAINT, linewidth=_WIDEST_ARROW / 4, solid_capstyle="butt"),
-            "a quarter of that",
-        ),
-        (
-            Line2D([], [], linestyle="", color=style.FAINT, marker="o", markersize=9),
-            f"{largest:,.0f} processors",
-        ),
-        (Line2D([], [], color=style.FAINT, linewidth=2, marker=">", markersize=4), "work done elsewhere"),
-        (Line2D([], [], color=style.INK, linewidth=2, marker=">", markersize=4), "by grid users"),
-    ]
-    style.entries_below(figure, entries)
 
 
 # --- a departure ----------------------------------------------------------------------------------
@@ -227,80 +200,56 @@ def departure(study: xr.Dataset) -> style.Drawing:
         Columns site, use ("local", "grid", "held", "proxies"), time [s] from the departure, and processors,
         or the number of proxies, from then on; tasks_moved, jobs_suspended and duration [s] of the leave.
     """
-    cluster = str(study.attrs["site"])
-    used = study["departure_used"].sel(cluster=cluster)
-    time = study["change"].values.astype(np.float64)
-    numbers = used.rename("processors").reset_coords(drop=True).to_dataframe().reset_index()
-    proxies = pd.DataFrame(
-        {"use": "proxies", "change": time, "processors": study["departure_proxies"].values}
+    cluster, absence = str(study.attrs["site"]), float(study.attrs["absence"])
+    study = study.assign_coords(change=study["change"].astype(np.float64))
+    used, alive = study["departure_used"].sel(cluster=cluster), study["departure_proxies"]
+    time = study["change"].to_numpy()
+    moved, suspended, duration = (
+        float(study[f"departure_{what}"].sum(skipna=False))
+        for what in ("tasks_moved", "jobs_suspended", "duration")
     )
-    numbers = pd.concat([numbers, proxies], ignore_index=True).rename(columns={"change": "time"})
-    numbers = numbers.assign(site=cluster)[["site", "use", "time", "processors"]]
+    numbers = (
+        pd.concat([used.to_series(), alive.expand_dims(use=["proxies"]).to_series()])
+        .rename_axis(["use", "time"])
+        .reset_index(name="processors")
+    )
+    numbers.insert(0, "site", cluster)
+    there = bool(used.sel(use="grid").sel(change=0, method="ffill") > 0)
     processors = float(study["departure_processors"].sel(cluster=cluster))
-    absence = float(study.attrs["absence"])
-    stacks = {str(use): used.sel(use=use).values for use in used["use"].values}
-    there = bool(np.any((time <= 0) & (np.append(time[1:], np.inf) > 0) & (stacks["grid"] > 0)))
     figure = style.new_figure(4.6)
     # Where nothing has to move, there is nothing to look at closely
-    below = ["close", "proxies"] if there else ["proxies", "proxies"]
-    grid = figure.subplot_mosaic([["whole", "whole"], [*below]], height_ratios=[1.25, 1.0])
-    _stack(grid["whole"], time, stacks, processors)
-    for axes in (grid["whole"], grid["proxies"]):
-        style.set_axis(
-            axes.xaxis, [time.min(), time.max()], "s", ticks=5 if there and axes is grid["proxies"] else 9
-        )
+    grid = figure.subplot_mosaic(
+        [["whole", "whole"], ["close" if there else "proxies", "proxies"]], height_ratios=[1.25, 1.0]
+    )
+    away = f"{cluster} is not in the grid for {style.duration(absence)} (shaded)"
+    _stack(grid["whole"], used, processors, style.plain(away, 60))
+    grid["proxies"].step(time, alive, where="post", color=style.INK, linewidth=1.0)
+    most = max(float(alive.max()) * 1.1, 1.0)
+    grid["proxies"].set(ylim=(0, most), title="Proxies on the cluster", xlabel=_SINCE)
+    grid["proxies"].yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    for axes, ticks in ((grid["whole"], 9), (grid["proxies"], 5 if there else 9)):
+        style.set_axis(axes.xaxis, [time.min(), time.max()], "s", ticks=ticks)
         axes.set_xlim(time.min(), time.max())
         axes.axvspan(0, absence, color=style.PALE, alpha=0.5, zorder=0.1, linewidth=0)
-    grid["whole"].set_title(
-        style.plain(f"{cluster} is not in the grid for {style.duration(absence)} (shaded)", 60)
-    )
     if there:
-        _stack(grid["close"], time, stacks, processors)
+        gone = "" if np.isnan(duration) else f", the last grid job after {style.duration(duration)}"
+        _stack(grid["close"], used, processors, f"Tasks moved: {moved:.0f}, jobs suspended: {suspended:.0f}")
         style.set_axis(grid["close"].xaxis, _ZOOM, "s", ticks=6)
-        grid["close"].set_xlim(*_ZOOM)
+        grid["close"].set(xlim=_ZOOM, xlabel=f"{_SINCE}{gone}")
         grid["close"].axvline(0, color=style.INK, linewidth=0.8)
-        grid["close"].set_title(_what_happened(study))
-    alive = study["departure_proxies"].values
-    grid["proxies"].step(time, alive, where="post", color=style.INK, linewidth=1.0)
-    grid["proxies"].set_ylim(0, max(float(alive.max()) * 1.1, 1.0))
-    grid["proxies"].yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    grid["proxies"].set_title("Proxies on the cluster")
-    for name in ("whole", "close") if there else ("whole",):
-        grid[name].set_ylabel("processors")
-        grid[name].set_xlabel("time since the cluster left")
-    if there:
-        grid["close"].set_xlabel(_until_gone(study))
-    grid["proxies"].set_xlabel("time since the cluster left")
     lasting = np.diff(time) / (time[-1] - time[0])
-    drawn = [use for use in _USES if there or lasting[stacks[use][:-1] > 0].sum() > _VISIBLE]
-    entries = [(Patch(color=_USES[use][1]), _USES[use][0]) for use in drawn]
+    entries = [
+        (Patch(color=color), text)
+        for use, (text, color) in _USES.items()
+        if there or lasting[used.sel(use=use)[:-1] > 0].sum() > _VISIBLE
+    ]
     style.entries_below(figure, entries)
-    happened = {
-        "tasks_moved": float(study["departure_tasks_moved"].sum()),
-        "jobs_suspended": float(study["departure_jobs_suspended"]),
-        "duration": float(study["departure_duration"]),
-    }
-    return figure, numbers.assign(**happened)
+    return figure, numbers.assign(tasks_moved=moved, jobs_suspended=suspended, duration=duration)
 
 
-def _stack(axes: Axes, time: np.ndarray, stacks: Mapping[str, np.ndarray], processors: float) -> None:
+def _stack(axes: Axes, used: xr.DataArray, processors: float, title: str) -> None:
     """Processors in use, one kind of use on top of another."""
-    below = np.zeros(len(time))
-    for use, (_, color) in _USES.items():
-        above = below + stacks[use]
-        axes.fill_between(time, below, above, step="post", color=color, linewidth=0)
-        below = above
+    colors = [color for _, color in _USES.values()]
+    axes.stackplot(used["change"], used.sel(use=list(_USES)), colors=colors, step="post", linewidth=0)
     axes.axhline(processors, color=style.FAINT, linewidth=0.8)
-    axes.set_ylim(0, processors * 1.05)
-
-
-def _what_happened(study: xr.Dataset) -> str:
-    moved = float(study["departure_tasks_moved"].sum())
-    suspended = float(study["departure_jobs_suspended"])
-    return f"Tasks moved: {moved:.0f}, jobs suspended: {suspended:.0f}"
-
-
-def _until_gone(study: xr.Dataset) -> str:
-    seconds = float(study["departure_duration"])
-    gone = "" if np.isnan(seconds) else f", the last grid job after {style.duration(seconds)}"
-    return f"time since the cluster left{gone}"
+    axes.set(ylim=(0, processors * 1.05), title=title, xlabel=_SINCE, ylabel="processors")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -22,46 +22,38 @@ from gridsched.systems.dynamic_grid.measures import GRID_USERS
 
 Attributes = Mapping[str, Any]
 
-_SIDES = {-1: "lower", 1: "higher"}
+_SIDES = {1: "higher", -1: "lower"}
+_EFFECTS = {-1: "significantly lower", 1: "significantly higher", 0: "not significantly different"}
 
 
-def _signs(rows: pd.DataFrame, labels: Sequence[Any]) -> dict[int, list[str]]:
+def _by_sign(rows: pd.DataFrame, labels: pd.Series[str]) -> dict[int, list[str]]:
     """Labels of rows that differ significantly below (-1) or above (1), or do not (0)."""
-    found: dict[int, list[str]] = {-1: [], 1: [], 0: []}
-    for label, sign in zip(labels, rows["significant"].astype(int), strict=True):
-        found[int(sign)].append(str(label))
-    return found
+    return {sign: labels[rows["significant"] == sign].tolist() for sign in _EFFECTS}
 
 
 def of_users(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
     """How the grid changes a measure for all users, and for which of them it does so significantly."""
     own = numbers[numbers["scheduler"] != attributes.get("reference")]
     words = known_measure(specification.measures[0]).words
-    scenarios = list(dict.fromkeys(own["scenario"])) if "scenario" in own else []
     headlines, lines = [], []
-    for scenario in scenarios:
-        part = own[own["scenario"] == scenario]
-        part = part[part["scheduler"] == part["scheduler"].iloc[0]]
-        place = f"{name(scenario)}: the" if len(scenarios) > 1 else "The"
+    for scenario, rows in own.groupby("scenario", sort=False):
+        part = rows[rows["scheduler"] == rows["scheduler"].iloc[0]]
+        place = f"{name(scenario)}: the" if own["scenario"].nunique() > 1 else "The"
         headlines.append(_of_everybody(part[part["group"] == ALL], words, place))
         tested = part[part["probability"].notna() & (part["group"] != ALL)]
-        signs = _signs(tested, tested["group"].tolist())
-        texts = [
-            f"significantly {_SIDES[sign]} for {listed(signs[sign], 6)}" for sign in (-1, 1) if signs[sign]
-        ]
-        if signs[0]:
-            texts.append(f"not significantly different for {listed(signs[0], 6)}")
-        if texts:
-            lines.append(f"{place} {words} is {'; '.join(texts)}.")
+        signs = _by_sign(tested, tested["group"])
+        effects = [f"{_EFFECTS[sign]} for {listed(who, 6)}" for sign, who in signs.items() if who]
+        if effects:
+            lines.append(f"{place} {words} is {'; '.join(effects)}.")
     return [*headlines, *lines] or ["Nothing is compared."]
 
 
 def _of_everybody(rows: pd.DataFrame, words: str, place: str) -> str:
     """The headline: all users against every cluster on its own."""
-    if rows.empty or pd.isna(rows["probability"].iloc[0]):
-        reason = str(rows["ratio_reason"].iloc[0]) if len(rows) and "ratio_reason" in rows else "no values"
+    row = next(iter(rows.to_dict("records")), {})
+    if pd.isna(row.get("probability")):
+        reason = row.get("ratio_reason", "no values")
         return f"{place} effect of the grid on the {words} is not estimable: {reason}."
-    row = rows.iloc[0].to_dict()
     if not row["significant"]:
         return f"{place} {words} in the grid does not differ significantly from that of clusters alone."
     verb = "lowers" if row["significant"] < 0 else "raises"
@@ -72,25 +64,25 @@ def _of_everybody(rows: pd.DataFrame, words: str, place: str) -> str:
 def joining(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
     """Whose users have longer or shorter responses where their cluster stays out, and what others have."""
     own = numbers[numbers["scenario"] == numbers["scenario"].iloc[0]] if len(numbers) else numbers
-    own = own[own["probability"].notna()] if len(own) else own
-    if own.empty:
+    tested = own[own["probability"].notna()] if len(own) else own
+    if tested.empty:
         return ["No effect of a cluster that stays out is estimable."]
     words = known_measure(specification.measures[0]).words
-    cluster = own["scheduler"].str.removeprefix("without ")
-    mine = own["group"] == "users of " + cluster
-    signs = _signs(own[mine], cluster[mine].tolist())
+    cluster = tested["scheduler"].str.removeprefix("without ")
+    mine = tested["group"] == "users of " + cluster
+    signs = _by_sign(tested[mine], cluster[mine])
     lines = [
-        f"The {words} is significantly {_SIDES[sign]} for users of {listed(signs[sign])} if these stay out."
-        for sign in (1, -1)
+        f"The {words} is significantly {side} for users of {listed(signs[sign])} if these stay out."
+        for sign, side in _SIDES.items()
         if signs[sign]
     ]
     if signs[0]:
         lines.append(f"Staying out makes no significant difference for users of {listed(signs[0])}.")
-    for sign in (1, -1):
-        others = own[~mine & (own["significant"] == sign)].groupby(cluster, sort=False)
+    for sign, side in _SIDES.items():
+        others = tested[~mine & (tested["significant"] == sign)].groupby(cluster, sort=False)
         parts = [f"{count(len(part), 'other group')} without {name(who)}" for who, part in others]
         if parts:
-            lines.append(f"The {words} is significantly {_SIDES[sign]} for {listed(parts)}.")
+            lines.append(f"The {words} is significantly {side} for {listed(parts)}.")
     return lines
 
 
@@ -99,12 +91,11 @@ def flows(numbers: pd.DataFrame, specification: Specification, attributes: Attri
     lines = []
     for case, part in numbers[numbers["users"] != GRID_USERS].groupby("scheduler", sort=False):
         work = part.groupby("users", sort=False)["work"].sum()
-        away = part[part["users"] != part["cluster"]].groupby("users", sort=False)["work"].sum() / work
-        total = float((away * work).sum() / work.sum())
-        most = str(away.idxmax())
+        moved = part[part["users"] != part["cluster"]].groupby("users", sort=False)["work"].sum()
+        share = moved / work
         lines.append(
-            f"{name(case)}: {percent(total)} of the work of the clusters' users is done elsewhere, "
-            f"of users of {name(most)} {percent(float(away[most]))}."
+            f"{name(case)}: {percent(moved.sum() / work.sum())} of the work of the clusters' users is done "
+            f"elsewhere, of users of {name(share.idxmax())} {percent(share.max())}."
         )
     return lines or ["No cluster has users."]
 
