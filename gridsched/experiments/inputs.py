@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, TypeVar
 
+from gridsched.errors import ConfigurationError
 from gridsched.experiments.parts import ClusterConfig, ScenarioConfig, VariedConfig, WorkloadConfig
 from gridsched.experiments.tasks import ArchiveFile, OwnFile, Task
 from gridsched.traces import find_log
@@ -26,6 +29,30 @@ def logs_of(workloads: Iterable[WorkloadConfig]) -> dict[str, ArchiveFile | OwnF
     """SWF files of the workloads that are read from a log, by their names."""
     found = {workload.name: log_of(workload) for workload in workloads}
     return {name: log for name, log in found.items() if log is not None}
+
+
+def located(path: str, folder: str) -> str:
+    """The path itself if there is such a file, else the first one in the folders that a variable names.
+
+    Parameters
+    ----------
+    path : str
+        As the study gives it.
+    folder : str
+        Environment variable: folders, separated by commas.
+    """
+    folders = [each.strip() for each in os.environ.get(folder, "").split(",") if each.strip()]
+    places = [Path(path), *(Path(each) / path for each in folders)]
+    return next((str(each) for each in places if each.is_file()), path)
+
+
+def check_located(key: str, path: str, folder: str, source: str) -> None:
+    """Refuse a file that is not there, with a `ConfigurationError` that says where (`source`) to get it."""
+    if not Path(located(path, folder)).is_file():
+        raise ConfigurationError(
+            f"{key}: found {path!r}; there is no such file, seen from {Path.cwd()}: get it {source} and name "
+            f"its folder in {folder}"
+        )
 
 
 def drawing_seed(seed: int, *workloads: WorkloadConfig) -> int:

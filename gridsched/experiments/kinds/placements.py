@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -19,6 +18,7 @@ from gridsched.experiments import files
 from gridsched.experiments.collection import labelled
 from gridsched.experiments.comparing import TABLES
 from gridsched.experiments.config import VARYING, Study
+from gridsched.experiments.inputs import check_located, located
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.specification import Specification
 from gridsched.experiments.study import Replicates
@@ -104,8 +104,8 @@ class PlacementStudy(Study):
 
     def check_files(self) -> None:
         """Refuse tables that are not there."""
-        check_file("nodes", self.nodes)
-        check_file("pods", self.pods)
+        for key in ("nodes", "pods"):
+            check_located(key, getattr(self, key), FOLDER, f"from the public trace ({SOURCE})")
 
     # --- what is made ---------------------------------------------------------------------------------
 
@@ -147,8 +147,8 @@ class PlacementStudy(Study):
                 "replicate": number,
                 "seed": self.seed + number,
                 "arrived": self.arrived,
-                "nodes": OwnFile(located(self.nodes)),
-                "pods": OwnFile(located(self.pods)),
+                "nodes": OwnFile(located(self.nodes, FOLDER)),
+                "pods": OwnFile(located(self.pods, FOLDER)),
             },
             labels={"scenario": scenario, "scheduler": scheduler, "replicate": number},
             cost=6.0 if placement == "fragments" else 1.0,
@@ -157,38 +157,41 @@ class PlacementStudy(Study):
     @property
     def specifications(self) -> list[Specification]:
         """Placements compared, the effect of the order of nodes, and pods that wait for GPUs."""
-        ranking = Specification(
-            name="ranking",
-            form="ranking",
-            title="GPUs allocated when 100 % have been requested",
-            measures=("allocated_full",),
-            relation="difference",
-            caption="The rest is free, but in pieces or on nodes that no waiting pod can use.",
-        )
+        steps = range(round(_SHOWN_FROM * STEPS), int(round(self.arrived * STEPS, 6)) + 1, _SHOWN_EVERY)
+        ranking: dict[str, Any] = {
+            "form": "ranking",
+            "measures": ("allocated_full",),
+            "relation": "difference",
+        }
         orders = Specification(
             name="node-orders",
-            form="ranking",
             title="Effect of the order of nodes",
-            measures=("allocated_full",),
+            **ranking,
             facets="baseline",
             lanes="scenario",
             reference="scenario",
-            relation="difference",
             finding=f"{_HERE}:order_effects",
         )
-        steps = range(round(_SHOWN_FROM * STEPS), int(round(self.arrived * STEPS, 6)) + 1, _SHOWN_EVERY)
-        waiting = Specification(
-            name="waiting",
-            form="response",
-            title="GPUs that pods wait for",
-            measures=("waiting",),
-            x="arrived",
-            reference="",
-            where={"arrived": [step / STEPS for step in steps]},
-            caption="Arrived: GPUs requested so far, relative to those of the cluster.",
-            finding=f"{_HERE}:falling_behind",
-        )
-        return [ranking, *([orders] if {"random"} < set(self.node_orders) else []), waiting]
+        return [
+            Specification(
+                name="ranking",
+                title="GPUs allocated when 100 % have been requested",
+                **ranking,
+                caption="The rest is free, but in pieces or on nodes that no waiting pod can use.",
+            ),
+            *([orders] if {"random"} < set(self.node_orders) else []),
+            Specification(
+                name="waiting",
+                form="response",
+                title="GPUs that pods wait for",
+                measures=("waiting",),
+                x="arrived",
+                reference="",
+                where={"arrived": [step / STEPS for step in steps]},
+                caption="Arrived: GPUs requested so far, relative to those of the cluster.",
+                finding=f"{_HERE}:falling_behind",
+            ),
+        ]
 
     def conventions(self, dataset: xr.Dataset) -> list[str]:
         """How placements were simulated: a sentence each."""
@@ -214,14 +217,13 @@ def order_effects(
     """Under which placements another order of nodes changes significantly what is allocated."""
     lines = []
     for scenario, part in numbers[numbers["scenario"] != numbers["baseline"]].groupby("scenario", sort=False):
-        changed = part[part["significant"] != 0].to_dict("records")
         effects = [
-            f"{row['scheduler']} ({estimate_text(row, share=True, of='difference')})" for row in changed
+            f"{row['scheduler']} ({estimate_text(row, share=True, of='difference')})"
+            for row in part[part["significant"] != 0].to_dict("records")
         ]
-        which = f"under {joined(effects)}" if effects else "under no placement"
         lines.append(
             f"With {scenario} instead of in random order, the share of GPUs allocated changes significantly "
-            f"{which}."
+            f"under {joined(effects) or 'no placement'}."
         )
     return lines
 
@@ -231,15 +233,13 @@ def falling_behind(
 ) -> list[str]:
     """From which share of the GPUs on pods wait, under the first placement to fall behind and the last."""
     lines = []
-    for scenario, part in numbers.groupby("scenario", sort=False):
-        behind = part[part["low"] > _BEHIND]
-        when = behind.groupby("scheduler", sort=False)["arrived"].min().sort_values(kind="stable")
-        if len(when):
-            last = f", under {when.index[-1]} once {percent(when.iloc[-1])} are" if len(when) > 1 else ""
-            lines.append(
-                f"{str(scenario).capitalize()}: under {when.index[0]} pods wait for {percent(_BEHIND)} of "
-                f"the GPUs once {percent(when.iloc[0])} are requested{last}."
-            )
+    for scenario, part in numbers[numbers["low"] > _BEHIND].groupby("scenario", sort=False):
+        when = part.groupby("scheduler", sort=False)["arrived"].min().sort_values(kind="stable")
+        last = f", under {when.index[-1]} once {percent(when.iloc[-1])} are" if len(when) > 1 else ""
+        lines.append(
+            f"{str(scenario).capitalize()}: under {when.index[0]} pods wait for {percent(_BEHIND)} of "
+            f"the GPUs once {percent(when.iloc[0])} are requested{last}."
+        )
     return lines or [f"Pods wait for less than {percent(_BEHIND)} of the GPUs."]
 
 
@@ -316,9 +316,8 @@ def draw_pods(pods: Workload, enough: float, seed: int) -> Workload:
     gpus = gpus_of(pods)
     sum_asked = int(gpus.sum())
     while sum_asked < enough:
-        place = int(rng.integers(len(pods)))
-        places.append(place)
-        sum_asked += int(gpus[place])
+        places.append(int(rng.integers(len(pods))))
+        sum_asked += int(gpus[places[-1]])
     arrival = np.arange(len(places))
     stay = 2 * len(places) - arrival
     return pods.select(
@@ -342,16 +341,13 @@ def _measured(start: Integers, gpus: Integers, total: int, arrived: float) -> xr
     come = np.searchsorted(np.cumsum(gpus), shares * total)
     sum_asked = np.append(0, np.cumsum(gpus))[come]
     allocated = np.append(0, np.cumsum(gpus * placed))[come] / total
-    columns = {
-        "allocated": allocated,
-        "waiting": sum_asked / total - allocated,
-        "pods_arrived": come,
-        "pods_placed": np.append(0, np.cumsum(placed))[come],
-    }
     return xr.Dataset(
         {
             "allocated_full": float(allocated[STEPS - 1]),
-            **{name: ("arrived", columns[name]) for name in columns},
+            "allocated": ("arrived", allocated),
+            "waiting": ("arrived", sum_asked / total - allocated),
+            "pods_arrived": ("arrived", come),
+            "pods_placed": ("arrived", np.append(0, np.cumsum(placed))[come]),
         },
         {"arrived": shares},
     )
@@ -367,28 +363,6 @@ SOURCE = "alibaba/clusterdata, cluster-trace-gpu-v2023"
 
 WHOLE = 1000
 """Parts of a GPU that pods ask for."""
-
-
-def located(path: str) -> str:
-    """The path itself if there is such a file, else the one in the folder that the environment names."""
-    folder = os.environ.get(FOLDER)
-    elsewhere = Path(folder) / path if folder else Path(path)
-    return str(elsewhere) if not Path(path).is_file() and elsewhere.is_file() else path
-
-
-def check_file(key: str, path: str) -> None:
-    """Refuse a table that is not there.
-
-    Raises
-    ------
-    ConfigurationError
-        One line that says where to get it.
-    """
-    if not Path(located(path)).is_file():
-        raise ConfigurationError(
-            f"{key}: found {path!r}; there is no such file, seen from {Path.cwd()}: get it from the public "
-            f"trace ({SOURCE}) and name its folder in {FOLDER}"
-        )
 
 
 def read_cluster(nodes: str | Path, pods: str | Path) -> tuple[list[NodeType], Workload]:

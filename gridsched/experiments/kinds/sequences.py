@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from pydantic import Field, model_validator
 
@@ -20,12 +19,12 @@ from gridsched.experiments import files
 from gridsched.experiments.collection import ALL, labelled
 from gridsched.experiments.comparing import TABLES
 from gridsched.experiments.config import VARYING, Study
-from gridsched.experiments.inputs import log_of
+from gridsched.experiments.inputs import check_located, located, log_of
 from gridsched.experiments.parts import WorkloadConfig
 from gridsched.experiments.specification import Specification
-from gridsched.experiments.tasks import ArchiveFile, Experiment, OwnFile, Task
+from gridsched.experiments.tasks import Experiment, OwnFile, Task
 from gridsched.experiments.validation import Count, Whole, unique
-from gridsched.metrics.jobs import bounded_slowdown
+from gridsched.metrics import jobs as metrics
 from gridsched.platform import Cluster
 from gridsched.policies import scores
 from gridsched.policies.local import ORDERS, OrderName
@@ -95,10 +94,9 @@ class SequenceStudy(Study):
     def check_files(self) -> None:
         """Refuse logs that are not there."""
         for workload in self.workloads:
-            if workload.file is not None and not Path(located(workload.file)).is_file():
-                raise ConfigurationError(
-                    f"workloads: {workload.name}: found {workload.file!r}; there is no such file, seen from "
-                    f"{Path.cwd()}: get it where the paper published it and name its folder in {FOLDER}"
+            if workload.file is not None:
+                check_located(
+                    f"workloads: {workload.name}", workload.file, FOLDER, "where the paper published it"
                 )
 
     # --- what is made ---------------------------------------------------------------------------------
@@ -106,10 +104,7 @@ class SequenceStudy(Study):
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study; nothing of it is drawn at random."""
         runs = [
-            self._run(workload, backfilling, waits, order)
-            for workload, backfilling, waits, order in product(
-                self.workloads, self.backfilling, self.waits, self.orders
-            )
+            self._run(*each) for each in product(self.workloads, self.backfilling, self.waits, self.orders)
         ]
         study = Task(
             stage="collect",
@@ -148,7 +143,7 @@ class SequenceStudy(Study):
                 "order": order,
                 "backfilling": backfilling,
                 "waits": waits,
-                "log": self._log(workload),
+                "log": OwnFile(located(workload.file, FOLDER)) if workload.file else log_of(workload),
                 "labels": labels,
             },
             labels=labels,
@@ -157,21 +152,20 @@ class SequenceStudy(Study):
     @property
     def specifications(self) -> list[Specification]:
         """Orders compared on each log, with and without backfilling."""
-        slowdown = "bounded_slowdown_mean"
-        by_order = Specification(
-            name="slowdowns",
-            form="ranking",
-            title="Mean bounded slowdown by order",
-            measures=(slowdown,),
-            hue="order",
-            lanes="waits",
-            reference="",
-        )
-        used = replace(
-            by_order, name="utilisation", title="Utilisation by order", measures=("utilisation_makespan",)
-        )
-        ranking = Specification(name="ranking", form="ranking", title="Orders compared", measures=(slowdown,))
-        return [by_order, ranking, used]
+        slowdown = ("bounded_slowdown_mean",)
+        by_order: dict[str, Any] = {"form": "ranking", "hue": "order", "lanes": "waits", "reference": ""}
+        return [
+            Specification(
+                name="slowdowns", title="Mean bounded slowdown by order", measures=slowdown, **by_order
+            ),
+            Specification(name="ranking", form="ranking", title="Orders compared", measures=slowdown),
+            Specification(
+                name="utilisation",
+                title="Utilisation by order",
+                measures=("utilisation_makespan",),
+                **by_order,
+            ),
+        ]
 
     def conventions(self, dataset: xr.Dataset) -> list[str]:
         """How sequences were simulated: a sentence each."""
@@ -180,17 +174,6 @@ class SequenceStudy(Study):
             "A chosen job is waited for; with backfilling others start in its shadow.",
             "With unset waits, scores count waits to a start of -1, as the published simulator does.",
         ]
-
-    def _log(self, workload: WorkloadConfig) -> ArchiveFile | OwnFile | None:
-        """File of a log."""
-        return OwnFile(located(workload.file)) if workload.file is not None else log_of(workload)
-
-
-def located(path: str) -> str:
-    """The path itself if there is such a file, else the first one in the folders of the environment."""
-    folders = [folder.strip() for folder in os.environ.get(FOLDER, "").split(",") if folder.strip()]
-    found = [each for each in (Path(path), *(Path(folder) / path for folder in folders)) if each.is_file()]
-    return str(found[0]) if found else path
 
 
 def _scheduler(order: str, waits: str) -> str:
@@ -213,7 +196,7 @@ def run_sequences(
     backfilling: SequenceBackfilling,
     waits: WaitName,
     log: str | Path,
-    labels: Mapping[str, str],
+    labels: Mapping[str, Any],
     target: str | Path,
 ) -> None:
     """Run all sequences of a log under one scheduler.
@@ -249,22 +232,17 @@ def run_sequences(
     read = read_swf(log, name=workload)
     cluster = Cluster(processors=processors or cluster_of(read).processors, name=workload)
     jobs = published_jobs(read)
-    rows = []
     for start in starts:
         if start + length > len(jobs):
             raise ConfigurationError(
                 f"{workload}: a sequence from {start} on needs {start + length} jobs, the log has {len(jobs)}"
             )
-        part = jobs.select(np.arange(start, start + length))
-        rows.append(_measured(_simulated(part, cluster, order, backfilling, waits)))
-    columns: dict[str, Any] = {
-        name: (("replicate", "group"), np.array([[row[name]] for row in rows])) for name in rows[0]
-    }
+    parts = (jobs.select(slice(start, start + length)) for start in starts)
+    rows = [_measures(part, cluster, order, backfilling, waits) for part in parts]
+    measured = pd.DataFrame(rows).rename_axis("replicate").to_xarray().expand_dims(group=[ALL])
     made = labelled(
-        xr.Dataset(columns, {"replicate": np.arange(len(rows)), "group": [ALL]}),
-        scenario=labels["scenario"],
-        scheduler=labels["scheduler"],
-        estimates=labels["estimates"],
+        measured,
+        **labels,
         scheduler_parameters={"order": order, "waits": waits},
         scenario_parameters={"backfilling": backfilling},
         replicates_are="sequences",
@@ -278,48 +256,43 @@ def published_jobs(read: Workload) -> Workload:
     Processors are the larger of the requested and the allocated ones; a job without requested time asks for
     its run time; jobs without run time are left out, those whose run time is unknown run for 10 s.
     """
-    size = np.maximum(
-        np.asarray(read.requested_processors, np.int64), np.asarray(read.allocated_processors, np.int64)
-    )
-    run = np.asarray(read.run_time, np.int64)
-    requested = np.asarray(read.requested_time, np.int64)
-    unknown, none = run < 0, requested < 0
-    run = np.where(unknown, _UNKNOWN_RUN_TIME, run)
-    kept = np.flatnonzero((run > 0) & (size > 0))
-    made = Workload(
+    size = np.maximum(read.requested_processors, read.allocated_processors).astype(np.int64)
+    recorded, requested = (np.asarray(each, np.int64) for each in (read.run_time, read.requested_time))
+    unknown, none = recorded < 0, requested < 0
+    run_time = np.where(unknown, _UNKNOWN_RUN_TIME, recorded)
+    kept = np.flatnonzero((run_time > 0) & (size > 0))
+    kept = kept[np.argsort(read.submit_time[kept], kind="stable")]
+    return Workload(
         name=read.name,
         job_number=read.job_number[kept],
         submit_time=read.submit_time[kept],
-        run_time=run[kept],
-        requested_time=np.where(none, np.asarray(read.run_time, np.int64), requested)[kept],
+        run_time=run_time[kept],
+        requested_time=np.where(none, recorded, requested)[kept],
         requested_processors=size[kept],
         acknowledgement=read.acknowledgement,
         checksum=read.checksum,
-        left_out=add_counts(read.left_out, {"without run time or size": len(run) - len(kept)}),
+        left_out=add_counts(read.left_out, {"without run time or size": len(size) - len(kept)}),
         repaired=add_counts(
             read.repaired,
             {"unknown run time": int(unknown[kept].sum()), "no requested time": int(none[kept].sum())},
         ),
     )
-    return made.select(np.argsort(made.submit_time, kind="stable"))
 
 
-def _simulated(
+def _measures(
     jobs: Workload, cluster: Cluster, order: OrderName, backfilling: SequenceBackfilling, waits: WaitName
-) -> xr.Dataset:
-    """A verified run of one sequence."""
-    size = np.asarray(jobs.processors, np.int64)
+) -> dict[str, float]:
+    """Measures of a verified run of one sequence."""
+    size, run_time = jobs.processors, jobs.run_time
     if size.max() > cluster.processors:
         raise ConfigurationError(
             f"{jobs.name}: a job asks for {size.max()} of {cluster.processors} processors; give processors"
         )
     records = np.empty(len(jobs), JOB)
-    records["submit"], records["run"] = jobs.submit_time, jobs.run_time
+    records["submit"], records["run"] = jobs.submit_time, run_time
     records["estimate"], records["processors"] = jobs.requested_time, size
     state = committed.allocate(records, labels_of(jobs), cluster.processors)
-    score = scores.SCORE.compile(ORDERS[order])
-    committed.schedule(state, backfilling == "shadow", waits == "true", score)
-    run_time = np.asarray(jobs.run_time, np.int64)
+    committed.schedule(state, backfilling == "shadow", waits == "true", scores.SCORE.compile(ORDERS[order]))
     home = np.zeros(len(jobs), np.int64)
     schedule = Schedule(
         start_time=state.starts,
@@ -328,20 +301,10 @@ def _simulated(
     )
     run = run_dataset(jobs, home, [cluster], schedule, {"scheme": f"committed {order}"})
     verify(run)
-    return run
-
-
-def _measured(run: xr.Dataset) -> dict[str, float]:
-    """Measures of one sequence."""
-    start, end = run["start_time"].to_numpy(), run["end_time"].to_numpy()
-    first = int(run["submit_time"].min())
-    work = float((run["processors"] * run["run_time"]).sum())
-    processors = int(run["cluster_processors"].sum())
+    to_last_start = int(state.starts.max() - jobs.submit_time.min())
     return {
-        "jobs": float(run.sizes["job"]),
-        "bounded_slowdown_mean": float(
-            bounded_slowdown(end - run["submit_time"].to_numpy(), run["run_time"].to_numpy()).mean()
-        ),
-        "utilisation_makespan": work / (processors * float(end.max() - first)),
-        "utilisation_to_last_start": work / (processors * float(start.max() - first)),
+        "jobs": float(len(jobs)),
+        "bounded_slowdown_mean": float(metrics.job_metrics(run)["bounded_slowdown"].mean()),
+        "utilisation_makespan": metrics.utilisation_makespan(run),
+        "utilisation_to_last_start": int((size * run_time).sum()) / (cluster.processors * to_last_start),
     }

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched import results
 from gridsched.errors import ConfigurationError, WorkloadError
-from gridsched.experiments.kinds.multicluster.levels import calibrate_rates, queue_length
+from gridsched.experiments.kinds.multicluster.levels import calibrate_rate, mean_queues
 from gridsched.platform import Cluster, Platform, ResourceChange
 from gridsched.policies.local import LocalPolicy
 from gridsched.simulation import simulate
@@ -581,10 +581,11 @@ def test_queues_are_averaged_over_arrivals() -> None:
 def test_three_kinds_of_queues() -> None:
     workload = workload_of([(0, 4, 1), (0, 3, 1), (1, 1, 1), (2, 1, 1), (12, 1, 1)])
     run = run_of(workload, [Cluster(processors=1)], Multicluster(local="seed"), due=[99] * 5)
-    assert queue_length(run, "collected") == float(run["queue_mean"])
-    assert queue_length(run, "waiting") == float(run["waiting_mean"])
+    queues = mean_queues(run)
+    assert queues["collected"] == float(run["queue_mean"])
+    assert queues["waiting"] == float(run["waiting_mean"])
     # Rounds at 0, 4 and 12
-    assert queue_length(run, "handed over") == pytest.approx((2 + 2 + 1) / 3)
+    assert queues["handed over"] == pytest.approx((2 + 2 + 1) / 3)
 
 
 def test_rates_stretch_arrivals_only() -> None:
@@ -692,26 +693,23 @@ def test_batches_come_to_idle_clusters() -> None:
 def test_levels_are_met() -> None:
     policy = Multicluster(titan=FAST, local="seed")
     arguments: dict[str, Any] = {"jobs": 600, "seeds": [1, 2], "scheduler": policy}
-    found = calibrate_rates([6, 15], MODEL, CLUSTERS, **arguments)
-    assert [rate.queue for rate in found] == pytest.approx([6, 15], rel=0.2)
-    assert found[0].rate < found[1].rate
-    assert found == calibrate_rates([6, 15], MODEL, CLUSTERS, **arguments)
+    found = [calibrate_rate(level, MODEL, CLUSTERS, **arguments) for level in (6, 15)]
+    rates, met = zip(*found, strict=True)
+    assert met == pytest.approx((6, 15), rel=0.2)
+    assert rates[0] < rates[1]
+    assert found == [calibrate_rate(level, MODEL, CLUSTERS, **arguments) for level in (6, 15)]
     queues = []
     for seed in (1, 2):
-        workload = synthesise_multicluster(MODEL, jobs=600, rate=found[0].rate, seed=seed)
+        workload = synthesise_multicluster(MODEL, jobs=600, rate=rates[0], seed=seed)
         due = draw_deadlines(workload, [ServiceClass(name="all")], seed=seed)
         queues.append(float(run_of(workload, CLUSTERS, policy, due=due)["queue_mean"]))
-    assert np.mean(queues) == found[0].queue
+    assert np.mean(queues) == met[0]
     for counts in ("handed over", "waiting"):
-        (other,) = calibrate_rates([15], MODEL, CLUSTERS, counts=counts, **arguments)
-        assert other.queue == pytest.approx(15, rel=0.2)
-        assert other.rate != found[1].rate
+        rate, queue = calibrate_rate(15, MODEL, CLUSTERS, counts=counts, **arguments)
+        assert queue == pytest.approx(15, rel=0.2)
+        assert rate != rates[1]
     with pytest.raises(WorkloadError, match="lets 900 of 600 jobs be in the queue"):
-        calibrate_rates([900], MODEL, CLUSTERS, **arguments)
-    with pytest.raises(WorkloadError, match="workload level is 0"):
-        calibrate_rates([0], MODEL, CLUSTERS, **arguments)
-    with pytest.raises(WorkloadError, match="no seeds"):
-        calibrate_rates([5], MODEL, CLUSTERS, jobs=10, seeds=[])
+        calibrate_rate(900, MODEL, CLUSTERS, **arguments)
 
 
 # --- mistakes -------------------------------------------------------------------------------------

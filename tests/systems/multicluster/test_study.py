@@ -20,7 +20,7 @@ from gridsched.experiments.config import load_config, study_from
 from gridsched.experiments.kinds.multicluster.config import MulticlusterStudy
 from gridsched.experiments.kinds.multicluster.drawing import schedule_gantt
 from gridsched.experiments.kinds.multicluster.example import handed_over, worked_example
-from gridsched.experiments.kinds.multicluster.levels import calibrate_rates
+from gridsched.experiments.kinds.multicluster.levels import calibrate_rate
 from gridsched.experiments.kinds.multicluster.stages import (
     calibrate_level,
     queue_growth,
@@ -31,7 +31,6 @@ from gridsched.simulation import simulate
 from gridsched.systems.multicluster.measures import summarise_multicluster
 from gridsched.systems.multicluster.scheduler import Multicluster
 from gridsched.systems.multicluster.titan import Titan, Weights
-from gridsched.workloads import Workload
 from tests.presentation.test_page import NASTY
 from tests.support.studies import changed, made, message_about, read_page, run_study
 from tests.systems.multicluster.test_muscle import PAPER, RUN_TIMES, SIZES
@@ -115,6 +114,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("common.clusters.0.processors", None, ["clusters[C1].processors: missing"]),
         ("common.jobs.largest", 9, ["jobs.largest: 9, but the largest cluster has 8 processors"]),
         ("common.jobs.load", None, ["give one of jobs.level, jobs.load, stream (found none)"]),
+        ("scenarios.1.jobs.level", 0, ["scenarios[level].jobs.level: found 0; input should be greater"]),
         ("scenarios.1.jobs.load", 0.5, ["give one of jobs.level, jobs.load, stream (found jobs.level, jobs"]),
         ("common.jobs.run_time", {"shape": 1.0, "low": 5.0, "high": 1.0}, ["limits are 5.0 and 1.0"]),
         ("common.jobs.smallest", 6, ["scenarios[plain].jobs: sizes from 6 to 5"]),
@@ -173,8 +173,8 @@ def test_quick_look_has_fewer_replicates(folder: Path) -> None:
 def test_points_have_what_is_common_key_by_key(study: MulticlusterStudy) -> None:
     level, harder = study.scenario("level"), study.scenario("harder")
     assert (level.jobs.count, level.jobs.level, level.jobs.load) == (60, 3, None)
-    assert [weights.over_deadline for weights in study.weights(level)] == [8, 8]
-    assert [(weights.over_deadline, weights.idle) for weights in study.weights(harder)] == [(4, 4), (8, 1)]
+    assert study.made(level, "muscle").weights == Weights(over_deadline=8)
+    assert study.made(harder, "muscle").weights == (Weights(idle=4), Weights(over_deadline=8))
     assert [member.name for member in harder.clusters] == ["C1", "C3"]
 
 
@@ -219,7 +219,7 @@ def test_a_rate_is_shared_by_points_that_differ_in_weights_and_deadlines(study: 
     ]
     assert rates[0] == rates[1]
     assert len(set(rates)) == 4
-    assert study.scenario("plain").calibration() is None
+    assert study.scenario("plain").calibration("muscle") is None
 
 
 def test_nothing_is_merged_where_values_are_broken() -> None:
@@ -259,14 +259,7 @@ def finished(study: MulticlusterStudy, tmp_path_factory: pytest.TempPathFactory)
 def test_measures_are_those_of_a_simulation(study: MulticlusterStudy, finished: Path) -> None:
     dataset = results.read(finished / "study.nc")
     drawn = results.read(made(finished, "jobs of plain, replicate 1"))
-    workload = Workload(
-        name="plain",
-        submit_time=drawn["submit_time"].values,
-        run_time=drawn["run_time"].values,
-        requested_time=drawn["requested_time"].values,
-        requested_processors=drawn["processors"].values,
-        deadline=drawn["deadline"].values,
-    )
+    workload, _ = results.workload_from_dataset(drawn)
     point = study.scenario("plain")
     policy = Multicluster(titan=Titan(**QUICK), weights=Weights(over_deadline=8))
     assert policy == study.made(point, "muscle")
@@ -291,15 +284,15 @@ def test_jobs_are_as_the_points_say(finished: Path) -> None:
         )
         for name in ("plain", "level", "harder", "log")
     )
-    assert plain.attrs["rate"] == pytest.approx(0.8 * 14.5 / (15.77 * 3), rel=0.01)
+    assert float(plain["rate"][0]) == pytest.approx(0.8 * 14.5 / (15.77 * 3), rel=0.01)
     assert abs(float(plain["offered_load"].mean()) - 0.8) < 0.3
     # The same draws, at another rate
     assert np.array_equal(plain["run_time"], level["run_time"])
     assert np.array_equal(plain["run_time"], harder["run_time"])
     ratio = level["submit_time"] / plain["submit_time"].where(plain["submit_time"] > 100)
     assert float(ratio.max() - ratio.min()) < 0.02 * float(ratio.mean())
-    assert (plain["entry"] == -1).all()
-    assert 10 < int((harder["entry"].sel(replicate=0) >= 0).sum()) < 50
+    assert (plain["home"] == -1).all()
+    assert 10 < int((harder["home"].sel(replicate=0) >= 0).sum()) < 50
     assert not np.array_equal(harder["requested_time"], harder["run_time"])
     assert log["submit_time"].sel(replicate=0).values.tolist() == [0, 5, 10, 15]
     assert log["requested_time"].sel(replicate=1).values.tolist()[:2] == [2000, 600]
@@ -321,18 +314,20 @@ def test_a_level_can_be_that_of_another_scheme(tmp_path: Path) -> None:
     """The rate is the one at which DLL itself collects so many jobs."""
     rival = changed(STUDY, "scenarios.1.jobs.level_of", "dll")
     point = MulticlusterStudy.model_validate(rival).scenario("level")
-    calibrate_level(point.calibration() or {}, 5, tmp_path / "rate.nc")
+    calibration = point.calibration("muscle")
+    assert calibration is not None
+    calibrate_level(calibration, 5, tmp_path / "rate.nc")
     found = results.read(tmp_path / "rate.nc")
     seeds = [derived_seed(5, f"multicluster\n{replicate}") for replicate in range(2)]
-    (own,) = calibrate_rates(
-        [3],
+    own = calibrate_rate(
+        3,
         point.jobs.made(),
         point.platform,
         jobs=60,
         seeds=seeds,
         scheduler=Multicluster(dispatcher="dll"),
     )
-    assert (float(found["rate"]), float(found["queue"])) == (own.rate, own.queue)
+    assert (float(found["rate"]), float(found["queue"])) == own
 
 
 def test_each_scheme_can_meet_a_level_itself(tmp_path: Path) -> None:

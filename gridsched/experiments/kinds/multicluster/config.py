@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, Self
+from itertools import product
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 import xarray as xr
 from pydantic import Field, StrictBool, ValidationError, create_model, model_validator
@@ -38,23 +37,31 @@ from gridsched.experiments.validation import (
     suggestion,
     unique,
 )
-from gridsched.platform import Cluster, ResourceChange
+from gridsched.platform import Cluster
 from gridsched.systems.multicluster.jobs import MulticlusterModel
 from gridsched.systems.multicluster.muscle import weights_of
 from gridsched.systems.multicluster.scheduler import Multicluster
-from gridsched.systems.multicluster.titan import Weights
 from gridsched.workloads.deadlines import ServiceClass
 
 _HERE = "gridsched.experiments.kinds.multicluster"
 
+_EXAMPLES = [
+    Specification(
+        name=name,
+        form="schedule",
+        title=f"Worked example: schedules {words}",
+        own=f"{_HERE}.drawing:{name}",
+        finding=f"{_HERE}.drawing:example_finding",
+    )
+    for name, words in (
+        ("example_handed_over", "that MUSCLE hands over"),
+        ("example_improved", "after TITAN"),
+    )
+]
+"""Figures of the worked example: what MUSCLE hands over, and what TITAN makes of it."""
+
 _AXES: dict[str, str] = {"level": "level", "deadlines": "largest_ratio", "clusters": "cluster_count"}
 """Parameter of scenarios that each axis is about."""
-
-LevelOfName = Literal["muscle", "dll", "wrand", "each"]
-
-CountsName = LevelName | Literal["batch"]
-
-AxisName = Literal["level", "deadlines", "clusters", "none"]
 
 Processors = Annotated[Whole, Field(ge=0, le=2**15 - 1)]
 """Processors that a cluster has, maybe none for a while."""
@@ -71,10 +78,10 @@ class _Jobs(MadeConfig):
     level: Number | None = Field(None, gt=0, le=1e6)
     """Mean number of jobs in the queue: the rate of arrivals is set so that a scheduler meets it, see the
     guide."""
-    level_of: LevelOfName = "muscle"
+    level_of: Literal["muscle", "dll", "wrand", "each"] = "muscle"
     """The scheduler that meets the level, or each: then every scheduler has the same jobs at a rate of its
     own."""
-    level_counts: CountsName = "collected"
+    level_counts: LevelName | Literal["batch"] = "collected"
     """The queue at a level: jobs that are collected (mean over time), handed over in a round (mean over
     rounds), or waiting, collected or at a cluster (mean over time). With batch no rate is set: as many jobs
     are submitted together, the next ones when these have ended."""
@@ -98,22 +105,13 @@ class _Jobs(MadeConfig):
 
     def made(self) -> MulticlusterModel:
         """Distributions of jobs that are drawn."""
-        given = {key: object_of(getattr(self, key)) for key in _DRAWN}
-        return MulticlusterModel(**given)
+        return MulticlusterModel(**{key: object_of(getattr(self, key)) for key in _DRAWN})
 
 
-_DRAWN = tuple(field.name for field in fields(MulticlusterModel))
+_DRAWN: dict[str, Any] = {key: (kind, default) for key, kind, default in keys(MulticlusterModel, frozenset())}
+"""Distributions of jobs that are drawn: type and default, by key."""
 
-
-def _with_distributions() -> Any:
-    """Model of jobs whose distributions are those of the library."""
-    drawn: dict[str, Any] = {
-        key: (kind, default) for key, kind, default in keys(MulticlusterModel, frozenset())
-    }
-    return create_model("JobsConfig", __base__=_Jobs, __doc__=_Jobs.__doc__, **drawn)
-
-
-JobsConfig: Any = _with_distributions()
+JobsConfig: Any = create_model("JobsConfig", __base__=_Jobs, __doc__=_Jobs.__doc__, **_DRAWN)
 """Jobs that are submitted, with the distributions of those that are drawn."""
 
 
@@ -142,19 +140,19 @@ class PointConfig(ScenarioChoice):
         for cluster in self.clusters:
             if cluster.size is None:
                 raise ValueError(f"clusters[{cluster.name}].processors: missing")
-        given = [f"jobs.{key}" for key in ("level", "load") if getattr(self.jobs, key) is not None]
-        given += ["stream"] if self.stream is not None else []
+        given = [
+            *(f"jobs.{key}" for key in ("level", "load") if getattr(self.jobs, key) is not None),
+            *(["stream"] if self.stream is not None else []),
+        ]
         if len(given) != 1:
             raise ValueError(
                 f"give one of jobs.level, jobs.load, stream (found {', '.join(given) or 'none'})"
             )
         if self.stream is not None and not self.stream.is_log:
             raise ValueError("stream: give an archive or a file; other jobs are drawn without it")
-        most = max(cluster.processors for cluster in self.platform)
-        if self.stream is None and self.jobs.largest > most:
-            raise ValueError(
-                f"jobs.largest: {self.jobs.largest}, but the largest cluster has {most} processors"
-            )
+        largest, most = self.jobs.made().largest, self.largest.processors
+        if self.stream is None and largest > most:
+            raise ValueError(f"jobs.largest: {largest}, but the largest cluster has {most} processors")
         unique("classes", [each.name for each in self.classes])
         if not sum(each.share for each in self.classes) > 0:
             raise ValueError("classes: no class has a share; give one of them a positive share")
@@ -182,14 +180,14 @@ class PointConfig(ScenarioChoice):
         ]
 
     @property
-    def resource_changes(self) -> list[ResourceChange]:
-        """Processors that are added and removed."""
-        return [ResourceChange(*change) for change in self.changes]
+    def largest(self) -> Cluster:
+        """The first of the clusters with most processors."""
+        return max(self.platform, key=lambda cluster: cluster.processors)
 
     @property
-    def service_classes(self) -> list[ServiceClass]:
-        """Classes of the jobs."""
-        return [each.made() for each in self.classes]
+    def slowest(self) -> float:
+        """Speed of the slowest cluster."""
+        return min(cluster.speed for cluster in self.platform)
 
     @property
     def capacity(self) -> float:
@@ -198,27 +196,36 @@ class PointConfig(ScenarioChoice):
 
     def scheduler(self, written: Written) -> Written:
         """A scheduler with the parameters that hold here."""
-        if not self.parameters:
-            return written
         given = {"scheduler": written} if isinstance(written, str) else written.model_dump(mode="json")
         model = scheduler_models()[given["scheduler"]]
         return model.model_validate({**given, "name": label_of(written), **self.parameters})
 
-    def calibration(self) -> dict[str, Any] | None:
-        """What the rate of arrivals at a level depends on; None where it is given.
+    def calibration(self, dispatcher: str) -> PointConfig | None:
+        """What the rate of arrivals at a level depends on, as a point; None where the rate is given.
 
-        All clusters have the default weights and deadlines the default range there, so that points which
-        differ in these alone have the same jobs.
+        Where each scheduler is to meet the level itself, it is the rate of a dispatcher. All clusters have
+        the default weights and deadlines the default range there, so that points which differ in these alone
+        have the same jobs.
         """
         if self.jobs.level is None or self.jobs.batch is not None:
             return None
         drawn = {"count", "level", "level_of", "level_counts", *_DRAWN}
-        rounds = {key: value for key, value in self.parameters.items() if key in ("ends", "threshold")}
-        return {
-            "clusters": [[each.processors, each.speed] for each in self.platform],
-            "jobs": self.jobs.model_dump(mode="json", include=drawn, exclude_defaults=True),
-            "parameters": rounds,
-        }
+        return PointConfig.model_validate(
+            {
+                "name": "level",
+                "clusters": [
+                    {"name": f"C{number}", "processors": each.processors, "speed": each.speed}
+                    for number, each in enumerate(self.platform, start=1)
+                ],
+                "jobs": {
+                    **self.jobs.model_dump(mode="json", include=drawn, exclude_defaults=True),
+                    **({"level_of": dispatcher} if self.jobs.level_of == "each" else {}),
+                },
+                "parameters": {
+                    key: value for key, value in self.parameters.items() if key in ("ends", "threshold")
+                },
+            }
+        )
 
 
 # --- the study ------------------------------------------------------------------------------------
@@ -236,7 +243,7 @@ class MulticlusterStudy(SchedulerStudy):
     replicates: Replicates = 10
     """How often jobs and deadlines are drawn; the jobs of a log are the same in every replicate, unless it is
     resampled or shaken."""
-    axis: AxisName = "none"
+    axis: Literal["level", "deadlines", "clusters", "none"] = "none"
     """What figures have on their horizontal axis: workload level, largest deadline ratio, number of clusters,
     or nothing, if points have nothing of the kind in common."""
     worked_example: StrictBool = False
@@ -255,11 +262,11 @@ class MulticlusterStudy(SchedulerStudy):
                 )
             if len(self.estimates_in(point)) != 1:
                 raise ValueError(f"{where}.estimates: give one; other estimates are a scenario of their own")
-            varied = point.variation
-            if varied is not None and varied.replicates != self.replicates:
+            if point.variation is not None and point.variation.replicates != self.replicates:
                 raise ValueError(
                     f"{where}: {'resampling' if point.resampling else 'shaking'}.replicates: found "
-                    f"{varied.replicates}; all points have the replicates of the study, {self.replicates}"
+                    f"{point.variation.replicates}; all points have the replicates of the study, "
+                    f"{self.replicates}"
                 )
             if self.axis == "level" and point.jobs.level is None:
                 raise ValueError(f"{where}.jobs.level: missing, but the axis is level")
@@ -283,26 +290,18 @@ class MulticlusterStudy(SchedulerStudy):
 
     def made(self, point: PointConfig, label: str) -> Multicluster:
         """The scheduler of a label at a point."""
-        found: Any = scheduler_made(point.scheduler(self.scheduler(label)))
-        multicluster: Multicluster = found
-        return multicluster
-
-    def weights(self, point: PointConfig) -> Sequence[Weights]:
-        """What each cluster of a point wants."""
-        return weights_of(self.made(point, self.reference_label).weights, point.platform)
+        return cast(Multicluster, scheduler_made(point.scheduler(self.scheduler(label))))
 
     # --- what is made ---------------------------------------------------------------------------------
 
     def experiment(self, seed: int) -> Experiment:
         """Tasks, figures and tables of the study."""
-        runs: list[Task] = []
-        drawn: dict[str, list[Task]] = {}
-        for point in self.scenarios:
-            for label in self.labels_in(point):
-                own = self._with_own_level(point, label)
-                jobs = [self._jobs(own, replicate, seed) for replicate in range(self.replicates)]
-                drawn.setdefault(point.name, jobs)
-                runs += self._runs(own, label, jobs, seed)
+        replicates = range(self.replicates)
+        runs = [
+            self._run(point, label, replicate, seed)
+            for point in self.scenarios
+            for label, replicate in product(self.labels_in(point), replicates)
+        ]
         example = Task(
             stage="collect", study=self.name, name="example", function=f"{_HERE}.example:write_example"
         )
@@ -319,82 +318,63 @@ class MulticlusterStudy(SchedulerStudy):
                     "estimates": list(dict.fromkeys(run.arguments["estimates"] for run in runs)),
                 },
                 "attributes": self.facts(seed),
-                "jobs": drawn,
+                "jobs": {
+                    point.name: [
+                        self._jobs(point, self.labels_in(point)[0], replicate, seed)
+                        for replicate in replicates
+                    ]
+                    for point in self.scenarios
+                },
                 "example": example if self.worked_example else None,
             },
             memory=2000,
         )
+        examples = [
+            Figure(name=each.name, dataset=example, specification=each.values(), part="Worked example")
+            for each in _EXAMPLES
+        ]
         return Experiment(
             datasets=[study, example] if self.worked_example else [study],
-            figures=[*self.drawn(study), *(self._examples(example) if self.worked_example else [])],
+            figures=[*self.drawn(study), *(examples if self.worked_example else [])],
             tables=list(TABLES),
         )
-
-    @staticmethod
-    def _examples(example: Task) -> list[Figure]:
-        """Figures of the worked example: what MUSCLE hands over, and what TITAN makes of it."""
-        return [
-            Figure(
-                name=name,
-                dataset=example,
-                specification=Specification(
-                    name=name,
-                    form="schedule",
-                    title=title,
-                    own=f"{_HERE}.drawing:{name}",
-                    finding=f"{_HERE}.drawing:example_finding",
-                ).values(),
-                part="Worked example",
-            )
-            for name, title in (
-                ("example_handed_over", "Worked example: schedules that MUSCLE hands over"),
-                ("example_improved", "Worked example: schedules after TITAN"),
-            )
-        ]
 
     @property
     def specifications(self) -> list[Specification]:
         """Rankings at each point, responses to the axis, queues and deadlines."""
+        x = _AXES.get(self.axis, "")
+        response: dict[str, Any] = {"form": "response", "x": x, "facets": ""}
         names = ("mcp_mean", "pb_mean")
-        found = [Specification(name="ranking", form="ranking", title="Schedulers compared", measures=names)]
-        if self.axis != "none":
-            x = _AXES[self.axis]
-            found.append(
-                Specification(
-                    name="response",
-                    form="response",
-                    title=f"Response to {x.replace('_', ' ')}",
-                    measures=names,
-                    x=x,
-                    facets="",
-                )
-            )
-            found.append(
-                Specification(
-                    name="queues",
-                    form="response",
-                    title="Jobs in the queue",
-                    measures=("queue_mean", "queue_growth"),
-                    x=x,
-                    facets="",
-                    reference="",
-                )
-            )
-        late = Specification(
-            name="deadlines",
-            form="ranking",
-            title="Jobs that miss their deadline",
-            measures=("late", "over_deadline_mean"),
-            reference="",
-        )
-        waits = Specification(
-            name="waits",
-            form="ranking",
-            title="Mean wait and response time",
-            measures=("wait_time_mean", "response_time_mean"),
-            reference="",
-        )
-        return [*found, late, waits]
+        responses = [
+            Specification(
+                name="response", title=f"Response to {x.replace('_', ' ')}", measures=names, **response
+            ),
+            Specification(
+                name="queues",
+                title="Jobs in the queue",
+                measures=("queue_mean", "queue_growth"),
+                reference="",
+                **response,
+            ),
+        ]
+        return [
+            Specification(name="ranking", form="ranking", title="Schedulers compared", measures=names),
+            *(responses if x else []),
+            Specification(
+                name="deadlines",
+                form="ranking",
+                title="Jobs that miss their deadline",
+                measures=("late", "over_deadline_mean"),
+                reference="",
+            ),
+            Specification(
+                name="waits",
+                form="ranking",
+                title="Mean wait and response time",
+                measures=("wait_time_mean", "response_time_mean"),
+                reference="",
+            ),
+        ]
 
     def conventions(self, dataset: xr.Dataset) -> list[str]:
         """How runs were simulated and measured: a sentence each."""
@@ -405,16 +385,21 @@ class MulticlusterStudy(SchedulerStudy):
             "A queue grows where later submissions find more collected jobs than earlier ones.",
         ]
 
-    def _with_own_level(self, point: PointConfig, label: str) -> PointConfig:
-        """A point where a scheduler meets the level, if each is to meet it itself; batches nobody has to."""
-        if point.jobs.batch is None and point.jobs.level_of != "each":
-            return point
-        whose = "muscle" if point.jobs.batch is not None else self.made(point, label).dispatcher
-        own = point.jobs.model_copy(update={"level_of": whose})
-        return point.model_copy(update={"jobs": own})
-
-    def _jobs(self, point: PointConfig, replicate: int, seed: int) -> Task:
-        """Jobs of a point in one replicate."""
+    def _jobs(self, point: PointConfig, label: str, replicate: int, seed: int) -> Task:
+        """Jobs of a point for a scheduler in one replicate, as a rule the same for all."""
+        calibration = point.calibration(self.made(point, label).dispatcher)
+        rate = (
+            None
+            if calibration is None
+            else Task(
+                stage="prepare",
+                study="rates",  # which points of all studies share
+                name=f"rate of arrivals at level {calibration.jobs.level:g}",
+                function=f"{_HERE}.stages:calibrate_level",
+                arguments={"point": plain(calibration), "seed": seed},
+                cost=10 + calibration.jobs.count / 600,
+            )
+        )
         errors = self.estimate_errors(point, self.estimates_in(point)[0])
         return Task(
             stage="prepare",
@@ -422,15 +407,10 @@ class MulticlusterStudy(SchedulerStudy):
             name=f"jobs of {point.name}, replicate {replicate}",
             function=f"{_HERE}.stages:prepare_point",
             arguments={
-                "point": plain(
-                    alone(point),
-                    parameters={},
-                    changes=(),
-                    clusters=tuple(map(without_machine, point.clusters)),
-                ),
+                "point": _plain(point, changes=(), clusters=tuple(map(without_machine, point.clusters))),
                 "replicate": replicate,
                 "seed": seed,
-                "rate": _calibration(point, seed),
+                "rate": rate,
                 "log": None if point.stream is None else log_of(point.stream),
                 "errors": {} if errors is None else errors.model_dump(exclude_none=True),
                 **varied_keys(point),
@@ -438,33 +418,32 @@ class MulticlusterStudy(SchedulerStudy):
             cost=0.1 + self._count(point) / 200_000,
         )
 
-    def _runs(self, point: PointConfig, label: str, jobs: Sequence[Task], seed: int) -> Iterator[Task]:
-        """Simulations of the replicates of a run; what they do not depend on is as by default."""
+    def _run(self, point: PointConfig, label: str, replicate: int, seed: int) -> Task:
+        """Simulation of a scheduler in one replicate; what it does not depend on is as by default."""
         genetic = 20 if self.made(point, label).local == "titan" else 1
-        for replicate, drawn in enumerate(jobs):
-            labels = {"scenario": point.name, "scheduler": label, "replicate": replicate}
-            yield Task(
-                stage="simulate",
-                study=self.name,
-                name=f"{point.name}, {label}, replicate {replicate}",
-                function=f"{_HERE}.stages:simulate_run",
-                arguments={
-                    "point": plain(alone(point), parameters={}),
-                    "scheduler": written_out(point.scheduler(self.scheduler(label))),
-                    "labels": labels,
-                    "estimates": self.estimates_in(point)[0],
-                    "jobs": drawn,
-                    "parameters": {
-                        **({"level": point.jobs.level} if point.jobs.level is not None else {}),
-                        "largest_ratio": max(each.high for each in point.classes),
-                        "cluster_count": len(point.clusters),
-                    },
-                    **failure_seed(point.clusters, seed),
+        labels = {"scenario": point.name, "scheduler": label, "replicate": replicate}
+        return Task(
+            stage="simulate",
+            study=self.name,
+            name=f"{point.name}, {label}, replicate {replicate}",
+            function=f"{_HERE}.stages:simulate_run",
+            arguments={
+                "point": _plain(point),
+                "scheduler": written_out(point.scheduler(self.scheduler(label))),
+                "labels": labels,
+                "estimates": self.estimates_in(point)[0],
+                "jobs": self._jobs(point, label, replicate, seed),
+                "parameters": {
+                    **({"level": point.jobs.level} if point.jobs.level is not None else {}),
+                    "largest_ratio": max(each.high for each in point.classes),
+                    "cluster_count": len(point.clusters),
                 },
-                also={"files": event_files(point.clusters)},
-                labels=labels,
-                cost=0.2 + genetic * self._count(point) / 150_000,
-            )
+                **failure_seed(point.clusters, seed),
+            },
+            also={"files": event_files(point.clusters)},
+            labels=labels,
+            cost=0.2 + genetic * self._count(point) / 150_000,
+        )
 
     @staticmethod
     def _count(point: PointConfig) -> float:
@@ -472,22 +451,7 @@ class MulticlusterStudy(SchedulerStudy):
         return float(point.jobs.count) if point.stream is None else expected_jobs(point.stream)
 
 
-@cache
-def _found(calibration: str, seed: int) -> Task:
-    """Task that looks for a rate of arrivals, which points of all studies share."""
-    values = json.loads(calibration)
-    jobs = JobsConfig(**values["jobs"])
-    return Task(
-        stage="prepare",
-        study="rates",
-        name=f"rate of arrivals at level {jobs.level:g}",
-        function=f"{_HERE}.stages:calibrate_level",
-        arguments={"calibration": values, "seed": seed},
-        cost=10 + jobs.count / 600,
-    )
-
-
-def _calibration(point: PointConfig, seed: int) -> Task | None:
-    """Task that looks for the rate of arrivals of a point; none if it is given."""
-    values = point.calibration()
-    return None if values is None else _found(json.dumps(values, sort_keys=True), seed)
+def _plain(point: PointConfig, **changes: Any) -> dict[str, Any]:
+    """A point as plain values, without what is in the tasks by itself: parameters, whose level it is."""
+    jobs = point.jobs.model_copy(update={"level_of": "muscle"})
+    return plain(alone(point), parameters={}, jobs=jobs, **changes)

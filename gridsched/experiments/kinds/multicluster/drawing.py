@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
 from matplotlib.patches import Patch, Rectangle
-from numpy.typing import NDArray
 
 from gridsched.errors import ConfigurationError
 from gridsched.experiments.kinds.multicluster.example import handed_over
@@ -55,8 +53,9 @@ def schedule_gantt(schedules: xr.Dataset) -> style.Drawing:
             f"a Gantt chart shows at most {MAX_JOBS} jobs, this one has {jobs}: select a part of the queue"
         )
     blocks = list(_blocks(schedules))
-    sizes = (schedules["available"].to_numpy() >= 0).sum(axis=1).tolist()
-    names = [style.plain(name) for name in schedules["cluster"].to_numpy()]
+    available = schedules["available"].to_numpy()
+    sizes = (available >= 0).sum(axis=1).tolist()
+    names = [str(name) for name in schedules["cluster"].to_numpy()]
     heights = [float(np.clip(0.12 * size, 1.0, 4.0)) for size in sizes]
     figure = style.new_figure(sum(heights) + 0.35 * len(sizes) + 0.7)
     grid = figure.subplots(len(sizes), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights})
@@ -65,49 +64,41 @@ def schedule_gantt(schedules: xr.Dataset) -> style.Drawing:
     style.set_axis(grid[-1, 0].xaxis, [now, last], "s", ticks=8, floor=now)
     job_numbers = schedules["job_number"].to_numpy()
     for cluster, axes in enumerate(grid[:, 0]):
-        own = [block for block in blocks if block.cluster == cluster]
-        _panel(axes, own, job_numbers, sizes[cluster], names[cluster])
-        _unavailable(axes, schedules["available"].to_numpy()[cluster][: sizes[cluster]].tolist(), now)
+        gantt_blocks.frame(axes, sizes[cluster], style.plain(names[cluster]))
+        for late, edge, width in ((False, style.INK, 0.6), (True, _LATE, 1.2)):
+            own = [block for block in blocks if block.cluster == cluster and block.late == late]
+            gantt_blocks.draw(axes, own, job_numbers, edge, width)
+        # Grey up to when resources become available
+        bars = [
+            Rectangle((now, resource), time - now, 1)
+            for resource, time in enumerate(available[cluster, : sizes[cluster]].tolist())
+            if time > now
+        ]
+        axes.add_collection(
+            PatchCollection(bars, facecolor=style.PALE, edgecolor="none", zorder=0.5), autolim=False
+        )
     grid[-1, 0].set_xlabel("time")
     if any(block.late for block in blocks):
-        late = Patch(facecolor="white", edgecolor=_LATE, linewidth=1.2)
-        style.legend_below(figure, [late], ["ends after its deadline"])
+        style.legend_below(
+            figure,
+            [Patch(facecolor="white", edgecolor=_LATE, linewidth=1.2)],
+            ["ends after its deadline"],
+        )
     # Rectangles are labelled last: what fits depends on the final layout.
     figure.draw_without_rendering()
     for cluster, axes in enumerate(grid[:, 0]):
         gantt_blocks.label(axes, [block for block in blocks if block.cluster == cluster], job_numbers)
-    named = [str(name) for name in schedules["cluster"].to_numpy()]
-    return figure, gantt_blocks.table(blocks, named, job_numbers)
+    return figure, gantt_blocks.table(blocks, names, job_numbers)
 
 
 def _blocks(schedules: xr.Dataset) -> Iterator[GanttBlock]:
-    cluster = schedules["cluster_index"].to_numpy()
-    start, end = schedules["start_time"].to_numpy(), schedules["end_time"].to_numpy()
-    late = end > schedules["deadline"].to_numpy()
-    for job in np.flatnonzero(cluster >= 0).tolist():
-        used = schedules["resources"].to_numpy()[job] > 0
-        for first, count in gantt_blocks.runs(used):
-            place = (int(start[job]), int(end[job]), bool(late[job]))
-            yield GanttBlock(int(cluster[job]), job, first, count, *place)
-
-
-def _panel(
-    axes: Axes, blocks: list[GanttBlock], job_numbers: NDArray[np.int64], processors: int, title: str
-) -> None:
-    gantt_blocks.frame(axes, processors, title)
-    for late, edge, width in ((False, style.INK, 0.6), (True, _LATE, 1.2)):
-        own = [block for block in blocks if block.late == late]
-        gantt_blocks.draw(axes, own, job_numbers, edge, width)
-
-
-def _unavailable(axes: Axes, available: list[int], now: float) -> None:
-    """Grey bars up to when resources become available."""
-    bars = [
-        Rectangle((now, resource), time - now, 1) for resource, time in enumerate(available) if time > now
-    ]
-    axes.add_collection(
-        PatchCollection(bars, facecolor=style.PALE, edgecolor="none", zorder=0.5), autolim=False
-    )
+    columns = ("cluster_index", "start_time", "end_time", "deadline")
+    jobs = zip(*(schedules[name].to_numpy().tolist() for name in columns), strict=True)
+    used = schedules["resources"].to_numpy() > 0
+    for job, (cluster, start, end, deadline) in enumerate(jobs):
+        # Jobs that no cluster holds have no resources
+        for first, count in gantt_blocks.runs(used[job]):
+            yield GanttBlock(cluster, job, first, count, start, end, end > deadline)
 
 
 def example_handed_over(example: xr.Dataset) -> style.Drawing:
@@ -118,11 +109,7 @@ def example_handed_over(example: xr.Dataset) -> style.Drawing:
 def example_improved(example: xr.Dataset) -> style.Drawing:
     """Schedules after TITAN; column changed says whether they differ from those that it is given."""
     figure, numbers = schedule_gantt(example)
-    given = gantt_blocks.table(
-        list(_blocks(handed_over(example))),
-        [str(name) for name in example["cluster"].to_numpy()],
-        example["job_number"].to_numpy(),
-    )
+    _, given = example_handed_over(example)
     return figure, numbers.assign(changed=not numbers.equals(given))
 
 
@@ -130,11 +117,10 @@ def example_finding(
     numbers: pd.DataFrame, specification: Specification, attributes: Mapping[str, Any]
 ) -> list[str]:
     """When each cluster is done, how many jobs are late, and whether TITAN changes anything."""
-    ends = numbers.groupby("cluster", sort=False)["end_time"].max()
+    ends = numbers.groupby("cluster", sort=False)["end_time"].max().items()
+    done = listed(f"{name} at {end:g}" for name, end in ends)
     late = int(numbers.loc[numbers["late"], "job_number"].nunique())
-    done = listed(f"{name} at {end:g}" for name, end in ends.items())
     lines = [f"The last jobs end on {done}; {late or 'no'} late job{'' if late == 1 else 's'}."]
     if "changed" in numbers:
-        changed = bool(numbers["changed"].any())
-        lines.append("TITAN changes the schedules." if changed else "TITAN changes nothing.")
+        lines.append(f"TITAN changes {'the schedules' if numbers['changed'].any() else 'nothing'}.")
     return lines

@@ -13,6 +13,7 @@ import xarray as xr
 
 from gridsched import results
 from gridsched.experiments import files
+from gridsched.experiments.collection import attrs_of
 from gridsched.platform import Cluster
 from gridsched.systems.multicluster.muscle import Backlog, allocate, composition_table, schedule_queue
 from gridsched.systems.multicluster.titan import resources_of, stream
@@ -33,8 +34,7 @@ def worked_example() -> xr.Dataset:
         and row_code (row): the numbers of the jobs in a row as digits, with 0 between compositions.
     """
     sizes, lengths, slacks = (np.array(values, np.int64) for values in (SIZES, RUN_TIMES, SLACKS))
-    queue = {"processors": sizes, "run_time": lengths, "deadline": lengths + slacks}
-    whole = schedule_queue(queue, CLUSTERS)
+    whole = schedule_queue({"processors": sizes, "run_time": lengths, "deadline": lengths + slacks}, CLUSTERS)
     widest = max(cluster.processors for cluster in CLUSTERS)
     seeds = allocate(
         sizes,
@@ -45,39 +45,36 @@ def worked_example() -> xr.Dataset:
     )
     resources = resources_of(seeds.masks, widest)
     ends = np.where(resources, (seeds.start + lengths)[:, np.newaxis], 0)
-    last, makespan = np.zeros((2, len(CLUSTERS)))
-    for cluster in range(len(CLUSTERS)):
-        own = seeds.cluster == cluster
-        last[cluster] = ends[own].max(axis=0, initial=0).sum() - (sizes * lengths)[own].sum()
-        makespan[cluster] = ends[own].max(initial=0)
+    on_cluster = seeds.cluster == np.arange(len(CLUSTERS))[:, np.newaxis]
+    last = (on_cluster[:, :, np.newaxis] * ends).max(axis=1).astype(np.float64)
     rows = composition_table(sizes, widest)
-    whole["slack"] = ("job", slacks, {"long_name": "slack", "units": "s"})
-    whole["seed_resources"] = (
-        ("job", "resource"),
-        resources.astype(np.int8),
-        {"long_name": "whether the job runs on the resource in the schedule of MUSCLE", "units": "1"},
+    columns = {
+        "slack": ("job", slacks, "slack", "s"),
+        "seed_resources": (
+            ("job", "resource"),
+            resources.astype(np.int8),
+            "whether the job runs on the resource in the schedule of MUSCLE",
+            "1",
+        ),
+        "seed_makespan": ("cluster", last.max(axis=1), "makespan of the schedule of MUSCLE", "s"),
+        "seed_holes": (
+            "cluster",
+            last.sum(axis=1) - on_cluster @ (sizes * lengths),
+            "idle time of resources before their last job in the schedule of MUSCLE",
+            "s",
+        ),
+        "row_code": (
+            "row",
+            [float("0".join("".join(str(job + 1) for job in jobs) for jobs in row)) for row in rows],
+            "numbers of the jobs in the row as digits, 0 between compositions",
+            "1",
+        ),
+    }
+    compositions = ["; ".join(", ".join(f"J{job + 1}" for job in jobs) for jobs in row) for row in rows]
+    whole = whole.assign_coords(row=np.arange(1, widest + 1)).assign(compositions=("row", compositions))
+    return whole.assign(
+        {name: (dims, values, attrs_of(*words)) for name, (dims, values, *words) in columns.items()}
     )
-    whole["seed_makespan"] = (
-        "cluster",
-        makespan,
-        {"long_name": "makespan of the schedule of MUSCLE", "units": "s"},
-    )
-    whole["seed_holes"] = (
-        "cluster",
-        last,
-        {"long_name": "idle time of resources before their last job in the schedule of MUSCLE", "units": "s"},
-    )
-    whole["compositions"] = ("row", ["; ".join(_names(jobs) for jobs in row) for row in rows])
-    whole["row_code"] = (
-        "row",
-        [float("0".join("".join(str(job + 1) for job in jobs) for jobs in row)) for row in rows],
-        {"long_name": "numbers of the jobs in the row as digits, 0 between compositions", "units": "1"},
-    )
-    return whole.assign_coords(row=np.arange(1, widest + 1))
-
-
-def _names(jobs: tuple[int, ...]) -> str:
-    return ", ".join(f"J{job + 1}" for job in jobs)
 
 
 def handed_over(example: xr.Dataset) -> xr.Dataset:
@@ -90,15 +87,13 @@ def handed_over(example: xr.Dataset) -> xr.Dataset:
 
 def write_example(target: str | Path) -> None:
     """Write the worked example as a dataset."""
-    whole = worked_example()
-    whole.attrs |= results.provenance()
-    files.write(whole, target)
+    files.write(worked_example().assign_attrs(results.provenance()), target)
 
 
 def measures_of(example: xr.Dataset) -> xr.Dataset:
     """What claims of the paper need of the example, under names that begin so."""
-    kept = ["slack", "processors", "run_time", "cluster_index", "seed_start_time", "seed_makespan"]
-    part = example[[*kept, "seed_holes", "row_code", "cluster_processors"]]
+    of_jobs = ["slack", "processors", "run_time", "cluster_index", "seed_start_time"]
+    part = example[[*of_jobs, "seed_makespan", "seed_holes", "row_code", "cluster_processors"]]
     part = part.reset_coords(drop=True).assign_coords(
         job=[f"J{number}" for number in example["job_number"].values],
         cluster=example["cluster"].values,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Literal, NamedTuple, get_args
+from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 import xarray as xr
@@ -26,28 +27,24 @@ LevelName = Literal["collected", "handed over", "waiting"]
 _SHORTEST_QUEUE = 1e-3
 """Shorter queues count as this, so that they have a logarithm."""
 
+_TOLERANCE = 0.05
+"""Relative deviation from a level that is good enough."""
 
-class CalibratedRate(NamedTuple):
-    """Arrivals in a unit of time, and the mean queue that was simulated with them."""
-
-    rate: float
-    queue: float
+_EVALUATIONS = 8
+"""Most rates that are tried between two whose queues enclose the level."""
 
 
-def calibrate_rates(
-    levels: Sequence[float],
+def calibrate_rate(
+    level: float,
     model: MulticlusterModel,
     clusters: Sequence[Cluster],
     *,
     jobs: int,
     seeds: Sequence[int],
-    classes: Sequence[ServiceClass] | None = None,
-    scheduler: Multicluster | None = None,
+    scheduler: Multicluster,
     counts: LevelName = "collected",
-    tolerance: float = 0.05,
-    evaluations: int = 8,
-) -> list[CalibratedRate]:
-    """Arrival rates at which so many jobs are in the queue, on average.
+) -> tuple[float, float]:
+    """Arrival rate at which so many jobs are in the queue, on average.
 
     This sets the workload levels of a study, by MUSCLE as a rule; other policies then replay the same jobs.
     Every rate is tried on the same jobs, whose arrivals it stretches alone, and the mean is taken over the
@@ -57,8 +54,8 @@ def calibrate_rates(
 
     Parameters
     ----------
-    levels : sequence of float
-        Wanted mean numbers of jobs.
+    level : float
+        Wanted mean number of jobs.
     model : MulticlusterModel
         Distributions of the jobs.
     clusters : sequence of Cluster
@@ -66,132 +63,83 @@ def calibrate_rates(
     jobs : int
         Jobs of a workload; the queue of a crowded multicluster grows with it.
     seeds : sequence of int
-        Seeds of the workloads and deadlines.
-    classes : sequence of ServiceClass, optional
-        Range of the deadlines, the first of them; the default range if not given.
-    scheduler : Multicluster, optional
-        By which the levels are set; MUSCLE with TITAN if not given.
+        Seeds of the workloads and deadlines, which have the default range.
+    scheduler : Multicluster
+        By which the level is set; without weights of single clusters.
     counts : {"collected", "handed over", "waiting"}
         Which jobs are in the queue: those collected for the next round, on average over time; those that a
         round hands over, on average over rounds; or those that have not started, on average over time.
-    tolerance : float
-        Relative deviation from a level that is good enough.
-    evaluations : int
-        Most rates that are tried for a level between two that enclose it.
 
     Returns
     -------
-    list of CalibratedRate
-        One for each level. The same arguments give the same, bit for bit.
+    tuple of float
+        Arrivals in a unit of time, and the mean queue that was simulated with them. The same arguments give
+        the same, bit for bit.
 
     Raises
     ------
     WorkloadError
-        If a level is not positive, there is no seed, or no rate gives such a queue.
+        If no rate gives such a queue.
     """
-    for level in levels:
-        if not (level > 0 and np.isfinite(level)):
-            raise WorkloadError(f"workload level is {level}; give a positive number of jobs")
-    if not len(seeds):
-        raise WorkloadError("workload levels: there are no seeds; give one for each replicate")
-    capacity = _capacity(model, clusters)
-    scheduler = scheduler or Multicluster()
-    if isinstance(scheduler.weights, Sequence):
-        scheduler = replace(scheduler, weights=tuple(scheduler.weights))
-    promised = (classes or [ServiceClass(name="all")])[0]
-
-    def queue(load: float) -> float:
-        lengths = [
-            _lengths(model, tuple(clusters), jobs, seed, promised, scheduler, load)[counts] for seed in seeds
-        ]
-        return float(np.mean(lengths))
-
+    capacity = sum(cluster.processors * cluster.speed for cluster in clusters) / model.mean_work
     tried = {0.0: 0.0}
-    found = []
-    for level in levels:
-        load = _load_of(level, queue, tried, tolerance, evaluations, jobs)
-        found.append(CalibratedRate(load * capacity, tried[load]))
-    return found
+
+    def excess(load: float) -> float:
+        """Logarithm of the queue under a load relative to the level."""
+        if load not in tried:
+            rate = load * capacity
+            queues = [_queues(model, tuple(clusters), jobs, seed, scheduler, rate) for seed in seeds]
+            tried[load] = float(np.mean([each[counts] for each in queues]))
+        return float(np.log(max(tried[load], _SHORTEST_QUEUE) / level))
+
+    around = next((pair for pair in pairwise((0.0, *_FIRST_LOADS)) if excess(pair[1]) >= 0), None)
+    if around is None:
+        raise WorkloadError(
+            f"no rate of arrivals lets {level:g} of {jobs} jobs be in the queue on average; "
+            f"the most is {max(tried.values()):.3g}: use more jobs"
+        )
+    _false_position(excess, *around)
+    nearest = min(tried, key=lambda load: abs(excess(load)))
+    return nearest * capacity, tried[nearest]
 
 
 @lru_cache(maxsize=10_000)
-def _lengths(
+def _queues(
     model: MulticlusterModel,
     clusters: tuple[Cluster, ...],
     jobs: int,
     seed: int,
-    promised: ServiceClass,
     scheduler: Multicluster,
-    load: float,
+    rate: float,
 ) -> dict[LevelName, float]:
-    """Mean queues under a load, which searches for other levels of the same jobs ask for again."""
+    """Mean queues at a rate, which searches for other levels of the same jobs ask for again."""
+    workload = synthesise_multicluster(model, jobs=jobs, rate=rate, seed=seed)
     slowest = min(cluster.speed for cluster in clusters)
-    workload = synthesise_multicluster(model, jobs=jobs, rate=load * _capacity(model, clusters), seed=seed)
-    due = draw_deadlines(workload, [promised], seed=seed, slowest=slowest)
-    run = simulate(replace(workload, deadline=due), clusters, scheduler)
-    return {name: queue_length(run, name) for name in get_args(LevelName)}
+    due = draw_deadlines(workload, [ServiceClass()], seed=seed, slowest=slowest)
+    return mean_queues(simulate(replace(workload, deadline=due), clusters, scheduler))
 
 
-def _capacity(model: MulticlusterModel, clusters: Sequence[Cluster]) -> float:
-    """Jobs that the clusters can do in a unit of time."""
-    return sum(cluster.processors * cluster.speed for cluster in clusters) / model.mean_work
+def mean_queues(run: xr.Dataset) -> dict[LevelName, float]:
+    """Mean queues of a run of `Multicluster`, by what counts as the queue; see `calibrate_rate`."""
+    given = run["round_collected"].values
+    return {
+        "collected": float(run["queue_mean"]),
+        "handed over": float(given[given > 0].mean()) if given.any() else 0.0,
+        "waiting": float(run["waiting_mean"]),
+    }
 
 
-def queue_length(run: xr.Dataset, counts: LevelName) -> float:
-    """Mean queue of a run of `Multicluster`; see `calibrate_rates`."""
-    if counts == "handed over":
-        given = run["round_collected"].values
-        return float(given[given > 0].mean()) if given.any() else 0.0
-    return float(run["queue_mean" if counts == "collected" else "waiting_mean"])
-
-
-def _load_of(
-    level: float,
-    queue: Callable[[float], float],
-    tried: dict[float, float],
-    tolerance: float,
-    evaluations: int,
-    jobs: int,
-) -> float:
-    """The tried load whose queue is nearest to a level, after a search that adds to what was tried."""
-
-    def excess(load: float) -> float:
-        tried[load] = queue(load) if load else 0.0
-        return float(np.log(max(tried[load], _SHORTEST_QUEUE) / level))
-
-    for load in _FIRST_LOADS:
-        if max(tried.values()) >= level:
-            break
-        excess(load)
-    else:
-        if max(tried.values()) < level:
-            raise WorkloadError(
-                f"no rate of arrivals lets {level:g} of {jobs} jobs be in the queue on average; "
-                f"the most is {max(tried.values()):.3g}: use more jobs"
-            )
-    high = min(load for load in tried if tried[load] >= level)
-    low = max(load for load in tried if load < high)
-    _false_position(excess, low, high, tolerance, evaluations)
-    return min(tried, key=lambda load: abs(excess(load)))
-
-
-def _false_position(
-    excess: Callable[[float], float], low: float, high: float, tolerance: float, evaluations: int
-) -> None:
+def _false_position(excess: Callable[[float], float], low: float, high: float) -> None:
     """Look for a zero of a function between two points of different sign (regula falsi, Illinois variant)."""
-    below, above = excess(low), excess(high)
-    found = min(abs(below), abs(above))
-    side = 0
-    for _ in range(evaluations):
-        if abs(found) <= np.log1p(tolerance):
+    ends, values = [low, high], [excess(low), excess(high)]
+    found, replaced = min(map(abs, values)), -1
+    for _ in range(_EVALUATIONS):
+        if abs(found) <= np.log1p(_TOLERANCE):
             return
-        middle = (low * above - high * below) / (above - below)
+        middle = (ends[0] * values[1] - ends[1] * values[0]) / (values[1] - values[0])
         found = excess(middle)
-        if found > 0:
-            high, above = middle, found
-            below = below / 2 if side > 0 else below
-            side = 1
-        else:
-            low, below = middle, found
-            above = above / 2 if side < 0 else above
-            side = -1
+        side = int(found > 0)
+        ends[side], values[side] = middle, found
+        if side == replaced:
+            values[1 - side] /= 2
+        replaced = side

@@ -15,21 +15,21 @@ from typing import Any, get_args
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from gridsched import results
 from gridsched.experiments import files
-from gridsched.experiments.collection import ALL, grouped, labelled, table_of_runs
+from gridsched.experiments.collection import attrs_of, grouped, labelled, table_of_runs
 from gridsched.experiments.comparing import given_parameters, under
-from gridsched.experiments.kinds.multicluster.config import JobsConfig, PointConfig
+from gridsched.experiments.inputs import plain
+from gridsched.experiments.kinds.multicluster.config import PointConfig
 from gridsched.experiments.kinds.multicluster.example import measures_of
-from gridsched.experiments.kinds.multicluster.levels import calibrate_rates
+from gridsched.experiments.kinds.multicluster.levels import calibrate_rate
 from gridsched.experiments.machines import machines_of_stream
 from gridsched.experiments.measuring import Measuring, measured
-from gridsched.experiments.parts import ResamplingConfig, ShakingConfig, WorkloadConfig
-from gridsched.experiments.prepare import derived_seed, make_workload
+from gridsched.experiments.parts import ResamplingConfig, ShakingConfig
+from gridsched.experiments.prepare import derived_seed, make_workload, sources
 from gridsched.experiments.schedulers import AnyScheduler, scheduler_made
-from gridsched.platform import Cluster, Platform
+from gridsched.platform import Platform, ResourceChange
 from gridsched.simulation import simulate
 from gridsched.submission import EstimateName
 from gridsched.systems.multicluster.jobs import in_batches, synthesise_multicluster
@@ -37,63 +37,44 @@ from gridsched.systems.multicluster.muscle import weights_of
 from gridsched.verification import verify
 from gridsched.workloads import Workload
 from gridsched.workloads.deadlines import draw_classes, draw_deadlines
-from gridsched.workloads.dependencies import DEPENDENCY
-
-Integers = NDArray[np.int64]
 
 CALIBRATED = 2
 """Replicates whose queues are averaged to meet a workload level."""
 
-COLUMNS: dict[str, tuple[str, str]] = {
-    "submit_time": ("submit time", "s"),
-    "run_time": ("run time on a cluster of speed 1", "s"),
-    "requested_time": ("predicted run time on a cluster of speed 1", "s"),
-    "processors": ("processors", "1"),
-    "deadline": ("deadline", "s"),
-    "service_class": ("index of the service class", "1"),
-    "entry": ("index of the cluster where the job enters, -1 for the grid scheduler", "1"),
-}
-"""Columns of the jobs of a point: long name and unit."""
-
 # --- workload levels ------------------------------------------------------------------------------
 
 
-def calibrate_level(calibration: Mapping[str, Any], seed: int, target: str | Path) -> None:
+def calibrate_level(point: PointConfig, seed: int, target: str | Path) -> None:
     """Look for the rate of arrivals at which a scheme meets a workload level.
 
     Parameters
     ----------
-    calibration : mapping
-        See `study.config.PointConfig.calibration`.
+    point : PointConfig
+        See `PointConfig.calibration`.
     seed : int
         Seed of the whole configuration.
     target : path
         Dataset to write.
     """
-    jobs = JobsConfig(**calibration["jobs"])
-    clusters = [
-        Cluster(name=f"C{number}", processors=processors, speed=speed)
-        for number, (processors, speed) in enumerate(calibration["clusters"], start=1)
-    ]
-    scheduler: Any = scheduler_made(jobs.level_of, **calibration["parameters"])
-    seeds = [_seed_of_jobs(seed, replicate) for replicate in range(CALIBRATED)]
-    (found,) = calibrate_rates(
-        [jobs.level],
+    jobs: Any = point.jobs
+    scheduler: Any = scheduler_made(point.scheduler(jobs.level_of))
+    rate, queue = calibrate_rate(
+        jobs.level,
         jobs.made(),
-        clusters,
+        point.platform,
         jobs=jobs.count,
-        seeds=seeds,
+        seeds=[_seed_of_jobs(seed, replicate) for replicate in range(CALIBRATED)],
         scheduler=scheduler,
         counts=jobs.level_counts,
     )
     whole = xr.Dataset(
         {
-            "rate": ((), found.rate, {"long_name": "arrivals in a unit of time", "units": "1"}),
-            "queue": ((), found.queue, {"long_name": "mean number of jobs in the queue", "units": "1"}),
+            "rate": ((), rate, attrs_of("arrivals in a unit of time", "1")),
+            "queue": ((), queue, attrs_of("mean number of jobs in the queue", "1")),
         },
         attrs={
             "title": f"rate of arrivals at level {jobs.level:g}",
-            "calibration": json.dumps(dict(calibration), sort_keys=True),
+            "calibration": json.dumps(plain(point), sort_keys=True),
             **results.provenance(),
         },
     )
@@ -144,117 +125,72 @@ def prepare_point(
     resampling, shaking : ResamplingConfig, ShakingConfig, optional
         How the log differs from replicate to replicate; without these it does not.
     """
-    arrivals, queue = _rate(point, rate)
-    variation = resampling or shaking
-    own = derived_seed(seed, f"{point.name}\n{replicate}")
-    read = None if point.stream is None else _from_log(point, log, variation, own)
-    workload, columns = _jobs(point, _seed_of_jobs(seed, replicate), arrivals, read, errors or {})
-    whole = xr.Dataset(
-        {
-            name: ("job", columns[name], {"long_name": long_name, "units": units})
-            for name, (long_name, units) in COLUMNS.items()
-        },
-        {"replicate": replicate},
+    seed_of_jobs = _seed_of_jobs(seed, replicate)
+    arrivals = queue = np.nan
+    if rate is not None:
+        arrivals, queue = (float(results.read(rate)[name]) for name in ("rate", "queue"))
+    elif point.jobs.load is not None:
+        arrivals = point.jobs.load * point.capacity / point.jobs.made().mean_work
+    if log is None:
+        workload = _drawn(point, seed_of_jobs, arrivals)
+    else:
+        own = derived_seed(seed, f"{point.name}\n{replicate}")
+        workload = _from_log(point, log, resampling or shaking, own)
+    workload = under(workload, **(errors or {}), seed=seed_of_jobs)
+    jobs, classes = len(workload), [each.made() for each in point.classes]
+    service_class = draw_classes(jobs, classes, seed=seed_of_jobs)
+    generator = np.random.default_rng(derived_seed(seed_of_jobs, "entry"))
+    at_cluster = generator.random(jobs) < point.jobs.at_clusters
+    made = Workload(
+        name=point.name,
+        submit_time=workload.submit_time,
+        run_time=workload.run_time,
+        requested_time=workload.requested_time,
+        requested_processors=workload.processors,
+        acknowledgement=workload.acknowledgement,
+        checksum=workload.checksum,
+        left_out=workload.left_out,
+        repaired=workload.repaired,
+        home=np.where(at_cluster, generator.integers(0, len(point.clusters), jobs), -1),
+        deadline=draw_deadlines(
+            workload, classes, seed=seed_of_jobs, slowest=point.slowest, service_class=service_class
+        ),
+        gives_up_time=workload.gives_up_time,
+        dependencies=workload.dependencies,
     )
-    if workload.gives_up_time is not None:
-        attributes = {"long_name": "time at which the user gives up, -1 for never", "units": "s"}
-        whole["gives_up_time"] = ("job", workload.gives_up_time, attributes)
-    if workload.dependencies is not None:
-        for name in DEPENDENCY.names or ():
-            whole[f"dependency_{name}"] = ("dependency", workload.dependencies[name].copy())
-    whole["policy_seed"] = derived_seed(seed, f"multicluster policy\n{replicate}") % 2**31
-    whole["offered_load"] = (
-        (),
-        _offered_load(workload, point.capacity),
-        {"long_name": "work that arrives relative to what the clusters can do", "units": "1"},
-    )
-    whole["workload_checksum"] = workload.checksum
-    whole.attrs = {
-        "title": f"jobs of {point.name}",
-        "point": point.name,
-        "rate": np.nan if arrivals is None else arrivals,
+    elapsed = int(workload.submit_time[-1] - workload.submit_time[0])
+    work = float((workload.run_time * workload.processors).sum())
+    further = {
+        "service_class": ("job", service_class),
+        "policy_seed": derived_seed(seed, f"multicluster policy\n{replicate}") % 2**31,
+        "rate": arrivals,
         "calibrated_queue": queue,
-        "left_out": json.dumps(workload.left_out, sort_keys=True),
-        "repaired": json.dumps(workload.repaired, sort_keys=True),
-        "acknowledgement": workload.acknowledgement,
-        **results.provenance(),
+        "offered_load": work / (elapsed * point.capacity) if elapsed else np.nan,
     }
-    files.write(whole, target)
+    files.write(results.workload_dataset(made, point.largest).assign(further), target)
 
 
-def _rate(point: PointConfig, rate: str | Path | None) -> tuple[float | None, float]:
-    """Arrivals in a unit of time, none for a log or batches; the queue for which they were set, or NaN."""
-    if point.jobs.load is not None:
-        return point.jobs.load * point.capacity / point.jobs.made().mean_work, np.nan
-    if rate is None:
-        return None, np.nan
-    found = results.read(rate)
-    return float(found["rate"]), float(found["queue"])
+def _drawn(point: PointConfig, seed: int, rate: float) -> Workload:
+    """Jobs that are drawn, at a rate or in batches."""
+    jobs, batch = point.jobs, point.jobs.batch
+    # Submit times of batches do not depend on the rate
+    rate = rate if batch is None else 1.0
+    workload = synthesise_multicluster(jobs.made(), jobs=jobs.count, rate=rate, seed=seed, name=point.name)
+    return workload if batch is None else in_batches(workload, batch, slowest=point.slowest)
 
 
 def _from_log(
-    point: PointConfig,
-    log: str | Path | None,
-    variation: ResamplingConfig | ShakingConfig | None,
-    seed: int,
+    point: PointConfig, log: str | Path, variation: ResamplingConfig | ShakingConfig | None, seed: int
 ) -> Workload:
     """Jobs of a log, whose first one is submitted at 0, with shorter times between them if wished."""
-    config = point.stream
-    assert isinstance(config, WorkloadConfig)
-    if config.processors is None:
-        most = max(cluster.processors for cluster in point.platform)
-        config = config.model_copy(update={"processors": most})
-    workload, _ = make_workload(config, 0, log)
+    assert point.stream is not None
+    processors = point.stream.processors or point.largest.processors
+    workload, _ = make_workload(point.stream.model_copy(update={"processors": processors}), 0, log)
     workload = workload if variation is None else variation.made(workload, seed)
     elapsed = workload.submit_time - workload.submit_time[0]
     submit = np.floor(elapsed / point.jobs.speed_up).astype(np.int64)
     changed = workload.moved_times(submit - workload.submit_time)
     return workload.select(slice(None), submit_time=submit, **changed)
-
-
-def _jobs(
-    point: PointConfig, seed: int, rate: float | None, read: Workload | None, errors: Mapping[str, float]
-) -> tuple[Workload, dict[str, Integers]]:
-    """Jobs of a replicate, and the columns of them that are kept."""
-    config, classes = point.jobs, point.service_classes
-    slowest = min(cluster.speed for cluster in point.platform)
-    if read is None:
-        rate = 1.0 if config.batch is not None else rate  # submit times of batches do not depend on it
-        assert rate is not None
-        workload = synthesise_multicluster(
-            config.made(), jobs=config.count, rate=rate, seed=seed, name=point.name
-        )
-        if config.batch is not None:
-            workload = in_batches(workload, config.batch, slowest=slowest)
-    else:
-        workload = read
-    workload = under(workload, **errors, seed=seed)
-    service_class = draw_classes(len(workload), classes, seed=seed)
-    columns = {
-        "submit_time": workload.submit_time,
-        "run_time": workload.run_time,
-        "requested_time": workload.requested_time,
-        "processors": workload.processors,
-        "deadline": draw_deadlines(
-            workload, classes, seed=seed, slowest=slowest, service_class=service_class
-        ),
-        "service_class": service_class,
-        "entry": _entries(point, len(workload), seed),
-    }
-    return workload, {name: np.asarray(values, np.int64) for name, values in columns.items()}
-
-
-def _entries(point: PointConfig, jobs: int, seed: int) -> Integers:
-    """Cluster where each job enters."""
-    generator = np.random.default_rng(derived_seed(seed, "entry"))
-    at_cluster = generator.random(jobs) < point.jobs.at_clusters
-    return np.where(at_cluster, generator.integers(0, len(point.clusters), jobs), -1)
-
-
-def _offered_load(workload: Workload, capacity: float) -> float:
-    elapsed = int(workload.submit_time[-1] - workload.submit_time[0])
-    work = float((workload.run_time * workload.processors).sum())
-    return work / (elapsed * capacity) if elapsed else np.nan
 
 
 # --- runs -----------------------------------------------------------------------------------------
@@ -292,84 +228,48 @@ def simulate_run(
     seed : int
         Seed of the whole configuration, where failures are drawn.
     """
-    drawn, replicate = files.shared(jobs), int(labels["replicate"])
-    workload = Workload(
-        name=point.name,
-        submit_time=drawn["submit_time"].values,
-        run_time=drawn["run_time"].values,
-        requested_time=drawn["requested_time"].values,
-        requested_processors=drawn["processors"].values,
-        checksum=str(drawn["workload_checksum"].values),
-        home=drawn["entry"].values,
-        deadline=drawn["deadline"].values,
-        gives_up_time=drawn["gives_up_time"].values if "gives_up_time" in drawn else None,
-        dependencies=_dependencies(drawn),
-    )
+    prepared = files.shared(jobs)
+    workload, _ = results.workload_from_dataset(prepared)
     made: Any = scheduler_made(scheduler)
-    clusters = machines_of_stream(workload.submit_time, point.platform, point.clusters, seed, replicate)
-    platform = Platform(clusters, changes=point.resource_changes)
+    clusters = machines_of_stream(
+        workload.submit_time, point.platform, point.clusters, seed, int(labels["replicate"])
+    )
     # Errors are in the requested times
     name: Any = estimates if estimates in get_args(EstimateName) else "requested"
     run = simulate(
         workload,
-        platform,
+        Platform(clusters, changes=[ResourceChange(*change) for change in point.changes]),
         made,
         estimates=name,
-        seed=int(drawn["policy_seed"]),
+        seed=int(prepared["policy_seed"]),
         times="unit",
     )
     verify(run)
     if len(point.classes) > 1:
-        attributes = {"long_name": "index of the service class", "units": "1"}
-        run["service_class"] = ("job", drawn["service_class"].values, attributes)
+        run["service_class"] = prepared["service_class"]
         run.attrs["service_classes"] = ", ".join(each.name for each in point.classes)
-    whole = measured(run, Measuring(quantiles=False)).combine_first(grouped(_facts(point, made, drawn)))
-    whole["queue_growth"] = (
-        whole["jobs"].where(whole["group"] != ALL, queue_growth(run)).where(whole["group"] == ALL)
+    weights = weights_of(made.weights, point.platform)
+    known = xr.Dataset(
+        {
+            "weight_over_deadline": ("cluster", [each.over_deadline for each in weights]),
+            "weight_makespan": ("cluster", [each.makespan for each in weights]),
+            "weight_idle": ("cluster", [each.idle for each in weights]),
+            "cluster_processors": ("cluster", [float(each.processors) for each in point.platform]),
+            "cluster_speed": ("cluster", [each.speed for each in point.platform]),
+            **{name: prepared[name].variable for name in ("offered_load", "rate", "calibrated_queue")},
+            "queue_growth": queue_growth(run),
+        },
+        {"cluster": [each.name for each in point.platform]},
     )
     done = labelled(
-        whole,
-        scenario=str(labels["scenario"]),
-        scheduler=str(labels["scheduler"]),
+        measured(run, Measuring(quantiles=False)).combine_first(grouped(known)),
+        **labels,
         estimates=estimates,
-        replicate=replicate,
         scenario_parameters=parameters,
         scheduler_parameters={"system": made.system, **given_parameters(scheduler)},
         replicates_are="draws" if point.stream is None else "resampled logs",
     )
     files.write(done, target)
-
-
-def _facts(point: PointConfig, made: Any, drawn: xr.Dataset) -> xr.Dataset:
-    """What is known of the jobs of a replicate and of the clusters."""
-    weights = weights_of(made.weights, point.platform)
-    columns = {f"weight_{key}": [getattr(each, key) for each in weights] for key in WEIGHTS}
-    columns |= {
-        "cluster_processors": [float(each.processors) for each in point.platform],
-        "cluster_speed": [each.speed for each in point.platform],
-    }
-    whole = xr.Dataset(
-        {name: ("cluster", values) for name, values in columns.items()},
-        {"cluster": [each.name for each in point.platform]},
-    )
-    whole["offered_load"] = ((), float(drawn["offered_load"]))
-    for name in ("rate", "calibrated_queue"):
-        whole[name] = ((), float(drawn.attrs[name]))
-    return whole
-
-
-WEIGHTS = ("over_deadline", "makespan", "idle")
-"""Weights of equation (1)."""
-
-
-def _dependencies(drawn: xr.Dataset) -> NDArray[Any] | None:
-    """Which jobs of a point wait for which, if any do."""
-    if "dependency_job" not in drawn:
-        return None
-    table = np.empty(drawn.sizes["dependency"], DEPENDENCY)
-    for name in DEPENDENCY.names or ():
-        table[name] = drawn[f"dependency_{name}"].values
-    return table
 
 
 def queue_growth(run: xr.Dataset) -> float:
@@ -381,14 +281,10 @@ def queue_growth(run: xr.Dataset) -> float:
     submit = run["submit_time"].values[ran]
     handed_over = run["round_time"].values[run["job_round"].values[ran]]
     first, last = int(submit.min(initial=0)), int(submit.max(initial=0))
-    middle = (first + last) // 2
-
-    def collected(begin: int, end: int) -> float:
-        inside = np.minimum(handed_over, end) - np.maximum(submit, begin)
-        return float(np.maximum(inside, 0).sum() / max(end - begin, 1))
-
-    before = collected(first, middle)
-    return collected(middle, last) / before if before else np.nan
+    edges = np.array([[first], [(first + last) // 2], [last]])
+    inside = np.minimum(handed_over, edges[1:]) - np.maximum(submit, edges[:-1])
+    before, after = np.maximum(inside, 0).sum(axis=1) / np.maximum(np.diff(edges[:, 0]), 1)
+    return float(after / before) if before else np.nan
 
 
 # --- the study ------------------------------------------------------------------------------------
@@ -421,24 +317,16 @@ def collect(
         Result of `example.write_example`.
     """
     whole = table_of_runs([results.read(path) for path in runs], labels)
-    drawn = {name: [results.read(path) for path in paths] for name, paths in jobs.items()}
-    first = [own[0].attrs for own in drawn.values()]
-    facts: dict[str, Any] = {
-        "workload_checksum": [
-            " ".join(dict.fromkeys(str(each["workload_checksum"].values) for each in own))
-            for own in drawn.values()
-        ],
-        "acknowledgement": [str(each["acknowledgement"]) for each in first],
+    drawn = {
+        name: [results.workload_from_dataset(results.read(path))[0] for path in paths]
+        for name, paths in jobs.items()
     }
-    whole = whole.assign_coords(prepared=list(drawn))
-    whole = whole.assign({name: ("prepared", values) for name, values in facts.items()})
-    for kind in ("left_out", "repaired"):
-        counts = [json.loads(each[kind]) for each in first]
-        reasons = sorted({reason for found in counts for reason in found})
-        table = np.array([[found.get(reason, 0) for reason in reasons] for found in counts], np.int64)
-        words = {"long_name": f"jobs {kind.replace('_', ' ')}", "units": "1"}
-        whole[kind] = (("prepared", f"{kind}_reason"), table.reshape(len(counts), len(reasons)), words)
-        whole = whole.assign_coords({f"{kind}_reason": np.array(reasons, dtype=object)})
+    facts = sources({name: workloads[0] for name, workloads in drawn.items()}, "prepared")
+    facts["workload_checksum"] = (
+        "prepared",
+        [" ".join(dict.fromkeys(each.checksum for each in workloads)) for workloads in drawn.values()],
+    )
+    whole = whole.merge(facts.drop_vars("jobs_without_requested_time"))
     if example is not None:
         whole = whole.merge(measures_of(results.read(example)), combine_attrs="override")
     whole.attrs = {**attributes, "verified": 1, **results.provenance()}
