@@ -42,7 +42,7 @@ def build_report(studies: Sequence[Study], target: str | Path, *, claims: str | 
         studies=views,
         glossary=glossary(),
         # Studies of one's own need not begin with what papers say of others
-        papers=papers if any(paper.judged for paper in papers) else [],
+        papers=papers if any(each["evaluated"] or each["over_readings"] for each in papers) else [],
         claims_csv="" if claims is None else os.path.relpath(claims, Path(target).parent),
         verdicts=VERDICTS,
         style=style,
