@@ -212,7 +212,7 @@ def _wider(one: _Moments, other: _Moments) -> _Moments:
 
     widths = [stdtrit(each.freedom, 0.975) ** 2 * each.apart for each in (one, other)]
     wider = [np.where(widths[0] > widths[1], *parts) for parts in zip(one[:-1], other[:-1], strict=True)]
-    return _Moments(*wider, np.where(one.reason == "", other.reason, one.reason))
+    return _Moments._make([*wider, np.where(one.reason == "", other.reason, one.reason)])
 
 
 def _evidence(
@@ -295,4 +295,4 @@ def _extent(units: Floats) -> Floats:
     """Largest less smallest of what is known; infinite without anything."""
     high = np.fmax.reduce(units, axis=-1, initial=-np.inf)
     # without anything -inf less inf
-    return np.abs(high - np.fmin.reduce(units, axis=-1, initial=np.inf))
+    return np.asarray(np.abs(high - np.fmin.reduce(units, axis=-1, initial=np.inf)))
