@@ -311,12 +311,13 @@ def distribution(numbers: pd.DataFrame, specification: Specification, attributes
 def series(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:
     """The highest point of a time series, and whose it is."""
     own, known = first_measure(numbers)
-    own = own[own["value"].notna()]
+    own = own[own["value"].notna()].sort_values("value")
     if own.empty:
         return NOTHING
-    top = own.sort_values("value").iloc[-1].to_dict()
+    top = own.iloc[-1].to_dict()
+    # the time is said with the value
+    who = _who(top, own.drop(columns=specification.x), specification)
     day = f"{top[specification.x] / 86_400:.3g}"
-    who = _who({**top, specification.x: ""}, own.assign(**{specification.x: ""}), specification)
     return [f"The highest {known.words} is {_value(top['value'], known)}, on day {day} ({who})."]
 
 
