@@ -137,16 +137,17 @@ def compare_pairs(
     size = len(data)
     first, second = np.triu_indices(size, 1)
 
-    def of_both(given: ArrayLike | None, shape: tuple[int, ...]) -> tuple[Floats | None, Floats | None]:
-        """What is given of each, for both sides of every pair."""
-        if given is None:
-            return None, None
-        own = np.broadcast_to(np.asarray(given, np.float64), shape)
-        return own[first], own[second]
-
-    memories = of_both(relaxations, (size,))
-    own = of_both(weights, data.shape)
-    test = of_pair(form, data[first], data[second], *own, serial=serial, relaxations=memories)
+    counted = np.broadcast_to(np.asarray(1.0 if weights is None else weights, np.float64), data.shape)
+    memory = np.broadcast_to(np.asarray(np.nan if relaxations is None else relaxations, np.float64), size)
+    test = of_pair(
+        form,
+        data[first],
+        data[second],
+        counted[first],
+        counted[second],
+        serial=serial,
+        relaxations=(memory[first], memory[second]),
+    )
     corrected = holm(test.probability())
     sign = _sign(test.value, corrected < 1 - confidence, form)
     inverse = divide(np.ones(len(first)), test.value) if form == "ratio" else -test.value

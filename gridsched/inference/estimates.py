@@ -114,8 +114,16 @@ def difference(
     >>> round(float(found.value), 3), round(float(found.low), 2), round(float(found.high), 2)
     (2.0, 1.85, 2.08)
     """
-    given, memories = (values, reference, weights, reference_weights), (relaxations, reference_relaxations)
-    return _estimate(of_pair("difference", *given, serial=serial, relaxations=memories), confidence)
+    found = of_pair(
+        "difference",
+        values,
+        reference,
+        weights,
+        reference_weights,
+        serial=serial,
+        relaxations=(relaxations, reference_relaxations),
+    )
+    return _estimate(found, confidence)
 
 
 def ratio(
@@ -147,8 +155,16 @@ def ratio(
     ConfigurationError
         As `mean`.
     """
-    given, memories = (values, reference, weights, reference_weights), (relaxations, reference_relaxations)
-    return _estimate(of_pair("ratio", *given, serial=serial, relaxations=memories), confidence)
+    found = of_pair(
+        "ratio",
+        values,
+        reference,
+        weights,
+        reference_weights,
+        serial=serial,
+        relaxations=(relaxations, reference_relaxations),
+    )
+    return _estimate(found, confidence)
 
 
 def share(successes: ArrayLike, trials: ArrayLike, *, confidence: float = 0.95) -> Estimate:

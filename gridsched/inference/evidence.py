@@ -182,7 +182,7 @@ def _moments(
     found = []
     for size in BLOCKS:
         edges = in_blocks(present.shape[-1], size)
-        long = (both[0].merged(edges), both[1].merged(edges))
+        long = both[0].merged(edges), both[1].merged(edges)
         first, second = points(long)
         inflation, reason = corrected(quantity(first, second), long[0].present, fine, number, relaxations)
         counted = np.count_nonzero(long[0].present, axis=-1)
@@ -235,15 +235,32 @@ def _evidence(
         copies &= _extent(side.units) <= _ROUNDING * np.abs(side.value)
         size = np.maximum(size, np.abs(np.where(is_log, 1.0, side.value)))
     identical = (number > 1) & ~np.isnan(value) & (copies | (~undefined & (error <= _ROUNDING * size)))
-    reason = np.where(is_log & (error > _SCATTER), f"the {name} scatter too much", moments.reason)
-    reason = np.where(undefined, f"too few {name} above 0", reason)
-    reason = np.where(moments.reason == "", reason, moments.reason)
-    for count in range(1, fewest):
-        units = name if count > 1 else name.removesuffix("s")
-        reason = np.where(number == count, f"{count} {units}; at least {fewest} are needed", reason)
-    reason = np.where(identical, f"{IDENTICAL} {name}", reason)
-    reason = np.where(np.isnan(value) & (number > 0), "the reference is 0", reason)
-    reason = np.where(number == 0, f"no {name}", reason)
+    few = [
+        f"{count} {name if count > 1 else name.removesuffix('s')}; at least {fewest} are needed"
+        for count in range(fewest)
+    ]
+    # of several reasons the first one is given
+    reason = np.select(
+        [
+            number == 0,
+            np.isnan(value),
+            identical,
+            number < fewest,
+            moments.reason != "",
+            undefined,
+            is_log & (error > _SCATTER),
+        ],
+        [
+            f"no {name}",
+            "the reference is 0",
+            f"{IDENTICAL} {name}",
+            np.array(few, object)[np.minimum(number, fewest - 1)],
+            moments.reason,
+            f"too few {name} above 0",
+            f"the {name} scatter too much",
+        ],
+        "",
+    )
     return Evidence(
         np.asarray(value),
         np.asarray(centre),

@@ -36,6 +36,9 @@ NOTHING = ["No run has a value."]
 MAX_FACETS = 2
 """Scenarios that sentences speak of one by one."""
 
+MAX_LANES = 2
+"""Kinds of estimates, or other lanes of a ranking, that sentences speak of."""
+
 
 # --- what findings share --------------------------------------------------------------------------
 
@@ -71,29 +74,18 @@ def ranking(numbers: pd.DataFrame, specification: Specification, attributes: Att
         return plain_ranking(numbers, specification)
     own, known = first_measure(numbers)
     lanes = list(dict.fromkeys(own[specification.lanes])) if specification.lanes in own else [""]
-    if len(lanes) == 1:
-        return _of_lane(own, known, specification, attributes, "")
-    found = [
-        _of_lane(own[own[specification.lanes] == lane], known, specification, attributes, f" ({name(lane)})")
-        for lane in lanes[:MAX_LANES]
-    ]
+    found = []
+    for lane in lanes[:MAX_LANES]:
+        several = len(lanes) > 1
+        part = own[own[specification.lanes] == lane] if several else own
+        words = f"{known.words} ({name(lane)})" if several else known.words
+        ranked = {
+            facet: _Ranking(rows, known, words, specification, attributes)
+            for facet, rows in facets_of(part, specification)
+        }
+        found.append(_several(ranked) if len(ranked) > 1 else next(iter(ranked.values())).sentences())
     # the headlines of all, then what more there is to say of the first
     return [*(lines[0] for lines in found), *found[0][1:]]
-
-
-MAX_LANES = 2
-"""Kinds of estimates, or other lanes of a ranking, that sentences speak of."""
-
-
-def _of_lane(
-    own: pd.DataFrame, known: Measure, specification: Specification, attributes: Attributes, lane: str
-) -> list[str]:
-    """Sentences on one lane of a ranking."""
-    ranked = {
-        facet: _Ranking(part, known, specification, attributes, lane)
-        for facet, part in facets_of(own, specification)
-    }
-    return _several(ranked) if len(ranked) > 1 else next(iter(ranked.values())).sentences()
 
 
 class _Ranking:
@@ -103,12 +95,11 @@ class _Ranking:
         self,
         part: pd.DataFrame,
         known: Measure,
+        words: str,
         specification: Specification,
         attributes: Attributes,
-        lane: str,
     ) -> None:
-        self.part, self.known, self.specification = part, known, specification
-        self.words = f"{known.words}{lane}"
+        self.part, self.known, self.words, self.specification = part, known, words, specification
         self.hue, self.relation = specification.hue, specification.relation
         self.better = 1 if known.better == "higher" else -1
         self.sides = ("lower", "higher") if self.better < 0 else ("higher", "lower")

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from gridsched.experiments.specification import Specification
 from gridsched.figures import style
 from gridsched.presentation.findings import facets_of, without_bounds
+from gridsched.presentation.forms import MOST_PANELS
 from gridsched.presentation.sentences import (
     count,
     estimate_text,
@@ -27,7 +28,6 @@ Attributes = Mapping[str, Any]
 
 NOTHING_COMPARED = ["Nothing is compared."]
 
-MOST_PANELS = 6
 _BETWEEN = " to "
 
 

@@ -104,21 +104,25 @@ def _series(specification: Specification, study: xr.Dataset) -> pd.DataFrame:
     chosen = study.isel(replicate=0).sel(
         {axis: labels for axis, labels in specification.where.items() if axis in study.dims}
     )
-    parts = []
-    for name in specification.measures:
-        frame = chosen[[name, specification.x]].to_dataframe().reset_index().rename(columns={name: "value"})
-        parts.append(frame[frame["value"].notna()].assign(measure=name))
-    return pd.concat(parts, ignore_index=True)
+    frames = [
+        chosen[[name, specification.x]]
+        .to_dataframe()
+        .reset_index()
+        .rename(columns={name: "value"})
+        .assign(measure=name)
+        for name in specification.measures
+    ]
+    return pd.concat(frames, ignore_index=True).dropna(subset="value", ignore_index=True)
 
 
 def with_memory(table: pd.DataFrame, study: xr.Dataset) -> pd.DataFrame:
     """The table of a measure with how many times each log holds the memory of its queue, where known."""
     if "relaxations" not in study:
         return table
-    known = measure_table(study, "relaxations", group=ALL)
-    shared = [axis for axis in AXES if axis in table and axis in known and axis not in ("replicate", "group")]
-    held = known[[*shared, "value"]].rename(columns={"value": "relaxations"})
-    return table.merge(held.drop_duplicates(shared), on=shared, how="left")
+    held = measure_table(study, "relaxations", group=ALL).rename(columns={"value": "relaxations"})
+    shared = [axis for axis in AXES if axis in table and axis in held and axis not in ("replicate", "group")]
+    known = held[[*shared, "relaxations"]].drop_duplicates(shared)
+    return table.merge(known, on=shared, how="left")
 
 
 def units_word(table: pd.DataFrame) -> str:

@@ -7,7 +7,7 @@ has more. A check looks at what a study says and at its dataset; it says what it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import xarray as xr
@@ -247,8 +247,3 @@ CHECKS: dict[str, PitfallCheck] = {
     ),
 }
 """Checks by the name of their pitfall."""
-
-
-def meanings() -> Iterator[tuple[str, str]]:
-    """Names of pitfalls with what they are."""
-    return ((name, check.meaning) for name, check in CHECKS.items())
