@@ -194,8 +194,7 @@ def best(
     )
     means = sides(values, None, weights)[0].value
     order = np.argsort(means, kind="stable")[: np.count_nonzero(~np.isnan(means))]
-    kept: NDArray[np.int64] = order[pairs.significant[order[:1], order] == 0]
-    return kept
+    return np.asarray(order[pairs.significant[order[:1], order] == 0])
 
 
 def holm(probabilities: ArrayLike) -> Floats:

@@ -59,9 +59,8 @@ class Evidence(NamedTuple):
     """Where the estimate is the same without any unit."""
     copies: NDArray[np.bool_]
     """Where the units themselves are all the same, so that nothing is known of what would vary."""
-    logarithms: tuple[Floats, Floats] | None = None
-    """Logarithms of both means, where their difference is estimated."""
-    spread: Spread | None = None
+    ellipse: tuple[tuple[Floats, Floats], Spread] | None = None
+    """Logarithms of both means, and how far these may be off, where their difference is estimated."""
 
     def interval(self, confidence: float) -> tuple[Floats, Floats]:
         """Bounds at a nominal coverage, on the scale of the estimate."""
@@ -71,8 +70,8 @@ class Evidence(NamedTuple):
             raise ConfigurationError(f"confidence must lie between 0 and 1, found {confidence}")
         reach = stdtrit(self.freedom, 0.5 + confidence / 2)
         low, high = self.centre - reach * self.error, self.centre + reach * self.error
-        if self.logarithms is not None and self.spread is not None:
-            found = _extremes(self.logarithms, self.spread, reach)
+        if self.ellipse is not None:
+            found = _extremes(*self.ellipse, reach)
             low, high = (np.where(self.is_log, *each) for each in zip(found, (low, high), strict=True))
         else:
             with np.errstate(over="ignore"):
@@ -150,7 +149,7 @@ def of_pair(
     along = np.sqrt(moments.first)
     shared = np.nan_to_num(divide(moments.both, along))
     rest = np.sqrt(np.maximum(moments.second - shared**2, 0.0))
-    return found._replace(logarithms=logarithms, spread=(along, shared, rest))
+    return found._replace(ellipse=(logarithms, (along, shared, rest)))
 
 
 def _moments(

@@ -72,8 +72,7 @@ def relaxations(jobs: ArrayLike, busy: ArrayLike, variability: ArrayLike) -> Flo
 def in_blocks(length: int, size: int) -> NDArray[np.int64]:
     """Where long blocks begin among so many given ones."""
     size = min(size, max(length, 1))
-    edges: NDArray[np.int64] = np.arange(size) * length // size
-    return edges
+    return np.asarray(np.arange(size) * length // size)
 
 
 def dependence(points: Floats, present: NDArray[np.bool_]) -> Floats:

@@ -103,9 +103,9 @@ def sides(
         found = ", ".join(f"{name} {part.shape}" for name, part in arrays.items())
         raise ConfigurationError(f"shapes do not broadcast: {found}") from None
     parts = {name: np.broadcast_to(part, shape) for name, part in arrays.items()}
-    present = np.ones(shape, np.bool_)
-    for name, part in parts.items():
-        present &= (part > 0) if name.endswith("weights") else ~np.isnan(part)
+    present = np.logical_and.reduce(
+        [part > 0 if name.endswith("weights") else ~np.isnan(part) for name, part in parts.items()]
+    )
 
     def side(name: str, by: str) -> Side:
         counted = np.where(present, parts.get(by, 1.0), 0.0)

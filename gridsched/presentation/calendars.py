@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import pandas as pd
 
 from gridsched.experiments.specification import Specification
 from gridsched.presentation.findings import NOTHING
-from gridsched.presentation.sentences import count, extremes, listed, name, percent, value_text
-
-Attributes = Mapping[str, Any]
+from gridsched.presentation.sentences import Attributes, count, extremes, listed, name, percent, value_text
 
 
 def averages(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:

@@ -70,7 +70,10 @@ def outcome_table(dataset: xr.Dataset) -> PageTable | None:
         frame.index = [", ".join(map(str, run)) for run in labels[several].itertuples(index=False)]
     shown = [name for name in known if name in _ALWAYS or frame[name].any()]
     rows = [
-        [str(run), *(_text(name, float(row[name])) for name in shown)]
+        [
+            str(run),
+            *(f"{row[name]:.1%}" if name.endswith("_share") else number(row[name]) for name in shown),
+        ]
         for run, row in frame[shown].head(MAX_ROWS).iterrows()
     ]
     more = f"; {len(frame) - MAX_ROWS:,} more runs are in the dataset" if len(frame) > MAX_ROWS else ""
@@ -80,7 +83,3 @@ def outcome_table(dataset: xr.Dataset) -> PageTable | None:
 
 _ALWAYS = ("executions_killed", "extra_work_share")
 """What is shown even if it is nothing."""
-
-
-def _text(name: str, value: float) -> str:
-    return f"{value:.1%}" if name.endswith("_share") else number(value)

@@ -13,10 +13,7 @@ from gridsched.experiments.tasks import function_at
 from gridsched.figures import style
 from gridsched.presentation import findings, forms, grids
 
-Draw = Callable[[pd.DataFrame, Specification, Mapping[str, Any]], Figure]
-Find = Callable[[pd.DataFrame, Specification, Mapping[str, Any]], list[str]]
-
-_FORMS: dict[FormName, tuple[Draw, Find]] = {
+_FORMS: dict[FormName, tuple[Callable[..., Figure], Callable[..., list[str]]]] = {
     "ranking": (forms.ranking, findings.ranking),
     "response": (forms.response, findings.response),
     "distribution": (forms.distribution, findings.distribution),
@@ -53,7 +50,7 @@ def finding(
 ) -> list[str]:
     """What a figure shows: sentences, the first of which is its headline."""
     if specification.finding:
-        found: Find = function_at(specification.finding)
+        found: Callable[..., list[str]] = function_at(specification.finding)
     elif specification.form in _FORMS:
         found = _FORMS[specification.form][1]
     else:

@@ -15,6 +15,8 @@ import pandas as pd
 from gridsched.experiments.specification import Specification
 from gridsched.metrics.measure import Measure
 from gridsched.presentation.sentences import (
+    Attributes,
+    Row,
     capital,
     count,
     estimate_text,
@@ -27,9 +29,6 @@ from gridsched.presentation.sentences import (
     percent,
     value_text,
 )
-
-Attributes = Mapping[str, Any]
-Row = Mapping[Any, Any]
 
 NOTHING = ["No run has a value."]
 
@@ -330,10 +329,9 @@ def schedule(numbers: pd.DataFrame, specification: Specification, attributes: At
     work = float((numbers["processors"] * (numbers["end_time"] - numbers["start_time"])).sum())
     sizes = (numbers["first_processor"] + numbers["processors"]).groupby(numbers["cluster"]).max().sum()
     full = percent(work / (float(sizes) * (last - first))) if last > first else "all"
-    jobs = numbers["job_number"].nunique()
-    end = value_text(last - first, "s")
     who = f"{name(attributes['scheduler'])}: all" if "scheduler" in attributes else "All"
-    return [f"{who} {jobs} jobs end within {end}; {full} of the processor time is used."]
+    jobs = f"{numbers['job_number'].nunique()} jobs end within {value_text(last - first, 's')}"
+    return [f"{who} {jobs}; {full} of the processor time is used."]
 
 
 def workload(numbers: pd.DataFrame, specification: Specification, attributes: Attributes) -> list[str]:

@@ -19,9 +19,7 @@ from matplotlib.ticker import MaxNLocator
 
 from gridsched.experiments.specification import Specification
 from gridsched.figures import style
-from gridsched.presentation.sentences import known_measure
-
-Attributes = Mapping[str, Any]
+from gridsched.presentation.sentences import Attributes, known_measure
 
 MOST_PANELS = 6
 """Panels of a figure; what they leave out is in its numbers, and a line says so."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from gridsched.figures import style
 from gridsched.presentation.findings import facets_of, without_bounds
 from gridsched.presentation.forms import MOST_PANELS
 from gridsched.presentation.sentences import (
+    Attributes,
     count,
     estimate_text,
     extremes,
@@ -23,8 +23,6 @@ from gridsched.presentation.sentences import (
     percent,
     value_text,
 )
-
-Attributes = Mapping[str, Any]
 
 NOTHING_COMPARED = ["Nothing is compared."]
 

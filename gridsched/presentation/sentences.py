@@ -16,6 +16,12 @@ from gridsched.measures import measures
 from gridsched.metrics.measure import Measure
 from gridsched.units import duration, number
 
+Attributes = Mapping[str, Any]
+"""What forms and findings know of a dataset, see `gridsched.presentation.showing.attributes_of`."""
+
+Row = Mapping[Any, Any]
+"""A row of the numbers of a figure."""
+
 MOST_NAMES = 4
 _LONGEST_NAME = 44
 
@@ -76,7 +82,7 @@ def _written(low: float, high: float, unit: str, *, share: bool) -> tuple[Callab
     return lambda value: number(value / length), of
 
 
-def estimate_text(row: Mapping[Any, Any], unit: str = "1", *, share: bool = False, of: str = "") -> str:
+def estimate_text(row: Row, unit: str = "1", *, share: bool = False, of: str = "") -> str:
     """A value with its interval, in one unit: "0.49 [0.39, 0.63]".
 
     Parameters
@@ -100,8 +106,8 @@ def estimate_text(row: Mapping[Any, Any], unit: str = "1", *, share: bool = Fals
 
 def extremes(
     rows: pd.DataFrame,
-    shown: Callable[[Mapping[Any, Any]], str],
-    label: Callable[[Mapping[Any, Any]], str] = lambda row: name(row["scheduler"]),
+    shown: Callable[[Row], str],
+    label: Callable[[Row], str] = lambda row: name(row["scheduler"]),
 ) -> str:
     """First and last of rows in order, each with its label: "2 (a) to 5 (b)"."""
     ends = (rows.iloc[place].to_dict() for place in (0, -1))
